@@ -9,6 +9,7 @@ import { inspectNode } from "../nodes/inspect.ts";
 import { type Command, folderFlags } from "./command.ts";
 import { checkPrograms } from "../server/nodes.ts";
 import { providerFindings } from "./provider-findings.ts";
+import { databaseAndUser } from "../store/postgres/place-of-url.ts";
 import { asRunningServer } from "./started-with.ts";
 
 const command: Command = {
@@ -24,11 +25,14 @@ const command: Command = {
     const managed = new Set(config.nodes.filter((node) => node.managed !== undefined).map(({ name }) => name));
     const signIn = await providerFindings(config);
     const wrong = nodes.some(({ problem }) => problem !== null) || signIn.some(({ level }) => level === "problem");
+    const { databaseUrl, dataFolder } = config;
+    const ledger = databaseUrl === null ? `in ${dataFolder}` : `in ${databaseAndUser(databaseUrl)}`;
     if (flags["json"] === true) {
       console.log(
         JSON.stringify({
           ok: !wrong,
           config: config.file,
+          ledger,
           models: distinctModels(catalog).length,
           sign_in: signIn,
           nodes,
@@ -39,6 +43,7 @@ const command: Command = {
       console.log(
         `catalog        ok  ${distinctModels(catalog).length} models, ${config.catalogFile ?? "as it comes"}`,
       );
+      console.log(`ledger         ${ledger}`);
       for (const { level, detail } of signIn) {
         const word = level === "problem" ? "WRONG" : level === "warning" ? "warning" : "ok";
         console.log(`sign-in        ${word}  ${detail}`);

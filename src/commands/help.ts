@@ -76,7 +76,7 @@ tollgate restore FILE       puts a backup in the place of a stopped server's dat
                             (those not with --accept-violations)
 tollgate move --to URL      carries the books of a stopped server into an empty PostgreSQL database, for several gateways, and
                             closes the folder; --from URL --to-data DIR carries them back, and with --reopen gives up
-                            such a move that was killed
+                            such a move that was killed; the URL env is TOLLGATE_DATABASE_URL
 tollgate check              checks the configuration and asks each node; exit code 1 if something is wrong
 tollgate doctor             looks at disk, clock, limits, database, configuration and nodes; exit code 1 if one is wrong
 tollgate check-answers      what a server starts to check answers against JSON Schemas; of no use by itself

@@ -1,8 +1,9 @@
 // tollgate move --to URL --data DIR, or --from URL --to-data DIR: carries the books of a data folder into a database that
-// several gateways serve from, and back. With --reopen a move back that was killed is given up.
+// several gateways serve from, and back. With --reopen a move back that was killed is given up. The URL `env` is the
+// variable's: a list of processes shows no password then.
 import { systemClock } from "../core/clock.ts";
-import { dataFolderOf } from "../config/config.ts";
-import { problemOfDatabaseUrl } from "../config/database-url.ts";
+import { dataFolderOf, type Environment } from "../config/config.ts";
+import { databaseUrlVariable, problemOfDatabaseUrl } from "../config/database-url.ts";
 import { moveIn } from "../store/postgres/move-in.ts";
 import { giveUpMove, moveOut } from "../store/postgres/move-out.ts";
 import { checkFolderRights } from "../server/folder-rights.ts";
@@ -19,7 +20,8 @@ const command: Command = {
     reopen: { type: "boolean" },
   },
   async run({ flags, environment }) {
-    const [to, from, toData] = [textFlag(flags, "to"), textFlag(flags, "from"), textFlag(flags, "to-data")];
+    const toData = textFlag(flags, "to-data");
+    const [to, from] = ["to", "from"].map((flag) => urlOf(textFlag(flags, flag), environment));
     const progress = (line: string) => console.error(line);
     const now = systemClock.wall();
     if ((to === undefined) === (from === undefined)) {
@@ -41,7 +43,7 @@ const command: Command = {
             `${counted(moved.responses, "stored response")} to ${moved.to}; their sums are the same`,
         );
         console.log(`closed    ${dataFolder}: no server starts on its books anymore`);
-        console.log("next      start gateways with this URL in [ledger] url or TOLLGATE_DATABASE_URL");
+        console.log("next      start gateways with the URL in [ledger] url or TOLLGATE_DATABASE_URL");
       }
       return 0;
     }
@@ -65,3 +67,11 @@ const command: Command = {
   },
 };
 export default command;
+
+/** `env` is what the variable says. */
+function urlOf(given: string | undefined, environment: Environment): string | undefined {
+  if (given !== "env") return given;
+  const url = environment[databaseUrlVariable] ?? "";
+  if (url === "") throw new UsageError(`move: ${databaseUrlVariable} is not set, which \`env\` means`);
+  return url;
+}

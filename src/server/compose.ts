@@ -31,7 +31,7 @@ import { NodePool, type NodeState } from "../nodes/queue/pool.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import type { NodeShares } from "../store/postgres/node-shares.ts";
 import type { Share } from "../store/postgres/shares.ts";
-import { databaseName } from "../store/postgres/place-of-url.ts";
+import { databaseAndUser } from "../store/postgres/place-of-url.ts";
 import type { LedgerState } from "../store/verify/verify-watch.ts";
 import { Tracing } from "../telemetry/tracing.ts";
 import { FollowedNodes } from "../threads/followed-nodes.ts";
@@ -141,7 +141,7 @@ export async function compose(given: Given): Promise<ComposedServer> {
     place:
       config.databaseUrl === null
         ? `data in ${config.dataFolder}`
-        : `data in ${databaseName(config.databaseUrl)}, what is of this gateway alone in ${config.dataFolder}`,
+        : `data in ${databaseAndUser(config.databaseUrl)}, what is of this gateway alone in ${config.dataFolder}`,
     ledgerFolder: config.databaseUrl === null ? config.dataFolder : null,
     consoleUrl: addressesOf(config, settings.port).baseUrl,
     passwordSignIn: config.passwords,

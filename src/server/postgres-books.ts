@@ -5,11 +5,13 @@ import { dayMs } from "../core/limits.ts";
 import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
 import { openPostgresAccounting } from "../postgres-accounting.ts";
 import { KeptActivity } from "../store/activity/kept-activity.ts";
-import { lockDataFolder } from "../store/folder/data-folder.ts";
+import { takeFolderBeside } from "../store/folder/data-folder.ts";
+import { booksOf, setServedMark } from "../store/folder/served-folder.ts";
 import { writeExportOf } from "../store/postgres/account-export.ts";
 import { PostgresActivity } from "../store/postgres/activity.ts";
 import { PostgresRequestLog } from "../store/postgres/request-log.ts";
 import { eraseResponsesIn } from "../store/postgres/response-tables.ts";
+import { databaseName } from "../store/postgres/place-of-url.ts";
 import { PostgresResponses } from "../store/postgres/responses.ts";
 import { sharedSealingKey } from "../store/postgres/sealing-key.ts";
 import { PostgresUsage } from "../store/postgres/usage.ts";
@@ -21,7 +23,7 @@ import type { Books, BooksParts } from "./open-books.ts";
 /** The folder has what is of this gateway alone: its socket, which nodes are drained, the index of a searched folder. */
 export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDisposableStack): Promise<Books> {
   const { config, catalog, clock, log, metrics, port } = parts;
-  const folder = lockDataFolder(config.dataFolder);
+  const folder = takeFolderBeside(config.dataFolder, databaseName(url));
   opened.defer(() => folder.release());
   const accounting = await openPostgresAccounting({
     ...{ url, version, catalog, clock, log },
@@ -44,6 +46,15 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
   const keepMs = config.failedKeepDays * dayMs;
   const requestLog = new KeptRequestLog(new PostgresRequestLog(database, keepMs), keepMs, clock, log);
   opened.defer(() => requestLog.close());
+  const sealingKey = await sharedSealingKey(database, sealingKeyBytes);
+  const mark = { books: booksOf(sealingKey), from: databaseName(url), at: clock.wall() };
+  const before = setServedMark(config.dataFolder, mark);
+  if (before !== null && before.books !== mark.books) {
+    log("warn", "the books are others than those that this folder's gateway served from before", {
+      now: mark.from,
+      before: before.from,
+    });
+  }
   return {
     accounting,
     usage: new PostgresUsage(database),
@@ -55,7 +66,7 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
     storedResponses,
     eraseResponses: (account, forEver) =>
       storedResponses?.erase(account, forEver) ?? eraseResponsesIn(database, account, forEver),
-    sealingKey: await sharedSealingKey(database, sealingKeyBytes),
+    sealingKey,
     shareNodes: accounting.shareNodes,
     laneState: accounting.laneState,
     adopt: (next) => accounting.adopt(configDigest(next, catalog)),

@@ -90,7 +90,7 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       expect(told).toContain('tollgate_node_share_target{node="scripted"} 8');
       // Its folder is said to be what it is, and nobody times its disk.
       expect(gateway.output).toMatch(
-        /listening on \S+, data in the database "told" on 127\.0\.0\.1:\d+, what is of this/,
+        /listening on \S+, data in the database "told" on 127\.0\.0\.1:\d+ as tollgate, what is of this/,
       );
       expect(readdirSync(gateway.dataFolder).filter((name) => name.includes("flush"))).toEqual([]);
 
@@ -274,6 +274,54 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       await eventually("it is told", async () => told.length > 0);
       for (const by of [first, second, first, second]) await charge(by);
       expect(told.map(({ type, data }) => [type, data.email])).toEqual([["balance.low", account.email]]);
+    },
+    timeLimit,
+  );
+
+  test.skipIf(!longForm)(
+    "leaves a folder that serves no books of its own, and takes none that has some",
+    async () => {
+      const url = (await postgres.database("marked")).replace("tollgate@", "tollgate:pass-word@");
+      const gateway = await start(url);
+      const { dataFolder } = gateway;
+      expect(gateway.output).toMatch(/, data in the database "marked" on 127\.0\.0\.1:\d+ as tollgate, /);
+      expect(gateway.output).not.toContain("pass-word");
+      await gateway.kill("SIGTERM");
+      const { TOLLGATE_DATABASE_URL: _, ...without } = process.env;
+      const main = join(import.meta.dir, "../../src/main.ts");
+      const run = (variables: object, ...words: string[]) =>
+        runToEnd([process.execPath, main, ...words, "--data", dataFolder], {
+          ...{ cwd: folder.path, env: { ...without, NO_COLOR: "1", ...variables } },
+        });
+      const files = readdirSync(dataFolder);
+      for (const words of [["serve", "--port", "0"], ["accounts", "create", "a@x"], ["doctor"]]) {
+        const { code, stdout, stderr } = await run({}, ...words);
+        expect([words, code]).toEqual([words, 1]);
+        expect(stdout + stderr).toMatch(
+          /served from the database "marked" on \S+, which has the accounts and keys: name it in \[ledger\] url or TOLLGATE_DATABASE_URL/,
+        );
+      }
+      expect(readdirSync(dataFolder)).toEqual(files);
+      // The advice for who wants none of them anymore, and from then on the folder's own books are in the way.
+      const { stderr } = await run({}, "serve", "--port", "0");
+      await Bun.$`sh -c ${/and `(cd [^`]+)`/.exec(stderr)![1]!}`;
+      expect((await run({}, "accounts", "create", "a@x")).code).toBe(0);
+      const refused = await run({ TOLLGATE_DATABASE_URL: url }, "serve", "--port", "0");
+      expect([refused.code, refused.stderr]).toEqual([
+        1,
+        expect.stringMatching(
+          /has books of its own, which the database "marked" on .* does not have: move them there with/,
+        ),
+      ]);
+      const moved = await run({ TOLLGATE_DATABASE_URL: await postgres.database("marked_too") }, "move", "--to", "env");
+      expect([moved.code, moved.stdout]).toEqual([0, expect.stringContaining("1 account, ")]);
+      expect((await run({}, "move", "--to", "env")).stderr).toContain("TOLLGATE_DATABASE_URL is not set");
+      const checked = await run({ TOLLGATE_DATABASE_URL: url }, "check");
+      expect(checked.stdout).toMatch(/^ledger +in the database "marked" on \S+ as tollgate$/m);
+      await using again = await GatewayProcess.start({
+        ...{ config: nodeTable(node, 8), env: { TOLLGATE_DATABASE_URL: postgres.url("marked_too") }, dataFolder },
+      });
+      expect((await again.show("a@x")).credit).toBe(0);
     },
     timeLimit,
   );

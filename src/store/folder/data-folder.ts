@@ -2,7 +2,8 @@
 import { Database } from "bun:sqlite";
 import { chmodSync, chownSync, closeSync, mkdirSync, openSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { whyMoved } from "./moved-folder.ts";
+import { movedMark, whyMoved } from "./moved-folder.ts";
+import { servedMark, servedName } from "./served-folder.ts";
 
 /** Another running process works on the data folder. */
 export class DataFolderInUse extends Error {
@@ -56,8 +57,9 @@ export function takeDataFolder(folder: string): DataFolder {
 }
 
 /**
- * What to do where a folder's ledger is gone: files are there that are made beside one only. Null where it is there, or
- * none was ever made. An empty file is one that a first start had no time for.
+ * What to do where a folder's ledger is gone: files are there that are made beside one only; or where it never had one, since
+ * its gateway served from a database. Null where it is there, or none was ever made. An empty file is one that a first start
+ * had no time for.
  */
 export function missingLedger(folder: string): string | null {
   if (sizeOf(join(folder, databaseName)) > 0) return null;
@@ -67,7 +69,17 @@ export function missingLedger(folder: string): string | null {
   made.push(`${databaseName}-wal`);
   const left = made.filter((name) => sizeOf(join(folder, name)) > 0).concat(replaced);
   if (backups.length > 0) left.push(backupsName);
+  const served = servedMark(folder);
+  if (served !== null) left.unshift(servedName);
   if (left.length === 0) return null;
+  const away = `\`cd ${folder} && mkdir -p before && mv ${left.join(" ")} before\``;
+  if (served !== null) {
+    return (
+      `the gateway of ${folder} served from ${served.from}, which has the accounts and keys: name it in [ledger] url or ` +
+      `TOLLGATE_DATABASE_URL; \`tollgate move --from env --to-data ${folder}\` brings its books here, and ${away} begins anew ` +
+      `without any account`
+    );
+  }
   const [newest] = [
     ...backups.toReversed().map((name) => join(folder, backupsName, name)),
     ...replaced.toReversed().map((name) => join(folder, name)),
@@ -75,8 +87,27 @@ export function missingLedger(folder: string): string | null {
   return (
     `the ledger ${join(folder, databaseName)} is gone, but ${left.join(", ")} of it ${left.length === 1 ? "is" : "are"} there: ` +
     `restore a backup with \`tollgate restore ${newest ?? "FILE"} --data ${folder}\`, or, to begin anew without any ` +
-    `account, move what is left away with \`cd ${folder} && mkdir -p before && mv ${left.join(" ")} before\``
+    `account, move what is left away with ${away}`
   );
+}
+
+/**
+ * As `lockDataFolder`, for a gateway whose ledger is in `database`, as it is named to people: a folder that has books of its
+ * own is refused, since they would be left behind.
+ */
+export function takeFolderBeside(folder: string, database: string): DataFolder {
+  const held = lockDataFolder(folder);
+  const mark = movedMark(folder);
+  const problem =
+    mark === null && sizeOf(held.databaseFile) > 0
+      ? `${folder} has books of its own, which ${database} does not have: move them there with ` +
+        `\`tollgate move --to env --data ${folder}\`, or name another folder with --data DIR`
+      : mark?.state === "moving"
+        ? whyMoved(folder)
+        : null;
+  if (problem === null) return held;
+  held.release();
+  throw new DataFolderUnusable(problem);
 }
 
 /** In order; none where there is no such folder. */

@@ -1,6 +1,5 @@
 // The mark of a data folder whose books were moved into a database: from before the move begins, so that nobody writes here
 // what would not be there. Only a move that ended says that they are there.
-import { closeSync, fsyncSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Ms } from "../../core/types.ts";
 import { readWhole, writeWhole } from "./whole-file.ts";
@@ -24,13 +23,7 @@ export function movedMark(folder: string): MovedMark | null {
 
 /** On disk when this returns. */
 export function setMovedMark(folder: string, mark: MovedMark): void {
-  writeWhole(join(folder, movedName), new TextEncoder().encode(JSON.stringify(mark)));
-  const descriptor = openSync(folder, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+  writeWhole(join(folder, movedName), new TextEncoder().encode(JSON.stringify(mark)), folder);
 }
 
 /** Why nothing may be written here, in a sentence; null where nobody moved the books. */

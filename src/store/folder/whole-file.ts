@@ -12,12 +12,23 @@ export function readWhole(file: string): Uint8Array | null {
   }
 }
 
-/** Under its name only when it is on disk; readable by its owner alone. */
-export function writeWhole(file: string, bytes: Uint8Array): void {
+/** Under its name only when it is on disk; readable by its owner alone. Its name is, too, where its `folder` is given. */
+export function writeWhole(file: string, bytes: Uint8Array, folder: string | null = null): void {
   const unfinished = `${file}.new`;
   const descriptor = openSync(unfinished, "w", 0o600);
   writeSync(descriptor, bytes);
   fsyncSync(descriptor);
   closeSync(descriptor);
   renameSync(unfinished, file);
+  if (folder !== null) flush(folder);
+}
+
+/** A file, or the names in a folder. */
+export function flush(path: string): void {
+  const descriptor = openSync(path, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }

@@ -3,7 +3,7 @@
 // only then the ledger gets its name in the folder. Whatever is killed, and wherever: the same command again begins anew, or says
 // that it is done; another folder gets no second copy.
 import type { Database as Sqlite } from "bun:sqlite";
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { CommandError } from "../../core/expected-error.ts";
@@ -13,13 +13,16 @@ import { activityLevels } from "../activity/activity-sums.ts";
 import {
   activityName,
   databaseName,
+  drainedName,
   lockDataFolder,
   lockName,
   requestsName,
   responsesName,
   sealingKeyName,
+  toldName,
 } from "../folder/data-folder.ts";
-import { writeWhole } from "../folder/whole-file.ts";
+import { clearServedMark, servedName } from "../folder/served-folder.ts";
+import { flush, writeWhole } from "../folder/whole-file.ts";
 import { migrate as migrateFolder } from "../ledger/migrate.ts";
 import { openForReading, openForWriting } from "../open.ts";
 import { RequestLogStore } from "../requests/request-log-store.ts";
@@ -75,7 +78,9 @@ export async function moveOut({ dataFolder, url, progress }: MoveOrder): Promise
     }
     // Of a move to here that was cut off, whose ledger has no name yet.
     const isOurs = (name: string): boolean => name.includes(partSuffix) || (earlier === place && books.includes(name));
-    const strange = readdirSync(dataFolder).filter((name) => !name.startsWith(lockName) && !isOurs(name));
+    const known = [servedName, drainedName, toldName]; // of a gateway that served from the database
+    const isKnown = (name: string): boolean => name.startsWith(lockName) || known.includes(name) || isOurs(name);
+    const strange = readdirSync(dataFolder).filter((name) => !isKnown(name));
     if (strange.length > 0)
       throw new CommandError(`${dataFolder} is not empty: it has ${strange.slice(0, 3).join(", ")}`);
     for (const name of readdirSync(dataFolder)) if (isOurs(name)) rmSync(join(dataFolder, name), { force: true });
@@ -252,17 +257,9 @@ async function copy(
   }
   await settle();
   for (const name of names) renameSync(part(name), join(dataFolder, name));
+  clearServedMark(dataFolder);
   flush(dataFolder);
   return { accounts, lines, responses: counts };
-}
-
-function flush(path: string): void {
-  const descriptor = openSync(path, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 const sealingKey = statement(

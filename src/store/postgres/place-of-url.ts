@@ -1,5 +1,11 @@
 // How a database is named to people, of its address.
 
+/** With the user. */
+export function databaseAndUser(url: string): string {
+  const { username } = partsOf(url);
+  return username === "" ? databaseName(url) : `${databaseName(url)} as ${decodeURIComponent(username)}`;
+}
+
 /** Without user and password. */
 export function databaseName(url: string): string {
   const { database, host } = partsOf(url);

@@ -2,7 +2,7 @@
 // is written to by two. Killed at any step, the same command again goes on, and nothing is lost or doubled.
 import { Database as Sqlite } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -12,6 +12,8 @@ import { dayMs } from "../../../src/core/limits.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import type { Hold } from "../../../src/core/types.ts";
 import { exportAccount } from "../../../src/store/backup/account-export.ts";
+import { drainedName, takeFolderBeside } from "../../../src/store/folder/data-folder.ts";
+import { booksOf, servedName, setServedMark } from "../../../src/store/folder/served-folder.ts";
 import { sealingKeyOf } from "../../../src/store/folder/sealing-key.ts";
 import { movedMark } from "../../../src/store/folder/moved-folder.ts";
 import { exportAccountOf } from "../../../src/store/postgres/account-export.ts";
@@ -204,9 +206,18 @@ describe.skipIf(noPostgres)("the books", () => {
     expect(await errorOf(openAccounting({ dataFolder, ...opening }))).toContain("were moved to 127.0.0.1");
     expect(await errorOf(moveIn({ dataFolder, url, now, progress }))).toContain("were moved to");
     expect(exportsOf(dataFolder)).toEqual(before);
-    // And back.
+    // And back, into a folder from which a gateway served.
+    mkdirSync(back);
+    setServedMark(back, { books: booksOf(sealingKeyOf(dataFolder, 32)), from: "there", at: now });
+    writeFileSync(join(back, drainedName), "[]");
+    expect(await errorOf(openAccounting({ dataFolder: back, ...opening }))).toContain(
+      "served from there, which has the accounts and keys",
+    );
+    expect(() => takeFolderBeside(filled, "there")).toThrow("has books of its own, which there does not have");
+    for (const folder of [back, dataFolder]) takeFolderBeside(folder, "there").release();
     expect(await moveOut({ dataFolder: back, url, now, progress })).toMatchObject({ accounts: 3, responses: 5 });
     expect(exportsOf(back)).toEqual(folded);
+    expect(readdirSync(back)).not.toContain(servedName);
     const again = UsageIndex.open(join(root, "usage-back.db"), join(back, "tollgate.db"));
     while (again.catchUp());
     expect(await summariesOf(again)).toEqual(usageBefore);

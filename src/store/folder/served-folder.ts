@@ -1,0 +1,39 @@
+// The mark of a data folder whose gateway serves from a database: a start without the database's address would begin books of
+// its own there, in which nobody has a key.
+import { createHash } from "node:crypto";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Ms } from "../../core/types.ts";
+import { readWhole, writeWhole } from "./whole-file.ts";
+
+export const servedName = "served-from.json";
+
+export type ServedMark = Readonly<{
+  /** Tells the books from others, wherever their database is. */
+  books: string;
+  /** The database, in words without user and password. */
+  from: string;
+  at: Ms;
+}>;
+
+/** Null: no gateway of this folder has served from a database. */
+export function servedMark(folder: string): ServedMark | null {
+  const bytes = readWhole(join(folder, servedName));
+  return bytes === null ? null : (JSON.parse(new TextDecoder().decode(bytes)) as ServedMark);
+}
+
+/** On disk when this returns; gives what stood there before. */
+export function setServedMark(folder: string, mark: ServedMark): ServedMark | null {
+  const before = servedMark(folder);
+  if (before?.books !== mark.books || before.from !== mark.from) {
+    writeWhole(join(folder, servedName), new TextEncoder().encode(JSON.stringify(mark)), folder);
+  }
+  return before;
+}
+
+/** The folder has books of its own again. */
+export const clearServedMark = (folder: string): void => rmSync(join(folder, servedName), { force: true });
+
+/** Books are known by the key that goes with them wherever they are moved. */
+export const booksOf = (sealingKey: Uint8Array): string =>
+  createHash("sha256").update("books").update(sealingKey).digest("hex").slice(0, 32);

@@ -60,6 +60,7 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
       ...(onCommit === undefined ? {} : { onCommit }),
     }),
   );
+  database.outdated = () => books.gone.outdated;
   const keys = {
     principal: (key: string) => books.principal(key),
     ofHash: (keyHash: string) => books.ofHash(keyHash),

@@ -192,6 +192,8 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
           "a newer Tollgate has made the tables of this database (version 99), and programs before version 98 of them may not write: update this one",
       });
       expect((await ask(gateway, account.api_key, "/v1/chat/completions")).status).toBe(503);
+      const made = await gateway.account().catch((thrown: unknown) => thrown);
+      expect(String(made)).toContain("may not write: update this one");
       const doctor = await tollgate(url, "doctor", "--json");
       expect(doctor.stdout).toContain("(version 99), and programs before version 98");
       await client.unsafe("UPDATE ledger_meta SET schema = 1, oldest_program = 1");

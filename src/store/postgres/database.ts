@@ -51,6 +51,8 @@ export class CommitUnknown extends StoreUnavailable {}
 export class Database {
   readonly #server: Server;
   readonly #pace: Pace;
+  /** Why this program may not write to the tables anymore, in words; null: it may. */
+  outdated: () => string | null = () => null;
   #free: number;
   readonly #idle: Connection[] = [];
   readonly #waiting: (() => void)[] = [];
@@ -76,6 +78,8 @@ export class Database {
     work: (session: Session) => Promise<Result>,
     { access = "write", limitMs = callTimeoutMs }: TransactionOptions = {},
   ): Promise<Result> {
+    const outdated = access === "write" ? this.outdated() : null;
+    if (outdated !== null) throw new StoreUnavailable(outdated);
     const until = this.#pace.monotonic() + limitMs;
     for (let pauseMs: Ms = retryFirstMs; ; pauseMs = Math.min(2 * pauseMs, retryMostMs)) {
       const tried = await this.#try(work, access, until);

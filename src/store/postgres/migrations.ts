@@ -7,6 +7,7 @@ import { assert } from "../../core/assert.ts";
 import { CommandError } from "../../core/expected-error.ts";
 import { call, isFailed, StatementError, type Call, type Connection, type Row } from "./connection.ts";
 import { ledgerMeta, oldestProgram, postgresTables, schemaVersion } from "./schema.ts";
+import { giveBack, lockHolders } from "./statements.ts";
 import { type Meta, outdated } from "./tables-state.ts";
 
 /** The oldest server whose releases are still cared for. */
@@ -18,8 +19,14 @@ const serverFacts = run(
 );
 const metaOf = run("SELECT schema, oldest_program, closed FROM ledger_meta WHERE id = 1 FOR UPDATE");
 
+/** What a program is to the tables; for tests, that of another one. */
+export type ProgramVersion = Readonly<{ schema: number; oldestProgram: number }>;
+
 /** Brings the tables to the program's version. Throws CommandError, in one sentence, when that cannot be. */
-export async function migrate(connection: Connection): Promise<void> {
+export async function migrate(
+  connection: Connection,
+  program: ProgramVersion = { schema: schemaVersion, oldestProgram },
+): Promise<void> {
   const [found] = await all(connection, [serverFacts]);
   const { version, encoding } = found![0]! as { version: number; encoding: string };
   if (version < serverVersionMin) {
@@ -41,7 +48,12 @@ export async function migrate(connection: Connection): Promise<void> {
     const meta = rows![0]!;
     check(meta);
     const isNew = meta["schema"] === 0;
-    if ((meta["schema"] as number) < schemaVersion) await all(connection, await additions(connection, isNew));
+    if ((meta["schema"] as number) < program.schema) {
+      const lanes =
+        !isNew && (meta["oldest_program"] as number) < program.oldestProgram ? await endLanes(connection) : [];
+      await all(connection, await additions(connection, isNew, program));
+      for (const lane of lanes) await all(connection, [call(lockHolders, lane, null), call(giveBack, lane, null)]);
+    }
     await all(connection, [run("COMMIT")]);
   } catch (thrown) {
     await connection.send([run("ROLLBACK")]);
@@ -76,8 +88,19 @@ function refuseForeign(known: ReadonlyMap<string, unknown>): void {
   throw new CommandError(`this database has a table "${foreign}" of another program: Tollgate needs one of its own`);
 }
 
+/**
+ * Programs that were allowed until now are not anymore. A batch is committed by the lane's row alone, so that they write nothing
+ * from here on; those that are allowed register again. Lanes come first in the order of locks. Gives their ids.
+ */
+async function endLanes(connection: Connection): Promise<readonly string[]> {
+  const [ended] = await all(connection, [
+    run("UPDATE lanes SET gone_at = clock_timestamp() WHERE gone_at IS NULL RETURNING id", "end lanes"),
+  ]);
+  return ended!.map(({ id }) => id as string);
+}
+
 /** `isNew`: nobody has made the tables yet. */
-async function additions(connection: Connection, isNew: boolean): Promise<readonly Call[]> {
+async function additions(connection: Connection, isNew: boolean, program: ProgramVersion): Promise<readonly Call[]> {
   const known = await columnsOf(connection);
   if (isNew) refuseForeign(known);
   const calls: Call[] = [];
@@ -92,7 +115,7 @@ async function additions(connection: Connection, isNew: boolean): Promise<readon
     }
     calls.push(...indexesOf(table).map((text) => run(text)));
   }
-  const version = `UPDATE ledger_meta SET schema = ${schemaVersion}, oldest_program = greatest(oldest_program, ${oldestProgram})`;
+  const version = `UPDATE ledger_meta SET schema = ${program.schema}, oldest_program = greatest(oldest_program, ${program.oldestProgram})`;
   return [...calls, run(version)];
 }
 

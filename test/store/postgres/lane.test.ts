@@ -17,6 +17,7 @@ import { Lane } from "../../../src/store/postgres/lane.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
 import * as sql from "../../../src/store/postgres/statements.ts";
 import { ask, coderAsk, model, Office, output, plans } from "../../account/office.ts";
+import { eventually } from "../../fixtures/eventually.ts";
 import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
 import { by } from "../../fixtures/principals.ts";
 import { randomOf } from "../../fixtures/random.ts";
@@ -132,6 +133,44 @@ describe.skipIf(noPostgres)("a lane", () => {
     expect(await client.unsafe("SELECT * FROM holds")).toHaveLength(0);
     await lane.close();
     expect((await client.unsafe("SELECT gone_at FROM lanes"))[0].gone_at).not.toBeNull();
+    await client.close();
+  }, 60_000);
+
+  test("of a program that a newer one shuts out commits nothing from then on, and what it held is given back", async () => {
+    const { client, open, server } = await books("shut_out");
+    await addAccount(client, 1, "free", 1_000_000);
+    const lane = await open("old");
+    const admit = (requestId: string): Operation => ({
+      ...{ op: "admit", account: 1, key: 1, keyHash: hashOf("a1@x"), ask: ask(4_096), inputTokens: 0, requestId },
+      endUser: null,
+    });
+    const hold = (await lane.put(admit("r1"))) as OpenHold;
+    const connection = await server.connect();
+    const journal = () => client.unsafe("SELECT billing_key FROM journal");
+    const held = async () => (await client.unsafe("SELECT held::int, holds FROM accounts"))[0] as object;
+    // A newer one beside which this one may work changes nothing for it.
+    await migrate(connection, { schema: 98, oldestProgram: 1 });
+    expect(await lane.put({ op: "settle", hold, usage: output(10), estimated: false })).toBe("settled");
+    const second = (await lane.put(admit("r2"))) as OpenHold;
+    expect(await held()).not.toEqual({ held: 0, holds: 0 });
+    await migrate(connection, { schema: 99, oldestProgram: 98 });
+    expect(await held()).toEqual({ held: 0, holds: 0 });
+    const settled = lane.put({ op: "settle", hold: second, usage: output(10), estimated: false });
+    const third = lane.put(admit("r3"));
+    settled.catch(() => {});
+    third.catch(() => {});
+    await eventually("it knows", async () => lane.unwritable?.includes("programs before version 98") === true);
+    expect(String(await open("another old").catch((thrown: unknown) => thrown))).toContain("update this one");
+    expect(await journal()).toHaveLength(1);
+    expect(await client.unsafe("SELECT * FROM holds")).toHaveLength(0);
+    // Whatever waited is decided anew where the tables are for it again.
+    await client.unsafe("UPDATE ledger_meta SET schema = 1, oldest_program = 1");
+    expect(await settled).toBe("settled");
+    expect(await lane.put({ op: "release", hold: (await third) as OpenHold })).toBe("released");
+    expect(await journal()).toHaveLength(2);
+    expect(await held()).toEqual({ held: 0, holds: 0 });
+    connection.close();
+    await lane.close();
     await client.close();
   }, 60_000);
 

@@ -178,6 +178,17 @@ export class MainThreadClient {
     this.#batcher.flush();
   }
 
+  /** Resolves when it is kept, or could not be: the client may ask for it at once, at any gateway. */
+  async keepAwaited(account: AccountId, response: StoredResponse): Promise<void> {
+    const answered = this.#ask({ op: "keep", id: this.#nextId++, account, response });
+    this.#batcher.flush();
+    try {
+      await answered;
+    } catch {
+      // the main thread's log says it
+    }
+  }
+
   async settle(hold: number, usage: Usage, estimated: boolean, course?: Course): Promise<void> {
     const answer = await this.#ask({ op: "settle", id: this.#nextId++, hold, usage, estimated, course });
     assert(answer.answer === "settled", "a charge is settled");

@@ -59,7 +59,8 @@ export type Operation =
   | Readonly<{ op: "leave"; place: number }>
   /** The place is given back; `outcome` is null where nothing was asked of the node. */
   | Readonly<{ op: "done"; place: number; outcome: NodeOutcome | null }>
-  | Readonly<{ op: "keep"; account: AccountId; response: StoredResponse }>;
+  /** With an id where the end of the reply waits for it. */
+  | Readonly<{ op: "keep"; id?: number; account: AccountId; response: StoredResponse }>;
 
 /** What the main thread answers to a question. */
 export type Answer =
@@ -70,6 +71,8 @@ export type Answer =
   | Readonly<{ answer: "admitted"; id: number; waits: boolean }>
   | Readonly<{ answer: "ready"; id: number }>
   | Readonly<{ answer: "settled"; id: number }>
+  /** Or it could not be, which is in the log. */
+  | Readonly<{ answer: "kept"; id: number }>
   | Readonly<{ answer: "granted"; id: number; node: string }>
   /** Not admitted, waited in vain, or no place. */
   | Readonly<{ answer: "refused"; id: number; refusal: Refusal }>

@@ -102,7 +102,7 @@ export class RelaySession {
       if (!(thrown instanceof StoreUnavailable)) {
         this.#parts.log("error", "a relay's operation failed", { operation: operation.op, error: String(thrown) });
       }
-      if ("id" in operation) this.#failed(operation.id, thrown);
+      if ("id" in operation && operation.id !== undefined) this.#failed(operation.id, thrown);
     }
   }
 
@@ -131,8 +131,12 @@ export class RelaySession {
       case "done":
         return this.#done(operation);
       case "keep":
-        return void storedResponses?.keep(operation.account, operation.response);
+        return this.#keep(operation, storedResponses?.keep(operation.account, operation.response));
     }
+  }
+
+  #keep({ id }: Extract<Operation, { op: "keep" }>, kept: Soon<void>): void {
+    if (id !== undefined) this.#whenKnown(id, kept, () => this.#batcher.put({ answer: "kept", id }));
   }
 
   #count({ id, account, kind, ifFull }: Extract<Operation, { op: "count" }>): void {

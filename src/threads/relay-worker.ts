@@ -85,7 +85,10 @@ class RelayThread {
         options.storedResponses === null
           ? null
           : {
-              keep: (account, response) => this.#mainThread.keep(account, response),
+              keep:
+                fixed.databaseUrl === null
+                  ? (account, response) => this.#mainThread.keep(account, response)
+                  : (account, response) => this.#mainThread.keepAwaited(account, response),
               find: () => Promise.reject(new Error("what refers to stored responses is passed on")),
             },
       checker: this.#checker,

@@ -280,6 +280,43 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
     timeLimit,
   );
 
+  for (const threads of [1, 2])
+    test.skipIf(!longForm)(
+      `ends no reply before its response is stored, with ${threads} threads`,
+      async () => {
+        const url = await postgres.database(`stored_${threads}`);
+        await using first = await start(url, "", threads);
+        await using second = await start(url);
+        const account = await first.account();
+        const client = new Bun.SQL({ url, max: 1 });
+        const other = await client.reserve();
+        await other.unsafe("BEGIN");
+        await other.unsafe("LOCK TABLE stored_responses IN EXCLUSIVE MODE");
+        let isOver = false;
+        const asking = ask(first, account.api_key, "/v1/responses").then(async (reply) => {
+          const body = (await reply.json()) as { id: string };
+          isOver = true;
+          return body;
+        });
+        const waits =
+          "SELECT count(*)::int AS waits FROM pg_locks WHERE NOT granted AND relation = 'stored_responses'::regclass";
+        await eventually(
+          "it is to be stored",
+          async () => (await postgres.ask(waits, `stored_${threads}`))[0]!["waits"] === 1,
+        );
+        await eventually("it is charged", async () => (await second.usage(account.email)).length === 1);
+        for (let look = 0; look < 20; look += 1) await asked(`${first.url}/healthz`); // longer than it takes to its client
+        expect(isOver).toBe(false);
+        await other.unsafe("ROLLBACK");
+        const { id } = await asking;
+        const next = await ask(second, account.api_key, "/v1/responses", { previous_response_id: id });
+        expect(next.status).toBe(200);
+        other.release();
+        await client.close();
+      },
+      timeLimit,
+    );
+
   test.skipIf(!longForm)(
     "leaves a folder that serves no books of its own, and takes none that has some",
     async () => {

@@ -35,6 +35,7 @@ import { openForReading } from "./store/open.ts";
 import type { allGateways } from "./store/postgres/all-gateways.ts";
 import type { SharedTries } from "./store/postgres/shared-tries.ts";
 import type { PostgresBooks } from "./store/postgres/books.ts";
+import type { TellOnce } from "./store/postgres/told-once.ts";
 import { SqliteRecords } from "./store/ledger/sqlite-records.ts";
 import { LedgerWatch } from "./store/verify/verify-watch.ts";
 import { verify } from "./store/verify/verify.ts";
@@ -89,8 +90,8 @@ export type Accounting = Readonly<{
   everywhere: (ReturnType<typeof allGateways> & OtherTries) | null;
   /** Accounts in memory, of which operators are told; null: there are none. */
   memory: Pick<Ledger, "loaded" | "knownBalance"> | null;
-  /** Where there are none, credit that falls is told; null: those in memory are looked at. */
-  falls: Pick<PostgresBooks, "onFall"> | null;
+  /** Of several gateways: what the batches of this one find, and whether it is the one to tell; null: there is one. */
+  finds: Readonly<{ batches: Pick<PostgresBooks, "onFall" | "onSpent">; tellOnce: TellOnce }> | null;
   /** For the console. */
   sessions: SoonSessions;
   purchases: SoonPurchases;
@@ -199,7 +200,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
     planOf: (account) => ledger.account(account).plan,
     reserved: ledger,
     everywhere: null,
-    falls: null,
+    finds: null,
     ledger,
     memory: ledger,
     sessions,

@@ -13,6 +13,7 @@ import { NodeShares, type SharingPool } from "./store/postgres/node-shares.ts";
 import { openOffice, type PostgresOffice } from "./store/postgres/office.ts";
 import { systemPace } from "./store/postgres/pace.ts";
 import { inOneSentence, openServer } from "./store/postgres/start.ts";
+import { tellOnceOn } from "./store/postgres/told-once.ts";
 import { SharedTries } from "./store/postgres/shared-tries.ts";
 import { noBackup } from "./store/postgres/no-backup.ts";
 import { Upkeep } from "./store/postgres/upkeep.ts";
@@ -91,7 +92,7 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
       tellTry: (event) => tries.tell(event),
     },
     memory: null,
-    falls: books,
+    finds: { batches: books, tellOnce: tellOnceOn(database) },
     journal: {
       get pending() {
         return books.lane.pending;

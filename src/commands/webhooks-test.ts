@@ -31,5 +31,7 @@ async function testHere({ flags, environment }: Invocation, name: string): Promi
   const webhook = config.webhooks.find((each) => each.name === name);
   if (webhook === undefined) throw noSuchWebhook(name, config.webhooks);
   const now = systemClock.wall();
-  return postNotice(webhook, testNotice(webhook, addressesOf(config, config.port).baseUrl, now), now);
+  const { baseUrl } = addressesOf(config, config.port);
+  const gateway = config.databaseUrl === null ? null : config.gateway;
+  return postNotice(webhook, testNotice(webhook, { baseUrl, gateway }, now), now);
 }

@@ -351,6 +351,7 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
     baseUrl: addressesOf(config, port).baseUrl,
     pool,
     accounting,
+    gateway: config.databaseUrl === null ? null : config.gateway,
     watch,
     backups,
     lowBalanceTokens: () => live.values.lowBalanceTokens,

@@ -23,6 +23,7 @@ import { bytesText } from "../store/backup/backup.ts";
 import { toldName } from "../store/folder/data-folder.ts";
 import { readWhole } from "../store/folder/whole-file.ts";
 import type { Fall } from "../store/postgres/books.ts";
+import type { SpentKey } from "../store/postgres/decide.ts";
 import type { LedgerWatch } from "../store/verify/verify-watch.ts";
 import type { BackupFailure, ScheduledBackups } from "./scheduled-backups.ts";
 
@@ -31,7 +32,9 @@ type Parts = Readonly<{
   /** Names the server in what is told. */
   baseUrl: string;
   pool: Pick<NodePool, "states">;
-  accounting: Pick<Accounting, "memory" | "accounts"> & Partial<Pick<Accounting, "falls">>;
+  accounting: Pick<Accounting, "memory" | "accounts"> & Partial<Pick<Accounting, "finds">>;
+  /** Its name among several gateways, which each tell of what they see themselves; null: there is one. */
+  gateway: string | null;
   watch: Pick<LedgerWatch, "state">;
   backups: Pick<ScheduledBackups, "failure">;
   lowBalanceTokens(): number;
@@ -43,6 +46,8 @@ type Parts = Readonly<{
 }>;
 
 const violationsNamedMax = 5;
+/** Longer than a month is. */
+const toldBudgetsKeptMs = 32 * dayMs;
 
 export class NoticeWatch {
   readonly #parts: Parts;
@@ -68,8 +73,12 @@ export class NoticeWatch {
   /** From here on. */
   configure(webhooks: readonly WebhookConfig[]): void {
     this.#deliveries.configure(webhooks);
-    const { falls = null } = this.#parts.accounting;
-    if (falls !== null) falls.onFall = this.#deliveries.isEmpty ? null : (fall) => this.#lookAtFall(fall);
+    const { finds = null } = this.#parts.accounting;
+    if (finds !== null) {
+      const isWanted = !this.#deliveries.isEmpty;
+      finds.batches.onFall = isWanted ? (fall) => this.#lookAtFall(fall) : null;
+      finds.batches.onSpent = isWanted ? ({ account, ...spent }) => this.#lookAtSpent(account, spent) : null;
+    }
     if (this.#deliveries.isEmpty) this.#rest();
     else if (this.#timer === null) {
       this.#timer = setInterval(() => this.look(), noticeLookMs);
@@ -90,17 +99,19 @@ export class NoticeWatch {
         name,
         states.map((state) => state.config),
       );
-    return this.#post(
-      config,
-      testNotice(config, this.#parts.baseUrl, this.#parts.clock.wall()),
-      this.#parts.clock.wall(),
-    );
+    return this.#post(config, testNotice(config, this.#server, this.#parts.clock.wall()), this.#parts.clock.wall());
   }
 
   close(): void {
     this.#rest();
     const left = this.#deliveries.close();
     if (left > 0) this.#parts.log("warn", "notices are lost with the process", { notices: left });
+  }
+
+  /** Names it in what it sees itself. */
+  get #server(): NamedServer {
+    const { baseUrl, gateway } = this.#parts;
+    return { baseUrl, gateway };
   }
 
   #rest(): void {
@@ -127,7 +138,7 @@ export class NoticeWatch {
           ? `The node ${name} is down: ${problem ?? "it does not answer"}.${often}`
           : `The node ${name} is up again.${often}`;
       const data = { node: name, since: new Date(since).toISOString(), problem, times_away: falls };
-      this.#tell(event, `${name} ${since}`, () => ({ text, data }));
+      this.#tell(event, `${name} ${since}`, () => ({ text, data }), this.#parts.gateway);
     }
   }
 
@@ -135,8 +146,8 @@ export class NoticeWatch {
   #lookAtAccounts(): void {
     const { accounting, clock } = this.#parts;
     const { memory } = accounting;
-    if (memory === null) return;
     const now = clock.wall();
+    if (memory === null) return this.#budgets.write(now);
     for (let seen = 0; seen < noticeAccountsPerLook; seen += 1) {
       this.#loaded ??= memory.loaded();
       const { done, value } = this.#loaded.next();
@@ -178,11 +189,15 @@ export class NoticeWatch {
     if (keys === null) return;
     for (const { id: key, name, spendLimits } of keys.values()) {
       const spent = spendLimits[0]?.spent(now) ?? null;
-      if (spent === null) continue;
-      const { period, since, used, limit } = spent;
-      const place = `${account} ${key} ${period}`;
-      if (!this.#budgets.take(place, since)) continue;
-      const more = used < limit ? ", and a request that needs more than is left was refused" : "";
+      if (spent !== null) this.#lookAtSpent(account, { ...spent, key, name });
+    }
+  }
+
+  #lookAtSpent(account: AccountId, { key, name, period, since, used, limit }: Omit<SpentKey, "account">): void {
+    const place = `${account} ${key} ${period}`;
+    if (!this.#budgets.take(place, since)) return;
+    const more = used < limit ? ", and a request that needs more than is left was refused" : "";
+    const tell = (): void =>
       this.#tell("key.budget_used", `${place} ${since}`, async (nameOf) => {
         const email = await nameOf(account);
         return {
@@ -190,7 +205,27 @@ export class NoticeWatch {
           data: { account, email, key, key_name: name, period, used_tokens: used, limit_tokens: limit },
         };
       });
-    }
+    this.#tellForAll(`key.budget_used ${place}`, String(since), toldBudgetsKeptMs, tell, () =>
+      this.#budgets.drop(place),
+    );
+  }
+
+  /** By whichever of several gateways is first. `failed`: nobody knows who that is; the next look may. */
+  #tellForAll(name: string, occurrence: string, forMs: Ms, tell: () => void, failed: () => void): void {
+    const { finds = null } = this.#parts.accounting;
+    if (finds === null) return tell();
+    finds.tellOnce(name, occurrence, forMs).then(
+      (isFirst) => {
+        if (isFirst) tell();
+      },
+      (thrown: unknown) => {
+        failed();
+        this.#parts.log("warn", "whether another gateway told of it is not known", {
+          notice: name,
+          reason: String(thrown),
+        });
+      },
+    );
   }
 
   #lookAtBackups(): void {
@@ -200,7 +235,8 @@ export class NoticeWatch {
     if (failure === null) return;
     const { at, reason } = failure;
     const data = { reason, failed_at: new Date(at).toISOString() };
-    this.#tell("backup.failed", String(at), () => ({ text: `No backup was made: ${reason}.`, data }));
+    const content = () => ({ text: `No backup was made: ${reason}.`, data });
+    this.#tell("backup.failed", String(at), content, this.#parts.gateway);
   }
 
   #lookAtLedger(): void {
@@ -216,10 +252,12 @@ export class NoticeWatch {
     this.#violations = new Set(texts);
     this.#violationsToldAt = now;
     const places = texts.length === 1 ? "one place" : `${texts.length} places`;
-    this.#tell("ledger.contradiction", String(checkedAt), () => ({
-      text: `The ledger contradicts itself in ${places}: see the log, and tollgate doctor. ${texts[0]}`,
-      data: { violations: texts.length, first: texts.slice(0, violationsNamedMax) },
-    }));
+    const tell = (): void =>
+      this.#tell("ledger.contradiction", String(checkedAt), () => ({
+        text: `The ledger contradicts itself in ${places}: see the log, and tollgate doctor. ${texts[0]}`,
+        data: { violations: texts.length, first: texts.slice(0, violationsNamedMax) },
+      }));
+    this.#tellForAll("ledger.contradiction", idOf(texts.join("\n")), dayMs, tell, () => (this.#violations = new Set()));
   }
 
   async #lookAtDisk(): Promise<void> {
@@ -233,22 +271,28 @@ export class NoticeWatch {
       if (free >= diskLowBytes || this.#diskToldLow) return;
       this.#diskToldLow = true;
       const text = `The disk of the data folder is nearly full: ${bytesText(free)} are free.`;
-      this.#tell("disk.low", String(clock.wall()), () => ({ text, data: { free_bytes: free } }));
+      const content = () => ({ text, data: { free_bytes: free } });
+      this.#tell("disk.low", String(clock.wall()), content, this.#parts.gateway);
     } catch (thrown) {
       log("warn", "how full the disk is cannot be read", { reason: (thrown as Error).message });
     }
   }
 
-  /** `occurrence` tells it apart from others of its kind. */
-  #tell(event: Notice["event"], occurrence: string, content: (nameOf: NameOfAccount) => Soon<NoticeContent>): void {
+  /** `occurrence` tells it apart from others of its kind; `gateway`: who sees it, where others may see it otherwise. */
+  #tell(
+    event: Notice["event"],
+    occurrence: string,
+    content: (nameOf: NameOfAccount) => Soon<NoticeContent>,
+    gateway: string | null = null,
+  ): void {
     const { accounting, baseUrl, clock } = this.#parts;
     const nameOf = async (account: AccountId): Promise<string> =>
       (await accounting.accounts.record(account))?.email ?? `account ${account}`;
     this.#deliveries.tell({
-      id: idOf(`${baseUrl} ${event} ${occurrence}`),
+      id: idOf(`${baseUrl} ${gateway === null ? "" : `${gateway} `}${event} ${occurrence}`),
       event,
       at: clock.wall(),
-      content: async () => withServer(await content(nameOf), baseUrl),
+      content: async () => withServer(await content(nameOf), { baseUrl, gateway }),
     });
   }
 }
@@ -258,17 +302,19 @@ export const noSuchWebhook = (name: string, webhooks: readonly Pick<WebhookConfi
     `there is no webhook ${JSON.stringify(name)}; those that are configured: ${webhooks.map((each) => each.name).join(", ") || "none"}`,
   );
 
-export const testNotice = ({ name }: Pick<WebhookConfig, "name">, baseUrl: string, now: Ms): Notice => ({
+type NamedServer = Pick<Parts, "baseUrl" | "gateway">;
+
+export const testNotice = ({ name }: Pick<WebhookConfig, "name">, server: NamedServer, now: Ms): Notice => ({
   id: idOf(crypto.randomUUID()),
   event: "test",
   at: now,
   content: () =>
-    withServer({ text: `A test of the webhook ${name}: notices arrive.`, data: { webhook: name } }, baseUrl),
+    withServer({ text: `A test of the webhook ${name}: notices arrive.`, data: { webhook: name } }, server),
 });
 
-const withServer = ({ text, data }: NoticeContent, server: string): NoticeContent => ({
-  text: `Tollgate at ${server}: ${text}`,
-  data: { server, ...data },
+const withServer = ({ text, data }: NoticeContent, { baseUrl: server, gateway }: NamedServer): NoticeContent => ({
+  text: `Tollgate at ${server}${gateway === null ? "" : `, gateway ${gateway}`}: ${text}`,
+  data: { server, ...(gateway === null ? {} : { gateway }), ...data },
 });
 
 const idOf = (text: string): string => `msg_${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;
@@ -303,10 +349,15 @@ class ToldBudgets {
     return true;
   }
 
+  /** It was not told after all. */
+  drop(place: string): void {
+    this.#told.delete(place);
+  }
+
   /** Those of the last 32 days, without waiting for it. */
   write(now: Ms): void {
     if (this.#isWritten || this.#writing) return;
-    const oldest = Math.floor(now / dayMs) - 32;
+    const oldest = Math.floor((now - toldBudgetsKeptMs) / dayMs);
     this.#told = new Map([...this.#told].filter(([, since]) => since >= oldest));
     this.#isWritten = true;
     this.#writing = true;

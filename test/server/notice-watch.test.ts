@@ -10,6 +10,7 @@ import { noticeEvents } from "../../src/core/notice.ts";
 import { bodyOf } from "../../src/notices/post.ts";
 import { NoticeWatch } from "../../src/server/notice-watch.ts";
 import type { BackupFailure } from "../../src/server/scheduled-backups.ts";
+import type { TellOnce } from "../../src/store/postgres/told-once.ts";
 import type { LedgerState } from "../../src/store/verify/verify-watch.ts";
 import { ask, Office, output } from "../account/office.ts";
 import { eventually } from "../fixtures/eventually.ts";
@@ -50,13 +51,17 @@ afterEach(() => {
 });
 
 /** Of a server that starts on the folder. */
-function start(): NoticeWatch {
+function start(gateway: string | null = null, tellOnce: TellOnce | null = null): NoticeWatch {
   const started = office;
   const watch = new NoticeWatch({
     dataFolder: folder,
     baseUrl: "https://llm.example.com",
     pool: { states: () => [] },
-    accounting: { memory: started.ledger, accounts: started.accounts },
+    accounting: {
+      ...{ memory: started.ledger, accounts: started.accounts },
+      finds: tellOnce === null ? null : { batches: { onFall: null, onSpent: null }, tellOnce },
+    },
+    gateway,
     watch: {
       get state() {
         return ledger;
@@ -259,4 +264,40 @@ test("without a webhook nothing is looked at", () => {
   const watch = start();
   watch.configure([]);
   expect(watch.states()).toEqual([]);
+});
+
+test("several gateways tell each of its own disk, by name, and one of them of the books that they share", async () => {
+  const known = new Map<string, string>();
+  let isAway = true;
+  const tellOnce: TellOnce = async (name, occurrence) => {
+    if (isAway) throw new Error("the database is away");
+    const isFirst = known.get(name) !== occurrence;
+    known.set(name, occurrence);
+    return isFirst;
+  };
+  const gateways = ["east", "west"].map((name) => start(name, tellOnce));
+  ledger = {
+    violations: [{ invariant: "I1", account: 1, detail: "7 is not 8" }],
+    checkedAt: 1,
+    durationMs: 1,
+    wholePassAt: 1,
+  };
+  free = diskLowBytes - 1;
+  for (const each of gateways) each.look();
+  await eventually("each has told of its disk", async () => told.length === 2);
+  const disks = told.splice(0);
+  expect(disks.map(({ type, text, data }) => [type, text.slice(0, 46), data["gateway"]])).toEqual([
+    ["disk.low", "Tollgate at https://llm.example.com, gateway e", "east"],
+    ["disk.low", "Tollgate at https://llm.example.com, gateway w", "west"],
+  ]);
+  expect(disks[0]!.id).not.toBe(disks[1]!.id);
+  isAway = false; // who could not find out does so at its next look
+  office.now += ledgerNoticeIntervalMs;
+  for (const each of gateways) each.look();
+  await eventually("one has told of the books", async () => told.length > 0);
+  for (const each of gateways) each.look();
+  await Bun.sleep(0);
+  expect(told.map(({ type, text }) => [type, text.slice(0, 43)])).toEqual([
+    ["ledger.contradiction", "Tollgate at https://llm.example.com: The le"],
+  ]);
 });

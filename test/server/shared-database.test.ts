@@ -365,6 +365,55 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
     timeLimit,
   );
 
+  test.skipIf(!longForm)(
+    "tells once in all that a key's budget is used up, whichever gateway charged or refused it",
+    async () => {
+      const told: { type: string; text: string; data: { key_name: string; period: string; used_tokens: number } }[] =
+        [];
+      using hook = Bun.serve({
+        port: 0,
+        hostname: "127.0.0.1",
+        fetch: async (request) => {
+          told.push((await request.json()) as (typeof told)[number]);
+          return new Response("");
+        },
+      });
+      const webhook = `[[webhooks]]\nname = "ops"\nurl = "http://127.0.0.1:${hook.port}"\nevents = ["key.budget_used"]\n`;
+      const url = await postgres.database("budgets");
+      await using first = await start(url, webhook);
+      await using second = await start(url, webhook);
+      const usage = { prompt_tokens: 60_000, completion_tokens: 10, total_tokens: 60_010 };
+      await node.define("dear", once(text("much"), finish("stop", usage)));
+      const { email } = await first.account();
+      const keys = await Promise.all(
+        ["some", "other"].map((name) =>
+          first.makeKey(email, { name, limit_day: 100_000 }).then(({ api_key }) => api_key),
+        ),
+      );
+      const dear = { messages: [{ role: "user", content: "[[dear]]" }] };
+      const charge = async (by: GatewayProcess, key: string) =>
+        (await ask(by, key, "/v1/chat/completions", dear)).status;
+      // At once on both: each finds it used up.
+      for (const key of keys) {
+        while ((await charge(first, key)) === 200);
+        await Promise.all([first, second, first, second].map((by) => charge(by, key)));
+      }
+      await eventually("both are told", async () => told.length >= 2);
+      await first.kill("SIGTERM");
+      await first.restart();
+      for (const key of keys) {
+        for (const by of [first, second]) expect(await charge(by, key)).toBe(429);
+      }
+      await second.kill("SIGTERM"); // what it would tell is on its way by then
+      expect(told.map(({ type, data }) => [type, data.key_name, data.period])).toEqual([
+        ["key.budget_used", "some", "day"],
+        ["key.budget_used", "other", "day"],
+      ]);
+      expect(told[0]!.text).toMatch(/^Tollgate at \S+: The key "some" of .* has used up its budget of the day: /);
+    },
+    timeLimit,
+  );
+
   test(
     "is looked at by doctor and gateways without making tables",
     async () => {

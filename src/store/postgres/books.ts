@@ -28,7 +28,7 @@ import {
   type Usage,
 } from "../../core/types.ts";
 import { type Call, call, type Connection, isFailed, type Row, type Server } from "./connection.ts";
-import type { Decision, OpenHold, OpenSearch, Rules } from "./decide.ts";
+import type { Decision, OpenHold, OpenSearch, Rules, SpentKey } from "./decide.ts";
 import { GoneLanes } from "./gone-lanes.ts";
 import { Lane } from "./lane.ts";
 import { keyHintMs } from "./limits.ts";
@@ -79,6 +79,8 @@ export class PostgresBooks {
 
   /** Told of credit that fell by the gateway that committed it alone, so once in all. Null: nobody wants to know. */
   onFall: ((fall: Fall) => void) | null = null;
+  /** Told of used-up budgets with each batch that finds one so, by any gateway. */
+  onSpent: ((spent: SpentKey) => void) | null = null;
 
   /** For every request. Limits are the rules', which a reload changes. */
   readonly admission: BooksAdmission;
@@ -96,6 +98,7 @@ export class PostgresBooks {
       const { accounts, entries } = decision;
       for (const { id, plan } of accounts) this.#notePlan(id, plan);
       if (this.onFall !== null) this.#tellFalls(decision, this.onFall);
+      if (this.onSpent !== null) for (const spent of decision.spent) this.onSpent(spent);
       onCommit?.(entries.length, durationMs);
     };
     const digest = { configDigest: () => this.#configDigest };

@@ -10,7 +10,7 @@ import { LoadedKey } from "../../account/loaded-key.ts";
 import { dayOf, firstDayOfMonth, type Period, type PeriodUse, type Quota } from "../../account/quota.ts";
 import type { AccountRecords } from "../../account/records.ts";
 import { type SearchHold, Searches } from "../../account/searches.ts";
-import { type DayUse, SpendLimit } from "../../account/spend-limit.ts";
+import { type DayUse, SpendLimit, type SpendSpent } from "../../account/spend-limit.ts";
 import { assert } from "../../core/assert.ts";
 import { otherEndUsers } from "../../core/end-user.ts";
 import { planOf, type Plans } from "../../core/plans.ts";
@@ -146,6 +146,9 @@ export type BatchOf = Readonly<{
   monotonic: Ms;
 }>;
 
+/** A named key's budget of a period that is used up. */
+export type SpentKey = Readonly<SpendSpent & { account: AccountId; key: KeyId; name: string }>;
+
 export type Decision = Readonly<{
   /** In the order of the operations; an Error is of that operation alone. */
   answers: readonly (Answer | Error)[];
@@ -164,6 +167,8 @@ export type Decision = Readonly<{
   removed: readonly string[];
   accounts: readonly AccountRow[];
   keys: readonly KeyRow[];
+  /** Budgets that are used up, or for which a request was refused. */
+  spent: readonly SpentKey[];
   /** Of periods that were left. */
   kept: readonly Readonly<{ account: AccountId; quota: Quota; period: Period; used: number }>[];
   now: Ms;
@@ -485,6 +490,7 @@ class Batch {
       removed: [...removed, ...this.#searchesEnded],
       accounts: [...this.#rows.values()].map((row) => this.#rowOf(row)),
       keys: loaded.keys.flatMap((row) => this.#keyRowOf(row)),
+      spent: loaded.keys.flatMap((row) => this.#spentOf(row)),
       kept: this.#kept(),
       now: loaded.now,
     };
@@ -552,6 +558,12 @@ class Batch {
       next.begun !== row.begun ||
       next.expected !== row.expected;
     return isStale || isChanged ? [next] : [];
+  }
+
+  #spentOf({ account, id: key, name }: KeyRow): readonly SpentKey[] {
+    const [limit] = this.#ledger.account(account).keys!.get(key)!.spendLimits;
+    const spent = limit?.spent(this.#batch.loaded.now) ?? null;
+    return spent === null ? [] : [{ ...spent, account, key, name }];
   }
 
   #kept(): Decision["kept"] {

@@ -32,7 +32,6 @@ export const idleTimeoutSeconds = 120;
 export const cutMs = 2_000;
 /** What has arrived before a stop is waited for, since a database may be slow to say whose it is; but no body for long. */
 const arrivedMs = 5_000;
-const arrivedLookMs = 10;
 
 /** In steps, so that there are as many places as bytes allow. */
 const inputsRepliesLimits: ByteBudgetLimits = {
@@ -71,6 +70,8 @@ export class Inference implements LiveRequests {
   readonly #openOf = new Map<AccountId, number>();
   /** Requests of which nobody knows yet whether they are admitted: their bodies arrive, or a database is asked who they are. */
   #arrived = 0;
+  /** Told when none of them is left, by which a stop goes on. */
+  #noneArrived: (() => void) | null = null;
   /** What replies to many inputs take. */
   readonly #inputsReplies = new ByteBudget(inputsRepliesLimits);
   /** Browsers that are signed in to it may ask without a key. */
@@ -113,8 +114,11 @@ export class Inference implements LiveRequests {
   async finish(graceMs: number): Promise<void> {
     const { clock } = this.#parts;
     const until = clock.monotonic() + graceMs;
-    const admittedBy = clock.monotonic() + Math.min(graceMs, arrivedMs);
-    while (this.#arrived > 0 && clock.monotonic() < admittedBy) await Bun.sleep(arrivedLookMs);
+    if (this.#arrived > 0) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#noneArrived = resolve;
+      await settledWithin(Math.min(graceMs, arrivedMs), [promise]);
+    }
     await noneLeftWithin(Math.max(0, until - clock.monotonic()), () => this.#allServed(), clock);
     for (const { outlet } of this.#open.members()) outlet.cut(refuse("stopping"));
     await settledWithin(cutMs, this.#allServed());
@@ -141,6 +145,7 @@ export class Inference implements LiveRequests {
       admitted = await admit(incoming, dialect, this.#parts);
     } finally {
       this.#arrived -= 1;
+      if (this.#arrived === 0) this.#noneArrived?.();
     }
     if (admitted === "for others") {
       assert(passOn !== undefined, "what is for others is passed on to them");

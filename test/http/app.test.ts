@@ -22,6 +22,7 @@ afterEach(async () => {
 function start(
   options: Partial<ServerOptions> = {},
   refuseModel: ServerParts["admission"]["refuseModel"] = () => null,
+  principal: ServerParts["keys"]["principal"] = (key) => (key === "good" ? by(1) : null),
 ): { url: string; events: string[] } {
   const events: string[] = [];
   const holdOf = (): Hold => {
@@ -48,7 +49,7 @@ function start(
     [Symbol.dispose]() {},
   };
   const parts: ServerParts = {
-    keys: { principal: (key) => (key === "good" ? by(1) : null) },
+    keys: { principal },
     catalog: embeddedCatalog(),
     admission: { countRequest: () => null, refuseFlooded: () => null, admit: () => holdOf(), refuseModel },
     pool: { enter: () => slot },
@@ -83,6 +84,26 @@ test("a stop lets no new request in, and cuts what is still open after the grace
   await stopped;
   expect(events).toEqual(["given back", "given back"]);
   expect(fetch(`${url}/healthz`)).rejects.toThrow();
+});
+
+test("a stop waits for who is looked up, and goes on in the moment in which it is known", async () => {
+  const known = Promise.withResolvers<null>();
+  let isAsked = false;
+  const { url } = start({}, undefined, () => {
+    isAsked = true;
+    return known.promise;
+  });
+  const asked = ask(url, false);
+  await eventually("it has arrived", async () => isAsked);
+  let isStopped = false;
+  const stopped = running!.stop(60_000).then(() => (isStopped = true));
+  await Bun.sleep(30);
+  expect(isStopped).toBe(false);
+  const from = performance.now();
+  known.resolve(null);
+  expect((await asked).status).toBe(401);
+  await stopped;
+  expect(performance.now() - from).toBeLessThan(4_000); // where it is not told, it waits for 5 s
 });
 
 test("a client that leaves a reply which is not streamed stops the node and pays nothing", async () => {

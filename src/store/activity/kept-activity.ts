@@ -10,6 +10,7 @@ import type {
 } from "../../core/activity.ts";
 import type { Clock } from "../../core/clock.ts";
 import { activityIntervalMs } from "../../core/limits.ts";
+import { Outage } from "../../core/outage.ts";
 import type { Log } from "../../core/log.ts";
 import { type Ms, StoreUnavailable } from "../../core/types.ts";
 import type { ActivityCall } from "./activity-worker.ts";
@@ -25,7 +26,7 @@ type Take = () => Promise<readonly ActivityRow[]> | readonly ActivityRow[];
 
 export class KeptActivity implements ActivityQueries {
   readonly #clock: Clock;
-  readonly #log: Log;
+  readonly #outage: Outage;
   readonly #keeper: ActivityKeeper;
   readonly #timer: Timer;
   #take: Take = () => [];
@@ -35,7 +36,7 @@ export class KeptActivity implements ActivityQueries {
   constructor(keeper: ActivityKeeper, clock: Clock, log: Log) {
     this.#keeper = keeper;
     this.#clock = clock;
-    this.#log = log;
+    this.#outage = new Outage(log, notKept, "what the charts show is kept again");
     this.#timer = setInterval(() => void this.write(), activityIntervalMs);
     this.#timer.unref();
   }
@@ -79,9 +80,11 @@ export class KeptActivity implements ActivityQueries {
     this.#writing = this.#writing.then(async () => {
       try {
         const rows = await take();
-        if (rows.length > 0) await this.#keeper.call({ order: "add", rows, now: this.#clock.wall() });
+        if (rows.length === 0) return;
+        await this.#keeper.call({ order: "add", rows, now: this.#clock.wall() });
+        this.#outage.worked();
       } catch (thrown) {
-        this.#failed(thrown as Error);
+        this.#outage.failed(thrown as Error);
       }
     });
     return this.#writing;
@@ -101,11 +104,9 @@ export class KeptActivity implements ActivityQueries {
       throw new StoreUnavailable(`the activity cannot be read: ${(thrown as Error).message}`, { cause: thrown });
     }
   }
-
-  #failed(error: Error): void {
-    activityFailed(this.#log, error);
-  }
 }
 
-export const activityFailed = (log: Log, error: Error): void =>
-  log("error", "what the charts show cannot be kept", { reason: error.message });
+const notKept = "what the charts show cannot be kept";
+
+/** Its Worker did not answer for it. */
+export const activityFailed = (log: Log, error: Error): void => log("error", notKept, { reason: error.message });

@@ -3,6 +3,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { failedIntervalMs, hourMs } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
+import { Outage } from "../../core/outage.ts";
 import type { FailedBatch, LogFilter, LogPage, LogPlace, RequestLogQueries } from "../../core/request-log.ts";
 import { type AccountId, type Ms, StoreUnavailable } from "../../core/types.ts";
 import type { RequestLogCall } from "./request-log-worker.ts";
@@ -18,7 +19,7 @@ type Take = () => Promise<readonly FailedBatch[]> | readonly FailedBatch[];
 
 export class KeptRequestLog implements RequestLogQueries {
   readonly #clock: Clock;
-  readonly #log: Log;
+  readonly #outage: Outage;
   readonly #keeper: RequestLogKeeper;
   readonly #timers: readonly Timer[];
   #keepMs: Ms;
@@ -30,7 +31,7 @@ export class KeptRequestLog implements RequestLogQueries {
     this.#keeper = keeper;
     this.#keepMs = keepMs;
     this.#clock = clock;
-    this.#log = log;
+    this.#outage = new Outage(log, notKept, "the request log is kept again");
     this.#timers = [
       setInterval(() => void this.write(), failedIntervalMs),
       setInterval(() => void this.#expire(), hourMs),
@@ -77,19 +78,22 @@ export class KeptRequestLog implements RequestLogQueries {
         for (const batch of await take()) {
           const { rows, more, lost } = batch;
           if (rows.length === 0 && more.length === 0 && lost === 0) continue;
-          if (this.#keepMs > 0) await this.#keeper.call({ order: "add", batch, now: this.#clock.wall() });
+          if (this.#keepMs === 0) continue;
+          await this.#keeper.call({ order: "add", batch, now: this.#clock.wall() });
+          this.#outage.worked();
         }
       } catch (thrown) {
-        this.#failed(thrown as Error);
+        this.#outage.failed(thrown as Error);
       }
     });
     return this.#writing;
   }
 
   async #expire(): Promise<void> {
-    await this.#keeper
-      .call({ order: "keep", keepMs: this.#keepMs, now: this.#clock.wall() })
-      .catch((error: Error) => this.#failed(error));
+    await this.#keeper.call({ order: "keep", keepMs: this.#keepMs, now: this.#clock.wall() }).then(
+      () => this.#outage.worked(),
+      (error: Error) => this.#outage.failed(error),
+    );
   }
 
   /** Writes the last of it and lets go of its keeper. */
@@ -106,11 +110,9 @@ export class KeptRequestLog implements RequestLogQueries {
       throw new StoreUnavailable(`the request log cannot be read: ${(thrown as Error).message}`, { cause: thrown });
     }
   }
-
-  #failed(error: Error): void {
-    requestLogFailed(this.#log, error);
-  }
 }
 
-export const requestLogFailed = (log: Log, error: Error): void =>
-  log("error", "the request log cannot be kept", { reason: error.message });
+const notKept = "the request log cannot be kept";
+
+/** Its Worker did not answer for it. */
+export const requestLogFailed = (log: Log, error: Error): void => log("error", notKept, { reason: error.message });

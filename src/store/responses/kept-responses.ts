@@ -19,6 +19,7 @@ import {
 } from "../../core/limits.ts";
 import { AccountTurns } from "../../core/account-turns.ts";
 import type { Log } from "../../core/log.ts";
+import { Outage } from "../../core/outage.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import type { AccountId, Ms, Refusal } from "../../core/types.ts";
 import { WorkerClient } from "../../core/workers.ts";
@@ -62,7 +63,7 @@ export class KeptResponses implements StoredResponses {
   #gatherTimer: Timer | null = null;
   /** Resolves when they are kept, or could not be. */
   #gatheredKept: PromiseWithResolvers<void> | null = null;
-  #keeps = true;
+  readonly #outage: Outage;
   /** A conversation may take the Worker a second: an account's look-ups go one after the other, and accounts take turns. */
   readonly #turns = new AccountTurns(storedResponsesLookupsMax, 1);
   #closed = false;
@@ -70,6 +71,7 @@ export class KeptResponses implements StoredResponses {
   protected constructor({ limits, log, awaited, worker }: KeeperOptions) {
     this.#limits = limitsOf(limits);
     this.#log = log;
+    this.#outage = new Outage(log, "responses are not stored", "responses are stored again");
     this.#awaited = awaited;
     this.worker = new WorkerClient<ResponsesCall>({
       start: worker.start,
@@ -99,7 +101,7 @@ export class KeptResponses implements StoredResponses {
     const input = typeof items === "string" ? items : JSON.stringify(items);
     const bytes = input.length + output.length + settings.length; // characters, which is near enough
     if (this.#waitingBytes + bytes > storedResponsesWaitingBytesMax) {
-      return this.#keptWell(new Error("too much waits to be written"));
+      return this.#outage.failed(new Error("too much waits to be written"));
     }
     this.#waitingBytes += bytes;
     this.#gatheredBytes += bytes;
@@ -123,8 +125,8 @@ export class KeptResponses implements StoredResponses {
     this.#gatheredKept = null;
     this.#call({ order: "keep", packed })
       .then(
-        () => this.#keptWell(null),
-        (error: Error) => this.#keptWell(error),
+        () => this.#outage.worked(),
+        (error: Error) => this.#outage.failed(error),
       )
       .finally(() => {
         this.#waitingBytes -= bytes;
@@ -182,13 +184,6 @@ export class KeptResponses implements StoredResponses {
   #call<Result>(call: ResponsesCall): Promise<Result> {
     if (call.order !== "keep") this.#keepGathered();
     return this.worker.call<Result>(call);
-  }
-
-  #keptWell(error: Error | null): void {
-    if (this.#keeps === (error === null)) return;
-    this.#keeps = error === null;
-    if (error === null) this.#log("info", "responses are stored again");
-    else this.#log("error", "responses are not stored", { reason: error.message });
   }
 
   #failed(error: Error): void {

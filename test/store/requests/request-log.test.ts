@@ -22,6 +22,7 @@ import {
 import type { RefusalName } from "../../../src/core/refusals.ts";
 import type { Model } from "../../../src/core/types.ts";
 import { migrate } from "../../../src/store/ledger/migrate.ts";
+import { KeptRequestLog } from "../../../src/store/requests/kept-request-log.ts";
 import { RequestLogFile } from "../../../src/store/requests/request-log-file.ts";
 import { RequestLogStore } from "../../../src/store/requests/request-log-store.ts";
 import { FailedRequests } from "../../../src/telemetry/failed-requests.ts";
@@ -326,4 +327,35 @@ test("whoever looks something up finds what was refused just before, and a file 
   expect((await log.page(anyRequest, null, 5)).rows).toEqual([]);
   await log.close();
   expect(logged).toEqual([]);
+});
+
+test("an outage of whoever keeps it is in the log once at its begin and once at its end", async () => {
+  const logged: string[] = [];
+  let isAway = false;
+  const keeper = {
+    call: async <Result>() => {
+      if (isAway) throw new Error("away");
+      return null as Result;
+    },
+    close: async () => {},
+  };
+  const clock = { wall: () => now, monotonic: () => 0 };
+  const log = new KeptRequestLog(keeper, dayMs, clock, (level, message) => void logged.push(`${level} ${message}`));
+  let rows: FailedBatch["rows"] = [];
+  log.follow(() => [{ rows, more: [], lost: 0 }]);
+  const some = new FailedRequests();
+  some.add(refused());
+  rows = some.take().rows;
+  for (const next of [false, true, true, true, false, false, true, true]) {
+    isAway = next;
+    await log.write();
+    await log.keep(dayMs);
+  }
+  expect(logged).toEqual([
+    "error the request log cannot be kept",
+    "info the request log is kept again",
+    "error the request log cannot be kept",
+  ]);
+  isAway = false;
+  await log.close();
 });

@@ -1,7 +1,7 @@
 // tollgate nodes drain NAME [--wait]
 import type { NodeReport } from "../server/node-lines.ts";
 import { type Command, folderFlags } from "./command.ts";
-import { askServer, onNode } from "./on-node.ts";
+import { askServer, fromGateway, onNode } from "./on-node.ts";
 
 /** Between two looks whether any request is left. */
 const lookMs = 250;
@@ -12,10 +12,10 @@ const command: Command = {
   async run(invocation) {
     const { flags } = invocation;
     const report = await onNode(invocation, "nodes drain");
-    const { name } = report;
+    const { name, gateway } = report;
     let { busy } = report;
     const isJson = flags["json"] === true;
-    if (!isJson) console.log(`${name} gets no new requests; ${stillRun(busy)}.`);
+    if (!isJson) console.log(`${name} gets no new requests${fromGateway(gateway)}; ${stillRun(busy)}.`);
     while (flags["wait"] === true && busy > 0) {
       await Bun.sleep(lookMs);
       const nodes = (await askServer(invocation, "nodes", {})) as readonly NodeReport[];

@@ -1,6 +1,6 @@
 // tollgate nodes resume NAME
 import { type Command, folderFlags } from "./command.ts";
-import { onNode } from "./on-node.ts";
+import { fromGateway, onNode } from "./on-node.ts";
 
 const command: Command = {
   words: ["NAME"],
@@ -8,7 +8,7 @@ const command: Command = {
   async run(invocation) {
     const report = await onNode(invocation, "nodes resume");
     if (invocation.flags["json"] === true) console.log(JSON.stringify(report));
-    else console.log(`${report.name} gets requests.`);
+    else console.log(`${report.name} gets requests${fromGateway(report.gateway)}.`);
     return 0;
   },
 };

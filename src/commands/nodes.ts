@@ -73,6 +73,10 @@ const command: Command = {
         "models",
       ];
       console.log(formatTable(head, rows));
+      const [{ gateway } = {}] = nodes;
+      if (gateway !== undefined) {
+        console.log(`This is how the gateway ${gateway} sees them. Others see them, and drain them, by themselves.`);
+      }
       for (const { name, problem, last_error: error, abilities, below, load } of nodes) {
         if (load !== null) console.log(`${name}: its engine ${loadInWords({ ...load, cacheUse: load.cache_use })}`);
         for (const model of abilities) {

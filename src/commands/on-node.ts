@@ -6,8 +6,15 @@ import type { DrainReport } from "../server/node-care.ts";
 import { type Invocation, textFlag } from "./command.ts";
 
 /** Throws CommandError where there is no such node, or no server runs. */
-export const onNode = async (invocation: Invocation, operation: "nodes drain" | "nodes resume"): Promise<DrainReport> =>
+export const onNode = async (
+  invocation: Invocation,
+  operation: "nodes drain" | "nodes resume",
+): Promise<DrainReport & Readonly<{ gateway?: string }>> =>
   (await askServer(invocation, operation, { name: invocation.words[0]! })) as DrainReport;
+
+/** Of several gateways, which do so each. */
+export const fromGateway = (gateway: string | undefined): string =>
+  gateway === undefined ? "" : ` from the gateway ${gateway}, and the others go on as they did`;
 
 export async function askServer(
   { flags, environment }: Invocation,

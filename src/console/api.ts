@@ -367,6 +367,8 @@ export const OperatorNodes = Type.Object({
   nodes: Type.Array(OperatorNode),
   /** Requests in line for any of them. */
   waiting: count(),
+  /** Of several gateways the one whose sight it is; null: there is one. */
+  gateway: nullable(Type.String()),
 });
 export type OperatorNodes = Static<typeof OperatorNodes>;
 

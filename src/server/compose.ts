@@ -476,7 +476,11 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
       ...(webConsole?.notices() ?? []),
       ...unconfiguredPlans(catalog.plans, await accounting.accounts.byPlan()),
     ],
-    started: { config: config.file === null ? null : resolve(config.file), nodes: flags.node ?? [] },
+    started: {
+      config: config.file === null ? null : resolve(config.file),
+      nodes: flags.node ?? [],
+      gateway: config.databaseUrl === null ? null : config.gateway,
+    },
   };
   const handler: Handler = async (...asked) => {
     const { controlHandler } = await import("./control-handler.ts");

@@ -20,6 +20,8 @@ export type StartedWith = Readonly<{
   config: string | null;
   /** Of `--node`. */
   nodes: readonly string[];
+  /** Its name among several gateways, whose sight of the nodes and drains are their own; null: there is one. */
+  gateway: string | null;
 }>;
 
 export type ControlParts = Readonly<{
@@ -45,6 +47,7 @@ export type ControlParts = Readonly<{
 export function controlHandler(parts: ControlParts): Handler {
   const { work, pool, catalog, served, reloader, noteReload, nodeCare, noteNode, unready, notices, started } = parts;
   const { testWebhook } = parts;
+  const byGateway = started.gateway === null ? {} : { gateway: started.gateway };
   return async (operation, given, progress, user) => {
     if (operation === "reload") {
       const applying = reloader.apply();
@@ -54,12 +57,17 @@ export function controlHandler(parts: ControlParts): Handler {
     }
     if (operation === "health") return healthOf(unready(), pool);
     if (operation === "started with") return started;
-    if (operation === "nodes") return nodeReports(pool.states(), pool.lines(lineAccountsShownMax), catalog);
+    if (operation === "nodes") {
+      return nodeReports(pool.states(), pool.lines(lineAccountsShownMax), catalog).map((report) => ({
+        ...report,
+        ...byGateway,
+      }));
+    }
     if (operation === "nodes drain" || operation === "nodes resume") {
       const { name } = given as { name: string };
       const report = operation === "nodes drain" ? nodeCare.drain(name) : nodeCare.resume(name);
       await noteNode(byCommandOf(user), report);
-      return report;
+      return { ...report, ...byGateway };
     }
     if (operation === "webhooks test") return testWebhook((given as { name: string }).name);
     if (operation === "models") return modelReport(catalog, served.areOwn, pool.states().map(seenNode));

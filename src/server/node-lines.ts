@@ -42,6 +42,8 @@ export type NodeReport = Readonly<{
   below: readonly string[];
   /** Public model id -> the name the node knows it by. */
   models: Readonly<Record<string, string>>;
+  /** Of several gateways the one whose sight it is. */
+  gateway?: string;
 }>;
 
 /** One line for the operator, with the node's address. */

@@ -237,7 +237,7 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/sessions": sessions,
     "/operator/accounts": { accounts: payloads.map(accountRow), next: null } satisfies AccountsPage,
     "/operator/invitations": invitations,
-    "/operator/nodes": { nodes, waiting: 0 } satisfies OperatorNodes,
+    "/operator/nodes": { nodes, waiting: 0, gateway: payloads[0]! } satisfies OperatorNodes,
     "/operator/models": operatorModels,
     "/operator/totals": totals,
     "/operator/requests": { requests: payloads.map(purchase), next: null } satisfies PurchaseRequestsPage,

@@ -88,6 +88,8 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       expect(await metric(gateway, "tollgate_journal_commit_duration_seconds_count")).toBeGreaterThanOrEqual(2);
       expect(told).toContain('tollgate_node_share_granted{node="scripted"} 8');
       expect(told).toContain('tollgate_node_share_target{node="scripted"} 8');
+      const [seen] = await gateway.cli<{ gateway?: string }[]>("nodes");
+      expect(seen!.gateway).toMatch(/^gateway-\d+$/);
       // Its folder is said to be what it is, and nobody times its disk.
       expect(gateway.output).toMatch(
         /listening on \S+, data in the database "told" on 127\.0\.0\.1:\d+ as tollgate, what is of this/,

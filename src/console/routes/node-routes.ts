@@ -7,10 +7,14 @@ import { auditEntry } from "../audit-entry.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { type Answer, type Call, fail, type Route, route, routeWithBody } from "./route.ts";
 
-type Parts = Pick<ConsoleParts, "nodes" | "activity" | "auditLog" | "clock">;
+type Parts = Pick<ConsoleParts, "nodes" | "configuration" | "activity" | "auditLog" | "clock">;
 
-export function nodeRoutes({ nodes, activity, auditLog, clock }: Parts): Route[] {
-  const show = async (): Promise<OperatorNodes> => ({ nodes: [...(await nodes.states())], waiting: nodes.waiting });
+export function nodeRoutes({ nodes, configuration, activity, auditLog, clock }: Parts): Route[] {
+  const show = async (): Promise<OperatorNodes> => ({
+    nodes: [...(await nodes.states())],
+    waiting: nodes.waiting,
+    gateway: configuration.gateway,
+  });
 
   return [
     route("GET", "/operator/nodes", "operator", show),

@@ -28,13 +28,19 @@ export function NodesPage(): VNode {
       <Loaded resource={nodes} lines={6}>
         {(value) => {
           const shown = operatorNumbers.value?.nodes ?? value.nodes;
-          return shown.length === 0 ? (
-            <Empty icon="nodes" title="No node is configured" />
-          ) : (
-            <div class="grid-2">
-              {shown.map((node) => (
-                <NodeCard key={node.name} node={node} wish={wish?.name === node.name ? wish : null} />
-              ))}
+          if (shown.length === 0) return <Empty icon="nodes" title="No node is configured" />;
+          return (
+            <div class="stack">
+              {value.gateway !== null && (
+                <p class="quiet break">
+                  This is how the gateway {value.gateway} sees them. Others see them, and drain them, by themselves.
+                </p>
+              )}
+              <div class="grid-2">
+                {shown.map((node) => (
+                  <NodeCard key={node.name} node={node} wish={wish?.name === node.name ? wish : null} />
+                ))}
+              </div>
             </div>
           );
         }}

@@ -62,6 +62,8 @@ export type RequestAdmission = Readonly<{
 
 export type RequestKeys = Readonly<{
   principal(key: string): Soon<Principal | null>;
+  /** Where that may be a second old: as it is now. */
+  principalNow?(key: string): Soon<Principal | null>;
   ofHash(keyHash: string): Soon<Principal | null>;
 }> & {
   /** Called when a key is void. */

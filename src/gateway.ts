@@ -47,7 +47,11 @@ import {
 /** The parts of the gateway that a request meets, in the order in which it meets them. */
 export type Parts = Readonly<{
   /** Whether a key has expired, or may be used from there, is asked of its limits. */
-  keys: { principal(key: string): Soon<Principal | null> };
+  keys: {
+    principal(key: string): Soon<Principal | null>;
+    /** Where that may be a second old: as it is now, for what no admission decides. */
+    principalNow?(key: string): Soon<Principal | null>;
+  };
   catalog: Catalog;
   admission: {
     /** `now` is monotonic. */

@@ -64,6 +64,7 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
   database.outdated = () => books.gone.outdated;
   const keys = {
     principal: (key: string) => books.principal(key),
+    principalNow: (key: string) => books.principalNow(key),
     ofHash: (keyHash: string) => books.ofHash(keyHash),
     onVoid: () => {},
   };

@@ -202,7 +202,11 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   };
 
   function whoseIs(request: Request, connection: Connection | null): Promise<Principal | Refusal> {
-    return askerOf(request, keyHeaders, parts, site, () => clientAddress(request, connection, addressHeader));
+    const address = () => clientAddress(request, connection, addressHeader);
+    const { keys, clock } = parts;
+    // A key that was revoked, wherever that was, reads nothing that is stored.
+    const principal = (key: string) => (keys.principalNow ?? keys.principal).call(keys, key);
+    return askerOf(request, keyHeaders, { keys: { principal }, clock }, site, address);
   }
 
   /** A header may tell for whose libraries the list is. */

@@ -133,8 +133,12 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       expect(refused).toEqual([
         ["/v1/chat/completions", 503, { message, type: "api_error", param: null, code: null }],
         ["/v1/messages", 503, { type: "api_error", message }],
-        ["/v1/responses", 503, { message, type: "api_error", param: null, code: null }],
+        ["/v1/responses", 500, { message, type: "api_error", param: null, code: null }], // of a first-party model
       ]);
+      // Nobody else is known, and nobody reads what is stored.
+      expect((await ask(gateway, `sk-tg-${"a".repeat(43)}`, "/v1/responses")).status).toBe(503);
+      const headers = { authorization: `Bearer ${account.api_key}` };
+      expect((await asked(`${gateway.url}/v1/responses/resp_x`, { headers })).status).toBe(503);
       expect(await asked(`${gateway.url}/healthz`)).toEqual({ status: 200, text: "ok\n" });
       expect((await asked(`${gateway.url}/sign-in`)).status).toBe(200);
       expect((await asked(`${gateway.url}/metrics`)).status).toBe(200);

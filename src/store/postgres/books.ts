@@ -172,13 +172,25 @@ export class PostgresBooks {
     return keyHash === null ? null : this.ofHash(keyHash);
   }
 
+  /** As the database has it now: for what is decided on no locked row. Rejects with StoreUnavailable. */
+  principalNow(key: string): Promise<Principal | null> | null {
+    const keyHash = keyHashOf(key);
+    return keyHash === null ? null : this.#find(keyHash);
+  }
+
   /** The same by the key's hash. */
   ofHash(keyHash: string): Soon<Principal | null> {
     const hint = this.#hints.get(keyHash);
     if (hint !== undefined && this.#pace.monotonic() - hint.at < keyHintMs) return hint.principal;
     const asked = this.#asked.get(keyHash);
     if (asked !== undefined) return asked;
-    const asking = this.#find(keyHash).finally(() => this.#asked.delete(keyHash));
+    const asking = this.#find(keyHash)
+      .catch((thrown: unknown) => {
+        // While the database is away, who was known is known: admission refuses, as the dialect says it of the model.
+        if (hint === undefined || !(thrown instanceof StoreUnavailable)) throw thrown;
+        return hint.principal;
+      })
+      .finally(() => this.#asked.delete(keyHash));
     this.#asked.set(keyHash, asking);
     return asking;
   }

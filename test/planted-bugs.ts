@@ -91,6 +91,13 @@ export const bugs: readonly Bug[] = [
     file: lanes,
   },
   {
+    id: "P9",
+    what: "PostgreSQL: a program that a newer one shuts out keeps its lane",
+    edits: [["src/store/postgres/migrations.ts", "WHERE gone_at IS NULL RETURNING id", "WHERE false RETURNING id"]],
+    file: "test/store/postgres/lane.test.ts",
+    name: "shuts out",
+  },
+  {
     id: "M1",
     what: "a charge is acknowledged before its commit",
     edits: [["src/store/ledger/journal.ts", "return this.#gathering.wait(sequence);", "return Promise.resolve();"]],

@@ -103,6 +103,9 @@ function takeRequest(connection: Connection): Request | null {
 
 const contentLengthPattern = /\r\ncontent-length: *(\d+)/i;
 
+/** What it does not know: pages, and the dialects that a gateway translates for nodes that speak chat-completions alone. */
+const foreignPattern = /^(?:GET |POST \/v1\/(?:messages|responses)[ ?])/;
+
 /** With a space from clients that write JSON as Python does. */
 const streamPattern = /"stream": ?true/;
 
@@ -119,7 +122,7 @@ function reply(
 ): void {
   if (request.head.startsWith("GET /v1/models")) return send(socket, answer.models);
   if (request.head.startsWith("GET /health")) return send(socket, answer.healthy);
-  if (request.head.startsWith("GET ")) return send(socket, answer.notFound);
+  if (foreignPattern.test(request.head)) return send(socket, answer.notFound);
   if (!streamPattern.test(request.body)) return send(socket, answer.json);
   if (settings.intervalMs === 0) return send(socket, answer.whole);
   socket.data.nextToken = 1;

@@ -1,9 +1,18 @@
-// Rewrites the results in bench/README.md, between its markers, from bench/results/*.json.
+// Rewrites the results in bench/README.md, between its markers, from bench/results/*.json, and the comparison in README.md
+// with its picture.
 //
-//   bun bench/report.ts
+//   npm run bench -- report
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { barLines } from "./bars.ts";
-import { peerNames } from "./peers.ts";
+import {
+  comparisonFile,
+  comparisonPicture,
+  comparisonResult,
+  keptComparison,
+  withComparison,
+} from "./comparison-report.ts";
+import { comparisonSvg } from "./comparison-svg.ts";
 import { bun } from "./process.ts";
 import type { KeptResult } from "./result.ts";
 import { resultsFolder } from "./result.ts";
@@ -23,7 +32,6 @@ const soak = benchOf("soak");
 
 /** What a variant is compared with; `direct` is in the results without variant. */
 const beside = { only: "nginx,tollgate", runs: 5 };
-const besidePeers = { only: ["nginx", "tollgate", ...peerNames].join(","), runs: 3 };
 const warmUps = { "warm-ups": 2 };
 
 /** The benchmarks in the order in which they run and are reported. */
@@ -32,14 +40,12 @@ export const benches: readonly Bench[] = [
   bench("relay-token", "messages", { dialect: "messages", ...beside }),
   bench("relay-token", "responses", { dialect: "responses", ...beside }),
   bench("relay-token", "2000-streams", { streams: 2_000, "interval-ms": 200, tokens: 100, ...beside, ...warmUps }),
-  peers("relay-token", "peers", { ...besidePeers, ...warmUps }),
+  peers("comparison"),
   bench("request"),
   bench("request", "messages", { dialect: "messages", ...beside }),
   bench("request", "responses", { dialect: "responses", ...beside }),
   bench("request", "all-cores", { placement: "free", ...beside }),
-  peers("request", "peers", { ...besidePeers, requests: 2_000 }),
   bench("burst"),
-  peers("burst", "peers", { only: ["nginx", "tollgate", ...peerNames].join(","), runs: 6 }),
   bench("latency", "", { runs: 2 }),
   bench("memory"),
   bench("memory", "10000-streams", { streams: 10_000, "interval-ms": 1_000, tokens: 20, "spread-ms": 10_000 }),
@@ -119,18 +125,34 @@ function chartLines({ chart }: KeptResult): string[] {
   return ["```text", chart.unit, ...barLines(chart.bars), "```", ""];
 }
 
-/** Rewrites the README from the results at hand. */
+/** Rewrites both READMEs and the picture from the results at hand. */
 export function writeReport(): void {
   const results = new Map<string, KeptResult>();
   for (const name of benches.map(fullName)) {
     const file = `${resultsFolder}/${name}.json`;
-    if (existsSync(file)) results.set(name, JSON.parse(readFileSync(file, "utf8")) as KeptResult);
+    if (existsSync(file) && name !== "comparison") {
+      results.set(name, JSON.parse(readFileSync(file, "utf8")) as KeptResult);
+    }
   }
-  const readme = `${import.meta.dir}/README.md`;
-  writeFileSync(readme, withResults(readFileSync(readme, "utf8"), results));
-  // Tables in the project's format, so that the check of it passes after a run.
-  const formatted = Bun.spawnSync([bun, "fmt", "--no-script", readme], { stdio: ["ignore", "ignore", "inherit"] });
-  if (!formatted.success) throw new Error(`${readme} could not be formatted`);
+  const comparison = keptComparison();
+  if (comparison !== null) {
+    results.set("comparison", comparisonResult(comparison));
+    writeFileSync(comparisonPicture, comparisonSvg(comparison));
+    format(comparisonFile);
+    rewrite(join(import.meta.dir, "../README.md"), (text) => withComparison(text, comparison));
+  }
+  rewrite(join(import.meta.dir, "README.md"), (text) => withResults(text, results));
+}
+
+function rewrite(file: string, edit: (text: string) => string): void {
+  writeFileSync(file, edit(readFileSync(file, "utf8")));
+  format(file);
+}
+
+/** In the project's format, so that the check of it passes after a run. */
+function format(file: string): void {
+  const formatted = Bun.spawnSync([bun, "fmt", "--no-script", file], { stdio: ["ignore", "ignore", "inherit"] });
+  if (!formatted.success) throw new Error(`${file} could not be formatted`);
 }
 
 if (import.meta.main) writeReport();

@@ -48,7 +48,7 @@ export async function keepResult(result: Result): Promise<void> {
   if (result.failures > 0) throw new Error(`${result.failures} failures: see the lines above`);
 }
 
-function machineLine(): string {
+export function machineLine(): string {
   const gibibytes = Math.round(totalmem() / 2 ** 30);
   const processor = cpus()[0]?.model ?? "unknown processor";
   return (

@@ -1,7 +1,9 @@
 // Runs every benchmark of a suite, one after the other, and rewrites the results in bench/README.md (not after
-// `--quick`, whose numbers mean nothing). With the word `load` in front it is the load test of a running gateway.
+// `--quick`, whose numbers mean nothing but those of `--peers`). With the word `load` in front it is the load test of a
+// running gateway; the word `report` writes the results at hand into the READMEs again.
 //
 //   bun bench [--large | --peers | --soak] [--quick]
+//   bun bench report
 //   bun bench load --url http://127.0.0.1:8400 --key sk-tg-...
 import { readFlags } from "./flags.ts";
 import { load } from "./load.ts";
@@ -26,11 +28,12 @@ async function runSuite(argv: readonly string[]): Promise<void> {
     });
     if ((await child.exited) !== 0) failed.push(fullName(bench));
   }
-  if (!quick) writeReport();
+  if (!quick || suite === "peers") writeReport();
   console.log(`${chosen.length} benchmarks in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`);
   if (failed.length > 0) throw new Error(`failed: ${failed.join(", ")}`);
 }
 
 const argv = Bun.argv.slice(2);
 if (argv[0] === "load") process.exitCode = await load(argv.slice(1));
+else if (argv[0] === "report") writeReport();
 else await runSuite(argv);

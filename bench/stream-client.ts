@@ -50,16 +50,31 @@ export async function runStreams(subject: Subject, load: StreamLoad): Promise<St
   return run;
 }
 
-/** As many streams that are all asked for in the same moment, on connections that are open already. */
-export async function runBurst(subject: Subject, streams: number, answer: AnswerShape): Promise<StreamRun> {
+/**
+ * As many streams that are all asked for in the same moment, on connections that are open before `opened` is called; so often
+ * as `bursts`, one after the other, on the same connections.
+ */
+export async function runBurst(
+  subject: Subject,
+  streams: number,
+  answer: AnswerShape,
+  bursts = 1,
+  opened: () => void = () => {},
+): Promise<StreamRun> {
   const run: StreamRun = { complete: 0, tokens: 0, textEvents: 0, firstTokenMs: [], wholeMs: [], failures: [] };
   const ask = { model: benchModel, prompt: "Count.", outputTokensMax: answer.tokens, stream: true };
   const source = new RequestSource(subject, ask);
   const expected = answerText(answer);
-  const connections = await Promise.all(Array.from({ length: streams }, () => Connection.open(subject.port)));
-  await Promise.all(
-    connections.map((connection) => runStream(connection, source.next(), subject.dialect, answer, expected, run)),
-  );
+  let connections = await Promise.all(Array.from({ length: streams }, () => Connection.open(subject.port)));
+  opened();
+  for (let burst = 0; burst < bursts; burst++) {
+    connections = await Promise.all(
+      connections.map((connection) => (connection.open ? connection : Connection.open(subject.port))),
+    );
+    await Promise.all(
+      connections.map((connection) => runStream(connection, source.next(), subject.dialect, answer, expected, run)),
+    );
+  }
   for (const connection of connections) connection.close();
   return run;
 }
@@ -115,6 +130,8 @@ function runStream(
   });
 }
 
+export const noTerminator = "no terminator";
+
 /** Compares a stream with the expected answer as it arrives. */
 export class StreamCheck {
   textLength = 0;
@@ -147,7 +164,7 @@ export class StreamCheck {
     if (this.textLength !== this.#expected.length) {
       return `${this.textLength} of ${this.#expected.length} characters arrived`;
     }
-    return this.#ended ? null : "no terminator";
+    return this.#ended ? null : noTerminator;
   }
 
   #event(event: string): void {

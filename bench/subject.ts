@@ -62,7 +62,7 @@ export async function interleaved<Measurement>(
   return results;
 }
 
-function shuffled<Item>(items: readonly Item[]): Item[] {
+export function shuffled<Item>(items: readonly Item[]): Item[] {
   const result = [...items];
   for (let last = result.length - 1; last > 0; last--) {
     const other = Math.floor(Math.random() * (last + 1));

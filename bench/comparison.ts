@@ -312,14 +312,13 @@ if (import.meta.main) {
   placeClient();
   const startedMs = performance.now();
   const comparison = await compare(flags);
-  // A run of a few of them leaves the page of all alone.
-  if (flags.only === comparisonDefaults.only) keepComparison(comparison);
   const { columns, rows, notes } = comparisonResult(comparison);
   console.log(`\n${textTable(columns, rows)}`);
   for (const note of notes) console.log(note);
-  console.log(
-    `${comparison.machine}, ${comparison.tollgate}; ${comparison.date}; ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`,
-  );
+  const seconds = ((performance.now() - startedMs) / 1_000).toFixed(0);
+  console.log(`${comparison.machine}, ${comparison.tollgate}; ${comparison.date}; ${seconds} s`);
   const failed = comparison.ways.filter(({ name, failed }) => failed > 0 && !isPeer(name));
   if (failed.length > 0) throw new Error(`replies failed: ${failed.map(({ name }) => name).join(", ")}`);
+  // A run of a few of them leaves the page of all alone.
+  if (flags.only === comparisonDefaults.only) keepComparison(comparison);
 }

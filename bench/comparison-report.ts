@@ -99,7 +99,7 @@ export function comparisonResult(comparison: Comparison): KeptResult {
     chart: { unit: "us of the proxy's CPU time per stream, median", bars },
     failures: 0,
     notes: [
-      `CPU time of the proxy, medians of ${rounds} runs of each in random order (2 for a stream that costs more than 15 ms). ` +
+      `CPU time of the proxy, medians of ${rounds} runs of each in random order (2 for a stream that costs more than 25 ms). ` +
         `A stream: ${tokens} tokens, one every ${intervalMs} ms; ${streams} begin in the same moment on open connections, ` +
         `twice in a row. A request: 1 KB in, 1 KB out, not streamed, ${connections} connections with one open at a time. ` +
         "Each proxy is one process on the same core in its turn.",

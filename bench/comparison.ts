@@ -43,7 +43,7 @@ export type ComparisonFlags = typeof comparisonDefaults;
 const quick = { many: 0, rounds: 4, warmUps: 2 };
 
 /** A stream that costs more than this is measured in fewer and shorter runs. */
-const slowStreamUs = 15_000;
+const slowStreamUs = 25_000;
 const slowRounds = 2;
 const manyRounds = 2;
 const requestsMin = 100;

@@ -239,10 +239,20 @@ function router(name: string, program: string, words: readonly string[]): Peer {
     ...noBooks,
     version: () => `${name} ${pinned(program)}`,
     writtenIn: "Rust",
-    ready: /Starting (?:server|router|HTTP server)|listening|Router ready|Started/i,
+    // It says nothing by itself: from "info" on SMG writes two lines for each request.
+    ready: /starting/,
     command: ({ port, metricsPort, nodeAddress }) => [
-      ...[join(routers, program), ...words, "--worker-urls", nodeAddress, "--host", "127.0.0.1", "--port", `${port}`],
-      ...["--prometheus-port", `${metricsPort}`, "--policy", "round_robin", "--disable-retries", "--log-level", "info"],
+      ...["sh", "-c", 'echo starting; exec "$0" "$@"', join(routers, program), ...words],
+      ...["--worker-urls", nodeAddress, "--host", "127.0.0.1", "--port", `${port}`],
+      ...[
+        "--prometheus-port",
+        `${metricsPort}`,
+        "--policy",
+        "round_robin",
+        "--disable-retries",
+        "--log-level",
+        "error",
+      ],
     ],
     model: benchModel,
     key,
@@ -297,7 +307,7 @@ export async function startPeer(name: PeerName, nodePort: number): Promise<Subje
     model: peer.model,
     headers: peer.headers?.(run),
     keys: [peer.key],
-    pids: processFamily(running.pid),
+    pids: [running.pid],
     async stop() {
       await running.stop();
       rmSync(folder, { recursive: true });
@@ -309,7 +319,7 @@ export async function startPeer(name: PeerName, nodePort: number): Promise<Subje
     await subject.stop();
     throw thrown;
   }
-  return subject;
+  return { ...subject, pids: processFamily(running.pid) };
 }
 
 const answeringPollMs = 100;

@@ -125,16 +125,16 @@ function chartLines({ chart }: KeptResult): string[] {
   return ["```text", chart.unit, ...barLines(chart.bars), "```", ""];
 }
 
-/** Rewrites both READMEs and the picture from the results at hand. */
-export function writeReport(): void {
+/** Rewrites both READMEs and the picture from the results at hand of these benchmarks. */
+export function writeReport(names: readonly string[] = benches.map(fullName)): void {
   const results = new Map<string, KeptResult>();
-  for (const name of benches.map(fullName)) {
+  for (const name of names) {
     const file = `${resultsFolder}/${name}.json`;
     if (existsSync(file) && name !== "comparison") {
       results.set(name, JSON.parse(readFileSync(file, "utf8")) as KeptResult);
     }
   }
-  const comparison = keptComparison();
+  const comparison = names.includes("comparison") ? keptComparison() : null;
   if (comparison !== null) {
     results.set("comparison", comparisonResult(comparison));
     writeFileSync(comparisonPicture, comparisonSvg(comparison));

@@ -28,7 +28,7 @@ async function runSuite(argv: readonly string[]): Promise<void> {
     });
     if ((await child.exited) !== 0) failed.push(fullName(bench));
   }
-  if (!quick || suite === "peers") writeReport();
+  if (!quick || suite === "peers") writeReport(chosen.map(fullName));
   console.log(`${chosen.length} benchmarks in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`);
   if (failed.length > 0) throw new Error(`failed: ${failed.join(", ")}`);
 }

@@ -21,9 +21,20 @@ import { LedgerMisplaced, type LedgerPlace } from "./ledger-place.ts";
 import { dayMs, endUserUseKeepDays, endUserUsePruned } from "../../core/limits.ts";
 import { type AccountId, defaultKey, type KeyId, type Ms } from "../../core/types.ts";
 
-const insertLine = `
-  INSERT INTO journal (${journalColumns.join(", ")}) VALUES (${journalColumns.map(() => "?").join(", ")})
+/** Lines that one statement inserts where there are as many: 2 to 5 us less for each of them. */
+const linesAtOnce = 8;
+
+const insertLines = (lines: number): string => `
+  INSERT INTO journal (${journalColumns.join(", ")})
+  VALUES ${Array<string>(lines)
+    .fill(`(${journalColumns.map(() => "?").join(", ")})`)
+    .join(", ")}
   ON CONFLICT (billing_key) DO NOTHING`;
+
+/** Of lines that were inserted together, some are there already; one by one tells which. */
+class KnownLines extends Error {
+  override readonly name = "KnownLines";
+}
 
 /** The write failed for now and left nothing behind; the same batch may be tried again. */
 export function mayRetry(thrown: unknown): boolean {
@@ -54,13 +65,22 @@ export class Writer {
    * Gives the changes that were refused; all else of the batch is on disk. Throws what SQLite threw, after taking the
    * transaction back.
    */
-  commit({ changes, rows, endUsers }: Batch): readonly RefusedChange[] {
+  commit(batch: Batch): readonly RefusedChange[] {
+    try {
+      return this.#commit(batch, linesAtOnce);
+    } catch (thrown) {
+      if (!(thrown instanceof KnownLines)) throw thrown;
+      return this.#commit(batch, 1);
+    }
+  }
+
+  #commit({ changes, rows, endUsers }: Batch, atOnce: number): readonly RefusedChange[] {
     let refused: readonly RefusedChange[] = [];
     this.#transaction(() => {
       refused = this.#changeAll(changes);
       const notMade = accountsNotMade(changes, refused);
       const known = endUsers === undefined ? rows : this.#withEndUsers(rows, endUsers);
-      this.#write(notMade.size === 0 ? known : known.filter(([, , account]) => !notMade.has(account)));
+      this.#write(notMade.size === 0 ? known : known.filter(([, , account]) => !notMade.has(account)), atOnce);
     });
     return refused;
   }
@@ -148,11 +168,16 @@ export class Writer {
     return id;
   }
 
-  #write(rows: readonly JournalRow[]): void {
-    const { insertLine, addUse, addKeyUse, addEndUserUse, addCredit } = this.#statements;
+  #write(rows: readonly JournalRow[], atOnce: number): void {
+    const { insertLine, insertLines, addUse, addKeyUse, addEndUserUse, addCredit } = this.#statements;
     const sums = new Map<number, AccountSum>();
-    for (const row of rows) {
-      if (insertLine.run(...row).changes === 0) continue;
+    const together = atOnce === 1 ? 0 : rows.length - (rows.length % atOnce);
+    for (let from = 0; from < together; from += atOnce) {
+      if (insertLines.run(...rows.slice(from, from + atOnce).flat()).changes !== atOnce) throw new KnownLines();
+    }
+    for (let place = 0; place < rows.length; place += 1) {
+      const row = rows[place]!;
+      if (place >= together && insertLine.run(...row).changes === 0) continue;
       const account = row[2];
       let sum = sums.get(account);
       if (sum === undefined) sums.set(account, (sum = new AccountSum()));
@@ -278,7 +303,8 @@ function prepare(database: Database) {
     commit: database.prepare("COMMIT"),
     rollback: database.prepare("ROLLBACK"),
     epoch: database.prepare<{ epoch: number }, []>("SELECT epoch FROM instance"),
-    insertLine: database.prepare<unknown, [...JournalRow]>(insertLine),
+    insertLine: database.prepare<unknown, [...JournalRow]>(insertLines(1)),
+    insertLines: database.prepare<unknown, JournalRow[number][]>(insertLines(linesAtOnce)),
     addUse: database.prepare<unknown, [number, string, number, number]>(`
       INSERT INTO quota_use (account_id, quota, period, used) VALUES (?, ?, ?, ?)
       ON CONFLICT (account_id, quota, period) DO UPDATE SET used = used + excluded.used`),

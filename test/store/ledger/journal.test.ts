@@ -116,6 +116,20 @@ test("a batch that is written twice moves no balance twice", () => {
   expect(credit()).toBe(11);
 });
 
+test("of many lines of a batch, those that are there already move no balance again", () => {
+  const { database, storage, journal, keys, credit } = setUp();
+  for (const key of ["c", "k"]) journal.append(entry(key, 100));
+  journal.flush();
+  storage.succeed();
+  const all = [..."abcdefghijklmnopqrs"];
+  all.forEach((key) => journal.append(entry(key, 1)));
+  journal.flush();
+  storage.succeed();
+  expect(credit()).toBe(200 + all.length - 2);
+  expect(keys()).toEqual(["c", "k", ...all.filter((key) => key !== "c" && key !== "k")].map((key) => ({ key })));
+  expect(database.inTransaction).toBe(false);
+});
+
 test("a batch that fails in its middle leaves nothing behind and can be tried again", () => {
   const { storage, journal, keys, credit } = setUp();
   journal.append(entry("a", 5));

@@ -169,7 +169,8 @@ export class Writer {
   }
 
   #write(rows: readonly JournalRow[], atOnce: number): void {
-    const { insertLine, insertLines, addUse, addKeyUse, addEndUserUse, addCredit } = this.#statements;
+    const { insertLine, insertLines, addToUse, addUse, addToKeyUse, addKeyUse, addEndUserUse, addCredit } =
+      this.#statements;
     const sums = new Map<number, AccountSum>();
     const together = atOnce === 1 ? 0 : rows.length - (rows.length % atOnce);
     for (let from = 0; from < together; from += atOnce) {
@@ -184,8 +185,12 @@ export class Writer {
       sum.add(row);
     }
     for (const [account, sum] of sums) {
-      for (const { quota, period, used } of sum.uses) addUse.run(account, quota, period, used);
-      for (const { key, day, used } of sum.keyUses) addKeyUse.run(account, key, day, used);
+      for (const { quota, period, used } of sum.uses) {
+        if (addToUse.run(used, account, quota, period).changes === 0) addUse.run(account, quota, period, used);
+      }
+      for (const { key, day, used } of sum.keyUses) {
+        if (addToKeyUse.run(used, account, key, day).changes === 0) addKeyUse.run(account, key, day, used);
+      }
       for (const { endUser, day, used } of sum.endUserUses ?? []) addEndUserUse.run(account, endUser, day, used);
       if (sum.creditDelta === 0) continue;
       assert(addCredit.run(sum.creditDelta, account).changes === 1, `account ${account} of the journal exists`);
@@ -305,12 +310,19 @@ function prepare(database: Database) {
     epoch: database.prepare<{ epoch: number }, []>("SELECT epoch FROM instance"),
     insertLine: database.prepare<unknown, [...JournalRow]>(insertLines(1)),
     insertLines: database.prepare<unknown, JournalRow[number][]>(insertLines(linesAtOnce)),
-    addUse: database.prepare<unknown, [number, string, number, number]>(`
-      INSERT INTO quota_use (account_id, quota, period, used) VALUES (?, ?, ?, ?)
-      ON CONFLICT (account_id, quota, period) DO UPDATE SET used = used + excluded.used`),
-    addKeyUse: database.prepare<unknown, [number, number, number, number]>(`
-      INSERT INTO key_use (account_id, key_id, day, used) VALUES (?, ?, ?, ?)
-      ON CONFLICT (account_id, key_id, day) DO UPDATE SET used = used + excluded.used`),
+    // Nearly always there is a row, and an upsert takes twice as long as an update.
+    addToUse: database.prepare<unknown, [number, number, string, number]>(
+      "UPDATE quota_use SET used = used + ? WHERE account_id = ? AND quota = ? AND period = ?",
+    ),
+    addUse: database.prepare<unknown, [number, string, number, number]>(
+      "INSERT INTO quota_use (account_id, quota, period, used) VALUES (?, ?, ?, ?)",
+    ),
+    addToKeyUse: database.prepare<unknown, [number, number, number, number]>(
+      "UPDATE key_use SET used = used + ? WHERE account_id = ? AND key_id = ? AND day = ?",
+    ),
+    addKeyUse: database.prepare<unknown, [number, number, number, number]>(
+      "INSERT INTO key_use (account_id, key_id, day, used) VALUES (?, ?, ?, ?)",
+    ),
     addKey: database.prepare<
       unknown,
       [

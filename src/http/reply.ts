@@ -4,18 +4,25 @@ import { refusals, refuse } from "../core/refusals.ts";
 import type { Ask, Refusal } from "../core/types.ts";
 import { requestAddress } from "./request-address.ts";
 
-const json = "application/json; charset=utf-8";
-
-export const jsonReply = (body: string | ReadableStream, requestId: string, status = 200): Response =>
-  new Response(body, { status, headers: { "content-type": json, "x-request-id": requestId, "request-id": requestId } });
-
-export const streamHeaders = (requestId: string): Record<string, string> => ({
+/** Each reply copies them. Two names that are set in kept ones cost half of what making all of them anew does. */
+const jsonHeaders = new Headers({ "content-type": "application/json; charset=utf-8" });
+const streamHeaders = new Headers({
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-cache",
   "x-accel-buffering": "no",
-  "x-request-id": requestId,
-  "request-id": requestId,
 });
+
+function named(headers: Headers, requestId: string): Headers {
+  headers.set("x-request-id", requestId);
+  headers.set("request-id", requestId);
+  return headers;
+}
+
+export const jsonReply = (body: string | ReadableStream, requestId: string, status = 200): Response =>
+  new Response(body, { status, headers: named(jsonHeaders, requestId) });
+
+export const streamReply = (body: ReadableStream, requestId: string): Response =>
+  new Response(body, { headers: named(streamHeaders, requestId) });
 
 /** Clients retry 429s for minutes unless told when to, or that it cannot help. */
 export function refusalReply(dialect: Dialect, refusal: Refusal, requestId: string, ask: Ask | null = null): Response {

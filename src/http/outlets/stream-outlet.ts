@@ -9,7 +9,7 @@ import type { ActiveHandle } from "../../core/active-set.ts";
 import type { Piece, Refusal } from "../../core/types.ts";
 import { type Beating, clientStallBeats, type Heartbeat, keepAliveBeats, streamOpenBeats } from "./heartbeat.ts";
 import type { ReplyParts } from "./collect-outlet.ts";
-import { brokenReply, refusalReply, streamHeaders } from "../reply.ts";
+import { brokenReply, refusalReply, streamReply } from "../reply.ts";
 
 /** Buffers that no stream needs just now. */
 const spareWriters: ByteWriter[] = [];
@@ -179,7 +179,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
       },
       cancel: () => this.#depart(),
     };
-    this.#respond(new Response(new ReadableStream(source), { headers: streamHeaders(this.#reply.requestId) }));
+    this.#respond(streamReply(new ReadableStream(source), this.#reply.requestId));
   }
 
   #send(): Promise<void> | null {

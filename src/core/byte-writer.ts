@@ -86,3 +86,20 @@ export class ByteWriter {
     this.#bytes = larger;
   }
 }
+
+/** Those that nobody needs just now. */
+const spareWriters: ByteWriter[] = [];
+const spareWritersMax = 64;
+const writerBytes = 4_096;
+/** One that had to grow beyond this is not kept. */
+const spareWriterMaxBytes = 64 * 1024;
+
+/** An empty one, for an answer. */
+export const takeWriter = (): ByteWriter => spareWriters.pop() ?? new ByteWriter(writerBytes);
+
+/** Whoever took it writes no more. */
+export function returnWriter(writer: ByteWriter): void {
+  if (spareWriters.length === spareWritersMax || writer.length > spareWriterMaxBytes) return;
+  writer.clear();
+  spareWriters.push(writer);
+}

@@ -1,9 +1,6 @@
 // A text that grows by JSON string literals. Their contents are joined without decoding: two of them together are again
 // the content of one, even if an escaped surrogate pair was split between them.
-import { ByteWriter } from "../../core/byte-writer.ts";
-
-/** What a short answer takes. */
-const firstBytes = 1_024;
+import { type ByteWriter, returnWriter, takeWriter } from "../../core/byte-writer.ts";
 
 export class LiteralText {
   #inside = "";
@@ -17,7 +14,7 @@ export class LiteralText {
 
   /** A literal that lies in `bytes` from `start` to `end`, quotes included. */
   pushBytes(bytes: Uint8Array, start: number, end: number): void {
-    this.#bytes ??= new ByteWriter(firstBytes);
+    this.#bytes ??= takeWriter();
     this.#bytes.slice(bytes, start + 1, end - 1);
   }
 
@@ -32,8 +29,9 @@ export class LiteralText {
   }
 
   #takeBytes(): void {
-    if (this.#bytes === null || this.#bytes.length === 0) return;
+    if (this.#bytes === null) return;
     this.#inside += this.#bytes.toString();
-    this.#bytes.clear();
+    returnWriter(this.#bytes);
+    this.#bytes = null;
   }
 }

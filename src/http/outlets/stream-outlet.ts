@@ -1,6 +1,6 @@
 // The outlet of a streaming reply: pieces become server-sent events, and all events from one read of the node's socket
 // become one write to the client's.
-import { ByteWriter } from "../../core/byte-writer.ts";
+import { type ByteWriter, returnWriter, takeWriter } from "../../core/byte-writer.ts";
 import { CancelSignal } from "../../core/cancel-signal.ts";
 import type { AnswerEnd, Encoder } from "../../dialects/dialect.ts";
 import { literalPiece } from "../../dialects/reply/collected.ts";
@@ -10,21 +10,6 @@ import type { Piece, Refusal } from "../../core/types.ts";
 import { type Beating, clientStallBeats, type Heartbeat, keepAliveBeats, streamOpenBeats } from "./heartbeat.ts";
 import type { ReplyParts } from "./collect-outlet.ts";
 import { brokenReply, refusalReply, streamReply } from "../reply.ts";
-
-/** Buffers that no stream needs just now. */
-const spareWriters: ByteWriter[] = [];
-const spareWritersMax = 64;
-const writerBytes = 4_096;
-/** One that had to grow beyond this is not kept. */
-const spareWriterMaxBytes = 64 * 1024;
-
-const takeWriter = (): ByteWriter => spareWriters.pop() ?? new ByteWriter(writerBytes);
-
-function returnWriter(writer: ByteWriter): void {
-  if (spareWriters.length === spareWritersMax || writer.length > spareWriterMaxBytes) return;
-  writer.clear();
-  spareWriters.push(writer);
-}
 
 /**
  * The HTTP status is decided by what comes first: the first piece or a short wait opens the stream with 200; a failure

@@ -163,6 +163,9 @@ type PreparedAnswer = Readonly<{
   notFound: Buffer;
 }>;
 
+/** A streamed answer with its head, as it is sent without an interval. */
+export const wholeAnswer = (settings: NodeSettings): Buffer => preparedAnswer(settings).whole;
+
 function preparedAnswer(settings: NodeSettings): PreparedAnswer {
   const events = answerEvents(settings);
   const head =

@@ -51,6 +51,7 @@ export const benches: readonly Bench[] = [
   bench("memory", "10000-streams", { streams: 10_000, "interval-ms": 1_000, tokens: 20, "spread-ms": 10_000 }),
   bench("start"),
   large("start", "10000000-rows", { accounts: 1_000_000, rows: 10_000_000 }),
+  bench("layers"),
   bench("growth"),
   bench("ledger"),
   bench("threads"),

@@ -69,8 +69,10 @@ export function arrayOf(values: readonly (string | number | boolean | null)[]): 
 
 /** As Bun.SQL gives them. */
 type Results = readonly Row[] & { readonly command?: string | null };
+type Asked = Promise<Results> & { values(): Promise<Results> };
 type Reserved = {
-  unsafe(text: string, parameters?: readonly Parameter[]): Promise<Results> & { values(): Promise<Results> };
+  (text: TemplateStringsArray): Asked;
+  unsafe(text: string, parameters: readonly Parameter[]): Asked;
 };
 
 const lookForRecovery: Statement = { name: "recovery", text: "SELECT pg_is_in_recovery() AS standby" };
@@ -131,8 +133,7 @@ class PostgresConnection implements Connection {
 
   async #one({ statement: { text }, parameters, inArrays = false }: Call): Promise<Outcome> {
     try {
-      // Without parameters it would be sent as a simple query, which may hold several statements; ours never do.
-      const asked = this.#session.unsafe(text, parameters);
+      const asked = parameters.length > 0 ? this.#session.unsafe(text, parameters) : this.#session(templateOf(text));
       const rows = await (inArrays ? asked.values() : asked);
       if (text === "COMMIT" && rows.command === "ROLLBACK") return new StatementError("40000", "it was taken back");
       return rows;
@@ -141,6 +142,22 @@ class PostgresConnection implements Connection {
     }
   }
 }
+
+/**
+ * `unsafe` sends what has no parameters as a simple query: parsed anew each time, and nothing is sent behind it before its
+ * answer came. A template is prepared once and pipelined.
+ */
+function templateOf(text: string): TemplateStringsArray {
+  let template = templates.get(text);
+  if (template === undefined) {
+    template = Object.defineProperty([text], "raw", { value: [text] }) as unknown as TemplateStringsArray;
+    if (templates.size < templatesMax) templates.set(text, template);
+  }
+  return template;
+}
+const templates = new Map<string, TemplateStringsArray>();
+/** Migrations and exports have texts of their own. */
+const templatesMax = 100;
 
 /** Nobody waits for a connection that was given up. */
 const ignore = (): void => {};

@@ -82,7 +82,7 @@ export class GoneLanes {
   }
 
   async #giveBack(lane: string, mark: string): Promise<void> {
-    const [, , marked] = await this.#send([call(sql.begin), call(sql.setTimeouts), call(sql.markGone, lane, mark)]);
+    const [, , marked] = await this.#send([call(sql.begin), call(sql.setUp), call(sql.markGone, lane, mark)]);
     if (marked!.length === 0) {
       await this.#send([call(sql.rollback)]);
       return;

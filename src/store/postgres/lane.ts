@@ -288,6 +288,8 @@ export class Lane {
       await this.#commit(asked);
       this.#underWay = [];
       await this.#guard();
+      // Those who were just told, and what came in the same turn of the event loop, share the next batch.
+      if (this.#queue.length > 0) await new Promise<void>((resolve) => this.#pace.soon(resolve));
     } while (this.#queue.length > 0);
     this.#isRunning = false;
     this.#closed?.resolve();
@@ -393,7 +395,7 @@ export class Lane {
 
   /** The first round trip, in which the lane and the accounts are locked. */
   async #read(number: number, lane: string, ids: readonly AccountId[], keys: readonly KeyName[]) {
-    const calls: Call[] = [call(sql.begin), call(sql.setTimeouts), call(sql.takeLane, lane, number)];
+    const calls: Call[] = [call(sql.begin), call(sql.setUp), call(sql.takeLane, lane, number)];
     const accountsAt = ids.length === 0 ? -1 : calls.push(call(sql.lockAccounts, arrayOf(ids))) - 1;
     // A day before: the server's clock may be behind this one's, which only decides how much is read at first.
     const keyUseFrom = keyUseFromOf(this.#pace.wall() - 86_400_000);
@@ -699,7 +701,7 @@ export class Lane {
       if (orphans.length === 0) return;
       this.#options.log("warn", "holds of no open request are given back", { holds: orphans.length });
       const given = [this.#id, arrayOf(orphans)] as const;
-      const calls = [sql.begin, sql.setTimeouts, sql.lockHolders, sql.giveBack, sql.commit] as const;
+      const calls = [sql.begin, sql.setUp, sql.lockHolders, sql.giveBack, sql.commit] as const;
       const outcomes = await this.#send(
         calls.map((one) => (one === sql.lockHolders || one === sql.giveBack ? call(one, ...given) : call(one))),
       );

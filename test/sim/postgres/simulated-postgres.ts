@@ -328,7 +328,7 @@ class Session {
     const [first = null, second = null] = parameters;
     const lane = `lanes:${first}`;
     switch (name) {
-      case "timeouts":
+      case "set up":
       case "recovery":
         return [];
       case "clock":

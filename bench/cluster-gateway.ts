@@ -27,6 +27,8 @@ export type Carried = Readonly<{
   gatewayMicros: number;
   requests: number;
   operationsInBatch: number | null;
+  /** A batch was under way for so long. */
+  batchMs: number | null;
 }>;
 
 const usage: Usage = { inputFresh: 900, inputCached: 0, output: 100, reasoning: 0 };
@@ -34,7 +36,7 @@ const outputTokensMax = 4_096;
 
 type Books = Readonly<{
   admit(account: number, requestId: string): Promise<Hold | Refusal>;
-  batches(): Readonly<{ batches: number; operations: number }> | null;
+  batches(): Readonly<{ batches: number; operations: number; underWayMs: number }> | null;
 }>;
 
 /** Nobody is stopped by flood protection. */
@@ -49,8 +51,10 @@ const model = embeddedCatalog().models.get("core-3")!;
 const ask = { endpoint: "/v1/chat/completions", coderBilling: "calls", model, outputTokensMax } as const;
 
 async function openPostgres(gateway: string, url: string): Promise<Books> {
+  let underWayMs = 0;
+  const onCommit = (_lines: number, durationMs: number): void => void (underWayMs += durationMs);
   const books = await PostgresBooks.open({
-    ...{ server: new PostgresServer(url), gateway, version: "bench", configDigest: "" },
+    ...{ onCommit, server: new PostgresServer(url), gateway, version: "bench", configDigest: "" },
     rules: { plans: openPlans(), siteUrl: "", maxWaitMs: 60_000, inputRequestsPerMinute: 3_000 },
     log: (_level, event, fields) => console.error(event, fields),
   });
@@ -62,7 +66,7 @@ async function openPostgres(gateway: string, url: string): Promise<Books> {
       principals.set(account, known);
       return books.admit(known, ask, 0, requestId);
     },
-    batches: () => ({ ...books.lane.counts }),
+    batches: () => ({ ...books.lane.counts, underWayMs }),
   };
 }
 
@@ -125,15 +129,14 @@ async function carry(books: Books, accounts: number, { seconds, clients, rate }:
   const requests = admissionMs.length;
   const { user, system } = process.cpuUsage(cpu);
   const after = books.batches();
+  const counts = before === null || after === null ? null : { before, after, batches: after.batches - before.batches };
   return {
     perSecond: (requests * 1_000) / (performance.now() - startedMs),
     admissionMs: [percentile(admissionMs, 0.5), percentile(admissionMs, 0.99)],
     gatewayMicros: (user + system) / requests,
     requests,
-    operationsInBatch:
-      before === null || after === null
-        ? null
-        : (after.operations - before.operations) / (after.batches - before.batches),
+    operationsInBatch: counts && (counts.after.operations - counts.before.operations) / counts.batches,
+    batchMs: counts && (counts.after.underWayMs - counts.before.underWayMs) / counts.batches,
   };
 }
 

@@ -61,7 +61,7 @@ export const benches: readonly Bench[] = [
   bench("large-body"),
   bench("auto-slots"),
   bench("cluster"),
-  large("cluster", "10000000-rows", { accounts: 1_000_000, rows: 10_000_000 }),
+  large("cluster-growth"),
   soak("soak"),
 ];
 

@@ -426,4 +426,23 @@ describe.skipIf(noPostgres)("a lane", () => {
     ]);
     connection.close();
   });
+
+  test("what a batch sends is prepared and planned once, so that nothing waits for the answer before it", async () => {
+    const url = await postgres.database("prepared");
+    const connection = await new PostgresServer(url).connect();
+    await migrate(connection);
+    for (let batch = 0; batch < 7; batch += 1) {
+      await connection.send([call(sql.begin), call(sql.setUp), call(sql.lockAccounts, "{1}"), call(sql.commit)]);
+    }
+    const text =
+      "SELECT statement, generic_plans::int AS generic, custom_plans::int AS custom FROM pg_prepared_statements";
+    const [found] = await connection.send([call({ name: "prepared", text })]);
+    if (found === undefined || isFailed(found)) throw found ?? new Error("no answer");
+    for (const { text } of [sql.begin, sql.setUp, sql.lockAccounts, sql.commit]) {
+      const row = found.find(({ statement }) => statement === text);
+      expect(row).toMatchObject({ statement: text, custom: 0 });
+      expect(row!["generic"]).toBeGreaterThanOrEqual(7); // migrations begin and commit as well
+    }
+    connection.close();
+  });
 });

@@ -87,7 +87,8 @@ function processesOf(postgres: TestPostgres): number[] {
 type Row = Readonly<{ carried: readonly Carried[]; engineMicros: number | null }>;
 
 export async function runAll(gateways: readonly Running[], load: Load, postgres: TestPostgres | null): Promise<Row> {
-  const timers = postgres === null ? [] : processesOf(postgres).map((pid) => startCpuTimer([pid]));
+  const timers =
+    postgres === null ? [] : processesOf(postgres).flatMap((pid) => ofLiving(() => [startCpuTimer([pid])], []));
   const carried = await Promise.all(
     gateways.map(async ({ ready }) => {
       const body = JSON.stringify(load);
@@ -95,16 +96,16 @@ export async function runAll(gateways: readonly Running[], load: Load, postgres:
     }),
   );
   const requests = carried.reduce((sum, one) => sum + one.requests, 0);
-  const engineMicros = timers.reduce((sum, timer) => sum + elapsedOf(timer), 0);
+  const engineMicros = timers.reduce((sum, timer) => sum + ofLiving(() => timer.elapsedMicroseconds(), 0), 0);
   return { carried, engineMicros: postgres === null ? null : engineMicros / requests };
 }
 
 /** A process that cleans up in the background may have ended meanwhile. */
-function elapsedOf(timer: CpuTimer): number {
+function ofLiving<Value>(read: () => Value, otherwise: Value): Value {
   try {
-    return timer.elapsedMicroseconds();
+    return read();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return 0;
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return otherwise;
     throw error;
   }
 }

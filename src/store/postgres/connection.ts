@@ -15,7 +15,12 @@ export type Call = Readonly<{
   /** Its rows are wanted as arrays, as two columns of one name need it. */
   inArrays?: boolean;
 }>;
-export type Statement = Readonly<{ name: string; text: string }>;
+export type Statement = Readonly<{
+  name: string;
+  text: string;
+  /** Its columns are the same each time (those of a cursor are not), so that it is prepared also without parameters. */
+  isPrepared?: boolean;
+}>;
 /** Everything travels as text, which the statements cast: Bun.SQL would guess types. */
 export type Parameter = string | null;
 
@@ -131,9 +136,10 @@ class PostgresConnection implements Connection {
     this.#pool.close({ timeout: 0 }).catch(ignore);
   }
 
-  async #one({ statement: { text }, parameters, inArrays = false }: Call): Promise<Outcome> {
+  async #one({ statement: { text, isPrepared = false }, parameters, inArrays = false }: Call): Promise<Outcome> {
     try {
-      const asked = parameters.length > 0 ? this.#session.unsafe(text, parameters) : this.#session(templateOf(text));
+      const isTemplate = isPrepared && parameters.length === 0;
+      const asked = isTemplate ? this.#session(templateOf(text)) : this.#session.unsafe(text, parameters);
       const rows = await (inArrays ? asked.values() : asked);
       if (text === "COMMIT" && rows.command === "ROLLBACK") return new StatementError("40000", "it was taken back");
       return rows;
@@ -151,13 +157,12 @@ function templateOf(text: string): TemplateStringsArray {
   let template = templates.get(text);
   if (template === undefined) {
     template = Object.defineProperty([text], "raw", { value: [text] }) as unknown as TemplateStringsArray;
-    if (templates.size < templatesMax) templates.set(text, template);
+    templates.set(text, template);
   }
   return template;
 }
+/** As many as there are such statements. */
 const templates = new Map<string, TemplateStringsArray>();
-/** Migrations and exports have texts of their own. */
-const templatesMax = 100;
 
 /** Nobody waits for a connection that was given up. */
 const ignore = (): void => {};

@@ -7,7 +7,7 @@ import { journalColumns } from "../ledger/batch.ts";
 import type { Statement } from "./connection.ts";
 import { idleInTransactionMs, lockTimeoutMs } from "./limits.ts";
 
-const statement = (name: string, text: string): Statement => ({ name, text: text.trim() });
+const statement = (name: string, text: string): Statement => ({ name, text: text.trim(), isPrepared: true });
 
 /** `unnest` of arrays that travel as text, from parameter `first` on. */
 const unnest = (types: readonly string[], first = 1): string =>

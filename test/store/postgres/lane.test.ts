@@ -445,4 +445,20 @@ describe.skipIf(noPostgres)("a lane", () => {
     }
     connection.close();
   });
+
+  test("a hold is found by its key, also by a plan that was made while there was none", async () => {
+    const url = await postgres.database("plans");
+    const connection = await new PostgresServer(url).connect();
+    await migrate(connection);
+    const explain = { name: "explain", text: `EXPLAIN ${sql.deleteHolds.text}` };
+    await connection.send([call({ name: "vacuum", text: "VACUUM ANALYZE holds" })]);
+    const [, , plan] = await connection.send([
+      call(sql.begin),
+      call(sql.setUp),
+      call(explain, "{a}"),
+      call(sql.rollback),
+    ]);
+    expect(JSON.stringify(plan)).toContain("holds_pkey");
+    connection.close();
+  });
 });

@@ -176,7 +176,8 @@ test.each(longForm ? worlds : worlds.slice(-1))(
     }
     expect(shared.mostBusy).toBeLessThanOrEqual(slots);
     expect(shared.idleShare).toBeLessThan(0.06);
-    expect(p99(shared.light)).toBeLessThan(3 * p99(one.light) + 4_000);
+    // 2.1 times on average, and up to 3.9 by chance; where the shares are wrong they wait as long as the hog, 80 times.
+    expect(p99(shared.light)).toBeLessThan(6 * p99(one.light) + 4_000);
   },
 );
 

@@ -23,8 +23,8 @@ export const pagePaths = [
 /** The path of a payment provider's calls. */
 export const webhookPath = (provider: string): string => `/console/webhooks/${provider}`;
 
-/** `open` is called again where it failed. */
-export function lazyConsole(open: () => Promise<Site>, hasPayments: boolean): Site {
+/** `open` is called again where it failed; `payment` is the name of the provider that is configured. */
+export function lazyConsole(open: () => Promise<Site>, payment: string | null): Site {
   let site: Site | null = null;
   let opening: Promise<Site> | null = null;
   const opened = (): Promise<Site> =>
@@ -42,8 +42,8 @@ export function lazyConsole(open: () => Promise<Site>, hasPayments: boolean): Si
     return routes.handle(request);
   };
   app.all("/console/api/*", ({ request, server }) => answer(request, server), { parse: "none" });
-  if (hasPayments) {
-    app.post(webhookPath("*"), ({ request, server }) => answer(request, server), { parse: "none" });
+  if (payment !== null) {
+    app.post(webhookPath(payment), ({ request, server }) => answer(request, server), { parse: "none" });
   }
   for (const path of [...pagePaths, "/assets/*"]) {
     app.get(path, ({ request, server }) => {

@@ -527,7 +527,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
         others: relays,
         beforeListening: releasePort,
         sealingKey,
-        openSite: (requests) => lazyConsole(() => openConsole(requests), config.stripe !== null),
+        openSite: (requests) => lazyConsole(() => openConsole(requests), config.stripe === null ? null : "stripe"),
         addressHeader: config.addressHeader,
         baseUrl: config.baseUrl,
         siteFiles: async () => (await import("./console.ts")).siteFiles(),

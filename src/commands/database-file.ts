@@ -9,14 +9,15 @@ import { databaseName } from "../store/folder/data-folder.ts";
 import { Database } from "../store/postgres/database.ts";
 import { openServer } from "../store/postgres/start.ts";
 import { type Invocation, textFlag } from "./command.ts";
-import { databaseUrlOf } from "./perform.ts";
+import { databaseUrlOf, missingLedgerOf } from "./perform.ts";
 
 /** Throws CommandError where there is none. */
 export function databaseFileOf({ flags, environment }: Invocation): string {
   const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
   checkFolderRights(dataFolder, socketFile(dataFolder)); // a folder that may not be seen is not one that is not there
   const file = join(dataFolder, databaseName);
-  if (!existsSync(file)) throw new CommandError(`there is no data folder ${dataFolder}; name it with --data DIR`);
+  if (!existsSync(dataFolder)) throw new CommandError(`there is no data folder ${dataFolder}; name it with --data DIR`);
+  if (!existsSync(file)) throw new CommandError(missingLedgerOf(dataFolder));
   return file;
 }
 

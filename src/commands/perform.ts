@@ -182,7 +182,7 @@ async function copyAsItIs(dataFolder: string, file: string, user: string, progre
   }
 }
 
-const missingLedgerOf = (dataFolder: string): string =>
+export const missingLedgerOf = (dataFolder: string): string =>
   missingLedger(dataFolder) ?? `there is no ledger in ${dataFolder}; name its folder with --data DIR`;
 
 /** The flags that the configuration reads. */

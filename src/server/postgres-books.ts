@@ -49,7 +49,7 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
   const sealingKey = await sharedSealingKey(database, sealingKeyBytes);
   const mark = { books: booksOf(sealingKey), from: databaseName(url), at: clock.wall() };
   const before = setServedMark(config.dataFolder, mark);
-  if (before !== null && before.books !== mark.books) {
+  if (before !== null && before.books !== null && before.books !== mark.books) {
     log("warn", "the books are others than those that this folder's gateway served from before", {
       now: mark.from,
       before: before.from,

@@ -97,17 +97,21 @@ export function missingLedger(folder: string): string | null {
  */
 export function takeFolderBeside(folder: string, database: string): DataFolder {
   const held = lockDataFolder(folder);
-  const mark = movedMark(folder);
-  const problem =
-    mark === null && sizeOf(held.databaseFile) > 0
-      ? `${folder} has books of its own, which ${database} does not have: move them there with ` +
-        `\`tollgate move --to env --data ${folder}\`, or name another folder with --data DIR`
-      : mark?.state === "moving"
-        ? whyMoved(folder)
-        : null;
-  if (problem === null) return held;
-  held.release();
-  throw new DataFolderUnusable(problem);
+  try {
+    const mark = movedMark(folder);
+    const problem =
+      mark === null && sizeOf(held.databaseFile) > 0
+        ? `${folder} has books of its own, which ${database} does not have: move them there with ` +
+          `\`tollgate move --to env --data ${folder}\`, or name another folder with --data DIR`
+        : mark?.state === "moving"
+          ? whyMoved(folder)
+          : null;
+    if (problem === null) return held;
+    throw new DataFolderUnusable(problem);
+  } catch (thrown) {
+    held.release();
+    throw thrown;
+  }
 }
 
 /** In order; none where there is no such folder. */

@@ -2,7 +2,8 @@
 // what would not be there. Only a move that ended says that they are there.
 import { join } from "node:path";
 import type { Ms } from "../../core/types.ts";
-import { readWhole, writeWhole } from "./whole-file.ts";
+import { DataFolderUnusable } from "./data-folder.ts";
+import { parsedMark, readWhole, writeWhole } from "./whole-file.ts";
 
 const movedName = "moved.json";
 
@@ -15,10 +16,17 @@ export type MovedMark = Readonly<{
   at: Ms;
 }>;
 
-/** Null: nobody has begun to move them. */
+/** Null: nobody has begun to move them. Throws DataFolderUnusable where it is damaged: the books may be in a database. */
 export function movedMark(folder: string): MovedMark | null {
   const bytes = readWhole(join(folder, movedName));
-  return bytes === null ? null : (JSON.parse(new TextDecoder().decode(bytes)) as MovedMark);
+  if (bytes === null) return null;
+  const mark = parsedMark<MovedMark>(bytes);
+  const isWhole = [mark?.id, mark?.to].every((text) => typeof text === "string") && Number.isSafeInteger(mark?.at);
+  if (isWhole && (mark?.state === "moving" || mark?.state === "moved")) return mark as MovedMark;
+  throw new DataFolderUnusable(
+    `${join(folder, movedName)} is damaged, which says where the books of ${folder} were moved: have the gateway of the ` +
+      `database that has them serve with another folder (--data DIR), or, if no database has them, remove that file`,
+  );
 }
 
 /** On disk when this returns. */

@@ -4,13 +4,13 @@ import { createHash } from "node:crypto";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Ms } from "../../core/types.ts";
-import { readWhole, writeWhole } from "./whole-file.ts";
+import { parsedMark, readWhole, writeWhole } from "./whole-file.ts";
 
 export const servedName = "served-from.json";
 
 export type ServedMark = Readonly<{
-  /** Tells the books from others, wherever their database is. */
-  books: string;
+  /** Tells the books from others, wherever their database is; null: the mark is damaged, and nobody knows. */
+  books: string | null;
   /** The database, in words without user and password. */
   from: string;
   at: Ms;
@@ -19,7 +19,11 @@ export type ServedMark = Readonly<{
 /** Null: no gateway of this folder has served from a database. */
 export function servedMark(folder: string): ServedMark | null {
   const bytes = readWhole(join(folder, servedName));
-  return bytes === null ? null : (JSON.parse(new TextDecoder().decode(bytes)) as ServedMark);
+  if (bytes === null) return null;
+  const { books, from, at = 0 } = parsedMark<ServedMark>(bytes) ?? {};
+  return typeof books === "string" && typeof from === "string"
+    ? { books, from, at }
+    : { books: null, from: `a database that the damaged ${servedName} does not tell`, at: 0 };
 }
 
 /** On disk when this returns; gives what stood there before. */

@@ -12,6 +12,15 @@ export function readWhole(file: string): Uint8Array | null {
   }
 }
 
+/** A damaged one is null, or lacks what it should have. */
+export function parsedMark<Mark extends object>(bytes: Uint8Array): Partial<Mark> | null {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes)) as Partial<Mark> | null;
+  } catch {
+    return null;
+  }
+}
+
 /** Under its name only when it is on disk; readable by its owner alone. Its name is, too, where its `folder` is given. */
 export function writeWhole(file: string, bytes: Uint8Array, folder: string | null = null): void {
   const unfinished = `${file}.new`;

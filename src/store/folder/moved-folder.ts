@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import type { Ms } from "../../core/types.ts";
 import { DataFolderUnusable } from "./data-folder.ts";
-import { parsedMark, readWhole, writeWhole } from "./whole-file.ts";
+import { readMark, writeWhole } from "./whole-file.ts";
 
 const movedName = "moved.json";
 
@@ -18,11 +18,10 @@ export type MovedMark = Readonly<{
 
 /** Null: nobody has begun to move them. Throws DataFolderUnusable where it is damaged: the books may be in a database. */
 export function movedMark(folder: string): MovedMark | null {
-  const bytes = readWhole(join(folder, movedName));
-  if (bytes === null) return null;
-  const mark = parsedMark<MovedMark>(bytes);
-  const isWhole = [mark?.id, mark?.to].every((text) => typeof text === "string") && Number.isSafeInteger(mark?.at);
-  if (isWhole && (mark?.state === "moving" || mark?.state === "moved")) return mark as MovedMark;
+  const mark = readMark<MovedMark>(join(folder, movedName));
+  if (mark === null) return null;
+  const isWhole = [mark.id, mark.to].every((text) => typeof text === "string") && Number.isSafeInteger(mark.at);
+  if (isWhole && (mark.state === "moving" || mark.state === "moved")) return mark as MovedMark;
   throw new DataFolderUnusable(
     `${join(folder, movedName)} is damaged, which says where the books of ${folder} were moved: have the gateway of the ` +
       `database that has them serve with another folder (--data DIR), or, if no database has them, remove that file`,

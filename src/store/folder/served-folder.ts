@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Ms } from "../../core/types.ts";
-import { parsedMark, readWhole, writeWhole } from "./whole-file.ts";
+import { readMark, writeWhole } from "./whole-file.ts";
 
 export const servedName = "served-from.json";
 
@@ -18,9 +18,9 @@ export type ServedMark = Readonly<{
 
 /** Null: no gateway of this folder has served from a database. */
 export function servedMark(folder: string): ServedMark | null {
-  const bytes = readWhole(join(folder, servedName));
-  if (bytes === null) return null;
-  const { books, from, at = 0 } = parsedMark<ServedMark>(bytes) ?? {};
+  const mark = readMark<ServedMark>(join(folder, servedName));
+  if (mark === null) return null;
+  const { books, from, at = 0 } = mark;
   return typeof books === "string" && typeof from === "string"
     ? { books, from, at }
     : { books: null, from: `a database that the damaged ${servedName} does not tell`, at: 0 };

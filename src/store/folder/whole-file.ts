@@ -1,6 +1,6 @@
 // Small files of the data folder that are there as a whole or not at all, whatever happens while they are written.
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
-import { codeOf } from "./data-folder.ts";
+import { codeOf, DataFolderUnusable, giveToOwner, messageOf } from "./data-folder.ts";
 
 /** Null where there is none. */
 export function readWhole(file: string): Uint8Array | null {
@@ -12,22 +12,28 @@ export function readWhole(file: string): Uint8Array | null {
   }
 }
 
-/** A damaged one is null, or lacks what it should have. */
-export function parsedMark<Mark extends object>(bytes: Uint8Array): Partial<Mark> | null {
+/** Null where there is none; a damaged one lacks what it should have. Throws DataFolderUnusable where it cannot be read. */
+export function readMark<Mark extends object>(file: string): Partial<Mark> | null {
   try {
-    return JSON.parse(new TextDecoder().decode(bytes)) as Partial<Mark> | null;
-  } catch {
-    return null;
+    const bytes = readWhole(file);
+    return bytes === null ? null : ((JSON.parse(new TextDecoder().decode(bytes)) as Partial<Mark> | null) ?? {});
+  } catch (thrown) {
+    if (thrown instanceof SyntaxError) return {};
+    throw new DataFolderUnusable(`cannot read ${file}: ${messageOf(thrown)}`, { cause: thrown });
   }
 }
 
-/** Under its name only when it is on disk; readable by its owner alone. Its name is, too, where its `folder` is given. */
+/**
+ * Under its name only when it is on disk; readable by its owner alone, who is the ledger's or the folder's. Its name is on disk,
+ * too, where its `folder` is given.
+ */
 export function writeWhole(file: string, bytes: Uint8Array, folder: string | null = null): void {
   const unfinished = `${file}.new`;
   const descriptor = openSync(unfinished, "w", 0o600);
   writeSync(descriptor, bytes);
   fsyncSync(descriptor);
   closeSync(descriptor);
+  giveToOwner(unfinished);
   renameSync(unfinished, file);
   if (folder !== null) flush(folder);
 }

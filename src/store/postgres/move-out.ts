@@ -14,6 +14,7 @@ import {
   activityName,
   databaseName,
   drainedName,
+  giveToOwner,
   lockDataFolder,
   lockName,
   requestsName,
@@ -217,7 +218,9 @@ async function copy(
 ) {
   const part = (name: string): string => join(dataFolder, `${name}${partSuffix}`);
   const ledger = part(databaseName);
-  closeSync(openSync(ledger, "a", 0o600));
+  for (const name of [databaseName, responsesName, requestsName, activityName]) {
+    closeSync(openSync(part(name), "a", 0o600)); // readable by their owner alone
+  }
   migrateFolder(ledger);
   const target = openForWriting(ledger);
   const counts = await database.transaction(
@@ -254,7 +257,9 @@ async function copy(
   for (const name of names) {
     for (const log of ["-wal", "-shm"]) rmSync(part(name) + log, { force: true });
     flush(part(name));
+    giveToOwner(part(name));
   }
+  giveToOwner(join(dataFolder, lockName));
   await settle();
   for (const name of names) renameSync(part(name), join(dataFolder, name));
   clearServedMark(dataFolder);

@@ -1,7 +1,7 @@
 // The marks of a data folder whose books are elsewhere: damaged ones keep everybody from beginning books there, too, and say
 // what to do in a sentence.
 import { expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { chownSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   DataFolderUnusable,
@@ -55,6 +55,24 @@ test.each([...damaged, '{"id":"i","to":"t","state":"moved","at":"x"}'])(
     expect(movedMark(folder.path)).toEqual(mark);
   },
 );
+
+test.each(["served-from.json", "moved.json"])("a mark %s that cannot be read is told in a sentence", (name) => {
+  using folder = temporaryFolder();
+  mkdirSync(join(folder.path, name));
+  expect(refusal(() => takeDataFolder(folder.path))).toMatch(/^cannot read \S+json: EISDIR/);
+  rmSync(join(folder.path, name), { recursive: true });
+  takeDataFolder(folder.path).release();
+});
+
+test.skipIf(process.geteuid?.() !== 0)("marks that root sets can be read by whose the folder is", () => {
+  using folder = temporaryFolder();
+  const nobody = 65_534;
+  chownSync(folder.path, nobody, nobody);
+  setMovedMark(folder.path, { id: "i", to: "t", state: "moved", at: 1 });
+  setServedMark(folder.path, { books: "b", from: "d", at: 1 });
+  const owners = ["moved.json", "served-from.json"].map((name) => statSync(join(folder.path, name)).uid);
+  expect(owners).toEqual([nobody, nobody]);
+});
 
 test("commands that read the ledger by themselves say where it is, too", async () => {
   using folder = temporaryFolder();

@@ -2,7 +2,17 @@
 // is written to by two. Killed at any step, the same command again goes on, and nothing is lost or doubled.
 import { Database as Sqlite } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -208,6 +218,8 @@ describe.skipIf(noPostgres)("the books", () => {
     expect(exportsOf(dataFolder)).toEqual(before);
     // And back, into a folder from which a gateway served.
     mkdirSync(back);
+    const owner = process.geteuid?.() === 0 ? 65_534 : statSync(back).uid; // root may do it for a service
+    if (owner === 65_534) chownSync(back, owner, owner);
     setServedMark(back, { books: booksOf(sealingKeyOf(dataFolder, 32)), from: "there", at: now });
     writeFileSync(join(back, drainedName), "[]");
     expect(await errorOf(openAccounting({ dataFolder: back, ...opening }))).toContain(
@@ -216,6 +228,10 @@ describe.skipIf(noPostgres)("the books", () => {
     expect(() => takeFolderBeside(filled, "there")).toThrow("has books of its own, which there does not have");
     for (const folder of [back, dataFolder]) takeFolderBeside(folder, "there").release();
     expect(await moveOut({ dataFolder: back, url, now, progress })).toMatchObject({ accounts: 3, responses: 5 });
+    const files = ["tollgate.db", "responses.db", "requests.db", "activity.db", "sealing.key"];
+    for (const { mode, uid } of files.map((name) => statSync(join(back, name)))) {
+      expect([mode & 0o777, uid]).toEqual([0o600, owner]); // of the folder's owner, and readable by nobody else
+    }
     expect(exportsOf(back)).toEqual(folded);
     expect(readdirSync(back)).not.toContain(servedName);
     const again = UsageIndex.open(join(root, "usage-back.db"), join(back, "tollgate.db"));

@@ -5,6 +5,7 @@ import type { PlanCount } from "../account/records.ts";
 import { diskReserveBytes } from "../core/limits.ts";
 import { type DatabaseFacts, databaseFacts } from "../store/database-facts.ts";
 import { databaseName, missingLedger } from "../store/folder/data-folder.ts";
+import { whyMoved } from "../store/folder/moved-folder.ts";
 import { flushTimesOf, flushWarning, measureFlushTime } from "../store/folder/flush-time.ts";
 import type { Ms } from "../core/types.ts";
 import { socketFile } from "../server/control-socket.ts";
@@ -120,10 +121,11 @@ async function flushFinding(folder: string): Promise<Finding> {
 
 function databaseLook(file: string): FolderLook {
   const what = "database";
-  const missing = missingLedger(dirname(file));
-  if (missing !== null) return { findings: [problem(what, missing)], ...unknown };
-  if (!existsSync(file)) return { findings: [ok(what, "not made yet")], ...unknown };
+  const folder = dirname(file);
   try {
+    const missing = whyMoved(folder) ?? missingLedger(folder);
+    if (missing !== null) return { findings: [problem(what, missing)], ...unknown };
+    if (!existsSync(file)) return { findings: [ok(what, "not made yet")], ...unknown };
     const facts = databaseFacts(file);
     return { findings: [databaseFinding(facts)], newestLineAt: facts.newestLineAt, byPlan: facts.byPlan };
   } catch (error) {

@@ -42,9 +42,12 @@ import {
   lockDataFolder,
   lockName,
   messageOf,
+  missingLedger,
   responsesName,
   usageName,
 } from "../folder/data-folder.ts";
+import { whyMoved } from "../folder/moved-folder.ts";
+import { servedMark } from "../folder/served-folder.ts";
 import { migrate } from "../ledger/migrate.ts";
 import { openForReading, openForWriting } from "../open.ts";
 import { openStoredResponses } from "../responses/stored-responses-file.ts";
@@ -97,6 +100,8 @@ export function restore(order: RestoreOrder): Restored {
   const live = folder.databaseFile;
   const copy = `${live}.restoring`;
   try {
+    const elsewhere = whyMoved(dataFolder) ?? (servedMark(dataFolder) === null ? null : missingLedger(dataFolder));
+    if (elsewhere !== null) throw new RestoreFailed(`nothing was restored: ${elsewhere}`);
     const checked = checkedCopy(copy, order);
     return { ...checked, ...putInPlace(copy, live, order) };
   } catch (thrown) {

@@ -1,7 +1,7 @@
 // The marks of a data folder whose books are elsewhere: damaged ones keep everybody from beginning books there, too, and say
 // what to do in a sentence.
 import { expect, test } from "bun:test";
-import { chownSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chownSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   DataFolderUnusable,
@@ -80,4 +80,31 @@ test("commands that read the ledger by themselves say where it is, too", async (
   const { code, stderr } = await run(["accounts", "export", "a@example.com", "--data", folder.path]);
   expect(code).toBe(1);
   expect(stderr).toContain("served from the database d, which has the accounts and keys");
+});
+
+test("nothing is restored into a folder whose books are in a database, and doctor says where they are", async () => {
+  using folder = temporaryFolder();
+  const own = join(folder.path, "own");
+  const backup = join(folder.path, "backup.db");
+  await run(["accounts", "create", "a@example.com", "--data", own]);
+  await run(["backup", backup, "--data", own]);
+  setMovedMark(own, { id: "i", to: "there", state: "moved", at: 1 });
+  const served = join(folder.path, "served");
+  mkdirSync(served);
+  setServedMark(served, { books: "b", from: "the database d", at: 1 });
+  for (const [data, why] of [
+    [own, "were moved to there"],
+    [served, "served from the database d"],
+  ] as const) {
+    const before = readdirSync(data).toSorted();
+    const { code, stderr } = await run(["restore", backup, "--data", data]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining(why)]);
+    expect(readdirSync(data).toSorted()).toEqual(expect.arrayContaining(before));
+    expect(readdirSync(data).filter((name) => /replaced|restoring/.test(name))).toEqual([]);
+  }
+  const { code, stdout } = await run(["doctor", "--data", own]);
+  expect([code, stdout]).toEqual([
+    1,
+    expect.stringMatching(/^PROBLEM +database +the books of \S+ were moved to there/m),
+  ]);
 });

@@ -18,11 +18,13 @@ import {
   sealingKeyName,
 } from "../folder/data-folder.ts";
 import { movedMark, setMovedMark, whyMoved } from "../folder/moved-folder.ts";
+import { booksOf, setServedMark } from "../folder/served-folder.ts";
 import { readWhole } from "../folder/whole-file.ts";
 import { migrate as migrateFolder } from "../ledger/migrate.ts";
 import { openForReading } from "../open.ts";
 import { sendIn, statement } from "./asking.ts";
 import { arrayOf, call, PostgresServer } from "./connection.ts";
+import { databaseName } from "./place-of-url.ts";
 import { CommitUnknown, Database, type Session, textParameter } from "./database.ts";
 import { migrate } from "./migrations.ts";
 import {
@@ -81,6 +83,9 @@ export async function moveIn(order: MoveOrder): Promise<Moved> {
       setMovedMark(dataFolder, { id, to, state: "moving", at: now });
       await copy(database, order, folder.databaseFile, id);
     } else progress("the books had arrived when the move was cut off");
+    // A gateway of this folder then tells when it serves from other books, as by a mistyped address.
+    const key = readWhole(join(dataFolder, sealingKeyName));
+    if (key !== null) setServedMark(dataFolder, { books: booksOf(key), from: databaseName(url), at: now });
     setMovedMark(dataFolder, { id, to, state: "moved", at: now });
     return { ...(await countsOf(database)), to };
   } finally {

@@ -23,7 +23,7 @@ import { isRefusal } from "../../../src/core/refusals.ts";
 import type { Hold } from "../../../src/core/types.ts";
 import { exportAccount } from "../../../src/store/backup/account-export.ts";
 import { drainedName, takeFolderBeside } from "../../../src/store/folder/data-folder.ts";
-import { booksOf, servedName, setServedMark } from "../../../src/store/folder/served-folder.ts";
+import { booksOf, servedMark, servedName, setServedMark } from "../../../src/store/folder/served-folder.ts";
 import { sealingKeyOf } from "../../../src/store/folder/sealing-key.ts";
 import { movedMark } from "../../../src/store/folder/moved-folder.ts";
 import { exportAccountOf } from "../../../src/store/postgres/account-export.ts";
@@ -212,6 +212,8 @@ describe.skipIf(noPostgres)("the books", () => {
     const folded = await Promise.all(emails.map(exported));
     expect(await summariesOf(new PostgresUsage(database))).toEqual(usageBefore);
     await database.close();
+    // A gateway of the folder knows other books, if it is started on any.
+    expect(servedMark(dataFolder)?.books).toBe(booksOf(sealingKeyOf(dataFolder, 32)));
     // The folder is closed, for good.
     expect(await errorOf(openAccounting({ dataFolder, ...opening }))).toContain("were moved to 127.0.0.1");
     expect(await errorOf(moveIn({ dataFolder, url, now, progress }))).toContain("were moved to");

@@ -65,6 +65,8 @@ describe.skipIf(engineMissing)("a count beforehand", () => {
       config: `[[nodes]]\nname = "llama"\nurl = "${engine.url}/v1"\nslots = 1\n[nodes.models]\n"*" = "tiny"\n`,
     });
     account = await gateway.account();
+    // Until the gateway knows what counts there, it estimates.
+    await eventually("the engine is known", async () => /Node llama at \S+: llama/.test(gateway.output));
   }, timeLimit);
   afterAll(async () => {
     await gateway.expectNothingReserved();

@@ -275,7 +275,10 @@ describe.skipIf(cannotTrace)("flushes", () => {
   async function inject(pid: number, what: string): Promise<void> {
     const options = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e", `inject=fsync:${what}`];
     const tracer = Bun.spawn(["strace", ...options, "-p", String(pid)], { stdout: "ignore", stderr: "ignore" });
-    cleanups.push(() => void tracer.kill("SIGKILL"));
+    cleanups.push(() => {
+      tracer.kill("SIGKILL");
+      return tracer.exited; // a signal that the traced process gets while its tracer dies may be lost with it
+    });
     const tasks = `/proc/${pid}/task`;
     const isTraced = (task: string) => !/^TracerPid:\t0$/m.test(readFileSync(join(tasks, task, "status"), "utf8"));
     await eventually("every thread is traced", async () => readdirSync(tasks).every(isTraced));

@@ -111,10 +111,11 @@ describe.skipIf(isSkipped)("three gateways", () => {
     }
   }, 120_000);
 
-  test("are restarted one after the other, and no client sees more than a connection that is refused", async () => {
+  test("are restarted one after the other, and no client sees more than a connection that is refused or reset", async () => {
     const from = cluster.seen.length;
     let isOver = false;
-    const load = cluster.load(await cluster.askers(12), 12, () => isOver);
+    // So many that none of them is held off for asking more than 120 times a minute.
+    const load = cluster.load(await cluster.askers(isLong ? 60 : 12), 12, () => isOver);
     for (let round = 0; round < (isLong ? 10 : 1); round++) {
       for (const index of everywhere) {
         await Bun.sleep(500);
@@ -126,7 +127,10 @@ describe.skipIf(isSkipped)("three gateways", () => {
     isOver = true;
     await load;
     const seen = cluster.seen.slice(from);
-    const bad = seen.filter(({ outcome }) => outcome !== "end" && outcome !== "not connected");
+    // The system resets what waits to be accepted when the last listener of a port goes.
+    const isRefused = ({ outcome, why }: (typeof seen)[number]) =>
+      outcome === "not connected" || (outcome === "cut" && why === "no head: ECONNRESET");
+    const bad = seen.filter((each) => each.outcome !== "end" && !isRefused(each));
     console.log(JSON.stringify(cluster.report(), null, 1));
     expect(bad).toEqual([]);
     expect(seen.length).toBeGreaterThan(30);

@@ -46,6 +46,17 @@ export type UsageSum = Readonly<{
   billedTokens: number;
 }>;
 
+export const noUsage: UsageSum = { requests: 0, input: 0, cachedInput: 0, output: 0, reasoning: 0, billedTokens: 0 };
+
+export const plus = (one: UsageSum, other: UsageSum): UsageSum => ({
+  requests: one.requests + other.requests,
+  input: one.input + other.input,
+  cachedInput: one.cachedInput + other.cachedInput,
+  output: one.output + other.output,
+  reasoning: one.reasoning + other.reasoning,
+  billedTokens: one.billedTokens + other.billedTokens,
+});
+
 /** What one model did on one UTC day, as a number of days since 1970. */
 export type DayUsage = UsageSum & Readonly<{ day: number; model: string }>;
 

@@ -2,7 +2,13 @@
 import { keyNameOf } from "../../account/key-names.ts";
 import { costUsd } from "../../account/price.ts";
 import { dayName, dayOf } from "../../account/quota.ts";
-import type { UsageFilter as Filter, UsagePlace, UsageSum as Sum } from "../../account/usage-queries.ts";
+import {
+  noUsage,
+  plus,
+  type UsageFilter as Filter,
+  type UsagePlace,
+  type UsageSum as Sum,
+} from "../../account/usage-queries.ts";
 import { dayMs, usageExportPageRows } from "../../core/limits.ts";
 import type { AccountId } from "../../core/types.ts";
 import { UsageFilter, type UsagePage, usagePageMax, UsageQuery, type UsageSum, type UsageSummary } from "../api.ts";
@@ -34,7 +40,7 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
       return {
         from: timeOf(fromDay * dayMs),
         days: days.map(({ day, model, ...sum }) => ({ day: dayName(day), model, ...sumOf(sum) })),
-        days30: sumOf(days.reduce(plus, nothing)),
+        days30: sumOf(days.reduce(plus, noUsage)),
         all_time: sumOf(total),
         models: [...models],
         endpoints: [...endpoints],
@@ -105,17 +111,6 @@ function csvOf({ usage }: Pick<ConsoleParts, "usage">, account: AccountId, filte
     },
   });
 }
-
-const nothing: Sum = { requests: 0, input: 0, cachedInput: 0, output: 0, reasoning: 0, billedTokens: 0 };
-
-const plus = (one: Sum, other: Sum): Sum => ({
-  requests: one.requests + other.requests,
-  input: one.input + other.input,
-  cachedInput: one.cachedInput + other.cachedInput,
-  output: one.output + other.output,
-  reasoning: one.reasoning + other.reasoning,
-  billedTokens: one.billedTokens + other.billedTokens,
-});
 
 export const sumOf = ({ requests, input, cachedInput, output, reasoning, billedTokens }: Sum): UsageSum => ({
   requests,

@@ -1,7 +1,7 @@
 // The usage page and what of it the operators' pages show, from the journal in PostgreSQL: lines of an account are found by
 // its times, and replies of days that are over are summed already (`usage-days.ts`). The sums also say on which days a filter
 // finds anything, so that a rare model of an account with millions of replies is not looked for line by line.
-import { noUsage, plus, sumOf } from "../usage/usage-sum.ts";
+import { sumOf } from "../usage/usage-sum.ts";
 import type {
   AccountUsage,
   DayUsage,
@@ -12,7 +12,7 @@ import type {
   UsageSum,
   UsageSummary,
 } from "../../account/usage-queries.ts";
-import { everyAccount } from "../../account/usage-queries.ts";
+import { everyAccount, noUsage, plus } from "../../account/usage-queries.ts";
 import { type JournalReply, usageRowOf } from "../../account/usage-row.ts";
 import type { ActivitySplit, EarlierActivity } from "../../core/activity.ts";
 import { dayMs, endUsersShownMax } from "../../core/limits.ts";

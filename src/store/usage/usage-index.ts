@@ -5,8 +5,9 @@
 //
 // A page with any filter is a merge of the combinations of model, endpoint and key that fit, each in the order of time:
 // 63 places for each key in an index that are read side by side, however many replies there are.
-import { noUsage, plus, sumOf } from "./usage-sum.ts";
+import { sumOf } from "./usage-sum.ts";
 import type { Database } from "bun:sqlite";
+import { noUsage, plus } from "../../account/usage-queries.ts";
 import type {
   AccountUsage,
   DayUsage,

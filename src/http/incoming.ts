@@ -3,6 +3,7 @@ import { readBodyJson } from "../bodies/body-json.ts";
 import type { LargeBody } from "../bodies/large-bodies.ts";
 import type { RequestHead } from "../dialects/dialect.ts";
 import type { Body, Incoming, Parts } from "../gateway.ts";
+import { endOfTurn } from "../core/end-of-turn.ts";
 import { bodyMaxBytes, bodyTurnMinBytes, largeBodyMinBytes, smallBodyTokensMax } from "../core/limits.ts";
 import { refusedByLimits } from "../core/key-limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
@@ -129,7 +130,11 @@ async function readWhole(
     const encoding = encodingOf(request.headers);
     if (encoding === "unknown") return refuse("unsupported_encoding");
     const isSmall = declared !== null && encoding === null && Number(declared) < smallBodyBytes(keepsLarge, turns);
-    if (isSmall) return { text: await request.text(), bytes: Number(declared) };
+    if (isSmall) {
+      const text = await request.text();
+      await endOfTurn();
+      return { text, bytes: Number(declared) };
+    }
     using arrival = arriving.enter(account);
     const came = await readBytes(request, declared, arrival);
     if (isRefusal(came)) return came;

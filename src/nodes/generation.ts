@@ -1,6 +1,7 @@
 // One generation on one node: request out, bytes in, Pieces to the sink, exactly one Ending. What each failure of
 // a node means for the client is a table of 30 rows, which test/nodes/generation.test.ts walks through by number.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
+import { atEndOfTurn } from "../core/end-of-turn.ts";
 import type { Ask, Ending, Sink } from "../core/types.ts";
 import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart } from "./client/client.ts";
 import { EventParser } from "./client/events.ts";
@@ -149,7 +150,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     if (this.#settled) return;
     if (this.#reader.finished)
       this.#finishTimer ??= setTimeout(() => this.#settleByReader(), this.#parts.limits.afterFinishMs);
-    this.#flush();
+    if (this.#unflushed) atEndOfTurn(this.#flushRead);
   }
 
   end(): void {
@@ -171,6 +172,11 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     this.#fail(nodeFailed(cause, kind === "no-reply"));
   }
 
+  /** What was read before the node heard that it is to pause waits for the client. */
+  readonly #flushRead = (): void => {
+    if (!this.#settled && !this.#paused) this.#flush();
+  };
+
   /** Gives what one read brought, and stops reading while the client is slow. */
   #flush(): void {
     if (!this.#unflushed) return;
@@ -186,7 +192,9 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     const resume = (): void => {
       this.#paused = false;
       this.#heard = true;
-      if (!this.#settled) this.#exchange?.resume();
+      if (this.#settled) return;
+      this.#exchange?.resume();
+      this.#flush();
     };
     caughtUp.then(resume, resume);
   }

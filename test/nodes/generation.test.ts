@@ -305,6 +305,7 @@ describe("a slow client", () => {
     await paused.promise;
     jest.advanceTimersByTime(10 * limits.stallMs); // a pause of ours is no stall of the node
     jest.useRealTimers();
+    await turns(2); // what was read by then
     const whilePaused = pieces;
     await turns(50);
     expect([flushes, pieces]).toEqual([3, whilePaused]);

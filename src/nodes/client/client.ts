@@ -9,6 +9,7 @@
 import type { Socket } from "bun";
 import { assert } from "../../core/assert.ts";
 import type { Clock } from "../../core/clock.ts";
+import { atEndOfTurn } from "../../core/end-of-turn.ts";
 import { nodeConnectTimeoutMs, nodeIdleSocketMs, nodeSocketsIdleMax } from "../../core/limits.ts";
 import { ResponseParser } from "./framing.ts";
 import type { ResponseHandler, ResponseHeaders } from "./framing.ts";
@@ -109,6 +110,8 @@ export class NodeClient {
   readonly #connections = new Set<Connection>();
   /** Least recently used first. */
   readonly #idle: Connection[] = [];
+  /** Those of this turn of the event loop. */
+  #unsent: PendingExchange[] = [];
   #sweep: ReturnType<typeof setTimeout> | null = null;
   #closed = false;
 
@@ -134,7 +137,7 @@ export class NodeClient {
   /** Sends a whole HTTP/1.1 request, head and body in one or more parts, and hands its response to `handler`. */
   send(request: readonly RequestPart[], handler: ExchangeHandler): Exchange {
     const exchange = new PendingExchange(request, handler, this);
-    this.#start(exchange, this.#takeIdle());
+    if (this.#unsent.push(exchange) === 1) atEndOfTurn(this.#sendAll);
     return exchange;
   }
 
@@ -149,6 +152,14 @@ export class NodeClient {
   startAgain(exchange: PendingExchange): void {
     this.#start(exchange, null);
   }
+
+  readonly #sendAll = (): void => {
+    const exchanges = this.#unsent;
+    this.#unsent = [];
+    for (const exchange of exchanges) {
+      if (exchange.handler !== null) this.#start(exchange, this.#takeIdle());
+    }
+  };
 
   #start(exchange: PendingExchange, idle: Connection | null): void {
     if (idle !== null) return idle.reuse(exchange);
@@ -272,6 +283,8 @@ class Connection implements SocketListener, ResponseHandler {
   /** What of the request the socket did not take yet, and bytes of the first part that it did. */
   #unsent: readonly Buffer[] = nothing;
   #written = 0;
+  /** What came in this turn of the event loop. */
+  #unread: Buffer[] = [];
   #served = 0;
   #requestsMax = Number.POSITIVE_INFINITY;
   #lifeMs = Number.POSITIVE_INFINITY;
@@ -339,11 +352,27 @@ class Connection implements SocketListener, ResponseHandler {
   }
 
   received(bytes: Buffer): void {
-    const exchange = this.#exchange;
-    if (exchange === null) {
-      // unasked-for bytes: whatever they are, nobody gets them
-      return this.#lose({ kind: "no-reply", cause: "unasked-for bytes on an idle connection" });
+    if (this.#exchange === null) return this.#unaskedFor(); // at once: the connection might be taken before the turn's end
+    if (this.#unread.push(bytes) === 1) atEndOfTurn(this.#readAll);
+  }
+
+  /** Whatever they are, nobody gets them. */
+  #unaskedFor(): void {
+    this.#lose({ kind: "no-reply", cause: "unasked-for bytes on an idle connection" });
+  }
+
+  readonly #readAll = (): void => {
+    const reads = this.#unread;
+    if (reads.length === 0) return;
+    this.#unread = [];
+    for (const bytes of reads) {
+      if (!this.#closed) this.#read(bytes);
     }
+  };
+
+  #read(bytes: Buffer): void {
+    const exchange = this.#exchange;
+    if (exchange === null) return this.#unaskedFor();
     this.#replied = true;
     this.#feeding = true;
     this.#parser.feed(bytes);
@@ -353,12 +382,14 @@ class Connection implements SocketListener, ResponseHandler {
   }
 
   ended(): void {
+    this.#readAll();
     // an end in order completes a body without a length; any other response it cuts
     if (this.#replied && this.#exchange !== null) this.#parser.closed();
     this.closed("closed by the node");
   }
 
   closed(cause: string): void {
+    this.#readAll();
     if (this.#closed) return;
     if (this.#socket === null) return this.#lose({ kind: "unreachable", cause });
     this.#lose({ kind: this.#replied ? "broken" : "no-reply", cause });

@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { systemClock } from "../../../src/core/clock.ts";
+import { endOfTurn } from "../../../src/core/end-of-turn.ts";
 import { dialSocket, NodeClient, originOf } from "../../../src/nodes/client/client.ts";
 import type {
   ClientOptions,
@@ -130,10 +131,11 @@ describe("a request", () => {
   const nobody = { head() {}, body() {}, readEnd() {}, end() {}, fault() {} };
 
   /** Sends each request on a socket of its own that takes so many bytes at a time; what the sockets got. */
-  function sent(requests: readonly (readonly RequestPart[])[], takesBytes: number): Buffer[] {
+  async function sent(requests: readonly (readonly RequestPart[])[], takesBytes: number): Promise<Buffer[]> {
     const listeners: SocketListener[] = [];
     const client = clientOf("http://node.example/", { dial: (_origin, listener) => void listeners.push(listener) });
     for (const request of requests) client.send(request, nobody);
+    await endOfTurn();
     const got = listeners.map(() => [] as Buffer[]);
     for (const [at, listener] of listeners.entries()) {
       const write = (bytes: Buffer, from: number, length: number): number => {
@@ -152,12 +154,12 @@ describe("a request", () => {
     return got.map((parts) => Buffer.concat(parts));
   }
 
-  test("arrives as it is, whatever its size and however little the socket takes at a time", () => {
+  test("arrives as it is, whatever its size and however little the socket takes at a time", async () => {
     const head = "POST / HTTP/1.1\r\n\r\n";
     for (const text of ["", "x", "😀é".repeat(9), "ü".repeat(43_690), "x".repeat(131_073), "é".repeat(200_000)]) {
       const bytes = Buffer.from(text);
       for (const takesBytes of [1_000, 70_000, 1_000_000]) {
-        const [whole, inParts] = sent(
+        const [whole, inParts] = await sent(
           [
             [head, text],
             [head, bytes, "more"],
@@ -170,8 +172,19 @@ describe("a request", () => {
     }
   });
 
-  test("that waits for its socket is not overwritten by a later one", () => {
-    expect(sent([["first request"], ["other question"]], 5).map(String)).toEqual(["first request", "other question"]);
+  test("that is given up in the turn in which it was made reaches no node", async () => {
+    const dialed: SocketListener[] = [];
+    const client = clientOf("http://node.example/", { dial: (_origin, listener) => void dialed.push(listener) });
+    client.send(["given up"], nobody).abort();
+    client.send(["released"], nobody).release(1_000);
+    client.send(["sent"], nobody);
+    await endOfTurn();
+    expect(dialed.length).toBe(1);
+  });
+
+  test("that waits for its socket is not overwritten by a later one", async () => {
+    const got = await sent([["first request"], ["other question"]], 5);
+    expect(got.map(String)).toEqual(["first request", "other question"]);
   });
 });
 

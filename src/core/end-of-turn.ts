@@ -1,0 +1,43 @@
+// Work of one kind that many requests bring in one turn of the event loop is done in a row at the turn's end: all bodies
+// are read, then all asks are admitted, then all are written to nodes. The code of one step stays in the processor's
+// caches, and a node or a client that sleeps is woken once instead of for each write. With 64 requests at once, one costs
+// 0.8 of what it does when each goes all its way alone; 200 streams of tokens 0.9 (pairs, 2026-11-23).
+
+let gathered: (() => void)[] = [];
+
+/** Runs `work` when this turn's events were heard, in the order of the calls. What it throws, the process hears. */
+export function atEndOfTurn(work: () => void): void {
+  if (gathered.push(work) === 1) setImmediate(runGathered);
+}
+
+function runGathered(): void {
+  const works = gathered;
+  gathered = [];
+  for (const work of works) {
+    try {
+      work();
+    } catch (thrown) {
+      // Those of other requests go on.
+      queueMicrotask(() => {
+        throw thrown;
+      });
+    }
+  }
+}
+
+let waited: PromiseWithResolvers<void> | null = null;
+
+/** Resolves at the end of this turn. All who wait share one promise, so that they go on step by step beside each other. */
+export function endOfTurn(): Promise<void> {
+  if (waited === null) {
+    waited = Promise.withResolvers();
+    atEndOfTurn(resolveWaited);
+  }
+  return waited.promise;
+}
+
+function resolveWaited(): void {
+  const { resolve } = waited!;
+  waited = null;
+  resolve();
+}

@@ -35,12 +35,14 @@ export const comparisonDefaults = {
   requestsMax: 10_000,
   rounds: 8,
   warmUps: 4,
+  /** Runtimes that compile while they run throw much away in their first rest: so there is one between the runs to warm up. */
+  restMs: 6_000,
   only: ["nginx", "tollgate", ...peerNames].join(","),
 };
 export type ComparisonFlags = typeof comparisonDefaults;
 
 /** Ten minutes for all of them on two cores. */
-const quick = { many: 0, rounds: 4, warmUps: 2 };
+const quick = { many: 0, rounds: 4, warmUps: 3 };
 
 /** A stream that costs more than this is measured in fewer and shorter runs. */
 const slowStreamUs = 25_000;
@@ -214,9 +216,9 @@ async function orFailed<Run>(way: Way, measure: (way: Way) => Promise<Run>): Pro
 }
 
 async function compareRequests(flags: ComparisonFlags) {
-  const { connections, requestsMs, requestsMax, rounds, warmUps, only, firstRequests } = flags;
+  const { connections, requestsMs, requestsMax, rounds, warmUps, restMs, only, firstRequests } = flags;
   // Half more than there will be, because runs do not use all accounts equally.
-  const requests = 1.5 * 3 * (firstRequests + (warmUps + rounds) * requestsMax);
+  const requests = 1.5 * 3 * (firstRequests + (2 * warmUps + rounds) * requestsMax);
   const lineup = await startLineup({ node: { ...shortReply, intervalMs: 0 }, only, dialect: "chat", requests });
   const ways = waysOf(lineup.subjects);
   const measured = new Map<string, Requests>(
@@ -240,6 +242,10 @@ async function compareRequests(flags: ComparisonFlags) {
         count = Math.ceil(Math.min(requestsMax, Math.max(requestsMin, (perSecond * requestsMs) / 1_000)));
       }
       counts.set(way.name, count);
+    }
+    await Bun.sleep(restMs);
+    for (const way of ways) {
+      for (let warmUp = 0; warmUp < warmUps; warmUp++) await load(way, counts.get(way.name)!);
     }
     for (let round = 1; round <= rounds; round++) {
       for (const way of shuffled(ways)) {

@@ -58,7 +58,8 @@ export async function startGateway(settings: GatewaySettings): Promise<Gateway> 
       ...[...programOf(settings), "serve", "--config", configFile, "--data", dataFolder, "--port", "0"],
       ...(settings.threads === undefined ? [] : ["--threads", `${settings.threads}`]),
     ],
-    ...(settings.turns === undefined ? {} : { env: settings.turns.environment }),
+    // As the launcher, the unit and the image start it.
+    env: { MIMALLOC_PURGE_DELAY: "1000", ...settings.turns?.environment },
     ready: /listening on http:\/\/127\.0\.0\.1:(\d+)/,
   });
   return {

@@ -92,7 +92,7 @@ test("a run at a tiny size measures every way, and finds out what each does", as
   const missing = nginxMissing();
   if (missing !== null) console.log(`the comparison's nginx is not tested: ${missing}`);
   const only = missing === null ? "nginx,tollgate" : "tollgate";
-  const sizes = { streams: 8, many: 12, tokens: 5, intervalMs: 5, connections: 4, rounds: 1, warmUps: 1 };
+  const sizes = { streams: 8, many: 12, tokens: 5, intervalMs: 5, connections: 4, restMs: 10, rounds: 1, warmUps: 1 };
   const firsts = { firstStreams: 2, firstRequests: 10, requestsMax: 20 };
   const { ways, skipped } = await compare({ ...comparisonDefaults, ...sizes, ...firsts, only });
   expect(skipped).toEqual([]);

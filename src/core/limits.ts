@@ -77,6 +77,8 @@ export const nodeIdleSocketMs = 1_000;
 export const nodeFirstPieceMs = 20 * 60_000;
 /** Longest silence between two reads once the answer has begun; 15 minutes are allowed before the first. */
 export const nodeStallMs = 16 * 60_000;
+/** A read that large ends what is read of a node in a turn: of a quick one, the runtime would read 6 MB more at once. */
+export const nodeReadRestBytes = 256 * 1024;
 export const nodeLineMaxBytes = 4 * 1024 * 1024;
 /** Data lines of one event, which engines write as one: each takes 60 bytes of memory, however short it is. */
 export const nodeEventLinesMax = 50_000;

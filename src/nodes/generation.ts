@@ -1,7 +1,7 @@
 // One generation on one node: request out, bytes in, Pieces to the sink, exactly one Ending. What each failure of
 // a node means for the client is a table of 30 rows, which test/nodes/generation.test.ts walks through by number.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
-import { atEndOfTurn } from "../core/end-of-turn.ts";
+import { atEndOfTurn, lastInTurn } from "../core/end-of-turn.ts";
 import type { Ask, Ending, Sink } from "../core/types.ts";
 import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart } from "./client/client.ts";
 import { EventParser } from "./client/events.ts";
@@ -107,7 +107,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     this.#status = status;
     if (status !== 200) {
       // the body says why, if it comes soon
-      this.#finishTimer = setTimeout(() => this.#fail(this.#failureOfErrorBody()), this.#parts.limits.afterFinishMs);
+      this.#finishTimer = this.#later(this.#parts.limits.afterFinishMs, () => this.#fail(this.#failureOfErrorBody()));
       return;
     }
     const type = headers.get("content-type") ?? "";
@@ -149,8 +149,8 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
   readEnd(): void {
     if (this.#settled) return;
     if (this.#reader.finished)
-      this.#finishTimer ??= setTimeout(() => this.#settleByReader(), this.#parts.limits.afterFinishMs);
-    if (this.#unflushed) atEndOfTurn(this.#flushRead);
+      this.#finishTimer ??= this.#later(this.#parts.limits.afterFinishMs, () => this.#settleByReader());
+    if (this.#unflushed) lastInTurn(this.#flushRead);
   }
 
   end(): void {
@@ -174,7 +174,12 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
 
   /** What was read before the node heard that it is to pause waits for the client. */
   readonly #flushRead = (): void => {
-    if (!this.#settled && !this.#paused) this.#flush();
+    if (this.#settled || this.#paused) return;
+    try {
+      this.#flush();
+    } catch (thrown) {
+      this.#fail(nodeFailed((thrown as Error).name));
+    }
   };
 
   /** Gives what one read brought, and stops reading while the client is slow. */
@@ -194,7 +199,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
       this.#heard = true;
       if (this.#settled) return;
       this.#exchange?.resume();
-      this.#flush();
+      this.#flushRead();
     };
     caughtUp.then(resume, resume);
   }
@@ -220,7 +225,8 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
 
   #settle(ending: Ending, unreachable = false): void {
     if (this.#settled) return;
-    this.#flush();
+    this.#flushRead();
+    if (this.#settled) return; // its sink failed
     this.#settled = true;
     this.#parts.cancelSignal.removeEventListener("abort", this);
     if (this.#timer !== null) clearTimeout(this.#timer);
@@ -242,11 +248,18 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
   #watch(): void {
     const { firstPieceMs, stallMs } = this.#parts.limits;
     const limitMs = this.#reader.begun ? stallMs : firstPieceMs;
-    this.#timer = setTimeout(() => {
+    this.#timer = this.#later(limitMs / 4, () => {
       this.#silentQuarters = this.#heard || this.#paused ? 0 : this.#silentQuarters + 1;
       this.#heard = false;
       if (this.#silentQuarters < 4) this.#watch();
       else this.#fail(nodeFailed(this.#reader.begun ? "stalled" : "no answer in time"));
-    }, limitMs / 4);
+    });
+  }
+
+  /** After a pause of the whole process, timers come before what was read in their turn is looked at: that counts first. */
+  #later(ms: number, work: () => void): ReturnType<typeof setTimeout> {
+    return setTimeout(atEndOfTurn, ms, () => {
+      if (!this.#settled) work();
+    });
   }
 }

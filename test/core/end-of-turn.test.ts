@@ -1,7 +1,7 @@
 // What is left for the end of a turn is done then, in its order, whatever becomes of the rest.
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { atEndOfTurn, endOfTurn } from "../../src/core/end-of-turn.ts";
+import { atEndOfTurn, endOfTurn, lastInTurn } from "../../src/core/end-of-turn.ts";
 import { runToEnd } from "../fixtures/children.ts";
 
 describe("the end of a turn", () => {
@@ -38,6 +38,20 @@ describe("the end of a turn", () => {
     expect(done).toEqual(["this"]);
     await endOfTurn();
     expect(done).toEqual(["this", "next"]);
+  });
+
+  test("leaves for the last what belongs to its work, and nobody is heard in between", async () => {
+    const done: string[] = [];
+    atEndOfTurn(() => {
+      lastInTurn(() => void done.push("last"));
+      queueMicrotask(() => void done.push("others"));
+    });
+    atEndOfTurn(() => void done.push("work"));
+    await endOfTurn();
+    expect(done).toEqual(["work", "last", "others"]);
+    const alone = Promise.withResolvers<void>();
+    lastInTurn(() => lastInTurn(alone.resolve));
+    await alone.promise;
   });
 });
 

@@ -5,7 +5,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { NodePool } from "../../src/nodes/queue/pool.ts";
 import type { PoolLimits } from "../../src/nodes/queue/pool.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
-import type { Ask, Ending, Piece, Slot } from "../../src/core/types.ts";
+import type { Ask, Ending, Piece, Sink, Slot } from "../../src/core/types.ts";
 import { askOf, firstPartyModel, toolOf } from "../fixtures/asks.ts";
 import { begun, faultsAtStart, faultsWithin, isSilence, oddAnswers } from "../fixtures/node-faults.ts";
 import {
@@ -278,6 +278,72 @@ describe("the client leaves", () => {
   });
 });
 
+describe("what a node sends in one turn of the event loop", () => {
+  /** Asks a node that sends these events, and takes what it sends into `sink`. */
+  async function take(
+    sink: Pick<Sink, "piece" | "flush">,
+    answer: (reply: RawReply) => void,
+    cancelSignal = new AbortController().signal,
+  ): Promise<Ending> {
+    const node = nodeOf((_, reply) => {
+      reply.write(streamHead);
+      answer(reply);
+    });
+    const ask = askOf();
+    using slot = await slotOf(poolOf(node.url), ask);
+    return slot.generate(ask, 1, cancelSignal, sink);
+  }
+
+  test("is with the client before its leaving is heard: it pays for nothing that was not written", async () => {
+    const client = new AbortController();
+    let written = 0;
+    let pieces = 0;
+    const piece = (): void => {
+      if (++pieces === 2) queueMicrotask(() => client.abort()); // what is heard next
+    };
+    const flush = (): null => {
+      if (!client.signal.aborted) written = pieces;
+      return null;
+    };
+    const ending = await take(
+      { piece, flush },
+      (reply) => reply.write(chunk(textEvent("a") + textEvent("b"))),
+      client.signal,
+    );
+    expect(ending).toMatchObject({ kind: "cancelled", usage: { output: 2 } });
+    expect(written).toBe(2);
+  });
+
+  const failing = (): never => {
+    throw new RangeError("of one request");
+  };
+  for (const [what, sink] of [
+    ["a piece", { piece: failing, flush: () => null }],
+    ["a flush", { piece() {}, flush: failing }],
+  ] as const)
+    test(`fails one request where its client's side cannot take ${what}`, async () => {
+      const whole = (reply: RawReply): void => reply.write(chunk(answerEvents.join("")) + lastChunk);
+      const [ending, other] = await Promise.all([take(sink, whole), take({ piece() {}, flush: () => null }, whole)]);
+      expect(ending).toMatchObject({ kind: "failed" });
+      expect(other).toMatchObject({ kind: "end", usage: { output: 2 } });
+    });
+
+  test("counts before the wait for it is over, after a pause of the whole process", async () => {
+    let node: RawReply | null = null;
+    const flush = (): null => {
+      node?.write(chunk(usageEvent(1_000, 77) + doneEvent) + lastChunk);
+      node = null;
+      Bun.sleepSync(2 * limits.afterFinishMs);
+      return null;
+    };
+    const ending = await take({ piece() {}, flush }, (reply) => {
+      node = reply;
+      reply.write(chunk(textEvent("a") + finishEvent()));
+    });
+    expect(ending).toMatchObject({ kind: "end", estimated: false, usage: { output: 77 } });
+  });
+});
+
 describe("a slow client", () => {
   test("pauses the node until it has caught up", async () => {
     const big = "x".repeat(8_000);
@@ -305,7 +371,6 @@ describe("a slow client", () => {
     await paused.promise;
     jest.advanceTimersByTime(10 * limits.stallMs); // a pause of ours is no stall of the node
     jest.useRealTimers();
-    await turns(2); // what was read by then
     const whilePaused = pieces;
     await turns(50);
     expect([flushes, pieces]).toEqual([3, whilePaused]);

@@ -10,7 +10,7 @@ import type { Socket } from "bun";
 import { assert } from "../../core/assert.ts";
 import type { Clock } from "../../core/clock.ts";
 import { atEndOfTurn } from "../../core/end-of-turn.ts";
-import { nodeConnectTimeoutMs, nodeIdleSocketMs, nodeSocketsIdleMax } from "../../core/limits.ts";
+import { nodeConnectTimeoutMs, nodeIdleSocketMs, nodeReadRestBytes, nodeSocketsIdleMax } from "../../core/limits.ts";
 import { ResponseParser } from "./framing.ts";
 import type { ResponseHandler, ResponseHeaders } from "./framing.ts";
 import { canPeek, hasWaiting } from "./peek.ts";
@@ -157,7 +157,12 @@ export class NodeClient {
     const exchanges = this.#unsent;
     this.#unsent = [];
     for (const exchange of exchanges) {
-      if (exchange.handler !== null) this.#start(exchange, this.#takeIdle());
+      if (exchange.handler === null) continue;
+      try {
+        this.#start(exchange, this.#takeIdle());
+      } catch (thrown) {
+        exchange.failed({ kind: "unreachable", cause: codeOf(thrown as Error) });
+      }
     }
   };
 
@@ -260,9 +265,14 @@ class PendingExchange implements Exchange {
     if (this.handler === null) return;
     // The second try has a new connection, so that there is no third.
     if (fault.kind === "no-reply" && wasReused) return this.#client.startAgain(this);
+    this.failed(fault);
+  }
+
+  failed(fault: ExchangeFault): void {
     const handler = this.handler;
+    this.connection?.destroy();
     this.handler = null;
-    handler.fault(fault);
+    handler?.fault(fault);
   }
 }
 
@@ -285,6 +295,8 @@ class Connection implements SocketListener, ResponseHandler {
   #written = 0;
   /** What came in this turn of the event loop. */
   #unread: Buffer[] = [];
+  /** So much of it came that no more is to come in this turn. */
+  #resting = false;
   #served = 0;
   #requestsMax = Number.POSITIVE_INFINITY;
   #lifeMs = Number.POSITIVE_INFINITY;
@@ -354,6 +366,9 @@ class Connection implements SocketListener, ResponseHandler {
   received(bytes: Buffer): void {
     if (this.#exchange === null) return this.#unaskedFor(); // at once: the connection might be taken before the turn's end
     if (this.#unread.push(bytes) === 1) atEndOfTurn(this.#readAll);
+    if (bytes.length < nodeReadRestBytes) return;
+    this.#resting = true;
+    this.#socket?.pause();
   }
 
   /** Whatever they are, nobody gets them. */
@@ -365,8 +380,17 @@ class Connection implements SocketListener, ResponseHandler {
     const reads = this.#unread;
     if (reads.length === 0) return;
     this.#unread = [];
-    for (const bytes of reads) {
-      if (!this.#closed) this.#read(bytes);
+    if (this.#resting) {
+      this.#resting = false;
+      if (this.#exchange?.paused !== true) this.#socket?.resume();
+    }
+    try {
+      for (const bytes of reads) {
+        if (!this.#closed) this.#read(bytes);
+      }
+    } catch (thrown) {
+      // As the runtime does where a socket's listener throws: this exchange has failed, nobody else's.
+      this.closed(codeOf(thrown as Error));
     }
   };
 

@@ -1,4 +1,5 @@
 // One small request to a node, whole answer in memory: for probing and for finding out which engine it is.
+import { atEndOfTurn } from "../../core/end-of-turn.ts";
 import { nodeFactsBodyMaxBytes } from "../../core/limits.ts";
 import type { ExchangeFault, ExchangeHandler, NodeClient } from "./client.ts";
 import type { ResponseHeaders } from "./framing.ts";
@@ -64,9 +65,10 @@ function answerTo(
     const length = body === null ? null : Buffer.byteLength(body);
     const head = requestHead(body === null ? "GET" : "POST", path, client.origin.hostHeader, apiKey, length);
     const exchange = client.send(body === null ? [head] : [head, body], handler);
-    const timer = setTimeout(() => {
+    const giveUp = (): void => {
       exchange.abort();
       resolve({ kind: "silent", cause: `no answer within ${timeoutMs / 1000} s` });
-    }, timeoutMs);
+    };
+    const timer = setTimeout(atEndOfTurn, timeoutMs, giveUp); // what came in the same turn is an answer
   });
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { systemClock } from "../../../src/core/clock.ts";
 import { endOfTurn } from "../../../src/core/end-of-turn.ts";
 import { dialSocket, NodeClient, originOf } from "../../../src/nodes/client/client.ts";
+import { get } from "../../../src/nodes/client/get.ts";
 import type {
   ClientOptions,
   Exchange,
@@ -127,6 +128,73 @@ describe("reuse", () => {
   });
 });
 
+describe("what came in a turn", () => {
+  const quiet = { head() {}, body() {}, readEnd() {}, end() {}, fault() {} };
+
+  /** A socket that counts what is asked of it, for each request. */
+  function dialed(client: (options: Partial<ClientOptions>) => NodeClient) {
+    const sockets: { listener: SocketListener; told: string[] }[] = [];
+    const dial = (_: unknown, listener: SocketListener): void => {
+      const told: string[] = [];
+      const tell = (what: string) => () => void told.push(what);
+      const write = (_bytes: Buffer, _from: number, length: number): number => length;
+      const socket = { fd: -1, write, pause: tell("pause"), resume: tell("resume"), terminate: tell("terminate") };
+      listener.opened(socket as unknown as NodeSocket);
+      sockets.push({ listener, told });
+    };
+    return { client: client({ dial }), sockets };
+  }
+
+  const head = Buffer.from("HTTP/1.1 200 OK\r\n\r\n");
+  const large = Buffer.alloc(512 * 1024, "x");
+
+  test("is all that comes, once it is large; more only when it was read and nobody paused", async () => {
+    const { client, sockets } = dialed((options) => clientOf("http://node.example/", options));
+    const slow: Exchange = client.send(["slow"], { ...quiet, body: () => slow.pause() });
+    client.send(["quick"], quiet);
+    await endOfTurn();
+    for (const { listener } of sockets) {
+      listener.received(head);
+      listener.received(large);
+    }
+    expect(sockets.map(({ told }) => told)).toEqual([["pause"], ["pause"]]);
+    await endOfTurn();
+    expect(sockets.map(({ told }) => told)).toEqual([
+      ["pause", "resume", "pause"],
+      ["pause", "resume"],
+    ]);
+    slow.resume();
+    sockets[1]!.listener.received(head); // small
+    expect(sockets.map(({ told }) => told.at(-1))).toEqual(["resume", "resume"]);
+  });
+
+  test("that one cannot take is the failure of that one alone", async () => {
+    const { client, sockets } = dialed((options) => clientOf("http://node.example/", options));
+    const failed = Promise.withResolvers<ExchangeFault>();
+    const body = (): never => {
+      throw new RangeError("of one request");
+    };
+    client.send(["fails"], { ...quiet, body, fault: failed.resolve });
+    const other = send(client);
+    await endOfTurn();
+    sockets[0]!.listener.received(Buffer.from(ok));
+    sockets[1]!.listener.received(Buffer.from(ok));
+    expect(await failed.promise).toEqual({ kind: "broken", cause: "RangeError" });
+    expect(await other).toMatchObject({ status: 200, body: "ok" });
+    expect(client.connections).toEqual({ busy: 0, idle: 1 });
+  });
+
+  test("counts before a limit that ended in the same turn, after a pause of the whole process", async () => {
+    const node = nodeOf((_, reply) => {
+      setImmediate(() => {
+        reply.write(ok);
+        Bun.sleepSync(60);
+      });
+    });
+    expect(await get(clientOf(node.url), "/", null, 40)).toMatchObject({ status: 200, body: "ok" });
+  });
+});
+
 describe("a request", () => {
   const nobody = { head() {}, body() {}, readEnd() {}, end() {}, fault() {} };
 
@@ -180,6 +248,18 @@ describe("a request", () => {
     client.send(["sent"], nobody);
     await endOfTurn();
     expect(dialed.length).toBe(1);
+  });
+
+  test("that cannot be sent fails alone", async () => {
+    let dials = 0;
+    const dial = (): void => {
+      if (dials++ === 0) throw new TypeError("no such socket");
+    };
+    const client = clientOf("http://node.example/", { dial });
+    const first = send(client);
+    client.send(["sent"], nobody);
+    expect((await first).fault).toEqual({ kind: "unreachable", cause: "TypeError" });
+    expect([dials, client.connections.busy]).toEqual([2, 1]);
   });
 
   test("that waits for its socket is not overwritten by a later one", async () => {

@@ -26,7 +26,11 @@ export class WorkerFailed extends Error {
   }
 }
 
-type NumberedCall<Call> = Readonly<{ number: number; call: Call }>;
+/**
+ * A call, which has no `number` of its own. Flat: an object of texts and numbers alone costs two thirds of one inside another,
+ * since Bun packs and unpacks those (300 KB of responses to be kept: 200 us instead of 320, both threads together).
+ */
+type NumberedCall<Call extends object> = Call & Readonly<{ number: number }>;
 /** From a Worker: the one answer to a call, how far it is with it, or what nobody asked for. */
 type Said =
   | Readonly<{ number: number; result: unknown }>
@@ -59,7 +63,7 @@ type Waiting = Readonly<{
 type Thread = Readonly<{ worker: Worker; waiting: Map<number, Waiting>; ended: Promise<void> }>;
 
 /** The calling end. A Worker is started by the first call, and again by the first after it died. */
-export class WorkerClient<Call> {
+export class WorkerClient<Call extends object> {
   readonly #options: WorkerClientOptions<Call>;
   #thread: Thread | null = null;
   /** Also those that were told to end and have not yet. */
@@ -122,7 +126,7 @@ export class WorkerClient<Call> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const number = this.#nextNumber++;
     thread.waiting.set(number, { resolve, reject, progress });
-    thread.worker.postMessage({ number, call } satisfies NumberedCall<Call>, moved);
+    thread.worker.postMessage({ ...call, number } satisfies NumberedCall<Call>, moved);
     return promise;
   }
 
@@ -194,7 +198,7 @@ export class Moved {
  * beside the next. `obey` gives the result (or a Moved one); what it throws is the caller's WorkerFailed. Installed
  * before anything is awaited: a message that comes earlier would be lost.
  */
-export function answerCalls<Call>(
+export function answerCalls<Call extends object>(
   self: Worker,
   obey: (call: Call, progress: (progress: unknown) => void) => unknown,
 ): Readonly<{ news(news: unknown): void }> {
@@ -205,7 +209,8 @@ export function answerCalls<Call>(
     const { message, name } = thrown instanceof Error ? thrown : new Error(String(thrown));
     say({ number, failed: message, error: name });
   };
-  self.onmessage = ({ data: { number, call } }: MessageEvent<NumberedCall<Call>>) => {
+  self.onmessage = ({ data: call }: MessageEvent<NumberedCall<Call>>) => {
+    const { number } = call;
     try {
       const result = obey(call, (progress) => say({ number, progress }));
       if (result instanceof Promise)

@@ -78,7 +78,7 @@ class NearWorker extends EventTarget {
     this.#instead = instead;
   }
 
-  postMessage({ number, call }: { number: number; call: BodyCall }, moved: ArrayBuffer[]): void {
+  postMessage({ number, ...call }: { number: number } & BodyCall, moved: ArrayBuffer[]): void {
     const there = structuredClone(call, { transfer: moved });
     queueMicrotask(() => {
       if (there.order !== "prepare") this.onmessage!({ data: { number, result: undefined } });
@@ -520,7 +520,7 @@ describe("the Worker", () => {
       { order: "prepare", ...order, finds: false, earlier: null, found: null },
       { order: "close" },
     ] satisfies BodyCall[];
-    for (const [number, call] of calls.entries()) worker.postMessage({ number, call });
+    for (const [number, call] of calls.entries()) worker.postMessage({ ...call, number });
     await Promise.all([read, ended]);
     expect(errors).toEqual([]);
   });

@@ -41,7 +41,7 @@ class ScriptedWorker extends EventTarget {
   onmessage: ((event: { data: unknown }) => void) | null = null;
   onerror: ((event: { message: string }) => void) | null = null;
 
-  postMessage({ number, call }: { number: number; call: CountingCall }): void {
+  postMessage({ number, ...call }: { number: number } & CountingCall): void {
     this.orders.push(call);
     if (call.order === "count") return void this.#numbers.set(call.id, number);
     this.onmessage!({ data: { number, result: undefined } });
@@ -266,7 +266,7 @@ describe("the Worker's life", () => {
       { ...order, id: 0, ...encodeTexts(["some words ".repeat(300_000)]) },
       { order: "close" },
     ] satisfies CountingCall[];
-    for (const [number, call] of calls.entries()) worker.postMessage({ number, call });
+    for (const [number, call] of calls.entries()) worker.postMessage({ ...call, number });
     await ended;
     expect(errors).toEqual([]);
     expect(answers).toEqual([

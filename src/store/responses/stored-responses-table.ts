@@ -72,7 +72,7 @@ export class StoredResponseTable {
 
   /** Keeps them, and lets an account's oldest go where its share is full. One that is larger than the share is not kept. */
   #keepTogether(responses: readonly KeptResponse[], now: Ms): void {
-    const { insert, addUse } = this.#statements;
+    const { insert, addToUse, makeUse, full } = this.#statements;
     this.#database.transaction(() => {
       // Summed, so that an account which keeps many at once costs one update and one look at its limits.
       const added = new Map<AccountId, { responses: number; bytes: number }>();
@@ -90,17 +90,20 @@ export class StoredResponseTable {
           sum.bytes += bytes;
         }
       }
-      for (const [account, { responses, bytes }] of added)
-        this.#shorten(account, addUse.get(account, responses, bytes)!);
+      // Nearly always the row is there. With one look at all limits a response costs 0.9 of what it does with upserts.
+      for (const [account, { responses, bytes }] of added) {
+        if (addToUse.run(responses, bytes, account).changes === 0) makeUse.run(account, responses, bytes);
+      }
+      const { accountCountMax, accountBytesMax } = this.limits;
+      const accounts = JSON.stringify([...added.keys()]);
+      for (const use of full.all(accounts, accountCountMax, accountBytesMax)) this.#shorten(use);
     })();
   }
 
-  #shorten(account: AccountId, kept: Use): void {
+  #shorten({ account, responses, bytes }: Use): void {
     const { accountBytesMax, accountCountMax } = this.limits;
-    const { use, oldest } = this.#statements;
-    while (kept.bytes > accountBytesMax || kept.responses > accountCountMax) {
-      this.#remove(oldest.get(account)!.id);
-      kept = use.get(account)!;
+    for (; bytes > accountBytesMax || responses > accountCountMax; responses -= 1) {
+      bytes -= this.#remove(this.#statements.oldest.get(account)!.id);
     }
   }
 
@@ -163,10 +166,12 @@ export class StoredResponseTable {
     return bytes >= sliceBytes || freePages.get()!.freelist_count > 0;
   }
 
-  #remove(id: string): void {
-    const { remove, addUse } = this.#statements;
+  /** Gives its bytes. */
+  #remove(id: string): number {
+    const { remove, addToUse } = this.#statements;
     const { account_id: account, bytes } = remove.get(id)!;
-    addUse.get(account, -1, -bytes);
+    addToUse.run(-1, -bytes, account);
+    return bytes;
   }
 
   #oldestKept(now: Ms): Ms {
@@ -244,7 +249,7 @@ export class StoredResponseTable {
   }
 }
 
-type Use = { responses: number; bytes: number };
+type Use = { account: AccountId; responses: number; bytes: number };
 type Row = { previous_id: string | null; input: string; output: string; settings: string };
 
 function prepare(database: Database) {
@@ -255,11 +260,16 @@ function prepare(database: Database) {
     >(`
       INSERT INTO responses (id, account_id, previous_id, kept_at, bytes, input, output, settings)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`),
-    addUse: database.prepare<Use, [AccountId, responses: number, bytes: number]>(`
-      INSERT INTO responses_use (account_id, responses, bytes) VALUES (?, ?, ?)
-      ON CONFLICT (account_id) DO UPDATE SET responses = responses + excluded.responses, bytes = bytes + excluded.bytes
-      RETURNING responses, bytes`),
-    use: database.prepare<Use, [AccountId]>("SELECT responses, bytes FROM responses_use WHERE account_id = ?"),
+    addToUse: database.prepare<unknown, [responses: number, bytes: number, AccountId]>(
+      "UPDATE responses_use SET responses = responses + ?, bytes = bytes + ? WHERE account_id = ?",
+    ),
+    makeUse: database.prepare<unknown, [AccountId, responses: number, bytes: number]>(
+      "INSERT INTO responses_use (account_id, responses, bytes) VALUES (?, ?, ?)",
+    ),
+    /** Of those accounts, a JSON array, the ones whose share is too full. */
+    full: database.prepare<Use, [accounts: string, countMax: number, bytesMax: number]>(`
+      SELECT account_id AS account, responses, bytes FROM json_each(?1) CROSS JOIN responses_use ON account_id = value
+      WHERE responses > ?2 OR bytes > ?3`),
     oldest: database.prepare<{ id: string }, [AccountId]>(
       "SELECT id FROM responses WHERE account_id = ? ORDER BY sequence LIMIT 1",
     ),

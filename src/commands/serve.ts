@@ -73,9 +73,11 @@ const command: Command = {
     console.log(nodes);
     listening.resolve();
     using _flushTime = ledgerFolder === null ? null : watchFlushTime(ledgerFolder, server.log);
-    dropStartLeftovers(() => server.openRequests === 0);
+    const stopping = new AbortController();
+    void settleIn(server, stopping.signal);
 
     await stopped;
+    stopping.abort();
     return 0;
   },
 };
@@ -92,6 +94,20 @@ function flagsOf(flags: Flags): ConfigFlags {
     threads: textFlag(flags, "threads"),
     demo: flags["demo"] === true,
   };
+}
+
+/** What a server does for itself when it has nothing else to do after its start. */
+async function settleIn(server: ComposedServer, signal: AbortSignal): Promise<void> {
+  const { log, threads } = server;
+  const isIdle = (): boolean => server.openRequests === 0;
+  await dropStartLeftovers(isIdle);
+  if (threads > 1) return; // each thread has compiled code of its own
+  const { warmUp } = await import("../server/warm-up.ts");
+  try {
+    log("debug", "warmed up", { streams: await warmUp({ isIdle, signal }) });
+  } catch (error) {
+    log("warn", "cannot warm up: the first requests take longer", { error: String(error) });
+  }
 }
 
 /** The disk failed: nothing may be written or acknowledged after that. The next start finds out what is on disk. */

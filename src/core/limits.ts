@@ -237,7 +237,16 @@ export const flushSlowestPercentMaxMs = 50;
 
 // Memory
 /** After the start, and again while requests are open: when what starting left behind is given back. */
-export const startLeftoversMs = 5_000;
+export const startLeftoversMs = 250;
+
+// Warming up after a start
+/** Of each dialect, each of as many streams at once as its number, up to the most: 212 streams. Twice as many save 10 ms. */
+export const warmUpRounds = 30;
+export const warmUpAtOnceMax = 8;
+/** Between them, when real requests have their turn. */
+export const warmUpPauseMs = 2;
+/** So long it waits for a gateway that is busy, which warms itself up. */
+export const warmUpPatienceMs = 10_000;
 
 // Stopping
 /** Open replies may go on for this long after SIGTERM, unless the configuration says otherwise. */

@@ -51,7 +51,7 @@ export interface Connection {
 export type InferenceOptions = Readonly<{
   dialects: Dialects;
   keyHeaders: KeyHeaders;
-  counts: TokenCounts;
+  counts: Pick<TokenCounts, "estimateOfAsk">;
   watch: RequestWatch;
   /** The header in which a proxy names its client's address; null: there is none. */
   addressHeader: string | null;
@@ -61,6 +61,9 @@ export type InferenceOptions = Readonly<{
    */
   passOn?: (request: Request, connection: Connection | null, body: RawBody | null) => Promise<Response>;
 }>;
+
+/** Where routes are added. */
+type RoutesTaken = { add(...route: Parameters<ApiRoutes["add"]>): unknown };
 
 export class Inference implements LiveRequests {
   readonly #parts: Parts;
@@ -82,7 +85,7 @@ export class Inference implements LiveRequests {
     this.#options = options;
   }
 
-  addRoutesTo(api: ApiRoutes): void {
+  addRoutesTo(api: RoutesTaken): void {
     for (const dialect of this.#options.dialects.all) {
       for (const { path, counted } of dialect.routes) {
         if (counted !== undefined) continue;

@@ -83,6 +83,8 @@ export type ComposedServer = AsyncDisposable &
   Readonly<{
     /** Where it listens. */
     url: string;
+    /** So many serve clients. */
+    threads: number;
     /** How clients on this machine reach it, or all where `base_url` says it. */
     baseUrl: string;
     /** Where its data is, in words. */
@@ -137,6 +139,7 @@ export async function compose(given: Given): Promise<ComposedServer> {
   const all = opened.move();
   return {
     url: doors.url,
+    threads: config.threads,
     baseUrl: addressesOf(config, settings.port).baseUrl,
     place:
       config.databaseUrl === null

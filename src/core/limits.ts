@@ -240,7 +240,7 @@ export const flushSlowestPercentMaxMs = 50;
 export const startLeftoversMs = 250;
 
 // Warming up after a start
-/** Of each dialect, each of as many streams at once as its number, up to the most: 212 streams. Twice as many save 10 ms. */
+/** In each as many streams of each dialect as its number, up to the most: 212 in all. 50 rounds win 5 ms of 80 and take 150 ms more CPU. */
 export const warmUpRounds = 30;
 export const warmUpAtOnceMax = 8;
 /** Between them, when real requests have their turn. */

@@ -1,5 +1,5 @@
 // Runs streams of nobody's through the code that serves requests, after a start: code runs slowly until it was compiled,
-// and without this the first 200 streams that begin at once wait 180 to 250 ms for their first token instead of 80 to 100.
+// and without this the first 200 chats that begin at once wait 180 to 240 ms for their first token instead of 80 to 130.
 //
 // The classes are the real ones, since compiled code belongs to functions and not to instances; the instances are of no
 // use to anybody else. Their journal is on no disk, their node in memory, and their metrics and log are not read.

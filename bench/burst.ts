@@ -32,7 +32,9 @@ export type Burst = Readonly<{
 export async function measureBursts(flags: BurstFlags) {
   const { tokens, intervalMs, only, dialect, streams, runs } = flags;
   const answer = { tokens, tokenBytes: tokenBytesMin };
-  const lineup = await startLineup({ node: { ...answer, intervalMs }, only, dialect, requests: (runs + 1) * streams });
+  // Half more, because bursts do not use all accounts equally.
+  const requests = 1.5 * (runs + 1) * streams;
+  const lineup = await startLineup({ node: { ...answer, intervalMs }, only, dialect, requests });
   const measure = async (subject: Subject): Promise<Burst> => {
     const timer = startCpuTimer(subject.pids);
     const run = await runBurst(subject, streams, answer);

@@ -45,6 +45,13 @@ function run(works: readonly (() => void)[]): void {
   }
 }
 
+/**
+ * A limit of time on what is read of sockets. After a pause of the whole process, timers come before what was read in their
+ * turn is looked at: that counts first.
+ */
+export const limitAtEndOfTurn = (ms: number, over: () => void): ReturnType<typeof setTimeout> =>
+  setTimeout(atEndOfTurn, ms, over);
+
 let waited: PromiseWithResolvers<void> | null = null;
 
 /** Resolves at the end of this turn. All who wait share one promise, so that they go on step by step beside each other. */

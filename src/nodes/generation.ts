@@ -1,7 +1,7 @@
 // One generation on one node: request out, bytes in, Pieces to the sink, exactly one Ending. What each failure of
 // a node means for the client is a table of 30 rows, which test/nodes/generation.test.ts walks through by number.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
-import { atEndOfTurn, lastInTurn } from "../core/end-of-turn.ts";
+import { lastInTurn, limitAtEndOfTurn } from "../core/end-of-turn.ts";
 import type { Ask, Ending, Sink } from "../core/types.ts";
 import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart } from "./client/client.ts";
 import { EventParser } from "./client/events.ts";
@@ -256,9 +256,8 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     });
   }
 
-  /** After a pause of the whole process, timers come before what was read in their turn is looked at: that counts first. */
   #later(ms: number, work: () => void): ReturnType<typeof setTimeout> {
-    return setTimeout(atEndOfTurn, ms, () => {
+    return limitAtEndOfTurn(ms, () => {
       if (!this.#settled) work();
     });
   }

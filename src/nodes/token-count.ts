@@ -1,6 +1,6 @@
 // Asks an engine how many tokens a prompt has, if it can tell.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
-import { atEndOfTurn } from "../core/end-of-turn.ts";
+import { limitAtEndOfTurn } from "../core/end-of-turn.ts";
 import { nodeCountTimeoutMs } from "../core/limits.ts";
 import type { Ask, PreparedTurns } from "../core/types.ts";
 import type { ExchangeHandler, NodeClient } from "./client/client.ts";
@@ -119,7 +119,7 @@ export function askForCount(
       exchange.abort();
       finish(null);
     };
-    const timer = setTimeout(atEndOfTurn, nodeCountTimeoutMs, giveUp);
+    const timer = limitAtEndOfTurn(nodeCountTimeoutMs, giveUp);
     cancelSignal.addEventListener("abort", giveUp);
   });
 }

@@ -1,5 +1,5 @@
 // One small request to a node, whole answer in memory: for probing and for finding out which engine it is.
-import { atEndOfTurn } from "../../core/end-of-turn.ts";
+import { limitAtEndOfTurn } from "../../core/end-of-turn.ts";
 import { nodeFactsBodyMaxBytes } from "../../core/limits.ts";
 import type { ExchangeFault, ExchangeHandler, NodeClient } from "./client.ts";
 import type { ResponseHeaders } from "./framing.ts";
@@ -69,6 +69,6 @@ function answerTo(
       exchange.abort();
       resolve({ kind: "silent", cause: `no answer within ${timeoutMs / 1000} s` });
     };
-    const timer = setTimeout(atEndOfTurn, timeoutMs, giveUp); // what came in the same turn is an answer
+    const timer = limitAtEndOfTurn(timeoutMs, giveUp);
   });
 }

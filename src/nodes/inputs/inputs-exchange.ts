@@ -1,7 +1,7 @@
 // One request for vectors or scores to one node, and its answer: a single document, not a stream.
 import type { AnyCancelSignal } from "../../core/cancel-signal.ts";
 import type { InputsAsk } from "../../core/inputs.ts";
-import { atEndOfTurn } from "../../core/end-of-turn.ts";
+import { limitAtEndOfTurn } from "../../core/end-of-turn.ts";
 import { inputsAnswerTurnBytes } from "../../core/limits.ts";
 import { type Ending, noUsage, type Sink } from "../../core/types.ts";
 import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart } from "../client/client.ts";
@@ -147,7 +147,7 @@ class InputsExchange implements ExchangeHandler, EventListenerObject {
   #watch(): void {
     const { firstPieceMs, stallMs } = this.#parts.limits;
     const limitMs = this.#status === 0 ? firstPieceMs : stallMs;
-    this.#timer = setTimeout(atEndOfTurn, limitMs / 4, () => {
+    this.#timer = limitAtEndOfTurn(limitMs / 4, () => {
       if (this.#over) return;
       this.#silentQuarters = this.#heard ? 0 : this.#silentQuarters + 1;
       this.#heard = false;

@@ -128,11 +128,11 @@ describe("reuse", () => {
   });
 });
 
-describe("what came in a turn", () => {
-  const quiet = { head() {}, body() {}, readEnd() {}, end() {}, fault() {} };
+const nobody = { head() {}, body() {}, readEnd() {}, end() {}, fault() {} };
 
+describe("what came in a turn", () => {
   /** A socket that counts what is asked of it, for each request. */
-  function dialed(client: (options: Partial<ClientOptions>) => NodeClient) {
+  function dialed() {
     const sockets: { listener: SocketListener; told: string[] }[] = [];
     const dial = (_: unknown, listener: SocketListener): void => {
       const told: string[] = [];
@@ -142,16 +142,16 @@ describe("what came in a turn", () => {
       listener.opened(socket as unknown as NodeSocket);
       sockets.push({ listener, told });
     };
-    return { client: client({ dial }), sockets };
+    return { client: clientOf("http://node.example/", { dial }), sockets };
   }
 
   const head = Buffer.from("HTTP/1.1 200 OK\r\n\r\n");
   const large = Buffer.alloc(512 * 1024, "x");
 
   test("is all that comes, once it is large; more only when it was read and nobody paused", async () => {
-    const { client, sockets } = dialed((options) => clientOf("http://node.example/", options));
-    const slow: Exchange = client.send(["slow"], { ...quiet, body: () => slow.pause() });
-    client.send(["quick"], quiet);
+    const { client, sockets } = dialed();
+    const slow: Exchange = client.send(["slow"], { ...nobody, body: () => slow.pause() });
+    client.send(["quick"], nobody);
     await endOfTurn();
     for (const { listener } of sockets) {
       listener.received(head);
@@ -169,12 +169,12 @@ describe("what came in a turn", () => {
   });
 
   test("that one cannot take is the failure of that one alone", async () => {
-    const { client, sockets } = dialed((options) => clientOf("http://node.example/", options));
+    const { client, sockets } = dialed();
     const failed = Promise.withResolvers<ExchangeFault>();
     const body = (): never => {
       throw new RangeError("of one request");
     };
-    client.send(["fails"], { ...quiet, body, fault: failed.resolve });
+    client.send(["fails"], { ...nobody, body, fault: failed.resolve });
     const other = send(client);
     await endOfTurn();
     sockets[0]!.listener.received(Buffer.from(ok));
@@ -196,8 +196,6 @@ describe("what came in a turn", () => {
 });
 
 describe("a request", () => {
-  const nobody = { head() {}, body() {}, readEnd() {}, end() {}, fault() {} };
-
   /** Sends each request on a socket of its own that takes so many bytes at a time; what the sockets got. */
   async function sent(requests: readonly (readonly RequestPart[])[], takesBytes: number): Promise<Buffer[]> {
     const listeners: SocketListener[] = [];

@@ -60,6 +60,8 @@ export type NodeSocket = Pick<Socket, "write" | "pause" | "resume" | "terminate"
 };
 /** What a socket tells; all calls come from the event loop, never from within `dial`. */
 export interface SocketListener {
+  /** The host was reached; over TLS, who it is comes later, if at all. */
+  reached(socket: NodeSocket): void;
   opened(socket: NodeSocket): void;
   received(bytes: Buffer): void;
   drained(): void;
@@ -281,6 +283,8 @@ class Connection implements SocketListener, ResponseHandler {
   readonly #client: NodeClient;
   readonly #parser = new ResponseParser(this);
   #socket: NodeSocket | null = null;
+  /** While its TLS is agreed on. */
+  #agreeing: NodeSocket | null = null;
   #exchange: PendingExchange | null;
   #connectTimer: ReturnType<typeof setTimeout> | null;
   #drainTimer: ReturnType<typeof setTimeout> | null = null;
@@ -342,12 +346,18 @@ class Connection implements SocketListener, ResponseHandler {
     this.#unsent = wrote === bytes ? nothing : [Buffer.from(scratch.subarray(wrote, bytes))];
   }
 
+  reached(socket: NodeSocket): void {
+    if (this.#closed) socket.terminate();
+    else this.#agreeing = socket;
+  }
+
   opened(socket: NodeSocket): void {
     if (this.#closed) {
       socket.terminate();
       return;
     }
     this.#clearConnectTimer();
+    this.#agreeing = null;
     this.#socket = socket;
     this.#writeRequest();
   }
@@ -445,7 +455,7 @@ class Connection implements SocketListener, ResponseHandler {
     this.#closed = true;
     this.#clearConnectTimer();
     this.#clearDrainTimer();
-    this.#socket?.terminate();
+    (this.#socket ?? this.#agreeing)?.terminate();
     if (this.#exchange !== null) this.#exchange.connection = null;
     this.#exchange = null;
     this.#client.forget(this);
@@ -542,11 +552,11 @@ const tlsSocketHandlers = {
   ...socketHandlers,
   open(socket: Socket<SocketListener>) {
     socket.setNoDelay(true);
+    socket.data.reached(socket as Socket<SocketListener> & NodeSocket);
   },
   handshake(socket: Socket<SocketListener>, authorized: boolean, error: Error | null) {
     if (authorized && error === null) return socket.data.opened(socket as Socket<SocketListener> & NodeSocket);
-    socket.data.closed(`certificate refused: ${error === null ? "not authorized" : codeOf(error)}`);
-    socket.terminate();
+    socket.data.closed(`TLS failed: ${error === null ? "the certificate is not trusted" : codeOf(error)}`);
   },
 };
 

@@ -193,9 +193,11 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     openRequestsOf: (account) => inference.openRequestsOf(account),
     async stop(graceMs) {
       stopping = true;
+      const until = parts.clock.monotonic() + graceMs;
       site?.close();
       const stopped = server.stop();
       await inference.finish(graceMs);
+      await inference.sent(server, until - parts.clock.monotonic());
       await Promise.race([stopped, server.stop(true)]);
       loopDelay.close();
     },

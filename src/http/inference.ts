@@ -30,6 +30,8 @@ import { StreamOutlet } from "./outlets/stream-outlet.ts";
 export const idleTimeoutSeconds = 120;
 /** What is cut at a stop has this long to say so to its client. */
 export const cutMs = 2_000;
+/** Between two looks at a stop whether replies are with their clients. */
+const sentLookMs = 20;
 /** What has arrived before a stop is waited for, since a database may be slow to say whose it is; but no body for long. */
 const arrivedMs = 5_000;
 
@@ -102,6 +104,14 @@ export class Inference implements LiveRequests {
 
   openRequestsOf(account: AccountId): number {
     return this.#openOf.get(account) ?? 0;
+  }
+
+  /** Resolves when the system has taken all that was replied, or after `limitMs`. */
+  async sent(server: Pick<Bun.Server<unknown>, "pendingRequests">, limitMs: number): Promise<void> {
+    const { clock } = this.#parts;
+    const until = clock.monotonic() + limitMs;
+    // Those that have not arrived whole are not waited for any longer.
+    while (server.pendingRequests > this.#arrived && clock.monotonic() < until) await Bun.sleep(sentLookMs);
   }
 
   /** Whose error shape a request gets: that of the dialect at its address; at any other, that of the client. */

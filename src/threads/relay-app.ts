@@ -92,10 +92,12 @@ export function startRelayServer(parts: Parts, options: RelayServerOptions): Omi
     openRequestsOf: (account) => inference.openRequestsOf(account),
     async stop(graceMs) {
       stopping = true;
+      const until = clock.monotonic() + graceMs;
       const stopped = server.stop();
       await decided();
       // What the complete server cuts has its own last words.
       await Promise.all([inference.finish(graceMs), noneLeftWithin(graceMs + cutMs, () => passing.members(), clock)]);
+      await inference.sent(server, until - clock.monotonic());
       await Promise.race([stopped, server.stop(true)]);
       loopDelay.close();
     },

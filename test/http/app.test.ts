@@ -1,6 +1,8 @@
 // The HTTP side over a real socket, with scripted parts: stopping, and what each address answers.
 import { by } from "../fixtures/principals.ts";
 import { afterEach, describe, expect, test } from "bun:test";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { refuse } from "../../src/core/refusals.ts";
@@ -23,6 +25,13 @@ function start(
   options: Partial<ServerOptions> = {},
   refuseModel: ServerParts["admission"]["refuseModel"] = () => null,
   principal: ServerParts["keys"]["principal"] = (key) => (key === "good" ? by(1) : null),
+  generate: Slot["generate"] = (_ask, _account, cancelSignal, sink) => {
+    sink.piece({ kind: "text", literal: '"word"', logprobs: null });
+    void sink.flush();
+    return new Promise<Ending>((resolve) =>
+      cancelSignal.addEventListener("abort", () => resolve({ kind: "cancelled", usage, estimated: true })),
+    );
+  },
 ): { url: string; events: string[] } {
   const events: string[] = [];
   const holdOf = (): Hold => {
@@ -39,13 +48,7 @@ function start(
   const slot: Slot = {
     nodeName: "scripted",
     alike: () => new Set(["scripted"]),
-    generate(_ask, _account, cancelSignal, sink) {
-      sink.piece({ kind: "text", literal: '"word"', logprobs: null });
-      void sink.flush();
-      return new Promise<Ending>((resolve) =>
-        cancelSignal.addEventListener("abort", () => resolve({ kind: "cancelled", usage, estimated: true })),
-      );
-    },
+    generate,
     [Symbol.dispose]() {},
   };
   const parts: ServerParts = {
@@ -104,6 +107,34 @@ test("a stop waits for who is looked up, and goes on in the moment in which it i
   expect((await asked).status).toBe(401);
   await stopped;
   expect(performance.now() - from).toBeLessThan(4_000); // where it is not told, it waits for 5 s
+});
+
+test.each(["stream", "whole"])("a stop waits for a slow client of a reply that is charged, %s", async (way) => {
+  const { url, events } = start({}, undefined, undefined, async (_ask, _account, _cancelSignal, sink) => {
+    // More than the system takes for a client that does not read.
+    sink.piece({ kind: "text", literal: JSON.stringify("x".repeat(16 * 1024 * 1024)), logprobs: null });
+    void sink.flush();
+    return { kind: "end", reason: "stop", stopSequence: null, usage, estimated: false };
+  });
+  const body = JSON.stringify({
+    model: "core-3",
+    stream: way === "stream",
+    messages: [{ role: "user", content: "x" }],
+  });
+  const client = connect(Number(new URL(url).port), "127.0.0.1");
+  client.pause();
+  client.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx-api-key: good\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  );
+  await eventually("it is charged", async () => events.includes("charged"));
+  const stopped = running!.stop(60_000);
+  await Bun.sleep(100);
+  const parts: Buffer[] = [];
+  client.on("data", (bytes: Buffer) => void parts.push(bytes)).resume();
+  await Promise.all([once(client, "close"), stopped]);
+  const reply = Buffer.concat(parts).toString("latin1");
+  expect(reply.length).toBeGreaterThan(16 * 1024 * 1024);
+  expect(reply.slice(-100)).toContain(way === "stream" ? "data: [DONE]" : '"usage":');
 });
 
 test("a client that leaves a reply which is not streamed stops the node and pays nothing", async () => {

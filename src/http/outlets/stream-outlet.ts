@@ -199,7 +199,13 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   #close(): void {
     if (this.#controller === null) return;
     this.#send();
-    this.#controller.end();
+    // A stop cuts what waits in a reply that has ended.
+    if (this.#caughtUp === null) this.#endBody();
+    else void this.#caughtUp.then(() => this.#endBody());
+  }
+
+  #endBody(): void {
+    this.#controller?.end();
     this.#controller = null;
     this.#closed?.();
   }
@@ -217,7 +223,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     this.#dropUnsent();
     if (!wasOver) this.cancelSignal.abort();
     if (wasWaiting) this.#respond(new Response(null, { status: 499 }));
-    this.#close();
+    this.#endBody();
   }
 
   #over(): void {

@@ -191,6 +191,14 @@ test("a line that breaks a rule of its table takes nothing along, and is not lef
   expect(keys()).toEqual([]);
 });
 
+test("nor does one in the middle of many, which one statement inserts together", () => {
+  const { database, storage, journal, keys, credit } = setUp();
+  for (const key of "abcdefghijklmnopqrs") journal.append(entry(key, key === "n" ? Number.NaN : 1));
+  journal.flush();
+  expect(() => storage.write()).toThrow("constraint");
+  expect([keys(), credit(), database.inTransaction]).toEqual([[], 0, false]);
+});
+
 test("closing commits what is pending, and nothing may follow", async () => {
   const { storage, journal, keys } = setUp();
   journal.append(entry("a"));

@@ -45,29 +45,28 @@ export class ActivityCounts {
   /** The newest last. */
   #minutes: Minute[] = [];
 
-  /** A request is over. */
+  /**
+   * A request is over. In loops: each of five series in words of its own took the compiler 0.5 s of CPU time, once in a
+   * process, after 70,000 requests.
+   */
   count(record: RequestRecord): void {
-    const { arrivedAt, endedAt, firstPieceAt, rounds, refusal } = record;
+    const { arrivedAt, endedAt, firstPieceAt, rounds, refusal, account } = record;
     const { cells } = this.#minuteOf(record.arrivedWall + (endedAt ?? arrivedAt) - arrivedAt);
     const result = resultOf(record);
     const firstToken = firstPieceAt === null ? -1 : durationBucket(firstPieceAt - arrivedAt);
-    const all = cellOf(cells.all, "");
-    const model = cellOf(cells.model, record.model?.id ?? "");
-    const account = cellOf(cells.account, record.account === null ? "" : String(record.account));
-    const key = cellOf(cells.key, record.account === null ? "" : `${record.account} ${record.key ?? defaultKey}`);
-    all.count(result, record, firstToken);
-    key.count(result, record, firstToken);
-    model.count(result, record, firstToken);
-    account.count(result, record, firstToken);
-    cellOf(cells.node, rounds.at(-1)?.node ?? "").count(result, record, firstToken);
+    const counted = [
+      cellOf(cells.node, rounds.at(-1)?.node ?? ""),
+      cellOf(cells.all, ""),
+      cellOf(cells.model, record.model?.id ?? ""),
+      cellOf(cells.account, account === null ? "" : String(account)),
+      cellOf(cells.key, account === null ? "" : `${account} ${record.key ?? defaultKey}`),
+    ];
+    for (const cell of counted) cell.count(result, record, firstToken);
     if (refusal !== null) cellOf(cells.reason, refusal).counts[0]! += 1;
     for (const { node, queuedAt, startedAt, endedAt: until } of rounds) {
       const wait = durationBucket((startedAt ?? until) - queuedAt);
-      all.countWait(wait);
-      model.countWait(wait);
-      account.countWait(wait);
-      key.countWait(wait);
-      cellOf(cells.node, node ?? "").countWait(wait);
+      counted[0] = cellOf(cells.node, node ?? "");
+      for (const cell of counted) cell.countWait(wait);
     }
   }
 

@@ -1,7 +1,7 @@
 // Rules about the sources that no compiler knows: who may import whom, where dangerous calls may stand, what must not
 // be in the repository. Every rule is also tried on a planted violation, so that it is known to bite.
 import { describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 
 const root = join(import.meta.dir, "..");
@@ -292,6 +292,26 @@ describe("what must not be in the repository", () => {
       engines?.node === undefined || Bun.semver.satisfies(node, engines.node) ? [] : [`${path} wants ${engines.node}`],
     );
     expect(refusing).toEqual([]);
+  });
+
+  const hasGit = existsSync(join(root, ".git")) && Bun.which("git") !== null;
+  if (!hasGit) console.log("skip: what stands at the top of the repository is not looked at (no git here)");
+  test.skipIf(!hasGit)("nothing stands at its top that does not belong there", () => {
+    const { stdout } = Bun.spawnSync(["git", "ls-files"], { cwd: root });
+    expect(
+      [
+        ...new Set(
+          stdout
+            .toString()
+            .trim()
+            .split("\n")
+            .map((path) => path.split("/")[0]),
+        ),
+      ].sort(),
+    ).toEqual([
+      ...[".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "README.md", "bench", "bunfig.toml", "data"],
+      ...["package-lock.json", "package.json", "src", "test", "tsconfig.json"],
+    ]);
   });
 
   test("every source and test file says in its first line what it is for", () => {

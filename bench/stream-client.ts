@@ -12,8 +12,6 @@ export type StreamLoad = Readonly<{
   streams: number;
   /** Streams that each connection carries, one after the other. */
   repeats: number;
-  /** True: each of them is on a new connection instead, which several threads that share a port are dealt anew. */
-  reconnects?: boolean;
   /** The streams are opened evenly over this time. */
   spreadMs: number;
   answer: AnswerShape;
@@ -88,7 +86,6 @@ async function runConnection(
 ): Promise<void> {
   let connection = await Connection.open(subject.port);
   for (let repeat = 0; repeat < load.repeats; repeat++) {
-    if (load.reconnects === true && repeat > 0) connection.close();
     if (!connection.open) connection = await Connection.open(subject.port);
     await runStream(connection, source.next(), subject.dialect, load.answer, expected, run);
   }

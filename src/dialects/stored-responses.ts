@@ -56,10 +56,27 @@ export type StoredResponse = Readonly<{
   previousResponseId: string | null;
   /** The items of this request's own input, or their JSON text. */
   input: readonly Item[] | string;
-  /** The items of the output as the JSON text of an array, and the response object without its output. */
+  /** The items of the output as the JSON text of an array, and the response object without these and `output_text`. */
   output: string;
   settings: string;
 }>;
+
+/** The response object as JSON text. Where earlier versions kept it, the text of the answer stands in `settings`, at its end. */
+export function responseText({ settings, output }: Pick<StoredResponse, "settings" | "output">): string {
+  const whole = `${settings.slice(0, -1)},"output":${output}`;
+  return settings.endsWith('"}') ? `${whole}}` : `${whole},"output_text":${JSON.stringify(outputText(output))}}`;
+}
+
+type Part = Readonly<{ type: string; text: string }>;
+
+/** All messages have one part, which is their text. */
+function outputText(output: string): string {
+  let text = "";
+  for (const { type, content } of JSON.parse(output) as Item[]) {
+    if (type === "message") for (const part of content as Part[]) text += part.text;
+  }
+  return text;
+}
 
 /**
  * Accounts' responses; one account never finds another's. Nothing here rejects: what cannot be read now is refused as

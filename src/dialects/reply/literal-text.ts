@@ -24,8 +24,13 @@ export class LiteralText {
 
   /** Everything so far as one literal, quotes included. */
   get literal(): string {
+    return `"${this.inside}"`;
+  }
+
+  /** The same without the quotes. */
+  get inside(): string {
     this.#takeBytes();
-    return `"${this.#inside}"`;
+    return this.#inside;
   }
 
   #takeBytes(): void {

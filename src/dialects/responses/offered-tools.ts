@@ -35,6 +35,7 @@ type Entry = Readonly<{ origin: ToolOrigin; tool: Omit<Tool, "name"> }>;
 type GivenTools = Readonly<{ entries: readonly Entry[]; webSearch: WebSearch | null; anyGiven: boolean }>;
 
 export class OfferedTools {
+  static readonly none = new OfferedTools({ entries: [], webSearch: null, anyGiven: false });
   /** Function tools with flat names, in the order in which the client gave them. */
   readonly tools: readonly Tool[];
   /** The hosted web search among them that may go online, or null. */

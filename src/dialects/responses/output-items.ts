@@ -38,8 +38,8 @@ export abstract class OutputItem {
   readonly #id: string;
   readonly #index: number;
   readonly #numbers: EventNumbers;
-  readonly #deltaBegin: string;
-  readonly #deltaMiddle: string;
+  readonly #deltaBegin: string = "";
+  readonly #deltaMiddle: string = "";
   readonly #deltaEnd: string;
   /** Parts of the delta event as bytes, made for the first token that comes as bytes. */
   #begin: Uint8Array | null = null;
@@ -54,9 +54,10 @@ export abstract class OutputItem {
     this.#id = `${place.prefix}_${place.stem}_${place.index}`;
     this.#index = place.index;
     this.#numbers = place.numbers;
+    this.#deltaEnd = deltaEnd;
+    if (!place.numbers.wanted) return;
     this.#deltaBegin = `event: ${deltaType}\ndata: {"type":"${deltaType}","sequence_number":`;
     this.#deltaMiddle = `,"item_id":"${this.#id}","output_index":${this.#index},${inside}"delta":`;
-    this.#deltaEnd = deltaEnd;
   }
 
   get done(): boolean {
@@ -71,6 +72,11 @@ export abstract class OutputItem {
   /** The text of the item as a JSON string literal. */
   get literal(): string {
     return this.text.literal;
+  }
+
+  /** The same without the quotes. */
+  get inside(): string {
+    return this.text.inside;
   }
 
   /** Takes a fragment (a JSON string literal); returns its event if the item is open. */
@@ -98,6 +104,7 @@ export abstract class OutputItem {
   /** The events that show the item, and what it was given while it waited. */
   open(): string {
     this.#state = "open";
+    if (!this.#numbers.wanted) return "";
     let events = this.#event("response.output_item.added", this.json("in_progress"));
     events += this.openInside();
     if (!this.text.empty) events += this.#delta(this.text.literal);
@@ -109,6 +116,7 @@ export abstract class OutputItem {
     const last = this.finish();
     this.#state = "done";
     this.#status = status;
+    if (!this.#numbers.wanted) return "";
     return `${last}${this.closeInside()}${this.#event("response.output_item.done", this.result)}`;
   }
 
@@ -124,7 +132,7 @@ export abstract class OutputItem {
   /** Events between the last delta and `output_item.done`. */
   protected abstract closeInside(): string;
 
-  /** No more fragments will come: the last delta, if something was held back. */
+  /** No more fragments will come: the last delta, if something was held back. Called of replies without events, too. */
   protected finish(): string {
     return "";
   }
@@ -181,11 +189,15 @@ export class ReasoningItem extends OutputItem {
     return this.event("response.reasoning_summary_part.added", `"summary_index":0,"part":${summaryPart('""')}`);
   }
 
+  protected override finish(): string {
+    if (this.#sealer !== null) {
+      this.#sealed = `,"encrypted_content":"${this.#sealer.seal("reasoning", JSON.parse(this.literal) as string)}"`;
+    }
+    return "";
+  }
+
   protected closeInside(): string {
     const { literal } = this;
-    if (this.#sealer !== null) {
-      this.#sealed = `,"encrypted_content":"${this.#sealer.seal("reasoning", JSON.parse(literal) as string)}"`;
-    }
     const done = this.event("response.reasoning_summary_text.done", `"summary_index":0,"text":${literal}`);
     return (
       done + this.event("response.reasoning_summary_part.done", `"summary_index":0,"part":${summaryPart(literal)}`)

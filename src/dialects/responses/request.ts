@@ -235,14 +235,18 @@ function readTools(tools: readonly Item[], earlier: GivenItems, input: readonly 
   if (isRefusal(before)) return before;
   const added = addedTools({ at: "input", items: input });
   if (isRefusal(added)) return added;
+  if (tools.length === 0 && before.length === 0 && added.length === 0) return OfferedTools.none;
   const own = tools.map((definition, index) => ({ at: `tools[${index}]`, definition }));
   // The first time decides a tool's place, and so what a node has in its cache; the last one what it is.
   return OfferedTools.read(before.length === 0 ? [...own, ...added] : [...own, ...before, ...own, ...added]);
 }
 
+const noTools: readonly GivenTool[] = [];
+
 type GivenItems = Readonly<{ at: string; items: readonly Item[] }>;
 
-function addedTools({ at: list, items }: GivenItems): GivenTool[] | Refusal {
+function addedTools({ at: list, items }: GivenItems): readonly GivenTool[] | Refusal {
+  if (!items.some(({ type }) => type === "additional_tools")) return noTools;
   const given: GivenTool[] = [];
   for (const [index, item] of items.entries()) {
     if (item.type !== "additional_tools") continue;

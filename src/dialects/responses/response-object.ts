@@ -22,16 +22,30 @@ type Outcome = Readonly<{
   outputText: string | null;
 }>;
 
-/** A response object as JSON text, and its parts as they are kept. */
-export type ResponseText = Readonly<{ whole: string; output: string; settings: string }>;
+/** A response object as JSON text, and where in it the value of `output` stands and the member after that ends. */
+export type ResponseText = Readonly<{ whole: string; outputStart: number; outputEnd: number; usageEnd: number }>;
+
+/**
+ * What is kept of it, cut out of the text that goes to the client: joining the same pieces a second time costs more than the
+ * copy. The text of the answer is kept once, in the output.
+ */
+export function keptOf({ whole, outputStart, outputEnd, usageEnd }: ResponseText) {
+  const settings = `${whole.slice(0, outputStart - outputKey.length)}${whole.slice(outputEnd, usageEnd)}}`;
+  return { output: whole.slice(outputStart, outputEnd), settings };
+}
+
+const outputKey = ',"output":';
 
 function responseObject(ask: ResponsesAsk, identity: ReplyIdentity, outcome: Outcome): ResponseText {
   const { status, completedSeconds, error, incompleteDetails, usage, outputText } = outcome;
   const begin = `{"id":"resp_${stemOf(identity)}","object":"response","created_at":${identity.createdSeconds},"completed_at":${completedSeconds},"status":"${status}","error":${error},"incomplete_details":${incompleteDetails}`;
-  const before = `${begin},${ask.echo}`;
-  const after = outputText === null ? `"usage":${usage}}` : `"usage":${usage},"output_text":${outputText}}`;
-  const output = `[${outcome.output.join(",")}]`;
-  return { whole: `${before},"output":${output},${after}`, output, settings: `${before},${after}` };
+  const text = outputText === null ? "" : `,"output_text":${outputText}`;
+  const toOutput = `${begin},${ask.echo}${outputKey}`;
+  const items = outcome.output.length === 1 ? outcome.output[0] : outcome.output.join(",");
+  const toUsage = `${toOutput}[${items}]`;
+  const outputEnd = toUsage.length;
+  const whole = `${toUsage},"usage":${usage}`;
+  return { whole: `${whole}${text}}`, outputStart: toOutput.length, outputEnd, usageEnd: whole.length };
 }
 
 export const responseInProgress = (ask: ResponsesAsk, identity: ReplyIdentity): string =>
@@ -137,14 +151,41 @@ const echoedEfforts: Readonly<Record<string, string>> = {
 };
 const echoedSummaries: ReadonlySet<unknown> = new Set(["auto", "concise", "detailed"]);
 
-/** `budget` is the output budget that the client set, clamped, or null. */
-export function echoOf(request: ResponsesBody, model: Model, budget: number | null, store: boolean): string {
+/** Fields of a request that are echoed behind `model`, where its own echo has anything but the defaults if it has one. */
+const fieldsBehindModel: ReadonlySet<string> = new Set([
+  "parallel_tool_calls",
+  "previous_response_id",
+  "prompt_cache_key",
+  "reasoning",
+  "safety_identifier",
+  "temperature",
+  "text",
+  "tool_choice",
+  "tools",
+  "top_logprobs",
+  "top_p",
+  "presence_penalty",
+  "frequency_penalty",
+  "truncation",
+  "user",
+  "metadata",
+] satisfies (keyof ResponsesBody)[]);
+
+/** As members of a JSON object; `budget` is the output budget that the client set, clamped, or null. */
+export function echoOf(request: ResponsesBody, { id }: Model, budget: number | null, store: boolean): string {
+  for (const field in request) if (fieldsBehindModel.has(field)) return wholeEcho(request, id, budget, store);
+  // Most requests: a fifth of the time.
+  const { instructions, max_tool_calls: calls } = request;
+  return `"instructions":${JSON.stringify(instructions ?? null)},"max_output_tokens":${budget},"max_tool_calls":${calls ?? null},"model":${JSON.stringify(id)},${defaultsBehindModel[`${store}`]}`;
+}
+
+function wholeEcho(request: ResponsesBody, model: string, budget: number | null, store: boolean): string {
   const { effort, summary } = request.reasoning ?? {};
   const echo = {
     instructions: request.instructions ?? null,
     max_output_tokens: budget,
     max_tool_calls: request.max_tool_calls ?? null,
-    model: model.id,
+    model,
     parallel_tool_calls: request.parallel_tool_calls ?? true,
     previous_response_id: request.previous_response_id ?? null,
     prompt_cache_key: request.prompt_cache_key ?? null,
@@ -193,3 +234,11 @@ const toolEcho = (tool: Item): Item =>
         strict: tool.strict ?? null,
       }
     : tool;
+
+/** The echo of a request without any of those, by `store`. */
+const defaultsBehindModel = { true: defaultEcho(true), false: defaultEcho(false) };
+
+function defaultEcho(store: boolean): string {
+  const echo = wholeEcho({ model: "" }, "", null, store);
+  return echo.slice(echo.indexOf('"parallel_tool_calls"'));
+}

@@ -14,7 +14,7 @@ import {
   WebSearchItem,
 } from "./output-items.ts";
 import { type ReplyContext, ResponseLifecycle } from "./lifecycle.ts";
-import { incompleteReason, stemOf } from "./response-object.ts";
+import { incompleteReason, keptOf, stemOf } from "./response-object.ts";
 import type { ResponsesAsk } from "./request.ts";
 import type { Sealer } from "../request/sealed-content.ts";
 
@@ -86,8 +86,7 @@ export class ResponsesEncoder implements Encoder {
     const ended = this.#lifecycle.ended(this.#output(), this.#outputText(), end);
     if (this.#keep !== null) {
       const { previousResponseId, input } = this.#ask;
-      const { output, settings } = this.#lifecycle.response!;
-      this.#keep({ id: `resp_${this.#stem}`, previousResponseId, input, output, settings });
+      this.#keep({ id: `resp_${this.#stem}`, previousResponseId, input, ...keptOf(this.#lifecycle.response!) });
     }
     return started + items + ended;
   }
@@ -188,12 +187,13 @@ export class ResponsesEncoder implements Encoder {
   }
 
   #hasMessage(): boolean {
-    return [...this.#done, ...this.#queue].some((item) => item.kind === "message");
+    return this.#queue.some(isMessage) || this.#done.some(isMessage);
   }
 
   #outputText(): string {
-    const messages = this.#done.filter((item) => item.kind === "message");
-    return `"${messages.map((item) => item.literal.slice(1, -1)).join("")}"`;
+    let texts = "";
+    for (const item of this.#done) if (item.kind === "message") texts += item.inside;
+    return `"${texts}"`;
   }
 
   #place() {

@@ -2,7 +2,13 @@
 // says that nothing is kept for it anymore. What a request refers to is read, and found in a table in memory by the code that
 // does it for SQLite (`../responses/stored-responses-table.ts`).
 import { Database as Memory } from "bun:sqlite";
-import { type EarlierTexts, isOfInput, type ItemPage, responseIdOf } from "../../dialects/stored-responses.ts";
+import {
+  type EarlierTexts,
+  isOfInput,
+  type ItemPage,
+  responseIdOf,
+  responseText,
+} from "../../dialects/stored-responses.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import {
   type KeptResponse,
@@ -105,7 +111,7 @@ export class ResponseTables {
   /** The response object as JSON text. */
   async response(account: AccountId, id: string, now: Ms): Promise<string | null> {
     const [row] = await ask<Row>(this.#database, readResponse, account, id, this.#oldestKept(now));
-    return row === undefined ? null : `${row.settings.slice(0, -1)},"output":${row.output}}`;
+    return row === undefined ? null : responseText(row);
   }
 
   /** A page of the items of its request. */

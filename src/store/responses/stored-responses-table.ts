@@ -1,7 +1,13 @@
 // Reads and writes stored responses in SQLite, inside the Worker. Items travel and are stored as JSON text; they are
 // parsed only when an id must be found among them.
 import type { Database } from "bun:sqlite";
-import { type EarlierTexts, isOfInput, type ItemPage, responseIdOf } from "../../dialects/stored-responses.ts";
+import {
+  type EarlierTexts,
+  isOfInput,
+  type ItemPage,
+  responseIdOf,
+  responseText,
+} from "../../dialects/stored-responses.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { InputItems } from "./input-items.ts";
 import { mayRetry } from "../ledger/writer.ts";
@@ -32,8 +38,7 @@ type FoundItems = Readonly<{ texts: ReadonlyMap<string, string>; bytes: number }
 type Chain = Pick<EarlierTexts, "conversation" | "missingId">;
 const nothing: Chain = { conversation: null, missingId: null };
 
-/** SQLite's page, and about what a response takes beside its texts, so that a slice of empty ones ends too. */
-const pageBytes = 4_096;
+/** About what a response takes beside its texts, so that a slice of empty ones ends too. */
 const rowBytes = 1_024;
 
 type Item = Readonly<{ id?: unknown; type?: unknown }>;
@@ -121,7 +126,7 @@ export class StoredResponseTable {
   /** The response object as JSON text. */
   response(account: AccountId, id: string, now: Ms): string | null {
     const row = this.#statements.response.get(account, id, this.#oldestKept(now));
-    return row === null ? null : `${row.settings.slice(0, -1)},"output":${row.output}}`;
+    return row === null ? null : responseText(row);
   }
 
   /** A page of the items of its request. */
@@ -152,7 +157,7 @@ export class StoredResponseTable {
    * more to do; a slice is at most `sliceBytes` large, or one response.
    */
   expire(now: Ms, sliceBytes: number): boolean {
-    const { expired, freePages } = this.#statements;
+    const { expired, freePages, pageSize } = this.#statements;
     let bytes = 0;
     this.#database.transaction(() => {
       while (bytes < sliceBytes) {
@@ -162,6 +167,7 @@ export class StoredResponseTable {
         bytes += oldest.bytes + rowBytes;
       }
     })();
+    const { page_size: pageBytes } = pageSize.get()!;
     this.#database.run(`PRAGMA incremental_vacuum(${Math.ceil(sliceBytes / pageBytes)})`);
     return bytes >= sliceBytes || freePages.get()!.freelist_count > 0;
   }
@@ -285,5 +291,6 @@ function prepare(database: Database) {
       "SELECT id, bytes FROM responses WHERE kept_at < ? ORDER BY kept_at LIMIT 1",
     ),
     freePages: database.prepare<{ freelist_count: number }, []>("PRAGMA freelist_count"),
+    pageSize: database.prepare<{ page_size: number }, []>("PRAGMA page_size"),
   };
 }

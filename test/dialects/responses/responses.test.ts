@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { embeddedCatalog } from "../../../src/core/catalog.ts";
 import { responsesDialect } from "../../../src/dialects/responses/responses.ts";
+import { echoOf } from "../../../src/dialects/responses/response-object.ts";
 import type { ResponsesAsk } from "../../../src/dialects/responses/request.ts";
 import { Sealer, sealingKeyBytes } from "../../../src/dialects/request/sealed-content.ts";
 import { type Earlier, type Item, referencesOf } from "../../../src/dialects/stored-responses.ts";
@@ -172,6 +173,33 @@ describe("settings", () => {
     ]);
     expect(ask({ tools }).webSearch).toBeNull();
     expect(ask({ web_search: true }).webSearch).toEqual(anySearch);
+  });
+
+  test("an echo is the same text whether it is made short or member by member", () => {
+    const short = [{}, { instructions: 'say "hi"' }, { max_output_tokens: 9 }, { max_tool_calls: 3 }, { store: false }];
+    for (const body of short) expect(ask(body).echo).toBe(ask({ ...body, temperature: null }).echo);
+  });
+
+  test.each([
+    ["parallel_tool_calls", false],
+    ["previous_response_id", "resp_1"],
+    ["prompt_cache_key", "k"],
+    ["reasoning", { effort: "low", summary: null }],
+    ["safety_identifier", "s"],
+    ["temperature", 0],
+    ["text", { format: { type: "json_object" } }],
+    ["tool_choice", "none"],
+    ["tools", [{ type: "web_search" }]],
+    ["top_logprobs", 2],
+    ["top_p", 0.5],
+    ["presence_penalty", 1],
+    ["frequency_penalty", 1],
+    ["truncation", "auto"],
+    ["user", "u"],
+    ["metadata", { a: "b" }],
+  ] as const)("%s alone is echoed as it was given", (field, value) => {
+    const echo = echoOf({ model: "core-3", [field]: value }, ask({}).model, null, true);
+    expect((JSON.parse(`{${echo}}`) as Record<string, unknown>)[field]).toEqual(value);
   });
 
   test("a response is kept unless the client or the operator does not want it", () => {

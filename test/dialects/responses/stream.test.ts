@@ -5,7 +5,7 @@ import type { AnswerEnd, Encoder } from "../../../src/dialects/dialect.ts";
 import { responsesDialect } from "../../../src/dialects/responses/responses.ts";
 import type { ResponsesAsk } from "../../../src/dialects/responses/request.ts";
 import { atRoute, readBody, writerOf, wholeReply } from "../../fixtures/reading.ts";
-import type { Earlier, StoredResponse } from "../../../src/dialects/stored-responses.ts";
+import { type Earlier, responseText, type StoredResponse } from "../../../src/dialects/stored-responses.ts";
 import { Sealer, sealingKeyBytes } from "../../../src/dialects/request/sealed-content.ts";
 import { isRefusal, messageOf, type RefusalName, refuse } from "../../../src/core/refusals.ts";
 import type { Piece } from "../../../src/core/types.ts";
@@ -275,6 +275,32 @@ describe("an answer", () => {
     expect(kept).toEqual([]);
     const final = expectOrderedResponse([...begun, encoder.end(ended)].join(""));
     expect(kept.map(({ id, output }) => [id, JSON.parse(output)])).toEqual([[final["id"], final.output]]);
+  });
+
+  test("is the same for whoever keeps it as for the client, in both forms", () => {
+    const storing = responsesDialect({ ...options, storesResponses: true });
+    const input = 'a "question", and "output":[] in it, \u00e9';
+    const tools = [{ type: "function", name: "look" }];
+    const body = { model: "core-3", input, instructions: input, tools, ...sealed };
+    const request = readBody(storing, body, 100, catalog) as ResponsesAsk;
+    const answers: Piece[][] = [
+      text("a"),
+      reasoning("hm"),
+      [...reasoning("hm"), ...text('say "usage":{} ', "\u00e9"), call(0, "c", "look"), ...json(0, "{}")],
+    ];
+    for (const pieces of answers) {
+      for (const form of ["events", "whole"] as const) {
+        for (const reason of ["stop", "length"] as const) {
+          let kept: StoredResponse | null = null;
+          const encoder = writerOf(request).encoder(identity, form, (response) => void (kept = response));
+          const events = pieces.map((piece) => encoder.piece(piece)).join("");
+          const end = encoder.end({ ...ended, reason });
+          const told = form === "whole" ? (JSON.parse(end) as ResponseBody) : expectOrderedResponse(events + end);
+          expect(JSON.parse(responseText(kept!)) as object).toEqual(told);
+          expect(kept!.settings).not.toContain('"output_text"');
+        }
+      }
+    }
   });
 });
 

@@ -39,11 +39,12 @@ const response = (stem: string, question: string, answer: string, previous: stri
   previousResponseId: previous === null ? null : `resp_${previous}`,
   input: [user(question)],
   output: JSON.stringify([message(stem, answer)]),
-  settings: JSON.stringify({ id: `resp_${stem}`, object: "response", model: "core-3" }),
+  settings: JSON.stringify({ id: `resp_${stem}`, object: "response", model: "core-3", usage: { output_tokens: 1 } }),
 });
-const objectOf = ({ output, settings }: StoredResponse): unknown => ({
+const objectOf = ({ output, settings }: StoredResponse, output_text: string): unknown => ({
   ...(JSON.parse(settings) as object),
   output: JSON.parse(output) as unknown,
+  output_text,
 });
 
 const wholePage: ItemPage = { limit: 100, order: "asc", after: null };
@@ -100,9 +101,22 @@ describe("the table", () => {
     keep(response("a", "one?", "1"));
     keep(response("b", "two?", "2", "a"));
     keep(response("c", "three?", "3", "b"));
-    expect(JSON.parse(table.response(1, "resp_b", 0)!)).toEqual(objectOf(response("b", "two?", "2")));
+    expect(JSON.parse(table.response(1, "resp_b", 0)!)).toEqual(objectOf(response("b", "two?", "2"), "2"));
     expect(inputOf("resp_b")).toEqual([user("two?")]);
     expect(conversation("resp_b")).toEqual([user("one?"), message("a", "1"), user("two?"), message("b", "2")]);
+  });
+
+  test("a response has the text of its answer once, also where an earlier version kept it with the settings", () => {
+    const old = response("a", "one?", "1");
+    const settings = JSON.stringify({ ...(JSON.parse(old.settings) as object), output_text: 'said "then"' });
+    keep({ ...old, settings });
+    const messages = [message("b", 'a "b" '), { type: "function_call", id: "fc_b_1" }, message("b", "\u00e9\ud83d", 2)];
+    const several = { ...response("b", "two?", ""), output: JSON.stringify(messages) };
+    keep(several);
+    const texts = ["resp_a", "resp_b"].map((id) => table.response(1, id, 0)!);
+    expect(texts.map((text) => text.split('"output_text":').length)).toEqual([2, 2]);
+    expect(JSON.parse(texts[0]!)).toEqual(objectOf(old, 'said "then"'));
+    expect(JSON.parse(texts[1]!)).toEqual(objectOf(several, 'a "b" \u00e9\ud83d'));
   });
 
   test("an empty input or output leaves no hole in the conversation", () => {
@@ -449,9 +463,10 @@ describe("the file", () => {
     await responses.response(1, "resp_c");
     const reader = new Database(join(folder, "responses.db"), { readonly: true });
     const number = (sql: string): number => Object.values(reader.query(sql).get() as Record<string, number>)[0]!;
-    expect(number("PRAGMA page_count")).toBeGreaterThan(70);
+    const bytes = (): number => number("PRAGMA page_count") * number("PRAGMA page_size");
+    expect(bytes()).toBeGreaterThan(280_000);
     await eventually("nothing is left", async () => number("SELECT count(*) FROM responses") === 0);
-    await eventually("the file is small", async () => number("PRAGMA page_count") < 30);
+    await eventually("the file is small", async () => bytes() < 130_000);
     reader.close();
     await responses.close();
     expect(lines).toEqual([]);

@@ -68,11 +68,12 @@ export const clientStallMs = 120_000;
 
 // Nodes
 export const nodeConnectTimeoutMs = 2_500; // a node that does not answer is told as busy within 3 s
-/**
- * Engines close idle connections after 5 s. Kept shorter still: a connection that was alive within the last second is
- * not half open (fault 23 of test/fixtures/node-faults.ts), and for an older one a new connection costs no more than asking whether it is.
- */
+/** A connection that was alive within the last second is not half open (fault 23 of test/fixtures/node-faults.ts). */
 export const nodeIdleSocketMs = 1_000;
+/** An older one is used where its node's system answered a probe within this time: they are a second apart. */
+export const nodeHeardMs = 1_500;
+/** How long it is kept at most, as nginx does. Engines that do not say for how long close after 5 s. */
+export const nodeKeptSocketMs = 60_000;
 /** Longest silence before the first token: 15 minutes are allowed. */
 export const nodeFirstPieceMs = 20 * 60_000;
 /** Longest silence between two reads once the answer has begun; 15 minutes are allowed before the first. */

@@ -10,10 +10,17 @@ import type { Socket } from "bun";
 import { assert } from "../../core/assert.ts";
 import type { Clock } from "../../core/clock.ts";
 import { atEndOfTurn } from "../../core/end-of-turn.ts";
-import { nodeConnectTimeoutMs, nodeIdleSocketMs, nodeReadRestBytes, nodeSocketsIdleMax } from "../../core/limits.ts";
+import {
+  nodeConnectTimeoutMs,
+  nodeHeardMs,
+  nodeIdleSocketMs,
+  nodeKeptSocketMs,
+  nodeReadRestBytes,
+  nodeSocketsIdleMax,
+} from "../../core/limits.ts";
 import { ResponseParser } from "./framing.ts";
 import type { ResponseHandler, ResponseHeaders } from "./framing.ts";
-import { canPeek, hasWaiting } from "./peek.ts";
+import { canPeek, hasWaiting, startProbes, stopProbes, wasHeard } from "./system-socket.ts";
 
 /** Why no whole response came. */
 export type ExchangeFault = Readonly<{
@@ -77,6 +84,7 @@ export type ClientOptions = Readonly<{
   dial?: Dial;
   connectTimeoutMs?: number;
   idleSocketMs?: number;
+  heardMs?: number;
 }>;
 
 /** Parses a node's base address. Throws TypeError on anything but http(s). */
@@ -123,6 +131,7 @@ export class NodeClient {
       dial: dialSocket,
       connectTimeoutMs: nodeConnectTimeoutMs,
       idleSocketMs: nodeIdleSocketMs,
+      heardMs: nodeHeardMs,
       ...options,
     };
   }
@@ -180,7 +189,7 @@ export class NodeClient {
     for (;;) {
       const connection = this.#idle.pop(); // the most recently used: it is the most likely to be alive
       if (connection === undefined) return null;
-      if (connection.idleUntil > now && !connection.hasWaiting) return connection;
+      if (connection.isUsable(now, this.#options.heardMs)) return connection;
       connection.destroy();
     }
   }
@@ -188,7 +197,7 @@ export class NodeClient {
   /** The response ended and the connection may carry another request. */
   keep(connection: Connection, lifeMs: number): void {
     if (this.#closed || !canPeek || this.#idle.length >= nodeSocketsIdleMax) return connection.destroy();
-    connection.idleUntil = this.#options.clock.monotonic() + Math.min(this.#options.idleSocketMs, lifeMs);
+    connection.rest(this.#options.clock.monotonic(), Math.min(this.#options.idleSocketMs, lifeMs));
     this.#idle.push(connection);
     this.#sweep ??= this.#startSweep();
   }
@@ -200,15 +209,16 @@ export class NodeClient {
     if (this.#idle.length === 0) this.#stopSweep();
   }
 
-  #dropStale(): void {
+  /** In intervals in which no connection grows too old to be used unasked. */
+  #watchIdle(): void {
     const now = this.#options.clock.monotonic();
-    for (const connection of this.#idle.filter(({ idleUntil }) => idleUntil <= now)) connection.destroy();
+    for (const connection of [...this.#idle]) connection.watch(now);
   }
 
   #startSweep(): ReturnType<typeof setTimeout> {
     const sweep = setTimeout(() => {
       this.#sweep = null;
-      this.#dropStale();
+      this.#watchIdle();
       if (this.#idle.length > 0) this.#sweep = this.#startSweep();
     }, this.#options.idleSocketMs);
     sweep.unref();
@@ -304,8 +314,11 @@ class Connection implements SocketListener, ResponseHandler {
   #served = 0;
   #requestsMax = Number.POSITIVE_INFINITY;
   #lifeMs = Number.POSITIVE_INFINITY;
-  /** Monotonic time until which the idle connection may be used again. */
-  idleUntil = 0;
+  /** Monotonic time until which it may be used again without asking whether the node is there, and is kept at all. */
+  #freshUntil = 0;
+  #keptUntil = 0;
+  /** The system asks the node. */
+  #probed = false;
 
   constructor(client: NodeClient, exchange: PendingExchange, connectTimeoutMs: number) {
     this.#client = client;
@@ -317,9 +330,25 @@ class Connection implements SocketListener, ResponseHandler {
     );
   }
 
-  /** Whether bytes or an end came that the event loop did not show yet. */
-  get hasWaiting(): boolean {
-    return hasWaiting(this.#socket!.fd);
+  /** It is idle from now on. Whoever says how long it keeps an idle connection may keep a thread for it (llama-server). */
+  rest(now: number, freshMs: number): void {
+    this.#freshUntil = now + freshMs;
+    this.#keptUntil = now + (this.#lifeMs === Number.POSITIVE_INFINITY ? nodeKeptSocketMs : freshMs);
+  }
+
+  /** Whether nothing came that the event loop did not show yet, not even an end, and it is not half open. */
+  isUsable(now: number, heardMs: number): boolean {
+    if (now >= this.#keptUntil) return false;
+    const { fd } = this.#socket!;
+    return (now < this.#freshUntil || wasHeard(fd, heardMs)) && !hasWaiting(fd);
+  }
+
+  /** An idle one is closed when it is too old, or probed from now on. */
+  watch(now: number): void {
+    if (now >= this.#keptUntil) return this.destroy();
+    if (this.#probed) return;
+    this.#probed = true;
+    startProbes(this.#socket!.fd);
   }
 
   /** Takes another exchange. */
@@ -330,7 +359,14 @@ class Connection implements SocketListener, ResponseHandler {
     this.#reused = true;
     this.#replied = false;
     this.#parser.reset();
+    if (this.#probed) this.#stopProbes();
     this.#writeRequest();
+  }
+
+  /** A node that says nothing while it works is given all its time. */
+  #stopProbes(): void {
+    this.#probed = false;
+    stopProbes(this.#socket!.fd);
   }
 
   #writeRequest(): void {

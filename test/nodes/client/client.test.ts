@@ -96,20 +96,80 @@ describe("reuse", () => {
     expect(node.requests.map(({ connection }) => connection)).toEqual([0, 0, 0, 1, 1, 1]);
   });
 
-  test("not after the idle time; the connection is closed without another request", async () => {
-    const closed = Promise.withResolvers<void>();
-    const node = nodeOf((_, reply) => {
-      void reply.closed.then(closed.resolve);
-      reply.write(ok);
-    });
+  const brief = wholeReply("200 OK", "ok", "Keep-Alive: timeout=5\r\n");
+  describe.skipIf(process.platform !== "linux")("after the idle time", () => {
     let now = 0;
-    const client = clientOf(node.url, { clock: { wall: () => now, monotonic: () => now }, idleSocketMs: 30 });
-    await send(client);
-    now = 31;
-    await send(client);
-    expect(node.connections).toBe(2);
-    now = 100;
-    await closed.promise;
+    const clock = { wall: () => now, monotonic: () => now };
+    /** The timer that the system has for the connection to `port`: 02 is that of probes. */
+    const timerTo = async (port: number): Promise<string | undefined> => {
+      const lines = (await Bun.file("/proc/net/tcp").text()).split("\n").map((line) => line.trim().split(/ +/));
+      const hexadecimal = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+      return lines.find(([, , remote, state]) => remote?.endsWith(hexadecimal) === true && state === "01")?.[5];
+    };
+    /** Some of the milliseconds that the system counts. */
+    const aWhile = (): Promise<void> => Bun.sleep(30);
+    const isProbed = async (port: number): Promise<boolean> => (await timerTo(port))?.startsWith("02") === true;
+
+    test("where the node's system answered lately, and is probed meanwhile, but not while it works", async () => {
+      let reply: RawReply | null = null;
+      const node = nodeOf((_, of) => void (reply = of));
+      const port = Number(new URL(node.url).port);
+      const client = clientOf(node.url, { clock, idleSocketMs: 20, heardMs: 60_000 });
+      for (let round = 0; round < 2; round++) {
+        const answer = send(client);
+        await eventually("it is asked", async () => reply !== null);
+        expect(await isProbed(port)).toBe(false);
+        reply!.write(ok);
+        reply = null;
+        expect(await answer).toMatchObject({ body: "ok", fault: null });
+        await eventually("it is probed", () => isProbed(port));
+        now += 21;
+      }
+      expect(node.connections).toBe(1);
+    });
+
+    test("not where it did not: the connection may be half open", async () => {
+      const node = nodeOf((_, reply) => reply.write(ok));
+      const client = clientOf(node.url, { clock, idleSocketMs: 1_000, heardMs: 5 });
+      await send(client);
+      await aWhile();
+      await send(client);
+      expect(node.connections).toBe(1);
+      now += 1_001;
+      await aWhile();
+      await send(client);
+      expect(node.connections).toBe(2);
+    });
+
+    test("where the node says how long it keeps one: no longer; it is closed without another request", async () => {
+      const closed = Promise.withResolvers<void>();
+      const node = nodeOf((_, reply) => {
+        void reply.closed.then(closed.resolve);
+        reply.write(wholeReply("200 OK", "ok", "Keep-Alive: timeout=5\r\n"));
+      });
+      const client = clientOf(node.url, { clock, idleSocketMs: 30, heardMs: 60_000 });
+      await send(client);
+      now += 31;
+      await aWhile();
+      await send(client);
+      expect(node.connections).toBe(2);
+      now += 31;
+      await closed.promise;
+    });
+
+    test("for a minute at most", async () => {
+      const node = nodeOf((_, reply) => reply.write(ok));
+      const client = clientOf(node.url, { clock, heardMs: 60_000 });
+      await send(client);
+      now += 59_999;
+      await aWhile();
+      await send(client);
+      expect(node.connections).toBe(1);
+      now += 60_001;
+      await aWhile();
+      await send(client);
+      expect(node.connections).toBe(2);
+    });
   });
 
   test("not before the whole request was taken", async () => {

@@ -1,0 +1,84 @@
+// What the system knows of a socket and the runtime does not tell: whether bytes are waiting in it, without taking them, and
+// when the other side was last heard of.
+import { dlopen, FFIType } from "bun:ffi";
+
+const messagePeek = 0x02;
+const messageDontWait = process.platform === "darwin" ? 0x80 : 0x40;
+/** glibc, musl (Alpine), macOS. */
+const libraries = [
+  "libc.so.6",
+  `libc.musl-${process.arch === "arm64" ? "aarch64" : "x86_64"}.so.1`,
+  "libSystem.B.dylib",
+];
+const option = { args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr], returns: FFIType.i32 } as const;
+
+const system = loadSystem();
+const oneByte = Buffer.alloc(1);
+
+/** False where the system's recv cannot be called: then no connection may be used for a second request. */
+export const canPeek = system !== null;
+
+/**
+ * Whether bytes or the other side's end wait on the socket `fileDescriptor`. Only recv(2) with MSG_PEEK can tell: the event
+ * loop shows what the system has received no sooner than its next turn, and by then a request may have been written.
+ */
+export function hasWaiting(fileDescriptor: number): boolean {
+  // -1: nothing waits (EAGAIN), or the socket is broken, which its own event tells
+  return system !== null && Number(system.recv(fileDescriptor, oneByte, 1, messagePeek | messageDontWait)) >= 0;
+}
+
+/** Numbers of Linux; elsewhere nobody is probed, and nobody was heard of. */
+const isLinux = process.platform === "linux";
+const socketLevel = 1;
+const keepAlive = 9;
+const tcpLevel = 6;
+const tcpKeepIdle = 4;
+const tcpKeepInterval = 5;
+const tcpInfo = 11;
+/** Of `struct tcp_info`: `tcpi_last_ack_recv`, the last of what is asked for. */
+const lastHeardAt = 56;
+
+const int = new Int32Array(1);
+const info = Buffer.alloc(lastHeardAt + 4);
+
+function set(fileDescriptor: number, level: number, name: number, value: number): void {
+  int[0] = value;
+  system!.setsockopt(fileDescriptor, level, name, int, int.byteLength);
+}
+
+/** Has the system ask the other side every second, while nothing else is said, whether it is there. */
+export function startProbes(fileDescriptor: number): void {
+  if (system === null || !isLinux) return;
+  set(fileDescriptor, socketLevel, keepAlive, 1);
+  set(fileDescriptor, tcpLevel, tcpKeepInterval, 1);
+  set(fileDescriptor, tcpLevel, tcpKeepIdle, 1); // the last: it counts from when something was heard, not from now
+}
+
+export function stopProbes(fileDescriptor: number): void {
+  if (system !== null && isLinux) set(fileDescriptor, socketLevel, keepAlive, 0);
+}
+
+/** Whether the other side's system answered within the last `withinMs`. */
+export function wasHeard(fileDescriptor: number, withinMs: number): boolean {
+  if (system === null || !isLinux) return false;
+  int[0] = info.length;
+  if (system.getsockopt(fileDescriptor, tcpLevel, tcpInfo, info, int) !== 0 || int[0] !== info.length) return false;
+  const ms = info.readUInt32LE(lastHeardAt);
+  return ms > 0 && ms <= withinMs; // 0: systems that only look like Linux do not fill it in
+}
+
+function loadSystem() {
+  for (const library of libraries) {
+    try {
+      const { symbols } = dlopen(library, {
+        recv: { args: [FFIType.i32, FFIType.ptr, FFIType.u64, FFIType.i32], returns: FFIType.i64_fast },
+        getsockopt: { ...option, args: [...option.args, FFIType.ptr] },
+        setsockopt: { ...option, args: [...option.args, FFIType.u32] },
+      });
+      return symbols;
+    } catch {
+      // not this system's C library; the next name is tried
+    }
+  }
+  return null;
+}

@@ -229,7 +229,7 @@ export class Inference implements LiveRequests {
   /** Beside the node's work on the first token, which does not wait for it. */
   #countInput(ask: Ask, account: AccountId, outlet: StreamOutlet): void {
     const { counts } = this.#options;
-    void counts.estimateOfAsk(ask, ask.model.encoding, account, outlet.cancelSignal.signal).then((count) => {
+    void counts.estimateOfAsk(ask, ask.model.encoding, account, outlet.cancelSignal).then((count) => {
       if (!isRefusal(count)) outlet.inputCounted(count.tokens);
     });
   }

@@ -7,6 +7,7 @@ import {
   countingIdleMs,
   countingPlacesMax,
 } from "../core/limits.ts";
+import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Log } from "../core/log.ts";
 import { refuse } from "../core/refusals.ts";
 import { startWorker as startWorkerOf, WorkerClient, type WorkerFailed } from "../core/workers.ts";
@@ -68,7 +69,7 @@ export class Counter {
     encoding: EncodingName,
     texts: readonly string[],
     account: AccountId,
-    cancelSignal: AbortSignal,
+    cancelSignal: AnyCancelSignal,
   ): Promise<number | Refusal> {
     const answer = await this.#ask(encoding, bytesOf(texts), () => encodeTexts(texts), account, cancelSignal, false);
     return "refusal" in answer ? answer : answer.count;
@@ -79,7 +80,7 @@ export class Counter {
     encoding: EncodingName,
     texts: EncodedTexts,
     account: AccountId,
-    cancelSignal: AbortSignal,
+    cancelSignal: AnyCancelSignal,
   ): Promise<number | Refusal> {
     const answer = await this.#ask(encoding, texts.bytes.length, () => texts, account, cancelSignal, false);
     return "refusal" in answer ? answer : answer.count;
@@ -90,7 +91,7 @@ export class Counter {
     encoding: EncodingName,
     text: string,
     account: AccountId,
-    cancelSignal: AbortSignal,
+    cancelSignal: AnyCancelSignal,
   ): Promise<Uint32Array | Refusal> {
     const answer = await this.#ask(encoding, bytesOf([text]), () => encodeTexts([text]), account, cancelSignal, true);
     return "refusal" in answer ? answer : answer.tokens[0]!;
@@ -107,7 +108,7 @@ export class Counter {
     byteLength: number,
     encoded: () => EncodedTexts,
     account: AccountId,
-    cancelSignal: AbortSignal,
+    cancelSignal: AnyCancelSignal,
     keep: boolean,
   ): Promise<Count | Refusal> {
     const busy = refuse("busy", { seconds: busyRetrySeconds });

@@ -106,7 +106,7 @@ export class TokenCounts {
     ask: Ask,
     encoding: EncodingName,
     account: AccountId,
-    cancelSignal: AbortSignal,
+    cancelSignal: AnyCancelSignal,
   ): Promise<TokenCount | Refusal> {
     if (ask.prepared === undefined) return this.#estimate(renderAsk(ask), encoding, account, cancelSignal);
     return this.#estimatePrepared(ask, ask.prepared, encoding, account, cancelSignal);
@@ -117,7 +117,7 @@ export class TokenCounts {
     prepared: PreparedTurns,
     encoding: EncodingName,
     account: AccountId,
-    cancelSignal: AbortSignal,
+    cancelSignal: AnyCancelSignal,
   ): Promise<TokenCount | Refusal> {
     const rest = await this.#estimate(renderAsk(ask), encoding, account, cancelSignal);
     if (isRefusal(rest)) return rest;
@@ -161,7 +161,7 @@ export class TokenCounts {
     { texts, extraTokens }: Rendering,
     encoding: EncodingName,
     account: AccountId,
-    cancelSignal: AbortSignal,
+    cancelSignal: AnyCancelSignal,
   ): Promise<TokenCount | Refusal> {
     const tokens = await this.#counter.count(encoding, texts, account, cancelSignal);
     if (isRefusal(tokens)) return tokens;

@@ -1,5 +1,6 @@
 // Counting in the Worker: results, fairness, refusals, and what happens when a client or the Worker goes.
 import { afterEach, describe, expect, test } from "bun:test";
+import { CancelSignal } from "../../src/core/cancel-signal.ts";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { LogFields } from "../../src/core/log.ts";
@@ -199,8 +200,8 @@ describe("refusals", () => {
 
   test("the Worker drops what is given up, and counts on", async () => {
     const counter = makeCounter();
-    const cancelSignal = new AbortController();
-    const long = counter.count("o200k_base", ["a".repeat(longLength)], 1, cancelSignal.signal);
+    const cancelSignal = new CancelSignal();
+    const long = counter.count("o200k_base", ["a".repeat(longLength)], 1, cancelSignal);
     const short = counter.count("o200k_base", ["behind it"], 1, stays);
     cancelSignal.abort();
     expect(await long).toMatchObject({ refusal: "busy" });

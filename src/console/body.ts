@@ -1,4 +1,5 @@
 // Reads the body of a request to the console. Such bodies are small.
+import { unreadBodies } from "../http/arriving-bodies.ts";
 
 /** The text of the body; null as soon as it is larger than `maxBytes`. */
 export async function readBody(request: Request, maxBytes: number): Promise<string | null> {
@@ -6,10 +7,15 @@ export async function readBody(request: Request, maxBytes: number): Promise<stri
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
-  for await (const chunk of request.body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > maxBytes) return null;
-    text += decoder.decode(chunk, { stream: true });
+  unreadBodies.count += 1;
+  try {
+    for await (const chunk of request.body ?? []) {
+      bytes += chunk.byteLength;
+      if (bytes > maxBytes) return null;
+      text += decoder.decode(chunk, { stream: true });
+    }
+  } finally {
+    unreadBodies.count -= 1;
   }
   return text + decoder.decode();
 }

@@ -5,6 +5,9 @@ import { busyRetrySeconds, largeBodiesAccountBytesMax } from "../core/limits.ts"
 import { refuse } from "../core/refusals.ts";
 import type { AccountId, Refusal } from "../core/types.ts";
 
+/** Those that have not come whole, of this thread's requests: a stop waits for no reply to them. */
+export const unreadBodies = { count: 0 };
+
 export class ArrivingBodies {
   /** Bytes; an account without any is not in it. */
   readonly #held = new Map<AccountId, number>();

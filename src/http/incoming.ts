@@ -9,7 +9,7 @@ import { refusedByLimits } from "../core/key-limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { Soon } from "../core/soon.ts";
 import { type AccountId, type Endpoint, noKey, type Principal, type Refusal, StoreUnavailable } from "../core/types.ts";
-import { ArrivingBodies, type ArrivingBody } from "./arriving-bodies.ts";
+import { ArrivingBodies, type ArrivingBody, unreadBodies } from "./arriving-bodies.ts";
 import type { BodyTurns } from "./body-turns.ts";
 import { encodingOf, inflate } from "./compressed-body.ts";
 import type { KeyHeaders } from "./key-headers.ts";
@@ -105,7 +105,13 @@ export async function readBody(
 ): Promise<Body | Refusal> {
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > bodyMaxBytes) return refuse("body_too_large");
-  const body = await readWhole(request, account, declared, keepsLarge, turns);
+  unreadBodies.count += 1;
+  let body: BodyText | LargeBody | Refusal;
+  try {
+    body = await readWhole(request, account, declared, keepsLarge, turns);
+  } finally {
+    unreadBodies.count -= 1;
+  }
   if (isRefusal(body)) return body;
   keep?.("body" in body ? body.body : body.text);
   if ("body" in body) return body;

@@ -16,6 +16,7 @@ import { addressesOf, type ApiRoutes } from "./api-routes.ts";
 import { CollectOutlet, type ReplyParts } from "./outlets/collect-outlet.ts";
 import { InputsOutlet } from "./outlets/inputs-outlet.ts";
 import { Heartbeat } from "./outlets/heartbeat.ts";
+import { unreadBodies } from "./arriving-bodies.ts";
 import { clientAddress } from "./client-address.ts";
 import { ArrivedHead, incomingOf, type RawBody } from "./incoming.ts";
 import type { KeyHeaders } from "./key-headers.ts";
@@ -110,8 +111,7 @@ export class Inference implements LiveRequests {
   async sent(server: Pick<Bun.Server<unknown>, "pendingRequests">, limitMs: number): Promise<void> {
     const { clock } = this.#parts;
     const until = clock.monotonic() + limitMs;
-    // Those that have not arrived whole are not waited for any longer.
-    while (server.pendingRequests > this.#arrived && clock.monotonic() < until) await Bun.sleep(sentLookMs);
+    while (server.pendingRequests > unreadBodies.count && clock.monotonic() < until) await Bun.sleep(sentLookMs);
   }
 
   /** Whose error shape a request gets: that of the dialect at its address; at any other, that of the client. */

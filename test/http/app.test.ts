@@ -6,6 +6,7 @@ import { connect } from "node:net";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { refuse } from "../../src/core/refusals.ts";
+import { unreadBodies } from "../../src/http/arriving-bodies.ts";
 import { type RunningServer, type ServerOptions, type ServerParts, startServer } from "../../src/http/app.ts";
 import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
@@ -135,6 +136,16 @@ test.each(["stream", "whole"])("a stop waits for a slow client of a reply that i
   const reply = Buffer.concat(parts).toString("latin1");
   expect(reply.length).toBeGreaterThan(16 * 1024 * 1024);
   expect(reply.slice(-100)).toContain(way === "stream" ? "data: [DONE]" : '"usage":');
+});
+
+test("a stop waits for no reply to a body that does not come", async () => {
+  const { url } = start();
+  const client = connect(Number(new URL(url).port), "127.0.0.1");
+  client.write(
+    "POST /v1/messages/count_tokens HTTP/1.1\r\nhost: x\r\nx-api-key: good\r\ncontent-length: 1000\r\n\r\n{",
+  );
+  await eventually("its key was read", async () => unreadBodies.count === 1);
+  await Promise.all([once(client, "close"), running!.stop(600_000)]); // where it waited, the time of the test would be over
 });
 
 test("a client that leaves a reply which is not streamed stops the node and pays nothing", async () => {

@@ -154,6 +154,8 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
         await expectHarmless(visit, `${dialect} as code`);
         await page.keyboard.press("Escape");
         await page.getByRole("button", { name: "New conversation" }).click();
+        // Its foot is no sign that the next one's answer is there.
+        await page.locator(".turn-foot").waitFor({ state: "detached" });
       }
       expect(next).toBe(tried.length + 3);
     },

@@ -96,7 +96,6 @@ describe("reuse", () => {
     expect(node.requests.map(({ connection }) => connection)).toEqual([0, 0, 0, 1, 1, 1]);
   });
 
-  const brief = wholeReply("200 OK", "ok", "Keep-Alive: timeout=5\r\n");
   describe.skipIf(process.platform !== "linux")("after the idle time", () => {
     let now = 0;
     const clock = { wall: () => now, monotonic: () => now };

@@ -94,8 +94,8 @@ export type ResponsesAsk = Ask &
     store: boolean;
     previousResponseId: string | null;
     /**
-     * The request's own input, if it must be kept with the response: as items, or of a large body as their JSON text. Of
-     * POST /v1/responses/compact the user's messages of the conversation, which its reply repeats.
+     * The request's own input, if it must be kept with the response: as items, or as their JSON text where it is a text or in
+     * a large body. Of POST /v1/responses/compact the user's messages of the conversation, which its reply repeats.
      */
     input: readonly Item[] | string;
   }>;
@@ -107,7 +107,8 @@ type PackedResponsesAsk = Omit<ResponsesAsk, "turns" | "model" | "prepared" | "o
 export function packRequest(ask: Omit<ResponsesAsk, "turns" | "model">): Packed {
   const { offered, input, echo, ...others } = ask;
   const { entries, webSearch } = offered.given;
-  const packed: PackedResponsesAsk = { ...others, offered: offered.given, input: JSON.stringify(input), echo };
+  const text = typeof input === "string" ? input : JSON.stringify(input);
+  const packed: PackedResponsesAsk = { ...others, offered: offered.given, input: text, echo };
   // Each tool once, and also those that tool_choice keeps from the model.
   return { ask: packed, settings: { ...others, tools: entries.map(asGiven), webSearch }, echo };
 }
@@ -201,7 +202,13 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
     compacts,
     store,
     previousResponseId: request.previous_response_id ?? null,
-    input: context.alone ? userMessages([...before.items, ...input], context.earlier?.items) : store ? input : [],
+    input: context.alone
+      ? userMessages([...before.items, ...input], context.earlier?.items)
+      : !store
+        ? []
+        : typeof request.input === "string"
+          ? itemsText(request.input)
+          : input,
   };
   return compacts === null ? ask : summarising(ask);
 }
@@ -223,6 +230,10 @@ const inputItems = (input: string | readonly Item[]): readonly Item[] =>
   typeof input === "string"
     ? [{ type: "message", role: "user", content: [{ type: "input_text", text: input }] }]
     : input;
+
+/** The same as JSON text: half the time of writing the items. */
+const itemsText = (input: string): string =>
+  `[{"type":"message","role":"user","content":[{"type":"input_text","text":${JSON.stringify(input)}}]}]`;
 
 type GivenTool = Parameters<typeof OfferedTools.read>[0][number];
 
@@ -274,12 +285,15 @@ function readTurns(
   const context = { model, tools, sealer, stored: earlier.items };
   const before = readItems(earlier.conversation ?? [], `the items of ${id}`, context);
   if (isRefusal(before)) return before;
-  const now = readItems(input, "input", context);
+  const now = typeof request.input === "string" ? userTurn(request.input) : readItems(input, "input", context);
   if (isRefusal(now)) return now;
   if (before.length + now.length === 0) return malformed("input must hold at least one message");
   const instructions = systemText(request.instructions ?? "");
   return [...(instructions === "" ? [] : [{ role: "system" as const, content: instructions }]), ...before, ...now];
 }
+
+/** What its items are read as, of which most requests have none. */
+const userTurn = (content: string): readonly Turn[] => [{ role: "user", content }];
 
 function readEffort(given: unknown): Effort | null | Refusal {
   if (given === null) return null;

@@ -4,6 +4,9 @@ import { Database } from "bun:sqlite";
 import { DataFolderUnusable, messageOf } from "../folder/data-folder.ts";
 import { tooNew, versionOf } from "../open.ts";
 
+/** About as large the log becomes before it goes into the file. */
+const logBytesMax = 32 * 1024 * 1024;
+
 /** Each text takes the file one version further. One that was released is never edited. */
 const versions: readonly string[] = [
   `
@@ -52,6 +55,9 @@ export function openStoredResponses(file: string): Database {
     database.run("PRAGMA auto_vacuum = INCREMENTAL");
     database.run("PRAGMA journal_mode = WAL");
     database.run("PRAGMA synchronous = NORMAL");
+    // Indexes are written again with each commit to the log, but once to the file when the log goes into it: with a log
+    // of 32 MiB storing costs 0.85 of what it does with 16.
+    database.run(`PRAGMA wal_autocheckpoint = ${logBytesMax / pageBytesOf(database)}`);
     // What goes is overwritten, however it goes: an account that is erased later may have deleted it before.
     database.run("PRAGMA secure_delete = ON");
     makeTables(database, file);
@@ -65,6 +71,10 @@ export function openStoredResponses(file: string): Database {
     );
   }
 }
+
+/** Of this file, which may have been made with others. */
+const pageBytesOf = (database: Database): number =>
+  database.query<{ page_size: number }, []>("PRAGMA page_size").get()!.page_size;
 
 function makeTables(database: Database, file: string): void {
   const version = versionOf(database);

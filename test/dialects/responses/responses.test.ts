@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { embeddedCatalog } from "../../../src/core/catalog.ts";
 import { responsesDialect } from "../../../src/dialects/responses/responses.ts";
 import { echoOf } from "../../../src/dialects/responses/response-object.ts";
-import type { ResponsesAsk } from "../../../src/dialects/responses/request.ts";
+import { packRequest, type ResponsesAsk } from "../../../src/dialects/responses/request.ts";
 import { Sealer, sealingKeyBytes } from "../../../src/dialects/request/sealed-content.ts";
 import { type Earlier, type Item, referencesOf } from "../../../src/dialects/stored-responses.ts";
 import { anySearch } from "../../../src/dialects/request/search-request.ts";
@@ -35,6 +35,18 @@ function refusal(body: object): string {
   if (!isRefusal(result)) throw new Error("was accepted");
   return `${result.refusal}: ${messageOf(result)}`;
 }
+
+test.each(["hello", "", ' a "quote"\n\u{1f600} \ud83d'])(
+  "a text %j is read and kept like the item for which it stands",
+  (text) => {
+    const items = [{ type: "message", role: "user", content: [{ type: "input_text", text }] }];
+    const [told, meant] = [ask({ input: text }), ask({ input: items })];
+    expect(told.turns).toEqual(meant.turns);
+    expect(told.input).toBe(JSON.stringify(meant.input));
+    expect(packRequest(told).ask).toMatchObject({ input: JSON.stringify(items) });
+    expect(packRequest(meant).ask).toMatchObject({ input: JSON.stringify(items) });
+  },
+);
 
 const turns = (...input: Item[]) => ask({ input }).turns;
 const user = { role: "user", content: "hi" };
@@ -566,7 +578,8 @@ describe("what came earlier", () => {
       { role: "assistant", content: "hello", reasoning: null, calls: [] },
       { role: "user", content: "hello" },
     ]);
-    expect(result).toMatchObject({ previousResponseId: "resp_1", input: [{ role: "user" }] });
+    expect(result.previousResponseId).toBe("resp_1");
+    expect(JSON.parse(result.input as string)).toMatchObject([{ role: "user" }]);
   });
 
   test("is enough: a request that continues needs no input of its own", () => {

@@ -410,6 +410,19 @@ describe("the file", () => {
     await responses.close();
   });
 
+  test.each([4096, 16384])("of pages of %i bytes has a log of 32 MiB", (pageBytes) => {
+    const path = join(folder, "responses.db");
+    const older = new Database(path, { create: true });
+    older.run(`PRAGMA page_size = ${pageBytes}`);
+    older.run("VACUUM");
+    older.close();
+    const database = openStoredResponses(path);
+    const number = (sql: string): number => Object.values(database.query<Record<string, number>, []>(sql).get()!)[0]!;
+    expect(number("PRAGMA page_size")).toBe(pageBytes);
+    expect(number("PRAGMA wal_autocheckpoint") * pageBytes).toBe(32 * 1024 * 1024);
+    database.close();
+  });
+
   test("can be read by its owner alone", async () => {
     const responses = await open();
     expect((await stat(join(folder, "responses.db"))).mode & 0o777).toBe(0o600);

@@ -1,6 +1,6 @@
 // Tollgate as a subject: the gateway that a self-hoster runs, on a data folder of its own with as many accounts as the
 // load needs.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openAccounting } from "../src/accounting.ts";
@@ -58,8 +58,7 @@ export async function startGateway(settings: GatewaySettings): Promise<Gateway> 
       ...[...programOf(settings), "serve", "--config", configFile, "--data", dataFolder, "--port", "0"],
       ...(settings.threads === undefined ? [] : ["--threads", `${settings.threads}`]),
     ],
-    // As the launcher, the unit and the image start it.
-    env: { MIMALLOC_PURGE_DELAY: "1000", ...settings.turns?.environment },
+    env: { ...unitEnvironment(), ...settings.turns?.environment },
     ready: /listening on http:\/\/127\.0\.0\.1:(\d+)/,
   });
   return {
@@ -101,6 +100,14 @@ async function createAccounts(dataFolder: string, count: number): Promise<string
   );
   await accounting.close();
   return created.map((account) => account.api_key);
+}
+
+/** What the systemd unit tells the allocator and the engine, as the launcher and the image do; this environment goes first. */
+function unitEnvironment(): Record<string, string> {
+  const unit = readFileSync(join(import.meta.dir, "../data/ops/tollgate.service"), "utf8");
+  const assignments = /^Environment=(MIMALLOC_.*)$/m.exec(unit)![1]!.split(" ");
+  const named = assignments.map((assignment) => assignment.split("=") as [name: string, value: string]);
+  return Object.fromEntries(named.filter(([name]) => process.env[name] === undefined));
 }
 
 /** The accounting on a data folder; a failing disk ends the benchmark. */

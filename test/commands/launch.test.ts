@@ -49,6 +49,25 @@ describe.skipIf(node === null)("the launcher", () => {
     expect(await launch(file, ["--version"], { PATH: folder.path })).toMatchObject({ code: 0 });
   });
 
+  test("tells the allocator what the unit and the image tell it, and the engine only where its version is known", async () => {
+    using folder = temporaryFolder();
+    const file = launcherIn(folder.path);
+    symlinkSync(process.execPath, join(folder.path, "bun"));
+    const show =
+      "for (const [name, value] of Object.entries(process.env)) if (/^(?:MIMALLOC|BUN_JSC)_/.test(name)) console.log(`${name}=${value}`)";
+    const told = async (bun: string) => {
+      writeFileSync(join(folder.path, "package.json"), JSON.stringify({ dependencies: { bun } }));
+      return (await launch(file, ["-e", show], { PATH: folder.path })).stdout.split("\n");
+    };
+    const [known, other] = [await told(Bun.version), await told("0.0.1")];
+    for (const text of ["tollgate.service", "Dockerfile"]) {
+      const said = await Bun.file(join(import.meta.dir, "../../data/ops", text)).text();
+      expect(/^(?:ENV |Environment=)(MIMALLOC_.*)$/m.exec(said)?.[1]?.split(" ")).toEqual(known);
+    }
+    expect(other).toEqual(known.filter((each) => each.startsWith("MIMALLOC_")));
+    expect(known).toHaveLength(3);
+  });
+
   test("says so where there is no Bun", async () => {
     using folder = temporaryFolder();
     expect(await launch(launcherIn(folder.path), ["--version"], { PATH: "/nowhere" })).toEqual({

@@ -116,7 +116,7 @@ export class ManagedNode {
     const { log, environment } = this.#parts;
     const child = startGuarded({
       command: managed.command,
-      environment: { ...environment(), ...managed.environment },
+      environment: { ...forOthers(environment()), ...managed.environment },
       folder: managed.folder,
       graceMs: this.#limits.stopGraceMs,
     });
@@ -174,3 +174,7 @@ export class ManagedNode {
     clearTimeout(timer);
   }
 }
+
+/** Without what is said to this program's own engine: another Bun may not start with it. */
+const forOthers = (environment: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith("BUN_JSC_")));

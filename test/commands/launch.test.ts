@@ -55,8 +55,8 @@ describe.skipIf(node === null)("the launcher", () => {
     symlinkSync(process.execPath, join(folder.path, "bun"));
     const show =
       "for (const [name, value] of Object.entries(process.env)) if (/^(?:MIMALLOC|BUN_JSC)_/.test(name)) console.log(`${name}=${value}`)";
-    const told = async (bun: string) => {
-      writeFileSync(join(folder.path, "package.json"), JSON.stringify({ dependencies: { bun } }));
+    const told = async (bun: string, text = JSON.stringify({ dependencies: { bun } })) => {
+      writeFileSync(join(folder.path, "package.json"), text);
       return (await launch(file, ["-e", show], { PATH: folder.path })).stdout.split("\n");
     };
     const [known, other] = [await told(Bun.version), await told("0.0.1")];
@@ -65,6 +65,7 @@ describe.skipIf(node === null)("the launcher", () => {
       expect(/^(?:ENV |Environment=)(MIMALLOC_.*)$/m.exec(said)?.[1]?.split(" ")).toEqual(known);
     }
     expect(other).toEqual(known.filter((each) => each.startsWith("MIMALLOC_")));
+    for (const odd of ["{}", "null", "{", ""]) expect(await told("", odd)).toEqual(other);
     expect(known).toHaveLength(3);
   });
 
@@ -83,7 +84,7 @@ describe.skipIf(node === null)("the launcher", () => {
     expect((await launch(launcher, ["-e", "process.kill(process.pid, 'SIGKILL')"], variables)).code).toBe(137);
   });
 
-  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("passes %s on", async (signal) => {
+  test.each(["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"] as const)("passes %s on", async (signal) => {
     const script = `process.on("${signal}", () => process.exit(9)); setTimeout(() => process.exit(1), 5000); console.log("ready")`;
     const child = Bun.spawn([node!, launcher, "-e", script], {
       env: { BUN: process.execPath },

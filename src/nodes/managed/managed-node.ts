@@ -175,6 +175,6 @@ export class ManagedNode {
   }
 }
 
-/** Without what is said to this program's own engine: another Bun may not start with it. */
+/** Without what is said to this program's own engine and allocator: another Bun may not start with it, another allocator may obey. */
 const forOthers = (environment: Readonly<Record<string, string>>): Record<string, string> =>
-  Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith("BUN_JSC_")));
+  Object.fromEntries(Object.entries(environment).filter(([name]) => !/^(?:BUN_JSC|MIMALLOC)_/.test(name)));

@@ -179,7 +179,9 @@ async function expectSame(
   const { input: inputExpected, ...ownExpected } = viewOf(readyExpected) as typeof own & { input?: unknown };
   expect(dataOf(own)).toEqual(dataOf(ownExpected));
   if (input !== undefined && (read as { store?: boolean }).store)
-    expect(JSON.parse(input)).toEqual(dataOf(inputExpected));
+    expect(JSON.parse(input)).toEqual(
+      typeof inputExpected === "string" ? JSON.parse(inputExpected) : dataOf(inputExpected),
+    );
   // The tool loop and repeats go on with turns of ours behind it.
   const added = [
     { role: "assistant", content: "a", reasoning: null, calls: [] },

@@ -47,6 +47,9 @@ export function read<Result>(query: () => Result): Result {
 /** The version of its tables; 0 for a new file. */
 export const versionOf = (database: Database): number => Number(pragma(database, "user_version"));
 
+/** Of this file, which another version may have made with other pages. */
+export const pageBytesOf = (database: Database): number => Number(pragma(database, "page_size"));
+
 export const tooNew = (file: string, version: number, known: number): DataFolderUnusable =>
   new DataFolderUnusable(
     `${file} has version ${version}, but this tollgate knows versions up to ${known}: use a newer tollgate, ` +

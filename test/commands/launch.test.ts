@@ -60,8 +60,8 @@ describe.skipIf(node === null)("the launcher", () => {
       return (await launch(file, ["-e", show], { PATH: folder.path })).stdout.split("\n");
     };
     const [known, other] = [await told(Bun.version), await told("0.0.1")];
-    for (const text of ["tollgate.service", "Dockerfile"]) {
-      const said = await Bun.file(join(import.meta.dir, "../../data/ops", text)).text();
+    for (const name of ["tollgate.service", "Dockerfile"]) {
+      const said = await Bun.file(join(import.meta.dir, "../../data/ops", name)).text();
       expect(/^(?:ENV |Environment=)(MIMALLOC_.*)$/m.exec(said)?.[1]?.split(" ")).toEqual(known);
     }
     expect(other).toEqual(known.filter((each) => each.startsWith("MIMALLOC_")));

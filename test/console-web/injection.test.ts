@@ -143,7 +143,7 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
           await page.locator(".turn-foot").waitFor();
           await expectHarmless(visit, `${dialect}: ${payload}`);
           await page.getByRole("button", { name: "New conversation" }).click();
-          // What is written before it is gone goes with it.
+          // A message that is written before the last conversation is gone would go with it.
           await page.locator(".turn-foot").waitFor({ state: "detached" });
           const kept = page.locator(".kept-list li");
           await kept.nth(payloadsAsked++).waitFor({ state: "attached" });

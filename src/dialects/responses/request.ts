@@ -204,11 +204,7 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
     previousResponseId: request.previous_response_id ?? null,
     input: context.alone
       ? userMessages([...before.items, ...input], context.earlier?.items)
-      : !store
-        ? []
-        : typeof request.input === "string"
-          ? itemsText(request.input)
-          : input,
+      : keptInput(store, request.input, input),
   };
   return compacts === null ? ask : summarising(ask);
 }
@@ -231,9 +227,13 @@ const inputItems = (input: string | readonly Item[]): readonly Item[] =>
     ? [{ type: "message", role: "user", content: [{ type: "input_text", text: input }] }]
     : input;
 
-/** The same as JSON text: half the time of writing the items. */
-const itemsText = (input: string): string =>
-  `[{"type":"message","role":"user","content":[{"type":"input_text","text":${JSON.stringify(input)}}]}]`;
+function keptInput(store: boolean, given: string | readonly Item[] | null | undefined, items: readonly Item[]) {
+  if (!store) return [];
+  // What `inputItems` makes of a text, as JSON at once: half the time of writing the items.
+  return typeof given === "string"
+    ? `[{"type":"message","role":"user","content":[{"type":"input_text","text":${JSON.stringify(given)}}]}]`
+    : items;
+}
 
 type GivenTool = Parameters<typeof OfferedTools.read>[0][number];
 

@@ -2,7 +2,7 @@
 // Worker uses them, with prepared statements.
 import { Database } from "bun:sqlite";
 import { DataFolderUnusable, messageOf } from "../folder/data-folder.ts";
-import { tooNew, versionOf } from "../open.ts";
+import { pageBytesOf, tooNew, versionOf } from "../open.ts";
 
 /** About as large the log becomes before it goes into the file. */
 const logBytesMax = 32 * 1024 * 1024;
@@ -71,10 +71,6 @@ export function openStoredResponses(file: string): Database {
     );
   }
 }
-
-/** Of this file, which may have been made with others. */
-const pageBytesOf = (database: Database): number =>
-  database.query<{ page_size: number }, []>("PRAGMA page_size").get()!.page_size;
 
 function makeTables(database: Database, file: string): void {
   const version = versionOf(database);

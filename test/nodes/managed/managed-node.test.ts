@@ -219,7 +219,7 @@ describe("a change of the configuration", () => {
     const nodes = new ManagedNodes({
       clock: systemClock,
       log: () => {},
-      environment: () => ({ ...environment, BUN_JSC_notAnOption: "1", MIMALLOC_PURGE_DELAY: "1" }),
+      environment: () => environment,
       limits: quick,
       ownPort: 7_000,
       freePort: () => freePort("127.0.0.1"),

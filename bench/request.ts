@@ -47,7 +47,8 @@ export async function measureRequest(flags: RequestFlags) {
     node: { ...answer, intervalMs: 0 },
     only: flags.only,
     dialect: flags.dialect,
-    requests: (flags.runs + 1) * flags.requests,
+    // Half more, because runs do not use all accounts equally.
+    requests: 1.5 * (flags.runs + 1) * flags.requests,
   });
   const load = { requests: flags.requests, answer, promptBytes: flags.promptBytes };
   const measure = async (subject: Subject): Promise<RequestMeasurement> => {

@@ -305,6 +305,11 @@ describe("what must not be in the repository", () => {
     ]);
   });
 
+  test.skipIf(!hasGit)("no link is committed: it would lead to a place on somebody's machine", () => {
+    const { stdout } = Bun.spawnSync(["git", "ls-files", "--stage"], { cwd: root });
+    expect(stdout.toString().match(/^120000 .*$/gm) ?? []).toEqual([]);
+  });
+
   test("every source and test file says in its first line what it is for", () => {
     const silent = [...sources, ...files("test/**/*.ts", "bench/**/*.ts")].filter(
       ({ text }) => !/^(?:#!.*\n)?(?:\/\/|\/\*\*?) ?\S/.test(text),

@@ -100,7 +100,7 @@ function flagsOf(flags: Flags): ConfigFlags {
 async function settleIn(server: ComposedServer, signal: AbortSignal): Promise<void> {
   const { log, threads } = server;
   const isIdle = (): boolean => server.openRequests === 0;
-  await dropStartLeftovers(isIdle);
+  if (!(await dropStartLeftovers(isIdle))) return; // it warms itself up
   if (threads > 1) return; // each thread has compiled code of its own
   const { warmUp } = await import("../server/warm-up.ts");
   try {

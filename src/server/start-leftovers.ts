@@ -1,18 +1,21 @@
 // Frees memory that starting took and serving does not need: parsed sources, code that ran once, and temporary data.
-import { startLeftoversMs } from "../core/limits.ts";
+import { startLeftoversLooks, startLeftoversMs } from "../core/limits.ts";
 
 /**
- * Gives it back to the system, once, after the start: 3 to 5 MB. That stops the process for some tens of milliseconds, so
- * it waits until `isIdle`, and resolves then. What is needed of the code again is compiled again when it runs, so that
- * this comes before the code is warmed up.
+ * Gives it back to the system, once, after the start: 3 to 5 MB. That stops the process for some tens of milliseconds and
+ * drops compiled code, so it waits until `isIdle`. A gateway that was busy at each of the looks keeps it all: its code is
+ * hot by then, and compiling it again took a second of CPU in the middle of the load. Resolves with whether it was done.
  */
-export function dropStartLeftovers(isIdle: () => boolean): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
+export function dropStartLeftovers(isIdle: () => boolean, looks = startLeftoversLooks): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  let looked = 0;
   const timer = setInterval(() => {
-    if (!isIdle()) return;
+    looked += 1;
+    const idle = isIdle();
+    if (!idle && looked < looks) return;
     clearInterval(timer);
-    Bun.shrink();
-    resolve();
+    if (idle) Bun.shrink();
+    resolve(idle);
   }, startLeftoversMs);
   timer.unref();
   return promise;

@@ -4,6 +4,7 @@ import { Database } from "bun:sqlite";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { warmUpRounds } from "../../src/core/limits.ts";
+import { dropStartLeftovers } from "../../src/server/start-leftovers.ts";
 import { warmUp } from "../../src/server/warm-up.ts";
 import { Server, temporaryFolder } from "../commands/program.ts";
 
@@ -33,6 +34,15 @@ test("a gateway that is told to stop begins no more of them", async () => {
     return true;
   };
   expect(await warmUp({ isIdle, signal: stopping.signal })).toBe(3);
+});
+
+test("a gateway that is busy from its start on keeps the code that it has compiled, and one that gets idle does not", async () => {
+  let looks = 0;
+  const isBusy = (): boolean => (looks++, false);
+  expect(await dropStartLeftovers(isBusy, 2)).toBe(false);
+  expect(looks).toBe(2);
+  const isIdleSoon = (): boolean => ++looks === 4;
+  expect(await dropStartLeftovers(isIdleSoon, 3)).toBe(true);
 });
 
 test("nothing of it is in the metrics, the log, the books or the data folder", async () => {

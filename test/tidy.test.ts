@@ -11,7 +11,7 @@ type Source = Readonly<{ path: string; text: string }>;
 const files = (...patterns: string[]): Source[] =>
   patterns
     .flatMap((pattern) => [...new Bun.Glob(pattern).scanSync({ cwd: root, dot: true })])
-    .filter((path) => !/(?:^|\/)(?:node_modules|\.venv|__pycache__|results)\/|^\.git$/.test(path))
+    .filter((path) => !/(?:^|\/)(?:node_modules|\.venv|\.routers|__pycache__|results)\/|^\.git$/.test(path))
     .sort()
     .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 

@@ -72,6 +72,10 @@ export const nodeConnectTimeoutMs = 2_500; // a node that does not answer is tol
 export const nodeIdleSocketMs = 1_000;
 /** An older one is used where its node's system answered a probe within this time: they are a second apart. */
 export const nodeHeardMs = 1_500;
+/** Between two looks at those that carry a request, which also is how often their nodes' systems are probed. */
+export const nodeBusyLookMs = 10_000;
+/** A node whose system answered nothing for this long is gone, with its power or its network; a program may be silent for longer. */
+export const nodeGoneMs = 30_000;
 /** How long it is kept at most, as nginx does. Engines that do not say for how long close after 5 s. */
 export const nodeKeptSocketMs = 60_000;
 /** Longest silence before the first token: 15 minutes are allowed. */

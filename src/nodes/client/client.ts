@@ -9,9 +9,11 @@
 import type { Socket } from "bun";
 import { assert } from "../../core/assert.ts";
 import type { Clock } from "../../core/clock.ts";
-import { atEndOfTurn } from "../../core/end-of-turn.ts";
+import { atEndOfTurn, limitAtEndOfTurn } from "../../core/end-of-turn.ts";
 import {
+  nodeBusyLookMs,
   nodeConnectTimeoutMs,
+  nodeGoneMs,
   nodeHeardMs,
   nodeIdleSocketMs,
   nodeKeptSocketMs,
@@ -20,7 +22,7 @@ import {
 } from "../../core/limits.ts";
 import { ResponseParser } from "./framing.ts";
 import type { ResponseHandler, ResponseHeaders } from "./framing.ts";
-import { canPeek, hasWaiting, startProbes, stopProbes, wasHeard } from "./system-socket.ts";
+import { canPeek, hasWaiting, isGone, startProbes, stopProbes, wasHeard } from "./system-socket.ts";
 
 /** Why no whole response came. */
 export type ExchangeFault = Readonly<{
@@ -85,6 +87,8 @@ export type ClientOptions = Readonly<{
   connectTimeoutMs?: number;
   idleSocketMs?: number;
   heardMs?: number;
+  busyLookMs?: number;
+  goneMs?: number;
 }>;
 
 /** Parses a node's base address. Throws TypeError on anything but http(s). */
@@ -123,6 +127,7 @@ export class NodeClient {
   /** Those of this turn of the event loop. */
   #unsent: PendingExchange[] = [];
   #sweep: ReturnType<typeof setTimeout> | null = null;
+  #busyLook: ReturnType<typeof setTimeout> | null = null;
   #closed = false;
 
   constructor(origin: Origin, options: ClientOptions) {
@@ -132,6 +137,8 @@ export class NodeClient {
       connectTimeoutMs: nodeConnectTimeoutMs,
       idleSocketMs: nodeIdleSocketMs,
       heardMs: nodeHeardMs,
+      busyLookMs: nodeBusyLookMs,
+      goneMs: nodeGoneMs,
       ...options,
     };
   }
@@ -181,6 +188,7 @@ export class NodeClient {
     if (idle !== null) return idle.reuse(exchange);
     const connection = new Connection(this, exchange, this.#options.connectTimeoutMs);
     this.#connections.add(connection);
+    this.#busyLook ??= this.#startBusyLook();
     this.#options.dial(this.#origin, connection);
   }
 
@@ -207,6 +215,7 @@ export class NodeClient {
     const at = this.#idle.indexOf(connection);
     if (at >= 0) this.#idle.splice(at, 1);
     if (this.#idle.length === 0) this.#stopSweep();
+    if (this.#connections.size === 0) this.#stopBusyLook();
   }
 
   /** In intervals in which no connection grows too old to be used unasked. */
@@ -228,6 +237,22 @@ export class NodeClient {
   #stopSweep(): void {
     if (this.#sweep !== null) clearTimeout(this.#sweep);
     this.#sweep = null;
+  }
+
+  #startBusyLook(): ReturnType<typeof setTimeout> {
+    const { busyLookMs, goneMs } = this.#options;
+    const look = limitAtEndOfTurn(busyLookMs, () => {
+      this.#busyLook = null;
+      for (const connection of [...this.#connections]) connection.look(busyLookMs, goneMs);
+      if (this.#connections.size > 0) this.#busyLook ??= this.#startBusyLook();
+    });
+    look.unref();
+    return look;
+  }
+
+  #stopBusyLook(): void {
+    if (this.#busyLook !== null) clearTimeout(this.#busyLook);
+    this.#busyLook = null;
   }
 }
 
@@ -317,8 +342,8 @@ class Connection implements SocketListener, ResponseHandler {
   /** Monotonic time until which it may be used again without asking whether the node is there, and is kept at all. */
   #freshUntil = 0;
   #keptUntil = 0;
-  /** The system asks the node. */
-  #probed = false;
+  /** How often the system asks the node whether it is there; 0: not at all. */
+  #probedEveryMs = 0;
 
   constructor(client: NodeClient, exchange: PendingExchange, connectTimeoutMs: number) {
     this.#client = client;
@@ -346,9 +371,20 @@ class Connection implements SocketListener, ResponseHandler {
   /** An idle one is closed when it is too old, or probed from now on. */
   watch(now: number): void {
     if (now >= this.#keptUntil) return this.destroy();
-    if (this.#probed) return;
-    this.#probed = true;
-    startProbes(this.#socket!.fd);
+    this.#probe(nodeIdleSocketMs);
+  }
+
+  /** A node that says nothing while it works is given all its time, but not one whose system says nothing. */
+  look(intervalMs: number, goneMs: number): void {
+    if (this.#exchange === null || this.#socket === null) return;
+    this.#probe(intervalMs);
+    if (isGone(this.#socket.fd, goneMs)) this.closed("the node's system does not answer");
+  }
+
+  #probe(everyMs: number): void {
+    if (this.#probedEveryMs === everyMs) return;
+    this.#probedEveryMs = everyMs;
+    startProbes(this.#socket!.fd, everyMs);
   }
 
   /** Takes another exchange. */
@@ -359,13 +395,13 @@ class Connection implements SocketListener, ResponseHandler {
     this.#reused = true;
     this.#replied = false;
     this.#parser.reset();
-    if (this.#probed) this.#stopProbes();
+    if (this.#probedEveryMs === nodeIdleSocketMs) this.#stopProbes();
     this.#writeRequest();
   }
 
-  /** A node that says nothing while it works is given all its time. */
+  /** Of an idle one: at so many, the system would soon end it by itself. */
   #stopProbes(): void {
-    this.#probed = false;
+    this.#probedEveryMs = 0;
     stopProbes(this.#socket!.fd);
   }
 

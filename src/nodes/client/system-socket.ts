@@ -35,7 +35,10 @@ const tcpLevel = 6;
 const tcpKeepIdle = 4;
 const tcpKeepInterval = 5;
 const tcpInfo = 11;
-/** Of `struct tcp_info`: `tcpi_last_ack_recv`, the last of what is asked for. */
+/** Of `struct tcp_info`: what was sent again, or asked, since the other side was last heard of; both are one byte. */
+const retransmitsAt = 2;
+const probesAt = 3;
+/** `tcpi_last_ack_recv`, the last of what is asked for. */
 const lastHeardAt = 56;
 
 const int = new Int32Array(1);
@@ -46,12 +49,13 @@ function set(fileDescriptor: number, level: number, name: number, value: number)
   system!.setsockopt(fileDescriptor, level, name, int, int.byteLength);
 }
 
-/** Has the system ask the other side every second, while nothing else is said, whether it is there. */
-export function startProbes(fileDescriptor: number): void {
+/** Has the system ask the other side in such intervals, while nothing else is said, whether it is there. */
+export function startProbes(fileDescriptor: number, intervalMs: number): void {
   if (system === null || !isLinux) return;
+  const seconds = Math.ceil(intervalMs / 1_000);
   set(fileDescriptor, socketLevel, keepAlive, 1);
-  set(fileDescriptor, tcpLevel, tcpKeepInterval, 1);
-  set(fileDescriptor, tcpLevel, tcpKeepIdle, 1); // the last: it counts from when something was heard, not from now
+  set(fileDescriptor, tcpLevel, tcpKeepInterval, seconds);
+  set(fileDescriptor, tcpLevel, tcpKeepIdle, seconds); // the last: it counts from when something was heard, not from now
 }
 
 export function stopProbes(fileDescriptor: number): void {
@@ -60,11 +64,24 @@ export function stopProbes(fileDescriptor: number): void {
 
 /** Whether the other side's system answered within the last `withinMs`. */
 export function wasHeard(fileDescriptor: number, withinMs: number): boolean {
-  if (system === null || !isLinux) return false;
-  int[0] = info.length;
-  if (system.getsockopt(fileDescriptor, tcpLevel, tcpInfo, info, int) !== 0 || int[0] !== info.length) return false;
+  if (!readInfo(fileDescriptor)) return false;
   const ms = info.readUInt32LE(lastHeardAt);
   return ms > 0 && ms <= withinMs; // 0: systems that only look like Linux do not fill it in
+}
+
+/**
+ * Whether the other side's system left more than one thing that was sent or asked without an answer, for `forMs` or longer.
+ * One that is there answers for a program that does nothing, even where that leaves a large request unread.
+ */
+export function isGone(fileDescriptor: number, forMs: number): boolean {
+  if (!readInfo(fileDescriptor) || info.readUInt32LE(lastHeardAt) < forMs) return false;
+  return info[retransmitsAt]! > 1 || info[probesAt]! > 1; // one may have been sent just now: in a long silence they grow rare
+}
+
+function readInfo(fileDescriptor: number): boolean {
+  if (system === null || !isLinux) return false;
+  int[0] = info.length;
+  return system.getsockopt(fileDescriptor, tcpLevel, tcpInfo, info, int) === 0 && int[0] === info.length;
 }
 
 function loadSystem() {

@@ -22,7 +22,7 @@ export type Outcome = Readonly<{
   ending: Ending;
   failure: Failure | null;
   unreachable: boolean;
-  /** A status came. */
+  /** A status came, and what followed did not break off, as it does long after the node was last there. */
   responded: boolean;
   overloaded: boolean;
   /** It began a stream and ended it in form without an event. */
@@ -77,6 +77,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
   /** One that was parsed: those that are known by their bytes come later. */
   #anyEvent = false;
   #wordless = false;
+  #brokeOff = false;
 
   constructor(parts: GenerationParts) {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
@@ -169,6 +170,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     if (this.#status !== 0 && this.#status !== 200) return this.#fail(this.#failureOfErrorBody());
     // The answer was complete, only its connection was not closed in form: the finish reason decides.
     if (this.#reader.finished) return this.#settleByReader();
+    this.#brokeOff = true;
     this.#fail(nodeFailed(cause, kind === "no-reply"));
   }
 
@@ -233,7 +235,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     if (this.#finishTimer !== null) clearTimeout(this.#finishTimer);
     const { failure } = this.#reader;
     const overloaded = this.#status === 429 || this.#status === 503;
-    const responded = this.#status !== 0;
+    const responded = this.#status !== 0 && !this.#brokeOff;
     this.#resolve({
       ending,
       failure: ending.kind === "failed" ? failure : null,

@@ -58,7 +58,7 @@ export const endpointLimitsDefault: EndpointLimits = {
 export type NodeOutcome = Readonly<{
   failure: Pick<Failure, "cause" | "blames"> | null;
   unreachable: boolean;
-  /** It gave an answer of HTTP, whatever it said. */
+  /** It gave an answer of HTTP, whatever it said, which did not break off. */
   responded: boolean;
   overloaded: boolean;
   /** Null unless the answer came to its end. */

@@ -44,6 +44,7 @@ class InputsExchange implements ExchangeHandler, EventListenerObject {
   #heard = false;
   #silentQuarters = 0;
   #over = false;
+  #brokeOff = false;
   /** Bytes of this turn of the event loop. */
   #turnBytes = 0;
   #resting = false;
@@ -114,6 +115,7 @@ class InputsExchange implements ExchangeHandler, EventListenerObject {
     if (this.#over) return;
     if (kind === "unreachable") return this.#settle(this.#answer.fail(nodeBusy(cause)), true);
     if (this.#status !== 0 && this.#status !== 200) return this.#fail(this.#failureOfErrorBody());
+    this.#brokeOff = true;
     this.#fail(nodeFailed(cause, !this.#answer.begun));
   }
 
@@ -136,7 +138,7 @@ class InputsExchange implements ExchangeHandler, EventListenerObject {
       ending,
       failure: ending.kind === "failed" ? failure : null,
       unreachable,
-      responded: this.#status !== 0,
+      responded: this.#status !== 0 && !this.#brokeOff,
       overloaded: this.#status === 429 || this.#status === 503,
       wordless: false,
       unrouted: this.#status === 404 && failure?.lacksModel !== true,

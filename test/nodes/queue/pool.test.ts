@@ -186,6 +186,36 @@ describe("health", () => {
       "a is well: it answers, but with no list of models (status 404 at /models): is this an engine's address?",
     ]);
   });
+  test("a node that is down is not well because an answer of before breaks off", async () => {
+    const running = Promise.withResolvers<void>();
+    const sockets: { terminate(): void }[] = [];
+    const node = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        data(socket) {
+          sockets.push(socket);
+          socket.write(streamHead + chunk(textEvent("a")));
+        },
+      },
+    });
+    const log: string[] = [];
+    const pool = poolOf([config({ url: `http://127.0.0.1:${node.port}/v1` }, { slots: 2 })], {
+      log,
+      limits: { probeIntervalMs: 60_000 },
+    });
+    using slot = granted(await pool.enter(askOf(), 1, never));
+    const sink = { piece: () => running.resolve(), flush: () => null };
+    const ending = slot.generate(askOf(), 1, never, sink);
+    await running.promise;
+    node.stop(false); // what runs goes on, nothing new is taken
+    using next = granted(await pool.enter(askOf(), 1, never));
+    expect(await generate(next)).toMatchObject({ refusal: { refusal: "busy" } });
+    sockets[0]!.terminate();
+    expect(await ending).toMatchObject({ kind: "failed", refusal: { refusal: "node_failed" } });
+    expect(pool.states()).toMatchObject([{ health: "down" }]);
+    expect(log.filter((line) => line.includes("well"))).toEqual([]);
+  });
   test("another node is asked", async () => {
     const dead = new RawNode(() => {});
     dead.stop();

@@ -119,6 +119,8 @@ export const lineAccountsShownMax = 5;
 export const nodeCoolOffMs = 1_000;
 /** After a request failed on a node, requests that another could take go there for this long, or until one is answered here. */
 export const nodeDoubtMs = 15_000;
+/** The same after a look at a node that has requests was not answered: until the next such look has ended. */
+export const nodeSilentDoubtMs = 30_000;
 /** After the finish reason, a node may be silent for this long before its answer counts as complete. */
 export const nodeAfterFinishMs = 900;
 /** A node's own count is worth this wait, then ours is answered (agents ask 24 at once and expect them within a second). */
@@ -660,6 +662,10 @@ assert(dayMs % coderWindowMs === 0, "coder windows counted from 1970 open at mid
 assert(creditPurchaseMinTokens <= creditPurchaseMaxTokens, "something can be bought");
 assert(diskReserveBytes < diskLowBytes && diskLowBytes < diskWellBytes, "a disk is told of before backups end");
 assert(nodeFirstProbeMs < nodeProbeIntervalMs, "the looks at a node that is down grow rarer");
+assert(
+  nodeIdleLookIntervalMs * 1.25 + nodeProbeTimeoutMs < nodeSilentDoubtMs,
+  "one that hangs is passed over all the time",
+);
 assert(nodeProbeTimeoutMs < nodeProbeIntervalMs, "a look at a node has ended before the next");
 assert(journalBusyMs < journalGiveUpMs, "another program's lock is waited for more than once before ends fail");
 assert(journalProbeIntervalMs < journalGiveUpMs, "a disk that takes writes again is noticed in time");

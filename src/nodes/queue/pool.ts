@@ -46,7 +46,7 @@ export type PoolOptions = Readonly<{
   nodeModelOf?: NodeModelOf;
   /** See PrefixCacheRule. */
   saltSeed?: bigint;
-  /** Looks at the nodes at the start and while they are idle. Off: only at those that went down; engines are unknown. */
+  /** Looks at the nodes at the start and where no request ends. Off: only at those that went down; engines are unknown. */
   looks?: boolean;
   /** Called when a node is known to run something else than before. */
   onEngines?: () => void;

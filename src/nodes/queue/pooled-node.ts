@@ -5,8 +5,9 @@
 //   well, cooling --(not reached; a look says so)-> down --(a look or a request is answered)-> well
 //                   the same of a program of ours -> starting: it is started again
 //
-// A look is a cheap GET. A node that is down is looked at soon and then ever more seldom; one that is well only when it
-// has been idle for a while, because requests show it as well. One look without an answer shows little: it may be busy.
+// A look is a cheap GET. A node that is down is looked at soon and then ever more seldom; one that is well only when no
+// request has ended there for a while, because that shows it as well. One look without an answer shows little: it may be
+// busy. If it is, it stays well, but requests rather go elsewhere until it says something: it may hang.
 // What its engine is and has is read anew when it comes back, when it has no model of the name that it was asked for, and
 // every few minutes: it may have been started as another one between two looks.
 import type { Clock } from "../../core/clock.ts";
@@ -18,6 +19,7 @@ import {
   nodeFirstProbeMs,
   nodeIdleLookIntervalMs,
   nodeProbeIntervalMs,
+  nodeSilentDoubtMs,
   nodeSilentLooksMax,
 } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
@@ -74,6 +76,8 @@ export type PooledNodeParts = Readonly<{
   onSlots(node: PooledNode): void;
   onFirstLook(node: PooledNode): void;
 }>;
+
+const busyAndSilent = "it has requests and answers nothing beside them: it is busy, or hangs";
 
 export class PooledNode {
   readonly endpoint: NodeEndpoint;
@@ -260,7 +264,7 @@ export class PooledNode {
     const look = await turns.take(() => this.endpoint.look(isOld ? null : this.endpoint.engine));
     this.#looking = false;
     if (this.#closed) return;
-    this.#take(look);
+    this.#take(look, isOld);
     if (!this.#lookedAt) {
       this.#lookedAt = true;
       this.#parts.onFirstLook(this);
@@ -269,8 +273,14 @@ export class PooledNode {
     else if (looks && this.health === "well") this.#lookWhenIdle(); // what cools off comes back here by itself
   }
 
-  #take({ health, silent, engine, problem }: Look): void {
+  #take({ health, silent, engine, problem }: Look, isOld: boolean): void {
     const { clock, looks } = this.#parts;
+    if (silent && this.busy > 0 && this.health === "well" && this.#lookedAt) {
+      this.#parts.onDoubt(clock.monotonic() + nodeSilentDoubtMs);
+      this.#setProblem(busyAndSilent);
+      this.#heardAt = clock.monotonic(); // until the next look
+      if (!isOld) return; // those that are seldom tell of a program that hangs
+    }
     this.#silentLooks = silent ? this.#silentLooks + 1 : 0;
     if (health === "down") {
       if (silent && !this.#isAway && this.#lookedAt && this.#silentLooks < nodeSilentLooksMax) return;
@@ -282,9 +292,14 @@ export class PooledNode {
     // What it answers to, it need not list.
     const misfit = engine === null || this.#answers ? null : unlisted(engine, Object.values(this.config.models));
     const wrong = problem ?? (looks ? misfit : null);
-    if (wrong !== null && wrong !== this.problem && this.#lookedAt && !this.#isAway) this.#log("warn", wrong);
     if (this.#isAway) this.#isWell(wrong);
-    else if (this.health === "well") this.problem = wrong;
+    else this.#setProblem(wrong);
+  }
+
+  /** What is wrong with one that is there. */
+  #setProblem(problem: string | null): void {
+    if (problem !== null && problem !== this.problem && this.#lookedAt) this.#log("warn", problem);
+    if (this.health === "well") this.problem = problem;
   }
 
   #takeEngine(engine: Engine): void {
@@ -321,8 +336,8 @@ export class PooledNode {
     this.#arm(Math.max(1, this.#heardAt + idleMs - clock.monotonic()), () => {
       if (this.health !== "well") return; // what ends that comes back here
       const now = clock.monotonic();
-      if (this.busy > 0) this.#heardAt = now;
       const mayLook = this.busy === 0 || this.endpoint.engine.requestsMax !== 1;
+      if (!mayLook) this.#heardAt = now;
       const isOld = mayLook && now - this.#factsAt >= limits.factsIntervalMs;
       if (now - this.#heardAt < idleMs && !isOld) this.#lookWhenIdle();
       else void this.#look(nodeFirstProbeMs);

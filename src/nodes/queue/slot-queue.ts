@@ -249,7 +249,7 @@ export class SlotQueue {
 
   /**
    * A request failed on the node. What fails does so at once, so that this node would always be the idlest, and a client
-   * that asks again would meet it again. 0: it answered.
+   * that asks again would meet it again. Or it has requests and is silent. 0: it answered.
    */
   doubt(nodeName: string, until: Ms): void {
     const state = this.#nodes.get(nodeName);

@@ -309,7 +309,7 @@ describe("looks", () => {
     expect(log).toEqual([`a is down: ${problem}`, "a answers: vllm, 2 models, context of 4096 tokens", "a is well"]);
     expect(pool.takes("x")).toBe(true);
   });
-  test("one that runs a request is not looked at", async () => {
+  test("one that runs requests is looked at where none of them ended for a while, too", async () => {
     const finish = Promise.withResolvers<void>();
     const node = nodeOf(async ({ method }, reply) => {
       if (method === "GET") return reply.write(listOf("m"));
@@ -323,10 +323,50 @@ describe("looks", () => {
     const looks = () => node.requests.filter(({ method }) => method === "GET").length;
     await until(() => node.requests.some(({ method }) => method === "POST"));
     const before = looks();
-    await Bun.sleep(200); // five times the interval
-    expect(looks()).toBe(before);
+    await until(() => looks() > before + 1);
+    expect(state(pool)).toMatchObject({ health: "well", problem: null });
     finish.resolve();
     await ending;
+  });
+  test("one that has requests and answers nothing is passed over until it answers, and stays well", async () => {
+    const held: RawReply[] = [];
+    let hangs = false;
+    const hanging = nodeOf(({ method }, reply) => {
+      if (hangs) held.push(reply);
+      else reply.write(method === "GET" ? listOf("m") : answer);
+    });
+    const log: string[] = [];
+    const pool = poolOf([config(hanging, { slots: 8 }), config(nodeOf(lists), { name: "b", slots: 8 })], {
+      looks: true,
+      log,
+      limits: { probeTimeoutMs: 250 },
+    });
+    await until(() => pool.states().every(({ engine }) => engine.kind === "vllm"));
+    /** Prompts that begin differently belong to different nodes. */
+    const nodesOf = async (requests: number): Promise<Set<string>> => {
+      const names = new Set<string>();
+      for (let request = 0; request < requests; request++) {
+        using slot = granted(await pool.enter(askOf({ turns: [{ role: "user", content: `${request}` }] }), 1, never));
+        names.add(slot.nodeName);
+      }
+      return names;
+    };
+    expect(await nodesOf(20)).toEqual(new Set(["a", "b"]));
+    hangs = true;
+    using slot = granted(await pool.enter(askOf(), 1, never, new Set(["b"])));
+    const ending = generate(slot);
+    await until(() => state(pool).problem !== null);
+    expect(await nodesOf(20)).toEqual(new Set(["b"]));
+    const silent = "it has requests and answers nothing beside them: it is busy, or hangs";
+    expect(state(pool)).toMatchObject({ health: "well", problem: silent });
+    await until(() => held.length > 6); // the request, and more looks than an idle one may leave unanswered
+    expect(state(pool)).toMatchObject({ health: "well", problem: silent });
+    expect(log).toEqual([`a ${silent}`]);
+    hangs = false;
+    for (const reply of held) reply.write(answer); // looks have hung up
+    expect(await ending).toMatchObject({ kind: "end" });
+    expect(state(pool)).toMatchObject({ health: "well", problem: null });
+    expect(await nodesOf(20)).toEqual(new Set(["a", "b"]));
   });
   test("one that became another between two looks is found out while it is busy, and when it is asked for", async () => {
     let listed = "m";

@@ -69,6 +69,15 @@ function unreachable(cause: string): string {
   if (cause === "ECONNREFUSED") return "it cannot be reached: nothing listens at its address";
   if (/NOTFOUND|EAI|DNS/.test(cause)) return "it cannot be reached: there is no host of its name";
   if (/EPROTO|WRONG_VERSION/.test(cause)) return "it cannot be reached by https: does it speak http?";
-  if (/SSL|TLS|certificate/.test(cause)) return `it cannot be reached by https: ${cause}`;
+  if (/SSL|TLS|certificate/.test(cause)) return `it cannot be reached by https: ${inWords(cause)}`;
   return `it cannot be reached: ${cause}`;
+}
+
+/** Of a certificate: what the operator can do, and the code, to search for. */
+function inWords(cause: string): string {
+  if (cause.includes("ALTNAME")) return `its certificate is for another name than its address has (${cause})`;
+  if (cause.includes("HAS_EXPIRED")) return `its certificate has expired (${cause})`;
+  if (["SELF_SIGNED", "UNABLE_TO_VERIFY", "ISSUER"].some((part) => cause.includes(part)))
+    return `nobody known here signed its certificate: name the authority's file in NODE_EXTRA_CA_CERTS (${cause})`;
+  return cause;
 }

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { NodeConfig } from "../../../src/config/config.ts";
 import { nodeLooksAtOnceMax } from "../../../src/core/limits.ts";
+import { problemOf } from "../../../src/nodes/health/look.ts";
 import { NodePool, type PoolOptions } from "../../../src/nodes/queue/pool.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import type { Ask, Refusal, Slot } from "../../../src/core/types.ts";
@@ -455,6 +456,29 @@ describe("looks", () => {
       expect(await generate(slot)).toMatchObject({ kind: "end" });
       expect(state(pool)).toMatchObject({ health: "well", problem: null });
     });
+  test("one whose certificate is not trusted says what to do", async () => {
+    const file = (name: string) => Bun.file(`${import.meta.dir}/../../fixtures/tls/${name}`);
+    const server = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      tls: { key: file("localhost.key.pem"), cert: file("localhost.cert.pem") },
+      socket: { data() {}, error() {} },
+    });
+    open.push({ stop: () => server.stop(true) });
+    const pool = poolOf([config({ url: `https://localhost:${server.port}/v1` })], { looks: true });
+    await until(() => state(pool).health === "down");
+    expect(state(pool).problem).toMatch(
+      /^it cannot be reached by https: nobody known .* NODE_EXTRA_CA_CERTS \(TLS failed: /,
+    );
+  });
+  test.each([
+    ["ERR_TLS_CERT_ALTNAME_INVALID", "its certificate is for another name than its address has"],
+    ["CERT_HAS_EXPIRED", "its certificate has expired"],
+  ])("of %s it is said in words", (code, words) => {
+    const cause = `TLS failed: ${code}`;
+    const told = problemOf({ kind: "unreachable", cause });
+    expect(told).toBe(`it cannot be reached by https: ${words} (${cause})`);
+  });
   test("an address without /v1 is named as such", async () => {
     const node = nodeOf(({ path }, reply) =>
       reply.write(path === "/api/v1/models" ? listOf("m") : wholeReply("404 x", "")),

@@ -214,30 +214,35 @@ describe("rerank", () => {
     .map((text, index) => ({ index, relevance_score: scoreOf(query, text) }))
     .sort((one, other) => other.relevance_score - one.relevance_score);
 
-  test("documents are ordered, in a form for clients of Jina, Cohere and vLLM", async () => {
-    const account = await gateway.account();
-    const { status, body } = await rank(account, { query, documents });
-    const tokens = tokensIn(documents);
-    expect(status).toBe(200);
-    expect(body).toEqual({
-      id: expect.stringMatching(/^rerank-/),
-      object: "list",
-      model: "rerank-tiny",
-      results: best,
-      usage: { prompt_tokens: tokens, total_tokens: tokens },
-      meta: { billed_units: { input_tokens: tokens }, tokens: { input_tokens: tokens, output_tokens: 0 } },
-    });
-    expect(await charges(account)).toEqual([
-      {
-        endpoint: "/v1/rerank",
+  // Cohere's ClientV2 knows no other address than the second
+  test.each(["/v1/rerank", "/v2/rerank"])(
+    "documents are ordered at %s, in a form for clients of Jina, Cohere and vLLM",
+    async (path) => {
+      const account = await gateway.account();
+      const asked = { model: "rerank-tiny", query, documents, max_tokens_per_doc: 4_096 };
+      const { status, body } = await post(account, path, asked);
+      const tokens = tokensIn(documents);
+      expect(status).toBe(200);
+      expect(body).toEqual({
+        id: expect.stringMatching(/^rerank-/),
+        object: "list",
         model: "rerank-tiny",
-        input: tokens,
-        output: 0,
-        billed_tokens: tokens,
-        estimated: false,
-      },
-    ]);
-  });
+        results: best,
+        usage: { prompt_tokens: tokens, total_tokens: tokens },
+        meta: { billed_units: { input_tokens: tokens }, tokens: { input_tokens: tokens, output_tokens: 0 } },
+      });
+      expect(await charges(account)).toEqual([
+        {
+          endpoint: "/v1/rerank",
+          model: "rerank-tiny",
+          input: tokens,
+          output: 0,
+          billed_tokens: tokens,
+          estimated: false,
+        },
+      ]);
+    },
+  );
 
   test.each([
     ["a small body", {}],
@@ -260,6 +265,13 @@ describe("rerank", () => {
     expect([status, body.results]).toEqual([200, best]);
     expect(tei.requests.slice(-2).map(({ path }) => path)).toEqual(["/v1/rerank", "/rerank"]);
     expect(await charges(account)).toMatchObject([{ estimated: true, endpoint: "/v1/rerank" }]);
+  });
+
+  test("errors have one form at both addresses", async () => {
+    const account = await gateway.account();
+    const asked = { model: "no-such", query, documents };
+    const [first, second] = [await post(account, "/v1/rerank", asked), await post(account, "/v2/rerank", asked)];
+    expect([second.status, second.body]).toEqual([400, first.body]);
   });
 
   test.each([

@@ -37,7 +37,7 @@ const operationsOf = ({ paths }: OpenApiDocument): Operation[] =>
 let gateway: GatewayProcess;
 let served: OpenApiDocument;
 /** The demo node has no models for these. */
-const ofInputs = new Set(["createEmbedding", "rerank"]);
+const ofInputs = new Set(["createEmbedding", "rerank", "rerankV2"]);
 const node = new InputsNode({ lists: ["bge-m3", "bge-reranker-v2-m3"] });
 let withInputs: GatewayProcess;
 let servedWithInputs: OpenApiDocument;

@@ -9,6 +9,8 @@ import { askOfInputs } from "../request/inputs.ts";
 import { namedModel } from "../request/named-model.ts";
 
 export const endpoint = "/v1/rerank";
+/** Where Cohere's ClientV2 asks, of vLLM too; it sends and reads the same. */
+export const cohereV2Path = "/v2/rerank";
 
 const Body = Type.Object({
   model: text,

@@ -1,4 +1,4 @@
-// The rerank dialect: POST /v1/rerank. Its reply has what clients of Jina, of Cohere and of vLLM read.
+// The rerank dialect: POST /v1/rerank and /v2/rerank. Its reply has what clients of Jina, of Cohere and of vLLM read.
 import { jsonStringEnd } from "../../core/outside-json.ts";
 import { refusals } from "../../core/refusals.ts";
 import type { Ask, Piece } from "../../core/types.ts";
@@ -7,14 +7,14 @@ import { errorBody } from "../reply/error-object.ts";
 import { openAiEndUser } from "../request/end-user.ts";
 import { InputResults } from "../reply/input-results.ts";
 import { coderBilling } from "../request/inputs.ts";
-import { endpoint, read } from "./request.ts";
+import { cohereV2Path, endpoint, read } from "./request.ts";
 
 const replyIdPrefix = "rerank-";
 
 export const rerank = defineDialect<Ask>({
   name: "rerank",
   endpoint,
-  routes: [{ path: endpoint }],
+  routes: [{ path: endpoint }, { path: cohereV2Path }],
   modelKind: "rerank",
   coderBilling,
   keyHeaders: [],

@@ -73,6 +73,11 @@ const ranked = {
   query: "What is a toll gate?",
   documents: ["A gate where a fee is paid.", "A kind of bread."],
 };
+const rankingSamples = (address: string): Samples => ({
+  shell: curlPost(address, ranked),
+  javaScript: fetchJs(address, "POST", JSON.stringify(ranked, null, 2)),
+  python: pythonRequest(address, "POST", JSON.stringify(ranked)),
+});
 
 const between = { model: "core-3", prompt: "def add(a, b):", suffix: "print(add(1, 2))", max_tokens: 32 };
 
@@ -249,11 +254,8 @@ console.log(data[0].embedding.length);`,
 print(len(reply.data[0].embedding))`,
       ),
     },
-    rerank: {
-      shell: curlPost(`${base}/v1/rerank`, ranked),
-      javaScript: fetchJs(`${base}/v1/rerank`, "POST", JSON.stringify(ranked, null, 2)),
-      python: pythonRequest(`${base}/v1/rerank`, "POST", JSON.stringify(ranked)),
-    },
+    rerank: rankingSamples(`${base}/v1/rerank`),
+    rerankV2: rankingSamples(`${base}/v2/rerank`),
     deleteResponse: {
       shell: curlWith("DELETE", `"${base}/v1/responses/$RESPONSE_ID"`),
       javaScript: openaiJs(base, "await client.responses.delete(process.env.RESPONSE_ID);"),

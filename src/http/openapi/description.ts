@@ -350,24 +350,29 @@ function withInputs(): OpenApiDocument["paths"] {
         },
       },
     },
-    "/v1/rerank": {
-      post: {
-        operationId: "rerank",
-        tags: ["Embeddings and reranking"],
-        summary: "Order documents by a query",
-        description: "As Jina, Cohere and vLLM have it, for models of the kind `rerank`.",
-        requestBody: body(ref("RerankRequest"), {
-          plain: {
-            model: "bge-reranker-v2-m3",
-            query: "What is a toll gate?",
-            documents: ["A gate where a fee is paid.", "A kind of bread."],
-            top_n: 1,
-          },
-        }),
-        responses: {
-          "200": reply("The best documents, best first.", ref("Ranking")),
-          ...errorReplies(chatCompletions, ofInputs),
+    "/v1/rerank": ranking("rerank", "As Jina, Cohere and vLLM have it, for models of the kind `rerank`."),
+    "/v2/rerank": ranking("rerankV2", "The same, at the address at which Cohere's `ClientV2` asks."),
+  };
+}
+
+function ranking(operationId: string, description: string): OpenApiDocument["paths"][string] {
+  return {
+    post: {
+      operationId,
+      tags: ["Embeddings and reranking"],
+      summary: "Order documents by a query",
+      description,
+      requestBody: body(ref("RerankRequest"), {
+        plain: {
+          model: "bge-reranker-v2-m3",
+          query: "What is a toll gate?",
+          documents: ["A gate where a fee is paid.", "A kind of bread."],
+          top_n: 1,
         },
+      }),
+      responses: {
+        "200": reply("The best documents, best first.", ref("Ranking")),
+        ...errorReplies(chatCompletions, ofInputs),
       },
     },
   };

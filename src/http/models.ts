@@ -12,6 +12,9 @@ export type ModelsView = Readonly<{
   ownCapabilities: ((model: Model) => object) | null;
 }>;
 
+/** Anthropic's libraries promise these, and programs leave out what is not active. */
+const inUse = { lifecycle: "active", line: null, deprecated_at: null, retires_at: null } as const;
+
 export function modelBody(model: Model, { nodesContext, ownCapabilities }: ModelsView) {
   const { id, contextTokens } = model;
   return {
@@ -33,6 +36,7 @@ export function modelBody(model: Model, { nodesContext, ownCapabilities }: Model
     /** True where the model reads the depth setting: hosted models; first-party tiers choose their own. */
     reasoning_effort: model.kind === "chat" && model.readsDepth,
     capabilities: (ownCapabilities ?? capabilities)(model),
+    ...inUse,
   };
 }
 

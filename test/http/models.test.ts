@@ -30,6 +30,10 @@ test("all 21 models come on one page with the fields of both list shapes", () =>
     max_output_tokens: 65536,
     reasoning_effort: false,
     capabilities: { vision: true, tools: true, reasoning: false, structured_output: true, json_mode: true },
+    lifecycle: "active",
+    line: null,
+    deprecated_at: null,
+    retires_at: null,
   });
 });
 

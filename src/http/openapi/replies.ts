@@ -335,6 +335,10 @@ const models = {
         "`vision`, `tools`, `reasoning`, `structured_output` and `json_mode`, each `true` or `false`; with the header " +
         "`anthropic-version` under the names of Anthropic's libraries, each with `supported`.",
     },
+    lifecycle: only("active"),
+    line: only(null),
+    deprecated_at: only(null),
+    retires_at: only(null),
   }),
   ModelList: object({
     object: only("list"),

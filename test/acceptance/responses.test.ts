@@ -130,7 +130,11 @@ test.each([
     await stack.node.define(golden, once([...steps], finish(reason)));
     const body = { store: false, include: ["reasoning.encrypted_content"], ...more };
     const { events } = responseEvents((await ask(golden, { stream: true, ...body })).written);
-    expect(comparable(events)).toEqual(comparable(responseEvents(goldenResponses[golden] as string).events));
+    // the recordings are older than the name of a call whose arguments are complete
+    const unnamed = events.map((event) =>
+      event.type.endsWith("arguments.done") ? { ...event, name: undefined } : event,
+    );
+    expect(comparable(unnamed)).toEqual(comparable(responseEvents(goldenResponses[golden] as string).events));
     const reply = JSON.parse((await ask(golden, body)).written);
     expect(comparable(reply)).toEqual(comparable(goldenResponses[`${golden}__nonstream`]));
   },

@@ -1,4 +1,4 @@
-// The official Python clients in each dialect, sync and async. TOLLGATE_PYTHON names the interpreter of a virtual
+// The official Python clients in each dialect, sync and async, and their types. TOLLGATE_PYTHON names the interpreter of a virtual
 // environment that has requirements.txt installed.
 import { describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
@@ -20,6 +20,7 @@ describe.each([
   ["openai", "openai_python.py", "/v1", 26],
   ["openai", "openai_responses_python.py", "/v1", 12],
   ["anthropic", "anthropic_python.py", "", 32],
+  ["openai, anthropic", "strict_python.py", "", 14],
 ] as const)("the Python client %s, %s", (module, program, path, count) => {
   const absent = missing(`the Python client ${module}`, has(module), remedy);
   const stack = useStack();

@@ -32,10 +32,10 @@ describe("cache writes", () => {
     expect(details(hosted)).toEqual({ cached_tokens: 20 });
     expect(details("core-3", 96)).toBeUndefined();
   });
-  test("responses: beside the cached tokens", () => {
+  test("responses: beside the cached tokens, always, as the official clients' types promise", () => {
     const details = (tokens?: number) => usageTold(responses, hosted, tokens)["input_tokens_details"];
     expect(details(96)).toEqual({ cached_tokens: 20, cache_write_tokens: 96 });
-    expect(details()).toEqual({ cached_tokens: 20 });
+    expect(details()).toEqual({ cached_tokens: 20, cache_write_tokens: 0 });
   });
   test("messages: always 0, as the specification has it", () => {
     expect(usageTold(messages, hosted, 96)).toMatchObject({ input_tokens: 100, cache_creation_input_tokens: 0 });

@@ -255,11 +255,13 @@ export class MessageItem extends OutputItem {
 export class FunctionCallItem extends OutputItem {
   readonly kind = "call";
   readonly #called: string;
+  readonly #name: string;
   #end: JsonEnd | null = null;
 
   constructor(place: Place, callId: string, origin: ToolOrigin) {
     super({ ...place, prefix: "fc" }, "response.function_call_arguments.delta", "", plainDeltaEnd);
     this.#called = calledMembers(callId, origin);
+    this.#name = origin.name;
   }
 
   /** Looked at only while a later call waits: then, and from then on, the arguments are read for their end. */
@@ -285,8 +287,10 @@ export class FunctionCallItem extends OutputItem {
     return "";
   }
 
+  /** With the name, which the official clients' types had until openai 7 and Python's 3. */
   protected closeInside(): string {
-    return this.event("response.function_call_arguments.done", `"arguments":${this.literal}`);
+    const members = `"name":${JSON.stringify(this.#name)},"arguments":${this.literal}`;
+    return this.event("response.function_call_arguments.done", members);
   }
 }
 

@@ -127,11 +127,11 @@ function failureCode(refusal: RefusalName): string {
   }
 }
 
-/** Both details always: the schema wants them from every model. What the cache took in where the node tells it. */
+/** The details always: the schema and the official clients' types want them from every model. */
 export function usageBody(usage: Usage): string {
   const input = usage.inputFresh + usage.inputCached;
-  const written = usage.cacheWritten === undefined ? "" : `,"cache_write_tokens":${usage.cacheWritten}`;
-  return `{"input_tokens":${input},"input_tokens_details":{"cached_tokens":${usage.inputCached}${written}},"output_tokens":${usage.output},"output_tokens_details":{"reasoning_tokens":${usage.reasoning}},"total_tokens":${input + usage.output}}`;
+  const cache = `{"cached_tokens":${usage.inputCached},"cache_write_tokens":${usage.cacheWritten ?? 0}}`;
+  return `{"input_tokens":${input},"input_tokens_details":${cache},"output_tokens":${usage.output},"output_tokens_details":{"reasoning_tokens":${usage.reasoning}},"total_tokens":${input + usage.output}}`;
 }
 
 // ---------------------------------------------------------------------------------------------------------------

@@ -217,7 +217,7 @@ const outputItem = either(
 
 const responsesUsage = object({
   input_tokens: whole(),
-  input_tokens_details: object({ cached_tokens: whole(), "cache_write_tokens?": cacheWrites }),
+  input_tokens_details: object({ cached_tokens: whole(), cache_write_tokens: cacheWrites }),
   output_tokens: whole(),
   output_tokens_details: object({ reasoning_tokens: whole() }),
   total_tokens: whole(),
@@ -304,6 +304,7 @@ const responses = {
     "annotation_index?": whole(),
     "delta?": text(),
     "text?": text(),
+    "name?": text("Of the call whose arguments are complete."),
     "arguments?": text(),
     "input?": text(),
     "part?": anything(),

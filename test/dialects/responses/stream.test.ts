@@ -230,7 +230,7 @@ describe("an answer", () => {
     expect(body).toEndWith(',"output_text":"Hi"}');
     expect(JSON.parse(body).usage).toEqual({
       input_tokens: 3,
-      input_tokens_details: { cached_tokens: 2 },
+      input_tokens_details: { cached_tokens: 2, cache_write_tokens: 0 },
       output_tokens: 4,
       output_tokens_details: { reasoning_tokens: 3 },
       total_tokens: 7,

@@ -2,7 +2,7 @@
 //
 //   (1) `tools` are offered and tool_choice is "required" or names one           -> call it (or the first)
 //   (2) the last message is a tool's result                                      -> say what the tool gave, citing it
-//   (3) `tools` are offered, tool_choice is not "none", and the last user message
+//   (3) `tools` are offered, tool_choice is not "none", and what the user wrote last
 //       contains a word of a tool's name ("weather" of get_weather)              -> call that tool
 //   (4) response_format is json_schema or json_object                            -> JSON that fits
 //   (5) anything else                                                            -> a text that says it is synthetic
@@ -212,8 +212,24 @@ export function cutAtStop(text: string, stop: unknown): { text: string; stopReas
 
 // ---------------------------------------------------------------- messages
 
-const questionOf = (messages: readonly DemoMessage[]): string =>
-  textOf(messages.findLast(({ role }) => role === "user")?.content).trim();
+/**
+ * What the person wrote, without what an agent adds: its long instructions hold a word of some tool's name, so that Claude
+ * Code began subagents without end. The gateway marks those in the middle of a conversation, Claude Code the others.
+ */
+function questionOf(messages: readonly DemoMessage[]): string {
+  const asked = messages
+    .filter(({ role }) => role === "user")
+    .map(({ content }) => textOf(content))
+    .findLast((text) => !text.startsWith("<system>\n"));
+  return withoutReminders(asked ?? "").trim();
+}
+
+function withoutReminders(text: string): string {
+  const [start, end] = ["<system-reminder>", "</system-reminder>"] as const;
+  const [before = "", ...rest] = text.split(start);
+  const kept = rest.map((part) => (part.includes(end) ? part.slice(part.indexOf(end) + end.length) : start + part));
+  return before + kept.join("");
+}
 
 /** The text of a message: a string, or the text parts of a list. */
 function textOf(content: unknown): string {

@@ -171,7 +171,7 @@ describe("a tool call of the demo node", () => {
     return tool_calls?.map((call: Json) => [call["function"].name, JSON.parse(call["function"].arguments)]) ?? null;
   };
   const tools = [clockTool, weather];
-  const paris = ["get_weather", { city: "Paris", unit: "celsius" }];
+  const paris: [string, unknown] = ["get_weather", { city: "Paris", unit: "celsius" }];
   const rome = ["get_weather", { city: "Rome", unit: "celsius" }];
   const time = ["read_clock", {}];
   const rows: [string, string, object, unknown][] = [
@@ -197,6 +197,17 @@ describe("a tool call of the demo node", () => {
   ];
   test.each(rows)("for %s", async (_, question, settings, expected) => {
     expect(await calls(question, settings)).toEqual(expected as [string, unknown][] | null);
+  });
+
+  test("not for a word that an agent added to what the person wrote", async () => {
+    const reminder = "<system-reminder>\nthe weather, a clock\n</system-reminder>";
+    expect(await calls(`${reminder}\n\nSay hello ${reminder}`, { tools })).toBeNull();
+    const instructions = { role: "user", content: "<system>\nthe weather, a clock\n</system>" };
+    const said = { role: "user", content: "Say hello" };
+    expect(await calls("Say hello", { tools, messages: [said, instructions] })).toBeNull();
+    const asked = { role: "user", content: `${reminder}The weather in Paris?` };
+    expect(await calls("", { tools, messages: [asked, instructions] })).toEqual([paris]);
+    expect(await calls("<system-reminder> is a mark: the weather in Paris?", { tools })).toEqual([paris]);
   });
 
   test("streams id and name first, then the arguments", async () => {

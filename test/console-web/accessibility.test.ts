@@ -187,9 +187,50 @@ describe.skipIf(withoutBrowser)("accessibility", () => {
       await page.keyboard.press("Enter");
       await page.getByRole("dialog").waitFor();
       await expectEventually(() => focused(visit), "Cancel");
+      for (const key of ["Escape", "Enter"]) {
+        await page.keyboard.press(key);
+        await page.getByRole("dialog").waitFor({ state: "detached" });
+        await expectEventually(() => focused(visit), "Regenerate key");
+        await page.keyboard.press("Enter");
+        await expectEventually(() => focused(visit), "Cancel");
+      }
+    },
+    timeLimit,
+  );
+
+  test(
+    "the focus stays on the page when what had it is gone: a row that is deleted, a busy button, a question that is asked",
+    async () => {
+      await using visit = await Visit.open(browser, gateway.url);
+      const { page } = visit;
+      await visit.signIn(email, password);
+      await visit.post("/keys", { name: "bot" });
+      await visit.goTo("/key", "API key");
+      await page.getByRole("button", { name: "Revoke" }).press("Enter");
+      await page.getByRole("button", { name: "Revoke key" }).press("Enter");
+      await expectEventually(() => page.evaluate<string>("document.activeElement.tagName"), "H1");
+
+      await visit.goTo("/operator/nodes", "Nodes");
+      await page.getByRole("button", { name: "Test" }).press("Enter");
+      await page
+        .getByText(/first token|answered/i)
+        .first()
+        .waitFor();
+      await expectEventually(() => focused(visit), "Test");
+
+      await visit.goTo("/playground", "Playground");
+      const field = () => page.evaluate<string>("document.activeElement.getAttribute('aria-label')");
+      await page.getByLabel("Message", { exact: true }).fill("Say hello");
+      await page.getByRole("button", { name: "Send" }).press("Enter");
+      await page.getByRole("button", { name: "Stop" }).waitFor({ state: "detached" });
+      await expectEventually(field, "Message");
+      await page.getByRole("button", { name: "Edit the question" }).press("Enter");
+      await expectEventually(field, "The question");
       await page.keyboard.press("Escape");
-      await page.getByRole("dialog").waitFor({ state: "detached" });
-      await expectEventually(() => focused(visit), "Regenerate key");
+      await expectEventually(field, "Message");
+      await page.getByRole("button", { name: "New conversation" }).press("Enter");
+      await expectEventually(field, "Message");
+      expect(visit.problems).toEqual([]);
     },
     timeLimit,
   );

@@ -1,9 +1,11 @@
 // The console's first file in the browser: draws the app and finds out who is signed in.
 import { render } from "preact";
 import { App } from "./app.tsx";
+import { keepFocus } from "./parts/kept-focus.ts";
 import { followLinks } from "./route.ts";
 
 followLinks();
+keepFocus();
 const root = document.getElementById("app");
 if (root === null) throw new Error("index.html has no #app");
 render(<App />, root);

@@ -1,6 +1,6 @@
 // The palette: one field that finds every page, command, model, key, node, conversation and account by a few letters.
 import type { ComponentChildren, VNode } from "preact";
-import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Icon } from "../parts/icons.tsx";
 import { fit } from "./fuzzy.ts";
 import { accountItems, fetchedItems, type Item, ownItems, rememberedAccount } from "./items.ts";
@@ -37,7 +37,8 @@ export function Palette({ onClose }: { onClose: () => void }): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const gone = useRef(false);
   const at = Math.min(chosen, found.length - 1);
-  useEffect(() => {
+  // A layout effect for the same reason as in parts/dialog.tsx.
+  useLayoutEffect(() => {
     dialog.current?.showModal();
     return () => {
       gone.current = true;

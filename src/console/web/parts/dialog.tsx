@@ -1,6 +1,6 @@
 // Dialogs built on the browser's own <dialog>, which keeps the focus inside, closes on Escape and restores the focus.
 import type { ComponentChildren, VNode } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import type { Action } from "../resource.ts";
 import { Icon } from "./icons.tsx";
 
@@ -16,7 +16,8 @@ export function Dialog({ title, onClose, children, kind = "box" }: DialogProps):
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
   const gone = useRef(false);
-  useEffect(() => {
+  // Its end is a layout effect's: that of others runs when the dialog is out of the page, where it cannot be closed anymore.
+  useLayoutEffect(() => {
     const shown = dialog.current;
     if (shown !== null && !shown.open) shown.showModal();
     return () => {

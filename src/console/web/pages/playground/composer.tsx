@@ -1,8 +1,9 @@
 // The playground's input: text, pictures (dropped, pasted or chosen), web search, and the buttons to send and stop.
 import type { VNode } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { count } from "../../format.ts";
 import { Icon } from "../../parts/icons.tsx";
+import { focusHome, goHome } from "../../parts/kept-focus.ts";
 import { toast } from "../../parts/toasts.tsx";
 import { change, type Picture, settings } from "./conversation.ts";
 import { pictureTypes, readPictures, Thumbs } from "./pictures.tsx";
@@ -33,7 +34,13 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
   const [dropping, setDropping] = useState(false);
   const chooser = useRef<HTMLInputElement>(null);
   const writing = useRef<HTMLTextAreaElement>(null);
+  const round = useRef<HTMLButtonElement>(null);
   const empty = text.trim() === "" && pictures.length === 0 && pasted.length === 0;
+
+  useLayoutEffect(() => {
+    // Who stopped the answer, or waited at its button, goes on writing: there is nothing to send yet.
+    if (!streaming && round.current !== null && document.activeElement === round.current) goHome();
+  }, [streaming]);
 
   const add = async (files: FileList | null | undefined): Promise<void> => {
     if (files == null || files.length === 0) return;
@@ -96,6 +103,7 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
           )}
           <textarea
             ref={writing}
+            {...focusHome}
             class={text.length > growsMaxLength ? "long" : undefined}
             rows={
               text.length > growsMaxLength ? rowsMax : growsByItself ? 1 : Math.min(rowsMax, text.split("\n").length)
@@ -156,11 +164,12 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
               {hindered}
             </span>
             {streaming ? (
-              <button type="button" class="round-button" aria-label="Stop" title="Stop" onClick={onStop}>
+              <button ref={round} type="button" class="round-button" aria-label="Stop" title="Stop" onClick={onStop}>
                 <Icon name="stop" />
               </button>
             ) : (
               <button
+                ref={round}
                 type="submit"
                 class="round-button"
                 aria-label="Send"

@@ -6,6 +6,7 @@ import type { ConsoleModels } from "../../../api.ts";
 import { SnippetTabs } from "../../parts/code-block.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Icon, type IconName } from "../../parts/icons.tsx";
+import { goHome } from "../../parts/kept-focus.ts";
 import { Failure } from "../../parts/states.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { get } from "../../request.ts";
@@ -90,6 +91,7 @@ export function PlaygroundPage(): VNode {
             onClick={() => {
               startNew();
               navigate("/playground");
+              goHome();
             }}
           />
         </header>

@@ -67,6 +67,23 @@ describe.skipIf(withoutBrowser)("the playground", () => {
     expect(visit.problems).toEqual([]);
   });
 
+  test("a long answer scrolls in its own part: the page stays as high as the window", async () => {
+    await answerOf("long", ...Array.from({ length: 80 }, (_, index) => `Paragraph ${index}.\n\n`));
+    expect(await page.evaluate<number>("document.documentElement.scrollHeight - innerHeight")).toBe(0);
+    expect(await page.locator(".turns").evaluate((turns) => turns.scrollHeight > 2 * turns.clientHeight)).toBe(true);
+  });
+
+  test("begins with what it is for, where a small window cannot show all of it", async () => {
+    await page.getByRole("button", { name: "New conversation" }).click();
+    await page.setViewportSize({ width: 320, height: 500 });
+    await page.reload();
+    await page.getByText("Write a haiku").waitFor();
+    expect(
+      await page.locator(".turns").evaluate((turns) => [turns.scrollTop, turns.scrollHeight > turns.clientHeight]),
+    ).toEqual([0, true]);
+    await page.setViewportSize({ width: 1280, height: 860 });
+  });
+
   test("runs nothing and links nowhere from a formula", async () => {
     const evil = ["\\href{javascript:alert(1)}{x}", "\\includegraphics{https://evil.example/a.png}", "\\class{x}{y}"];
     const loop = "\\def\\a{\\a\\a}\\a";

@@ -285,7 +285,8 @@ function Conversation({ ready, children }: ConversationProps): VNode {
   const place = useRef(0);
   const toEnd = (): void => {
     const element = scroller.current;
-    if (element !== null && follows.current) element.scrollTop = element.scrollHeight;
+    // Where nothing was asked yet, its beginning is shown.
+    if (element !== null && follows.current && !isEmpty(conversation.value)) element.scrollTop = element.scrollHeight;
   };
   useEffect(toEnd, [all, changes]);
   useEffect(() => {

@@ -32,6 +32,7 @@ const pages: readonly (readonly [path: string, heading: string])[] = [
 const looks: readonly (readonly [name: string, options: BrowserContextOptions])[] = [
   ["light", { colorScheme: "light" }],
   ["dark", { colorScheme: "dark" }],
+  ["the narrowest phone", { viewport: { width: 320, height: 640 }, isMobile: true, hasTouch: true }],
   ["phone, dark", { colorScheme: "dark", viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }],
 ];
 
@@ -92,6 +93,11 @@ describe.skipIf(withoutBrowser)("accessibility", () => {
         found.push(...(await violations(visit, path)));
         const past = await visit.page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
         if (past > 0) found.push(`${path}: ${past} pixels stick out`);
+        const wide = await visit.page.evaluate<string[]>(wideParts);
+        found.push(...wide.map((part) => `${path}: ${part} is wider than the page`));
+        const covered = await visit.page.evaluate<string[]>(coveredLabels);
+        found.push(...covered.map((words) => `${path}: "${words}" covers the label beside it`));
+        if (options.viewport?.width === 320) continue; // there, a long word has to be broken
         const squeezed = await visit.page.evaluate<string[]>(squeezedBadges);
         found.push(...squeezed.map((words) => `${path}: "${words}" is broken into lines`));
       }
@@ -235,6 +241,20 @@ describe.skipIf(withoutBrowser)("accessibility", () => {
     timeLimit,
   );
 });
+
+/** Runs in the page: what is drawn beyond the page's margin, though the browser has nothing to scroll there. */
+const wideParts = `[...document.querySelectorAll(".page")].flatMap((page) => {
+  const end = page.getBoundingClientRect().right - parseFloat(getComputedStyle(page).paddingRight) + 1;
+  const sticksOut = (part) => part.getBoundingClientRect().right > end && part.closest(".table-scroll, svg, [role=tablist], pre") === null;
+  return [...page.querySelectorAll("*")].filter(sticksOut).map(({ localName, className }) => localName + "." + className);
+})`;
+
+/** Runs in the page: labels of charts that have no room of their own. */
+const coveredLabels = `[...document.querySelectorAll("svg")].flatMap((svg) => {
+  const boxes = [...svg.querySelectorAll("text.axis")].map((label) => [label.textContent, label.getBoundingClientRect()]);
+  const covers = ([, a], [, b]) => a !== b && a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return boxes.filter((one) => boxes.some((other) => covers(one, other))).map(([words]) => words);
+})`;
 
 /** Runs in the page: words of badges that had no room on one line. */
 const squeezedBadges = `[...document.querySelectorAll("main .badge")]

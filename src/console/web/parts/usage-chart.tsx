@@ -16,6 +16,7 @@ export function UsageChart({ summary }: { summary: UsageSummary }): VNode {
   const [chosen, setChosen] = useState<number | null>(null);
   const most = roundUp(Math.max(...columns.map(({ total }) => total)));
   const step = (width - left) / days;
+  const daysPerLabel = width < 300 ? 10 : width < 560 ? 7 : 5;
   const y = (tokens: number): number => top + (height - top - bottom) * (1 - tokens / most);
   const column = chosen === null ? undefined : columns[chosen];
   const onKeyDown = (event: KeyboardEvent): void => {
@@ -50,7 +51,7 @@ export function UsageChart({ summary }: { summary: UsageSummary }): VNode {
                 height={height - top - bottom}
               />
               <Bars column={shown} x={left + index * step + step * 0.16} width={Math.max(1, step * 0.68)} y={y} />
-              {index % (width < 560 ? 7 : 5) === (days - 1) % (width < 560 ? 7 : 5) && (
+              {index % daysPerLabel === (days - 1) % daysPerLabel && (
                 <text
                   class="axis"
                   x={index === days - 1 ? width : left + (index + 0.5) * step}

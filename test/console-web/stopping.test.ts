@@ -49,6 +49,24 @@ describe.skipIf(withoutBrowser)("an answer that is stopped", () => {
   );
 
   test(
+    "a server that cannot be reached is told in words, not in the browser's",
+    async () => {
+      await using visit = await Visit.open(browser, stack.gateway.url);
+      const { page } = visit;
+      await visit.signIn(email, password);
+      await page.goto("/playground");
+      await page.route("**/v1/chat/completions", (route) => route.abort());
+      await page.getByRole("textbox", { name: "Message" }).fill("Is anybody there?");
+      await page.getByRole("button", { name: "Send", exact: true }).click();
+      expect(await page.locator(".turn.answer [role=alert]").innerText()).toBe(
+        "The server cannot be reached. Please retry.",
+      );
+      expect(visit.problemsBut(/ERR_FAILED/)).toEqual([]);
+    },
+    timeLimit,
+  );
+
+  test(
     "a stream that breaks off is told, not shown as complete",
     async () => {
       await using visit = await Visit.open(browser, stack.gateway.url);

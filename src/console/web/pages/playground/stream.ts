@@ -28,10 +28,17 @@ export async function receive(
     finish(answer);
   } catch (error) {
     if (cancelSignal.aborted) answer.state = "stopped";
-    else fail(answer, { message: `The connection was lost. ${messageOf(error)}` });
+    else fail(answer, { message: whyBroken(error, answer) });
   } finally {
     answer.totalMs = now() - answer.startedAt;
   }
+}
+
+/** Browsers say "Failed to fetch" or "network error", each in its own words: nobody can do anything with them. */
+function whyBroken(error: unknown, { requestId }: Answer): string {
+  if (!(error instanceof TypeError)) return `The answer could not be read. ${messageOf(error)}`;
+  if (requestId === null) return "The server cannot be reached. Please retry.";
+  return "The connection was lost before the answer was complete. Please retry.";
 }
 
 function finish(answer: Answer): void {

@@ -8,7 +8,7 @@ const words: Readonly<Record<FailedReason, string>> = {
   malformed: "The request asks for something that cannot be served. The error that the client got names the field.",
   unreadable: "The request's body is no JSON that can be read.",
   unknown_model:
-    "There is no model of that name here. The models that there are stand on the overview and at /v1/models.",
+    "There is no model of that name here. The models that there are stand on the plan page and at /v1/models.",
   model_not_in_plan: "The plan does not include this model. Another plan may, or another model may do.",
   model_not_for_key: "The API key may not use this model. Use another key, or another model.",
   address_not_allowed: "The API key may not be used from that network address.",

@@ -81,7 +81,8 @@ export function duration(ms: number): string {
   return `${minutes} min ${Math.floor((left % minuteMs) / 1000)} s`;
 }
 
-/** `24 hours`, or as a duration. */
-export const interval = (ms: number): string => (ms % hourMs === 0 ? plural(ms / hourMs, "hour") : duration(ms));
+/** What follows "every": `hour`, `24 hours`, or a duration. */
+export const interval = (ms: number): string =>
+  ms === hourMs ? "hour" : ms % hourMs === 0 ? plural(ms / hourMs, "hour") : duration(ms);
 
 export const plural = (value: number, noun: string): string => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;

@@ -236,7 +236,7 @@ function Refusals(): VNode | null {
       <header>
         <h2>Refused or failed</h2>
         <span class="quiet small-text">
-          Lately. Refused requests are free; of failed ones only what was streamed is charged.
+          Lately. They are free, except for what was streamed of an answer that misses its format.
         </span>
       </header>
       <Loaded resource={page} lines={3}>

@@ -277,7 +277,7 @@ export class PooledNode {
     const { clock, looks } = this.#parts;
     if (silent && this.busy > 0 && this.health === "well" && this.#lookedAt) {
       this.#parts.onDoubt(clock.monotonic() + nodeSilentDoubtMs);
-      this.#setProblem(busyAndSilent);
+      this.#setProblem(busyAndSilent, "info"); // some engines never answer a look while they work
       this.#heardAt = clock.monotonic(); // until the next look
       if (!isOld) return; // those that are seldom tell of a program that hangs
     }
@@ -297,8 +297,8 @@ export class PooledNode {
   }
 
   /** What is wrong with one that is there. */
-  #setProblem(problem: string | null): void {
-    if (problem !== null && problem !== this.problem && this.#lookedAt) this.#log("warn", problem);
+  #setProblem(problem: string | null, level: "info" | "warn" = "warn"): void {
+    if (problem !== null && problem !== this.problem && this.#lookedAt) this.#log(level, problem);
     if (this.health === "well") this.problem = problem;
   }
 

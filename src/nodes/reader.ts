@@ -254,7 +254,8 @@ export class AnswerReader implements KnownEvents {
     }
     const delta = record(choice["delta"]);
     if (delta === null) return null;
-    const { content, tool_calls: calls } = delta;
+    const { tool_calls: calls } = delta;
+    const content = contentOf(delta);
     const reasoning = reasoningOf(delta);
     const usage = reportedUsage(event);
     const single = Array.isArray(calls) && calls.length === 1 ? record(calls[0]) : null;
@@ -300,7 +301,7 @@ export class AnswerReader implements KnownEvents {
   #takeDelta(delta: Record<string, unknown>, logprobs: unknown): void {
     const reasoning = reasoningOf(delta);
     if (reasoning !== "") this.#takeText("reasoning", reasoning, null);
-    const content = delta["content"];
+    const content = contentOf(delta);
     if (isText(content)) this.#takeText("text", content, isPresent(logprobs) ? this.#logprobs(logprobs) : null);
     const calls = delta["tool_calls"];
     if (!Array.isArray(calls) || this.#done) return;
@@ -527,6 +528,9 @@ function isPresent(value: unknown): boolean {
 function isNothing(calls: unknown): boolean {
   return !isPresent(calls) || (Array.isArray(calls) && calls.length === 0);
 }
+
+/** Services that tell refusals apart have them in a field of their own: without it the answer was empty, and charged. */
+const contentOf = ({ content, refusal }: Record<string, unknown>): unknown => (isText(content) ? content : refusal);
 
 /** llama-server, SGLang, TensorRT-LLM, transformers say reasoning_content; vLLM, Ollama, LM Studio say reasoning. */
 function reasoningOf(delta: Record<string, unknown>): string {

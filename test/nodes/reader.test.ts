@@ -42,6 +42,13 @@ describe("text and reasoning", () => {
       ended;
     expect(readEvents(body)).toMatchObject({ text: "xyz", ending: { kind: "end", reason: "stop" } });
   });
+  test("what a model says in the field for refusals is its text", () => {
+    const refusals = ["I ", "cannot", " help", " with", " that."].map((refusal) => delta({ content: null, refusal }));
+    expect(readEvents(refusals.join("") + ended).text).toBe("I cannot help with that.");
+    expect(readEvents(delta({ content: "a", refusal: null }) + delta({ content: "", refusal: "b" }) + ended).text).toBe(
+      "ab",
+    );
+  });
   test("other choices are ignored", () => {
     const other = `data: {"choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"length"}]}\n\n`;
     expect(readEvents(textEvent("yes") + other + ended)).toMatchObject({ text: "yes", ending: { reason: "stop" } });

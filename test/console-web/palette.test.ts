@@ -134,7 +134,7 @@ describe.skipIf(withoutBrowser)("Ctrl-K", () => {
     await page.getByRole("dialog", { name: "Invite somebody" }).waitFor();
     await page.keyboard.press("Escape");
     await go("dark", "Dark theme");
-    expect(await page.evaluate<string>("document.documentElement.dataset.theme")).toBe("dark");
+    await expectEventually(() => page.evaluate<string>("document.documentElement.dataset.theme"), "dark");
     await go("light", "Light theme");
     await go("core-3", "core-3");
     await page.waitForURL(/\/playground$/);

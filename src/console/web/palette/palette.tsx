@@ -74,6 +74,11 @@ export function Palette({ onClose }: { onClose: () => void }): VNode {
       ref={dialog}
       class="palette"
       aria-label="Go to"
+      // Escape at once: the browser's own word comes a moment later, in which Ctrl-K would take it for open.
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
       onClose={() => !gone.current && onClose()}
       onClick={(event) => event.target === dialog.current && onClose()}
     >

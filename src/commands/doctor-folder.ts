@@ -1,5 +1,5 @@
 // Checks what a data folder depends on: its disk, the time that a flush takes, and the database in it.
-import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, readdirSync, statfsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { PlanCount } from "../account/records.ts";
 import { diskReserveBytes } from "../core/limits.ts";
@@ -22,6 +22,8 @@ const network: ReadonlyMap<number, string> = new Map([
   [0x65735546, "FUSE"],
 ]);
 const tmpfs = 0x01021994;
+const rights = { writeByOthers: 0o022, anythingByOthers: 0o077 };
+const databaseEndings = [".db", ".db-wal", ".db-shm"];
 const freePartMin = 0.05;
 /** A log that no checkpoint shrinks: somebody reads the database all the time. */
 const logMaxBytes = 256 * 1024 ** 2;
@@ -74,9 +76,16 @@ function futureFindings(folder: string): readonly Finding[] {
 function folderFinding(folder: string): Finding {
   const disk = diskFinding(folder, folder);
   if (disk !== null) return disk;
-  if ((statSync(folder).mode & 0o077) !== 0) {
-    return warning("data folder", `others may look into ${folder}: chmod 700`);
-  }
+  const { writeByOthers, anythingByOthers } = rights;
+  if ((statSync(folder).mode & writeByOthers) !== 0)
+    return warning("data folder", `others may change what is in ${folder}: chmod 700`);
+  // That others see its files' names is no matter: a clone's own folder is open so far.
+  const open = readdirSync(folder).find(
+    (name) =>
+      databaseEndings.some((ending) => name.endsWith(ending)) &&
+      (statSync(join(folder, name)).mode & anythingByOthers) !== 0,
+  );
+  if (open !== undefined) return warning("data folder", `others may look into ${join(folder, open)}: chmod 600`);
   return ok("data folder", folder);
 }
 

@@ -36,6 +36,8 @@ export type Config = OptionValues &
   Readonly<{
     /** The file it was read from; null when no file was named. */
     file: string | null;
+    /** Not one byte was in it, or there is none. */
+    isBlank: boolean;
     /** Secrets among them, wherever they stand. */
     keys: readonly string[];
   }>;
@@ -110,7 +112,7 @@ export function readConfig(file: string | null, toml: string, flags: ConfigFlags
   const values = Object.fromEntries(read) as OptionValues;
   checkTogether(values, faults);
   faults.throwIfAny();
-  return { file, ...values, keys: [...reading.keys] };
+  return { file, isBlank: toml === "", ...values, keys: [...reading.keys] };
 }
 
 /** What rows say of each other: plans that are there, models that are there, and no name for two models. */

@@ -1,6 +1,7 @@
 // Applies a changed configuration to the running server without touching open streams: each option that is another one as
 // its row in `config/options.ts` says. All that can fail is done before anything changes, so that a wrong file changes nothing.
 import { type Config, optionEntries } from "../config/config.ts";
+import { ConfigError } from "../config/faults.ts";
 import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
 import type { AnyOption } from "../config/option.ts";
 import type { Running } from "../config/running.ts";
@@ -90,6 +91,10 @@ export class Reloader {
     const { clock, load, running, pool, environment, adopting, adopted } = this.#parts;
     const loadedAt = clock.wall();
     const next = await load();
+    // Editors that truncate the file before they write it were met in between: everybody had the default plans then.
+    if (next.isBlank && !this.#config.isBlank) {
+      throw new ConfigError(`${next.file} is empty, as while it is written: write a comment into it to mean that`);
+    }
     const { models, plans } = next;
     const derived = { catalog: await catalogOf(next), models, plans };
     configuredCatalog(next, derived.catalog);

@@ -121,9 +121,22 @@ test("a configuration that cannot be read is a problem, and the rest is looked a
   expect(levels(report)).toMatchObject({ configuration: "problem", "disk flushes": expect.any(String), clock: "ok" });
 });
 
+test("a folder in which others may change something, or read a database, is told of; one whose names they see is not", async () => {
+  using folder = temporaryFolder();
+  const file = join(folder.path, "tollgate.db");
+  writeFileSync(file, "");
+  const told = async (ofFolder: number, ofFile: number): Promise<string> => {
+    chmodSync(folder.path, ofFolder);
+    chmodSync(file, ofFile);
+    return detailOf(await doctor("--data", folder.path), "data folder")!;
+  };
+  expect(await told(0o755, 0o600)).toBe(folder.path);
+  expect(await told(0o700, 0o640)).toBe(`others may look into ${file}: chmod 600`);
+  expect(await told(0o775, 0o600)).toBe(`others may change what is in ${folder.path}: chmod 700`);
+});
+
 test("a database of a newer version, and one that is none, are problems", async () => {
   using folder = temporaryFolder();
-  chmodSync(folder.path, 0o755);
   const file = join(folder.path, "tollgate.db");
   const database = new Database(file, { create: true });
   database.run("PRAGMA user_version = 0");
@@ -131,7 +144,7 @@ test("a database of a newer version, and one that is none, are problems", async 
   database.run("PRAGMA user_version = 999");
   database.close();
   const newer = await doctor("--data", folder.path);
-  expect(levels(newer)).toMatchObject({ database: "problem", "data folder": "warning" });
+  expect(levels(newer)).toMatchObject({ database: "problem" });
   expect(detailOf(newer, "database")).toContain("made by a newer tollgate");
   writeFileSync(file, "this is no database, but a text that is long enough to look like the head of one".repeat(20));
   const broken = await doctor("--data", folder.path);

@@ -127,6 +127,7 @@ describe("a configuration", () => {
   test("is complete without a file, flags and environment", () => {
     expect(readConfig(null, "", {}, {})).toEqual({
       file: null,
+      isBlank: true,
       host: "127.0.0.1",
       port: 8400,
       baseUrl: null,
@@ -172,6 +173,7 @@ describe("a configuration", () => {
   test("takes every key of the file", () => {
     expect(read(example, {}, { VLLM_KEY: "secret", SCRAPE_TOKEN: "scrape" })).toEqual({
       file: "gate.toml",
+      isBlank: false,
       host: "127.0.0.2",
       port: 8401,
       baseUrl: "https://api.example.com",

@@ -223,7 +223,7 @@ describe("of one server, one after the other: a change", () => {
   let site: Site;
   beforeAll(async () => void (site = await Site.start("")));
   beforeEach(async () => {
-    site.write("");
+    site.write("# nothing\n");
     await site.reload();
   });
   afterAll(() => site[Symbol.asyncDispose]());
@@ -235,8 +235,17 @@ describe("of one server, one after the other: a change", () => {
       /catalog\.json: models\[0\] "core-1\.6-lite": price\.cents is missing/,
     );
     expect(await refusalOf(site.reload())).toMatch(/price\.cents is missing/);
-    site.write("");
+    site.write("# nothing\n");
     expect(await site.reload()).toEqual({ applied: [], needsRestart: [] }); // the queue was not changed before
+  });
+
+  test("to a file without a byte changes nothing: it is being written", async () => {
+    site.write("[queue]\nmax_wait_seconds = 1\n");
+    expect((await site.reload()).applied).toEqual(["queue.max_wait_seconds"]);
+    site.write("");
+    expect(await refusalOf(site.reload())).toMatch(/tollgate\.toml is empty, as while it is written/);
+    site.write("# nothing\n");
+    expect((await site.reload()).applied).toEqual(["queue.max_wait_seconds"]);
   });
 
   test("applies nodes, queue, search and MCP servers, and names what needs a restart", async () => {
@@ -263,7 +272,7 @@ describe("of one server, one after the other: a change", () => {
     });
     expect(await site.reload()).toEqual({ applied: [], needsRestart: ["console.sign_up", "log.format"] });
     expect((await site.ask()).choices[0]!.message.content).not.toBe("");
-    site.write("");
+    site.write("# nothing\n");
     expect(await site.reload()).toEqual({
       applied: ["server.cors_origins", "server.stop_grace_seconds", "queue.max_wait_seconds", "search", "mcp"],
       needsRestart: [],
@@ -311,7 +320,7 @@ describe("of one server, one after the other: a change", () => {
     const toOne = one.spans.length;
     await traced(other);
     expect(one.spans.length).toBe(toOne);
-    site.write("");
+    site.write("# nothing\n");
     expect(await site.reload()).toEqual({ applied: ["telemetry"], needsRestart: [] });
   });
 

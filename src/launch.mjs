@@ -58,11 +58,8 @@ const { file: bun, version } = found;
 const memory = { MIMALLOC_PURGE_DELAY: "60000", MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "60000" };
 const engine = version === testedVersion() ? { BUN_JSC_useWarmUpMarkedBlocks: "0" } : {};
 const env = { ...memory, ...engine, ...process.env };
-const child = spawn(bun, process.argv.slice(2), { stdio: "inherit", env });
-child.on("error", (error) => {
-  console.error(`${bun} could not be started: ${error.message}`);
-  process.exit(1);
-});
+// Listened to before the child can say a word: on a busy machine it is ready before this process goes on.
+let child;
 for (const signal of ["SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"])
   process.on(signal, () => child.kill(signal));
 // A terminal sends Ctrl-C to the child as well: passing it on would be a second one, which means "stop at once".
@@ -75,4 +72,9 @@ if (process.env["npm_lifecycle_event"] !== undefined) {
   const orphanCheckMs = 250;
   setInterval(() => process.ppid !== parent && child.kill("SIGTERM"), orphanCheckMs).unref();
 }
+child = spawn(bun, process.argv.slice(2), { stdio: "inherit", env });
+child.on("error", (error) => {
+  console.error(`${bun} could not be started: ${error.message}`);
+  process.exit(1);
+});
 child.on("exit", (code, signal) => process.exit(signal === null ? code : 128 + constants.signals[signal]));

@@ -44,6 +44,7 @@ describe.skipIf(withoutBrowser)("the playground", () => {
       replies: [{ steps: [role, ...text(...fragments), ...finish("stop")] }],
     });
     await page.getByRole("button", { name: "New conversation" }).click({ force: true });
+    await expectEventually(() => page.locator(".turn").count(), 0);
     await send(`[[${name}]]`);
     const answer = page.locator(".turn.answer").last();
     await answer.locator(".turn-foot").waitFor();
@@ -117,7 +118,7 @@ describe.skipIf(withoutBrowser)("the playground", () => {
     ["stars", "*", 3_000],
   ])("shows a text nested thousands deep as it was written: %s", async (name, mark, times) => {
     const answer = await answerOf(name, `${mark.repeat(times)}deep${mark === "*" ? mark.repeat(times) : ""}`);
-    expect(await answer.locator(".markdown").innerText()).toContain("deep");
+    await answer.locator(".markdown", { hasText: "deep" }).waitFor();
     expect(visit.problems).toEqual([]);
   });
 

@@ -41,7 +41,7 @@ export async function migrate(
   // Looked at before anything is made: a database of others stays as it was.
   if (!known.has(getTableConfig(ledgerMeta).name)) refuseForeign(known);
   // A table that two make at once is an error of the second, whatever IF NOT EXISTS says: it only has to look again.
-  await all(connection, [run(creationOf(ledgerMeta, null))], ["23505", "42P07"]);
+  await all(connection, [run(creationOf(ledgerMeta, null))], ["23505", "42P07", "42710"]);
   await all(connection, [run("INSERT INTO ledger_meta VALUES (1, 0, 0, NULL, false) ON CONFLICT DO NOTHING")]);
   try {
     const [, rows] = await all(connection, [run("BEGIN"), metaOf]);

@@ -302,7 +302,8 @@ export class AnswerReader implements KnownEvents {
     const reasoning = reasoningOf(delta);
     if (reasoning !== "") this.#takeText("reasoning", reasoning, null);
     const content = contentOf(delta);
-    if (isText(content)) this.#takeText("text", content, isPresent(logprobs) ? this.#logprobs(logprobs) : null);
+    const given = isText(delta["content"]) ? logprobs : ofText(logprobs);
+    if (isText(content)) this.#takeText("text", content, isPresent(given) ? this.#logprobs(given) : null);
     const calls = delta["tool_calls"];
     if (!Array.isArray(calls) || this.#done) return;
     if (calls.length > 0) {
@@ -531,6 +532,12 @@ function isNothing(calls: unknown): boolean {
 
 /** Services that tell refusals apart have them in a field of their own: without it the answer was empty, and charged. */
 const contentOf = ({ content, refusal }: Record<string, unknown>): unknown => (isText(content) ? content : refusal);
+
+/** Those of a refusal stand in a field of their own, too, and belong beside its text. */
+function ofText(logprobs: unknown): unknown {
+  const refusal = record(logprobs)?.["refusal"];
+  return Array.isArray(refusal) ? { content: refusal, refusal: null } : logprobs;
+}
 
 /** llama-server, SGLang, TensorRT-LLM, transformers say reasoning_content; vLLM, Ollama, LM Studio say reasoning. */
 function reasoningOf(delta: Record<string, unknown>): string {

@@ -70,6 +70,15 @@ describe("text and reasoning", () => {
     reader.event(JSON.stringify({ choices: [{ delta: { content: "x" }, logprobs }] }));
     expect(pieces).toEqual([{ kind: "text", literal: '"x"', logprobs: JSON.stringify(logprobs) }]);
   });
+  test("those of a refusal, too: where a text's are", () => {
+    const pieces: unknown[] = [];
+    const reader = new AnswerReader(askOf(), { piece: (piece) => pieces.push(piece) });
+    const tokens = [{ token: "no", logprob: -0.1, bytes: [110, 111], top_logprobs: [] }];
+    const choice = { delta: { content: null, refusal: "no" }, logprobs: { content: null, refusal: tokens } };
+    reader.event(JSON.stringify({ choices: [choice] }));
+    const logprobs = JSON.stringify({ content: tokens, refusal: null });
+    expect(pieces).toEqual([{ kind: "text", literal: '"no"', logprobs }]);
+  });
 });
 
 describe("endings", () => {

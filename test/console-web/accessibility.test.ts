@@ -241,6 +241,22 @@ describe.skipIf(withoutBrowser)("accessibility", () => {
     },
     timeLimit,
   );
+
+  test(
+    "the focus is not taken back to what somebody left without a click, as with Tab behind the last field of a page",
+    async () => {
+      await using visit = await Visit.open(browser, gateway.url);
+      const { page } = visit;
+      await visit.signIn(email, password);
+      await visit.goTo("/playground", "Playground");
+      await page.getByLabel("Message", { exact: true }).focus();
+      await page.evaluate("document.activeElement.blur()"); // as the browser does then
+      await page.evaluate("document.querySelector('main').append(document.createElement('div'))"); // an answer goes on
+      await page.evaluate("new Promise((done) => requestAnimationFrame(done))");
+      expect(await page.evaluate<string>("document.activeElement.tagName")).toBe("BODY");
+    },
+    timeLimit,
+  );
 });
 
 /** Runs in the page: what is drawn beyond the page's margin, though the browser has nothing to scroll there. */

@@ -14,18 +14,23 @@ const find = (selector: string): HTMLElement | null => document.querySelector<HT
 
 export function keepFocus(): void {
   let had: HTMLElement | null = null;
+  let wasBusy = false;
   document.addEventListener("focusin", ({ target }) => {
     had = target instanceof HTMLElement ? target : null;
+    wasBusy = false;
   });
   // Who clicks beside everything has left it.
   document.addEventListener("pointerdown", () => (had = null), { capture: true });
   new MutationObserver(() => {
-    if (had === null || document.activeElement !== document.body) return;
+    if (had === null) return;
+    const isBusy = had.isConnected && had.matches(":disabled");
+    wasBusy ||= isBusy;
+    if (isBusy || document.activeElement !== document.body) return;
     if (!had.isConnected) {
       had = null;
       goHome();
-    } else if (!had.matches(":disabled")) {
-      had.focus({ preventScroll: true }); // it was busy
-    }
+    } else if (wasBusy) {
+      had.focus({ preventScroll: true });
+    } else had = null; // left by itself: with Tab to the browser's own bars, or for what its search found
   }).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["disabled"] });
 }

@@ -30,7 +30,13 @@ export function Dialog({ title, onClose, children, kind = "box" }: DialogProps):
       ref={dialog}
       class={kind}
       aria-labelledby={heading}
-      // However the browser closed it (Escape, a phone's back gesture), the page has to know.
+      // Escape at once: the browser gives the focus back before it tells, and Enter in that moment opened nothing.
+      onCancel={(event) => {
+        if (event.target !== dialog.current) return; // a file chooser's within
+        event.preventDefault();
+        onClose();
+      }}
+      // However else the browser closed it, the page has to know.
       onClose={() => !gone.current && onClose()}
       onClick={(event) => event.target === dialog.current && onClose()}
     >

@@ -101,6 +101,8 @@ export class PooledNode {
   #arriving = false;
   #lookedAt = false;
   #silentLooks = 0;
+  /** Passed over because it answered no look, and no request failed since. */
+  #doubtedAsSilent = false;
   /** When it last showed that it is there; monotonic. */
   #heardAt: Ms;
   /** When what its engine tells was last read; monotonic. */
@@ -203,9 +205,11 @@ export class PooledNode {
     if (engine !== undefined && !this.#closed) this.#takeEngine(engine);
     if (answered !== null) {
       this.recent.add(answered.firstPieceMs, answered.outputTokens, clock.monotonic());
-      this.#parts.onDoubt(0);
-    } else if (failure !== null && failure.blames !== "client" && !unreachable && !overloaded)
+      this.#trust();
+    } else if (failure !== null && failure.blames !== "client" && !unreachable && !overloaded) {
+      this.#doubtedAsSilent = false;
       this.#parts.onDoubt(clock.monotonic() + nodeDoubtMs);
+    }
     if (this.#closed || this.#arriving) return;
     if (responded) {
       this.#heardAt = clock.monotonic();
@@ -228,6 +232,12 @@ export class PooledNode {
       if (this.health === "well") this.problem = null; // whatever a look thought of its list of models
     }
   };
+
+  /** Requests need not go elsewhere any longer. */
+  #trust(): void {
+    this.#doubtedAsSilent = false;
+    this.#parts.onDoubt(0);
+  }
 
   #noteFailure({ cause, blames }: NonNullable<NodeOutcome["failure"]>, unreachable: boolean): void {
     const level = blames === "operator" ? "error" : blames === "client" ? "info" : "warn";
@@ -276,12 +286,14 @@ export class PooledNode {
   #take({ health, silent, engine, problem }: Look, isOld: boolean): void {
     const { clock, looks } = this.#parts;
     if (silent && this.busy > 0 && this.health === "well" && this.#lookedAt) {
+      this.#doubtedAsSilent = true;
       this.#parts.onDoubt(clock.monotonic() + nodeSilentDoubtMs);
       this.#setProblem(busyAndSilent, "info"); // some engines never answer a look while they work
       this.#heardAt = clock.monotonic(); // until the next look
       if (!isOld) return; // those that are seldom tell of a program that hangs
     }
     this.#silentLooks = silent ? this.#silentLooks + 1 : 0;
+    if (!silent && this.#doubtedAsSilent) this.#trust();
     if (health === "down") {
       if (silent && !this.#isAway && this.#lookedAt && this.#silentLooks < nodeSilentLooksMax) return;
       this.lastError = { message: problem!, at: clock.wall() };

@@ -364,6 +364,8 @@ describe("looks", () => {
     expect(state(pool)).toMatchObject({ health: "well", problem: silent });
     expect(log).toEqual([`a ${silent}`]);
     hangs = false;
+    await until(() => state(pool).problem === null); // a look
+    expect(await nodesOf(20)).toEqual(new Set(["a", "b"])); // while the request goes on
     for (const reply of held) reply.write(answer); // looks have hung up
     expect(await ending).toMatchObject({ kind: "end" });
     expect(state(pool)).toMatchObject({ health: "well", problem: null });

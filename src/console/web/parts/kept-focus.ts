@@ -31,6 +31,6 @@ export function keepFocus(): void {
       goHome();
     } else if (wasBusy) {
       had.focus({ preventScroll: true });
-    } else had = null; // left by itself: with Tab to the browser's own bars, or for what its search found
+    } else had = null; // left by itself, with Tab to the browser's own bars
   }).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["disabled"] });
 }

@@ -22,7 +22,8 @@ const network: ReadonlyMap<number, string> = new Map([
   [0x65735546, "FUSE"],
 ]);
 const tmpfs = 0x01021994;
-const rights = { writeByOthers: 0o022, anythingByOthers: 0o077 };
+const writeByOthers = 0o022;
+const anythingByOthers = 0o077;
 const databaseEndings = [".db", ".db-wal", ".db-shm"];
 const freePartMin = 0.05;
 /** A log that no checkpoint shrinks: somebody reads the database all the time. */
@@ -76,7 +77,6 @@ function futureFindings(folder: string): readonly Finding[] {
 function folderFinding(folder: string): Finding {
   const disk = diskFinding(folder, folder);
   if (disk !== null) return disk;
-  const { writeByOthers, anythingByOthers } = rights;
   if ((statSync(folder).mode & writeByOthers) !== 0)
     return warning("data folder", `others may change what is in ${folder}: chmod 700`);
   // That others see its files' names is no matter: a clone's own folder is open so far.

@@ -80,7 +80,7 @@ function serveLayer(layer: number, nodePort: number, databaseFile: string): numb
 
 const noAdmission = { countRequest: () => null, refuseFlooded: () => null, refuseModel: () => null };
 
-const freeHold = (): Hold => ({ ready: null, settle: () => Promise.resolve(), [Symbol.dispose]() {} });
+const freeHold = (): Hold => ({ ready: null, settle: (usage) => Promise.resolve(usage), [Symbol.dispose]() {} });
 
 const readySlot: Slot = {
   nodeName: "bench",

@@ -2,7 +2,8 @@
 import { AccessLinks } from "./account/access-links.ts";
 import { AccountKeys } from "./account/account-keys.ts";
 import { Accounts } from "./account/accounts.ts";
-import { Admission, type Asked, type Asker } from "./account/admission.ts";
+import { Admission, type Asker } from "./account/admission.ts";
+import type { Asked } from "./account/asked.ts";
 import { AuditLog } from "./account/audit.ts";
 import { Flood } from "./account/flood.ts";
 import { Identities } from "./account/identities.ts";
@@ -25,10 +26,22 @@ import { type Clock, momentOf } from "./core/clock.ts";
 import { balanceLookMs, keysUsedBatch, keysUsedIntervalMs } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 import type { Soon, Soonly } from "./core/soon.ts";
-import type { AccountId, Hold, Model, ModelKind, Moment, Ms, Plan, Principal, Refusal } from "./core/types.ts";
+import type {
+  AccountId,
+  Expected,
+  Hold,
+  Model,
+  ModelKind,
+  Moment,
+  Ms,
+  Plan,
+  Principal,
+  Refusal,
+} from "./core/types.ts";
 import { type Backup, backUp } from "./store/backup/backup.ts";
 import { ConsoleRecords } from "./store/ledger/console-records.ts";
 import { takeDataFolder } from "./store/folder/data-folder.ts";
+import { freeBytesIn, roomInWords } from "./store/folder/disk-room.ts";
 import { BatchingJournal, type CommitListener } from "./store/ledger/journal.ts";
 import { nextEpoch } from "./store/ledger/epoch.ts";
 import { openForReading } from "./store/open.ts";
@@ -53,6 +66,7 @@ export type RequestAdmission = Readonly<{
     requestId: string,
     now: Moment,
     endUser?: string | null,
+    expected?: Expected,
   ): Soon<Hold | Refusal>;
 }> & {
   inputRequestsPerMinute: number;
@@ -104,6 +118,8 @@ export type Accounting = Readonly<{
   journal: Readonly<{ pending: number }>;
   /** Why the ledger cannot be written for now, in words; null while it can. */
   readonly unwritable: string | null;
+  /** How much its disk has free, where that takes no writes; else null. */
+  readonly diskFreeBytes: number | null;
   /** Copies the database to a new file while it is in use. Throws BackupFailed. */
   backup(file: string, progress: (line: string) => void): Promise<Backup>;
   /** For a server: another `usageKeepDays` from here on. */
@@ -167,7 +183,12 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
     nextEpoch(folder.databaseFile) ?? (await import("./store/ledger/migrate.ts")).migrate(folder.databaseFile);
   const storage = await WorkerStorage.open(folder.databaseFile, epoch, onFatal, usageKeepDays);
   undo.defer(() => storage.close());
-  if (onWritable !== undefined) storage.follow(onWritable);
+  const stalledFreeBytes = () => (storage.unwritable === null || storage.misplaced ? null : freeBytesIn(dataFolder));
+  const unwritable = (): string | null => {
+    const free = stalledFreeBytes();
+    return free === null ? storage.unwritable : `${storage.unwritable}: ${roomInWords(free)} in ${dataFolder}`;
+  };
+  if (onWritable !== undefined) storage.follow(() => onWritable(unwritable()));
   const reader = openForReading(folder.databaseFile);
   undo.defer(() => reader.close());
   const records = new SqliteRecords(reader);
@@ -214,7 +235,10 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
     journal,
     databaseFile: folder.databaseFile,
     get unwritable() {
-      return storage.unwritable;
+      return unwritable();
+    },
+    get diskFreeBytes() {
+      return stalledFreeBytes();
     },
     backup: (file, progress) => backUp(folder.databaseFile, file, progress, storage.misplaced ? reader : null),
     retain: (keepDays) => storage.retain(keepDays),

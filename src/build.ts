@@ -12,7 +12,9 @@ const root = join(import.meta.dir, "..");
 const { values } = parseArgs({ options: { target: { type: "string" } }, strict: true });
 const target = targetOf(values.target);
 const suffix = target === null ? "" : `-${target.slice("bun-".length)}`;
-const output = join(root, "dist", `tollgate${suffix}${process.platform === "win32" && target === null ? ".exe" : ""}`);
+const madeFor = target ?? `bun-${process.platform}-${process.arch}`;
+const extension = /^bun-win/.test(madeFor) ? ".exe" : "";
+const output = join(root, "dist", `tollgate${suffix}${extension}`);
 
 /** Machines that the program is made for; null: this one. */
 function targetOf(name: string | undefined): Target | null {
@@ -40,7 +42,8 @@ async function embeddedConsole(): Promise<string> {
   return `export const embedded = ${JSON.stringify(embedded satisfies EmbeddedFile[])};`;
 }
 
-const partial = `${output}.partial`; // a running dist/tollgate cannot be overwritten, but replaced
+// A running dist/tollgate cannot be overwritten, but replaced. Bun adds .exe where it is not there.
+const partial = `${output}.partial${extension}`;
 const built = await Bun.build({
   entrypoints: [join(root, "src/main.ts"), ...(await workerFiles())],
   root: join(root, "src"),
@@ -62,7 +65,6 @@ if (!built.success) {
   for (const message of built.logs) console.error(String(message));
   process.exit(1);
 }
-const madeFor = target ?? `bun-${process.platform}-${process.arch}`;
 if (madeFor === "bun-darwin-x64")
   // what Bun makes for arm64 it signs itself
   writeFileSync(partial, signAdHoc(readFileSync(partial)));

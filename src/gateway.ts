@@ -8,7 +8,8 @@ import type { Catalog } from "./core/catalog.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
 import { endUserName, nobodyNamed } from "./core/end-user.ts";
 import type { LargeBodies, LargeBody } from "./bodies/large-bodies.ts";
-import { type AnyCancelSignal, signalOf } from "./core/cancel-signal.ts";
+import { type AnyCancelSignal, CancelSignal, signalOf } from "./core/cancel-signal.ts";
+import { HeldBudget } from "./core/growing-budget.ts";
 import type { AnswerEnd, Dialect, DialectRequest, Reading, RequestHead, Writer } from "./dialects/dialect.ts";
 import { tooDeep } from "./dialects/request/field.ts";
 import { earlierOf, bytesOf, type References, type StoredResponses } from "./dialects/stored-responses.ts";
@@ -21,9 +22,11 @@ import { GapSink } from "./telemetry/gap-sink.ts";
 import { RequestRecord, type RoundRecord } from "./telemetry/request-record.ts";
 import type { Media, ReadyAsk } from "./tools/media/media.ts";
 import { expectedInput, mostInput } from "./tools/expected-input.ts";
+import type { ModelHabits } from "./tools/model-habits.ts";
 import { needsMedia } from "./tools/media/media-parts.ts";
 import type { Checker } from "./tools/format/answer-checker.ts";
 import type { Round } from "./tools/round.ts";
+import { answersOf, asksForSeveral, severalAnswers, sum } from "./tools/several-answers.ts";
 import { structuredOutput, wantsForm } from "./tools/format/structured-output.ts";
 import { toldInWords } from "./tools/told-in-words.ts";
 import type { ToolLoop } from "./tools/tool-loop.ts";
@@ -31,6 +34,8 @@ import {
   type AccountId,
   type Ask,
   type Ending,
+  type Expected,
+  type GrowingBudget,
   type Hold,
   type ModelKind,
   type Moment,
@@ -57,7 +62,7 @@ export type Parts = Readonly<{
     /** `now` is monotonic. */
     countRequest(account: AccountId, now: number, kind: ModelKind): Soon<Refusal | null>;
     refuseFlooded(account: AccountId, now: number, kind: ModelKind): Soon<Refusal | null>;
-    /** `inputTokens`: what the request is expected to read. */
+    /** `inputTokens`: what the request's text may come to. */
     admit(
       principal: Principal,
       ask: Ask,
@@ -65,8 +70,11 @@ export type Parts = Readonly<{
       requestId: string,
       now: Moment,
       endUser: string | null,
+      expected: Expected,
     ): Soon<Hold | Refusal>;
   };
+  /** What models do with requests, as their answers have shown. */
+  habits: Pick<ModelHabits, "expected" | "saw">;
   /** The header in which programs name for whom they ask; null: there is none. */
   endUserHeader?: () => string | null;
   /**
@@ -201,8 +209,18 @@ export async function admit(
     }
     if (parts.isForOthers?.(read.ask) === true) return "for others";
     const inputTokens = expectedInputWithTools(read.ask, account, parts);
+    const expected = parts.habits.expected(read.ask, inputTokens);
     const endUser = forwardsUsers ? endUserOf(incoming.head, read, parts) : null;
-    const admitted = parts.admission.admit(principal, read.ask, inputTokens, incoming.requestId, now, endUser);
+    const { requestId } = incoming;
+    const admitted = parts.admission.admit(
+      principal,
+      heldFor(read.ask),
+      inputTokens,
+      requestId,
+      now,
+      endUser,
+      expected,
+    );
     const hold = admitted instanceof Promise ? await admitted : admitted;
     if (isRefusal(hold)) return { refused: hold, ask, by };
     prepared = null;
@@ -221,6 +239,10 @@ function endUserOf({ headers }: RequestHead, { endUser }: Reading, { endUserHead
   const said = header === null ? null : headers.get(header);
   return said === null || said.trim() === "" ? (endUser ?? nobodyNamed) : endUserName(said);
 }
+
+/** The budget is that of each answer. */
+const heldFor = (ask: Ask): Ask =>
+  asksForSeveral(ask) ? { ...ask, outputTokensMax: ask.outputTokensMax * answersOf(ask), openBudget: undefined } : ask;
 
 const expectedInputWithTools = (ask: Ask, account: AccountId, { toolLoop }: Pick<Parts, "toolLoop">): number =>
   expectedInput(ask, toolLoop?.offeredBytes(ask, account));
@@ -282,13 +304,13 @@ const isUnheard = ({ cancelSignal, opened }: Pick<Outlet, "cancelSignal" | "open
  * went is in `record`, for metrics and traces.
  */
 export async function serve(
-  { principal: { account }, ask, hold: admitted }: Omit<Admitted, "writer" | "endUser">,
+  { principal: { account }, ask: asked, hold: admitted }: Omit<Admitted, "writer" | "endUser">,
   outlet: Outlet,
   parts: Parts,
-  record = new RequestRecord("", ask.endpoint, 0, 0),
+  record = new RequestRecord("", asked.endpoint, 0, 0),
 ): Promise<void> {
   using hold = admitted;
-  using _conversation = ask.prepared;
+  using _conversation = asked.prepared;
   const { clock, log } = parts;
   const serving: Serving = { account, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };
   try {
@@ -297,26 +319,33 @@ export async function serve(
       const refusal = await begun(hold, outlet.cancelSignal);
       if (refusal !== null) return fail(refusal, hold, outlet, record);
     }
+    const held = hold.outputHeld ?? null;
+    const ask =
+      held === null ? asked : { ...asked, outputTokensMax: held.most, growing: new HeldBudget(hold, held, clock) };
     // No node fetches anything: what the request names by address is data before it waits for a place.
     using media = needsMedia(ask) ? await readMedia(ask, serving) : null;
     // Its files are texts now.
-    if (media !== null) await hold.expect?.(noUsage, expectedInputWithTools(media.ask, account, parts), clock.wall());
-    const ending = await answer(media?.ask ?? ask, outlet, serving);
+    if (media !== null) {
+      const { input } = parts.habits.expected(media.ask, expectedInputWithTools(media.ask, account, parts));
+      await hold.expect?.(noUsage, input, clock.wall());
+    }
+    let ending = await answer(media?.ask ?? ask, outlet, serving);
     const { reason } = outlet.cancelSignal;
     // What was delivered of an answer that is not what was asked for is charged, else nothing of one that failed.
     const owes = ending.kind === "failed" && outlet.delivered && ending.delivered !== undefined;
     if (ending.kind === "failed" && !owes) return fail(ending.refusal, hold, outlet, record);
     if (ending.kind !== "end" && isRefusal(reason)) return fail(reason, hold, outlet, record); // our own doing costs the client nothing
     if (isUnheard(outlet)) return record.left();
-    const charged = ending.kind === "failed" ? ending.delivered! : ending;
+    const { usage, estimated } = ending.kind === "failed" ? ending.delivered! : ending;
     const answeredAt = clock.monotonic();
     record.settling = { from: answeredAt, to: null };
-    await hold.settle(charged.usage, charged.estimated, clock.wall(), record.course(answeredAt)); // on disk before the client sees the end
+    const charged = await hold.settle(usage, estimated, clock.wall(), record.course(answeredAt)); // on disk before the client sees the end
     record.settling.to = clock.monotonic();
     if (ending.kind === "failed") {
-      record.failed(ending.refusal.refusal, charged);
+      record.failed(ending.refusal.refusal, { usage: charged, estimated: estimated || charged !== usage });
       return outlet.fail(ending.refusal);
     }
+    if (charged !== usage) ending = { ...ending, usage: charged, estimated: true };
     record.answered(ending);
     if (ending.kind !== "end") return;
     const ended = outlet.end(ending);
@@ -363,11 +392,37 @@ async function readMedia(ask: Ask, { account, cancelSignal, parts, record }: Ser
   return ready;
 }
 
-/** One answer: a round of generation, or as many as the calls of our own tools take. */
+/** All that is written to a request: one answer, or several. */
 function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
-  const { account, hold, cancelSignal, parts, record } = serving;
-  const { checker, clock, log, toolLoop } = parts;
+  const { hold, cancelSignal, parts, record } = serving;
+  const { clock } = parts;
   const sink = record.gap === null ? outlet : new GapSink(outlet, clock, record.gap);
+  const expect: Expect = (spent, inputTokens) => {
+    const isWithin = hold.expect?.(spent, inputTokens, clock.wall()) ?? true;
+    if (ask.growing === undefined) return isWithin;
+    ask.growing.spent = spent.output;
+    return hasRoom(ask.growing, isWithin);
+  };
+  if (!asksForSeveral(ask)) return oneAnswer(ask, sink, serving, expect);
+  const stop = new CancelSignal();
+  const spentBy = new Map<number, Usage>();
+  const roundOf =
+    (index: number): Round =>
+    (ask, sink) =>
+      oneAnswer(ask, sink, { ...serving, cancelSignal: stop }, (spent, inputTokens) => {
+        spentBy.set(index, spent);
+        return expect([...spentBy.values()].reduce(sum), inputTokens);
+      });
+  return severalAnswers(ask, sink, cancelSignal, stop, roundOf);
+}
+
+/** Whether a further round may begin, after those so far came to `spent`. */
+type Expect = (spent: Usage, inputTokens: number) => boolean | Promise<boolean>;
+
+/** A round of generation, or as many as the calls of our own tools take. */
+function oneAnswer(ask: Ask, sink: Sink, serving: Serving, goesOn: Expect): Promise<Ending> {
+  const { account, cancelSignal, parts, record } = serving;
+  const { checker, clock, log, toolLoop } = parts;
   // There is nothing that a node must be held to, and nothing to run.
   const isPlain = ask.tools.length === 0 && ask.format === null && toolLoop?.offers(ask, account) !== true;
   if (isPlain) return generateCounted(ask, sink, serving);
@@ -384,17 +439,33 @@ function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
     record.toolRounds += 1;
     return round(ask, sink);
   };
-  const goesOn = (spent: Usage, inputTokens: number) => hold.expect?.(spent, inputTokens, clock.wall()) ?? true;
   return toolLoop.answer(ask, { account, cancelSignal: signalOf(cancelSignal), called, goesOn }, sink, counted);
 }
 
-/** A round of generation whose input is known. */
+/** Whether a further round may write anything. */
+async function hasRoom(growing: GrowingBudget, isWithin: Soon<boolean>): Promise<boolean> {
+  if (!(await isWithin)) return false;
+  await growing.grow(0);
+  return growing.outputTokens > 0;
+}
+
+/** A round of generation whose input is known. What it came to says what to expect of others. */
 async function generateCounted(ask: Ask, sink: Sink, serving: Serving): Promise<Ending> {
+  const ending = await generateAndCount(ask, sink, serving);
+  const { account, parts, record } = serving;
+  // A repeat has the misfit in its prompt, which no body has and nobody is charged for.
+  if (ending.kind !== "failed" && record.repeats === 0) {
+    parts.habits.saw(ask, expectedInputWithTools(ask, account, parts), ending.usage);
+  }
+  return ending;
+}
+
+async function generateAndCount(ask: Ask, sink: Sink, serving: Serving): Promise<Ending> {
   const ending = await generate(ask, sink, serving);
   // What is not charged needs no count: a failure, an end of our own doing, and what nobody heard.
   if (ending.kind === "failed" || !ending.estimated || isRefusal(serving.cancelSignal.reason)) return ending;
   if (isUnheard(serving.outlet)) return ending;
-  return withCountedInput(ending, ending.toolsUnread === true ? { ...ask, tools: [] } : ask, serving);
+  return withCountedInput(ending, ask, serving);
 }
 
 /** The size of a body says little about its tokens, so that an input which nobody counted is counted before its charge. */
@@ -445,6 +516,7 @@ async function generateOnce(
   const ending = await slot.generate(ask, account, cancelSignal, sink, began);
   round.endedAt = clock.monotonic();
   round.ending = ending.kind;
+  if (ending.kind === "failed") round.cause = slot.cause ?? null;
   if (ending.kind !== "failed") round.usage = ending.usage;
   else tried.nodes = ending.elsewhere === "unlike" ? slot.alike(ask.model.id) : new Set([slot.nodeName]);
   return ending;

@@ -4,25 +4,29 @@
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { constants } from "node:os";
-import { delimiter, join, resolve } from "node:path";
+import { basename, delimiter, dirname, join, resolve } from "node:path";
 import process from "node:process";
 
 const root = resolve(import.meta.dirname ?? ".", "..");
-const modules = join(root, "node_modules");
+// An installed package lies beside the packages that it needs.
+const isInstalled = basename(dirname(root)) === "node_modules";
+const moduleFolders = [join(root, "node_modules"), ...(isInstalled ? [dirname(root)] : [])];
 const executable = process.platform === "win32" ? "bun.exe" : "bun";
 
 /** Where Bun may be: $BUN, the platform package, the `bun` package, PATH. */
 function* candidates() {
   if (process.env["BUN"]) yield process.env["BUN"];
-  const platforms = join(modules, "@oven");
-  if (existsSync(platforms)) {
-    for (const name of readdirSync(platforms).sort()) {
-      if (name.startsWith("bun-")) yield join(platforms, name, "bin", executable);
+  for (const modules of moduleFolders) {
+    const platforms = join(modules, "@oven");
+    if (existsSync(platforms)) {
+      for (const name of readdirSync(platforms).sort()) {
+        if (name.startsWith("bun-")) yield join(platforms, name, "bin", executable);
+      }
     }
+    // The package's file is called bun.exe on every system; before its install script ran it is only a text.
+    yield join(modules, "bun", "bin", "bun.exe");
+    yield join(modules, "bun", "bin", "bun");
   }
-  // The package's file is called bun.exe on every system; before its install script ran it is only a text.
-  yield join(modules, "bun", "bin", "bun.exe");
-  yield join(modules, "bun", "bin", "bun");
   for (const folder of (process.env["PATH"] ?? "").split(delimiter)) yield join(folder, executable);
 }
 

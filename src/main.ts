@@ -4,6 +4,7 @@ import { version } from "../package.json" with { type: "json" };
 import { type Command, readArguments, UsageError } from "./commands/command.ts";
 import { isExpected } from "./core/expected-error.ts";
 import { helpText } from "./commands/help.ts";
+import { guardTerminal } from "./commands/terminal.ts";
 import { nearest } from "./core/nearest.ts";
 
 /** Loaded when it is asked for: a command on accounts starts without the HTTP server, and the server without it. */
@@ -83,6 +84,7 @@ function commandName(argv: readonly string[]): string {
   throw new UsageError(`there is no command ${JSON.stringify(typed)}; ${hint}`);
 }
 
+guardTerminal();
 try {
   process.exit(await main(process.argv.slice(2)));
 } catch (error) {

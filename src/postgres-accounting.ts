@@ -9,6 +9,7 @@ import { allGateways } from "./store/postgres/all-gateways.ts";
 import { PostgresBooks } from "./store/postgres/books.ts";
 import { Database } from "./store/postgres/database.ts";
 import type { LaneCounts } from "./store/postgres/lane.ts";
+import { type LockedAccount, lockedInWords } from "./store/postgres/locked-accounts.ts";
 import { NodeShares, type SharingPool } from "./store/postgres/node-shares.ts";
 import { openOffice, type PostgresOffice } from "./store/postgres/office.ts";
 import { systemPace } from "./store/postgres/pace.ts";
@@ -102,7 +103,11 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
     get unwritable() {
       return books.unwritable;
     },
-    laneState: () => ({ counts: books.lane.counts, given: books.gone.counts, unready: books.unready }),
+    diskFreeBytes: null,
+    laneState: () => ({
+      ...{ counts: books.lane.counts, given: books.gone.counts },
+      ...{ locked: books.lane.locked, hindrances: books.lane.locked.map(lockedInWords), unready: books.unready },
+    }),
     backup: () => Promise.reject(new CommandError(noBackup)),
     retain: (keepDays) => upkeep.retain(keepDays),
     watch() {
@@ -138,6 +143,9 @@ export type PostgresAccounting = Accounting &
 export type LaneState = Readonly<{
   counts: Readonly<LaneCounts>;
   given: Readonly<{ lanes: number; holds: number }>;
+  locked: readonly LockedAccount[];
+  /** The same for people. */
+  hindrances: readonly string[];
   unready: string | null;
 }>;
 

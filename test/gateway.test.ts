@@ -22,6 +22,7 @@ import {
   type Usage,
 } from "../src/core/types.ts";
 import { headOf, readBody } from "./fixtures/reading.ts";
+import { ModelHabits } from "../src/tools/model-habits.ts";
 
 const catalog = embeddedCatalog();
 const usage: Usage = { inputFresh: 10, inputCached: 0, output: 5, reasoning: 0 };
@@ -46,6 +47,8 @@ class World {
   settled: () => Promise<void> = async () => {};
   countedInput: number | null = null;
   charged: Usage | null = null;
+  /** What is charged in its place. */
+  believed: Usage | null = null;
   answered: Usage | null = null;
   asked: Ask | null = null;
   admission: Hold | Refusal | null = null;
@@ -55,6 +58,7 @@ class World {
 
   readonly parts: Parts = {
     catalog,
+    habits: new ModelHabits(),
     countInput: async ({ tools }) => {
       this.events.push(tools.length === 0 ? "count input" : "count input and tools");
       return this.countedInput;
@@ -106,7 +110,7 @@ class World {
         this.charged = charged;
         this.events.push(estimated ? "settle estimated" : "settle");
         open = false;
-        return this.settled();
+        return this.settled().then(() => this.believed ?? charged);
       },
       [Symbol.dispose]: () => {
         if (!disposed) this.events.push(open ? "hold given back" : "hold closed");
@@ -168,8 +172,8 @@ test("what a model reads of the operator's tools is expected beside the request"
   const expected: number[] = [];
   const admission: Parts["admission"] = {
     ...world.parts.admission,
-    admit: (_account, _ask, inputTokens) => {
-      expected.push(inputTokens);
+    admit: (_principal, _ask, _inputTokens, _id, _now, _endUser, { input }) => {
+      expected.push(input);
       return { ...world.hold(), expect: (_spent, inputTokens) => expected.push(inputTokens) > 0 };
     },
   };
@@ -181,16 +185,16 @@ test("what a model reads of the operator's tools is expected beside the request"
   const image = { type: "image_url", image_url: { url: "https://a.example/x.png" } };
   const body = { ...goodBody, model: "core-3", messages: [{ role: "user", content: [image] }] };
   for (const parts of [
-    { ...world.parts, admission },
-    { ...world.parts, admission, toolLoop },
+    { ...world.parts, admission, habits: new ModelHabits() },
+    { ...world.parts, admission, habits: new ModelHabits(), toolLoop },
   ]) {
     const admitted = await admit(world.incoming("good", body), chatCompletions, parts);
     if (admitted === "for others" || isRefused(admitted)) throw new Error("it is served");
     await serve(admitted, world.outlet(), parts);
   }
   const [admittedAlone, readAlone, admittedWithTools, readWithTools] = expected;
-  expect(admittedWithTools).toBe(admittedAlone! + 45_000);
-  expect(readWithTools).toBe(readAlone! + 45_000); // when its media were read
+  expect(admittedWithTools).toBe(admittedAlone! + 90_000);
+  expect(readWithTools).toBe(readAlone! + 90_000); // when its media were read
 });
 
 describe("the order of the checks", () => {
@@ -350,16 +354,18 @@ describe("every exit settles or gives back, and frees the node before it waits f
     }
   });
 
-  test("an input is counted with its tools where the model has read of them", async () => {
+  test("a client is told what it was charged where that is less than the node said", async () => {
+    const world = new World();
+    world.believed = { ...usage, inputFresh: 1 };
+    await world.serve();
+    expect([world.charged, world.answered]).toEqual([usage, world.believed]);
+  });
+
+  test("an input is counted with its tools", async () => {
     const tools = [{ type: "function", function: { name: "a", parameters: { type: "object" } } }];
-    for (const [read, counted] of [
-      [{}, "count input and tools"],
-      [{ toolsUnread: true }, "count input"],
-    ] as const) {
-      const world = new World();
-      world.nodes[0]!.endings = [{ ...ended, estimated: true, ...read }];
-      expect(await world.serve({ ...goodBody, tools })).toContain(counted);
-    }
+    const world = new World();
+    world.nodes[0]!.endings = [{ ...ended, estimated: true }];
+    expect(await world.serve({ ...goodBody, tools })).toContain("count input and tools");
   });
 
   test("an input that the node reported is not counted", async () => {

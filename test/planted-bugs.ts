@@ -38,8 +38,8 @@ export const bugs: readonly Bug[] = [
     edits: [
       [
         "src/account/admission.ts",
-        "      if (this.#ledger.reserve(loaded, asking?.spendLimits ?? noSpendLimits, budget, now) !== null) return false;\n",
-        "      loaded.held += budget;\n      loaded.holds += 1;\n      for (const limit of asking?.spendLimits ?? []) limit.held += budget;\n",
+        "      if (!fitsWithout(0, this.#ledger, loaded, spendLimits, now)) return false;\n      if (this.#ledger.reserve(loaded, spendLimits, budget, now) !== null) return false;\n",
+        "      loaded.held += budget;\n      loaded.holds += 1;\n      for (const limit of spendLimits) limit.held += budget;\n",
       ],
     ],
     file: "test/account/late-settlement.test.ts",
@@ -251,7 +251,7 @@ export const bugs: readonly Bug[] = [
     what: "a terminator after an error event",
     edits: [
       [
-        "src/dialects/chat/encoder.ts",
+        "src/dialects/reply/choices.ts",
         "    return `data: ${errorBody(refusal)}\\n\\n`;",
         "    return `data: ${errorBody(refusal)}\\n\\ndata: [DONE]\\n\\n`;",
       ],

@@ -4,13 +4,15 @@
 //   (2) a model of the coder tier, in a dialect that is billed in calls, counts a call and skips (3) and (5)
 //   (3) flood protection
 //   (4) the journal must take writes, else nothing could be charged
-//   (5) the output budget is reserved from the balance, and from what the key may spend
+//   (5) the output budget is reserved from the balance, and from what the key may spend; an open one when it begins
 //   (6) it begins, or waits for the account's others to settle, or the key's (balance-line.ts)
 import { assert } from "../core/assert.ts";
 import {
   busyRetrySeconds,
   floodRequestsMax,
   inputRequestsPerMinuteDefault,
+  openBudgetAheadTokens,
+  openBudgetMinTokens,
   outputTokensDefault,
 } from "../core/limits.ts";
 import { allows } from "../core/plans.ts";
@@ -18,20 +20,22 @@ import { refuse } from "../core/refusals.ts";
 import {
   StoreUnavailable,
   type AccountId,
-  type Ask,
   type Course,
   defaultKey,
+  type Expected,
   type Hold,
   type KeyId,
   type Model,
   type ModelKind,
   type Moment,
   type Ms,
+  type OutputHeld,
   type Principal,
   type Refusal,
   type Usage,
   noUsage,
 } from "../core/types.ts";
+import type { Asked } from "./asked.ts";
 import { BalanceLine, type BalanceWaiter } from "./balance-line.ts";
 import type { EndUser } from "./end-users.ts";
 import type { Reply } from "./entry.ts";
@@ -41,7 +45,7 @@ import type { Ledger } from "./ledger.ts";
 import { KeysUsed } from "./keys-used.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
 import type { LoadedKey } from "./loaded-key.ts";
-import { billedTokens, isFreeOfCharge, ratesOf, type Rates } from "./price.ts";
+import { billedTokens, isFreeOfCharge, outputWithin, ratesOf, type Rates, usageWithin } from "./price.ts";
 import { coderWindowOf, dayOf } from "./quota.ts";
 import { coderQuotaReached, keyQuotaExceeded, quotaExceeded } from "./quota-refusals.ts";
 import { noSpendLimits, SpendLimit } from "./spend-limit.ts";
@@ -49,12 +53,9 @@ import { noSpendLimits, SpendLimit } from "./spend-limit.ts";
 /** What admission needs of a Principal: what limits it, the ledger knows. */
 export type Asker = Pick<Principal, "account" | "key" | "keyHash">;
 
-/** What admission reads of an Ask. */
-export type Asked = Pick<Ask, "endpoint" | "coderBilling" | "model" | "outputTokensMax">;
-
 /**
  * A hold that its account's rows know of: what is needed to go on with it, in a later batch on the same rows. `budget`: the
- * balance tokens that it holds. `cost`: those that it is expected to cost.
+ * balance tokens that it holds. `cost`: those that it is expected to cost. `writes`: output tokens of a round, if no budget ends it.
  */
 export type HoldRecord = Readonly<{
   requestId: string;
@@ -63,12 +64,15 @@ export type HoldRecord = Readonly<{
   kind: "tokens" | "call";
   budget: number;
   cost: number;
+  writes: number;
   waits: boolean;
   unlimited: boolean;
   /** Of the account's first key when it was admitted. */
   keyHash: string;
   /** For whom it is asked; null where the key may not say so. */
   endUser: string | null;
+  /** See Hold. */
+  output: OutputHeld | null;
 }>;
 
 /** What became of a hold; a Refusal: it waited in vain, and has given its budget back. */
@@ -79,6 +83,9 @@ const isResolved = (state: HoldState): boolean => state !== "waiting" && state !
 /** A hold as this module makes it. */
 export interface RecordedHold extends Hold {
   expect?(spent: Usage, inputTokens: number, now: Ms): boolean;
+  /** What of a usage would be charged now. Throws StoreUnavailable. */
+  believed(usage: Usage, now: Ms): Usage;
+  grow?(written: number, now: Ms): number;
   readonly state: HoldState;
   readonly record: HoldRecord;
 }
@@ -103,10 +110,17 @@ function heldTokens({ model, outputTokensMax }: Asked, inputTokens: number): num
     const read = { inputFresh: inputTokens, inputCached: 0, output: 0 };
     return isFree(model) ? 0 : Math.max(1, billedTokens(ratesOf(model.price), read));
   }
-  if (model.tier !== "own") return outputTokensMax;
-  const written = { inputFresh: 0, inputCached: 0, output: outputTokensMax };
-  return isFree(model) ? 0 : Math.max(1, billedTokens(ratesOf(model.price), written));
+  return model.tier === "own" ? tokensFor(model, outputTokensMax) : outputTokensMax;
 }
+
+/** What so long an answer of a shop's own model costs at most. */
+function tokensFor(model: Model, output: number): number {
+  return isFree(model) ? 0 : Math.max(1, billedTokens(ratesOf(model.price), { ...noUsage, output }));
+}
+
+/** Output tokens with which an open budget begins at least. Null: the budget was named, or costs nothing. */
+const leastOutput = ({ model, openBudget, outputTokensMax }: Asked): number | null =>
+  openBudget !== true || isFree(model) ? null : Math.min(openBudgetMinTokens, outputTokensMax);
 
 /** A shop's own model without a price. */
 const isFree = ({ tier, price }: Model): boolean => tier === "own" && isFreeOfCharge(ratesOf(price));
@@ -181,8 +195,9 @@ export class Admission {
   }
 
   /**
-   * Admits a request with a Hold, or says why not. `inputTokens`: what it is expected to read. `requestId` was minted by the
-   * gateway and is used only once. `endUser`: for whom the key's program says that it asks; null: it may not say so.
+   * Admits a request with a Hold, or says why not. `inputTokens`: what its text is expected to come to. `requestId` was
+   * minted by the gateway and is used only once. `endUser`: for whom the key's program says that it asks; null: it may not
+   * say so. `expected`: what decides whether it begins beside others.
    */
   admit(
     principal: Asker,
@@ -191,6 +206,7 @@ export class Admission {
     requestId: string,
     now: Moment,
     endUser: string | null = null,
+    expected: Expected = { input: inputTokens, output: 0 },
   ): RecordedHold | Refusal {
     try {
       // (1)
@@ -217,15 +233,20 @@ export class Admission {
       // (4)
       if (!this.#journal.writable) return refuse("quota_unverified");
       // (5)
-      const held = heldTokens(ask, inputTokens);
+      const least = leastOutput(ask);
+      const held = least === null ? heldTokens(ask, inputTokens) : tokensFor(ask.model, least);
       const asking = endUser === null ? null : this.#endUserOf(loaded, key, endUser, now);
       const spendLimits = (asking ?? key)?.spendLimits ?? noSpendLimits;
       if (isFree(ask.model)) this.#ledger.reserveNothing(loaded);
-      else {
+      else if (least !== null) {
+        const full = this.#line.refuseLeast(loaded, { ask, spendLimits, least: held }, now.wall);
+        if (full !== null) return full;
+        this.#ledger.reserveNothing(loaded);
+      } else {
         const full = this.#ledger.reserve(loaded, spendLimits, held, now.wall);
-        if (full instanceof SpendLimit) return keyQuotaExceeded(full, held, now.wall);
+        if (full instanceof SpendLimit) return keyQuotaExceeded(full, ask, held, now.wall);
         if (full !== null) {
-          return quotaExceeded(this.#siteUrl, this.#ledger.spendable(loaded, now.wall), held, now.wall);
+          return quotaExceeded(this.#siteUrl, this.#ledger.spendable(loaded, now.wall), ask, held, now.wall);
         }
       }
       const { keyHash, plan } = loaded;
@@ -235,12 +256,14 @@ export class Admission {
         named: key,
         endUser: asking,
         spendLimits,
-        budget: held,
+        budget: least === null ? held : 0,
+        output: null,
         keyHash,
         unlimited: plan.unlimited,
       };
-      const cost = expectedCost(ask, noUsage, inputTokens);
-      const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, cost, requestId);
+      const writes = writesOf(ask, expected.output);
+      const cost = expectedCost(ask, least ?? ask.outputTokensMax, noUsage, expected.input, writes);
+      const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, { cost, writes }, requestId);
       // (6)
       const begins = this.#line.enter(loaded, hold, now);
       if (begins === true) hold.begun();
@@ -258,15 +281,15 @@ export class Admission {
 
   /** Goes on with a hold that the account's rows know of. `since`: from when it has waited, if it does. */
   resume(loaded: LoadedAccount, record: HoldRecord, since: Ms): RecordedHold {
-    const { key, ask, kind, budget, cost, requestId, keyHash, unlimited } = record;
+    const { key, ask, kind, budget, requestId, keyHash, unlimited, output } = record;
     const named = key > defaultKey ? this.#ledger.key(loaded, key) : null;
     const caller: Caller = { account: loaded, key, endUser: this.#resumedFor(loaded, named, record) };
     if (kind === "call") {
       return new CallHold(this.#ledger, this.#journal, caller, ask, requestId, Promise.resolve(null));
     }
     const spendLimits = (caller.endUser ?? named)?.spendLimits ?? noSpendLimits;
-    const by: By = { ...caller, named, spendLimits, budget, keyHash, unlimited };
-    const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, cost, requestId);
+    const by: By = { ...caller, named, spendLimits, budget, output, keyHash, unlimited };
+    const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, record, requestId);
     if (!record.waits) hold.begun();
     else {
       hold.waits();
@@ -288,8 +311,9 @@ export class Admission {
     const budget = record.kind === "call" ? 0 : billedTokens(ratesOf(record.ask.model.price), usage);
     if (budget === 0) this.#ledger.reserveNothing(loaded);
     else {
-      const asking = this.#resumedFor(loaded, named, record) ?? named;
-      if (this.#ledger.reserve(loaded, asking?.spendLimits ?? noSpendLimits, budget, now) !== null) return false;
+      const spendLimits = (this.#resumedFor(loaded, named, record) ?? named)?.spendLimits ?? noSpendLimits;
+      if (!fitsWithout(0, this.#ledger, loaded, spendLimits, now)) return false;
+      if (this.#ledger.reserve(loaded, spendLimits, budget, now) !== null) return false;
     }
     void this.resume(loaded, { ...record, budget, cost: 0, waits: false }, 0).settle(usage, estimated, now, course);
     return true;
@@ -341,9 +365,26 @@ type By = Caller &
     named: LoadedKey | null;
     spendLimits: readonly SpendLimit[];
     budget: number;
+    output: OutputHeld | null;
     keyHash: string;
     unlimited: boolean;
   }>;
+
+/**
+ * Whether the account and the key have what all begun requests are expected to cost, without so much of it. What one of them
+ * comes to beyond what was expected is believed only then: whatever it is, the others cost no more than that, and only it goes
+ * beyond the balance. Throws StoreUnavailable.
+ */
+function fitsWithout(
+  cost: number,
+  ledger: Ledger,
+  account: LoadedAccount,
+  spendLimits: readonly SpendLimit[],
+  now: Ms,
+): boolean {
+  if (account.expected - cost > ledger.balance(account, now)) return false;
+  return spendLimits.every((limit) => limit.expected - cost <= limit.left(now));
+}
 
 /** A reservation of balance tokens: settled once, or given back in full by its dispose. */
 class TokenHold implements RecordedHold, BalanceWaiter {
@@ -356,14 +397,17 @@ class TokenHold implements RecordedHold, BalanceWaiter {
   readonly #endUser: EndUser | null;
   /** Of the account's first key when it was admitted. */
   readonly #keyHash: string;
-  readonly #ask: Asked;
+  readonly ask: Asked;
   readonly #requestId: string;
   /** It began without a balance, and does not end with a debt: a reload may have brought the plan one. */
   readonly #unlimited: boolean;
   /** See BalanceWaiter. */
   readonly spendLimits: readonly SpendLimit[];
-  readonly budget: number;
+  readonly least: number | null;
+  budget: number;
   cost: number;
+  readonly #writes: number;
+  outputHeld: OutputHeld | null;
   #state: HoldState = "waiting";
   #ready: PromiseWithResolvers<Refusal | null> | null = null;
 
@@ -371,9 +415,9 @@ class TokenHold implements RecordedHold, BalanceWaiter {
     ledger: Ledger,
     journal: Journal,
     line: BalanceLine,
-    { account, key, named, endUser, spendLimits, budget, keyHash, unlimited }: By,
+    { account, key, named, endUser, spendLimits, budget, output, keyHash, unlimited }: By,
     ask: Asked,
-    cost: number,
+    { cost, writes }: Pick<HoldRecord, "cost" | "writes">,
     requestId: string,
   ) {
     this.#ledger = ledger;
@@ -386,11 +430,15 @@ class TokenHold implements RecordedHold, BalanceWaiter {
     if (endUser !== null) endUser.uses += 1;
     this.#keyHash = keyHash;
     this.spendLimits = spendLimits;
-    this.#ask = ask;
+    this.ask = ask;
     this.#requestId = requestId;
     this.#unlimited = unlimited;
     this.budget = budget;
+    this.outputHeld = output;
+    const least = leastOutput(ask);
+    this.least = least === null ? null : tokensFor(ask.model, least);
     this.cost = cost;
+    this.#writes = writes;
   }
 
   get state(): HoldState {
@@ -399,9 +447,10 @@ class TokenHold implements RecordedHold, BalanceWaiter {
 
   get record(): HoldRecord {
     return {
-      ...{ requestId: this.#requestId, key: this.#key, ask: this.#ask, kind: "tokens", budget: this.budget },
-      ...{ cost: this.cost, waits: this.#state === "waiting", unlimited: this.#unlimited, keyHash: this.#keyHash },
-      endUser: this.#endUser?.name ?? null,
+      ...{ requestId: this.#requestId, key: this.#key, ask: this.ask, kind: "tokens", budget: this.budget },
+      ...{ cost: this.cost, writes: this.#writes, waits: this.#state === "waiting" },
+      ...{ unlimited: this.#unlimited, keyHash: this.#keyHash },
+      ...{ endUser: this.#endUser?.name ?? null, output: this.outputHeld },
     };
   }
 
@@ -419,6 +468,19 @@ class TokenHold implements RecordedHold, BalanceWaiter {
     return this.#key === defaultKey && this.#account.keyHash !== this.#keyHash;
   }
 
+  /** Half of what is free at most, so that there is something left for the next one. */
+  reserves(now: Ms): void {
+    const { model, outputTokensMax } = this.ask;
+    const rates = ratesOf(model.price);
+    const least = leastOutput(this.ask)!;
+    const first = Math.min(openBudgetAheadTokens, outputTokensMax);
+    const free = outputWithin(rates, this.#room(now, this.cost - this.least!), 2 * first);
+    const held = Math.min(first, Math.max(least, Math.floor(free / 2)));
+    const most = outputWithin(rates, this.#mostLeft(now), outputTokensMax);
+    this.cost -= this.least!;
+    this.#hold(held, Math.max(held, most));
+  }
+
   begun(): void {
     this.#state = "begun";
     this.#ready?.resolve(null);
@@ -434,21 +496,71 @@ class TokenHold implements RecordedHold, BalanceWaiter {
     assert(this.#state === "begun", "rounds are run by requests that have begun");
     if (this.cost === 0) return true;
     const before = this.cost;
-    const had = expectedCost(this.#ask, spent, 0) - before;
-    const isWithin =
-      this.#account.expected + had <= this.#ledger.balance(this.#account, now) &&
-      this.spendLimits.every((limit) => limit.expected + had <= limit.left(now));
-    this.cost = expectedCost(this.#ask, spent, inputTokens);
+    const output = this.outputHeld?.held ?? this.ask.outputTokensMax;
+    const had = expectedCost(this.ask, output, spent, 0, Math.max(0, this.#writes - spent.output));
+    const isWithin = fitsWithout(before - had, this.#ledger, this.#account, this.spendLimits, now);
+    const next = expectedCost(this.ask, output, spent, inputTokens, this.#writes);
+    this.cost = isWithin ? next : Math.min(before, next);
     this.#line.change(this.#account, this.spendLimits, before, this.cost, now);
     return isWithin;
   }
 
-  settle(usage: Usage, estimated: boolean, now: Ms, course?: Course): Promise<void> {
+  grow(written: number, now: Ms): number {
+    assert(this.#state === "begun" && this.outputHeld !== null, "an answer is written by a request that has begun");
+    const { held, most } = this.outputHeld;
+    const wanted = Math.min(written + openBudgetAheadTokens, most);
+    if (wanted <= held) return held;
+    const found = outputWithin(ratesOf(this.ask.model.price), this.#room(now, this.cost - this.budget), wanted);
+    if (found <= held) return held;
+    const before = this.cost;
+    this.#hold(found, most);
+    this.#line.change(this.#account, this.spendLimits, before, this.cost, now);
+    return found;
+  }
+
+  #hold(held: number, most: number): void {
+    const tokens = tokensFor(this.ask.model, held);
+    this.#ledger.reserveMore(this.#account, this.spendLimits, tokens - this.budget);
+    this.cost += tokens - this.budget;
+    this.budget = tokens;
+    this.outputHeld = { held, most };
+  }
+
+  /**
+   * Balance tokens that an open budget may hold, with those that it does: what others do not hold, and are not expected to
+   * cost. Alone it may go beyond that by `input`, what it reads.
+   */
+  #room(now: Ms, input: number): number {
+    const own = this.#state === "begun" ? 1 : 0;
+    const beside = ({ held, begun, expected }: LoadedAccount | SpendLimit, left: number): number => {
+      const free = left - held + this.budget;
+      return begun === own ? free : Math.min(free, left - (expected - own * this.cost) - input);
+    };
+    const ofLimits = this.spendLimits.map((limit) => beside(limit, limit.left(now)));
+    return Math.min(beside(this.#account, this.#ledger.balance(this.#account, now)), ...ofLimits);
+  }
+
+  /** Balance tokens that it might hold if nobody else held any. */
+  #mostLeft(now: Ms): number {
+    return Math.min(this.#ledger.balance(this.#account, now), ...this.spendLimits.map((limit) => limit.left(now)));
+  }
+
+  believed(usage: Usage, now: Ms): Usage {
+    const rates = ratesOf(this.ask.model.price);
+    if (this.#unlimited || billedTokens(rates, usage) <= this.cost) return usage;
+    if (fitsWithout(this.cost, this.#ledger, this.#account, this.spendLimits, now)) return usage;
+    return usageWithin(rates, usage, this.cost);
+  }
+
+  settle(usage: Usage, estimated: boolean, now: Ms, course?: Course): Promise<Usage> {
     assert(this.#state === "begun", "a hold is resolved exactly once");
-    const rates = ratesOf(this.#ask.model.price);
-    const billed = billedTokens(rates, usage);
+    const rates = ratesOf(this.ask.model.price);
+    let charged: Usage;
+    let billed: number;
     let fromAllowance: number;
     try {
+      charged = this.believed(usage, now);
+      billed = billedTokens(rates, charged);
       const { spendLimits } = this;
       fromAllowance = this.#ledger.settle(this.#account, spendLimits, this.budget, billed, now, this.#unlimited);
     } catch (thrown) {
@@ -468,10 +580,10 @@ class TokenHold implements RecordedHold, BalanceWaiter {
       period: dayOf(now),
       used: fromAllowance,
       creditDelta: fromAllowance - billed,
-      reply: replyOf(this.#ask, usage, rates, billed, estimated, course),
+      reply: replyOf(this.ask, charged, rates, billed, estimated || charged !== usage, course),
     });
     this.#line.end(this.#account, this.spendLimits, this.cost, now);
-    return this.#journal.durable(sequence);
+    return this.#journal.durable(sequence).then(() => charged);
   }
 
   [Symbol.dispose](): void {
@@ -493,20 +605,24 @@ class TokenHold implements RecordedHold, BalanceWaiter {
 /** Nobody reads it: the client left. */
 const givenUp: Refusal = refuse("busy", { seconds: busyRetrySeconds });
 
+/** Whether the budget ends the answer, over all its rounds. One that does not says nothing of an answer. */
+const isLimited = ({ budgetLimitsAnswer, kind }: Model): boolean => budgetLimitsAnswer || kind !== "chat";
+
+/** Output tokens that a round without a limit is expected to write. */
+const writesOf = ({ model, outputTokensMax }: Asked, expected: number): number =>
+  isLimited(model) ? 0 : Math.max(outputTokensMax, outputTokensDefault, expected);
+
 /**
  * Balance tokens that a request comes to whose rounds so far came to `spent`, when it reads so much more and writes what
- * its budget leaves; 0 only where nothing costs anything. A budget that does not limit the answer says nothing of it.
+ * its budget leaves, or `writes` where that is no limit; 0 only where nothing costs anything.
  */
-function expectedCost({ model, outputTokensMax }: Asked, spent: Usage, inputTokens: number): number {
+function expectedCost({ model }: Asked, budget: number, spent: Usage, inputTokens: number, writes: number): number {
   const rates = ratesOf(model.price);
   if (isFreeOfCharge(rates)) return 0;
-  const output =
-    model.budgetLimitsAnswer || model.kind !== "chat"
-      ? outputTokensMax
-      : Math.max(outputTokensMax, outputTokensDefault);
+  const output = isLimited(model) ? Math.max(budget, spent.output) : spent.output + writes;
   const inputFresh = spent.inputFresh + inputTokens;
   const { inputCached } = spent;
-  return Math.max(1, billedTokens(rates, { inputFresh, inputCached, output: Math.max(output, spent.output) }));
+  return Math.max(1, billedTokens(rates, { inputFresh, inputCached, output }));
 }
 
 /**
@@ -540,11 +656,17 @@ class CallHold implements RecordedHold {
     const { account, key, endUser } = this.#caller;
     return {
       ...{ requestId: this.#requestId, key, ask: this.#ask, kind: "call", budget: 0 },
-      ...{ cost: 0, waits: false, unlimited: false, keyHash: account.keyHash, endUser: endUser?.name ?? null },
+      ...{ cost: 0, writes: 0, waits: false, unlimited: false, keyHash: account.keyHash },
+      endUser: endUser?.name ?? null,
+      output: null,
     };
   }
 
-  settle(usage: Usage, estimated: boolean, now: Ms, course?: Course): Promise<void> {
+  believed(usage: Usage): Usage {
+    return usage;
+  }
+
+  settle(usage: Usage, estimated: boolean, now: Ms, course?: Course): Promise<Usage> {
     assert(this.#open, "a hold is resolved exactly once");
     const { account, key, endUser } = this.#caller;
     this.#ledger.appended(account, endUser, now);
@@ -561,7 +683,7 @@ class CallHold implements RecordedHold {
       creditDelta: 0,
       reply: replyOf(this.#ask, usage, freeRates, 0, estimated, course),
     });
-    return this.#journal.durable(sequence);
+    return this.#journal.durable(sequence).then(() => usage);
   }
 
   [Symbol.dispose](): void {

@@ -7,6 +7,7 @@
 //
 // A request whose budget was reserved:
 //   (1) costs nothing, whatever it reads                              -> begins, and is no part of this
+//       whose budget is open, and of it too little is free of holds   -> waits, behind the account's others
 //   (2) nobody waits, and none runs or expected and its cost fit in   -> begins
 //   (3) the line is full                                              -> refused as busy
 //   (4) else                                                          -> waits, behind the account's others
@@ -14,9 +15,15 @@
 //   (5) waited too long                                               -> refused as busy
 //   (6) its account was disabled, or its key is void by now           -> refused, as a request with that key
 //   (7) its budget does not fit beside those of the begun             -> refused, quota exceeded
+//       its open budget has too little that is free                   -> waits, and those behind it do not for it
 //   (8) none runs, or expected and its cost fit in                    -> begins
 //
-// So at any time at most one request goes beyond the balance: one that began while none ran.
+// An open budget reserves what it finds when it begins, and more while its answer grows: beside others what they are not
+// expected to cost, alone all there is.
+//
+// So at any time at most one request goes beyond the balance: one that began or grew while none ran beside it, or one that came
+// to more than was expected. Of a second one no more is charged than was expected (`believed` in admission.ts): the sum of what
+// all others are expected to cost is within the balance when one goes beyond, and nothing adds to that sum until it is again.
 //
 // A key with a limit of its own has the same rules a second time, with what it has left in the place of the balance and its
 // own requests in the place of the account's. One that waits for its key's others alone keeps no other key's requests up.
@@ -25,6 +32,7 @@ import { assert } from "../core/assert.ts";
 import { balanceWaitingAccountMax, busyRetrySeconds, queueMaxWaitMs, queuePlacesMax } from "../core/limits.ts";
 import { refuse } from "../core/refusals.ts";
 import { type Moment, type Ms, type Refusal, StoreUnavailable } from "../core/types.ts";
+import type { Asked } from "./asked.ts";
 import type { Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
@@ -33,13 +41,18 @@ import type { SpendLimit } from "./spend-limit.ts";
 
 /** A request in line, whose budget is reserved. The effects are called once in all, from within an event. */
 export interface BalanceWaiter {
+  readonly ask: Asked;
   readonly budget: number;
+  /** Balance tokens without which an open budget does not begin, of which nothing is reserved before. Null: it is not open. */
+  readonly least: number | null;
   /** Of its key, and of the key's end user. */
   readonly spendLimits: readonly SpendLimit[];
   /** Balance tokens that it is expected to cost. */
   readonly cost: number;
   /** Whether its key was revoked or replaced, or has expired: what waits begins no more. */
   isVoidAt(now: Ms): boolean;
+  /** It is about to begin: reserves of its open budget what it finds. */
+  reserves(now: Ms): void;
   begun(): void;
   /** It gives its reservation back. */
   refused(refusal: Refusal): void;
@@ -78,7 +91,7 @@ export class BalanceLine {
     if (waiter.cost === 0) return true;
     const { waiting } = account;
     if (waiting === null ? this.#fits(account, waiter, now.wall) : this.#passes(account, waiter, now.wall)) {
-      begin(account, waiter);
+      begin(account, waiter, now.wall);
       return true;
     }
     if (waiting !== null && waiting.length >= balanceWaitingAccountMax) return busy;
@@ -147,8 +160,29 @@ export class BalanceLine {
   }
 
   /** Whether the account and its key have room beside what has begun. Throws StoreUnavailable. */
-  #fits(account: LoadedAccount, { cost, spendLimits }: BalanceWaiter, wall: Ms): boolean {
+  #fits(account: LoadedAccount, waiter: BalanceWaiter, wall: Ms): boolean {
+    const { cost, spendLimits } = waiter;
+    if (!this.#leastIsFree(account, waiter, wall)) return false;
     return this.#accountFits(account, cost, wall) && limitsFit(spendLimits, cost, wall);
+  }
+
+  /** Whether nobody holds what an open budget needs to begin. */
+  #leastIsFree(account: LoadedAccount, { least, spendLimits }: BalanceWaiter, wall: Ms): boolean {
+    if (least === null) return true;
+    if (least > this.#ledger.spendable(account, wall)) return false;
+    return spendLimits.every((limit) => least <= limit.left(wall) - limit.held);
+  }
+
+  /** Why an open budget will not begin, whatever others give back; null: it may. Throws StoreUnavailable. */
+  refuseLeast(
+    account: LoadedAccount,
+    { ask, spendLimits, least }: Pick<BalanceWaiter, "ask" | "spendLimits"> & Readonly<{ least: number }>,
+    wall: Ms,
+  ): Refusal | null {
+    const balance = this.#ledger.balance(account, wall);
+    if (least > balance) return quotaExceeded(this.#siteUrl, balance, ask, least, wall);
+    const tight = spendLimits.find((limit) => least > limit.left(wall));
+    return tight === undefined ? null : keyQuotaExceeded(tight, ask, least, wall, tight.held);
   }
 
   #accountFits(account: LoadedAccount, cost: number, wall: Ms): boolean {
@@ -160,10 +194,11 @@ export class BalanceLine {
     try {
       const blocked = new Set<SpendLimit>();
       for (const { waiter: other } of account.waiting!) {
+        if (!this.#leastIsFree(account, other, wall)) continue;
         if (!waitsForKey(other, blocked, wall)) return false;
         block(other, blocked, wall);
       }
-      return !waitsForKey(waiter, blocked, wall) && this.#accountFits(account, waiter.cost, wall);
+      return !waitsForKey(waiter, blocked, wall) && this.#fits(account, waiter, wall);
     } catch (thrown) {
       if (thrown instanceof StoreUnavailable) return false; // the next look decides
       throw thrown;
@@ -178,6 +213,10 @@ export class BalanceLine {
       const { waiter } = next;
       const decision = this.#decisionFor(account, waiter, blocked ?? noneBlocked);
       if (decision === "waits") return;
+      if (decision === "waits for what others hold") {
+        passed += 1;
+        continue;
+      }
       if (decision === "waits for its key") {
         passed += 1;
         blocked ??= new Set();
@@ -186,7 +225,7 @@ export class BalanceLine {
       }
       this.#remove(account, passed);
       if (decision === "begins") {
-        begin(account, waiter);
+        begin(account, waiter, this.#wall);
         waiter.begun();
       } else waiter.refused(decision);
     }
@@ -196,18 +235,21 @@ export class BalanceLine {
     account: LoadedAccount,
     waiter: BalanceWaiter,
     blocked: ReadonlySet<SpendLimit>,
-  ): "begins" | "waits" | "waits for its key" | Refusal {
-    const { budget, cost, spendLimits } = waiter;
+  ): "begins" | "waits" | "waits for its key" | "waits for what others hold" | Refusal {
+    const { ask, budget, cost, least, spendLimits } = waiter;
     if (account.disabled || waiter.isVoidAt(this.#wall)) return refuse("invalid_api_key"); // (6)
     if (!this.#journal.writable) return "waits"; // nothing could be charged
     try {
       const wall = this.#wall;
       const balance = this.#ledger.balance(account, wall);
       const left = balance - (account.held - account.waitingHeld);
-      if (budget > left) return quotaExceeded(this.#siteUrl, left, budget, wall); // (7)
+      const refused = least === null ? null : this.refuseLeast(account, { ask, spendLimits, least }, wall);
+      if (refused !== null) return refused; // (7)
+      if (!this.#leastIsFree(account, waiter, wall)) return "waits for what others hold";
+      if (budget > left) return quotaExceeded(this.#siteUrl, left, ask, budget, wall);
       for (const limit of spendLimits) {
         if (budget > limit.left(wall) - (limit.held - limit.waitingHeld)) {
-          return keyQuotaExceeded(limit, budget, wall, limit.waitingHeld);
+          return keyQuotaExceeded(limit, ask, budget, wall, limit.waitingHeld);
         }
       }
       if (waitsForKey(waiter, blocked, wall)) return "waits for its key";
@@ -230,7 +272,9 @@ export class BalanceLine {
   }
 }
 
-function begin(account: LoadedAccount, { cost, spendLimits }: BalanceWaiter): void {
+function begin(account: LoadedAccount, waiter: BalanceWaiter, wall: Ms): void {
+  if (waiter.least !== null) waiter.reserves(wall);
+  const { cost, spendLimits } = waiter;
   account.begun += 1;
   account.expected += cost;
   for (const limit of spendLimits) {

@@ -117,16 +117,21 @@ export class Ledger implements JournalListener {
   ): LoadedAccount | SpendLimit | null {
     if (tokens > this.spendable(account, now)) return account;
     for (const limit of spendLimits) if (tokens > limit.left(now) - limit.held) return limit;
-    account.held += tokens;
     account.holds += 1;
-    this.heldTokens += tokens;
-    for (const limit of spendLimits) limit.held += tokens;
+    this.reserveMore(account, spendLimits, tokens);
     return null;
   }
 
   /** For a request that can cost nothing, which an account below zero may make as well. */
   reserveNothing(account: LoadedAccount): void {
     account.holds += 1;
+  }
+
+  /** Adds to a reservation what was found to be free. */
+  reserveMore(account: LoadedAccount, spendLimits: readonly SpendLimit[], tokens: number): void {
+    account.held += tokens;
+    this.heldTokens += tokens;
+    for (const limit of spendLimits) limit.held += tokens;
   }
 
   release(account: LoadedAccount, spendLimits: readonly SpendLimit[], tokens: number): void {

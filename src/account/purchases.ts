@@ -1,7 +1,7 @@
 // Requests of accounts for credit or another plan, which an operator approves or declines once; and payments reported
 // by a provider, which are credited once, however often they are reported.
 import type { Clock } from "../core/clock.ts";
-import { purchaseRequestsPendingMax } from "../core/limits.ts";
+import { dayMs, purchaseRequestsPendingMax, purchaseRequestsPerDayMax } from "../core/limits.ts";
 import type { AccountId, Ms, PlanId } from "../core/types.ts";
 import { type Accounts, AccountError } from "./accounts.ts";
 import type { Journal } from "./journal.ts";
@@ -65,12 +65,21 @@ export class Purchases {
     this.#parts = parts;
   }
 
-  /** Asks an operator. Throws AccountError where too many requests of the account are pending. */
+  /** Asks an operator. Throws AccountError where too many requests of the account are pending, or were made lately. */
   async ask(account: AccountId, wanted: Wanted, note: string): Promise<PurchaseRequest> {
     const { records, journal, clock } = this.#parts;
     const asking = this.#asking.get(account) ?? 0;
     if (records.pendingRequests(account) + asking >= purchaseRequestsPendingMax) {
       throw new AccountError(`at most ${purchaseRequestsPendingMax} requests may be pending; withdraw one first`);
+    }
+    // Those that are on their way to disk are of now.
+    const latest = records.requestsOf(account, Number.MAX_SAFE_INTEGER, purchaseRequestsPerDayMax - asking);
+    const freeAt = (latest[purchaseRequestsPerDayMax - asking - 1]?.createdAt ?? -Infinity) + dayMs;
+    if (clock.wall() < freeAt) {
+      const when = new Date(freeAt).toISOString();
+      throw new AccountError(
+        `at most ${purchaseRequestsPerDayMax} requests may be made in 24 hours; ask again at ${when}`,
+      );
     }
     const id = (this.#lastId ??= records.lastRequestId()) + 1;
     this.#lastId = id;

@@ -3,7 +3,7 @@ import { inPlainWords } from "../core/refusal-words.ts";
 import { anyRequest, type LogFilter, type LogPage, type LogPlace, type LogRow } from "../core/request-log.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import { keyNameOf } from "./key-names.ts";
-import { costUsd } from "./price.ts";
+import { costUsd, sumInWords } from "./price.ts";
 
 export type RequestRow = Readonly<{
   /** When it ended. */
@@ -23,6 +23,8 @@ export type RequestRow = Readonly<{
   reason: string | null;
   /** The reason in plain words. */
   why: string | null;
+  /** What its node said of it, where that failed. For operators alone. */
+  cause: string | null;
   /** For nodes, all passes together. Null, here and below: that was not measured. */
   wait_ms: number | null;
   /** From its arrival to the first node, to the first token and to its end. */
@@ -35,6 +37,8 @@ export type RequestRow = Readonly<{
   reasoning: number;
   billed_tokens: number;
   cost_usd: number;
+  /** How the balance tokens came about, at the prices of then; null where nothing was charged. */
+  sum: string | null;
   /** Others like it, of the same minute, that have no line of their own. */
   more: number;
 }>;
@@ -70,6 +74,7 @@ function rowOf(row: LogRow, emailOf: (account: AccountId) => string): RequestRow
     status: row.status,
     reason: row.reason,
     why: row.reason === null ? null : inPlainWords(row.reason),
+    cause: row.cause,
     wait_ms: row.waitMs,
     sent_ms: row.sentMs,
     first_token_ms: row.firstTokenMs,
@@ -80,8 +85,21 @@ function rowOf(row: LogRow, emailOf: (account: AccountId) => string): RequestRow
     reasoning: row.reasoning,
     billed_tokens: row.billedTokens,
     cost_usd: costUsd(row.billedTokens),
+    sum: sumOf(row),
     more: row.more,
   };
+}
+
+function sumOf(row: LogRow): string | null {
+  const { inputCents, cachedInputCents, outputCents, cachedInput, output } = row;
+  if (inputCents === null || cachedInputCents === null || outputCents === null) return null;
+  const parts = {
+    input: row.inputParts ?? 0,
+    cachedInput: row.cachedInputParts ?? 0,
+    output: row.outputParts ?? 0,
+  };
+  const usage = { inputFresh: row.input - cachedInput, inputCached: cachedInput, output };
+  return sumInWords({ inputCents, cachedInputCents, outputCents, parts }, usage, row.billedTokens);
 }
 
 const timeOf = (at: Ms): string => new Date(at).toISOString();

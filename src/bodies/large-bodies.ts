@@ -14,7 +14,7 @@ import {
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
 import type { TokenizeRequest } from "../tokens/tokenize.ts";
-import type { AccountId, Ask, Model, Part, PreparedTurns, Refusal, UnreadyPart } from "../core/types.ts";
+import type { AccountId, Ask, Model, Part, PreparedTurns, PromptBlocks, Refusal, UnreadyPart } from "../core/types.ts";
 import { BodyReader, type BodyReaderOptions } from "./body-reader.ts";
 import {
   type Prepared,
@@ -214,7 +214,8 @@ const neverCancelled = new AbortController().signal;
 class Conversation implements PreparedTurns {
   readonly messages: Buffer;
   readonly systemEnd: number;
-  readonly start: string;
+  readonly endsOpen: boolean;
+  readonly blocks: PromptBlocks;
   readonly images: number;
   readonly imageBytes: number;
   readonly unready: readonly UnreadyPart[];
@@ -224,10 +225,11 @@ class Conversation implements PreparedTurns {
   #left = false;
 
   constructor(source: Source, turns: WrittenTurns, found: ReadonlyMap<string, Part> | null, leave: () => void) {
-    const { messages, systemEnd, start, images, imageBytes, unready } = turns;
+    const { messages, systemEnd, endsOpen, blocks, images, imageBytes, unready } = turns;
     this.messages = Buffer.from(messages.buffer, messages.byteOffset, messages.byteLength);
     this.systemEnd = systemEnd;
-    this.start = start;
+    this.endsOpen = endsOpen;
+    this.blocks = blocks;
     this.images = images;
     this.imageBytes = imageBytes;
     this.unready = unready;

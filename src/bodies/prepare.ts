@@ -8,7 +8,7 @@ import { type EarlierTexts, earlierOf, bytesOf, type References } from "../diale
 import { largeEchoMaxLength, largeSettingsMaxLength, mediaPartsMax, smallBodyTokensMax } from "../core/limits.ts";
 import { JsonScan } from "../core/outside-json.ts";
 import { writtenInputs } from "../nodes/inputs/inputs-request.ts";
-import { promptStart } from "../nodes/queue/prompt-start.ts";
+import { promptBlocks } from "../nodes/queue/prompt-blocks.ts";
 import { writtenTurns } from "../nodes/request.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { encodeTexts } from "../tokens/encoded-texts.ts";
@@ -41,7 +41,7 @@ export type PrepareOrder = Readonly<{
 }>;
 
 /** The conversation for a node; see `PreparedTurns`. */
-export type WrittenTurns = Pick<PreparedTurns, "systemEnd" | "start" | "images" | "imageBytes"> &
+export type WrittenTurns = Pick<PreparedTurns, "systemEnd" | "endsOpen" | "blocks" | "images" | "imageBytes"> &
   Readonly<{ messages: Uint8Array; unready: readonly UnreadyPart[]; bodyBytes: number }>;
 
 /** The texts of a conversation, and tokens beside those. */
@@ -129,18 +129,18 @@ function tooLarge(what: string, lengthMax: number): Refusal {
 }
 
 function written(ask: Ask): WrittenTurns {
-  const { turns, bodyBytes } = ask;
+  const { turns, tools, bodyBytes } = ask;
   const unready = [...unreadyParts(turns).values()].slice(0, mediaPartsMax);
   // What stands in their places decides how the messages around them are written.
-  const { messages, systemEnd } = unready.length > 0 ? notYet() : writtenFor(ask);
-  return { messages, systemEnd, start: promptStart(turns), ...imagesOf(turns), unready, bodyBytes };
+  const messages = unready.length > 0 ? notYet() : writtenFor(ask);
+  return { ...messages, blocks: promptBlocks(turns, tools), ...imagesOf(turns), unready, bodyBytes };
 }
 
 const writtenFor = (ask: Ask): ReturnType<typeof writtenTurns> =>
-  hasInputs(ask) ? { messages: writtenInputs(ask), systemEnd: -1 } : writtenTurns(ask.turns);
+  hasInputs(ask) ? { ...notYet(), messages: writtenInputs(ask) } : writtenTurns(ask.turns);
 
 /** New each time, because its bytes are moved to the main thread. */
-const notYet = (): ReturnType<typeof writtenTurns> => ({ messages: new Uint8Array(), systemEnd: -1 });
+const notYet = (): ReturnType<typeof writtenTurns> => ({ messages: new Uint8Array(), systemEnd: -1, endsOpen: false });
 
 function imagesOf(turns: readonly Turn[]): Pick<WrittenTurns, "images" | "imageBytes"> {
   let images = 0;

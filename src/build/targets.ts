@@ -6,5 +6,6 @@ export const targets = [
   "bun-linux-arm64-musl",
   "bun-darwin-x64",
   "bun-darwin-arm64",
+  "bun-windows-x64",
 ] as const satisfies readonly Bun.Build.CompileTarget[];
 export type Target = (typeof targets)[number];

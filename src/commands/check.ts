@@ -4,10 +4,12 @@ import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { distinctModels } from "../core/catalog.ts";
 import { loadConfig } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
-import { isTold, modelInWords, modelsOn } from "../nodes/abilities.ts";
-import { inspectNode } from "../nodes/inspect.ts";
+import { isTold, modelInWords } from "../nodes/abilities.ts";
+import { inspectNodes } from "../nodes/inspect.ts";
 import { type Command, folderFlags } from "./command.ts";
 import { checkPrograms } from "../server/nodes.ts";
+import { missingLines } from "../server/model-report.ts";
+import { missingAmong } from "./models-report.ts";
 import { providerFindings } from "./provider-findings.ts";
 import { databaseAndUser } from "../store/postgres/place-of-url.ts";
 import { asRunningServer } from "./started-with.ts";
@@ -20,11 +22,14 @@ const command: Command = {
     const config = await loadConfig(seen.flags, environment);
     const catalog = await checkedCatalogOf(config);
     checkPrograms(config.nodes, environment as Record<string, string>);
-    const servedBy = modelsOn(config.nodes, catalog.models);
-    const nodes = await Promise.all(config.nodes.map((node) => inspectNode(node, servedBy(node), systemClock)));
+    const nodes = await inspectNodes(config.nodes, catalog.models, systemClock);
+    const missing = config.nodes.length === 0 ? [] : missingAmong(nodes, catalog);
     const managed = new Set(config.nodes.filter((node) => node.managed !== undefined).map(({ name }) => name));
     const signIn = await providerFindings(config);
-    const wrong = nodes.some(({ problem }) => problem !== null) || signIn.some(({ level }) => level === "problem");
+    const wrong =
+      nodes.some(({ problem }) => problem !== null) ||
+      missing.length > 0 ||
+      signIn.some(({ level }) => level === "problem");
     const { databaseUrl, dataFolder } = config;
     const ledger = databaseUrl === null ? `in ${dataFolder}` : `in ${databaseAndUser(databaseUrl)}`;
     if (flags["json"] === true) {
@@ -36,6 +41,7 @@ const command: Command = {
           models: distinctModels(catalog).length,
           sign_in: signIn,
           nodes,
+          missing,
         }),
       );
     } else {
@@ -48,15 +54,17 @@ const command: Command = {
         const word = level === "problem" ? "WRONG" : level === "warning" ? "warning" : "ok";
         console.log(`sign-in        ${word}  ${detail}`);
       }
-      for (const { name, url, engine, version, problem, abilities } of nodes) {
+      for (const { name, url, engine, version, problem, warning, abilities } of nodes) {
         const by = seen.isNodesOfServer ? ", by --node of the running server" : "";
         const found = managed.has(name)
           ? "started by serve"
           : `${engine ?? "an engine that does not say which it is"}${version === null ? "" : ` ${version}`} at ${url}${by}`;
-        console.log(`node ${name}  ${problem === null ? `ok  ${found}` : `WRONG  ${problem}`}`);
+        const well = warning === null ? `ok  ${found}` : `warning  ${found}: ${warning}`;
+        console.log(`node ${name}  ${problem === null ? well : `WRONG  ${problem}`}`);
         for (const model of abilities.models.filter(isTold)) console.log(`  ${model.name}  ${modelInWords(model)}`);
         for (const line of abilities.below) console.log(`  below the catalog: ${line}`);
       }
+      for (const line of missingLines(missing)) console.log(`models         WRONG  ${line}`);
       if (seen.unasked !== null) console.log(`server         not asked: ${seen.unasked}`);
       if (config.nodes.length === 0)
         console.log("nodes          none named: serve looks for a local engine, then starts the demo node");

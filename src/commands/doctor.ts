@@ -5,9 +5,9 @@ import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { readFileSync, statSync } from "node:fs";
 import { systemClock } from "../core/clock.ts";
 import { type Config, dataFolderOf, type Environment, loadConfig } from "../config/config.ts";
-import { isTold, modelInWords, modelsOn, type ServedModel } from "../nodes/abilities.ts";
+import { isTold, modelInWords, type ServedModel } from "../nodes/abilities.ts";
 import { type EngineLoad, loadInWords } from "../nodes/engine-load.ts";
-import { inspectNode } from "../nodes/inspect.ts";
+import { type Inspection, inspectNodes } from "../nodes/inspect.ts";
 import type { Catalog } from "../core/catalog.ts";
 import { type Plans, unconfiguredPlans, unknownModels } from "../core/plans.ts";
 import type { Model } from "../core/types.ts";
@@ -23,7 +23,7 @@ import { providerFindings } from "./provider-findings.ts";
 import { databaseUrlOf } from "./perform.ts";
 import { type Finding, findingLine, ok, problem, warning } from "./finding.ts";
 import type { Health } from "../server/node-lines.ts";
-import { type SeenModels, seenModels } from "./models-report.ts";
+import { missingAmong, type SeenModels, seenModels } from "./models-report.ts";
 import { asRunningServer } from "./started-with.ts";
 import { webhookFindings } from "./webhook-findings.ts";
 
@@ -98,31 +98,35 @@ async function configurationFindings(
   const { file, nodes } = config;
   const text = file === null ? "" : readFileSync(file, "utf8");
   const mode = file === null ? 0 : statSync(file).mode;
-  const servedBy = modelsOn(nodes, catalog.models);
-  const named = nodes.filter(({ managed }) => managed === undefined); // serve itself starts the others
+  const { models } = catalog;
+  const inspections = await inspectNodes(nodes, models, systemClock);
   const findings = [
     ...configFindings(config, text, mode),
     ...(await providerFindings(config)),
     ...(await webhookFindings(config)),
-    ...(await Promise.all(named.map((node) => nodeFindings(node, servedBy(node), isOfServer)))).flat(),
-    ...modelFindings(await seenModels(flags, environment)),
+    ...nodes.flatMap((node, at) => nodeFindings(node, inspections[at]!, models, isOfServer)),
+    ...modelFindings(await seenModels(flags, environment), missingAmong(inspections, catalog)),
   ];
   return { findings, plans: catalog.plans };
 }
 
-async function nodeFindings(
+function nodeFindings(
   node: Config["nodes"][number],
-  served: readonly Model[],
+  inspection: Inspection,
+  models: Catalog["models"],
   isOfServer: boolean,
-): Promise<readonly Finding[]> {
-  const { name, engine, version, abilities, load, problem: wrong } = await inspectNode(node, served, systemClock);
+): readonly Finding[] {
+  if (node.managed !== undefined) return []; // serve itself starts it
+  const { name, engine, version, abilities, slots, load, serves, problem: wrong, warning: odd } = inspection;
   const what = `node ${name}`;
+  const served = serves.map((id) => models.get(id)!);
   if (wrong !== null) return [problem(what, wrong)];
   const is = `${engine ?? "an engine that does not say which it is"}${version === null ? "" : ` ${version}`}`;
   const by = isOfServer ? ", by --node of the running server" : "";
   return [
-    ok(what, `${is}, ${node.slots === "auto" ? "slots by its load" : `${node.slots} slots`}${by}`),
-    ...(node.slots === "auto" ? [loadFinding(what, load)] : []),
+    ok(what, `${is}, ${slots === null ? "slots by its load" : `${slots} slot${slots === 1 ? "" : "s"}`}${by}`),
+    ...(odd === null ? [] : [warning(what, odd)]),
+    ...(slots === null ? [loadFinding(what, load)] : []),
     ...(node.sharePrefixCache === false && !keepsApart(engine ?? "unknown") ? [sharedFinding(what)] : []),
     ...abilities.models.filter(isTold).map((model) => ok(what, `${model.name}: ${modelInWords(model)}`)),
     ...abilities.below.map((line) => warning(what, line)),
@@ -133,8 +137,8 @@ async function nodeFindings(
 const missingShownMax = 20;
 
 /** What a shop names and no node has; a node that is down is told of already, as is one that only the server starts. */
-function modelFindings(seen: SeenModels): readonly Finding[] {
-  return [...missingModels(seen), ...unknownModelsOfPlans(seen)];
+function modelFindings(seen: SeenModels, missing: ReturnType<typeof missingAmong>): readonly Finding[] {
+  return [...missingModels(seen, missing), ...unknownModelsOfPlans(seen)];
 }
 
 /** With [[models]] a wrong name is refused; without them it may be one that a node lists later. */
@@ -143,18 +147,19 @@ function unknownModelsOfPlans({ report: { served }, config: { plans } }: SeenMod
   return unknownModels(plans, names).map(({ plan, problem }) => warning(`plan ${plan}`, problem));
 }
 
-function missingModels({ report: { served }, config, isOfServer }: SeenModels): readonly Finding[] {
-  if (config.models.length === 0 && config.catalogFile === null) return [];
-  // Without a server its own nodes do not run: those that it starts, or the demo node where none is named.
-  const asked = config.nodes.filter(({ managed }) => managed === undefined);
-  if (!isOfServer && (asked.length === 0 || asked.length < config.nodes.length)) return [];
-  const missing = served.filter((model) => model.missing !== null);
-  const told = missing.slice(0, missingShownMax).map(({ id, missing }) => warning(`model ${id}`, missing!));
+function missingModels(
+  { report: { served }, config, isOfServer }: SeenModels,
+  inspected: ReturnType<typeof missingAmong>,
+): readonly Finding[] {
+  // Without a server its own nodes do not run, such as the demo node where none is named.
+  if (!isOfServer && config.nodes.length === 0) return [];
+  const isWhole = config.models.length > 0 || config.catalogFile !== null;
+  const missing = isOfServer ? served.filter((model) => isWhole && model.missing !== null) : inspected;
+  // A model that a shop names is to be had; of a catalog's, perhaps not each has a node.
+  const level = config.models.length > 0 || !isOfServer ? problem : warning;
+  const told = missing.slice(0, missingShownMax).map(({ id, missing }) => level(`model ${id}`, missing!));
   if (missing.length <= missingShownMax) return told;
-  return [
-    ...told,
-    warning("models", `${missing.length - missingShownMax} more are served by no node: tollgate models`),
-  ];
+  return [...told, level("models", `${missing.length - missingShownMax} more are served by no node: tollgate models`)];
 }
 
 function loadFinding(what: string, load: EngineLoad | null): Finding {

@@ -1,4 +1,5 @@
 // One result of `tollgate doctor`.
+import { visibleLine } from "../core/visible.ts";
 
 export type Finding = Readonly<{
   /** What was looked at, in a word or two: "data folder". */
@@ -17,4 +18,4 @@ const marks = { ok: "ok     ", warning: "WARNING", problem: "PROBLEM" } as const
 
 /** One line, in columns. */
 export const findingLine = ({ what, level, detail }: Finding): string =>
-  `${marks[level]}  ${what.padEnd(14)}  ${detail}`;
+  `${marks[level]}  ${what.padEnd(14)}  ${visibleLine(detail)}`;

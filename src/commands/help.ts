@@ -5,7 +5,7 @@ export const helpText = `Tollgate ${version}: a gateway for language-model infer
 
 tollgate serve [--config FILE] [--host H] [--port N] [--data DIR] [--node URL]... [--gguf FILE] [--demo]
                [--threads N]
-    Serves on http://127.0.0.1:8400 with the data in ./data, unless told otherwise. Without nodes it looks for an
+    Serves on http://127.0.0.1:8400 with the data in ./data/var, unless told otherwise. Without nodes it looks for an
     engine on this machine, and without one it starts a demo node whose answers are synthetic.
     --gguf starts llama.cpp's llama-server with a model file and serves with that.
     --demo serves with the demo node alone, whatever engines run here and whatever nodes the configuration names.
@@ -75,8 +75,8 @@ tollgate restore FILE       puts a backup in the place of a stopped server's dat
                             checks it first and refuses one that is damaged or whose books contradict themselves
                             (those not with --accept-violations)
 tollgate move --to URL      carries the books of a stopped server into an empty PostgreSQL database, for several gateways, and
-                            closes the folder; --from URL --to-data DIR carries them back, and with --reopen gives up
-                            such a move that was killed; the URL env is TOLLGATE_DATABASE_URL
+                            closes the folder; --from URL --to-data DIR carries them back;
+                            the URL env is TOLLGATE_DATABASE_URL
 tollgate check              checks the configuration and asks each node; exit code 1 if something is wrong
 tollgate doctor             looks at disk, clock, limits, database, configuration and nodes; exit code 1 if one is wrong
 tollgate check-answers      what a server starts to check answers against JSON Schemas; of no use by itself

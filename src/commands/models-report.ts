@@ -2,12 +2,12 @@
 import { loadConfig, type Config, dataFolderOf, type Environment } from "../config/config.ts";
 import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
 import { shopBudgetOf } from "../config/models.ts";
-import { modelsByName } from "../core/catalog.ts";
+import { type Catalog, distinctModels, modelsByName } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import { discoverLocalEngine, unknownEngine } from "../nodes/engine.ts";
-import { lookOnce } from "../nodes/inspect.ts";
+import { type Inspection, lookOnce } from "../nodes/inspect.ts";
 import { askRunningServer } from "../server/control-socket.ts";
-import { type ModelReport, modelReport, type SeenNode } from "../server/model-report.ts";
+import { type ModelReport, modelReport, type SeenNode, type ServedReport, whyMissing } from "../server/model-report.ts";
 import { servedModels } from "../server/served-models.ts";
 import { type Flags, textFlag } from "./command.ts";
 import { asRunningServer } from "./started-with.ts";
@@ -43,6 +43,21 @@ export async function seenModels(flags: Flags, environment: Environment): Promis
     isOfServer: false,
     unseen: nodes.filter(({ isWell }) => !isWell).map(({ name }) => name),
   };
+}
+
+/** Models that requests may ask for and no node has, of nodes that were asked; one that is down is told of already. */
+export function missingAmong(
+  nodes: readonly Inspection[],
+  { models }: Pick<Catalog, "models">,
+): readonly Pick<ServedReport, "id" | "missing">[] {
+  const served = new Set(nodes.flatMap(({ serves }) => serves));
+  return distinctModels({ models }).flatMap((model) => {
+    const { id, tier } = model;
+    const lacking = nodes.filter(({ lacks }) => lacks.includes(id)).map(({ name }) => name);
+    // Of the catalog's many, some may have no node.
+    if (served.has(id) || (tier !== "own" && lacking.length === 0)) return [];
+    return [{ id, missing: whyMissing(model, [], lacking) }];
+  });
 }
 
 function reportOf(

@@ -1,5 +1,5 @@
 // tollgate models: what nodes offer, what is served of it and at which price, and what no node has.
-import { type ModelReport, type PriceInDollars, shownName } from "../server/model-report.ts";
+import { missingLines, type ModelReport, type PriceInDollars, shownName } from "../server/model-report.ts";
 import { type Command, folderFlags } from "./command.ts";
 import { seenModels } from "./models-report.ts";
 import { formatTable } from "./table.ts";
@@ -13,7 +13,7 @@ const command: Command = {
     else {
       console.log(servedTable(report));
       console.log(`\n${offeredText(report)}`);
-      for (const line of missingLines(report)) console.log(line);
+      for (const line of missingLines(report.served)) console.log(`${line}.`);
       if (unseen.length > 0) console.log(`Not asked, or down: ${unseen.join(", ")}.`);
       if (
         report.offered.some(({ served_as: ids }) => ids.length === 0) ||
@@ -44,19 +44,6 @@ function servedTable({ served }: ModelReport): string {
 
 const priceInWords = (price: PriceInDollars | null): string =>
   price === null ? "free: no price set" : `${price.input} / ${price.cached} / ${price.output}`;
-
-const namesShownMax = 5;
-
-/** A line for each reason why no node has a model. */
-function missingLines({ served }: ModelReport): string[] {
-  const byReason = Map.groupBy(served, ({ missing }) => missing);
-  return [...byReason].flatMap(([missing, models]) => {
-    if (missing === null) return [];
-    const more = models.length > namesShownMax ? ` and ${models.length - namesShownMax} more` : "";
-    const names = models.slice(0, namesShownMax).map(({ id }) => shownName(id));
-    return [`No node answers ${names.join(", ")}${more}: ${missing}.`];
-  });
-}
 
 function offeredText({ offered }: ModelReport): string {
   if (offered.length === 0) return "No node lists a model.";

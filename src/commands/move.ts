@@ -1,11 +1,10 @@
 // tollgate move --to URL --data DIR, or --from URL --to-data DIR: carries the books of a data folder into a database that
-// several gateways serve from, and back. With --reopen a move back that was killed is given up. The URL `env` is the
-// variable's: a list of processes shows no password then.
+// several gateways serve from, and back. The URL `env` is the variable's: a list of processes shows no password then.
 import { systemClock } from "../core/clock.ts";
 import { dataFolderOf, type Environment } from "../config/config.ts";
 import { databaseUrlVariable, problemOfDatabaseUrl } from "../config/database-url.ts";
 import { moveIn } from "../store/postgres/move-in.ts";
-import { giveUpMove, moveOut } from "../store/postgres/move-out.ts";
+import { moveOut } from "../store/postgres/move-out.ts";
 import { checkFolderRights } from "../server/folder-rights.ts";
 import { socketFile } from "../server/control-socket.ts";
 import { type Command, folderFlags, textFlag, UsageError } from "./command.ts";
@@ -17,7 +16,6 @@ const command: Command = {
     to: { type: "string" },
     from: { type: "string" },
     "to-data": { type: "string" },
-    reopen: { type: "boolean" },
   },
   async run({ flags, environment }) {
     const toData = textFlag(flags, "to-data");
@@ -32,7 +30,6 @@ const command: Command = {
     const counted = (count: number, one: string) => `${count.toLocaleString("en-US")} ${one}${count === 1 ? "" : "s"}`;
     if (to !== undefined) {
       if (toData !== undefined) throw new UsageError("move: --to-data goes with --from");
-      if (flags["reopen"] === true) throw new UsageError("move: --reopen goes with --from");
       const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
       checkFolderRights(dataFolder, socketFile(dataFolder));
       const moved = await moveIn({ dataFolder, url: to, now, progress });
@@ -48,12 +45,6 @@ const command: Command = {
       return 0;
     }
     if (toData === undefined) throw new UsageError("move: --from URL needs --to-data DIR");
-    if (flags["reopen"] === true) {
-      const opened = await giveUpMove({ dataFolder: toData, url: from! });
-      if (flags["json"] === true) console.log(JSON.stringify({ opened }));
-      else console.log(`opened    ${opened}: gateways start on its books again`);
-      return 0;
-    }
     const moved = await moveOut({ dataFolder: toData, url: from!, now, progress });
     if (flags["json"] === true) console.log(JSON.stringify(moved));
     else {

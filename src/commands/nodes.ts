@@ -2,9 +2,9 @@
 import { systemClock } from "../core/clock.ts";
 import { dataFolderOf, loadConfig } from "../config/config.ts";
 import { checkedCatalogOf } from "../config/configured-catalog.ts";
-import { abilitiesInWords, modelsOn } from "../nodes/abilities.ts";
+import { abilitiesInWords } from "../nodes/abilities.ts";
 import { loadInWords } from "../nodes/engine-load.ts";
-import { inspectNode } from "../nodes/inspect.ts";
+import { inspectNodes } from "../nodes/inspect.ts";
 import { type Command, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "../server/control-socket.ts";
 import { loadReport, type NodeReport } from "../server/node-lines.ts";
@@ -22,21 +22,18 @@ const command: Command = {
     else {
       const node = flags["node"] as readonly string[] | undefined;
       const config = await loadConfig({ ...configFlags(flags), node }, environment);
-      const servedBy = modelsOn(config.nodes, (await checkedCatalogOf(config)).models);
-      nodes = await Promise.all(
-        config.nodes.map(async (named): Promise<NodeReport> => {
-          const inspected = await inspectNode(named, servedBy(named), systemClock);
-          const { name, url, slots, load, well, engine, version, context, abilities, problem } = inspected;
-          const { models, managed } = named;
-          // A program of ours runs with the server alone.
-          const health = managed !== undefined || !well ? "down" : "well";
-          const unline = { waiting: null, waiting_accounts: null, waiting_since: null };
-          const unknown = { since: null, last_error: null, drained_since: null, busy: null, ...unline };
-          const told = { engine, version, context, abilities: abilities.models, below: abilities.below };
-          const room = { slots, slots_auto: slots === null, load: loadReport(load) };
-          return { name, url, health, problem, ...room, ...told, models, ...unknown };
-        }),
-      );
+      const inspections = await inspectNodes(config.nodes, (await checkedCatalogOf(config)).models, systemClock);
+      nodes = inspections.map((inspected, at): NodeReport => {
+        const { name, url, slots, load, well, engine, version, context, abilities, problem, warning } = inspected;
+        const { models, managed } = config.nodes[at]!;
+        // A program of ours runs with the server alone.
+        const health = managed !== undefined || !well ? "down" : "well";
+        const unline = { waiting: null, waiting_accounts: null, waiting_since: null };
+        const unknown = { since: null, last_error: null, drained_since: null, busy: null, ...unline };
+        const told = { engine, version, context, abilities: abilities.models, below: abilities.below };
+        const room = { slots, slots_auto: slots === null, load: loadReport(load) };
+        return { name, url, health, problem: problem ?? warning, ...room, ...told, models, ...unknown };
+      });
     }
     if (flags["json"] === true) console.log(JSON.stringify(nodes));
     else if (nodes.length === 0)

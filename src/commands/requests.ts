@@ -1,6 +1,7 @@
 // tollgate requests [--account EMAIL] [filters] [--limit N] [--follow]
 import { logFilterOf, type LogWords, logWords } from "../account/request-row.ts";
 import type { RequestRow } from "../account/request-row.ts";
+import { visibleLine } from "../core/visible.ts";
 import { type Command, folderFlags, type Invocation, readWhole, textFlag, UsageError } from "./command.ts";
 import { perform } from "./perform.ts";
 import { formatTable } from "./table.ts";
@@ -38,6 +39,12 @@ const command: Command = {
     const { rows, searched_to } = await ask(limit);
     if (flags["json"] === true) console.log(JSON.stringify(rows));
     else console.log(formatTable(headings, rows.map(cellsOf)));
+    const [row] = rows;
+    // A single one is looked at more closely.
+    if (flags["json"] !== true && row !== undefined && rows.length === 1) {
+      if (row.cause !== null) console.log(`${row.node}: ${row.cause}`);
+      if (row.sum !== null) console.log(row.sum);
+    }
     if (searched_to !== null) console.error(`looked back to ${searched_to}; --to goes on from there`);
     return 0;
   },
@@ -46,7 +53,7 @@ export default command;
 
 const headings = [
   ...["time", "account", "key", "model", "node", "status", "reason", "wait ms", "first token ms"],
-  ...["ms", "input", "output", "cost USD", "request id", ""],
+  ...["ms", "input", "output", "balance tokens", "cost USD", "request id", ""],
 ];
 
 const cellsOf = (row: RequestRow): (string | number)[] => [
@@ -62,6 +69,7 @@ const cellsOf = (row: RequestRow): (string | number)[] => [
   row.duration_ms ?? "",
   row.input,
   row.output,
+  row.billed_tokens,
   row.cost_usd,
   row.request_id,
   row.more === 0 ? "" : `and ${row.more} more like this`,
@@ -77,7 +85,7 @@ async function follow({ flags }: Invocation, ask: () => Promise<Readonly<{ rows:
     for (const [place, row] of news.entries()) {
       shown.add(row.request_id);
       if (isFirst && place < news.length - followedFrom) continue;
-      console.log(flags["json"] === true ? JSON.stringify(row) : cellsOf(row).join("  "));
+      console.log(flags["json"] === true ? JSON.stringify(row) : cellsOf(row).map(String).map(visibleLine).join("  "));
     }
     isFirst = false;
     for (const old of shown) {

@@ -7,6 +7,9 @@ import { openSearchProvider } from "../tools/search/open.ts";
 import { type Command, folderFlags, type Invocation, readWhole, textFlag } from "./command.ts";
 import { folderSearchParts, searchConfigOf } from "./search-index.ts";
 
+/** Only one search runs here, so that no turns are taken. */
+const noAccount = 0;
+
 const command: Command = {
   words: ["QUERY"],
   flags: { ...folderFlags, results: { type: "string" } },
@@ -16,7 +19,7 @@ const command: Command = {
     const resultsMax = asked === undefined ? searchResultsMax : readWhole("--results", asked, 1);
     const provider = await openUpToDate(invocation);
     try {
-      const sources = await provider.search(words[0]!, resultsMax, new AbortController().signal);
+      const sources = await provider.search(words[0]!, resultsMax, noAccount, new AbortController().signal);
       if (flags["json"] === true) console.log(JSON.stringify(sources));
       else if (sources.length === 0) console.log("Nothing was found.");
       for (const { title, url, text } of flags["json"] === true ? [] : sources) {

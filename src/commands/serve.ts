@@ -5,11 +5,11 @@ import { pathOf } from "../account/access-links.ts";
 import { EmailTaken } from "../account/accounts.ts";
 import { type AuditAction, serverEntry } from "../account/audit.ts";
 import type { ConfigFlags } from "../config/config.ts";
+import { newDataFolder, olderDataFolder, usualDataFolder } from "../config/usual-data-folder.ts";
 import { systemClock } from "../core/clock.ts";
 import { passwordLinkMs } from "../core/limits.ts";
-import type { AccountId } from "../core/types.ts";
+import { type AccountId, StoreUnavailable } from "../core/types.ts";
 import { compose, type ComposedServer } from "../server/compose.ts";
-import { nodeLine } from "../server/node-lines.ts";
 import { firstStopSignal, HangUps } from "../server/signals.ts";
 import { dropStartLeftovers } from "../server/start-leftovers.ts";
 import { watchFlushTime } from "../store/folder/flush-time.ts";
@@ -17,6 +17,10 @@ import { type Command, type Flags, textFlag, UsageError } from "./command.ts";
 import { generatedPassword } from "./new-password.ts";
 
 const operatorEmail = "operator@localhost";
+const noOperator =
+  "No account is an operator: tollgate accounts create EMAIL --operator --password PASSWORD makes one.";
+/** How soon a start asks a database again that did not answer. */
+const startRetryMs = 500;
 
 const command: Command = {
   words: [],
@@ -44,7 +48,7 @@ const command: Command = {
       environment,
       onFirstLook: (node) =>
         void listening.promise.then(() => {
-          console.log(nodeLine(node));
+          console.log(server.nodeLine(node));
           if (lookedAt.has(node.name)) return;
           lookedAt.add(node.name);
           // Once: what a reload brings is not the start.
@@ -55,29 +59,39 @@ const command: Command = {
         }),
       onFatal: endAtOnce,
     });
+    const isNamed = given.data !== undefined || (environment["TOLLGATE_DATA"] ?? "") !== "";
+    const isOfOlderStart = !isNamed && usualDataFolder() === olderDataFolder;
     const stopped = firstStopSignal(systemClock, () => process.exit(1));
     hangUps.follow(() => void server.reload("SIGHUP"));
 
-    const { accounting, url, place, ledgerFolder, nodes } = server;
-    const made = (await accounting.accounts.none) ? await createOperator(server) : null;
+    const { url, place, ledgerFolder, nodes } = server;
+    const stopping = new AbortController();
+    void stopped.then(() => stopping.abort());
+    let made: string | null = null;
+    const notices = await untilAnswered(server, stopping.signal, async () => {
+      const { accounts } = server.accounting;
+      if (made === null && (await accounts.none)) {
+        made = await createOperator(server);
+        if (made !== null) console.log(made);
+      }
+      const ofPlans = (await server.planNotices()).map((notice) => `${notice}.`);
+      return made !== null || (await accounts.hasOperator) ? ofPlans : [noOperator, ...ofPlans];
+    });
+    if (notices === null) return 0;
     isFirstStart = made !== null;
-    if (made !== null) console.log(made);
-    else if (!(await accounting.accounts.hasOperator)) {
-      console.log(
-        "No account is an operator: tollgate accounts create EMAIL --operator --password PASSWORD makes one.",
-      );
-    }
-    for (const notice of await server.planNotices()) console.log(`${notice}.`);
+    for (const notice of notices) console.log(notice);
+    server.begin();
     console.log(`Tollgate ${version} listening on ${url}, ${place}`);
+    if (isOfOlderStart) {
+      console.log(`The data stays in ${olderDataFolder}, where it was; a new start makes ${newDataFolder}.`);
+    }
     for (const line of otherMachines(server)) console.log(line);
     console.log(nodes);
     listening.resolve();
     using _flushTime = ledgerFolder === null ? null : watchFlushTime(ledgerFolder, server.log);
-    const stopping = new AbortController();
     void settleIn(server, stopping.signal);
 
     await stopped;
-    stopping.abort();
     return 0;
   },
 };
@@ -94,6 +108,27 @@ function flagsOf(flags: Flags): ConfigFlags {
     threads: textFlag(flags, "threads"),
     demo: flags["demo"] === true,
   };
+}
+
+/** A database that is away for a moment ends no start. Null where the server was stopped in the meantime. */
+async function untilAnswered<Told>(
+  { log }: ComposedServer,
+  signal: AbortSignal,
+  ask: () => Promise<Told>,
+): Promise<Told | null> {
+  while (!signal.aborted) {
+    try {
+      return await ask();
+    } catch (thrown) {
+      if (!(thrown instanceof StoreUnavailable)) throw thrown;
+      log("warn", "the start waits for the database", { reason: thrown.message });
+      await Promise.race([
+        Bun.sleep(startRetryMs),
+        new Promise((resolve) => signal.addEventListener("abort", resolve)),
+      ]);
+    }
+  }
+  return null;
 }
 
 /** What a server does for itself when it has nothing else to do after its start. */

@@ -1,4 +1,5 @@
 // Aligned plain text for people; programs take --json.
+import { visibleLine } from "../core/visible.ts";
 
 export type Cell = string | number | boolean | null;
 
@@ -27,5 +28,5 @@ export function formatPairs(pairs: readonly (readonly [string, Cell])[]): string
 function formatCell(value: Cell): string {
   if (value === null) return "-";
   if (typeof value === "boolean") return value ? "yes" : "no";
-  return typeof value === "number" ? value.toLocaleString("en-US", { maximumFractionDigits: 6 }) : value;
+  return typeof value === "number" ? value.toLocaleString("en-US", { maximumFractionDigits: 6 }) : visibleLine(value);
 }

@@ -22,7 +22,7 @@ const command: Command = {
         "cached",
         "output",
         "reasoning",
-        "billed",
+        "balance tokens",
         "cost USD",
         "key",
         "end user",

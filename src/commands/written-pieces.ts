@@ -1,11 +1,12 @@
-// Writes a long answer to standard output, piece by piece, as fast as it is read.
+// Writes a long answer, which is JSON, to standard output, piece by piece, as fast as it is read.
+import { visible } from "../core/visible.ts";
 
 /** Gives the exit code. */
 export async function writePieces(pieces: Iterable<string> | AsyncIterable<string>): Promise<number> {
   const output = Bun.stdout.writer();
   try {
     for await (const piece of pieces) {
-      output.write(piece);
+      output.write(visible(piece));
       await output.flush();
     }
     await output.end();

@@ -2,7 +2,7 @@
 import { type Catalog, embeddedCatalog, loadCatalog } from "../core/catalog.ts";
 import { type Plans, plansById } from "../core/plans.ts";
 import type { Plan } from "../core/types.ts";
-import type { ToldOfModel } from "./models.ts";
+import { nothingTold, type ToldOfModel } from "./models.ts";
 import { checkModelIds, type Config, ownModelsOf } from "./config.ts";
 
 /** Throws CatalogError. */
@@ -27,7 +27,7 @@ export function configuredCatalog(config: Config, catalog: Catalog, told?: ToldO
 }
 
 /** A row promises nothing that it does not say. */
-const nothingPromised: ToldOfModel = { contextTokens: 1, readsImages: false };
+const nothingPromised: ToldOfModel = { ...nothingTold, contextTokens: 1, readsImages: false };
 
 /** What the configuration promises, to be held against what nodes have. Throws CatalogError and ConfigError. */
 export const checkedCatalogOf = async (config: Config): Promise<Catalog> =>

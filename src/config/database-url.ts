@@ -1,4 +1,5 @@
 // Where the ledger is, when that is PostgreSQL: an address with a password in it, which neither logs nor faults show.
+import { addressesOf, isForReading } from "../core/database-addresses.ts";
 import type { Reading } from "./faults.ts";
 import { type Row, secret } from "./rows.ts";
 
@@ -30,7 +31,16 @@ function checked(url: string, { keys }: Reading, fault: (problem: string) => voi
 
 /** What is wrong with a database's address, behind its name; never with a part of it. */
 export function problemOfDatabaseUrl(url: string): string | null {
-  const parsed = URL.parse(url);
+  if (isForReading(url)) return "may have no other target_session_attrs than read-write: the ledger is written to";
+  return (
+    addressesOf(url)
+      .map(problemOfAddress)
+      .find((problem) => problem !== null) ?? null
+  );
+}
+
+function problemOfAddress(address: string): string | null {
+  const parsed = URL.parse(address);
   if (parsed === null || !/^postgres(?:ql)?:$/.test(parsed.protocol) || parsed.hostname === "") {
     return `${wanted}; ${escaped}`;
   }
@@ -52,6 +62,6 @@ function isDecodable(part: string): boolean {
 
 /** For people: without user and password. */
 export function shownDatabaseUrl(url: string): string {
-  const { host, pathname } = new URL(url);
-  return `postgres://${host}${pathname}`;
+  const addresses = addressesOf(url).map((address) => new URL(address));
+  return `postgres://${addresses.map(({ host }) => host).join(",")}${addresses[0]!.pathname}`;
 }

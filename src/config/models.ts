@@ -96,11 +96,17 @@ export const modelTable = table(
     readsImages: key("images", yesOrNo(), {
       about: "Whether it reads images.",
       otherwise: null,
-      shown: "what its nodes tell, else true",
+      shown: "what its nodes tell",
     }),
     structuredOutput: key("structured_output", oneOf(["json_schema", "json_object", "none"]), {
       about: "The most that answers can be held to.",
-      otherwise: "json_schema" as const,
+      otherwise: null,
+      shown: "json_schema",
+    }),
+    callsTools: key("tools", yesOrNo(), {
+      about: "Whether lists say that it calls tools.",
+      otherwise: null,
+      shown: "what its nodes tell",
     }),
     readsDepth: key("reasoning", yesOrNo(), {
       about: "Whether requests may set how deeply it thinks.",
@@ -155,8 +161,19 @@ export function sharedNames(models: readonly OwnModel[]): SharedName[] {
 }
 
 /** What the nodes of a model tell of it; null where they tell nothing. */
-export type ToldOfModel = Readonly<{ contextTokens: number | null; readsImages: boolean | null }>;
-export const nothingTold: ToldOfModel = { contextTokens: null, readsImages: null };
+export type ToldOfModel = Readonly<{
+  contextTokens: number | null;
+  readsImages: boolean | null;
+  callsTools: boolean | null;
+  /** Whether their engines hold answers to a schema. */
+  keepsFormats: boolean | null;
+}>;
+export const nothingTold: ToldOfModel = {
+  contextTokens: null,
+  readsImages: null,
+  callsTools: null,
+  keepsFormats: null,
+};
 
 /** A model of which nothing but its name was said, such as one that a node lists. */
 export const unpricedModel = (id: string): OwnModel => ({
@@ -166,7 +183,8 @@ export const unpricedModel = (id: string): OwnModel => ({
   price: free,
   contextTokens: null,
   readsImages: null,
-  structuredOutput: "json_schema",
+  structuredOutput: null,
+  callsTools: null,
   readsDepth: true,
   outputTokens: null,
   plans: null,
@@ -175,12 +193,25 @@ export const unpricedModel = (id: string): OwnModel => ({
 });
 
 /** `budget`: of requests that name none, where the shop says one; else such an answer is as long as the model makes it. */
-export function modelOf({ outputTokens: own, ...model }: OwnModel, told: ToldOfModel, budget: number | null): Model {
-  const outputTokens = own ?? budget ?? outputTokensMax;
+export function modelOf(
+  { outputTokens: own, callsTools, ...model }: OwnModel,
+  told: ToldOfModel,
+  budget: number | null,
+): Model {
+  const contextTokens = model.contextTokens ?? told.contextTokens ?? ownModelContextTokensDefault;
+  const outputTokens = Math.min(own ?? budget ?? outputTokensMax, contextTokens);
+  const claimed = {
+    images: model.readsImages ?? told.readsImages,
+    tools: callsTools ?? told.callsTools,
+    formats: model.structuredOutput !== null || told.keepsFormats === true,
+  };
+  const abilities = ["images", "tools", "formats"] as const;
   return {
     ...model,
+    structuredOutput: model.structuredOutput ?? "json_schema",
+    unclaimed: abilities.filter((ability) => claimed[ability] !== true),
     tier: "own",
-    contextTokens: model.contextTokens ?? told.contextTokens ?? ownModelContextTokensDefault,
+    contextTokens,
     readsImages: model.readsImages ?? told.readsImages ?? true,
     budgetLimitsAnswer: true,
     outputTokensDefault: { calls: outputTokens, tokens: outputTokens },

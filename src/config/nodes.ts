@@ -83,10 +83,12 @@ export const nodeTable = table(
       otherwise: undefined,
     }),
     apiKey: apiKey("the node"),
+    /** Null: by its load where its engine tells that, else the usual number. */
     slots: key("slots", wholeOr("auto", 1, nodeSlotsMax), {
       about:
         'Requests it runs at once; more wait in line. `"auto"`: as many as its engine runs without making them wait.',
-      otherwise: nodeSlotsDefault,
+      otherwise: null,
+      shown: `\`"auto"\` where vLLM, SGLang or llama.cpp tells its load, else ${nodeSlotsDefault}`,
     }),
     /** Absent: as `[server]` says. */
     sharePrefixCache: key("share_prefix_cache", yesOrNo(), {
@@ -108,6 +110,12 @@ export const nodeTable = table(
       about: "Reasoning depth = fields of the node's request that set it.",
       otherwise: undefined,
       shown: "those of its engine",
+    }),
+    /** Names of fields, which pass as they come. */
+    fields: key("fields", listOf(text("the name of a field"), "a list of one or more names of fields", 1), {
+      about: "Fields of requests that its engine knows, beside those that are known of it.",
+      otherwise: undefined,
+      shown: "none",
     }),
     /** The node's names of models whose template opens a thought (`<think>`) that the node does not split off itself. */
     thinkTagOpened: key(
@@ -198,7 +206,7 @@ function nodeOfFlag(url: string, index: number, faults: Faults): NodeConfig {
     name: `node-${index + 1}`,
     url: nodeAddress(address ?? ""),
     apiKey: null,
-    slots: nodeSlotsDefault,
+    slots: null,
     models: everyModel,
   };
 }

@@ -150,14 +150,14 @@ export const outside = ({
   flag,
   variables,
   otherwise,
-}: Readonly<{ flag: "data"; variables: readonly string[]; otherwise: string }>): Option<string, Restart> => ({
+}: Readonly<{ flag: "data"; variables: readonly string[]; otherwise: () => string }>): Option<string, Restart> => ({
   table: null,
   isList: false,
   keys: {},
   name: `--${flag}`,
   flag,
   variables,
-  read: ({ flags, reading }) => flags[flag] ?? firstGiven(variables, reading.environment)?.text ?? otherwise,
+  read: ({ flags, reading }) => flags[flag] ?? firstGiven(variables, reading.environment)?.text ?? otherwise(),
   change: restart,
 });
 

@@ -20,6 +20,7 @@ import {
 } from "../core/limits.ts";
 import { type LogFormat, logLevels } from "../core/log.ts";
 import type { Ms } from "../core/types.ts";
+import { usualDataFolder } from "./usual-data-folder.ts";
 import { databaseUrl, databaseUrlVariable } from "./database-url.ts";
 import {
   address,
@@ -206,7 +207,7 @@ export const options = {
     }),
     restart,
   ),
-  dataFolder: outside({ flag: "data", variables: ["TOLLGATE_DATA"], otherwise: "./data" }),
+  dataFolder: outside({ flag: "data", variables: ["TOLLGATE_DATA"], otherwise: () => usualDataFolder() }),
   nodes: list("nodes", nodeTable, { reload: (running, nodes) => running.useNodes(nodes) }, nodesOfFlags),
   queueMaxWaitMs: option(
     "queue",

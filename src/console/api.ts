@@ -151,7 +151,16 @@ export type Done = Static<typeof Done>;
 /** Who is signed in, and what the sign-in page may offer. */
 export const Session = Type.Object({
   account: Type.Union([
-    Type.Object({ id: count(), email: Type.String(), plan: planId(), operator: Type.Boolean() }),
+    Type.Object({
+      id: count(),
+      email: Type.String(),
+      plan: planId(),
+      operator: Type.Boolean(),
+      /** Whether it has a password. */
+      password: Type.Boolean(),
+      /** Whether the identity provider's person is known. */
+      connected: Type.Boolean(),
+    }),
     Type.Null(),
   ]),
   /** Whether strangers may make an account. */
@@ -165,6 +174,8 @@ export const Session = Type.Object({
   base_url: Type.Union([Type.String(), Type.Null()]),
   /** True where answers come from the built-in demo node and are synthetic. */
   demo: Type.Boolean(),
+  /** Whether any model costs something: else credit is of no use. */
+  sells: Type.Boolean(),
   /** In the order in which they are offered. */
   plans: Type.Array(Type.Object({ id: planId(), name: Type.String() })),
 });
@@ -481,6 +492,8 @@ export const ConsoleModels = Type.Object({
       /** US cents per 1,000,000 model tokens, maybe with parts of one; a flat price has three equal ones. */
       price: Type.Object({ input_cents: cents(), cached_input_cents: cents(), output_cents: cents() }),
       flat_price: Type.Boolean(),
+      /** What a request may write that names no budget; null: what the balance and the context allow. */
+      output_tokens: Type.Union([count(), Type.Null()]),
       /** Counted in calls on chat-completions and messages. */
       coder: Type.Boolean(),
       /** Whether the account may ask it for answers: its plan has it, and it is for that. */
@@ -923,6 +936,8 @@ export const OperatorServer = Type.Object({
   reload: Type.Union([ReloadResult, Type.Null()]),
   /** Null: the ledger is in PostgreSQL, and nobody makes backups here. */
   backup_folder: nullable(Type.String()),
+  /** On the disk of the ledger; null: it is in PostgreSQL, or the system does not say. */
+  disk_free_bytes: Type.Union([count(), Type.Null()]),
   backup: Type.Union([BackupResult, Type.Null()]),
   /** Null: the server makes none by itself. */
   backup_schedule: Type.Union([Type.Object({ every_ms: count(), keep: count() }), Type.Null()]),
@@ -1097,6 +1112,8 @@ export const RequestRow = Type.Object({
   /** Null where it was served; `why` says it in plain words. */
   reason: nullable(Type.String()),
   why: nullable(Type.String()),
+  /** What its node said of it, where that failed. */
+  cause: nullable(Type.String()),
   /** For nodes, all passes together. Null, here and below: that was not measured. */
   wait_ms: measured(),
   /** From its arrival to the first node, to the first token and to its end. */
@@ -1109,6 +1126,8 @@ export const RequestRow = Type.Object({
   reasoning: count(),
   billed_tokens: count(),
   cost_usd: Type.Number(),
+  /** How the balance tokens came about, at the prices of then; null where nothing was charged. */
+  sum: nullable(Type.String()),
   /** Others like it, of the same minute, that have no line of their own. */
   more: count(),
 });

@@ -21,10 +21,29 @@ export const csvHead = `${columns.join(",")}\r\n`;
 
 export const csvLine = (row: UsageRow): string => `${columns.map((column) => cell(row[column])).join(",")}\r\n`;
 
-/** A spreadsheet would run a text that begins like a formula, so it is told by a quote that it is a text. */
 function cell(value: string | number | boolean | null): string {
   if (value === null) return "";
   if (typeof value !== "string") return String(value);
-  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  const text = asText(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
+
+/**
+ * A spreadsheet would run a text that begins like a formula, so it is told by a quote that it is a text. In many countries
+ * Excel takes a file apart at semicolons, and some programs guess the separator: then a formula may begin behind each.
+ */
+function asText(value: string): string {
+  let text = "";
+  let begins = true;
+  for (const character of value) {
+    if (begins && formulaStarts.includes(character)) text += "'";
+    text += character;
+    if (separators.includes(character)) begins = true;
+    else if (!/[\s"]/.test(character)) begins = false;
+  }
+  return /^[\t\r\n]/.test(text) ? `'${text}` : text;
+}
+
+/** The wide ones are read like the others in East Asia. */
+const formulaStarts = "=+-@＝＋－＠";
+const separators = ",;|\t\r\n";

@@ -22,6 +22,8 @@ export interface Backups {
   /** Null: the ledger is in a database, which has its own. */
   readonly folder: string | null;
   /** Null: none are made but those that are asked for. */
+  /** On the disk of the ledger; null where nobody knows. */
+  freeBytes(): number | null;
   readonly schedule: Readonly<{ everyMs: Ms; keep: number }> | null;
   /** The files of the folder, the newest first; of more than `max` those. */
   list(max: number): readonly BackupFile[];

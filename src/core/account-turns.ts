@@ -1,5 +1,5 @@
 // Limits how many of something expensive run at once, in all and for one account: fetches of strangers' addresses, PDFs,
-// inflated bodies, look-ups of stored responses. Accounts that wait take turns.
+// searches, calls of MCP servers, inflated bodies, look-ups of stored responses. Accounts that wait take turns.
 import { FairQueue } from "./fair-queue.ts";
 import type { AccountId } from "./types.ts";
 
@@ -20,6 +20,11 @@ export class AccountTurns {
 
   get running(): number {
     return this.#all;
+  }
+
+  /** Turns that the account has or waits for. */
+  openOf(account: AccountId): number {
+    return (this.#running.get(account) ?? 0) + this.waitingOf(account);
   }
 
   waitingOf(account: AccountId): number {

@@ -37,6 +37,17 @@ export const distinctModels = ({ models }: KnownModels): readonly Model[] => [..
 export const listedModels = (catalog: KnownModels): readonly Model[] =>
   distinctModels(catalog).filter(({ hidden }) => !hidden);
 
+/** What lists say that it can. */
+export function claimsOf({ kind, readsImages, structuredOutput, unclaimed = [] }: Model) {
+  const answers = kind === "chat";
+  const formats = answers && !unclaimed.includes("formats") ? structuredOutput : "none";
+  return {
+    images: answers && readsImages && !unclaimed.includes("images"),
+    tools: answers && !unclaimed.includes("tools"),
+    formats,
+  } as const;
+}
+
 /** The model of written samples. */
 export const usualSampleModel = "core-3";
 /** It stands in JSON, in shells and in five languages as it is. */

@@ -9,6 +9,10 @@ export const tokenizeTextMaxBytes = 4_000_000;
 export const outputTokensMin = 1;
 export const outputTokensMax = 65_536;
 export const outputTokensDefault = 4_096;
+/** Of one request for several, all prompts together; evaluations send as many prompts at once as a node has slots. */
+export const answersMax = 256;
+/** Of these on nodes or in line at once: the others must not wait out the line's limit before it is their turn. */
+export const answersAtOnceMax = 32;
 /** Hosted models use no more (spec, request fields), and no node is sent more. */
 export const stopSequencesMax = 4;
 /** UTF-16 units of the further ones together, which the gateway looks for itself in what other models write. */
@@ -18,6 +22,10 @@ export const furtherStopsMaxLength = 16 * 1024;
 /** Of a model of which neither its row nor a node says one: larger than any, so that the node's own answer counts. */
 export const ownModelContextTokensDefault = 1_048_576;
 export const ownModelNameMaxLength = 200;
+/** A request that names no budget begins with this much of one or more: less is no answer. */
+export const openBudgetMinTokens = 256;
+/** So far ahead of what an answer has is held for it where its request named no budget: as much as another's default. */
+export const openBudgetAheadTokens = outputTokensDefault;
 /** Names of one model beside its id. */
 export const modelNamesMax = 100;
 /** Models that nodes list and nobody configured; a hosted catalog of all the world's has some 500. */
@@ -389,6 +397,8 @@ export const passwordHashesNameWaitingMax = 32;
 
 // Console: purchases and live numbers
 export const purchaseRequestsPendingMax = 5;
+/** Each stays in the ledger, whatever becomes of it. */
+export const purchaseRequestsPerDayMax = 20;
 export const liveIntervalMs = 500; // numbers are sent at most twice a second
 export const liveStreamsMax = 2_000;
 export const liveStreamsPerAccountMax = 16;
@@ -481,8 +491,9 @@ export const searchAnswerMaxBytes = 2 * 1024 * 1024;
  * that made so many for each of its searches gets no further search that day.
  */
 export const searchCallsPerSearchMax = 5;
-/** Searches at once, over all accounts; more fail, and their requests are answered without. */
+/** Searches at once; more wait for their turn, no longer than a search may take. */
 export const searchesAtOnceMax = 64;
+export const searchesAccountMax = 16;
 /** What a model reads of one result. */
 export const searchResultTextMaxLength = 4_000;
 /** Results read whole: snippets of 150 characters seldom hold the answer. Tavily sends excerpts of the pages itself. */
@@ -507,8 +518,9 @@ export const searchPassageLength = 1_500;
 // MCP servers
 export const mcpConnectTimeoutMs = 30_000; // npx may have to fetch the server first
 export const mcpCallTimeoutMs = 60_000;
-/** Concurrent calls of one server; more fail at once, and the model is told. */
+/** Concurrent calls of one server; more wait for their turn, no longer than a call may take. */
 export const mcpCallsAtOnceMax = 64;
+export const mcpCallsAccountMax = 16;
 export const mcpResultTextMaxLength = 100_000;
 export const mcpToolsMax = 256; // of one server: they are part of every prompt
 export const mcpToolMaxBytes = 64 * 1024;
@@ -549,8 +561,15 @@ export const pdfPagesMax = 500;
 export const pdfTextMaxLength = 1_000_000; // more characters than the largest context holds
 export const pdfTimeoutMs = 15_000;
 export const pdfMemoryMaxBytes = 512 * 1024 * 1024;
+/** Processor time of a first try: 200 full pages. What takes longer goes behind all others. */
+export const pdfFirstTryProcessorMs = 1_000;
 export const pdfReadersMax = 4;
 export const pdfReadersAccountMax = 2;
+/** Second tries run beside them, and beside those the PDFs of accounts that lately sent one beyond the limits. */
+export const pdfSlowReadersMax = 1;
+export const pdfExcessRememberedMs = 10 * 60_000;
+/** Accounts that are remembered for it; beyond that the oldest are forgotten. */
+export const pdfExcessAccountsMax = 10_000;
 /** Fetches of addresses that strangers chose, of pages found by a search too. */
 export const publicFetchesMax = 64;
 export const publicFetchesAccountMax = 8;
@@ -585,8 +604,15 @@ export const inputsRepliesAccountBytesMax = 224 * 1024 * 1024;
 export const inputsReplyStepBytes = 256 * 1024;
 
 // What a request is expected to read, before a node has counted it
-/** English has 4 bytes a token and Chinese 3; dense code, digits and rare scripts come to 2, and seldom to 1. */
+/** Of inputs: English has 4 bytes a token and Chinese 3; dense code, digits and rare scripts come to 2, and seldom to 1. */
 export const expectedBytesPerToken = 2;
+/** What an engine puts around a prompt, until an answer has shown it: the longest templates with their system prompts. */
+export const templateTokensUnknown = 4_096;
+/** Texts from here on are expected to be as dense as those that came before, but never thinner than dense code and digits. */
+export const longTextBytes = 2_048;
+export const longTextTokensPerByteMin = 0.5;
+/** What was unusual in one answer is nearly forgotten after a few times as many. */
+export const answersRemembered = 64;
 /** Of a large picture at the usual settings of engines; some take 16,384, most far less. */
 export const expectedImageTokens = 4_096;
 
@@ -637,6 +663,17 @@ export const checkStartMs = 10_000;
 /** The checking process is ended after this long without a check. */
 export const checkIdleMs = 5 * 60_000;
 
+// Fields that only some engines know
+/** Characters of a grammar, of a regular expression, or of all choices. llama.cpp ends itself over brackets nested 100,000 deep. */
+export const engineGrammarMaxLength = 16 * 1024;
+export const grammarNestingMax = 256;
+/** vLLM takes 8 s to compile 20,000. */
+export const engineChoicesMax = 1_000;
+/** Values of a list of tokens or words. */
+export const engineListMax = 10_000;
+/** Characters of the JSON of what a chat template gets. */
+export const templateSettingsMaxLength = 64 * 1024;
+
 // JSON from outside: of requests, nodes and services
 export const jsonDepthMax = 128;
 /** Brackets, commas and colons. The worst of them take 130 bytes of memory each, so that a body takes 260 MB at most; 400,000 messages are allowed. */
@@ -680,6 +717,8 @@ assert(inputsAnswerMaxBytes < inputsRepliesAccountBytesMax, "every allowed answe
 assert(mediaAccountHeldBytesMax < mediaHeldBytesMax, "an account leaves room to others: media");
 assert(inflatingAccountMax < inflatingMax, "an account leaves turns to others: compressed bodies");
 assert(pdfReadersAccountMax < pdfReadersMax, "an account leaves turns to others: PDFs");
+assert(searchesAccountMax < searchesAtOnceMax, "an account leaves turns to others: searches");
+assert(mcpCallsAccountMax < mcpCallsAtOnceMax, "an account leaves turns to others: calls of MCP servers");
 assert(publicFetchesAccountMax < publicFetchesMax, "an account leaves turns to others: fetches");
 assert(liveStreamsPerAccountMax < liveStreamsMax, "an account leaves room to others: live pages");
 assert(2 * floodRequestsMax <= storedResponsesLookupsWaitingMax, "look-ups wait where flood protection lets them come");

@@ -1,6 +1,8 @@
 // Structured log lines on standard error: one JSON object a line, or plain words on a terminal. Fields never hold a
-// key, a prompt or an answer; if an error's text contains a key, it is masked here.
+// key, a prompt or an answer; if an error's text contains a key, it is masked here, and nothing that others wrote acts on
+// the terminal.
 import type { Ms } from "./types.ts";
+import { visible } from "./visible.ts";
 
 export const logLevels = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -29,7 +31,7 @@ export function openLog(options: LogOptions): Log {
     const at = new Date(time()).toISOString();
     const line =
       format === "text" ? textLine(at, level, event, fields) : JSON.stringify({ at, level, event, ...fields });
-    write(`${blotted(line, secrets())}\n`);
+    write(`${visible(blotted(line, secrets()))}\n`);
   };
 }
 
@@ -56,7 +58,8 @@ const keyShape = /\b(?:sk-[A-Za-z0-9_-]{16,}|[Bb]earer +[A-Za-z0-9._~+/-]{8,}=*)
 /** A shorter one would blot out words, and is no secret. */
 const secretMinLength = 6;
 
-function blotted(line: string, secrets: readonly string[]): string {
+/** Without them and without what looks like a key. */
+export function blotted(line: string, secrets: readonly string[]): string {
   let clean = line;
   for (const secret of secrets.filter(({ length }) => length >= secretMinLength)) {
     clean = clean.replaceAll(JSON.stringify(secret).slice(1, -1), "[secret]").replaceAll(secret, "[secret]");

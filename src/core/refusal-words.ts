@@ -14,6 +14,8 @@ const words: Readonly<Record<FailedReason, string>> = {
   address_not_allowed: "The API key may not be used from that network address.",
   context_length_exceeded:
     "The conversation is longer than the model can read. Shorten it, or use a model with a larger context.",
+  context_budget_exceeded:
+    "The conversation and the answer that the request allows are longer than the model's context together. Allow a shorter answer, or shorten the conversation.",
   previous_response_not_found: "The earlier response that the request goes on from is not stored here anymore.",
   threads_not_kept: "Message threads are not kept here: the whole conversation must be sent.",
   not_found: "There is nothing at that address.",
@@ -25,12 +27,22 @@ const words: Readonly<Record<FailedReason, string>> = {
     "The account sent more requests in a minute than its plan allows. Wait a little, or send fewer at once.",
   quota_exceeded:
     "The balance did not cover what the request might cost. The day's allowance renews at 00:00 UTC; credit can be added on the plan page.",
+  budget_over_quota:
+    "The answer might have cost more than was left of the balance. Ask for a shorter one (max_tokens), or without a length: then it is as long as the balance allows.",
   key_quota_exceeded:
-    "The API key has used up its own limit of the day or month. Another key of the account may go on.",
+    "What the API key may use that day or month did not cover what the request might cost. Another key of the account may go on.",
   end_user_quota_exceeded:
-    "The person for whom the program asked has used up the tokens that the key gives each of its users a day.",
+    "What the key gives each of its users a day did not cover what the request might cost for the person for whom the program asked.",
+  budget_over_key_quota:
+    "The request might have cost more than the API key may still use. Ask for a shorter answer (max_tokens), or use another key of the account.",
+  budget_over_end_user_quota:
+    "The request might have cost more than the person for whom the program asked may still use that day. Ask for a shorter answer (max_tokens).",
   coder_quota_reached: "The calls of coder models of this 4-hour window are used up.",
-  busy: "All places for this model were taken for too long, or no machine that has it can be reached. Try again later.",
+  busy: "All places for this model were taken for too long. Try again later.",
+  busy_unreachable: "No machine that serves this model could be reached. Nothing was charged; try again later.",
+  busy_unlisted: "No machine has this model loaded. Nothing was charged; the operator must load it.",
+  model_unreachable: "No machine that serves this model could be reached. Nothing was charged; try again later.",
+  model_unlisted: "No machine has this model loaded. Nothing was charged; the operator must load it.",
   model_paused:
     "An operator has taken the machines of this model out of service for a while. Nothing was charged; try again later.",
   quota_unverified: "The gateway could not read or write its books at that moment. Nothing was charged; try again.",

@@ -17,6 +17,7 @@ export type RefusalRow = Readonly<{
 
 const invalid = "invalid_request_error";
 const rate = "rate_limit_error";
+const busyWords = "Routes are temporarily busy. Please retry.";
 
 export const refusals = {
   invalid_api_key: {
@@ -62,6 +63,15 @@ export const refusals = {
     type: invalid,
     code: "context_length_exceeded",
     message: "prompt is too long: {tokens} tokens > {maximum} maximum",
+    retry: "client",
+  },
+  /** The words that Anthropic's servers use, and their clients read. */
+  context_budget_exceeded: {
+    status: 400,
+    type: invalid,
+    code: "context_length_exceeded",
+    message:
+      "input length and `max_tokens` exceed context limit: {input} + {budget} > {maximum}, decrease input length or `max_tokens` and try again",
     retry: "client",
   },
   previous_response_not_found: {
@@ -117,6 +127,16 @@ export const refusals = {
     retry: "never",
     facts: ["spendable", "requested", "resets_at"],
   },
+  /** Of a shop's own model: something is left. The specification's models have the message above. */
+  budget_over_quota: {
+    status: 429,
+    type: rate,
+    code: "insufficient_quota",
+    message:
+      "Quota exceeded: the answer may cost {requested} tokens, and {spendable} are free. Send max_tokens of at most {max_tokens}, or upgrade your plan at {site_url}/plan",
+    retry: "never",
+    facts: ["spendable", "requested", "max_tokens", "resets_at"],
+  },
   key_quota_exceeded: {
     status: 429,
     type: rate,
@@ -134,6 +154,24 @@ export const refusals = {
     retry: "never",
     facts: ["end_user", "key", "limit", "spendable", "requested", "resets_at"],
   },
+  budget_over_key_quota: {
+    status: 429,
+    type: rate,
+    code: "insufficient_quota",
+    message:
+      "Quota exceeded for the API key `{key}`: the request may cost {requested} tokens, and {spendable} of its {limit} a {period} are free. {advice}",
+    retry: "never",
+    facts: ["key", "limit", "spendable", "requested", "max_tokens", "resets_at"],
+  },
+  budget_over_end_user_quota: {
+    status: 429,
+    type: rate,
+    code: "insufficient_quota",
+    message:
+      "Quota exceeded for the end user `{end_user}` of the API key `{key}`: the request may cost {requested} tokens, and {spendable} of {limit} a {period} are free. {advice}",
+    retry: "never",
+    facts: ["end_user", "key", "limit", "spendable", "requested", "max_tokens", "resets_at"],
+  },
   coder_quota_reached: {
     status: 429,
     type: rate,
@@ -142,7 +180,18 @@ export const refusals = {
     retry: "never",
     facts: ["used", "limit", "resets_at"],
   },
-  busy: { status: 429, type: rate, code: null, message: "Routes are temporarily busy. Please retry.", retry: "after" },
+  busy: {
+    status: 429,
+    type: rate,
+    code: null,
+    message: busyWords,
+    retry: "after",
+    facts: ["reason"],
+  },
+  /** Of a model of the catalog, whose refusal the specification words: none of its nodes is there. */
+  busy_unreachable: { status: 429, type: rate, code: null, message: busyWords, retry: "after", facts: ["reason"] },
+  /** The same: nodes answer, but none lists what serves it. */
+  busy_unlisted: { status: 429, type: rate, code: null, message: busyWords, retry: "after", facts: ["reason"] },
   quota_unverified: {
     status: 503,
     type: "api_error",
@@ -156,6 +205,24 @@ export const refusals = {
     code: null,
     message: "The model stopped answering. Please retry.",
     retry: "client",
+  },
+  /** A shop's own model, or one that nodes list: none of its nodes is there. Nobody knows when one will be. */
+  model_unreachable: {
+    status: 503,
+    type: "api_error",
+    code: "model_unreachable",
+    message: "No node that serves the model `{model}` can be reached right now. Please retry later.",
+    retry: "client",
+    facts: ["reason"],
+  },
+  /** The same: nodes answer, but none lists it. Another try meets the same until somebody loads it. */
+  model_unlisted: {
+    status: 503,
+    type: "api_error",
+    code: "model_unlisted",
+    message: "No node has the model `{model}` loaded right now.",
+    retry: "never",
+    facts: ["reason"],
   },
   /** The nodes that should have it answer, with other models. */
   model_unavailable: {

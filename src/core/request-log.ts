@@ -20,6 +20,8 @@ export type FailedRow = Readonly<{
   /** Of the reply's headers: 200 where it failed in the middle. */
   status: number;
   reason: FailedReason;
+  /** Why its node failed, in the node's words, for operators alone. */
+  cause: string | null;
   course: Course;
   /** Of what was delivered before the failure. */
   input: number;
@@ -91,11 +93,19 @@ export type LogRow = Readonly<{
   status: number;
   /** Null where it was served. */
   reason: string | null;
+  cause: string | null;
   input: number;
   cachedInput: number;
   output: number;
   reasoning: number;
   billedTokens: number;
+  /** Of a charge: cents for 1,000,000 tokens of input, cached input and output, and their ten-thousandths; else null. */
+  inputCents: number | null;
+  cachedInputCents: number | null;
+  outputCents: number | null;
+  inputParts: number | null;
+  cachedInputParts: number | null;
+  outputParts: number | null;
   more: number;
 }> &
   /** A duration that nobody measured is null. */

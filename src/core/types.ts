@@ -1,6 +1,7 @@
 // Every noun of the gateway. A request becomes an Ask, an Ask is admitted as a Hold, waits for a Slot, and the
 // node's answer arrives as Pieces and one Ending. Nothing here knows a dialect, a database or a socket.
 import type { AnyCancelSignal } from "./cancel-signal.ts";
+import type { EngineField } from "./engine-fields.ts";
 import type { PlanId } from "./plan-ids.ts";
 import type { RefusalName } from "./refusals.ts";
 
@@ -108,6 +109,8 @@ export type Model = Readonly<{
   contextTokens: number;
   readsImages: boolean;
   structuredOutput: StructuredOutput;
+  /** What neither the shop nor a node says of it: requests may ask for it, and lists do not claim it. Absent: nothing. */
+  unclaimed?: readonly ("images" | "tools" | "formats")[];
   price: Price;
   /** True where the output budget limits the answer, so that it is sent to the node (spec, per-request limits). */
   budgetLimitsAnswer: boolean;
@@ -147,6 +150,8 @@ export type Usage = Readonly<{
   /** Of `inputFresh`: what the node put into its prompt cache. Told to clients, not billed; absent where nothing is said. */
   cacheWritten?: number;
 }>;
+/** Tokens that a request is expected to read, and to write where no budget ends its answer. */
+export type Expected = Readonly<{ input: number; output: number }>;
 export const noUsage: Usage = { inputFresh: 0, inputCached: 0, output: 0, reasoning: 0 };
 
 export type Effort = "off" | "minimal" | "low" | "medium" | "high" | "max";
@@ -179,6 +184,8 @@ export type PlainCompletion = Readonly<{
   suffix: string | null;
   /** The answer begins with the prompt. */
   echo: boolean;
+  /** And ends with it: nothing is written, for the log probabilities of the prompt. The budget is 1 then. */
+  echoAlone?: true;
 }>;
 
 export type Tool = Readonly<{
@@ -241,8 +248,10 @@ export interface PreparedTurns extends Disposable {
   readonly messages: Buffer;
   /** Where in `messages` the text of the system message ends, which is then the first one; -1: there is none. */
   readonly systemEnd: number;
-  /** The prompt's first characters, by which a node is found that may have it cached. */
-  readonly start: string;
+  /** Its last message is the beginning of the answer. */
+  readonly endsOpen: boolean;
+  /** By which a node is found that may have its beginning cached. */
+  readonly blocks: PromptBlocks;
   /** Inline images, and the bytes that they take of the body. */
   readonly images: number;
   readonly imageBytes: number;
@@ -253,6 +262,22 @@ export interface PreparedTurns extends Disposable {
   /** What of it must be counted, and tokens beside that; a refusal where it cannot be read again. Never rejects. */
   render(): Promise<Readonly<{ texts: EncodedTexts; extraTokens: number }> | Refusal>;
 }
+
+/**
+ * A prompt as chained hashes of its blocks: two prompts have so many of them in common as they begin alike. Made in
+ * nodes/queue/prompt-blocks.ts.
+ */
+export type PromptBlocks = Readonly<{
+  /** Each stands for all of the prompt up to the end of its block. */
+  hashes: Uint32Array;
+  /** Of the whole prompt, in UTF-8. */
+  bytes: number;
+  /** Stands for the whole prompt, by which the next turn of its conversation finds where it was answered; 0: for nothing. */
+  end: number;
+  /** The `end` of the turn before, whose answer stands in this prompt, and where that answer ends; 0: there is none. */
+  before: number;
+  beforeBytes: number;
+}>;
 
 /** What each vector is written as: a list of numbers, or its 32-bit floats in base64. */
 export type VectorFormat = "float" | "base64";
@@ -280,6 +305,9 @@ export type Inputs = Readonly<{ count: number }> &
       }>
   );
 
+/** Where a request asks for more than one: so many for each of its prompts, whose turns are one each. */
+export type Answers = Readonly<{ prompts: number; each: number }>;
+
 /** A client's request in no dialect. */
 export type Ask = Readonly<{
   endpoint: Endpoint;
@@ -288,6 +316,8 @@ export type Ask = Readonly<{
   /** Of a large body, what comes before `turns`. */
   prepared?: PreparedTurns;
   turns: readonly Turn[];
+  /** Absent: one, to all of its turns. */
+  answers?: Answers;
   /** Present where the model goes on with a prompt (the one turn) without a chat template; the budget then ends the answer. */
   plain?: PlainCompletion;
   /** Only of requests to models of embeddings and reranking. */
@@ -298,6 +328,10 @@ export type Ask = Readonly<{
   stop: readonly string[];
   /** Clamped to 1..65,536; always reserved, sent to the node only where it limits the answer. */
   outputTokensMax: number;
+  /** Of a shop's own model, where the request names no budget: `outputTokensMax` is the most, and as much is held as the answer needs. */
+  openBudget?: true;
+  /** What the answer to a request of that kind may have for now. */
+  growing?: GrowingBudget;
   effort: Effort | null;
   format: Format | null;
   /** What nodes could not be held to, and are told in words instead: a schema, or that a tool is to be called. */
@@ -306,9 +340,24 @@ export type Ask = Readonly<{
   webSearch: WebSearch | null;
   stream: boolean;
   sampling: Sampling;
+  /** Of requests for a shop's own models: a node that does not know them all is not asked. Absent: there are none. */
+  engineFields?: readonly EngineField[];
   /** Size of the request body in bytes: the basis of our own input estimate when a node reports no usage. */
   bodyBytes: number;
 }>;
+
+/** Output tokens of an open budget: those that are held for the answer, and the most that may come to be. */
+export type OutputHeld = Readonly<{ held: number; most: number }>;
+
+/** An open budget while its answer is written. */
+export interface GrowingBudget {
+  /** Output tokens that the round may have for now. */
+  readonly outputTokens: number;
+  /** Output of the answer's earlier rounds. */
+  spent: number;
+  /** The round has so many: more is held where it will need more. A promise: until then it is not known how much. */
+  grow(written: number): Promise<void> | null;
+}
 
 /** A document that an answer may cite; `text` is what the model reads of it, `url` is http(s). */
 export type Source = Readonly<{ title: string; url: string; text: string }>;
@@ -340,6 +389,10 @@ export type Piece =
   | Readonly<{ kind: "owned-call"; call: Call; tool: ServerTool | null }>
   /** What came of the owned call that began last; the next one begins after it. */
   | Readonly<{ kind: "owned-result"; outcome: ToolOutcome }>
+  /** What comes next is of this one of several answers. */
+  | Readonly<{ kind: "answer"; index: number }>
+  /** That answer is whole. */
+  | Readonly<{ kind: "answer-end"; reason: FinishReason }>
   /** What an input came to, as JSON: its vector, or the number that is its score. No answer has this and other pieces. */
   | Readonly<{ kind: "input"; index: number; json: string }>
   /** The text ends with a reference to a source, which stands from `start` to `end` (UTF-16 units) of all its text. */
@@ -355,13 +408,9 @@ export type Ending =
       stopSequence: string | null;
       usage: Usage;
       estimated: boolean;
-      toolsUnread?: true;
     }>
-  /**
-   * The client left: the node was stopped; what was produced so far is charged. `toolsUnread`: the model has read of no tool,
-   * which decides what the input is where nobody reported it.
-   */
-  | Readonly<{ kind: "cancelled"; usage: Usage; estimated: boolean; toolsUnread?: true }>
+  /** The client left: the node was stopped; what was produced so far is charged. */
+  | Readonly<{ kind: "cancelled"; usage: Usage; estimated: boolean }>
   /**
    * `elsewhere`: no byte of a reply came, so another node may be asked once. `ofRequest`: the node is well and refused
    * the request for what it is: its prompt is too long, say. `ofSchema`: it is a JSON schema that it refused. `delivered`: neither the gateway nor a node
@@ -415,15 +464,20 @@ export interface Hold extends Disposable {
   /**
    * What the rounds so far came to, and the input tokens that the next one is expected to read; so much is counted for
    * the request from then on. False where the account's open requests had come to all that it has before that input: a
-   * further round is not begun then. Throws StoreUnavailable. Absent where no rounds are run.
+   * further round is not begun then, and no more is counted than before. Throws StoreUnavailable. Absent where no rounds are run.
    */
   expect?(spent: Usage, inputTokens: number, now: Ms): boolean | Promise<boolean>;
+  /** Of an open budget that costs something, once the request has begun. */
+  readonly outputHeld?: OutputHeld | null;
+  /** The answer has so many output tokens: holds more for it, as far as there is any, and says how much then is held. Throws StoreUnavailable. */
+  grow?(written: number, now: Ms): number | Promise<number>;
   /**
-   * Replaces the reservation by the real charge at once in memory and resolves when the charge is on disk.
+   * Replaces the reservation by the real charge at once in memory and resolves when the charge is on disk, with what was
+   * charged: less than the usage where that is beyond what was expected and others may use up what the account has.
    * Rejects with StoreUnavailable when the journal gave up; then nothing was charged. Rejects with OutcomeUnknown where
    * nobody knows. `course`: for the request log.
    */
-  settle(usage: Usage, estimated: boolean, now: Ms, course?: Course): Promise<void>;
+  settle(usage: Usage, estimated: boolean, now: Ms, course?: Course): Promise<Usage>;
 }
 
 /** A place on a node. Disposing it gives the place to the next in line. */
@@ -442,6 +496,8 @@ export interface Slot extends Disposable {
     sink: Sink,
     began?: () => void,
   ): Promise<Ending>;
+  /** Of a generation that failed on the node: why, in its own words as an operator may read them. For no client. */
+  readonly cause?: string | null;
 }
 
 /** The balance could not be read or written; nothing was charged (spec: 503 api_error). */

@@ -68,6 +68,8 @@ export type ServerOptions = Readonly<{
   siteFiles?: DocumentationOptions["siteFiles"];
   /** Why requests should go to another gateway if there is one, in one line; null where all is well. */
   unready?: () => string | null;
+  /** What keeps some requests waiting though all else is well, a sentence each. */
+  hindrances?: () => readonly string[];
   /** The model of samples; absent: one of the catalog. */
   sampleModel?: () => string;
   /** The context in tokens that a model's nodes tell; null where they tell none. */
@@ -105,7 +107,16 @@ export const serverBodyMaxBytes = 4 * bodyMaxBytes;
 
 /** Starts to listen. Throws if the address is taken. */
 export function startServer(parts: ServerParts, options: ServerOptions): RunningServer {
-  const { host, port, sealingKey, counts, openSite, unready = () => null, gauges = () => [] } = options;
+  const {
+    host,
+    port,
+    sealingKey,
+    counts,
+    openSite,
+    unready = () => null,
+    hindrances = () => [],
+    gauges = () => [],
+  } = options;
   const { nodesContext = () => null, addressHeader = null } = options;
   const { metrics = new Metrics(), unix = null, others = null } = options;
   const watch = new RequestWatch({
@@ -151,7 +162,8 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     .get("/healthz", () => new Response("ok\n"))
     .get("/readyz", () => {
       const reason = stopping ? "stopping" : unready();
-      const body = reason === null ? { ready: true } : { ready: false, reason };
+      const waits = hindrances();
+      const body = { ready: reason === null, reason: reason ?? undefined, waits: waits.length > 0 ? waits : undefined };
       return Response.json(body, { status: reason === null ? 200 : 503 });
     })
     .get("/metrics", ({ request, server }) => metricsReply(request, server, scraped))

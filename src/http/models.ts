@@ -1,5 +1,6 @@
 // GET /v1/models and /v1/models/{id}: one document that both SDK families read as their own list. Only `capabilities` are
 // called otherwise by each: a header that only the clients of a dialect send says whose names are wanted.
+import { claimsOf } from "../core/catalog.ts";
 import { outputTokensMax } from "../core/limits.ts";
 import type { Model } from "../core/types.ts";
 
@@ -17,6 +18,9 @@ const inUse = { lifecycle: "active", line: null, deprecated_at: null, retires_at
 
 export function modelBody(model: Model, { nodesContext, ownCapabilities }: ModelsView) {
   const { id, contextTokens } = model;
+  /** What there really is: nodes may run with less than the catalog says. */
+  const contextLength = Math.min(contextTokens, nodesContext(id) ?? contextTokens);
+  const budgetMax = Math.min(outputTokensMax, contextLength);
   return {
     id,
     object: "model",
@@ -29,10 +33,9 @@ export function modelBody(model: Model, { nodesContext, ownCapabilities }: Model
     description: descriptionOf(model),
     context_window: contextTokens,
     max_input_tokens: contextTokens,
-    /** What there really is: nodes may run with less than the catalog says. */
-    context_length: Math.min(contextTokens, nodesContext(id) ?? contextTokens),
-    max_tokens: outputTokensMax,
-    max_output_tokens: Math.min(outputTokensMax, contextTokens),
+    context_length: contextLength,
+    max_tokens: budgetMax,
+    max_output_tokens: budgetMax,
     /** True where the model reads the depth setting: hosted models; first-party tiers choose their own. */
     reasoning_effort: model.kind === "chat" && model.readsDepth,
     capabilities: (ownCapabilities ?? capabilities)(model),
@@ -40,22 +43,24 @@ export function modelBody(model: Model, { nodesContext, ownCapabilities }: Model
   };
 }
 
-function descriptionOf({ kind, readsImages, structuredOutput }: Model): string {
+function descriptionOf(model: Model): string {
+  const { kind } = model;
   if (kind !== "chat") return kind === "embedding" ? "Makes vectors of texts." : "Orders documents by a query.";
-  const answers = { json_schema: "JSON that fits a schema", json_object: "JSON", none: null }[structuredOutput];
-  const reads = readsImages ? "Reads text, files and images" : "Reads text and files";
-  return `${reads}, calls tools${answers === null ? "" : `, answers with ${answers}`}.`;
+  const { images, tools, formats } = claimsOf(model);
+  const answers = { json_schema: "answers with JSON that fits a schema", json_object: "answers with JSON", none: null };
+  const reads = images ? "Reads text, files and images" : "Reads text and files";
+  return `${[reads, tools ? "calls tools" : null, answers[formats]].filter((words) => words !== null).join(", ")}.`;
 }
 
 /** What user interfaces offer switches for; one that gives no answers has nothing of it. */
-function capabilities({ kind, readsImages, readsDepth, structuredOutput }: Model) {
-  const answers = kind === "chat";
+function capabilities(model: Model) {
+  const { images, tools, formats } = claimsOf(model);
   return {
-    vision: answers && readsImages,
-    tools: answers,
-    reasoning: answers && readsDepth,
-    structured_output: answers && structuredOutput === "json_schema",
-    json_mode: answers && structuredOutput !== "none",
+    vision: images,
+    tools,
+    reasoning: model.kind === "chat" && model.readsDepth,
+    structured_output: formats === "json_schema",
+    json_mode: formats !== "none",
   };
 }
 

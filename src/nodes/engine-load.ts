@@ -8,13 +8,16 @@ export type EngineLoad = Readonly<{
   waiting: number;
   /** From 0 to 1: what requests that run need of it; null where the engine does not tell it. */
   cacheUse: number | null;
+  /** Tokens that its cache has room for; absent where the engine does not tell it. */
+  cacheTokens?: number;
 }>;
 
 /** `untold`: it answered, but with no such numbers. `silent`: it gave no answer. */
 export type LoadAnswer = EngineLoad | "untold" | "silent";
 export const isLoad = (answer: LoadAnswer): answer is EngineLoad => typeof answer === "object";
 
-const meanings: ReadonlyMap<string, "running" | "waiting" | "cacheUse"> = new Map([
+const meanings: ReadonlyMap<string, keyof EngineLoad> = new Map([
+  ["vllm:cache_config_info", "cacheTokens"],
   ["vllm:num_requests_running", "running"],
   ["vllm:num_requests_waiting", "waiting"],
   ["vllm:kv_cache_usage_perc", "cacheUse"],
@@ -22,6 +25,7 @@ const meanings: ReadonlyMap<string, "running" | "waiting" | "cacheUse"> = new Ma
   ["sglang:num_running_reqs", "running"],
   ["sglang:num_queue_reqs", "waiting"],
   ["sglang:token_usage", "cacheUse"],
+  ["sglang:max_total_num_tokens", "cacheTokens"],
   ["llamacpp:requests_processing", "running"],
   ["llamacpp:requests_deferred", "waiting"],
   ["llamacpp:kv_cache_usage_ratio", "cacheUse"], // versions of 2025
@@ -37,7 +41,7 @@ export async function askForLoad({ client, basePath, apiKey, timeoutMs }: Asking
 
 /** Of the text form of Prometheus, in one pass; null where it does not tell what runs and what waits. */
 export function loadOf(text: string): EngineLoad | null {
-  const told: { running?: number; waiting?: number; cacheUse?: number } = {};
+  const told: Partial<Record<keyof EngineLoad, number>> = {};
   for (let start = 0, end = 0; start < text.length; start = end + 1) {
     end = text.indexOf("\n", start);
     if (end < 0) end = text.length;
@@ -47,12 +51,21 @@ export function loadOf(text: string): EngineLoad | null {
     const labels = line.indexOf("{");
     const meaning = meanings.get(line.slice(0, labels < 0 ? nameEnd : Math.min(labels, nameEnd)));
     if (meaning === undefined || isPartOfSum(line)) continue;
-    const value = valueOf(line);
+    const value = meaning === "cacheTokens" ? cacheTokensOf(line) : valueOf(line);
     if (value === null) continue;
     told[meaning] = meaning === "cacheUse" ? Math.max(told.cacheUse ?? 0, value) : (told[meaning] ?? 0) + value;
   }
-  const { running, waiting, cacheUse = null } = told;
-  return running === undefined || waiting === undefined ? null : { running, waiting, cacheUse };
+  const { running, waiting, cacheUse = null, cacheTokens } = told;
+  if (running === undefined || waiting === undefined) return null;
+  return { running, waiting, cacheUse, ...(cacheTokens !== undefined && { cacheTokens }) };
+}
+
+/** vLLM tells it in labels. */
+function cacheTokensOf(line: string): number | null {
+  if (!line.startsWith("vllm:")) return valueOf(line);
+  const blocks = Number(/[{,]num_gpu_blocks="([0-9]+)"/.exec(line)?.[1] ?? Number.NaN);
+  const size = Number(/[{,]block_size="([0-9]+)"/.exec(line)?.[1] ?? Number.NaN);
+  return blocks * size > 0 ? blocks * size : null;
 }
 
 /** With priorities SGLang tells the sum under the empty one, and beside it each priority's part. */

@@ -1,6 +1,7 @@
 // What engines tell of themselves on routes of their own, above their OpenAI-compatible ones: version, contexts and what
 // their models can do. Each route is one small request; what is not answered, or not as expected, is not known.
 import { nodeSlotsMax } from "../core/limits.ts";
+import { visibleLine } from "../core/visible.ts";
 import type { NodeClient } from "./client/client.ts";
 import { type Answer, get, isAnswer, type NoAnswer, post } from "./client/get.ts";
 import type { EngineKind } from "./engine.ts";
@@ -96,7 +97,7 @@ const fieldsOf = (answer: Answer | NoAnswer): Fields =>
   isAnswer(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
 
 const versionOf = (value: unknown): string | null =>
-  typeof value === "string" && value !== "" ? value.slice(0, versionMaxLength) : null;
+  typeof value === "string" && value !== "" ? visibleLine(value.slice(0, versionMaxLength)) : null;
 
 const requestsOf = (value: unknown): number | null =>
   typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= nodeSlotsMax ? value : null;

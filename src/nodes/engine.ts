@@ -7,6 +7,7 @@ import type { ClientOptions } from "./client/client.ts";
 import { type Answer, get, isAnswer } from "./client/get.ts";
 import { type Asking, type EngineTold, rootOf, tellingRoutes } from "./engine-routes.ts";
 import { parseNodeJson, record } from "./json.ts";
+import type { Model } from "../core/types.ts";
 import { chatModelsOf, isNamed, type ListedModel, listedModels, type ModelFacts, withoutTag } from "./model-facts.ts";
 
 export type EngineKind =
@@ -150,9 +151,18 @@ export function unlisted({ kind, models, chatModels }: Engine, names: readonly s
   if (answersToAnyName.has(kind) || listed.length === 0 || chatModels.length === 0) return null;
   const missing = names.filter((name) => name !== "*" && !listed.some((each) => isNamed(each, name)));
   if (missing.length === 0) return null;
-  const shown = listed.slice(0, listedShownMax).join(", ");
-  return `does not list ${missing.join(", ")}, but ${shown}${listed.length > listedShownMax ? ", ..." : ""}`;
+  return `does not list ${missing.join(", ")}, but ${listedInWords(models)}`;
 }
+
+const listedInWords = (models: readonly ModelFacts[]): string =>
+  `${models
+    .slice(0, listedShownMax)
+    .map(({ name }) => name)
+    .join(", ")}${models.length > listedShownMax ? ", ..." : ""}`;
+
+/** Of one that answers, but that no request goes to, in words; null where it serves something, or its list does not say. */
+export const noneServed = ({ kind, models }: Engine, served: readonly Model[]): string | null =>
+  served.length > 0 || models.length === 0 || kind === "demo" ? null : `lists ${listedInWords(models)}, none of yours`;
 
 /** The engine in words, with what it names of itself. */
 export function engineInWords(engine: Engine): string {
@@ -167,9 +177,9 @@ export function engineInWords(engine: Engine): string {
 
 /** Default ports of engines on this machine and how many requests they run at once as installed. */
 const localEngines = [
-  { name: "vllm", port: 8000, slots: 64 },
-  { name: "sglang", port: 30_000, slots: 64 },
-  { name: "llama-cpp", port: 8080, slots: 4 },
+  { name: "vllm", port: 8000, slots: null },
+  { name: "sglang", port: 30_000, slots: null },
+  { name: "llama-cpp", port: 8080, slots: "auto" },
   { name: "ollama", port: 11_434, slots: 4 },
   { name: "lm-studio", port: 1234, slots: 4 },
 ] as const;

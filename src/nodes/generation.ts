@@ -7,7 +7,7 @@ import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart 
 import { EventParser } from "./client/events.ts";
 import { ErrorBody } from "./error-body.ts";
 import type { EventHandler, KnownEvents } from "./client/events.ts";
-import { failureOfStatus, nodeBusy, nodeFailed } from "./failure/failure.ts";
+import { failureOfStatus, nodeAway, nodeFailed } from "./failure/failure.ts";
 import type { Failure } from "./failure/failure.ts";
 import type { ResponseHeaders } from "./client/framing.ts";
 import type { KnownShapes } from "./fast-path/known-shapes.ts";
@@ -78,6 +78,8 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
   #anyEvent = false;
   #wordless = false;
   #brokeOff = false;
+  /** The body ended while events of it were not read. */
+  #ended: (() => void) | null = null;
 
   constructor(parts: GenerationParts) {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
@@ -85,9 +87,9 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     this.#resolve = resolve;
     this.#parts = parts;
     this.#events = new EventParser(this, this);
-    const { textIsCallOf, textNamesCall, stops } = parts.expected;
+    const { textNamesCall, stops } = parts.expected;
     const { ask, sink, thinkTagOpened, shapes } = parts;
-    this.#reader = new AnswerReader(ask, sink, { textIsCallOf, textNamesCall, stops, thinkTagOpened, shapes });
+    this.#reader = new AnswerReader(ask, sink, { textNamesCall, stops, thinkTagOpened, shapes });
   }
 
   start(): void {
@@ -123,7 +125,20 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
       return;
     }
     this.#events.feed(bytes, start, end);
+    this.#readOn();
+  }
+
+  /** Reads the events for which an open budget had no room, when there is some, or no more is to be had. */
+  #readOn(): void {
+    while (this.#events.stopped) {
+      if (this.#reader.isFull && this.#reader.grow() !== null) {
+        this.#unflushed = true; // the next flush waits for it
+        return;
+      }
+      this.#events.goOn();
+    }
     if (this.#reader.done) this.#settleByReader();
+    else this.#ended?.();
   }
 
   event(payload: string, namedError: boolean): void {
@@ -131,6 +146,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     this.#heard = true;
     this.#unflushed = true;
     this.#reader.event(payload, namedError);
+    if (this.#reader.isFull) this.#events.stop();
   }
 
   match(bytes: Buffer, start: number, end: number): number {
@@ -141,6 +157,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     this.#heard = true;
     this.#unflushed = true;
     this.#reader.take(bytes);
+    if (this.#reader.isFull) this.#events.stop();
   }
 
   tooLong(): void {
@@ -151,21 +168,24 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     if (this.#settled) return;
     if (this.#reader.finished)
       this.#finishTimer ??= this.#later(this.#parts.limits.afterFinishMs, () => this.#settleByReader());
-    if (this.#unflushed) lastInTurn(this.#flushRead);
+    if (this.#unflushed) lastInTurn(this.#endRead);
   }
 
   end(): void {
     if (this.#settled) return;
     if (this.#status !== 200) return this.#fail(this.#failureOfErrorBody());
+    if (this.#events.stopped) return this.#endLater(() => this.end());
     this.#events.finish();
     this.#wordless = !this.#anyEvent;
     this.#settleByReader();
   }
 
-  fault({ kind, cause }: ExchangeFault): void {
+  fault(fault: ExchangeFault): void {
     if (this.#settled) return;
+    if (this.#events.stopped) return this.#endLater(() => this.fault(fault));
+    const { kind, cause } = fault;
     if (kind === "unreachable") {
-      return this.#settle(this.#reader.fail(nodeBusy(cause)), true);
+      return this.#settle(this.#reader.fail(nodeAway(this.#parts.ask, cause)), true);
     }
     if (this.#status !== 0 && this.#status !== 200) return this.#fail(this.#failureOfErrorBody());
     // The answer was complete, only its connection was not closed in form: the finish reason decides.
@@ -173,6 +193,18 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     this.#brokeOff = true;
     this.#fail(nodeFailed(cause, kind === "no-reply"));
   }
+
+  /** No read follows at whose end it could be looked for more of an open budget. */
+  #endLater(end: () => void): void {
+    this.#ended = end;
+    lastInTurn(this.#endRead);
+  }
+
+  readonly #endRead = (): void => {
+    if (this.#settled || this.#paused) return;
+    this.#readOn();
+    this.#flushRead();
+  };
 
   /** What was read before the node heard that it is to pause waits for the client. */
   readonly #flushRead = (): void => {
@@ -192,13 +224,17 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
       this.#begun = true;
       this.#parts.began?.();
     }
-    const caughtUp = this.#parts.sink.flush();
+    const grown = this.#reader.grow()?.catch((thrown: Error) => this.#fail(nodeFailed(thrown.name))) ?? null;
+    const flushed = this.#parts.sink.flush();
+    const caughtUp = grown === null || flushed === null ? (grown ?? flushed) : Promise.all([grown, flushed]);
     if (caughtUp === null || this.#settled) return;
     this.#paused = true;
     this.#exchange?.pause();
     const resume = (): void => {
       this.#paused = false;
       this.#heard = true;
+      if (this.#settled) return;
+      this.#readOn();
       if (this.#settled) return;
       this.#exchange?.resume();
       this.#flushRead();

@@ -1,17 +1,18 @@
-// Asks a node once how it is, for `tollgate check`, `doctor`, and for `tollgate nodes` while no server runs.
+// Asks nodes once how they are, for `tollgate check`, `doctor`, and for `tollgate nodes` while no server runs.
 import type { Clock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { modelNameOn } from "./model-routes.ts";
 import { nodeConnectTimeoutMs, nodeProbeTimeoutMs, nodeTrialTimeoutMs } from "../core/limits.ts";
 import type { Model } from "../core/types.ts";
-import { type Abilities, abilitiesOf, leastContext } from "./abilities.ts";
+import { type Abilities, abilitiesOf, leastContext, modelsOn } from "./abilities.ts";
 import { NodeClient, originOf } from "./client/client.ts";
 import { isAnswer, post } from "./client/get.ts";
-import { type EngineKind, unlisted } from "./engine.ts";
+import { type EngineKind, factsOf, noneServed, unknownEngine, unlisted } from "./engine.ts";
 import { askForLoad, type EngineLoad, isLoad } from "./engine-load.ts";
 import type { Asking } from "./engine-routes.ts";
 import { type Look, lookAt } from "./health/look.ts";
 import { parseNodeJson, record } from "./json.ts";
+import { usualSlots } from "./queue/load-watch.ts";
 
 export type Inspection = Readonly<{
   name: string;
@@ -29,48 +30,93 @@ export type Inspection = Readonly<{
   /** The names of the models it lists. */
   models: readonly string[];
   abilities: Abilities;
+  /** Ids of the models that requests may go there for; of one that is not well those that are configured. */
+  serves: readonly string[];
+  /** Ids of those that it is configured for and has not. */
+  lacks: readonly string[];
   /** What is wrong, in words; null when nothing is. */
   problem: string | null;
+  /** What perhaps was meant otherwise, though it is well: it serves nothing, or not all that it is configured for. */
+  warning: string | null;
 }>;
 
 /**
- * Asks for the node's model list and what else its engine tells; where that does not say whether it takes requests, it is
- * asked for one token. Takes at most some seconds and never throws. Nodes that a gateway starts itself are not asked.
- * `served`: the models of the catalog that it is configured for.
+ * Asks each for its model list and what else its engine tells; where that does not say whether it takes requests, it is
+ * asked for one token. Takes at most some seconds and never throws. Nodes that a gateway starts itself are not asked: they
+ * run with it alone, maybe on a port that is chosen then. Who is asked for a model hangs on what all of them list.
  */
-export async function inspectNode(node: NodeConfig, served: readonly Model[], clock: Clock): Promise<Inspection> {
-  const { name, url, managed } = node;
-  const slots = node.slots === "auto" ? null : node.slots;
+export async function inspectNodes(
+  nodes: readonly NodeConfig[],
+  models: ReadonlyMap<string, Model>,
+  clock: Clock,
+): Promise<Inspection[]> {
+  const looked = await Promise.all(
+    nodes.map(async (node) => ({ ...node, node, engine: null, ...(await lookOnce(node, clock)) })),
+  );
+  const servedBy = modelsOn(looked, models);
+  return Promise.all(looked.map((seen) => inspect(seen, servedBy(seen), clock)));
+}
+
+type Looked = Readonly<{ node: NodeConfig }> & Partial<Look>;
+
+async function inspect(
+  { node, health, engine = null, problem = null }: Looked,
+  served: readonly Model[],
+  clock: Clock,
+): Promise<Inspection> {
+  const { name, url } = node;
+  const idsOf = (models: readonly Model[]) => models.map(({ id }) => id);
   const nothing: Abilities = { models: [], below: [] };
-  const unknown = { engine: null, version: null, context: null, models: [], abilities: nothing, problem: null };
-  const unasked = { name, url, slots, load: null, well: false, ...unknown };
-  // It runs with the gateway that starts it, maybe on a port that is chosen then.
-  if (managed !== undefined) return unasked;
+  const unknown = { engine: null, version: null, context: null, models: [], abilities: nothing };
+  const slots = node.slots === "auto" ? null : usualSlots(unknownEngine, node.slots);
+  const unasked = { name, url, slots, load: null, well: false, ...unknown, serves: idsOf(served), lacks: [] };
+  if (health === undefined) return { ...unasked, problem: null, warning: null };
+  const well = health === "well";
+  const nameOf = (model: Model) => modelNameOn(node.models, model, engine);
   const asking = askingOf(node, clock);
   try {
-    const { health, engine, problem } = await lookAt(asking);
-    const names = [...new Set(served.map((model) => modelNameOn(node.models, model, engine)))];
     if (engine === null) {
-      const answers = health === "well" && (await eachAnswers(asking, names));
-      return { ...unasked, well: health === "well", problem: answers ? null : `${url}: ${problem}` };
+      const answers = well && (await eachAnswers(asking, namesOf(served, nameOf)));
+      return { ...unasked, well, problem: answers ? null : `${url}: ${problem}`, warning: null };
     }
-    const misfit = unlisted(engine, names);
     const isUntold = engine.chatModels.length === 0;
+    const unlistedOnes = served.filter((model) => {
+      const name = nameOf(model);
+      return factsOf(engine, name) === null && (isUntold || unlisted(engine, [name]) !== null);
+    });
+    const unlistedNames = namesOf(unlistedOnes, nameOf);
     // What an engine is known to list is all that it has.
-    const isUnclear = isUntold || engine.kind === "unknown";
-    const answers = (misfit === null && !isUntold) || (isUnclear && (await eachAnswers(asking, names)));
-    const absent =
-      misfit ?? `lists no model that gives answers, but ${engine.models.map((model) => model.name).join(", ")}`;
+    const isUnclear = unlistedOnes.length > 0 && (isUntold || engine.kind === "unknown");
+    const lacking = isUnclear && (await eachAnswers(asking, unlistedNames)) ? [] : unlistedOnes;
+    const listed = engine.models.map((model) => model.name);
+    const isUseless = isUntold && lacking.length > 0 && lacking.length === served.length;
     const abilities = abilitiesOf(engine, node, served);
-    const is = { engine: engine.kind, version: engine.version, models: engine.models.map((model) => model.name) };
-    const context = leastContext(abilities);
-    const told = slots === null ? await askForLoad(asking) : "untold";
+    const told = typeof node.slots === "number" ? "untold" : await askForLoad(asking);
     const load = isLoad(told) ? told : null;
-    return { ...unasked, ...is, load, well: true, context, abilities, problem: answers ? null : absent };
+    const follows = node.slots === "auto" || load !== null;
+    return {
+      ...unasked,
+      slots: follows && engine.requestsMax !== 1 ? null : usualSlots(engine, node.slots),
+      load,
+      well: true,
+      engine: engine.kind,
+      version: engine.version,
+      context: leastContext(abilities),
+      models: listed,
+      abilities,
+      serves: idsOf(served.filter((model) => !lacking.includes(model))),
+      lacks: idsOf(lacking),
+      problem: isUseless ? `lists no model that gives answers, but ${listed.join(", ")}` : null,
+      warning: noneServed(engine, served) ?? (lacking.length > 0 ? unlisted(engine, unlistedNames) : null),
+    };
   } finally {
     asking.client.close();
   }
 }
+
+const namesOf = (models: readonly Model[], nameOf: (model: Model) => string): string[] => [
+  ...new Set(models.map(nameOf)),
+];
 
 /** Looks at a node once; null where it runs only with the gateway that starts it. Never throws. */
 export async function lookOnce(node: NodeConfig, clock: Clock): Promise<Look | null> {

@@ -23,10 +23,12 @@ export function listedModels(body: unknown): readonly ListedModel[] | null {
   const list = record(body);
   if (list?.["object"] !== "list" || !Array.isArray(list["data"]) || list["data"].length === 0) return null;
   const models: ListedModel[] = [];
+  const parents = new Map<string, string>();
   for (const entry of list["data"].slice(0, modelsMax).map(record)) {
     if (entry === null || typeof entry["id"] !== "string" || entry["object"] !== "model") return null;
     if (entry["id"].length > nodeModelNameMaxLength) continue;
-    const { max_model_len: vllm, max_input_tokens: litellm, mode } = entry;
+    const { max_model_len: vllm, max_input_tokens: litellm, mode, parent } = entry;
+    if (typeof parent === "string") parents.set(entry["id"], parent);
     models.push({
       name: entry["id"],
       contextTokens: contextOf(vllm ?? record(entry["meta"])?.["n_ctx"] ?? litellm),
@@ -34,7 +36,12 @@ export function listedModels(body: unknown): readonly ListedModel[] | null {
       owner: typeof entry["owned_by"] === "string" ? entry["owned_by"] : "",
     });
   }
-  return models;
+  // vLLM tells the context of an adapter's base model alone.
+  const contexts = new Map(models.map(({ name, contextTokens }) => [name, contextTokens]));
+  return models.map((model) => ({
+    ...model,
+    contextTokens: model.contextTokens ?? contexts.get(parents.get(model.name) ?? "") ?? null,
+  }));
 }
 
 /** An engine that lists more than these is a market of models; the rest of its list is not looked at. */

@@ -18,6 +18,7 @@ import {
   nodeProbeTimeoutMs,
   nodeStallMs,
 } from "../core/limits.ts";
+import { blotted } from "../core/log.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, Ending, Ms, Refusal, Sink } from "../core/types.ts";
 import { answerRoom, askWithin, contextTold, isPromptTooLong, surelyFits } from "./answer-room.ts";
@@ -25,14 +26,22 @@ import { type Dial, NodeClient, originOf } from "./client/client.ts";
 import { isAnswer, post } from "./client/get.ts";
 import { type Engine, type EngineKind, factsOf, unknownEngine } from "./engine.ts";
 import { askForLoad, type LoadAnswer } from "./engine-load.ts";
+import { unknownField } from "./engine-fields.ts";
 import { type Asking, rootOf } from "./engine-routes.ts";
-import { failed, type Failure, failureOfStatus, tooLong } from "./failure/failure.ts";
+import { failed, type Failure, failureOfStatus, nodeAway, tooLong } from "./failure/failure.ts";
 import type { Overflow } from "./failure/overflow.ts";
 import { generate, type GenerationLimits, type Outcome } from "./generation.ts";
 import { KnownShapes } from "./fast-path/known-shapes.ts";
 import { type Look, lookAt } from "./health/look.ts";
 import type { Channel } from "./reader.ts";
-import { countedBody, type LargeNodeRequest, largeNodeRequest, type NodeRequest, nodeRequest } from "./request.ts";
+import {
+  countedBody,
+  engineTraits,
+  type LargeNodeRequest,
+  largeNodeRequest,
+  type NodeRequest,
+  nodeRequest,
+} from "./request.ts";
 import { countedPrompt, isPlain, notTaken, plainRequest } from "./plain-request.ts";
 import { askForInputs, type InputsOutcome } from "./inputs/inputs-exchange.ts";
 import { bodyOfTextEmbeddingsInference, inputsBody, pathOf } from "./inputs/inputs-request.ts";
@@ -61,8 +70,8 @@ export type NodeOutcome = Readonly<{
   /** It gave an answer of HTTP, whatever it said, which did not break off. */
   responded: boolean;
   overloaded: boolean;
-  /** Null unless the answer came to its end. */
-  answered: Readonly<{ firstPieceMs: Ms; outputTokens: number }> | null;
+  /** Null unless the answer came to its end. Of its input nothing, 0, where the node did not say it. */
+  answered: Readonly<{ firstPieceMs: Ms; outputTokens: number; inputTokens: number; cachedTokens: number }> | null;
   /** What it was found to be when it was looked at for the request. */
   engine?: Engine;
 }>;
@@ -111,12 +120,14 @@ export class NodeEndpoint {
   readonly #estimate: EstimateOfPrompt | null;
   readonly #nodeModelOf: NodeModelOf;
   readonly #saltSeed: bigint;
-  #lookedAgain: Readonly<{ found: Promise<void>; until: Ms }> | null = null;
+  #lookedAgain: Readonly<{ found: Promise<Look>; until: Ms }> | null = null;
   /** Requests wait for a look: nobody has said yet what the node's models are called. */
   #looksFirst: boolean;
   #looking: Promise<Look> | null = null;
   /** By a look of its own, of which nobody was told yet. */
   #found: Engine | null = null;
+  /** What no text for operators holds: its address and key. */
+  readonly #secrets: readonly string[];
   /** By the model's name on the node. */
   readonly #shapes = new Map<string, KnownShapes<Channel>>();
 
@@ -140,6 +151,10 @@ export class NodeEndpoint {
     this.#clock = clock;
     this.#limits = limits;
     const url = new URL(config.url);
+    // A bare name may be a word that engines use, such as the engine's kind.
+    this.#secrets = [config.url, url.host, config.apiKey ?? ""].filter(
+      (text) => text === config.apiKey || /[.:]/.test(text),
+    );
     this.#basePath = url.pathname.replace(/\/+$/, "");
     this.#client = new NodeClient(originOf(url), { clock, ...limits, ...(dial === undefined ? {} : { dial }) });
   }
@@ -165,13 +180,21 @@ export class NodeEndpoint {
       beganThere?.();
     };
     if (this.#looksFirst) await this.#firstLook(cancelSignal);
+    // What nobody has looked at yet may know all of it; what is not there says nothing of what it knows.
+    const isUnclear = this.engine === unknownEngine && unknownTo(ask, this.engine, this.config) !== null;
+    const look = isUnclear ? await this.#lookAgain() : null;
     const nodeModel = this.#nameOf(ask.model.id);
     const isConversation = !hasInputs(ask);
-    const untaken = isPlain(ask) ? notTaken(ask, this.engine.kind) : null;
+    const untaken = unknownTo(ask, this.engine, this.config) ?? (isPlain(ask) ? notTaken(ask, this.engine.kind) : null);
     const mayNotFit = isConversation && this.#mayNotFit(ask, nodeModel);
     const fitted = untaken ?? (mayNotFit ? await this.#fitted(ask, account, nodeModel, cancelSignal) : ask);
     const attempt: Attempt = { ask: isRefusal(fitted) ? ask : fitted, account, nodeModel, cancelSignal, sink, began };
-    let result = isRefusal(fitted) ? refusedHere(fitted) : await this.#once(attempt);
+    let result =
+      look?.health === "down"
+        ? notThere(nodeAway(ask, look.problem ?? "it is down"))
+        : isRefusal(fitted)
+          ? refusedHere(fitted)
+          : await this.#once(attempt);
     if (result.failure?.lacksModel === true) {
       await this.#lookAgain();
       const now = this.#nameOf(ask.model.id);
@@ -190,9 +213,11 @@ export class NodeEndpoint {
       const reason = await this.#reasonOfSilence(fitted, nodeModel);
       if (reason !== null) result = withFailure(result, reason);
     }
-    const { ending, failure, unreachable, responded, overloaded } = result;
-    const answered =
-      ending.kind === "end" && firstPieceMs !== null ? { firstPieceMs, outputTokens: ending.usage.output } : null;
+    const { ending, unreachable, responded, overloaded } = result;
+    // Nodes and what is before them repeat keys and names of hosts.
+    const failure =
+      result.failure === null ? null : { ...result.failure, cause: blotted(result.failure.cause, this.#secrets) };
+    const answered = ending.kind === "end" && firstPieceMs !== null ? answeredIn(firstPieceMs, ending) : null;
     const met = { failure, unreachable, responded, overloaded, answered };
     outcome(this.#found === null ? met : { ...met, engine: this.#found });
     this.#found = null;
@@ -354,11 +379,12 @@ export class NodeEndpoint {
   }
 
   /** The engine as it is now; one look for all who ask at the same time. */
-  #lookAgain(known: Engine | null = null): Promise<void> {
+  #lookAgain(known: Engine | null = null): Promise<Look> {
     const now = this.#clock.monotonic();
     if (this.#lookedAgain === null || now >= this.#lookedAgain.until) {
-      const found = this.look(known).then(({ engine }) => {
-        if (engine !== null) this.engine = this.#found = engine;
+      const found = this.look(known).then((look) => {
+        if (look.engine !== null) this.engine = this.#found = look.engine;
+        return look;
       });
       this.#lookedAgain = { found, until: now + nodeCoolOffMs };
     }
@@ -382,16 +408,15 @@ export class NodeEndpoint {
 
   #countedBody(ask: Ask, nodeModel: string): readonly Buffer[] {
     const { kind } = this.engine;
-    return isPlain(ask) ? countedPrompt(ask, nodeModel, kind) : countedBody(ask, nodeModel, kind, this.config.depth);
+    return isPlain(ask) ? countedPrompt(ask, nodeModel, kind) : countedBody(ask, nodeModel, kind, this.config);
   }
 
   #nodeRequest(ask: Ask, account: AccountId, nodeModel: string): NodeRequest | LargeNodeRequest {
-    const { depth } = this.config;
     const { kind } = this.engine;
     const cache = { isShared: this.config.sharePrefixCache, seed: this.#saltSeed };
-    if (isPlain(ask)) return plainRequest(ask, account, nodeModel, kind, cache);
-    if (ask.prepared === undefined) return nodeRequest(ask, account, nodeModel, kind, depth, cache);
-    return largeNodeRequest({ ...ask, prepared: ask.prepared }, account, nodeModel, kind, depth, cache);
+    if (isPlain(ask)) return plainRequest(ask, account, nodeModel, kind, this.config, cache);
+    if (ask.prepared === undefined) return nodeRequest(ask, account, nodeModel, kind, this.config, cache);
+    return largeNodeRequest({ ...ask, prepared: ask.prepared }, account, nodeModel, kind, this.config, cache);
   }
 
   countRequestOfText(modelId: string, text: string): CountRequest | null {
@@ -430,6 +455,26 @@ export class NodeEndpoint {
   }
 }
 
+const unknownTo = (ask: Ask, { kind }: Engine, config: NodeConfig): Refusal | null =>
+  unknownField(ask, kind, engineTraits[kind].sampling, config);
+
+/**
+ * Names of those that would leave something of the request undone without a word; a refusal where all would. One whose
+ * engine nobody has looked at is asked: it is looked at for the request.
+ */
+export function unknowingAmong(ask: Ask, endpoints: Iterable<NodeEndpoint>): ReadonlySet<string> | Refusal {
+  const unknowing = new Set<string>();
+  let refusal: Refusal | null = null;
+  let someKnow = false;
+  for (const { engine, config } of endpoints) {
+    const wrong = engine === unknownEngine ? null : unknownTo(ask, engine, config);
+    if (wrong === null) someKnow = true;
+    else unknowing.add(config.name);
+    refusal ??= wrong;
+  }
+  return someKnow ? unknowing : (refusal ?? unknowing);
+}
+
 /** Names of those that have the same for the model as this one, which is among them. */
 export function alikeAmong(
   endpoints: Iterable<NodeEndpoint>,
@@ -454,4 +499,16 @@ function refusedHere(refusal: Refusal): Outcome {
   return { ending, failure: null, unreachable: false, responded: false, overloaded: false, wordless: false };
 }
 
+/** Nor was this. */
+function notThere(failure: Failure): Outcome {
+  const ending = failed(failure);
+  return { ending, failure, unreachable: false, responded: false, overloaded: false, wordless: false };
+}
+
 const withFailure = (outcome: Outcome, failure: Failure): Outcome => ({ ...outcome, failure, ending: failed(failure) });
+
+function answeredIn(firstPieceMs: Ms, { usage, estimated }: Extract<Ending, { kind: "end" }>) {
+  const { inputFresh, inputCached, output: outputTokens } = usage;
+  if (estimated) return { firstPieceMs, outputTokens, inputTokens: 0, cachedTokens: 0 };
+  return { firstPieceMs, outputTokens, inputTokens: inputFresh + inputCached, cachedTokens: inputCached };
+}

@@ -3,6 +3,7 @@
 import { refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, PlainCompletion, Refusal } from "../core/types.ts";
 import type { EngineKind } from "./engine.ts";
+import { addEngineFields, type KnowingNode } from "./engine-fields.ts";
 import { noSuffix } from "./failure/client-faults.ts";
 import { prefixCacheFields, type PrefixCacheRule, usualPrefixCache } from "./prefix-cache.ts";
 import {
@@ -25,6 +26,9 @@ export function notTaken({ model, plain }: PlainAsk, engine: EngineKind): Refusa
   if (plain.echo && !knows.echo) {
     return refuse("malformed", { reason: `echo: the model \`${model.id}\` does not repeat its prompt here.` });
   }
+  if (plain.echoAlone === true && knows.echoAlone !== true) {
+    return refuse("malformed", { reason: `max_tokens: the model \`${model.id}\` writes at least 1 token here.` });
+  }
   return null;
 }
 
@@ -34,21 +38,26 @@ export function plainRequest(
   account: AccountId,
   nodeModel: string,
   engine: EngineKind,
+  { fields }: KnowingNode = {},
   prefixCache: PrefixCacheRule = usualPrefixCache,
 ): NodeRequest | LargeNodeRequest {
   const { plain, sampling } = ask;
   const traits = engineTraits[engine];
   const { logprobs: _, top_logprobs: logprobs, ...others } = sampling;
-  const rest: Record<string, unknown> = { ...streamFields(traits), max_tokens: ask.outputTokensMax };
+  const rest: Record<string, unknown> = {
+    ...streamFields(traits),
+    max_tokens: plain.echoAlone === true ? 0 : ask.outputTokensMax,
+  };
   const [sentStops, stops] = stopsFor(ask, traits, false);
   if (sentStops.length > 0) rest["stop"] = sentStops;
   addSampling(rest, others, traits, false);
   if (logprobs !== undefined) rest["logprobs"] = logprobs;
   if (plain.suffix !== null) rest["suffix"] = plain.suffix;
   if (plain.echo) rest["echo"] = true;
+  addEngineFields(rest, ask, engine, fields);
   Object.assign(rest, prefixCacheFields(traits.prefixCache, prefixCache, account));
   const body = withPrompt(ask, nodeModel, "prompt", rest);
-  const expected = { textIsCallOf: null, textNamesCall: false, stops };
+  const expected = { textNamesCall: false, stops };
   return typeof body === "string" ? { body, expected } : { body, expected };
 }
 

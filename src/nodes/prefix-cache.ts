@@ -24,6 +24,15 @@ export function saltSeedOf(secret: Uint8Array): bigint {
  */
 export type PrefixCacheTrait = "salt" | "salt-if-asked" | "unused-if-asked" | "shared";
 
+/** Whose prompts an engine finds again: everybody's, of each account its own, or none. */
+export type KeptPrompts = "for all" | "by account" | "nothing";
+
+export function keptPrompts(trait: PrefixCacheTrait, isShared: PrefixCacheRule["isShared"]): KeptPrompts {
+  const fields = prefixCacheFields(trait, { isShared, seed: 0n }, 0);
+  if (fields === null) return "for all";
+  return "cache_salt" in fields ? "by account" : "nothing";
+}
+
 /** Fields of the node's request. */
 export function prefixCacheFields(
   trait: PrefixCacheTrait,

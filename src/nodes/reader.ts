@@ -19,7 +19,7 @@ import { KnownShapes } from "./fast-path/known-shapes.ts";
 import type { RunningNumbers, Simple, Template } from "./fast-path/template.ts";
 import { mayBeginThought, ThinkTags } from "./think-tags.ts";
 import { ToolCalls } from "./tool-calls.ts";
-import { charactersPerTokenMax, reportedCacheWrites, reportedUsage, usageOf } from "./usage.ts";
+import { charactersPerTokenMax, reportedCacheWrites, reportedUsage, tokensIn, usageOf } from "./usage.ts";
 
 /** What a one-string event carries: answer text, reasoning, or the arguments of the call with the node's index. */
 export type Channel = "text" | "reasoning" | number;
@@ -30,8 +30,6 @@ const eventsBeforeLesson = 4;
 const deltasPerTokenMax = 8;
 
 export type ReaderOptions = Readonly<{
-  /** The node was asked for this tool's arguments as plain JSON text: the text becomes the one call. */
-  textIsCallOf?: string | null;
   /** The text is the one call, and names its tool. */
   textNamesCall?: boolean;
   /** The answer's text begins inside a thought (see think-tags.ts). */
@@ -53,7 +51,6 @@ export class AnswerReader implements KnownEvents {
   readonly #pieces: Pieces;
   readonly #calls: ToolCalls;
   readonly #text: AnswerText;
-  readonly #textIsCallOf: string | null;
   readonly #namedCall: NamedCall | null;
   readonly #thinkTagOpened: boolean;
   /** False once the answer's start was seen, so that a usual token costs one comparison. */
@@ -61,8 +58,10 @@ export class AnswerReader implements KnownEvents {
   /** Made for an answer that begins like a thought. */
   #tags: ThinkTags | null = null;
   /** Tokens that the answer may have, and UTF-16 units, for a node that sends many tokens in one event. */
-  readonly #outputMax: number;
-  readonly #charactersMax: number;
+  #outputMax = 0;
+  /** An open budget of which more may be held. */
+  #mayGrow: boolean;
+  #charactersMax = 0;
   readonly #shapes: KnownShapes<Channel> | null;
   /** The shape of the last known event. */
   #likely: Template<Channel> | null = null;
@@ -90,18 +89,14 @@ export class AnswerReader implements KnownEvents {
   #highSurrogate: Readonly<{ channel: Channel; unit: string }> | null = null;
 
   constructor(ask: Ask, pieces: Pieces, options: ReaderOptions = {}) {
-    const { textIsCallOf = null, thinkTagOpened = false, stops = [], shapes = new KnownShapes<Channel>() } = options;
+    const { thinkTagOpened = false, stops = [], shapes = new KnownShapes<Channel>() } = options;
     this.#namedCall = options.textNamesCall === true ? new NamedCall() : null;
     this.#ask = ask;
     this.#pieces = pieces;
-    this.#textIsCallOf = textIsCallOf;
     this.#thinkTagOpened = thinkTagOpened;
     this.#shapes = shapes;
-    const { contextTokens } = ask.model;
-    this.#outputMax = budgetLimitsAnswer(ask) ? Math.min(ask.outputTokensMax, contextTokens) : contextTokens;
-    // A prompt that is repeated is none of the budget's tokens.
-    const tokensMax = ask.plain?.echo === true ? contextTokens : this.#outputMax;
-    this.#charactersMax = Math.min(tokensMax * charactersPerTokenMax, answerMaxLength);
+    this.#allow();
+    this.#mayGrow = ask.growing !== undefined;
     this.#mayThink = ask.plain === undefined;
     this.#calls = new ToolCalls(ask.tools, ask.parallelToolCalls !== false, pieces);
     this.#text = new AnswerText(stops, pieces, () => ({
@@ -109,6 +104,35 @@ export class AnswerReader implements KnownEvents {
       characters: this.#characters,
       output: this.#reported?.output,
     }));
+  }
+
+  /** All that is held of an open budget is used: no event is to be read before `grow` has found more, or that there is none. */
+  get isFull(): boolean {
+    return this.#mayGrow && !this.#done && this.#finish === null && this.#isOverBudget();
+  }
+
+  /** Has more of an open budget held, where the answer will need it. A promise: no event is to be read until then. */
+  grow(): Promise<void> | null {
+    const { growing } = this.#ask;
+    if (growing === undefined || !this.#mayGrow || this.#done) return null;
+    const grown = growing.grow(this.#reported?.output ?? tokensIn(this.#deltas, this.#characters));
+    if (grown !== null) return grown.then(() => this.#grown());
+    this.#grown();
+    return null;
+  }
+
+  #grown(): void {
+    this.#allow();
+    if (this.isFull) this.#mayGrow = false; // the next event is cut
+  }
+
+  #allow(): void {
+    const { growing, model, outputTokensMax, plain } = this.#ask;
+    const budget = budgetLimitsAnswer(this.#ask) ? Math.min(outputTokensMax, model.contextTokens) : model.contextTokens;
+    this.#outputMax = Math.min(budget, growing?.outputTokens ?? budget);
+    // A prompt that is repeated is none of the budget's tokens.
+    const tokensMax = plain?.echo === true ? model.contextTokens : this.#outputMax;
+    this.#charactersMax = Math.min(tokensMax * charactersPerTokenMax, answerMaxLength);
   }
 
   /** A Piece was sent. */
@@ -149,7 +173,7 @@ export class AnswerReader implements KnownEvents {
       if (this.#finish !== null) return;
       const failure = failureOfEvent(this.#ask, payload, this.#begun);
       // The context was full before the answer was.
-      if (failure.refusal.refusal === "context_length_exceeded" && this.#begun) this.#cut();
+      if (failure.overflow !== undefined && this.#begun) this.#cut();
       else this.#fail(failure);
       return;
     }
@@ -214,13 +238,7 @@ export class AnswerReader implements KnownEvents {
     this.#done = true;
   }
 
-  /** A forced tool of which only its schema was sent is no part of the prompt. */
-  #usage(): Readonly<{ usage: Usage; estimated: boolean; toolsUnread?: true }> {
-    const used = this.#usageRead();
-    return used.estimated && this.#textIsCallOf !== null ? { ...used, toolsUnread: true } : used;
-  }
-
-  #usageRead() {
+  #usage() {
     return usageOf(this.#ask, this.#reported, {
       reportedAtEnd: this.#reportedAtEnd,
       cacheWritten: this.#cacheWritten,
@@ -338,8 +356,7 @@ export class AnswerReader implements KnownEvents {
     if (this.#done) return; // what was held ends with a stop sequence
     if (!this.#calls.finish()) return this.#fail(nodeFailed("tool call without a name"));
     this.#begun ||= this.#calls.count > 0;
-    const called = this.#calls.count > 0 || (this.#textIsCallOf !== null && this.#begun);
-    this.#finish = finishReason(reason, called);
+    this.#finish = finishReason(reason, this.#calls.count > 0);
     const matched = choice["stop_reason"] ?? choice["matched_stop"]; // vLLM, SGLang; a number is a token id
     if (this.#finish === "stop" && typeof matched === "string" && this.#ask.stop.includes(matched))
       this.#stopSequence = matched;
@@ -445,7 +462,6 @@ export class AnswerReader implements KnownEvents {
   }
 
   #giveText(literal: string, logprobs: string | null): void {
-    if (this.#textIsCallOf !== null) return this.#takeTextAsCall(this.#textIsCallOf, literal);
     if (this.#namedCall !== null) return this.#takeNamedCall(this.#namedCall, literal);
     this.#text.text(literal, logprobs);
     if (this.#text.stopped !== null) this.#stop(this.#text.stopped);
@@ -454,12 +470,6 @@ export class AnswerReader implements KnownEvents {
   #giveReasoning(literal: string, characters: number): void {
     this.#countReasoning(characters);
     this.#text.reasoning(literal);
-  }
-
-  /** There is one call, and all text is its arguments, whatever comes behind them. */
-  #takeTextAsCall(name: string, literal: string): void {
-    if (this.#calls.sentIndex(0) >= 0) this.#calls.more(0, literal);
-    else this.#calls.delta({ index: 0, function: { name, arguments: JSON.parse(literal) } }, 0, literal.length);
   }
 
   /** What is no call is nothing: whoever asked for one is told so. */

@@ -2,10 +2,10 @@
 // they know (grammars, slots, plugins) and some refuse all that they do not know.
 import { parseNodeJson, record } from "./json.ts";
 import { furtherStopsMaxLength, stopSequencesMax } from "../core/limits.ts";
-import type { NodeConfig } from "../config/config.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import { forcedTool, sentTools } from "../core/sent-tools.ts";
 import type { EngineKind } from "./engine.ts";
+import { addEngineFields, type KnowingNode, type KnownSampling } from "./engine-fields.ts";
 import { callPrompt, formatPrompt, namedCallPrompt } from "./in-words.ts";
 import { namedCallSchema } from "./named-call.ts";
 import { nodeSchema, toolParameters } from "./node-schema.ts";
@@ -20,8 +20,8 @@ export type EngineTraits = Readonly<{
   /**
    * How one tool is forced. `native`: the object form. `required`: only that tool, and tool_choice "required".
    * `required-unthinking`: the same with thinking off (llama-server writes text to the budget's end otherwise).
-   * `schema`: the engine ignores tool_choice: the parameters as the answer's schema, the text becomes the call; where any
-   * of several must be called, the schema is one of their calls, and the prompt tells of them (see named-call.ts).
+   * `schema`: the engine ignores tool_choice: the answer is held to the form of a call that names its tool, of which the
+   * prompt tells, and the text becomes that call (see named-call.ts). Held to a tool's arguments alone, models ramble.
    */
   forcedTool: "native" | "required" | "required-unthinking" | "schema";
   /** It holds answers to a schema; else it reads them in words. */
@@ -32,10 +32,11 @@ export type EngineTraits = Readonly<{
   /** It says which stop sequence ended an answer. */
   saysStop: boolean;
   /** What of a plain completion it knows beside the prompt. Several take the fields without a word and do nothing. */
-  plain: Readonly<{ suffix: boolean; echo: boolean }>;
-  /** Sampling fields beyond the common ones: ours -> the engine's name. */
-  sampling: Readonly<Partial<Record<keyof Sampling, string>>>;
+  plain: Readonly<{ suffix: boolean; echo: boolean; echoAlone?: true }>;
+  sampling: KnownSampling;
   parallelToolCalls: boolean;
+  /** What has it go on with a last message of the model's own, where it would begin another; absent: it does so by itself, or cannot. */
+  prefill?: Readonly<Record<string, unknown>>;
   depth: (effort: Effort, nodeModel: string) => Record<string, unknown>;
 }>;
 
@@ -52,7 +53,9 @@ const commonSampling: readonly (keyof Sampling)[] = [
 const fullSampling = { top_k: "top_k", min_p: "min_p", repetition_penalty: "repetition_penalty" } as const;
 
 /** Both switches: model families read one or the other, and these engines leave out what a template does not name. */
-const thinking = (on: boolean) => ({ chat_template_kwargs: { enable_thinking: on, thinking: on } });
+const thinking = (on: boolean, settings: unknown = {}) => ({
+  chat_template_kwargs: { ...(settings as object), enable_thinking: on, thinking: on },
+});
 const effortWords = { minimal: "low", low: "low", medium: "medium", high: "high", max: "high" } as const;
 const depthByTemplate = (effort: Effort): Record<string, unknown> =>
   effort === "off" ? thinking(false) : { ...thinking(true), reasoning_effort: effortWords[effort] };
@@ -79,7 +82,8 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
     prefixCache: "salt",
     forcedTool: "native",
     saysStop: true,
-    plain: { suffix: true, echo: true }, // it says so where the model cannot
+    prefill: { continue_final_message: true, add_generation_prompt: false },
+    plain: { suffix: true, echo: true, echoAlone: true }, // it says so where the model cannot
     sampling: fullSampling,
     depth: depthByTemplate,
   },
@@ -89,7 +93,8 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
     prefixCache: "salt",
     forcedTool: "native",
     saysStop: true,
-    plain: { suffix: false, echo: true }, // a suffix has a meaning only where it was started with a completion template
+    prefill: { continue_final_message: true },
+    plain: { suffix: false, echo: true, echoAlone: true }, // a suffix has a meaning only where it was started with a completion template
     sampling: fullSampling,
     depth: depthByTemplate,
   },
@@ -120,7 +125,7 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
       return nodeModel.includes("gpt-oss") ? { reasoning_effort: effortWords[effort] } : {};
     },
   },
-  "lm-studio": { ...plain, jsonObject: false },
+  "lm-studio": { ...plain, jsonObject: false, sampling: { top_k: "top_k", repetition_penalty: "repeat_penalty" } },
   tgi: { ...plain, forcedTool: "native" },
   // ignores efforts, formats and forced tools; writes a stop sequence out before it ends there, and ends thoughts for it too
   transformers: {
@@ -144,13 +149,13 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
   // before SGLang or vLLM: what both take, as far as it passes it on; 0.3.2 drops the salt of prompt caches
   "sglang-router": {
     ...plain,
-    plain: { suffix: true, echo: true },
+    plain: { suffix: true, echo: true, echoAlone: true },
     sampling: fullSampling,
     depth: depthByTemplate,
   },
   demo: { ...plain, plain: { suffix: true, echo: false } },
   // OpenAI's own form, which a router may pass on
-  unknown: { ...plain, prefixCache: "salt-if-asked", plain: { suffix: true, echo: true } },
+  unknown: { ...plain, prefixCache: "salt-if-asked", plain: { suffix: true, echo: true, echoAlone: true } },
 };
 
 /** Whether accounts can be kept apart in what the engine keeps of prompts. */
@@ -158,9 +163,7 @@ export const keepsApart = (engine: EngineKind): boolean => engineTraits[engine].
 
 /** What is to be known of the answer. */
 export type Expected = Readonly<{
-  /** Name of the tool whose arguments the answer's text will be, or null (see `schema` above). */
-  textIsCallOf: string | null;
-  /** The answer's text will be a call that names its tool. */
+  /** The answer's text will be a call that names its tool (see `schema` above). */
   textNamesCall: boolean;
   /** Stop sequences that the node is not told of. */
   stops: readonly string[];
@@ -182,16 +185,16 @@ type RequestFields = Readonly<{
   expected: Expected;
 }>;
 
-/** The request for a node that knows the model as `nodeModel`; `depths` are the operator's words for the efforts. */
+/** The request for a node that knows the model as `nodeModel`; `node` has the operator's words for what its engine knows. */
 export function nodeRequest(
   ask: Ask,
   account: AccountId,
   nodeModel: string,
   engine: EngineKind,
-  depths: NodeConfig["depth"] = {},
+  node: KnowingNode = {},
   prefixCache: PrefixCacheRule = usualPrefixCache,
 ): NodeRequest {
-  const { model, messages, rest, expected } = fieldsOf(ask, account, nodeModel, engine, depths, prefixCache);
+  const { model, messages, rest, expected } = fieldsOf(ask, account, nodeModel, engine, node, prefixCache);
   return { body: JSON.stringify({ model, messages, ...rest }), expected };
 }
 
@@ -203,9 +206,9 @@ export function countedBody(
   ask: Ask,
   nodeModel: string,
   engine: EngineKind,
-  depths: NodeConfig["depth"] = {},
+  node: KnowingNode = {},
 ): readonly Buffer[] {
-  const fields = fieldsOf(ask, 0, nodeModel, engine, depths, usualPrefixCache);
+  const fields = fieldsOf(ask, 0, nodeModel, engine, node, usualPrefixCache);
   const rest = Object.fromEntries(Object.entries(fields.rest).filter(([name]) => !notCounted.has(name)));
   if (ask.prepared !== undefined) return largeBody(ask.prepared, { ...fields, rest });
   return [Buffer.from(JSON.stringify({ model: fields.model, messages: fields.messages, ...rest }))];
@@ -217,10 +220,10 @@ export function largeNodeRequest(
   account: AccountId,
   nodeModel: string,
   engine: EngineKind,
-  depths: NodeConfig["depth"] = {},
+  node: KnowingNode = {},
   prefixCache: PrefixCacheRule = usualPrefixCache,
 ): LargeNodeRequest {
-  const fields = fieldsOf(ask, account, nodeModel, engine, depths, prefixCache);
+  const fields = fieldsOf(ask, account, nodeModel, engine, node, prefixCache);
   return { body: largeBody(ask.prepared, fields), expected: fields.expected };
 }
 
@@ -249,14 +252,21 @@ function largeBody(
 
 const comma = Buffer.from(",");
 
-/** Prepared turns: their messages in UTF-8, separated by commas (of a prompt, it alone), and where the system message's text ends, or -1. */
-export function writtenTurns(turns: readonly Turn[]): Readonly<{ messages: Uint8Array; systemEnd: number }> {
-  if (turns[0]?.role === "prompt") return { messages: encoder.encode(promptJson(turns[0])), systemEnd: -1 };
+/** What is written of prepared turns: see there. */
+export type WrittenMessages = Readonly<{ messages: Uint8Array; systemEnd: number; endsOpen: boolean }>;
+
+/** Prepared turns: their messages in UTF-8, separated by commas (prompts each on a line of its own), and where the system message's text ends, or -1. */
+export function writtenTurns(turns: readonly Turn[]): WrittenMessages {
+  if (turns[0]?.role === "prompt") {
+    const prompts = turns.map((turn) => (turn.role === "prompt" ? promptJson(turn) : ""));
+    return { messages: encoder.encode(prompts.join("\n")), systemEnd: -1, endsOpen: false };
+  }
   const messages = messagesOf(turns, "");
   const first = messages[0];
   // {"role":"system","content":"..."}: the text ends before its quote and the brace
   const systemEnd = first?.["role"] === "system" ? Buffer.byteLength(JSON.stringify(first)) - 2 : -1;
-  return { messages: encoder.encode(JSON.stringify(messages).slice(1, -1)), systemEnd };
+  const endsOpen = isBeginning(turns.at(-1));
+  return { messages: encoder.encode(JSON.stringify(messages).slice(1, -1)), systemEnd, endsOpen };
 }
 
 /** Its arrays have a buffer of their own, which may be moved to another thread. */
@@ -271,66 +281,74 @@ function fieldsOf(
   account: AccountId,
   nodeModel: string,
   engine: EngineKind,
-  depths: NonNullable<NodeConfig["depth"]>,
+  { depth: depths = {}, fields }: KnowingNode,
   prefixCache: PrefixCacheRule,
 ): RequestFields {
   const traits = engineTraits[engine];
   const forced = forcedTool(ask);
   const tools = sentTools(ask);
-  const textIsCallOf = forced !== null && traits.forcedTool === "schema" ? forced.name : null;
+  const mustCall = forced !== null || (ask.toolChoice === "required" && tools.length > 0);
   // the second time, or where the node refuses the schema, its own way with tools
   const textNamesCall =
-    ask.toolChoice === "required" &&
-    tools.length > 1 &&
-    traits.forcedTool === "schema" &&
-    ask.told?.call !== true &&
-    ask.told?.schema !== true;
-  const textIsCall = textIsCallOf !== null || textNamesCall;
-  const sendsTools = tools.length > 0 && !textIsCall;
-  const mustCall = forced !== null || (ask.toolChoice === "required" && sendsTools);
+    mustCall && traits.forcedTool === "schema" && ask.told?.call !== true && ask.told?.schema !== true;
+  const sendsTools = tools.length > 0 && !textNamesCall;
   const unthinking = mustCall && traits.forcedTool === "required-unthinking";
   const { told = nothing } = ask;
   const format: Format | null = textNamesCall
     ? { kind: "json_schema", name: "call", schema: namedCallSchema(tools, engine), strict: null }
-    : textIsCallOf === null
-      ? ask.format
-      : { kind: "json_schema", name: textIsCallOf, schema: toolParameters(forced!, engine), strict: null };
+    : ask.format;
 
   // never a schema and tools in one request: the schema would win, or the engine refuses
   const constrains = format !== null && traits.formats && !sendsTools && told.schema !== true;
   const held = constrains && format.kind === "json_schema" ? nodeSchema(format.schema, engine) : null;
   const isFree = !constrains || engine === "unknown" || held?.isWhole === false;
-  const inWords = format !== null && isFree && (!textIsCall || told.schema === true);
+  const inWords = format !== null && isFree && !textNamesCall;
   const formatWords = inWords ? formatPrompt(format) : "";
   const callWords = textNamesCall ? namedCallPrompt(tools) : told.call === true ? callPrompt(tools) : "";
   const addition = formatWords + (formatWords === "" || callWords === "" ? "" : "\n\n") + callWords;
   const body = streamFields(traits);
   if (budgetLimitsAnswer(ask)) body["max_tokens"] = ask.outputTokensMax;
-  const [sentStops, stops] = stopsFor(ask, traits, textIsCall);
+  const [sentStops, stops] = stopsFor(ask, traits, textNamesCall);
   if (sentStops.length > 0) body["stop"] = sentStops;
   addSampling(body, ask.sampling, traits, sendsTools && engine === "llama.cpp");
   if (sendsTools) {
-    // SGLang lets a call that must be made have any arguments, also `160`, unless its tool is strict
-    const isStrict = mustCall && engine === "sglang";
+    // these let a call that must be made have any arguments, `160` or too few, unless its tool is strict
+    const isStrict = mustCall && (engine === "sglang" || engine === "vllm");
     body["tools"] = tools.map((tool) => nodeTool(tool, engine, told.schema === true, isStrict));
     if (forced !== null)
       body["tool_choice"] =
         traits.forcedTool === "native" ? { type: "function", function: { name: forced.name } } : "required";
     else if (ask.toolChoice === "required") body["tool_choice"] = "required";
-    if (ask.parallelToolCalls !== null && traits.parallelToolCalls) body["parallel_tool_calls"] = ask.parallelToolCalls;
+    // llama-server goes on calling the tool that it is held to
+    const parallel = ask.parallelToolCalls ?? (unthinking && forced !== null ? false : null);
+    if (parallel !== null && traits.parallelToolCalls) body["parallel_tool_calls"] = parallel;
   }
   if (constrains) body["response_format"] = responseFormat(format, held?.schema ?? {}, engine, traits);
   // first-party tiers choose their own depth (spec, Behaviours across endpoints)
   if (ask.model.readsDepth && ask.effort !== null)
     Object.assign(body, depths[ask.effort] ?? traits.depth(ask.effort, nodeModel));
-  if (unthinking) Object.assign(body, depths.off ?? thinking(false));
+  if (traits.prefill !== undefined && continues(ask)) Object.assign(body, traits.prefill);
+  addEngineFields(body, ask, engine, fields);
+  if (unthinking) Object.assign(body, depths.off ?? thinking(false, body["chat_template_kwargs"]));
   Object.assign(body, prefixCacheFields(traits.prefixCache, prefixCache, account));
   const messages = messagesOf(ask.turns, ask.prepared === undefined ? addition : "");
   if (engine === "llama-cpp-python") for (const message of messages) message["content"] ??= ""; // null is a 400 there
-  return { model: nodeModel, messages, rest: body, addition, expected: { textIsCallOf, textNamesCall, stops } };
+  return { model: nodeModel, messages, rest: body, addition, expected: { textNamesCall, stops } };
 }
 
 const nothing: NonNullable<Ask["told"]> = {};
+
+/** Whether the last message is the beginning of the answer, and the client did not say otherwise. */
+function continues({ turns, prepared, engineFields = [] }: Ask): boolean {
+  const last = turns.at(-1);
+  if (engineFields.some(({ name }) => name === "continue_final_message" || name === "add_generation_prompt"))
+    return false;
+  if (last === undefined) return prepared?.endsOpen === true;
+  return isBeginning(last);
+}
+
+const isBeginning = (turn: Turn | undefined): boolean =>
+  turn?.role === "assistant" && turn.calls.length === 0 && (turn.content ?? "") !== "";
 
 /** Answers are always asked for as a stream. */
 export const streamFields = ({ runningUsage }: EngineTraits): Record<string, unknown> => ({

@@ -68,7 +68,13 @@ export type Seen = Readonly<{
 export function usageOf(ask: Ask, reported: RunningNumbers | null, seen: Seen): { usage: Usage; estimated: boolean } {
   if (reported === null || !makesSense(ask, reported, seen)) return { usage: estimate(ask, seen), estimated: true };
   const { prompt = 0, output: said = 0, cached = 0, reasoning = 0 } = reported;
-  const output = seen.reportedAtEnd ? said : Math.max(said, Math.min(seen.deltas, seen.outputMax));
+  // vLLM writes a token all the same, and keeps it.
+  const output =
+    ask.plain?.echoAlone === true
+      ? 0
+      : seen.reportedAtEnd
+        ? said
+        : Math.max(said, Math.min(seen.deltas, seen.outputMax));
   const cacheWritten = Math.min(seen.cacheWritten, prompt - cached);
   const usage: Usage = {
     inputFresh: prompt - cached,
@@ -85,7 +91,7 @@ function makesSense(ask: Ask, { prompt, output, cached = 0, reasoning = 0 }: Run
   return (
     whole &&
     (prompt > 0 || isEmptyPrompt(ask)) && // every chat template adds tokens, also to an empty prompt
-    (output > 0 || seen.deltas === 0) &&
+    (output > 0 || seen.deltas === 0 || ask.plain?.echoAlone === true) &&
     !saysTooLittle(output, seen) &&
     prompt + output <= ask.model.contextTokens &&
     cached <= prompt &&
@@ -106,7 +112,7 @@ const saysTooLittle = (output: number, { characters, deltas }: Seen): boolean =>
 
 function estimate(ask: Ask, seen: Seen): Usage {
   // A node that got the budget kept to it, whatever our count says.
-  const output = Math.min(tokensIn(seen.deltas, seen.characters), seen.outputMax);
+  const output = ask.plain?.echoAlone === true ? 0 : Math.min(tokensIn(seen.deltas, seen.characters), seen.outputMax);
   return {
     inputFresh: estimatedInput(ask),
     inputCached: 0,
@@ -133,6 +139,6 @@ export function estimatedInput(ask: Ask): number {
 }
 
 /** Engines send about one token a delta, and whole calls or several tokens in one: the larger count is nearer. */
-function tokensIn(deltas: number, characters: number): number {
+export function tokensIn(deltas: number, characters: number): number {
   return Math.max(deltas, Math.ceil(characters / charactersPerToken));
 }

@@ -27,8 +27,10 @@ import { Metrics } from "../http/metrics/metrics.ts";
 import { together } from "../http/other-threads.ts";
 import type { LiveRequests } from "../http/site.ts";
 import { saltSeedOf } from "../nodes/prefix-cache.ts";
+import { modelsOn } from "../nodes/abilities.ts";
 import { NodePool, type NodeState } from "../nodes/queue/pool.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
+import { roomInWords } from "../store/folder/disk-room.ts";
 import type { NodeShares } from "../store/postgres/node-shares.ts";
 import type { Share } from "../store/postgres/shares.ts";
 import { databaseAndUser } from "../store/postgres/place-of-url.ts";
@@ -52,10 +54,10 @@ import { cannotListen, listen } from "./listening.ts";
 import { LiveConfig } from "./live-config.ts";
 import { type Books, openBooks } from "./open-books.ts";
 import { lookForLostResponses } from "./lost-responses.ts";
-import { hadModels, modelReport, seenNode, understoodNames } from "./model-report.ts";
+import { hadModels, missingLines, modelReport, seenNode, understoodNames } from "./model-report.ts";
 import { type DrainReport, NodeCare } from "./node-care.ts";
 import { NoticeWatch } from "./notice-watch.ts";
-import { noNodeServes } from "./node-lines.ts";
+import { nodeLine, noNodeServes } from "./node-lines.ts";
 import { checkModelFile, findServingNodes } from "./nodes.ts";
 import type { Work as CommandsWork } from "./operations.ts";
 import { OwnedTools } from "./owned-tools.ts";
@@ -64,6 +66,7 @@ import { RunningParts } from "./running.ts";
 import { ScheduledBackups } from "./scheduled-backups.ts";
 import { ServedModels } from "./served-models.ts";
 import { sharedNodes } from "./shared-nodes.ts";
+import { ModelHabits } from "../tools/model-habits.ts";
 
 export type Given = Readonly<{
   flags: ConfigFlags;
@@ -76,7 +79,7 @@ export type Given = Readonly<{
   reached?(phase: "settings" | "books" | "work" | "gateway" | "doors"): void;
 }>;
 
-/** A server that takes requests, until it is disposed of: then open requests have the configured time to end. */
+/** A server that answers requests, until it is disposed of: then open requests have the configured time to end. */
 export type ComposedServer = AsyncDisposable &
   LiveRequests &
   Pick<Settings & Books, "log" | "accounting"> &
@@ -103,11 +106,15 @@ export type ComposedServer = AsyncDisposable &
     largestPlan: string;
     /** Which accounts are on plans that are not configured, in words. */
     planNotices(): Promise<readonly string[]>;
-    /** Which names of models in plans mean none, in words; nodes were looked at. */
+    /** Which names of models in plans mean none, and which of a shop's models no node has, in words; nodes were looked at. */
     modelNotices(): readonly string[];
     nodeNames: readonly string[];
+    /** How a node is, in one line. */
+    nodeLine(node: NodeState): string;
     /** Which names requests may use, in one line. */
     understoodNames(): string;
+    /** Its start is over: from here on /readyz sends requests to it. */
+    begin(): void;
     /** Has the configuration read again; `by` goes into the audit log. Never rejects. */
     reload(by: string): Promise<void>;
   }>;
@@ -128,7 +135,6 @@ export async function compose(given: Given): Promise<ComposedServer> {
   reached("doors");
 
   const { config, live, life, log } = settings;
-  life.now = "serving";
   opened.defer(() => {
     life.now = "stopping";
     log("info", "stopping", {
@@ -137,6 +143,7 @@ export async function compose(given: Given): Promise<ComposedServer> {
     });
   });
   const all = opened.move();
+  const seenModels = () => modelReport(settings.catalog, work.served.areOwn, work.pool.states().map(seenNode));
   return {
     url: doors.url,
     threads: config.threads,
@@ -152,19 +159,25 @@ export async function compose(given: Given): Promise<ComposedServer> {
     sampleModel: work.sampleModel,
     largestPlan: lastPlan(settings.catalog.plans).id,
     planNotices: async () => unconfiguredPlans(settings.catalog.plans, await books.accounting.accounts.byPlan()),
-    modelNotices: () =>
-      unknownModels(Object.values(settings.catalog.plans), settings.catalog.models).map(
+    modelNotices: () => [
+      ...unknownModels(Object.values(settings.catalog.plans), settings.catalog.models).map(
         ({ plan, problem }) => `The plan "${plan}" ${problem}`,
       ),
+      // The catalog's are many, and not each has a node.
+      ...(work.served.areOwn ? missingLines(seenModels().served) : []),
+    ],
+    nodeLine: (node) => nodeLine(node, modelsOn(work.pool.states(), settings.catalog.models)(node)),
     nodeNames: work.pool.states().map(({ name }) => name),
-    understoodNames: () =>
-      understoodNames(modelReport(settings.catalog, work.served.areOwn, work.pool.states().map(seenNode))),
+    understoodNames: () => understoodNames(seenModels()),
     accounting: books.accounting,
     log,
     get openRequests() {
       return doors.requests.openRequests;
     },
     openRequestsOf: (account) => doors.requests.openRequestsOf(account),
+    begin() {
+      life.now = "serving";
+    },
     async reload(by) {
       try {
         await gateway.noteReload(by, await gateway.reloader.applyAndLog());
@@ -464,6 +477,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     }));
   };
 
+  const hindrances = (): readonly string[] => laneState?.().hindrances ?? [];
   const forCommands: ControlParts = {
     work: commandsWork,
     pool,
@@ -478,6 +492,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     notices: async () => [
       ...(webConsole?.notices() ?? []),
       ...unconfiguredPlans(catalog.plans, await accounting.accounts.byPlan()),
+      ...hindrances(),
     ],
     started: {
       config: config.file === null ? null : resolve(config.file),
@@ -510,6 +525,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
         admission: accounting.admission,
         catalog,
         pool,
+        habits: new ModelHabits(),
         countInput: (ask, account) => counts.ofUnreported(ask, account),
         largeBodies,
         storedResponses,
@@ -536,7 +552,12 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
         siteFiles: async () => (await import("./console.ts")).siteFiles(),
         // for everybody: without places on this machine
         sampleModel,
-        unready: () => unready(() => "the ledger cannot be written, see the log") ?? noNodeServes(pool.states()),
+        unready: () => {
+          const free = accounting.diskFreeBytes;
+          const room = free === null ? "" : ` (${roomInWords(free)})`;
+          return unready(() => `the ledger cannot be written${room}, see the log`) ?? noNodeServes(pool.states());
+        },
+        hindrances,
         metrics,
         get metricsToken() {
           return live.values.metricsToken;

@@ -2,7 +2,7 @@
 import { abilitiesInWords } from "../nodes/abilities.ts";
 import { loadInWords } from "../nodes/engine-load.ts";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
 import { emailsOf, namesIn } from "../account/account-names.ts";
 import { KnownBrowsers } from "../account/known-browsers.ts";
@@ -32,6 +32,7 @@ import type { Log } from "../core/log.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import type { NodeLine } from "../nodes/queue/slot-queue.ts";
 import type { WebhookState } from "../notices/deliveries.ts";
+import { freeBytesIn } from "../store/folder/disk-room.ts";
 import { noBackup } from "../store/postgres/no-backup.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import type { AccountExports } from "./account-exports.ts";
@@ -193,6 +194,7 @@ const backupsIn = (
   get schedule() {
     return schedule();
   },
+  freeBytes: () => freeBytesIn(dirname(folder)), // it may not be there yet
   list: (max) => filesIn(folder).slice(0, max),
   async make(name) {
     try {
@@ -206,7 +208,7 @@ const backupsIn = (
 });
 
 const ofDatabase: Backups = {
-  ...{ folder: null, schedule: null },
+  ...{ folder: null, schedule: null, freeBytes: () => null },
   list: () => [],
   make: () => Promise.resolve({ failed: noBackup }),
 };

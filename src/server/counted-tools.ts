@@ -5,9 +5,9 @@ import { SearchFailed, type SearchProvider } from "../tools/search/search-provid
 
 export function countedSearch(provider: SearchProvider, metrics: Metrics): SearchProvider {
   return {
-    async search(query, resultsMax, cancelSignal) {
+    async search(query, resultsMax, account, cancelSignal) {
       try {
-        const sources = await provider.search(query, resultsMax, cancelSignal);
+        const sources = await provider.search(query, resultsMax, account, cancelSignal);
         metrics.countSearch(sources.length > 0 ? "found" : "nothing");
         return sources;
       } catch (error) {

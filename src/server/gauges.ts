@@ -17,7 +17,7 @@ export type GaugedParts = Readonly<{
   nodeShares(): ReadonlyMap<string, Share>;
   watch: Pick<LedgerWatch, "state">;
   storedResponses: Pick<KeptResponses, "waitingBytes"> | null;
-  pool: Pick<NodePool, "waiting" | "states">;
+  pool: Pick<NodePool, "waiting" | "states" | "cacheCounts">;
   backups: Pick<ScheduledBackups, "lastMadeAt">;
   notices: Pick<NoticeWatch, "states">;
 }>;
@@ -63,6 +63,17 @@ export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
       value: storedResponses.waitingBytes,
     };
   }
+  const { expectedTokens, reportedTokens } = pool.cacheCounts;
+  for (const [name, help, value] of [
+    [
+      "expected",
+      "Input tokens that nodes were expected to have in their caches, of answers whose node says it.",
+      expectedTokens,
+    ],
+    ["reported", "Input tokens of the same answers that their nodes had.", reportedTokens],
+  ] as const) {
+    yield { name: `tollgate_prefix_cache_${name}_tokens_total`, help, value, type: "counter" };
+  }
   for (const { name: node, health, since, lastError, drainedAt, busy, slots, load } of pool.states()) {
     const labels = { node };
     for (const each of ["well", "cooling", "down", "starting"] as const) {
@@ -105,7 +116,7 @@ export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
   }
 }
 
-function* laneGauges({ counts, given }: LaneState): Generator<Gauge> {
+function* laneGauges({ counts, given, locked }: LaneState): Generator<Gauge> {
   const told: readonly (readonly [name: string, help: string, value: number])[] = [
     ["batches", "Batches that this gateway committed.", counts.batches],
     ["operations", "Operations of requests in committed batches.", counts.operations],
@@ -121,6 +132,18 @@ function* laneGauges({ counts, given }: LaneState): Generator<Gauge> {
     ["holds_given_back", "Holds of those that this gateway gave back.", given.holds],
   ];
   for (const [name, help, value] of told) yield { name: `tollgate_lane_${name}_total`, help, value, type: "counter" };
+  for (const { account, forMs, by } of locked) {
+    yield {
+      name: "tollgate_lane_locked_seconds",
+      help: "How long another session has had an account locked in the database, so that its requests wait.",
+      value: forMs / 1000,
+      labels: {
+        account: String(account),
+        process: by.map(({ pid }) => pid).join(","),
+        application: by.map(({ application }) => application ?? "").join(","),
+      },
+    };
+  }
 }
 
 function* shareGauges(shares: ReadonlyMap<string, Share>): Generator<Gauge> {

@@ -2,7 +2,7 @@
 // command, for `doctor` and for the start.
 import { dollarsShown, isFreeOfCharge, ratesOf } from "../account/price.ts";
 import type { NodeConfig } from "../config/config.ts";
-import { distinctModels, type KnownModels } from "../core/catalog.ts";
+import { claimsOf, distinctModels, type KnownModels } from "../core/catalog.ts";
 import type { Model, ModelKind } from "../core/types.ts";
 import { type Engine, factsOf } from "../nodes/engine.ts";
 import type { Capability, ModelFacts } from "../nodes/model-facts.ts";
@@ -120,7 +120,7 @@ export function modelReport(models: KnownModels, areOwn: boolean, nodes: readonl
       missing: having.length > 0 ? null : whyMissing(model, silent, unlisted),
       price: priceInDollars(model),
       context: model.contextTokens,
-      images: model.readsImages,
+      images: claimsOf(model).images,
       plans: model.plans,
       hidden: model.hidden,
       below,
@@ -144,7 +144,8 @@ export function modelReport(models: KnownModels, areOwn: boolean, nodes: readonl
   return { served, offered };
 }
 
-function whyMissing({ nodeModel }: Model, silent: readonly string[], unlisted: readonly string[]): string {
+/** `silent`, `unlisted`: names of nodes that are configured for it and are down, or do not list it. */
+export function whyMissing({ nodeModel }: Model, silent: readonly string[], unlisted: readonly string[]): string {
   if (silent.length > 0) return `${silent.join(", ")} should serve it, but ${silent.length === 1 ? "is" : "are"} down`;
   if (nodeModel !== null) return `no node lists ${nodeModel}`;
   if (unlisted.length === 0) return "no node is configured for it";
@@ -161,6 +162,19 @@ function priceInDollars({ price }: Model): PriceInDollars | null {
     cached: dollarsShown(cachedInputCents, parts?.cachedInput),
     output: dollarsShown(outputCents, parts?.output),
   };
+}
+
+const namesOfReasonMax = 5;
+
+/** A line for each reason why no node has a model. */
+export function missingLines(served: readonly Pick<ServedReport, "id" | "missing">[]): string[] {
+  const byReason = Map.groupBy(served, ({ missing }) => missing);
+  return [...byReason].flatMap(([missing, models]) => {
+    if (missing === null) return [];
+    const more = models.length > namesOfReasonMax ? ` and ${models.length - namesOfReasonMax} more` : "";
+    const names = models.slice(0, namesOfReasonMax).map(({ id }) => shownName(id));
+    return [`No node answers ${names.join(", ")}${more}: ${missing}`];
+  });
 }
 
 const namesShownMax = 12;

@@ -2,7 +2,8 @@
 import type { Catalog } from "../core/catalog.ts";
 import { abilitiesOf, leastContext, modelsOn, type ServedModel } from "../nodes/abilities.ts";
 import type { EngineLoad } from "../nodes/engine-load.ts";
-import { engineInWords } from "../nodes/engine.ts";
+import type { Model } from "../core/types.ts";
+import { engineInWords, noneServed } from "../nodes/engine.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import type { NodeHealth, NodeLine } from "../nodes/queue/slot-queue.ts";
 
@@ -46,8 +47,14 @@ export type NodeReport = Readonly<{
   gateway?: string;
 }>;
 
+/** What is wrong with it; also where it is well, but no request can go there. `served`: the models that it serves. */
+const wrongWith = ({ health, problem, engine }: NodeState, served: readonly Model[]): string | null =>
+  problem ?? (health === "well" ? noneServed(engine, served) : null);
+
 /** One line for the operator, with the node's address. */
-export function nodeLine({ name, url, health, problem, engine }: NodeState): string {
+export function nodeLine(state: NodeState, served: readonly Model[]): string {
+  const { name, url, health, engine } = state;
+  const problem = wrongWith(state, served);
   const node = `Node ${name} at ${url}`;
   if (problem === null) return `${node}: ${engineInWords(engine)}.`;
   if (health === "well") return `${node}: ${problem}`;
@@ -88,15 +95,16 @@ export function nodeReports(
 ) {
   const servedBy = modelsOn(states, catalog.models);
   return states.map((node) => {
-    const { name, url, health, since, problem, lastError, busy, slots, isAuto, load, engine, models } = node;
-    const abilities = abilitiesOf(engine, node, servedBy(node));
+    const { name, url, health, since, lastError, busy, slots, isAuto, load, engine, models } = node;
+    const served = servedBy(node);
+    const abilities = abilitiesOf(engine, node, served);
     const { waiting, accounts, since: waitingSince } = lines.get(name) ?? noLine;
     return {
       name,
       url,
       health,
       since: new Date(since).toISOString(),
-      problem,
+      problem: wrongWith(node, served),
       last_error: lastError === null ? null : { at: new Date(lastError.at).toISOString(), message: lastError.message },
       drained_since: timeOrNull(node.drainedAt),
       busy,

@@ -196,12 +196,16 @@ export class NoticeWatch {
   #lookAtSpent(account: AccountId, { key, name, period, since, used, limit }: Omit<SpentKey, "account">): void {
     const place = `${account} ${key} ${period}`;
     if (!this.#budgets.take(place, since)) return;
-    const more = used < limit ? ", and a request that needs more than is left was refused" : "";
     const tell = (): void =>
       this.#tell("key.budget_used", `${place} ${since}`, async (nameOf) => {
         const email = await nameOf(account);
+        const amounts = `${tokens(used)} of ${tokens(limit)}`;
+        const text =
+          used < limit
+            ? `A request of the key "${name}" of ${email} was refused: it needs more than is left of the key's budget of the ${period}, of which ${amounts} are used.`
+            : `The key "${name}" of ${email} has used up its budget of the ${period}: ${amounts}.`;
         return {
-          text: `The key "${name}" of ${email} has used up its budget of the ${period}: ${tokens(used)} of ${tokens(limit)}${more}.`,
+          text,
           data: { account, email, key, key_name: name, period, used_tokens: used, limit_tokens: limit },
         };
       });

@@ -34,8 +34,8 @@ export class OwnedTools {
   #freed: Promise<void> = Promise.resolve();
   /** For requests that began under an earlier configuration, too: the search of then may be closed. */
   readonly #searchInForce: SearchProvider = {
-    search: (query, resultsMax, cancelSignal) =>
-      this.#provider?.search(query, resultsMax, cancelSignal) ??
+    search: (query, resultsMax, account, cancelSignal) =>
+      this.#provider?.search(query, resultsMax, account, cancelSignal) ??
       Promise.reject(new SearchFailed("search was turned off")),
     close: () => this.#provider?.close() ?? Promise.resolve(),
   };

@@ -13,8 +13,9 @@ import { offeredPlans } from "../config/configured-catalog.ts";
 import type { Derived } from "../config/option.ts";
 import { listedModelsMax, ownModelNameMaxLength } from "../core/limits.ts";
 import type { Model, ModelKind, Plan } from "../core/types.ts";
-import type { Engine } from "../nodes/engine.ts";
-import { isNamedOtherwise, type ModelFacts, withoutTag } from "../nodes/model-facts.ts";
+import { answersToAnyName, type Engine, type EngineKind } from "../nodes/engine.ts";
+import { type Capability, isNamedOtherwise, type ModelFacts, withoutTag } from "../nodes/model-facts.ts";
+import { engineTraits } from "../nodes/request.ts";
 
 export type ModelSources = Readonly<{
   /** Models of the catalog's file. */
@@ -40,10 +41,15 @@ export function servedModels({
   showsListed,
 }: ModelSources): readonly Model[] {
   const facts = Map.groupBy(
-    nodes.flatMap(({ engine }) => (engine.kind === "demo" ? [] : engine.models)),
-    ({ name }) => withoutTag(name),
+    nodes.flatMap(({ engine: { kind, models } }) => (kind === "demo" ? [] : models.map((told) => ({ kind, told })))),
+    ({ told: { name } }) => withoutTag(name),
   );
-  if (own.length > 0) return own.map((model) => modelOf(model, toldOf(facts, model.nodeModel), outputTokens));
+  if (own.length > 0) {
+    return own.map((model) => {
+      const told = facts.get(withoutTag(model.nodeModel)) ?? answering(nodes, model);
+      return modelOf(model, toldOf(told), outputTokens);
+    });
+  }
   const ofCatalog = distinctModels(catalog);
   if (!servesListed) return ofCatalog;
   const listed = nodes
@@ -58,7 +64,7 @@ export function servedModels({
       const short = withoutTag(model.name);
       const aliases = short === model.name || names.has(short) || catalog.models.has(short) ? [] : [short];
       const row = { ...unpricedModel(model.name), kind: kindOf(model), hidden: !showsListed, aliases };
-      return modelOf(row, toldOf(facts, model.name), outputTokens);
+      return modelOf(row, toldOf(facts.get(withoutTag(model.name)) ?? []), outputTokens);
     }),
   ];
 }
@@ -73,15 +79,30 @@ export function kindOf({ name, capabilities }: ModelFacts): ModelKind {
   return capabilities.embeddings === true || isNamedOtherwise(name) ? "embedding" : "chat";
 }
 
+/** What an engine of this kind tells of a model. */
+type Facts = Readonly<{ kind: EngineKind; told: ModelFacts }>;
+
+/** The one model of engines that answer to any name, where no node lists it. */
+const answering = (nodes: ModelSources["nodes"], { id }: OwnModel): readonly Facts[] =>
+  nodes.flatMap(({ models, engine: { kind, models: listed } }) =>
+    listed.length === 1 && answersToAnyName.has(kind) && (models[id] ?? models["*"]) !== undefined
+      ? { kind, told: listed[0]! }
+      : [],
+  );
+
 /** The least of what its nodes tell, so that a request goes to any of them. */
-function toldOf(facts: ReadonlyMap<string, readonly ModelFacts[]>, nodeModel: string): ToldOfModel {
-  const told = facts.get(withoutTag(nodeModel));
-  if (told === undefined) return nothingTold;
-  const contexts = told.flatMap(({ contextTokens }) => contextTokens ?? []);
-  const images = told.flatMap(({ capabilities }) => capabilities.images ?? []);
+function toldOf(facts: readonly Facts[]): ToldOfModel {
+  if (facts.length === 0) return nothingTold;
+  const contexts = facts.flatMap(({ told }) => told.contextTokens ?? []);
+  const all = (capability: Capability): boolean | null => {
+    const said = facts.flatMap(({ told }) => told.capabilities[capability] ?? []);
+    return said.length === 0 ? null : said.every(Boolean);
+  };
   return {
     contextTokens: contexts.length === 0 ? null : Math.min(...contexts),
-    readsImages: images.length === 0 ? null : images.every(Boolean),
+    readsImages: all("images"),
+    callsTools: all("tools"),
+    keepsFormats: facts.every(({ kind }) => kind !== "unknown" && engineTraits[kind].formats),
   };
 }
 

@@ -22,6 +22,7 @@ import { RequestWatch } from "../http/metrics/request-watch.ts";
 import type { Dial } from "../nodes/client/client.ts";
 import { NodePool } from "../nodes/queue/pool.ts";
 import { BatchingJournal, type Storage } from "../store/ledger/journal.ts";
+import { ModelHabits } from "../tools/model-habits.ts";
 
 export type WarmUpOptions = Readonly<{
   /** Whether no request is open: real ones go first. */
@@ -100,6 +101,7 @@ function privateGateway() {
     {
       keys: new Keys(records, ledger),
       admission: new Admission(ledger, new Flood(), journal, ""),
+      habits: new ModelHabits(),
       ...{ pool, catalog, clock, storedResponses: keepsNone, log: () => {} },
     },
     {

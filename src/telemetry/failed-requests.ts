@@ -48,6 +48,7 @@ export class FailedRequests {
       model,
       status: status ?? 0,
       reason,
+      cause: record.cause,
       course: record.course(endedAt),
       input: usage === null ? 0 : usage.inputFresh + usage.inputCached,
       output: usage?.output ?? 0,

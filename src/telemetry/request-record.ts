@@ -28,6 +28,8 @@ export type RoundRecord = {
   ending: Ending["kind"];
   /** Null where the round failed. */
   usage: Usage | null;
+  /** Why the node failed, in its words, for operators alone; null where it did not, or nothing is known. */
+  cause: string | null;
 };
 
 /** A call that the gateway ran itself. */
@@ -93,6 +95,7 @@ export class RequestRecord {
       endedAt: now,
       ending: "failed",
       usage: null,
+      cause: null,
     };
     this.rounds.push(round);
     return round;
@@ -117,6 +120,12 @@ export class RequestRecord {
     this.refusal = reason;
     this.usage = delivered?.usage ?? null;
     this.estimated = delivered?.estimated ?? false;
+  }
+
+  /** Why it failed, as the last node said that was at it; null where it did not fail on one. */
+  get cause(): string | null {
+    if (this.refusal === null) return null;
+    return this.rounds.findLast(({ node }) => node !== null)?.cause ?? null;
   }
 
   course(now: Ms): Course {

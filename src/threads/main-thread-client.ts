@@ -1,7 +1,7 @@
 // A relay's client of the main thread: keys, admission, holds and places on nodes are requested by message. The spine
 // uses them like those of a single thread, only that they take a moment.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
-import type { Asked } from "../account/admission.ts";
+import type { Asked } from "../account/asked.ts";
 import { keyHashOf } from "../account/keys.ts";
 import { assert } from "../core/assert.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
@@ -9,15 +9,19 @@ import type { Soon } from "../core/soon.ts";
 import { keyCacheEntriesMax } from "../core/limits.ts";
 import { busy } from "../nodes/failure/failure.ts";
 import type { NodeOutcome } from "../nodes/node-endpoint.ts";
+import { packBlocks } from "../nodes/queue/prompt-blocks.ts";
 import {
   type AccountId,
   type Ask,
   type Course,
+  type Expected,
   type Hold,
   type ModelKind,
   type Moment,
   type Ms,
+  type OutputHeld,
   type Principal,
+  type PromptBlocks,
   type Refusal,
   type Slot,
   StoreUnavailable,
@@ -31,10 +35,11 @@ type Question = { resolve: (answer: Answer) => void; reject: (error: Error) => v
 /** In the place of a question that was answered: an outgrown table of a Map may keep it (core/active-set.ts), but not who asked. */
 const forget = (): void => {};
 
+const notOpen = {};
 const noEndUser = {};
 const noKeyHash = {};
 
-type Wanted = Readonly<{ account: AccountId; model: string; affinity: number; excluded: ReadonlySet<string> }>;
+type Wanted = Readonly<{ account: AccountId; model: string; prompt: PromptBlocks; excluded: ReadonlySet<string> }>;
 
 export class MainThreadClient {
   readonly #batcher: MessageBatcher<Operation>;
@@ -87,11 +92,12 @@ export class MainThreadClient {
   /** Rejects with StoreUnavailable. */
   admit(
     { account, key, keyHash }: Principal,
-    { endpoint, coderBilling, model, outputTokensMax }: Asked,
+    { endpoint, coderBilling, model, outputTokensMax, openBudget }: Asked,
     inputTokens: number,
     requestId: string,
     _now?: Moment,
     endUser: string | null = null,
+    expected: Expected = { input: inputTokens, output: 0 },
   ): Promise<Hold | Refusal> {
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<Hold | Refusal>();
@@ -106,12 +112,15 @@ export class MainThreadClient {
         if (answer.answer === "refused") return resolve(answer.refusal);
         assert(answer.answer === "admitted", "an admission is granted or refused");
         // In this turn: that it need not wait anymore may be said in the same message.
-        resolve(new RelayHold(this, id, answer.waits ? this.#ready(id) : null));
+        const hold: RelayHold = new RelayHold(this, id, answer.waits ? this.#ready(id, () => hold) : null);
+        hold.outputHeld = answer.output ?? null;
+        resolve(hold);
       },
     });
     this.#batcher.put({
       ...{ op: "admit", id, account, key, endpoint, coderBilling },
-      ...{ model: model.id, outputTokensMax, inputTokens, requestId },
+      ...{ model: model.id, outputTokensMax, inputTokens, expected, requestId },
+      ...(openBudget === true ? { openBudget } : notOpen),
       ...(endUser === null ? noEndUser : { endUser }),
       ...(keyHash === undefined ? noKeyHash : { keyHash }),
     });
@@ -140,7 +149,7 @@ export class MainThreadClient {
    * that name may be another one after what is said next. When `cancelSignal` aborts first, the place is given up: busy.
    */
   enter(
-    { account, model, affinity, excluded }: Wanted,
+    { account, model, prompt, excluded }: Wanted,
     cancelSignal: AnyCancelSignal,
     granted: (place: number, node: string) => Slot,
   ): Promise<Slot | Refusal> {
@@ -164,8 +173,12 @@ export class MainThreadClient {
         reject(error);
       },
     });
-    this.#batcher.put({ op: "enter", id, account, model, affinity, excluded: [...excluded] });
+    this.#batcher.put({ op: "enter", id, account, model, prompt: packBlocks(prompt), excluded: [...excluded] });
     return promise;
+  }
+
+  began(place: number): void {
+    this.#batcher.put({ op: "began", place });
   }
 
   done(place: number, outcome: NodeOutcome | null): void {
@@ -189,9 +202,16 @@ export class MainThreadClient {
     }
   }
 
-  async settle(hold: number, usage: Usage, estimated: boolean, course?: Course): Promise<void> {
+  async settle(hold: number, usage: Usage, estimated: boolean, course?: Course): Promise<Usage> {
     const answer = await this.#ask({ op: "settle", id: this.#nextId++, hold, usage, estimated, course });
     assert(answer.answer === "settled", "a charge is settled");
+    return answer.charged ?? usage;
+  }
+
+  async grow(hold: number, written: number): Promise<number> {
+    const answer = await this.#ask({ op: "grow", id: this.#nextId++, hold, written });
+    assert(answer.answer === "grown", "what is held is said");
+    return answer.held;
   }
 
   /** On its way before its client hears that the request failed, who may ask again at once, on any thread. */
@@ -207,12 +227,13 @@ export class MainThreadClient {
     return promise;
   }
 
-  async #ready(hold: number): Promise<Refusal | null> {
+  async #ready(number: number, hold: () => RelayHold): Promise<Refusal | null> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    this.#questions.set(hold, { resolve, reject });
+    this.#questions.set(number, { resolve, reject });
     const answer = await promise;
     if (answer.answer === "refused") return answer.refusal;
     assert(answer.answer === "ready", "a request begins or is refused");
+    hold().outputHeld = answer.output ?? null;
     return null;
   }
 
@@ -248,6 +269,7 @@ export class MainThreadClient {
 /** A hold that the main thread has. */
 class RelayHold implements Hold {
   readonly ready: Promise<Refusal | null> | null;
+  outputHeld: OutputHeld | null = null;
   readonly #mainThread: MainThreadClient;
   readonly #number: number;
   #open = true;
@@ -258,7 +280,11 @@ class RelayHold implements Hold {
     this.ready = ready;
   }
 
-  settle(usage: Usage, estimated: boolean, _now: Ms, course?: Course): Promise<void> {
+  grow(written: number): Promise<number> {
+    return this.#mainThread.grow(this.#number, written);
+  }
+
+  settle(usage: Usage, estimated: boolean, _now: Ms, course?: Course): Promise<Usage> {
     assert(this.#open, "a hold is resolved exactly once");
     this.#open = false; // from here on the main thread resolves it, whatever becomes of the charge
     return this.#mainThread.settle(this.#number, usage, estimated, course);

@@ -14,9 +14,11 @@ import type {
   CoderBilling,
   Course,
   Endpoint,
+  Expected,
   KeyId,
   Model,
   ModelKind,
+  OutputHeld,
   Principal,
   Refusal,
   Usage,
@@ -39,12 +41,16 @@ export type Operation =
       coderBilling: CoderBilling;
       model: string;
       outputTokensMax: number;
+      openBudget?: true;
       inputTokens: number;
+      expected: Expected;
       requestId: string;
       /** Absent where the key may not say for whom it asks. */
       endUser?: string;
     }>
   | Readonly<{ op: "settle"; id: number; hold: number; usage: Usage; estimated: boolean; course?: Course | undefined }>
+  /** The answer has so many output tokens. */
+  | Readonly<{ op: "grow"; id: number; hold: number; written: number }>
   /** The hold is given back. Not said of one that was to be settled, whatever came of that. */
   | Readonly<{ op: "release"; hold: number }>
   | Readonly<{
@@ -52,9 +58,12 @@ export type Operation =
       id: number;
       account: AccountId;
       model: string;
-      affinity: number;
+      /** See packBlocks. */
+      prompt: string;
       excluded: readonly string[];
     }>
+  /** The first pieces of an answer are there. */
+  | Readonly<{ op: "began"; place: number }>
   /** Nobody waits for the place anymore; if it was already granted, it is given back. */
   | Readonly<{ op: "leave"; place: number }>
   /** The place is given back; `outcome` is null where nothing was asked of the node. */
@@ -68,9 +77,12 @@ export type Answer =
   | Readonly<{ answer: "principal"; id: number; principal: Principal | null; version: number }>
   | Readonly<{ answer: "counted"; id: number; refusal: Refusal | null }>
   /** `waits`: for its count to be on disk, or for others of its account; "ready" follows, or "refused". */
-  | Readonly<{ answer: "admitted"; id: number; waits: boolean }>
-  | Readonly<{ answer: "ready"; id: number }>
-  | Readonly<{ answer: "settled"; id: number }>
+  | Readonly<{ answer: "admitted"; id: number; waits: boolean; output?: OutputHeld }>
+  | Readonly<{ answer: "ready"; id: number; output?: OutputHeld }>
+  /** How many are held for it then. */
+  | Readonly<{ answer: "grown"; id: number; held: number }>
+  /** `charged`: where it is less than the usage. */
+  | Readonly<{ answer: "settled"; id: number; charged?: Usage }>
   /** Or it could not be, which is in the log. */
   | Readonly<{ answer: "kept"; id: number }>
   | Readonly<{ answer: "granted"; id: number; node: string }>

@@ -2,7 +2,6 @@
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Clock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
-import { affinityOf, allShare } from "../nodes/queue/affinity.ts";
 import type { Engine } from "../nodes/engine.ts";
 import { busy } from "../nodes/failure/failure.ts";
 import { NodeCounting } from "../nodes/node-counting.ts";
@@ -12,11 +11,14 @@ import {
   type EstimateOfPrompt,
   type NodeOutcome,
   NodeEndpoint,
+  unknowingAmong,
 } from "../nodes/node-endpoint.ts";
 import { type NodeModelOf, servesAmong } from "../nodes/model-routes.ts";
 import { nodesAfter, type PoolFollower } from "../nodes/queue/pool.ts";
+import { noBlocks, promptBlocksOf } from "../nodes/queue/prompt-blocks.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import { assert } from "../core/assert.ts";
+import { isRefusal } from "../core/refusals.ts";
 import type { AccountId, Ask, Ending, Model, Refusal, Sink, Slot } from "../core/types.ts";
 import type { MainThreadClient } from "./main-thread-client.ts";
 
@@ -29,7 +31,6 @@ export class RelayPool implements PoolFollower {
   readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
   #nodes = new Map<string, KnownNode>();
   #drained: ReadonlySet<string> = none;
-  #allShare = false;
   readonly #saltSeed: bigint;
   readonly #nodeModelOf: NodeModelOf;
   #serves: ReturnType<typeof servesAmong>;
@@ -57,8 +58,12 @@ export class RelayPool implements PoolFollower {
     excluded: ReadonlySet<string> = none,
   ): Refusal | Promise<Slot | Refusal> {
     if (cancelSignal.aborted) return busy;
-    const affinity = this.#nodes.size > 1 ? affinityOf(ask, this.#allShare ? null : account) : 0;
-    return this.#mainThread.enter({ account, model: ask.model.id, affinity, excluded }, cancelSignal, (place, node) => {
+    const unknowing = ask.model.tier === "own" ? unknowingAmong(ask, this.#serving(ask.model.id)) : none;
+    if (isRefusal(unknowing)) return unknowing;
+    const passedOver = unknowing.size === 0 ? excluded : excluded.union(unknowing);
+    const prompt = this.#nodes.size > 1 ? promptBlocksOf(ask) : noBlocks;
+    const wanted = { account, model: ask.model.id, prompt, excluded: passedOver };
+    return this.#mainThread.enter(wanted, cancelSignal, (place, node) => {
       const known = this.#nodes.get(node);
       assert(known !== undefined, "a place is on a node that this relay was told of");
       return new RelaySlot(this, this.#mainThread, place, node, known.endpoint);
@@ -92,7 +97,6 @@ export class RelayPool implements PoolFollower {
       return { endpoint, health: "well" };
     });
     this.#nodes = nodes;
-    this.#allShare = allShare(configs);
     for (const { endpoint } of gone) endpoint.close();
     this.#serves = servesAmong(
       () => [...this.#nodes.values()].map(({ endpoint }) => knownOf(endpoint)),
@@ -112,6 +116,10 @@ export class RelayPool implements PoolFollower {
 
   drainedChanged(nodes: readonly string[]): void {
     this.#drained = new Set(nodes);
+  }
+
+  *#serving(modelId: string): Iterable<NodeEndpoint> {
+    for (const { endpoint } of this.#nodes.values()) if (this.#serves(knownOf(endpoint), modelId)) yield endpoint;
   }
 
   *#wellFor(modelId: string): Iterable<NodeEndpoint> {
@@ -155,14 +163,16 @@ class RelaySlot implements Slot {
     began?: () => void,
   ): Promise<Ending> {
     assert(!this.#released, "no generation on a slot that was given back");
-    return this.#endpoint.generate(
-      ask,
-      account,
-      cancelSignal,
-      sink,
-      (outcome) => void (this.#outcome = outcome),
-      began,
-    );
+    const begins = (): void => {
+      this.#mainThread.began(this.#place);
+      began?.();
+    };
+    const outcome = (outcome: NodeOutcome): void => void (this.#outcome = outcome);
+    return this.#endpoint.generate(ask, account, cancelSignal, sink, outcome, begins);
+  }
+
+  get cause(): string | null {
+    return this.#outcome?.failure?.cause ?? null;
   }
 
   [Symbol.dispose](): void {

@@ -5,22 +5,27 @@
 // it came. The time of a decision is the main thread's own.
 import { assert } from "../core/assert.ts";
 import { type Clock, momentOf } from "../core/clock.ts";
-import type { Asked, Asker } from "../account/admission.ts";
+import type { Asker } from "../account/admission.ts";
+import type { Asked } from "../account/asked.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import type { Log } from "../core/log.ts";
-import { refusalOf } from "../nodes/failure/failure.ts";
+import type { Wanting } from "../nodes/queue/placement.ts";
 import type { Grant } from "../nodes/queue/pool.ts";
+import { unpackBlocks } from "../nodes/queue/prompt-blocks.ts";
 import type { Place, RefusalCause } from "../nodes/queue/slot-queue.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { Soon } from "../core/soon.ts";
 import {
   type AccountId,
+  type Expected,
   type Hold,
   type Model,
   type ModelKind,
   type Moment,
   type Ms,
+  type OutputHeld,
   type Principal,
+  type PromptBlocks,
   type Refusal,
   StoreUnavailable,
 } from "../core/types.ts";
@@ -41,18 +46,22 @@ export type RelaySessionParts = Readonly<{
       requestId: string,
       now: Moment,
       endUser: string | null,
+      expected: Expected,
     ): Soon<Hold | Refusal>;
   };
   models: () => ReadonlyMap<string, Model>;
   pool: {
     stand(place: Place): void;
     leave(place: Place): boolean;
-    slotOn(nodeName: string, account: AccountId): Grant;
+    slotOn(nodeName: string, wanting: Wanting): Grant;
+    refusalOf(cause: RefusalCause, modelId: string): Refusal;
   };
   storedResponses: Pick<StoredResponses, "keep"> | null;
   clock: Clock;
   log: Log;
 }>;
+
+const asUsed = {};
 
 /** A request that the relay has admitted. */
 type OpenRequest = Readonly<{ account: AccountId; hold: Hold }>;
@@ -122,10 +131,19 @@ export class RelaySession {
         return this.#admit(operation);
       case "settle":
         return this.#settle(operation);
+      case "grow": {
+        const { id, hold: number, written } = operation;
+        const { hold } = this.#requestOf(number);
+        return this.#whenKnown(id, hold.grow!(written, this.#parts.clock.wall()), (held) =>
+          this.#batcher.put({ answer: "grown", id, held }),
+        );
+      }
       case "release":
         return this.#close(operation.hold);
       case "enter":
         return this.#enter(operation);
+      case "began":
+        return this.#places.get(operation.place)?.grant?.began();
       case "leave":
         return this.#leave(operation.place);
       case "done":
@@ -155,7 +173,9 @@ export class RelaySession {
       coderBilling,
       model: modelId,
       outputTokensMax,
+      openBudget,
       inputTokens,
+      expected,
       requestId,
       endUser = null,
       keyHash,
@@ -164,7 +184,7 @@ export class RelaySession {
     const model = models().get(modelId);
     // The catalog was replaced while the request was on its way here.
     if (model === undefined) return this.#refuse(id, refuse("unknown_model", { model: modelId }));
-    const asked = { endpoint, coderBilling, model, outputTokensMax };
+    const asked = { endpoint, coderBilling, model, outputTokensMax, ...(openBudget === true ? { openBudget } : {}) };
     const admitted = admission.admit(
       keyHash === undefined ? { account, key } : { account, key, keyHash },
       asked,
@@ -172,6 +192,7 @@ export class RelaySession {
       requestId,
       momentOf(clock),
       endUser,
+      expected,
     );
     this.#whenKnown(id, admitted, (hold) => this.#admitted(id, account, hold));
   }
@@ -179,10 +200,10 @@ export class RelaySession {
   #admitted(id: number, account: AccountId, hold: Hold | Refusal): void {
     if (isRefusal(hold)) return this.#refuse(id, hold);
     this.#open.set(id, { account, hold });
-    this.#batcher.put({ answer: "admitted", id, waits: hold.ready !== null });
+    this.#batcher.put({ answer: "admitted", id, waits: hold.ready !== null, ...outputOf(hold) });
     hold.ready?.then(
       (refusal) => {
-        if (refusal === null) this.#batcher.put({ answer: "ready", id });
+        if (refusal === null) this.#batcher.put({ answer: "ready", id, ...outputOf(hold) });
         else this.#refuse(id, refusal);
       },
       (thrown: unknown) => this.#failed(id, thrown),
@@ -199,9 +220,9 @@ export class RelaySession {
     const { hold } = this.#requestOf(number);
     this.#heldEnds += 1;
     Promise.try(() => hold.settle(usage, estimated, this.#parts.clock.wall(), course)).then(
-      () => {
+      (charged) => {
         this.#settled(number);
-        this.#batcher.put({ answer: "settled", id });
+        this.#batcher.put({ answer: "settled", id, ...(charged === usage ? asUsed : { charged }) });
       },
       (thrown: unknown) => {
         this.#settled(number);
@@ -227,17 +248,20 @@ export class RelaySession {
     return request;
   }
 
-  #enter({ id, account, model, affinity, excluded }: Extract<Operation, { op: "enter" }>): void {
-    const place = new DeskPlace(model, account, affinity, new Set(excluded), (outcome) => {
-      if (typeof outcome !== "string") {
+  #enter({ id, account, model, prompt, excluded }: Extract<Operation, { op: "enter" }>): void {
+    const { pool } = this.#parts;
+    const place = new DeskPlace(model, account, unpackBlocks(prompt), new Set(excluded), {
+      granted: (node) => {
+        place.grant = pool.slotOn(node, place);
+        this.#batcher.put({ answer: "granted", id, node });
+      },
+      refused: (cause) => {
         this.#places.delete(id);
-        return this.#refuse(id, outcome);
-      }
-      place.grant = this.#parts.pool.slotOn(outcome, account);
-      this.#batcher.put({ answer: "granted", id, node: outcome });
+        this.#refuse(id, pool.refusalOf(cause, model));
+      },
     });
     this.#places.set(id, place);
-    this.#parts.pool.stand(place);
+    pool.stand(place);
   }
 
   #leave(number: number): void {
@@ -269,6 +293,9 @@ export class RelaySession {
   }
 }
 
+const outputOf = ({ outputHeld }: Hold): { output?: OutputHeld } =>
+  outputHeld === undefined || outputHeld === null ? {} : { output: outputHeld };
+
 /** A relay's request in line or on a node. */
 class DeskPlace implements Place {
   grant: Grant | null = null;
@@ -276,16 +303,16 @@ class DeskPlace implements Place {
   constructor(
     readonly modelId: string,
     readonly account: AccountId,
-    readonly affinity: number,
+    readonly prompt: PromptBlocks,
     readonly excluded: ReadonlySet<string>,
-    readonly decided: (nodeName: string | Refusal) => void,
+    readonly effects: Pick<Place, "granted" | "refused">,
   ) {}
 
   granted(nodeName: string): void {
-    this.decided(nodeName);
+    this.effects.granted(nodeName);
   }
 
   refused(cause: RefusalCause): void {
-    this.decided(refusalOf(cause, this.modelId));
+    this.effects.refused(cause);
   }
 }

@@ -21,6 +21,7 @@ import type { Opening, Order, Report, Reported } from "./relays.ts";
 import { Counter } from "../tokens/counter.ts";
 import { TokenCounts } from "../tokens/node-count.ts";
 import { AnswerChecker } from "../tools/format/answer-checker.ts";
+import { ModelHabits } from "../tools/model-habits.ts";
 
 declare const self: Worker;
 
@@ -80,6 +81,7 @@ class RelayThread {
       catalog: this.#catalog,
       isForOthers: (ask) => mainServes(ask, this.#rules.options),
       pool: this.#pool,
+      habits: new ModelHabits(),
       countInput: (ask, account) => counts.ofUnreported(ask, account),
       storedResponses:
         options.storedResponses === null

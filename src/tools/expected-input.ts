@@ -1,17 +1,18 @@
-// Estimates how many tokens a request will read, before anybody has counted them: too many rather than too few, and
-// from lengths alone, since it runs for every request. It is not what is charged; that is counted.
+// Estimates how many tokens a request's own text will come to, before anybody has counted them: too many rather than too few,
+// and from lengths alone, since it runs for every request. No token of a text has less than a byte. What an engine adds
+// is no part of it (model-habits.ts). It is not what is charged; that is counted.
 import { isPdf, pdfStartWithinBytes } from "../core/file-text.ts";
 import { expectedTokens, hasInputs, mostTokens } from "../core/inputs.ts";
-import { expectedBytesPerToken, expectedImageTokens } from "../core/limits.ts";
+import { expectedImageTokens } from "../core/limits.ts";
 import type { Ask, Part } from "../core/types.ts";
 
 /**
- * At most the model's context, which is the most that a round is charged. `offeredBytes`: what the model reads that is no
+ * At most the model's context for each prompt, which is the most that a round is charged. `offeredBytes`: what the model reads that is no
  * part of the request, the operator's tools.
  */
 export function expectedInput(ask: Ask, offeredBytes = 0): number {
   if (hasInputs(ask)) return expectedTokens(ask);
-  const { model, bodyBytes, prepared, turns } = ask;
+  const { answers, model, bodyBytes, prepared, turns } = ask;
   let textBytes = bodyBytes + offeredBytes;
   let tokens = 0;
   const add = (part: Part, places: number): void => {
@@ -27,8 +28,7 @@ export function expectedInput(ask: Ask, offeredBytes = 0): number {
   for (const { content } of turns) {
     if (typeof content === "object" && content !== null) for (const part of content) add(part, 1);
   }
-  tokens += Math.ceil(Math.max(0, textBytes) / expectedBytesPerToken);
-  return Math.min(tokens, model.contextTokens);
+  return Math.min(Math.max(0, textBytes) + tokens, model.contextTokens * (answers?.prompts ?? 1));
 }
 
 /** The most that a request can have read, whoever counts it. */

@@ -14,7 +14,7 @@
 //   (7) the account's open requests came to all that it has -> ours are run and shown; the answer ends with length
 //   (8) anything else                                       -> ours are run, and the next round follows
 import type { Clock } from "../core/clock.ts";
-import { expectedBytesPerToken, ownedCallsAtOnceMax, ownedCallsPerRoundMax, toolRoundsMax } from "../core/limits.ts";
+import { ownedCallsAtOnceMax, ownedCallsPerRoundMax, toolRoundsMax } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { toolNameMaxLength } from "../core/server-tool-name.ts";
 import type { Soon } from "../core/soon.ts";
@@ -210,7 +210,7 @@ class Answer {
       if (round.clientCalls > 0) return this.#end("tool_calls");
       const asked = this.#ask.bodyBytes;
       this.#ask = this.#nextAsk(round, outcomes);
-      const added = Math.ceil((this.#ask.bodyBytes - asked) / expectedBytesPerToken);
+      const added = this.#ask.bodyBytes - asked; // no token has less than a byte
       const inputTokens = Math.min(this.#inputTokens + added, this.#ask.model.contextTokens);
       const goesOn = this.#context.goesOn?.(this.#usage, inputTokens);
       if ((goesOn instanceof Promise ? await goesOn : goesOn) === false) return this.#end("length"); // (7)

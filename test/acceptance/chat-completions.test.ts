@@ -26,11 +26,14 @@ test.each([
   ["without the field", { stream_options: {} }],
   ["false", { stream_options: { include_usage: false } }],
 ])(
-  "a client that did not ask for a chunk of usage (%s) gets it with the finish, and every chunk has a choice",
+  "a client that did not ask for a chunk of usage (%s) gets it behind the finish, and every chunk has a choice",
   async (_, more) => {
     const { chunks } = eventsOf((await ask("text", { stream: true, ...more })).written);
-    expect(chunks.map(({ choices }) => choices.length)).toEqual(chunks.map(() => 1));
-    expect(chunks.at(-1)).toMatchObject({ choices: [{ finish_reason: "stop" }], usage: { total_tokens: 140 } });
+    expect(chunks.every(({ choices: [choice] }) => choice?.delta !== undefined)).toBe(true);
+    const [finish, last] = chunks.slice(-2);
+    expect(finish!.choices).toMatchObject([{ finish_reason: "stop" }]);
+    expect(finish).not.toHaveProperty("usage");
+    expect(last).toMatchObject({ choices: [{ delta: {}, finish_reason: null }, {}], usage: { total_tokens: 140 } });
   },
 );
 

@@ -206,7 +206,10 @@ describe.each(eachDialect)("%s", (name, dialect) => {
     const { account, reply } = await exchange(stack, dialect, script);
     expect(Number(reply.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
     expect(reply.headers.get("x-should-retry")).toBeNull();
-    expect(await refusalOf(dialect, reply)).toEqual({ status: 429, ...dialect.error(busy) });
+    expect(await refusalOf(dialect, reply)).toEqual({
+      status: 429,
+      ...dialect.error({ ...busy, reason: "nodes_full" }),
+    });
     await stack.gateway.expectUncharged(account);
   });
 });
@@ -252,7 +255,8 @@ test("a node that is not there is a busy route; when it comes back it is used ag
   await own.node.kill();
   for (const dialect of dialects) {
     const { reply } = await exchange(own, dialect, "text", {}, { account });
-    expect(await refusalOf(dialect, reply)).toEqual({ status: 429, ...dialect.error(busy) });
+    const error = dialect.error({ ...busy, reason: "nodes_unreachable" });
+    expect(await refusalOf(dialect, reply)).toEqual({ status: 429, ...error });
   }
   await using _again = await ScriptedNode.start(own.node.port);
   for (const dialect of dialects) {

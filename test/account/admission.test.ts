@@ -2,7 +2,7 @@
 import { by } from "../fixtures/principals.ts";
 import { describe, expect, test } from "bun:test";
 import { isRefusal } from "../../src/core/refusals.ts";
-import type { Hold } from "../../src/core/types.ts";
+import type { Hold, Usage } from "../../src/core/types.ts";
 import { StoreUnavailable } from "../../src/core/types.ts";
 import { ask, coderAsk, model, noon, Office, output, plans, type SpecPlan } from "./office.ts";
 
@@ -422,7 +422,7 @@ describe("the wall clock", () => {
         const { office, id, show } = await officeWith();
         office.now = Date.UTC(2026, 2, 28);
         office.storage.immediate = flushed;
-        const settled: Promise<void>[] = [];
+        const settled: Promise<Usage>[] = [];
         const settle = (hold: Hold, tokens: number) => settled.push(hold.settle(output(tokens), false, office.now));
         settle(office.hold(id), 25_000);
         office.searches.take(id, office.now)?.keep();

@@ -10,6 +10,7 @@ import {
   dayMs,
   hourMs,
   purchaseRequestsPendingMax,
+  purchaseRequestsPerDayMax,
   sessionIdleMs,
   sessionMaxMs,
   sessionsMax,
@@ -443,6 +444,16 @@ for (const store of stores) {
         expect((await office.purchaseRecords.requestsIn("withdrawn", most, 5)).map((each) => each.id)).toEqual([
           request!.id,
         ]);
+      });
+
+      test("few may be made in a day, also when each is withdrawn", async () => {
+        for (let made = 0; made < purchaseRequestsPerDayMax; made++) await office.purchases.withdraw(await ask());
+        const refused = await caught(ask());
+        const freeAt = new Date(opened.time.now + dayMs).toISOString();
+        expect(refused.message).toBe(`at most 20 requests may be made in 24 hours; ask again at ${freeAt}`);
+        expect(await office.purchaseRecords.requestsOf(id, most, 100)).toHaveLength(purchaseRequestsPerDayMax);
+        opened.time.now += dayMs;
+        expect((await ask()).state).toBe("pending");
       });
 
       test("a payment that is told often, at once and one after another, is credited once", async () => {

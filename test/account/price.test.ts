@@ -1,6 +1,6 @@
 // Prices against BigInt arithmetic that shares nothing with the program, and against the formulas that look right.
 import { expect, test } from "bun:test";
-import { billedTokens, costUsd, ratesOf } from "../../src/account/price.ts";
+import { billedTokens, costUsd, ratesOf, sumInWords } from "../../src/account/price.ts";
 import { randomOf } from "../fixtures/random.ts";
 import type { Price } from "../../src/core/types.ts";
 
@@ -120,4 +120,18 @@ test("1,000,000 balance tokens are worth $5.00", () => {
   expect(costUsd(1_000_000)).toBe(5);
   expect([30_000, 80_000, 265_000, 665_000].map(costUsd)).toEqual([0.15, 0.4, 1.325, 3.325]);
   expect(JSON.stringify(costUsd(1))).toBe("0.000005");
+});
+
+test("the sum of a charge can be checked by hand", () => {
+  const rates = { inputCents: 50, cachedInputCents: 5, outputCents: 200 };
+  const usage = { inputFresh: 1_030, inputCached: 20, output: 7 };
+  expect(sumInWords(rates, usage, billedTokens(rates, usage))).toBe(
+    "1,030 input × $0.50 + 20 cached input × $0.05 + 7 output × $2.00 per 1,000,000 = $0.00053; at $0.000005 each, rounded: 106 balance tokens",
+  );
+  const fine = { ...rates, parts: { input: 1, cachedInput: 0, output: 2_500 } };
+  expect(sumInWords(fine, { ...usage, inputCached: 0 }, 106)).toBe(
+    "1,030 input × $0.500001 + 7 output × $2.0025 per 1,000,000 = $0.00052901853; at $0.000005 each, rounded: 106 balance tokens",
+  );
+  expect(sumInWords(rates, { inputFresh: 1, inputCached: 0, output: 1 }, 1)).toEndWith("rounded: 1 balance token");
+  expect(sumInWords(rates, usage, 0)).toBeNull(); // calls of the coder tier cost calls
 });

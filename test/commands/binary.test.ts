@@ -3,7 +3,7 @@
 import { setDefaultTimeout, test } from "bun:test";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { tryEveryCommand } from "../ops/every-command.ts";
+import { tryBinary } from "../ops/every-command.ts";
 import { temporaryFolder } from "./program.ts";
 
 setDefaultTimeout(120_000); // the binary has 100 MiB and is copied
@@ -31,5 +31,5 @@ function whyNot(): string | null {
 
 test.skipIf(reason !== null)("the binary serves, streams and does every command away from its source", async () => {
   using folder = temporaryFolder();
-  await tryEveryCommand(built, folder.path, (binary) => [...withoutSources, binary]);
+  await tryBinary(built, folder.path, (binary) => [...withoutSources, binary]);
 });

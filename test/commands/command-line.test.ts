@@ -96,7 +96,7 @@ describe("check", () => {
     const lines = stdout.split("\n").filter((line) => line.startsWith("node "));
     expect(lines).toEqual([
       `node good  ok  demo at ${node.url}`,
-      "node misnamed  WRONG  does not list qwen, but core-3",
+      `node misnamed  warning  demo at ${node.url}: does not list qwen, but core-3`,
       `node locked  WRONG  ${other.url}v1: it wants an API key (status 401): give it one with api_key_env in [[nodes]] of the configuration`,
       `node gone  WRONG  http://127.0.0.1:${gone.port}/v1: it cannot be reached: nothing listens at its address`,
     ]);
@@ -110,6 +110,35 @@ describe("check", () => {
       "down",
     ]);
     await Promise.all([node.stop(), other.stop()]);
+  });
+
+  test("finds no fault in nodes that serve different models, but in a model without a node", async () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "gate.toml");
+    const node = (name: string) => {
+      const data = [{ id: name, object: "model", owned_by: "vllm" }];
+      return Bun.serve({ port: 0, fetch: () => Response.json({ object: "list", data }) });
+    };
+    await using qwen = node("qwen");
+    await using llama = node("llama");
+    const tables = [qwen, llama].map(({ url }, at) => `[[nodes]]\nname = "box-${at}"\nurl = "${url}v1"\n`).join("");
+    const check = async (...models: string[]) => {
+      writeFileSync(file, tables + models.map((id) => `[[models]]\nid = "${id}"\n`).join(""));
+      return run(["check", "--config", file]);
+    };
+    const both = await check("qwen", "llama");
+    expect([both.code, both.stdout]).toEqual([0, expect.not.stringMatching(/WRONG|warning/)]);
+    const useless = await check("qwen");
+    expect(useless.code).toBe(0);
+    expect(useless.stdout).toMatch(/^node box-1 {2}warning .*: lists llama, none of yours$/m);
+    const lacking = await check("qwen", "llama", "gone");
+    expect(lacking.code).toBe(1);
+    expect(lacking.stdout).toMatch(/^models +WRONG {2}No node answers gone: no node lists gone$/m);
+    expect(lacking.stdout).not.toMatch(/^node .*(WRONG|warning)/m);
+    const report = await run(["doctor", "--config", file, "--data", join(folder.path, "none")]);
+    expect(report.code).toBe(1);
+    expect(report.stdout).toMatch(/^PROBLEM +model gone +no node lists gone$/m);
+    expect(report.stdout).toMatch(/^ok +node box-0 +vllm, 64 slots$/m);
   });
 });
 

@@ -54,7 +54,7 @@ test("a model of the configuration that no node has is named, and what its row d
   const box = `[[nodes]]\nname = "box"\nurl = "http://127.0.0.1:${node.port}/v1"\n`;
   writeFileSync(config, `${box}[[models]]\nid = "llama"\n[[models]]\nid = "house"\nnode_model = "qwen3:8b"\n`);
   const report = await doctor("--config", config, "--data", join(folder.path, "none"));
-  expect(report.findings).toContainEqual({ what: "model house", level: "warning", detail: "no node lists qwen3:8b" });
+  expect(report.findings).toContainEqual({ what: "model house", level: "problem", detail: "no node lists qwen3:8b" });
   expect(JSON.stringify(report.findings)).not.toContain("promise");
   expect(levels(report)).not.toHaveProperty("model llama");
   const suggestion = await run(["models", "suggest", "--config", config, "--data", join(folder.path, "none")]);

@@ -266,7 +266,7 @@ describe("traces", () => {
   test("say which requests failed, and no secret", async () => {
     const failed = await eventually(
       "the failed span came",
-      async () => collector.spans.find(({ attributes }) => attributes["error.type"] === "busy") ?? null,
+      async () => collector.spans.find(({ attributes }) => attributes["error.type"] === "busy_unreachable") ?? null,
     );
     expect(failed.attributes).toMatchObject({
       "gen_ai.request.model": "core-1.6-lite",

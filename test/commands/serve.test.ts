@@ -1,6 +1,6 @@
 // tollgate serve: first start, what keeps it from starting, stopping and reloading.
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startDemoNode } from "../../src/nodes/demo/demo.ts";
 import { systemClock } from "../../src/core/clock.ts";
@@ -31,6 +31,40 @@ describe.concurrent("a first start", () => {
     await using again = await Server.start(["--port", "0", "--data", data]);
     expect(again.stdout).not.toContain("API key");
     expect((await chat(again.url, keyOf(server), { max_tokens: 1 })).status).toBe(200);
+  });
+
+  test("keeps its data in a folder of its own, and finds what an earlier version kept above it", async () => {
+    using folder = temporaryFolder();
+    const cwd = folder.path;
+    mkdirSync(join(cwd, "data/ops"), { recursive: true }); // as in a repository
+    const here = (...words: string[]) => run(words, { cwd });
+    await using server = await Server.start(["--port", "0"], { cwd });
+    expect(server.stdout).toContain(", data in ./data/var");
+    expect(readdirSync(join(cwd, "data"))).toEqual(["ops", "var"]);
+    expect(statSync(join(cwd, "data/var")).mode & 0o777).toBe(0o700);
+    expect((await here("accounts", "list")).stdout).toContain("operator@localhost");
+    server.signal("SIGTERM");
+    await server.ended();
+    expect((await here("accounts", "list")).stdout).toContain("operator@localhost");
+
+    for (const name of readdirSync(join(cwd, "data/var"))) {
+      renameSync(join(cwd, "data/var", name), join(cwd, "data", name));
+    }
+    await using older = await Server.start(["--port", "0"], { cwd });
+    expect(older.stdout).toContain("The data stays in ./data, where it was; a new start makes ./data/var.");
+    expect(older.stdout).not.toContain("A first account was made");
+    expect((await here("accounts", "list")).stdout).toContain("operator@localhost");
+    expect((await here("doctor")).stdout).toMatch(/runs on the data folder and answers/);
+  });
+
+  test("stopped as soon as it listens leaves no file of its flush test", async () => {
+    using folder = temporaryFolder();
+    for (let stop = 0; stop < 6; stop++) {
+      await using server = await Server.start(["--port", "0", "--demo", "--data", folder.path]);
+      server.signal("SIGTERM");
+      expect(await server.ended()).toBe(0);
+      expect(readdirSync(folder.path).filter((name) => name.includes("flush-test"))).toEqual([]);
+    }
   });
 
   test("makes no operator where an account exists", async () => {

@@ -139,7 +139,7 @@ describe("a configuration", () => {
       databaseUrl: null,
       gateway: expect.any(String),
       gatherMs: 0,
-      dataFolder: "./data",
+      dataFolder: "./data/var",
       nodes: [],
       queueMaxWaitMs: 600_000,
       search: null,
@@ -190,7 +190,7 @@ describe("a configuration", () => {
       databaseUrl: null,
       gateway: expect.any(String),
       gatherMs: 0,
-      dataFolder: "./data",
+      dataFolder: "./data/var",
       nodes: [
         {
           name: "gpu-1",
@@ -199,7 +199,7 @@ describe("a configuration", () => {
           slots: 32,
           models: { "core-3": "qwen3-235b", "*": "qwen3-8b" },
         },
-        { name: "gpu-2", url: "http://127.0.0.1:8002/v1", apiKey: null, slots: 64, models: { "*": "*" } },
+        { name: "gpu-2", url: "http://127.0.0.1:8002/v1", apiKey: null, slots: null, models: { "*": "*" } },
       ],
       queueMaxWaitMs: 30_000,
       search: { provider: "searxng", url: "http://127.0.0.1:8888", apiKey: null, timeoutMs: 10_000, pages: 3 },
@@ -259,7 +259,7 @@ describe("a configuration", () => {
     const toml = '[server]\nhost = "f"';
     expect(read(toml, { host: "a", data: "/a" }, environment)).toMatchObject({ host: "a", dataFolder: "/a" });
     expect(read(toml, {}, environment)).toMatchObject({ host: "e", dataFolder: "/e" });
-    expect(read(toml)).toMatchObject({ host: "f", dataFolder: "./data" });
+    expect(read(toml)).toMatchObject({ host: "f", dataFolder: "./data/var" });
   });
 
   test("takes nodes of --node instead of the file's", () => {
@@ -269,8 +269,8 @@ describe("a configuration", () => {
       { VLLM_KEY: "x", SCRAPE_TOKEN: "y" },
     );
     expect(nodes).toEqual([
-      { name: "node-1", url: "http://10.0.0.1:8000/v1", apiKey: null, slots: 64, models: { "*": "*" } },
-      { name: "node-2", url: "http://10.0.0.2/api/v1", apiKey: null, slots: 64, models: { "*": "*" } },
+      { name: "node-1", url: "http://10.0.0.1:8000/v1", apiKey: null, slots: null, models: { "*": "*" } },
+      { name: "node-2", url: "http://10.0.0.2/api/v1", apiKey: null, slots: null, models: { "*": "*" } },
     ]);
   });
 

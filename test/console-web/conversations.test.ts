@@ -5,6 +5,7 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { eventually } from "../fixtures/eventually.ts";
 import { finish, role, type Step, text, usualUsage } from "../fixtures/scripts.ts";
 import { Stack } from "../fixtures/stack.ts";
+import { pdf } from "../fixtures/pdf.ts";
 import { pixel, pixelBase64 } from "../fixtures/pictures.ts";
 import { expectEventually, launch, Visit, withoutBrowser } from "./browser.ts";
 
@@ -97,6 +98,55 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await write(page, "And now? [[text]]");
     const body = JSON.stringify((await sent).postDataJSON());
     expect(body).toContain(`data:image/png;base64,${pixelBase64}`);
+    expect(visit.problems).toEqual([]);
+  });
+
+  test("PDFs and text files are chosen, pasted and dropped, sent in every dialect and kept", async () => {
+    await using visit = await open();
+    const { page } = visit;
+    const utf16 = Buffer.from("\ufeffWörter, und mehr", "utf16le");
+    await page.locator("input[type=file]").setInputFiles([
+      { name: "paper.pdf", mimeType: "application/pdf", buffer: pdf("Hello from a page") },
+      { name: "notes.md", mimeType: "", buffer: utf16 },
+      { name: "tool.bin", mimeType: "application/octet-stream", buffer: Buffer.from([0, 1, 2, 255]) },
+      { name: "large.txt", mimeType: "text/plain", buffer: Buffer.alloc(8 * 1024 * 1024 + 1, "a") },
+    ]);
+    await page.getByText("tool.bin is neither").waitFor();
+    await page.getByText("large.txt is larger than 8 MiB").waitFor();
+    for (const [kind, name] of [
+      ["paste", "pasted.csv"],
+      ["drop", "dropped.txt"],
+    ] as const) {
+      const event = kind === "paste" ? "ClipboardEvent" : "DragEvent";
+      const given = kind === "paste" ? "clipboardData" : "dataTransfer";
+      await page.evaluate(`{
+        const data = new DataTransfer();
+        data.items.add(new File(["the words of ${name}"], "${name}"));
+        const field = document.querySelector("textarea[aria-label=Message]");
+        field.dispatchEvent(new ${event}("${kind}", { ${given}: data, bubbles: true, cancelable: true }));
+      }`);
+      await page.getByRole("button", { name: `Remove ${name}` }).waitFor();
+    }
+    await page.getByRole("button", { name: "Remove dropped.txt" }).click();
+    const seen: string[] = [];
+    for (const [dialect, endpoint] of [
+      ["chat-completions", "/v1/chat/completions"],
+      ["messages", "/v1/messages"],
+      ["responses", "/v1/responses"],
+    ] as const) {
+      await page.getByLabel("Dialect").selectOption(dialect);
+      const sent = page.waitForRequest(`**${endpoint}`);
+      await ask(page, seen.length === 0 ? "What do they say? [[text]]" : "Once more [[text]]");
+      expect((await (await sent).response())!.status()).toBe(200);
+      const request = JSON.stringify((await stack.node.requests("text")).at(-1));
+      for (const words of ["Hello from a page", "Wörter, und mehr", "the words of pasted.csv", "notes.md"]) {
+        expect(request).toContain(words);
+      }
+      expect(request).not.toContain("dropped.txt");
+      seen.push(endpoint);
+      await page.reload(); // the files are kept with the conversation
+      await page.locator(".turn.user").first().getByText("paper.pdf").waitFor();
+    }
     expect(visit.problems).toEqual([]);
   });
 
@@ -479,7 +529,9 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     });
     await page.goto("/playground");
     await page.getByText("Try a model").waitFor();
-    await expectEventually(() => page.getByRole("button", { name: "Add images" }).isDisabled(), true);
+    const hint = async (): Promise<string> =>
+      (await page.getByRole("button", { name: "Add files" }).getAttribute("title")) ?? "";
+    await expectEventually(async () => (await hint()).includes("images"), false);
     const file = { name: "dot.png", mimeType: "image/png", buffer: pixel };
     await page.locator("input[type=file]").setInputFiles(file);
     await page.getByRole("textbox", { name: "Message" }).fill("What is on it?");

@@ -271,13 +271,14 @@ const numbers: AccountNumbers = {
 };
 
 const session: Session = {
-  account: { id: 1, email: payloads.join(" "), plan: "free", operator: true },
+  account: { id: 1, email: payloads.join(" "), plan: "free", operator: true, password: true, connected: false },
   sign_up: true,
   passwords: true,
   provider: payloads.join(" "),
   version: payloads.join(" "),
   base_url: payloads.join(" "),
   demo: true,
+  sells: true,
   plans: payloads.slice(0, 2).map((name) => ({ id: "free", name })),
 };
 
@@ -309,6 +310,7 @@ const models: ConsoleModels = {
     id,
     context_tokens: 196_608,
     reads_images: true,
+    output_tokens: null,
     structured_output: "json_schema",
     price: { input_cents: 1, cached_input_cents: 1, output_cents: 1 },
     flat_price: false,
@@ -336,9 +338,18 @@ const summary: UsageSummary = {
 const requestLog: LogPage = {
   rows: payloads.map((payload, index) => ({
     ...{ time, request_id: `${payload}${index}`, account: payload, account_id: 1, key: payload, endpoint: payload },
-    ...{ model: payload, node: payload, status: 500, reason: payload, why: payload, wait_ms: 1, sent_ms: 2 },
+    ...{
+      model: payload,
+      node: payload,
+      status: 500,
+      reason: payload,
+      why: payload,
+      cause: payload,
+      wait_ms: 1,
+      sent_ms: 2,
+    },
     ...{ first_token_ms: 3, duration_ms: 4, input: 1, cached_input: 1, output: 1, reasoning: 1, billed_tokens: 1 },
-    ...{ cost_usd: 1, more: 1 },
+    ...{ cost_usd: 1, sum: payload, more: 1 },
   })),
   next: null,
   searched_to: time,
@@ -492,6 +503,7 @@ const server: OperatorServer = {
   config_loaded_at: time,
   reload: { time, refused: payloads.join(" "), applied: [], needs_restart: [] },
   backup_folder: payloads.join(" "),
+  disk_free_bytes: 1,
   backup: {
     state: "failed",
     started_at: time,

@@ -70,7 +70,7 @@ describe.skipIf(withoutBrowser)("plan requests and the operator's pages", () => 
         await page.getByRole("button", { name: "Send request" }).click();
         await page.getByRole("dialog").waitFor({ state: "detached" });
       }
-      await page.getByRole("button", { name: "Withdraw: 2,500,000 tokens of credit, $12.50" }).click();
+      await page.getByRole("button", { name: "Withdraw: 2,500,000 balance tokens of credit, $12.50" }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Withdraw" }).click();
       await page.locator(".item-list").getByText("withdrawn").waitFor();
 
@@ -80,7 +80,7 @@ describe.skipIf(withoutBrowser)("plan requests and the operator's pages", () => 
       await head.page.getByText("Nothing waits for a decision").waitFor();
       expect((await gateway.show(customer)).credit).toBe(0);
       await head.page.getByRole("button", { name: "declined" }).click();
-      await head.page.getByText("1,500,000 tokens of credit").waitFor();
+      await head.page.getByText("1,500,000 balance tokens of credit").waitFor();
     },
     timeLimit,
   );

@@ -240,14 +240,14 @@ describe.skipIf(withoutBrowser || withoutProvider || isShort)("people", () => {
         await operator.page.getByRole("button", { name: "Invite" }).click();
         const dialog = operator.page.getByRole("dialog");
         await dialog.getByLabel("Plan").selectOption("plus");
-        await dialog.getByLabel("Credit in tokens").fill("5000");
+        await dialog.getByLabel("Credit in balance tokens").fill("5000");
         await dialog.getByRole("button", { name: "Make the link" }).click();
         const link = await dialog.locator(".secret code").textContent();
         await dialog.getByRole("button", { name: "Done" }).click();
         return link!;
       };
       const [one, other] = [await invite(), await invite()];
-      await operator.page.getByText("Invitation 2: plan plus, 5,000 tokens").waitFor();
+      await operator.page.getByText("Invitation 2: plan plus, 5,000 balance tokens").waitFor();
       await clean(operator);
 
       await using guest = await visitOf();

@@ -131,6 +131,7 @@ export class ConsoleSite {
       },
       backups: {
         folder: "backups",
+        freeBytes: () => 2_000_000_000,
         schedule: { everyMs: 86_400_000, keep: 7 },
         list: (max) => [{ name: "scheduled.db", bytes: max, madeAt: office.now }],
         make: () => this.backedUp.promise,

@@ -1,8 +1,19 @@
 // Numbers and times as the console writes them.
 import { expect, test } from "bun:test";
-import { interval } from "../../src/console/web/format.ts";
+import { bytes, fullMoment, interval, shortTime, utc } from "../../src/console/web/format.ts";
 
 test("how often something happens reads well after 'every'", () => {
   const hourMs = 3_600_000;
   expect([1, 24, 1.5].map((hours) => interval(hours * hourMs))).toEqual(["hour", "24 hours", "1 h 30 min"]);
+});
+
+test("a time that stands alone has its year and zone; the same in UTC is written as in logs", () => {
+  const at = "2026-03-28T09:05:07.000Z";
+  expect(utc(at)).toBe("2026-03-28 09:05:07 UTC");
+  expect(fullMoment(at)).toMatch(/^\d+ Mar 2026, \d\d:\d\d:07 \S+$/);
+});
+
+test("sizes and durations have the digits that say something", () => {
+  expect([0, 512, 1_440_000, 99_960_000].map(bytes)).toEqual(["0 bytes", "512 bytes", "1.4 MB", "100 MB"]);
+  expect([120, 1_500, 126_000].map(shortTime)).toEqual(["120 ms", "1.5 s", "2.1 min"]);
 });

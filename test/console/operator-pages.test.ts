@@ -283,6 +283,7 @@ test("a reload tells what changed and what needs a restart, or why it was refuse
     config_loaded_at: "2026-03-28T12:00:00.000Z",
     reload: null,
     backup_folder: "backups",
+    disk_free_bytes: 2_000_000_000,
     backup: null,
     backup_schedule: { every_ms: 86_400_000, keep: 7 },
     backups: [{ file: "scheduled.db", bytes: 100, made_at: "2026-03-28T12:00:00.000Z" }],
@@ -326,7 +327,22 @@ describe("the request log", () => {
   const row = {
     ...{ requestId: "req_1", at: Date.UTC(2026, 2, 28), account: 2, key: 1, keyName: null, endpoint: "/v1/messages" },
     ...{ model: "core-3", status: 429, reason: "quota_exceeded", input: 1, cachedInput: 0, output: 2, reasoning: 0 },
-    ...{ billedTokens: 0, more: 3, node: "gpu", waitMs: 1, sentMs: 2, firstTokenMs: null, durationMs: 4 },
+    ...{
+      inputCents: null,
+      cachedInputCents: null,
+      outputCents: null,
+      inputParts: null,
+      cachedInputParts: null,
+      outputParts: null,
+      billedTokens: 0,
+      more: 3,
+      cause: "status 503: it is full",
+      node: "gpu",
+      waitMs: 1,
+      sentMs: 2,
+      firstTokenMs: null,
+      durationMs: 4,
+    },
   };
   let asked: LogFilter[];
   const withLog = async (rows = [row]): Promise<[ConsoleSite, ConsoleBrowser, ConsoleBrowser]> => {
@@ -352,6 +368,7 @@ describe("the request log", () => {
     expect(body.rows[0]).toMatchObject({
       ...{ request_id: "req_1", time: "2026-03-28T00:00:00.000Z", account: "customer@x", key: "default", more: 3 },
       why: expect.stringContaining("balance"),
+      cause: "status 503: it is full",
     });
     await operator.get("/operator/log?account=nobody&after=7-3");
     expect(asked[1]).toMatchObject({ account: 0, key: null });

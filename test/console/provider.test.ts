@@ -46,7 +46,7 @@ const everybody: Omit<OidcOptions, "issuer"> = {
 
 /** A console where people sign in with the provider. */
 function siteWith(rules: Partial<OidcOptions> = {}, more: Options = {}): ConsoleSite {
-  const clock = { wall: () => 0, monotonic: () => 0 };
+  const clock = { wall: () => Date.now(), monotonic: () => 0 };
   const options = { ...everybody, issuer: provider.issuer, ...rules };
   return new ConsoleSite({ oidc: openProvider(options, baseUrl, new Uint8Array(32), clock), ...more });
 }
@@ -66,6 +66,9 @@ describe("a first sign-in", () => {
     const browser = site.browser();
     const { status, body } = await signIn(browser, { next: "/usage" });
     expect([status, body.session.account.email, body.next]).toEqual([200, "ada@example.com", "/usage"]);
+    // The account page offers neither what is done nor a form for a password that never was.
+    expect(body.session.account).toMatchObject({ password: false, connected: true });
+    expect((await browser.get("/session")).body.account).toMatchObject({ password: false, connected: true });
     expect(body.api_key).toStartWith("sk-tg-");
     expect((await browser.get("/overview")).body.plan.id).toBe("free");
     provider.said.claims = { ...ada, email: "ada.lovelace@example.com" };
@@ -92,6 +95,24 @@ describe("a first sign-in", () => {
     for (const name of ["state", "nonce", "code_challenge"]) {
       expect(one.searchParams.get(name)).not.toBe(other.searchParams.get(name));
     }
+  });
+
+  test.each([
+    ["/usage?days=7#chart", "/usage?days=7#chart"],
+    ["/../keys/./1", "/keys/1"],
+    ...[
+      "//evil.example",
+      "/\\evil.example",
+      "\\\\evil.example",
+      "/\t/evil.example",
+      "/.//evil.example",
+      "https://evil.example/",
+      "javascript:alert(1)",
+      "evil",
+      "",
+    ].map((other) => [other, "/"]),
+  ])("goes on with a page of ours: %j", async (next, page) => {
+    expect((await signIn(siteWith().browser(), { next })).body.next).toBe(page);
   });
 
   test("in two tabs at once makes one account", async () => {
@@ -126,6 +147,7 @@ describe("what comes back is refused", () => {
     ["of another issuer", { issuer: "https://evil.example" }],
     ["for another audience", { audience: "somebody-else" }],
     ["after it expired", { issuedSecondsAgo: 900 }],
+    ["of a time to come", { issuedSecondsAgo: -3_600 }],
     ["signed by a key that is not the provider's", { forged: true }],
     ["without a subject", { claims: { email: "a@example.com", email_verified: true } }],
   ])("%s", async (_, other) => {

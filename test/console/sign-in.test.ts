@@ -452,6 +452,8 @@ describe("sign-up", () => {
       email: "new@x",
       plan: "free",
       operator: false,
+      password: true,
+      connected: false,
     });
     expect(JSON.stringify((await browser.get("/key")).body)).not.toContain(created.api_key);
     expect((await site.browser().post("/sign-up", { ...body, email: "NEW@x" })).status).toBe(409);

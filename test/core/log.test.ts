@@ -32,6 +32,18 @@ test.each(["json", "text"] as const)("a secret is blotted out of %s also where t
   expect(lines.join("").match(/\[secret\]/g)).toHaveLength(4);
 });
 
+test("nothing that others wrote acts on a terminal, and JSON stays what it was", () => {
+  const hostile = "\u001b[31m\u009b2J\u202egnp\u2066\u200f\u007f\r";
+  for (const format of ["json", "text"] as const) {
+    let line = "";
+    const log = openLog({ level: "info", format, time: () => 0, write: (text) => (line = text) });
+    log("warn", `a node says ${hostile}`, { bare: hostile, quoted: `${hostile} and more` });
+    expect(line).not.toMatch(/[^\x20-\x7e\n]/);
+    if (format === "text") expect(line).toContain("\\u001b[31m\\u009b2J\\u202egnp");
+    else expect(JSON.parse(line)).toMatchObject({ event: `a node says ${hostile}`, bare: hostile });
+  }
+});
+
 test("lines below the level are not written", () => {
   const { log, lines } = written("json", "warn");
   for (const level of ["debug", "info", "warn", "error"] as const) log(level, "it happened");

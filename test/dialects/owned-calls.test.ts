@@ -109,6 +109,7 @@ describe("chat-completions shows nothing of a search but the citations", () => {
       { content: ", they say." },
       { annotations },
       {},
+      {}, // with the usage
     ]);
     const { message } = reply("chat", searched)["choices"][0];
     expect(message).toMatchObject({ annotations, content: "One moment.\n\nBun is fast [1][2], they say." });

@@ -150,24 +150,24 @@ describe.each(longForm ? [1, 2] : [1])("%i thread(s)", (threads) => {
       "/v1/responses": { text: { format: { type: "json_schema", name: "a", schema } } },
     };
     const parameters = { type: "object", properties: { a: schema }, required: ["a"] };
-    const forced: Readonly<Record<Endpoint, (name: string, strict: boolean) => object>> = {
-      "/v1/chat/completions": (name, strict) => ({
+    const forced: Readonly<Record<Endpoint, (name: string, strict: boolean, parameters: object) => object>> = {
+      "/v1/chat/completions": (name, strict, parameters) => ({
         tools: [{ type: "function", function: { name, parameters, strict } }],
         tool_choice: { type: "function", function: { name } },
       }),
-      "/v1/messages": (name, strict) => ({
+      "/v1/messages": (name, strict, parameters) => ({
         tools: [{ name, input_schema: parameters, strict }],
         tool_choice: { type: "tool", name },
       }),
-      "/v1/responses": (name, strict) => ({
+      "/v1/responses": (name, strict, parameters) => ({
         tools: [{ type: "function", name, parameters, strict }],
         tool_choice: { type: "function", name },
       }),
     };
     const misfits: [string, object, string][] = [
       ["a schema that nothing fits", named[endpoint], "words"],
-      ["a strict tool that is forced", forced[endpoint]("fill_in", true), "calls-fill_in"],
-      ["the tool named json", forced[endpoint]("json", false), "calls-json"],
+      ["a strict tool that is forced", forced[endpoint]("fill_in", true, parameters), "calls-fill_in"],
+      ["the tool named json", forced[endpoint]("json", false, parameters), "calls-json"],
     ];
     if (endpoint === "/v1/chat/completions") {
       misfits.push(["json_object", { response_format: { type: "json_object" } }, "words"]);
@@ -408,8 +408,8 @@ describe.each(longForm ? [1, 2] : [1])("%i thread(s)", (threads) => {
     // -------------------------------------------------------------------------------------------- told in words
 
     /** A call that must be made; and a schema. Nodes are held to neither here. */
-    const demanding = forced[endpoint]("get", false);
     const simple = { type: "object", properties: { a: { type: "integer" } }, required: ["a"] };
+    const demanding = forced[endpoint]("get", false, simple);
     const asJson: object = {
       "/v1/chat/completions": { response_format: { type: "json_schema", json_schema: { name: "a", schema: simple } } },
       "/v1/messages": { output_config: { format: { type: "json_schema", schema: simple } } },

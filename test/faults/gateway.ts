@@ -16,6 +16,7 @@ import { TokenCounts } from "../../src/tokens/node-count.ts";
 import type { Endpoint } from "../fixtures/endpoints.ts";
 import { bodyOf, type ClientView, viewOf } from "../fixtures/client-view.ts";
 import { eventually } from "../fixtures/eventually.ts";
+import { ModelHabits } from "../../src/tools/model-habits.ts";
 
 /** Long enough for a busy machine; what follows a finish reason is only waited for. */
 const limits: Partial<PoolLimits> = {
@@ -95,6 +96,7 @@ export class FaultGateway implements AsyncDisposable {
         admission,
         catalog,
         pool,
+        habits: new ModelHabits(),
         storedResponses: null,
         clock,
         log: (level, event, fields) => log.push(`${level} ${event} ${JSON.stringify(fields ?? {})}`),

@@ -177,6 +177,11 @@ describe.skipIf(cannotMount)("a full disk", () => {
       const free = fill(disk);
       letEnd();
       await expectRefusing(gateway, account);
+      expect(gateway.output).toContain(`the disk is full: 0 bytes are free in ${gateway.dataFolder}`);
+      const ready = await fetch(`${gateway.url}/readyz`);
+      expect(await ready.text()).toContain(
+        "the ledger cannot be written (the disk is full: 0 bytes are free), see the log",
+      );
       expect(viewsOf(open).map(({ complete, error }) => [complete, error])).toEqual(Array(3).fill([false, null]));
       free();
       await Promise.all(open.map(({ done }) => done));

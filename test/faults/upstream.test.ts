@@ -29,6 +29,7 @@ const refusals: Readonly<Record<string, Readonly<{ status: number; message: RegE
   busy: { status: 429, message: /^Routes are temporarily busy\. Please retry\.$/ },
   node_failed: { status: 500, message: /^The model stopped answering\. Please retry\.$/ },
   context_length_exceeded: { status: 400, message: /tokens/ },
+  context_budget_exceeded: { status: 400, message: /(?:4000 \+ 100|4100 tokens) > 4096/ },
   malformed: { status: 400, message: /./ },
 };
 

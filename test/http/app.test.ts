@@ -12,6 +12,7 @@ import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
 import type { Ending, Hold, Slot, Usage } from "../../src/core/types.ts";
 import { eventually } from "../fixtures/eventually.ts";
+import { ModelHabits } from "../../src/tools/model-habits.ts";
 
 const usage: Usage = { inputFresh: 1, inputCached: 0, output: 1, reasoning: 0 };
 
@@ -39,7 +40,10 @@ function start(
     let open = true;
     return {
       ready: null,
-      settle: async () => void events.push("charged"),
+      settle: async (usage) => {
+        events.push("charged");
+        return usage;
+      },
       [Symbol.dispose]() {
         if (open) events.push("given back");
         open = false;
@@ -57,6 +61,7 @@ function start(
     catalog: embeddedCatalog(),
     admission: { countRequest: () => null, refuseFlooded: () => null, admit: () => holdOf(), refuseModel },
     pool: { enter: () => slot },
+    habits: new ModelHabits(),
     storedResponses: null,
     clock: systemClock,
     log: () => {},

@@ -11,10 +11,19 @@ const recorded = (name: string): string =>
 
 describe("as recorded", () => {
   test("vLLM 0.32", () => {
-    expect(loadOf(recorded("vllm"))).toEqual({ running: 4, waiting: 2, cacheUse: expect.closeTo(0.000_977, 5) });
+    const cacheUse = expect.closeTo(0.000_977, 5);
+    expect(loadOf(recorded("vllm"))).toEqual({ running: 4, waiting: 2, cacheUse, cacheTokens: 524_288 });
   });
   test("SGLang 0.5.23 with priorities: the sum, not its parts beside it", () => {
     expect(loadOf(recorded("sglang-priorities"))).toEqual({ running: 4, waiting: 2, cacheUse: 0.03 });
+  });
+  test("SGLang's cache by its tokens, vLLM's not yet known", () => {
+    const sglang =
+      'sglang:num_running_reqs 1\nsglang:num_queue_reqs 0\nsglang:max_total_num_tokens{model="m"} 131072.0\n';
+    expect(loadOf(sglang)).toMatchObject({ cacheTokens: 131_072 });
+    const vllm =
+      'vllm:num_requests_running 1\nvllm:num_requests_waiting 0\nvllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1.0\n';
+    expect(loadOf(vllm)).toEqual({ running: 1, waiting: 0, cacheUse: null });
   });
   test("llama.cpp, which tells nothing of its cache", () => {
     expect(loadOf(recorded("llama-cpp"))).toEqual({ running: 4, waiting: 2, cacheUse: null });

@@ -175,6 +175,18 @@ describe("which engine, by what is told", () => {
       models: [{ contextTokens: null }],
     });
   });
+  test("an adapter of vLLM has its base model's context", async () => {
+    const entry = (id: string, more: object) => ({ id, object: "model", owned_by: "vllm", ...more });
+    const data = [
+      entry("adapter", { parent: "base", max_model_len: null }),
+      entry("base", { parent: null, max_model_len: 4_096 }),
+      entry("lost", { parent: "gone", max_model_len: null }),
+    ];
+    const engine = await engineOn(
+      nodeOf({ "/v1/models": wholeReply("200 OK", JSON.stringify({ object: "list", data })) }),
+    );
+    expect(engine?.models.map(({ contextTokens }) => contextTokens)).toEqual([4_096, 4_096, null]);
+  });
   test("by routes of its own", async () => {
     expect(
       await engineOn(
@@ -302,7 +314,7 @@ describe("a local engine", () => {
       name: "llama-cpp",
       url: "http://127.0.0.1:8080/v1",
       apiKey: null,
-      slots: 4,
+      slots: "auto",
       models: { "*": "*" },
     });
   });

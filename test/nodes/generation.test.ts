@@ -100,7 +100,7 @@ describe("nothing sent yet", () => {
     const { url } = node;
     node.stop();
     const { ending, pool, log } = await generateOn(url);
-    expect(ending).toMatchObject(failed("busy", true));
+    expect(ending).toMatchObject(failed("busy_unreachable", true));
     expect(pool.states()).toMatchObject([{ health: "down" }]);
     expect(log).toContain("error: is down: it cannot be reached: nothing listens at its address");
   });
@@ -121,7 +121,7 @@ describe("nothing sent yet", () => {
     open.push({ stop: () => void pool.close() });
     using slot = await slotOf(pool, askOf());
     const ending = await slot.generate(askOf(), 1, new AbortController().signal, { piece() {}, flush: () => null });
-    expect(ending).toMatchObject(failed("busy", true));
+    expect(ending).toMatchObject(failed("busy_unreachable", true));
   });
 
   for (const [name, answer, expected] of faultsAtStart)

@@ -1,10 +1,11 @@
 // What `check`, `doctor` and `nodes` find out of a node while no server runs: whether requests work there, and what of the
 // catalog it is below.
 import { afterEach, describe, expect, test } from "bun:test";
+import { modelsByName } from "../../src/core/catalog.ts";
 import type { NodeConfig } from "../../src/config/config.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { abilitiesInWords } from "../../src/nodes/abilities.ts";
-import { inspectNode } from "../../src/nodes/inspect.ts";
+import { inspectNodes } from "../../src/nodes/inspect.ts";
 import { firstPartyModel, hostedModel } from "../fixtures/asks.ts";
 import { type RawNode, wholeReply } from "../fixtures/raw-node.ts";
 import { recorded, recordedNode } from "../fixtures/recorded-node.ts";
@@ -16,10 +17,13 @@ afterEach(() => {
 
 const chat = "/v1/chat/completions";
 
-function inspect(node: RawNode, models: NodeConfig["models"] = { "*": "*" }) {
+const catalog = modelsByName([hostedModel, firstPartyModel]);
+
+async function inspect(node: RawNode, models: NodeConfig["models"] = { "*": "*" }) {
   open.push(node);
   const config = { name: "a", url: node.url, apiKey: null, slots: 4, models };
-  return inspectNode(config, [hostedModel, firstPartyModel], systemClock);
+  const [inspected] = await inspectNodes([config], catalog, systemClock);
+  return inspected!;
 }
 const asked = (node: RawNode) => node.requests.filter(({ path }) => path === chat).map(({ body }) => JSON.parse(body));
 
@@ -44,9 +48,12 @@ describe("a node whose list does not say whether requests work", () => {
 
 test("a list that is known to be whole is believed, and no token is asked for", async () => {
   const node = recordedNode("vllm", { [chat]: recorded("vllm", "11-stream-usage") });
-  expect((await inspect(node, { "*": "qwen" })).problem).toBe("does not list qwen, but tiny-chat");
+  const misnamed = await inspect(node, { "*": "qwen" });
+  expect(misnamed).toMatchObject({ problem: null, warning: "does not list qwen, but tiny-chat", serves: [] });
+  expect(misnamed.lacks).toEqual([hostedModel.id, firstPartyModel.id]);
   expect(asked(node)).toEqual([]);
-  expect(await inspect(recordedNode("ollama"), { "*": "tiny-chat" })).toMatchObject({ problem: null });
+  const named = await inspect(recordedNode("ollama"), { "*": "tiny-chat" });
+  expect(named).toMatchObject({ problem: null, warning: null, lacks: [] });
 });
 
 test("what an engine has, and what of the catalog that is below", async () => {

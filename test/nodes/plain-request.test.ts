@@ -61,6 +61,12 @@ describe("what an engine would leave undone is refused, not charged", () => {
     expect(refusedBy({ echo: true })).toEqual(["tensorrt-llm", "llama.cpp", "ollama", "lm-studio", "tgi"]);
     expect(bodyOf({ plain: { ...plain, echo: true } }, "vllm")).toMatchObject({ echo: true });
   });
+  test("an echo alone", () => {
+    const alone = { echo: true, echoAlone: true } as const;
+    expect(refusedBy(alone)).toEqual(["tensorrt-llm", "llama.cpp", "ollama", "lm-studio", "tgi"]);
+    expect(notTaken(plainAsk({ plain: { ...plain, ...alone } }), "llama-cpp-python")).not.toBeNull();
+    expect(bodyOf({ plain: { ...plain, ...alone } }, "vllm")).toMatchObject({ echo: true, max_tokens: 0 });
+  });
   test("nothing else", () => expect(refusedBy({})).toEqual([]));
 });
 
@@ -87,7 +93,7 @@ test("engines count the prompt without a template; tokens need no counting", () 
 
 test("it keeps accounts apart in what engines keep of prompts as a chat does", () => {
   const body = (isShared: boolean | undefined, engine: "vllm" | "llama.cpp") =>
-    textOf(plainRequest(plainAsk(), 7, "m", engine, { isShared, seed: 0n }).body);
+    textOf(plainRequest(plainAsk(), 7, "m", engine, {}, { isShared, seed: 0n }).body);
   expect([undefined, false, true].map((isShared) => body(isShared, "vllm").includes('"cache_salt"'))).toEqual([
     true,
     true,

@@ -610,13 +610,6 @@ describe("tool calls", () => {
     expect(readEvents(body, askOf({ tools })).ending).toMatchObject({ kind: "failed" });
     expect(readEvents(body, askOf({ tools: [toolOf("get")] })).calls).toMatchObject([{ name: "get", json: "{}" }]);
   });
-  test("text as the call of a tool stays one call, whatever comes behind its object", () => {
-    const pieces = ['{"city":', '"Paris"}', "\n", "\n", '{"a":1}'];
-    const { calls } = readEvents(pieces.map((piece) => textEvent(piece)).join("") + ended, askOf({ tools }), {
-      textIsCallOf: "get_weather",
-    });
-    expect(calls).toMatchObject([{ name: "get_weather", json: pieces.join("") }]);
-  });
   test("text as a call that names its tool, at every split in two and character by character", () => {
     const text = '{"name": "get_time", "arguments": {"zone": "}\\"\u00e9"}}\n';
     const splits = Array.from({ length: text.length - 1 }, (_, at) => [text.slice(0, at + 1), text.slice(at + 1)]);
@@ -637,24 +630,6 @@ describe("tool calls", () => {
       expect(answer).toMatchObject({ text: "", calls: [], ending: { reason: "stop" } });
     },
   );
-  test("what nobody counted had no tools to read where the text is the call of one", () => {
-    const unreported = textEvent('{"city":"Paris"}') + finishEvent() + doneEvent;
-    const forced = readEvents(unreported, askOf({ tools }), { textIsCallOf: "get_weather" });
-    expect(forced.ending).toMatchObject({ estimated: true, toolsUnread: true });
-    expect(readEvents(unreported, askOf({ tools })).ending).not.toHaveProperty("toolsUnread");
-    const reported = readEvents(textEvent("{}") + ended, askOf({ tools }), { textIsCallOf: "get_weather" });
-    expect(reported.ending).not.toHaveProperty("toolsUnread");
-  });
-  test("text as the call of a tool that the engine cannot be forced to", () => {
-    const answer = readEvents(textEvent('{"city":') + textEvent('"Paris"}') + ended, askOf({ tools }), {
-      textIsCallOf: "get_weather",
-    });
-    expect(answer).toMatchObject({
-      text: "",
-      calls: [{ id: ours, name: "get_weather", json: '{"city":"Paris"}' }],
-      ending: { reason: "tool_calls" },
-    });
-  });
 });
 
 describe("the fast way equals the full parse", () => {

@@ -116,7 +116,7 @@ describe("depths of the configuration", () => {
   const depths = { off: { think: false }, high: {} };
   const sent = (effort: Ask["effort"], changes: Partial<Ask> = {}) => {
     const { think, reasoning_effort, chat_template_kwargs } = JSON.parse(
-      nodeRequest(askOf({ effort, ...changes }), 1, "m", "llama.cpp", depths).body,
+      nodeRequest(askOf({ effort, ...changes }), 1, "m", "llama.cpp", { depth: depths }).body,
     ) as Body;
     return { think, reasoning_effort, chat_template_kwargs };
   };
@@ -158,30 +158,37 @@ describe("tools", () => {
       chat_template_kwargs: { enable_thinking: false },
     });
   });
-  test("SGLang constrains the arguments of a call that must be made only where its tool is strict", () => {
+  test("SGLang and vLLM constrain the arguments of a call that must be made only where its tool is strict", () => {
     const strict = (changes: Partial<Ask>, engine: EngineKind) =>
       (bodyOf(changes, engine)["tools"] as { function: { strict?: boolean } }[]).map((tool) => tool.function.strict);
     expect(strict(named, "sglang")).toEqual([true]);
     expect(strict({ tools: tools.slice(0, 1), toolChoice: "required" }, "sglang")).toEqual([true]);
     expect(strict({ tools, toolChoice: "required" }, "sglang")).toEqual([true, true]);
     expect(strict({ tools, toolChoice: "auto" }, "sglang")).toEqual([undefined, undefined]);
-    expect(strict(named, "vllm")).toEqual([undefined]);
+    expect(strict(named, "vllm")).toEqual([true]);
+    expect(strict(named, "llama.cpp")).toEqual([undefined]);
     expect(strict({ ...named, told: { schema: true } }, "sglang")).toEqual([undefined]);
   });
-  test("Ollama: the parameters as the answer's schema", () => {
-    const { body, expected } = nodeRequest(askOf(named), 1, "m", "ollama");
-    expect(expected.textIsCallOf).toBe("get_time");
-    const parsed = JSON.parse(body) as Body;
-    expect(parsed).not.toHaveProperty("tools");
-    expect(parsed["response_format"]).toMatchObject({
-      type: "json_schema",
-      json_schema: { schema: tools[1]!.parameters },
-    });
+  test("Ollama: a call that names its tool as the answer's schema, and the tool in words", () => {
+    for (const tool of [named, { tools: tools.slice(1), toolChoice: "required" } as const]) {
+      const { body, expected } = nodeRequest(askOf(tool), 1, "m", "ollama");
+      expect(expected.textNamesCall).toBe(true);
+      const parsed = JSON.parse(body) as Body;
+      expect(parsed).not.toHaveProperty("tools");
+      const { schema } = (parsed["response_format"] as { json_schema: { schema: { anyOf: object[] } } }).json_schema;
+      expect(schema.anyOf).toMatchObject([
+        {
+          properties: { name: { const: "get_time" }, arguments: tools[1]!.parameters },
+          required: ["name", "arguments"],
+        },
+      ]);
+      expect((parsed["messages"] as { content: string }[])[0]!.content).toContain('"name":"get_time"');
+    }
   });
   test("Ollama, any of several: one of their calls as the answer's schema, and the tools in words", () => {
     const either = { tools, toolChoice: "required" } as const;
     const { body, expected } = nodeRequest(askOf(either), 1, "m", "ollama");
-    expect(expected).toMatchObject({ textIsCallOf: null, textNamesCall: true });
+    expect(expected).toMatchObject({ textNamesCall: true });
     const parsed = JSON.parse(body) as Body;
     expect(parsed).not.toHaveProperty("tools");
     const { schema } = (parsed["response_format"] as { json_schema: { schema: { anyOf: object[] } } }).json_schema;
@@ -226,7 +233,6 @@ describe("tools", () => {
     const turns = [{ role: "system", content: "Be brief." } as const, ...askOf().turns];
     expect(system({ tools, turns })).toStartWith("Be brief.\n\nYour final answer must be JSON");
     expect(system({ tools, format: { kind: "json_object" } })).toContain("must be a JSON object");
-    expect(system({ tools, toolChoice: { named: "get_time" }, format: null }, "ollama")).toBeUndefined();
   });
   test("llama-server gets no log probabilities with tools", () => {
     const sampling = { logprobs: true, top_logprobs: 2 };
@@ -375,7 +381,7 @@ describe("what a node is told in words", () => {
     ]);
     const asCall = bodyOf({ tools: [described], toolChoice: "required", told: { schema: true } }, "ollama");
     expect(asCall).not.toHaveProperty("response_format");
-    expect(systemOf(asCall)).toContain('"properties":{"a"');
+    expect(JSON.stringify(asCall["tools"])).toContain('\\"properties\\":{\\"a\\"');
   });
   test("that a call must be made", () => {
     for (const engine of engines) {

@@ -1,10 +1,11 @@
-// The files of data/ops/cluster: a primary and a standby made by their scripts, nginx with its configuration.
+// The files of data/ops/cluster: a primary and a standby made by their scripts, HAProxy with its configuration.
 import { expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { TOML, YAML } from "bun";
-import { longForm } from "../fixtures/optional.ts";
+import { eventually } from "../fixtures/eventually.ts";
+import { longForm, missing } from "../fixtures/optional.ts";
 import { noPostgres, somePort, TestPostgres } from "../fixtures/postgres.ts";
 
 const folder = join(import.meta.dir, "../../data/ops/cluster");
@@ -20,18 +21,64 @@ test("the compose file and the manifest say the same of a gateway", () => {
   expect(Object.keys(TOML.parse(read("tollgate.toml")))).toEqual(["server", "console", "nodes"]);
 });
 
-test.skipIf(Bun.which("nginx") === null)("nginx takes its configuration", async () => {
-  const place = mkdtempSync(join(tmpdir(), "tollgate-nginx-"));
-  const file = join(place, "nginx.conf");
-  const text = read("nginx.conf")
-    .replaceAll(/gateway-\d:8400/g, "127.0.0.1:8400")
-    .replace("listen 80;", `listen ${somePort()};`);
-  writeFileSync(file, `pid ${place}/pid;\n${text}`);
-  const nginx = Bun.spawn(["nginx", "-t", "-c", file, "-e", "stderr", "-p", place], { stderr: "pipe" });
-  const told = await new Response(nginx.stderr).text();
-  expect([await nginx.exited, told]).toEqual([0, expect.stringContaining("test is successful")]);
-  rmSync(place, { recursive: true });
-});
+const haproxy = Bun.which("haproxy", { PATH: `${process.env["PATH"]}:/usr/sbin` });
+const noHaproxy = missing("HAProxy", haproxy !== null, "apt-get install haproxy");
+
+test.skipIf(noHaproxy)(
+  "HAProxy asks gateways that are ready alone, and where none is, each says itself why",
+  async () => {
+    const ready = [true, true];
+    const gateways = ready.map((_, index) =>
+      Bun.serve({
+        ...{ port: 0, hostname: "127.0.0.1" },
+        fetch: ({ url }) => {
+          const isReady = ready[index]!;
+          const path = new URL(url).pathname;
+          if (path === "/readyz") return Response.json({ ready: isReady }, { status: isReady ? 200 : 503 });
+          return Response.json({ gateway: index, path }, { status: isReady ? 200 : 503 });
+        },
+      }),
+    );
+    const place = mkdtempSync(join(tmpdir(), "tollgate-haproxy-"));
+    const file = join(place, "haproxy.cfg");
+    const port = somePort();
+    const text = read("haproxy.cfg")
+      .replaceAll(/gateway-(\d):8400/g, (_, number: string) => `127.0.0.1:${gateways[Number(number) - 1]!.port}`)
+      .replace("bind :8400", `bind 127.0.0.1:${port}`);
+    writeFileSync(file, text);
+    await using balancer = Bun.spawn([haproxy!, "-db", "-f", file], { stdout: "ignore", stderr: "pipe" });
+    const asked = async (path = "/v1/models") => {
+      const reply = await fetch(`http://127.0.0.1:${port}${path}`, { keepalive: false });
+      return { status: reply.status, gateway: /"gateway":(\d)/.exec(await reply.text())?.[1] ?? null };
+    };
+    const answering = async (): Promise<string> => {
+      const seen = new Set<string>();
+      for (let turn = 0; turn < 20; turn += 1) {
+        const { status, gateway } = await asked();
+        seen.add(`${gateway} ${status}`);
+      }
+      return [...seen].sort().join(", ");
+    };
+    await eventually("it listens", () =>
+      asked().then(
+        () => true,
+        () => false,
+      ),
+    );
+    await eventually("both are asked", async () => (await answering()) === "0 200, 1 200");
+    expect((await asked("/metrics")).status).toBe(404);
+    ready[0] = false;
+    await eventually("the other is asked alone", async () => (await answering()) === "1 200");
+    ready[1] = false;
+    await eventually("both say why", async () => (await answering()) === "0 503, 1 503");
+    ready.fill(true);
+    await eventually("both are asked again", async () => (await answering()) === "0 200, 1 200");
+    balancer.kill();
+    for (const gateway of gateways) await gateway.stop(true);
+    rmSync(place, { recursive: true });
+  },
+  60_000,
+);
 
 test.skipIf(noPostgres || !longForm)(
   "what was committed on the primary is on the standby, which takes over",

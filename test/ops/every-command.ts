@@ -11,15 +11,20 @@ const commandsOf = (help: string): string[] =>
   [...help.matchAll(/^tollgate ([a-z-]+,?(?: [a-z]+)*)/gm)].map(([, name]) => name!.trim());
 const isCall = (words: readonly string[], name: string): boolean => words.join(" ").startsWith(`${name} `);
 
-/** Copies `built` into the empty `folder` and runs it there, by the command that `starting` makes of its path. */
-export async function tryEveryCommand(
+/** Copies the binary into the empty `folder` and tries it there, by the command that `starting` makes of its path. */
+export async function tryBinary(
   built: string,
   folder: string,
-  starting: (binary: string) => readonly string[] = (binary) => [binary],
+  starting: (binary: string) => readonly string[],
 ): Promise<void> {
   const binary = join(folder, "tollgate");
   cpSync(built, binary);
-  const options = { program: starting(binary), cwd: folder, variables: { HOME: folder } };
+  await tryEveryCommand(starting(binary), folder);
+}
+
+/** Runs the program in `folder`, which has no data yet. */
+export async function tryEveryCommand(program: readonly string[], folder: string): Promise<void> {
+  const options = { program, cwd: folder, variables: { HOME: folder } };
   const server = await Server.start(["--port", "0", "--data", "data"], options);
   await using _server = server;
   const key = /API key +(sk-tg-\S+)/.exec(server.stdout)![1]!;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { signAdHoc } from "../../src/build/mach-o-signature.ts";
 import type { Target } from "../../src/build/targets.ts";
 import { run, temporaryFolder } from "../commands/program.ts";
-import { tryEveryCommand } from "./every-command.ts";
+import { tryBinary } from "./every-command.ts";
 import { readMachO } from "./mach-o.ts";
 import { type Architecture, type Libc, makeMachine, onMachine, toolsOf } from "./other-machine.ts";
 import { withoutPackaging } from "./packaging.ts";
@@ -44,7 +44,7 @@ describe.each(linux)("the binary for %s", (target, architecture, libc) => {
       const machineRoot = join(machine.path, "root");
       makeMachine(machineRoot, architecture, libc);
       const entering = onMachine(machineRoot, folder.path, architecture);
-      await tryEveryCommand(built, folder.path, (binary) => [...entering, binary]);
+      await tryBinary(built, folder.path, (binary) => [...entering, binary]);
     },
   );
 });

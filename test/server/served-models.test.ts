@@ -1,7 +1,7 @@
 // What is served: the catalog alone, with what nodes list, or a shop's own models.
 import { describe, expect, test } from "bun:test";
 import { ownModelContextTokensDefault } from "../../src/core/limits.ts";
-import { embeddedCatalog } from "../../src/core/catalog.ts";
+import { claimsOf, embeddedCatalog } from "../../src/core/catalog.ts";
 import { readConfig } from "../../src/config/config.ts";
 import type { Capabilities } from "../../src/nodes/model-facts.ts";
 import type { EngineKind } from "../../src/nodes/engine.ts";
@@ -107,9 +107,10 @@ describe("a shop's own models", () => {
         contextTokens: 8_192,
         readsImages: false,
         structuredOutput: "json_schema",
+        unclaimed: ["images", "tools"],
         price: { kind: "split", inputCents: 0, cachedInputCents: 0, outputCents: 0 },
         budgetLimitsAnswer: true,
-        outputTokensDefault: { calls: 65_536, tokens: 65_536 },
+        outputTokensDefault: { calls: 8_192, tokens: 8_192 },
         encoding: "o200k_base",
         coder: false,
       },
@@ -136,6 +137,22 @@ describe("a shop's own models", () => {
       readsImages: true,
       outputTokensDefault: { tokens: 99 },
     });
+  });
+
+  test("claim what their rows or their nodes say, and are asked for the rest all the same", () => {
+    const claimed = (row: string, nodes: Parameters<typeof served>[0]["nodes"] = []) => {
+      const [model] = served({ own: own(`id = "m"\n${row}`), nodes });
+      expect(model).toMatchObject({ structuredOutput: "json_schema" });
+      return claimsOf(model!);
+    };
+    expect(claimed("")).toEqual({ images: false, tools: false, formats: "none" });
+    const all = { images: true, tools: true, formats: "json_schema" } as const;
+    expect(claimed('images = true\ntools = true\nstructured_output = "json_schema"')).toEqual(all);
+    expect(claimed("", [node([["m", 8_192, { images: true, tools: true }]])])).toMatchObject({
+      images: true,
+      tools: true,
+    });
+    expect(claimed("tools = false", [node([["m", 8_192, { tools: true }]])])).toMatchObject({ tools: false });
   });
 
   // price of a row, cents of a million tokens: input, cached, output

@@ -154,6 +154,78 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
     timeLimit,
   );
 
+  test(
+    "serves all others while somebody keeps an account locked, and names who",
+    async () => {
+      const url = await postgres.database("locked");
+      await using gateway = await start(url);
+      const [victim, other] = [await gateway.account(), await gateway.account()];
+      const client = new Bun.SQL({ url, max: 1 });
+      const operator = await client.reserve();
+      await operator.unsafe("BEGIN");
+      await operator.unsafe("SET LOCAL application_name = 'psql'");
+      await operator.unsafe(`SELECT 1 FROM accounts WHERE id = ${victim.id} FOR UPDATE`);
+      const waiting = ask(gateway, victim.api_key, "/v1/messages");
+      const who = new RegExp(
+        `^\\{"ready":true,"waits":\\["account ${victim.id} has been locked in the database for \\d+ s by psql \\(process \\d+, in`,
+      );
+      await eventually("it is named", async () => who.test((await asked(`${gateway.url}/readyz`)).text));
+      expect((await asked(`${gateway.url}/readyz`)).status).toBe(200);
+      const metrics = (await asked(`${gateway.url}/metrics`)).text;
+      expect(metrics).toMatch(
+        new RegExp(`^tollgate_lane_locked_seconds\\{account="${victim.id}",process="\\d+",application="psql"\\} `, "m"),
+      );
+      for (const path of Object.keys(dialects) as (keyof typeof dialects)[]) {
+        expect((await ask(gateway, other.api_key, path)).status).toBe(200);
+      }
+      await operator.unsafe("ROLLBACK");
+      expect((await waiting).status).toBe(200);
+      await eventually(
+        "nothing is named",
+        async () => (await asked(`${gateway.url}/readyz`)).text === '{"ready":true}',
+      );
+      operator.release();
+      await client.close();
+    },
+    timeLimit,
+  );
+
+  test(
+    "is not ready before its start is over, which goes on when the database answers again",
+    async () => {
+      const url = await postgres.database("hiccup");
+      await (await start(url))[Symbol.asyncDispose](); // the tables are there
+      const client = new Bun.SQL({ url, max: 2 });
+      const operator = await client.reserve();
+      await operator.unsafe("BEGIN");
+      await operator.unsafe("LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE");
+      const starting = start(url);
+      const socket = join(folder.path, String(gateways), "tollgate.sock");
+      const health = () =>
+        fetch("http://tollgate/health", { unix: socket, method: "POST", body: "{}" }).then(
+          (reply) => reply.text(),
+          () => "",
+        );
+      const tries = new Set<string>();
+      await eventually("its start asks again", async () => {
+        const rows = await client.unsafe(
+          `SELECT pid || ' ' || query_start AS try FROM pg_stat_activity
+           WHERE datname = 'hiccup' AND wait_event_type = 'Lock'`,
+        );
+        for (const row of rows) tries.add(row.try);
+        return tries.size > 3; // each of its transactions waits twice at most
+      });
+      expect(await health()).toContain('"unready":"starting"');
+      await operator.unsafe("ROLLBACK");
+      operator.release();
+      await using gateway = await starting;
+      expect(gateway.output).toContain("the start waits for the database");
+      expect(await asked(`${gateway.url}/readyz`)).toEqual({ status: 200, text: '{"ready":true}' });
+      await client.close();
+    },
+    timeLimit,
+  );
+
   test.skipIf(!longForm)(
     "is not ready when nothing was committed for 5 s, whatever is in the way",
     async () => {

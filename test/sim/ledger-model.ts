@@ -187,6 +187,9 @@ export type ModelAsk = Readonly<{
   rates: readonly number[];
 }>;
 
+/** What does not suffice: of a shop's own model a refusal also says whether it is used up, or too little for this request. */
+export const shortOf = (refusal: string): string => refusal.replace(/^budget_over_(.*)quota$/, "$1quota_exceeded");
+
 type Refused = "busy" | "quota_exceeded" | "key_quota_exceeded" | "end_user_quota_exceeded" | "invalid_api_key";
 
 type Who = Readonly<{ key: number; user: string | null }>;
@@ -203,6 +206,23 @@ function hasWaiting({ holds }: ModelAccount): boolean {
 function chargeOf(rates: readonly number[], tokens: readonly number[]): bigint {
   const sum = tokens.reduce((total, count, i) => total + BigInt(count) * BigInt(Math.round((rates[i] ?? 0) * 1e4)), 0n);
   return (2n * sum + 5_000_000n) / 10_000_000n;
+}
+
+/** As many of the tokens, those of the last kinds first, as cost no more than that. */
+function within(rates: readonly number[], tokens: readonly number[], cost: bigint): readonly number[] {
+  const kept = [...tokens];
+  for (let kind = 0; kind < kept.length && chargeOf(rates, kept) > cost; kind += 1) {
+    const all = kept[kind]!;
+    let step = 1;
+    while (step < all) step *= 2;
+    kept[kind] = 0;
+    for (; step >= 1; step /= 2) {
+      if (kept[kind]! + step > all) continue;
+      kept[kind]! += step;
+      if (chargeOf(rates, kept) > cost) kept[kind]! -= step;
+    }
+  }
+  return kept;
 }
 
 export class LedgerModel {
@@ -385,18 +405,41 @@ export class LedgerModel {
     return this.#of(account).holds.get(request)?.begun === false;
   }
 
-  /** `rates` and `tokens` of fresh input, cached input and output. */
-  settle(account: string, request: string, rates: readonly number[], tokens: readonly number[], now: number): void {
+  /** `rates` and `tokens` of fresh input, cached input and output; returns those that are charged. */
+  settle(
+    account: string,
+    request: string,
+    rates: readonly number[],
+    tokens: readonly number[],
+    now: number,
+  ): readonly number[] {
     const of = this.#of(account);
-    const { key, user, unlimited } = of.holds.get(request)!;
+    const { key, user, unlimited, cost } = of.holds.get(request)!;
     of.holds.delete(request);
-    const charge = chargeOf(rates, tokens);
+    // What is beyond the expectation is believed where all others have what they were expected to cost.
+    const isBelieved = unlimited || chargeOf(rates, tokens) <= cost || this.othersFit(account, { key, user }, now);
+    const charged = isBelieved ? tokens : within(rates, tokens, cost);
+    const charge = chargeOf(rates, charged);
     const left = this.#left(of, now);
     const used = unlimited || charge < left ? charge : left;
     const keyUse = key > 1 ? { key, day: dateName(now) } : null;
     const userUse = user === null ? "" : userOf(key, user, now);
     this.#move({ account, use: tokensOf(now), keyUse, userUse, used, credit: used - charge, purchase: false });
     this.#decide(of, now);
+    return charged;
+  }
+
+  /** Whether the begun requests of an account, a key and an end user cost no more than each of those has. */
+  othersFit(account: string, who: Who, now: number): boolean {
+    const of = this.#of(account);
+    const begun = [...of.holds.values()].filter((one) => one.begun);
+    const cost = (isOf: (one: ModelRequest) => boolean) => begun.filter(isOf).reduce((sum, one) => sum + one.cost, 0n);
+    const ofKey = (one: ModelRequest) => one.key === who.key;
+    return (
+      cost(() => true) <= this.#balance(of, now) &&
+      cost(ofKey) <= this.#keyLeft(of, who.key, now) &&
+      cost((one) => ofKey(one) && one.user === who.user) <= this.#userLeft(of, who, now)
+    );
   }
 
   takeCall(account: string, now: number): boolean {

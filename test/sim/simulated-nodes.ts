@@ -2,6 +2,7 @@
 // it, without sockets, timers or chance.
 import type { AnyCancelSignal } from "../../src/core/cancel-signal.ts";
 import type { Parts } from "../../src/gateway.ts";
+import { noBlocks } from "../../src/nodes/queue/prompt-blocks.ts";
 import type { NodeHealth, Place, QueueNode } from "../../src/nodes/queue/slot-queue.ts";
 import { SlotQueue } from "../../src/nodes/queue/slot-queue.ts";
 import { refuse } from "../../src/core/refusals.ts";
@@ -91,7 +92,7 @@ export class SimulatedNodes {
     const place: Place = {
       modelId: ask.model.id,
       account,
-      affinity: 0,
+      prompt: noBlocks,
       excluded,
       granted: (node) => settle(this.#slot(node)),
       refused: () => settle(busy),

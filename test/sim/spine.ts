@@ -11,13 +11,14 @@ import { responsesDialect } from "../../src/dialects/responses/responses.ts";
 import { admit, type Body, isRefused, type Parts, serve } from "../../src/gateway.ts";
 import { ratesOf } from "../../src/account/price.ts";
 import { isRefusal, refuse } from "../../src/core/refusals.ts";
-import type { Ask, Ending, Hold, Piece, Principal, Refusal, Usage } from "../../src/core/types.ts";
+import type { Ask, Ending, Expected, Hold, Piece, Principal, Refusal, Usage } from "../../src/core/types.ts";
 import { billedTokens, bodyOf, budgetField, viewOf } from "../fixtures/client-view.ts";
 import { LedgerWorld, type SimulatedAccount } from "./ledger-world.ts";
 import { isPaid, SimulatedClient } from "./simulated-client.ts";
 import { type Generation, SimulatedNodes } from "./simulated-nodes.ts";
 import { headOf } from "../fixtures/reading.ts";
 import { endpointOf } from "../fixtures/endpoints.ts";
+import { ModelHabits } from "../../src/tools/model-habits.ts";
 
 const catalog = embeddedCatalog();
 const models = [
@@ -67,6 +68,7 @@ export class Spine extends LedgerWorld {
   /** What went wrong in the life of a request. */
   readonly #broken: unknown[] = [];
   #requests = 0;
+  readonly #habits = new ModelHabits();
   /** Counts of input that a charge waits for. */
   #counts: PromiseWithResolvers<number | null>[] = [];
   /** A process that was killed goes on in the heap of this one: what it does there no longer counts. */
@@ -241,6 +243,7 @@ export class Spine extends LedgerWorld {
     return {
       keys,
       catalog,
+      habits: this.#habits,
       admission: {
         countRequest: (account, now) => {
           const refused = admission.countRequest(account, now);
@@ -248,9 +251,9 @@ export class Spine extends LedgerWorld {
           return refused;
         },
         refuseFlooded: (account, now) => admission.refuseFlooded(account, now),
-        admit: (principal, ask, inputTokens, id, now) => {
-          const admitted = admission.admit(principal, ask, inputTokens, id, now);
-          return this.#shadow(request, principal, ask, inputTokens, admitted, now.wall);
+        admit: (principal, ask, inputTokens, id, now, _endUser, expected) => {
+          const admitted = admission.admit(principal, ask, inputTokens, id, now, null, expected);
+          return this.#shadow(request, principal, ask, expected, admitted, now.wall);
         },
       },
       pool: this.nodes.pool,
@@ -279,7 +282,7 @@ export class Spine extends LedgerWorld {
     request: Request,
     { account, key }: Principal,
     ask: Ask,
-    inputTokens: number,
+    expected: Expected,
     admitted: Hold | Refusal,
     now: number,
   ): Hold | Refusal {
@@ -307,7 +310,8 @@ export class Spine extends LedgerWorld {
     }
     const { inputCents, cachedInputCents, outputCents } = ratesOf(ask.model.price);
     const cents = [inputCents, cachedInputCents, outputCents];
-    const writes = ask.model.budgetLimitsAnswer ? ask.outputTokensMax : Math.max(ask.outputTokensMax, 4_096);
+    const { outputTokensMax } = ask;
+    const writes = ask.model.budgetLimitsAnswer ? outputTokensMax : Math.max(outputTokensMax, 4_096, expected.output);
     const taken = coder
       ? model.takeCall(name, now)
         ? "begins"
@@ -315,7 +319,7 @@ export class Spine extends LedgerWorld {
       : model.reserve(
           name,
           request.id,
-          { budget: ask.outputTokensMax, reads: inputTokens, writes, rates: cents },
+          { budget: outputTokensMax, reads: expected.input, writes, rates: cents },
           now,
           key,
         );

@@ -17,6 +17,7 @@ import { Counter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { longForm } from "../fixtures/optional.ts";
+import { ModelHabits } from "../../src/tools/model-habits.ts";
 
 let folder: string;
 let port: number;
@@ -44,6 +45,7 @@ function everythingIsForOthers(): Parameters<typeof startServer>[0] {
   return {
     keys: { principal: (key) => (key === "good" ? by(1) : null) },
     catalog: embeddedCatalog(),
+    habits: new ModelHabits(),
     admission: {
       countRequest: () => null,
       refuseFlooded: () => null,

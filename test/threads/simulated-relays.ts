@@ -6,6 +6,8 @@ import { RelaySession } from "../../src/threads/relay-session.ts";
 import type { Answer, Operation, ToRelay } from "../../src/threads/messages.ts";
 import { MessageBatcher } from "../../src/threads/message-batcher.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
+import { refusalOf } from "../../src/nodes/failure/failure.ts";
+import { noBlocks } from "../../src/nodes/queue/prompt-blocks.ts";
 import { SlotQueue } from "../../src/nodes/queue/slot-queue.ts";
 import { type Slot, StoreUnavailable, type Usage } from "../../src/core/types.ts";
 import { model, Office, output } from "../account/office.ts";
@@ -102,7 +104,8 @@ export class SimulatedRelays {
       pool: {
         stand: (place) => queue.enter(place, 0),
         leave: (place) => queue.leave(place),
-        slotOn: (nodeName) => ({ nodeName, outcome() {}, [Symbol.dispose]: () => queue.release(nodeName) }),
+        refusalOf: (cause, model) => refusalOf(cause, model, false),
+        slotOn: (nodeName) => ({ nodeName, began() {}, outcome() {}, [Symbol.dispose]: () => queue.release(nodeName) }),
       },
       storedResponses: null,
       clock: { wall: () => office.now, monotonic: () => office.monotonic },
@@ -225,7 +228,7 @@ export class SimulatedRelays {
       if (refusal !== null) return "refused";
     }
     {
-      const wanted = { account, model: "core-3", affinity: 0, excluded: new Set<string>() };
+      const wanted = { account, model: "core-3", prompt: noBlocks, excluded: new Set<string>() };
       request.isInLine = true;
       const place = await mainThread.enter(wanted, request.cancelSignal.signal, (number, node) =>
         this.#slot(mainThread, number, node),

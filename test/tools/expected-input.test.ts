@@ -1,7 +1,6 @@
 // How much a request is expected to read before a node has counted it: the limit on what parallel requests can overdraw
 // depends on it.
 import { expect, test } from "bun:test";
-import { expectedBytesPerToken } from "../../src/core/limits.ts";
 import { expectedInput } from "../../src/tools/expected-input.ts";
 import { askOf } from "../fixtures/asks.ts";
 import { pdf } from "../fixtures/pdf.ts";
@@ -21,7 +20,7 @@ const asUrl = (bytes: Uint8Array, before = ""): string =>
 
 test("a file that comes with the request has as many tokens as characters", () => {
   const url = asUrl(Buffer.from("short"));
-  expect(expected(url)).toBe(400 / expectedBytesPerToken + url.length);
+  expect(expected(url)).toBe(400 + url.length);
 });
 
 test("a PDF may become a context full of text, whatever its size, as may what an address has", () => {

@@ -507,7 +507,7 @@ describe("a client that leaves", () => {
     const world = new World();
     let stopped = false;
     world.provider = {
-      search: (_query, _max, cancelSignal) =>
+      search: (_query, _max, _account, cancelSignal) =>
         new Promise(() => cancelSignal.addEventListener("abort", () => (stopped = true), { once: true })),
       close: async () => {},
     };

@@ -48,14 +48,19 @@ type Known = Readonly<{ library: Library; configuration: Configuration; at: Ms }
 
 export class IdentityProvider {
   readonly #options: ProviderOptions;
-  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #clock: Clock;
   #known: Known | null = null;
   #discovering: Promise<Known> | null = null;
   #finishing = 0;
 
-  constructor(options: ProviderOptions, clock: Pick<Clock, "monotonic">) {
+  constructor(options: ProviderOptions, clock: Clock) {
     this.#options = options;
     this.#clock = clock;
+  }
+
+  /** Whether a person's issuer is this provider. */
+  isOf(issuer: string): boolean {
+    return new URL(issuer).href === new URL(this.#options.issuer).href;
   }
 
   get redirectUrl(): string {
@@ -99,6 +104,12 @@ export class IdentityProvider {
         idTokenExpected: true,
       });
       const claims = tokens.claims()!;
+      // The library looks at its end alone.
+      if (claims.iat * 1000 > this.#clock.wall() + providerClockToleranceSeconds * 1000) {
+        throw new AnswerRefused(
+          "the ID token is of a time to come: the clock of the provider or of this machine is wrong",
+        );
+      }
       const lacks = wanted.some((name) => !Object.hasOwn(claims, name));
       if (!lacks || configuration.serverMetadata().userinfo_endpoint === undefined) return claims;
       const more = await library.fetchUserInfo(configuration, tokens.access_token, claims.sub);
@@ -163,6 +174,7 @@ export class IdentityProvider {
   }
 
   #meaningOf(thrown: unknown): Error {
+    if (thrown instanceof AnswerRefused) return thrown;
     const away = awayAmong(thrown);
     if (away !== null) return away;
     const { error, code } = thrown as { error?: unknown; code?: unknown };

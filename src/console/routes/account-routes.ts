@@ -1,5 +1,5 @@
 // The signed-in account's own pages: overview, live numbers, models, key, password and sessions.
-import { listedModels, sampleModelOf } from "../../core/catalog.ts";
+import { claimsOf, listedModels, sampleModelOf } from "../../core/catalog.ts";
 import { KeyNotFound, type KeyView, limitsDetail } from "../../account/account-keys.ts";
 import { AccountError } from "../../account/accounts.ts";
 import type { AuditAction } from "../../account/audit.ts";
@@ -85,19 +85,21 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       const plan = planOf(catalog.plans, account.plan);
       const had = parts.nodes.had();
       const models = listedModels(catalog).map((model) => {
-        const { id, contextTokens, readsImages, structuredOutput } = model;
+        const { id, contextTokens } = model;
+        const { images, formats } = claimsOf(model);
         const { inputCents, cachedInputCents, outputCents, parts: fine } = ratesOf(model.price);
         return {
           id,
           context_tokens: contextTokens,
-          reads_images: readsImages,
-          structured_output: structuredOutput,
+          reads_images: images,
+          structured_output: formats,
           price: {
             input_cents: centsShown(inputCents, fine?.input),
             cached_input_cents: centsShown(cachedInputCents, fine?.cachedInput),
             output_cents: centsShown(outputCents, fine?.output),
           },
           flat_price: model.price.kind === "flat",
+          output_tokens: model.tier === "own" ? null : model.outputTokensDefault.calls,
           coder: model.coder,
           usable: model.kind === "chat" && allows(plan, model),
           served: had(model),

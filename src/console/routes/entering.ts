@@ -1,7 +1,9 @@
 // What every way to sign in shares: the session and its cookie, what a page is told of it, and the tries that are counted.
 import type { AuditAction } from "../../account/audit.ts";
+import { isFreeOfCharge, ratesOf } from "../../account/price.ts";
 import { RecentTries } from "../../account/recent-tries.ts";
 import { networkOf } from "../../account/sign-in-tries.ts";
+import { distinctModels } from "../../core/catalog.ts";
 import { signInAddressTriesMax, signInWindowMs } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import type { Entered, Session } from "../api.ts";
@@ -36,25 +38,34 @@ export async function enteredReply(
   { apiKey = null, next = "/" }: { apiKey?: string | null; next?: string } = {},
 ): Promise<Response> {
   const cookie = await enter(parts, call, account.id);
-  const entered: Entered = { session: sessionOf(parts, account), api_key: apiKey, next };
+  const entered: Entered = { session: await sessionOf(parts, account), api_key: apiKey, next };
   return withCookies(jsonReply(entered), cookie);
 }
 
-export function sessionOf(
-  { signUp, passwordSignIn, oidc, version, samplesUrl, demo, catalog }: ConsoleParts,
-  account: Pick<Visitor["account"], "id" | "email" | "plan" | "operator"> | null,
-): Session {
+export async function sessionOf(
+  { signUp, passwordSignIn, oidc, identities, version, samplesUrl, demo, catalog }: ConsoleParts,
+  account: Pick<Visitor["account"], "id" | "email" | "plan" | "operator" | "passwordHash"> | null,
+): Promise<Session> {
+  const known = account === null || oidc === null ? [] : await identities.of(account.id);
   return {
     account:
       account === null
         ? null
-        : { id: account.id, email: account.email, plan: account.plan, operator: account.operator },
+        : {
+            id: account.id,
+            email: account.email,
+            plan: account.plan,
+            operator: account.operator,
+            password: account.passwordHash !== null,
+            connected: known.some(({ issuer }) => oidc!.provider.isOf(issuer)),
+          },
     sign_up: signUp && passwordSignIn,
     passwords: passwordSignIn,
     provider: oidc?.name ?? null,
     version,
     base_url: samplesUrl,
     demo,
+    sells: distinctModels(catalog).some(({ price }) => !isFreeOfCharge(ratesOf(price))),
     plans: Object.values(catalog.plans).map(({ id, name }) => ({ id, name })),
   };
 }

@@ -36,7 +36,10 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
       try {
         const { url, checks } = await oidc.provider.begin();
         const account = connect ? call.visitor!.account.id : null;
-        const begun = oidc.begun.seal({ checks, next, link: link?.id ?? null, account }, clock.wall());
+        const begun = oidc.begun.seal(
+          { checks, next: ownPage(next, baseUrl), link: link?.id ?? null, account },
+          clock.wall(),
+        );
         return withCookies(jsonReply({ url }), begunCookie(begun, baseUrl));
       } catch (thrown) {
         return failureOf(oidc, thrown);
@@ -88,7 +91,7 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
     if (begun.account === null) {
       return withCookies(await enteredReply(parts, call, account, { ...admitted, next: begun.next }), gone);
     }
-    const entered = { session: sessionOf(parts, account), api_key: null, next: begun.next };
+    const entered = { session: await sessionOf(parts, account), api_key: null, next: begun.next };
     return withCookies(jsonReply(entered), gone);
   }
 
@@ -201,6 +204,14 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
     }
     throw thrown;
   }
+}
+
+/** An address of the console, without its origin; the first page for any other. Browsers read `\\` as `/`, and skip tabs. */
+function ownPage(next: string, baseUrl: string): string {
+  const { origin } = new URL(baseUrl);
+  if (!/^\/[^\\\p{Cc}]*$/u.test(next) || !URL.canParse(next, origin)) return "/";
+  const { origin: of, pathname, search, hash } = new URL(next, origin);
+  return of === origin && !pathname.startsWith("//") ? pathname + search + hash : "/";
 }
 
 const noProvider = fail("not_found", "Nobody signs in with a provider here.");

@@ -22,6 +22,7 @@ export function serverCareRoutes({ configuration, backups, webhooks, auditLog, c
     config_loaded_at: timeOf(configuration.loadedAt),
     reload,
     backup_folder: backups.folder,
+    disk_free_bytes: backups.freeBytes(),
     backup,
     backup_schedule: backups.schedule && { every_ms: backups.schedule.everyMs, keep: backups.schedule.keep },
     backups: backups.list(backupsShownMax).map(({ name, bytes, madeAt }) => {

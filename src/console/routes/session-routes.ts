@@ -46,7 +46,7 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
       attempt.succeeded();
       const introduced = browsers.introduce(account, knownBrowser);
       const cookie = await enter(parts, call, account.id);
-      return signedInReply(sessionOf(parts, account), cookie, introduced);
+      return signedInReply(await sessionOf(parts, account), cookie, introduced);
     }),
 
     routeWithBody("/sign-up", "public", SignUp, async (call) => {
@@ -67,7 +67,7 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
 
     route("POST", "/sign-out", "public", async ({ visitor }) => {
       if (visitor !== null) await sessions.end(visitor.account.id, visitor.session.id);
-      return jsonReply(sessionOf(parts, null), 200, { "set-cookie": signOutCookie(baseUrl) });
+      return jsonReply(await sessionOf(parts, null), 200, { "set-cookie": signOutCookie(baseUrl) });
     }),
   ];
 

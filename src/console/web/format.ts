@@ -16,6 +16,25 @@ const dateTime = new Intl.DateTimeFormat("en-GB", {
   minute: "2-digit",
   second: "2-digit",
 });
+const fullDateTime = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric",
+  month: "short",
+  year: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  timeZoneName: "short",
+});
+const utcDateTime = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium", timeZone: "UTC" });
+const clockTimeOnly = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const dayAndTimeOnly = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+});
+const localDayOnly = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const tenths = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
 const dateOnly = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
 const dayOnly = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 
@@ -51,17 +70,31 @@ const byteUnits = ["bytes", "kB", "MB", "GB", "TB"];
 export function bytes(size: number): string {
   const power = Math.min(byteUnits.length - 1, Math.floor(Math.log10(Math.max(1, size)) / 3));
   const scaled = size / 1000 ** power;
-  return `${scaled.toFixed(power > 0 && scaled < 99.95 ? 1 : 0)} ${byteUnits[power]}`;
+  const digits = power > 0 && scaled < 99.95 ? 1 : 0;
+  return `${scaled.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${byteUnits[power]}`;
 }
 
 /** Prices of models are told in full. */
 export const cents = (amount: number): string => money(amount / 100, 2, 6);
 
+/** By the clock of who looks, as all times of the day are. */
 export const moment = (time: number | string): string => dateTime.format(new Date(time));
+/** With the year and the time zone, where a time stands alone. */
+export const fullMoment = (time: number | string): string => fullDateTime.format(new Date(time));
 export const date = (time: number | string): string => dateOnly.format(new Date(time));
 export const day = (time: number | string): string => dayOnly.format(new Date(time));
-export const utc = (time: number | string): string =>
-  `${new Date(time).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+export const utc = (time: number | string): string => `${utcDateTime.format(new Date(time))} UTC`;
+export const clockTime = (time: number): string => clockTimeOnly.format(time);
+export const dayAndTime = (time: number): string => dayAndTimeOnly.format(time);
+export const localDay = (time: number): string => localDayOnly.format(time);
+
+/** `120 ms`, `1.5 s`, `2.1 min`. */
+export const shortTime = (ms: number): string =>
+  ms < 1_000
+    ? `${whole.format(Math.round(ms))} ms`
+    : ms < minuteMs
+      ? `${tenths.format(ms / 1_000)} s`
+      : `${tenths.format(ms / minuteMs)} min`;
 
 /** `just now`, `4 min ago`, `3 h ago`, then the date. */
 export function ago(time: number | string): string {

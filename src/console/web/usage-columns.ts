@@ -7,16 +7,24 @@ export const days = 30;
 const seriesMax = 5;
 const others = "other models";
 
+/** `tokens`: billed ones, or those that were read and written where none was billed. */
 type Part = Readonly<{ model: string; series: number; tokens: number; usd: number }>;
 export type Column = Readonly<{ day: string; total: number; usd: number; requests: number; parts: readonly Part[] }>;
 
 type Columns = Readonly<{ columns: readonly Column[]; models: readonly string[] }>;
 
+/** Where all models are free, billed tokens say nothing. */
+export const isFree = ({ days }: UsageSummary): boolean =>
+  days.length > 0 && days.every(({ billed_tokens }) => billed_tokens === 0);
+
 /** One column for each day, also those without a request; the models that cost most get a color of their own. */
 export function columnsOf(summary: UsageSummary): Columns {
+  const free = isFree(summary);
+  const tokensOf = ({ billed_tokens, input, output }: UsageSummary["days"][number]): number =>
+    free ? input + output : billed_tokens;
   const byModel = new Map<string, number>();
-  for (const { model, billed_tokens, requests } of summary.days) {
-    byModel.set(model, (byModel.get(model) ?? 0) + billed_tokens + requests / 1e6);
+  for (const row of summary.days) {
+    byModel.set(row.model, (byModel.get(row.model) ?? 0) + tokensOf(row) + row.requests / 1e6);
   }
   const ranked = [...byModel].sort(([, a], [, b]) => b - a).map(([model]) => model);
   const models = ranked.length > seriesMax + 1 ? [...ranked.slice(0, seriesMax), others] : ranked;
@@ -29,7 +37,7 @@ export function columnsOf(summary: UsageSummary): Columns {
       return {
         model,
         series,
-        tokens: sum(own.map((row) => row.billed_tokens)),
+        tokens: sum(own.map(tokensOf)),
         usd: sum(own.map((row) => row.cost_usd)),
       };
     });

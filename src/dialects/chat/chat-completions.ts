@@ -3,7 +3,7 @@ import { refusals } from "../../core/refusals.ts";
 import { defineDialect } from "../dialect.ts";
 import { errorBody } from "../reply/error-object.ts";
 import { openAiEndUser } from "../request/end-user.ts";
-import { ChatEncoder } from "./encoder.ts";
+import { chatEncoder } from "./encoder.ts";
 import { type ChatAsk, coderBilling, endpoint, read } from "./request.ts";
 
 export const chatCompletions = defineDialect<ChatAsk>({
@@ -18,7 +18,7 @@ export const chatCompletions = defineDialect<ChatAsk>({
   storesResponses: false,
   endUser: openAiEndUser,
   read,
-  encoder: (ask, identity, form) => new ChatEncoder(ask, identity, form),
+  encoder: chatEncoder,
   statusOf: ({ refusal }) => refusals[refusal].status,
   errorBody,
 });

@@ -1,20 +1,19 @@
 // What the chat-completions dialect writes: an answer's pieces as the events of a stream, or collected as one message. What
-// is said of an answer is decided once, in ChatEncoder; Chunks and Message are the two ways to write it down.
+// is said of an answer is decided once, in ChatChoice; Chunks and Message are the two ways to write it down.
 import type { ByteWriter } from "../../core/byte-writer.ts";
-import type { Piece, Refusal } from "../../core/types.ts";
-import type { AnswerEnd, Encoder, ReplyForm, ReplyIdentity } from "../dialect.ts";
+import type { FinishReason, Piece } from "../../core/types.ts";
+import type { ReplyForm, ReplyIdentity } from "../dialect.ts";
 import { argumentsObject } from "../reply/call-arguments.ts";
+import { type Choice, type ChoicePiece, Choices } from "../reply/choices.ts";
 import { DeltaFrame } from "../reply/delta-frame.ts";
-import { errorBody } from "../reply/error-object.ts";
 import { LiteralText } from "../reply/literal-text.ts";
 import { RoundBreaks, roundBreak } from "../reply/round-breaks.ts";
-import { usageBody } from "../reply/usage-object.ts";
 import type { ChatAsk } from "./request.ts";
 
 type LiteralKind = "text" | "reasoning";
 type CallPiece = Extract<Piece, { kind: "call" }>;
 
-/** One way to write an answer down. Each result is zero or more whole events; the message is what its `end` returns. */
+/** One way to write an answer down. Each result is zero or more whole events; the message is in what its `end` returns. */
 interface Written {
   text(literal: string, logprobs: string | null): string;
   reasoning(literal: string): string;
@@ -23,23 +22,32 @@ interface Written {
   call(call: CallPiece): string;
   callArguments(index: number, literal: string): string;
   /** `annotations` are JSON texts. */
-  end(end: AnswerEnd, annotations: readonly string[]): string;
+  end(reason: FinishReason, annotations: readonly string[]): string;
 }
 
-export class ChatEncoder implements Encoder {
+export function chatEncoder(ask: ChatAsk, reply: ReplyIdentity, form: ReplyForm): Choices {
+  const head = replyHead(ask, reply, form === "events" ? "chat.completion.chunk" : "chat.completion");
+  return new Choices({
+    model: ask.model,
+    form,
+    head,
+    usageApart: ask.usageApart,
+    choice: (index) => new ChatChoice(form === "events" ? new Chunks(head, index) : new Message()),
+    silent: (finish) => silentChoice(0, finish),
+    best: null,
+  });
+}
+
+class ChatChoice implements Choice {
   readonly #written: Written;
   readonly #annotations: string[] = [];
   readonly #breaks = new RoundBreaks();
 
-  constructor(ask: ChatAsk, reply: ReplyIdentity, form: ReplyForm) {
-    this.#written = form === "events" ? new Chunks(ask, reply) : new Message(ask, reply);
+  constructor(written: Written) {
+    this.#written = written;
   }
 
-  keepAlive(): string {
-    return ": waiting\n\n";
-  }
-
-  piece(piece: Piece): string {
+  piece(piece: ChoicePiece): string {
     switch (piece.kind) {
       case "text": {
         const literal = this.#breaks.isDue("text") ? withBreak(piece.literal) : piece.literal;
@@ -58,8 +66,6 @@ export class ChatEncoder implements Encoder {
       case "owned-result":
         this.#breaks.roundEnded(); // this dialect has no form for what a server does by itself
         return "";
-      case "input":
-        return ""; // of requests that hold no conversation
       default:
         return piece satisfies never;
     }
@@ -71,25 +77,21 @@ export class ChatEncoder implements Encoder {
     return true;
   }
 
-  end(end: AnswerEnd): string {
-    return this.#written.end(end, this.#annotations);
-  }
-
-  failure(refusal: Refusal): string {
-    return `data: ${errorBody(refusal)}\n\n`;
+  end(reason: FinishReason): string {
+    return this.#written.end(reason, this.#annotations);
   }
 }
 
 // ---------------------------------------------------------------------------------------------------------------
-// Events: the role comes in the first delta, a call's id and name once, usage in the last chunk.
+// Events: the role comes in the first delta, a call's id and name once.
 // ---------------------------------------------------------------------------------------------------------------
 
 const endOfDelta = '},"finish_reason":null,"logprobs":null}]}\n\n';
 
 class Chunks implements Written {
-  readonly #ask: ChatAsk;
+  /** An event up to its delta: a token costs one concatenation. */
   readonly #head: string;
-  /** The events of text and reasoning up to the literal: a token costs one concatenation. */
+  readonly #finish: (finish: string) => string;
   readonly #text: string;
   readonly #reasoning: string;
   readonly #frames: { text: DeltaFrame | null; reasoning: DeltaFrame | null } = { text: null, reasoning: null };
@@ -97,11 +99,11 @@ class Chunks implements Written {
   #hasText = false;
   #hasCalls = false;
 
-  constructor(ask: ChatAsk, reply: ReplyIdentity) {
-    this.#ask = ask;
-    this.#head = `data: ${replyHead(ask, reply, "chat.completion.chunk")},"choices":[`;
-    this.#text = `${this.#head}{"index":0,"delta":{"content":`;
-    this.#reasoning = `${this.#head}{"index":0,"delta":{"reasoning_content":`;
+  constructor(head: string, index: number) {
+    this.#head = `data: ${head}{"index":${index},"delta":{`;
+    this.#finish = (finish) => `data: ${head}${silentChoice(index, finish)}]}\n\n`;
+    this.#text = `${this.#head}"content":`;
+    this.#reasoning = `${this.#head}"reasoning_content":`;
   }
 
   text(literal: string, logprobs: string | null): string {
@@ -129,16 +131,13 @@ class Chunks implements Written {
     return this.#start("null") + this.#delta(`"tool_calls":[{"index":${index},"function":{"arguments":${literal}}}]`);
   }
 
-  end({ reason, usage }: AnswerEnd, annotations: readonly string[]): string {
+  end(reason: FinishReason, annotations: readonly string[]): string {
     let last = this.#start('""');
     // Content is null until a text comes, and stays so beside calls; an answer without either has an empty one.
     if (last === "" && !this.#hasCalls && !this.#hasText) last = this.#delta('"content":""');
     // All in one delta: the official client's accumulator keeps the last list that it was given.
     if (annotations.length > 0) last += this.#delta(`"annotations":[${annotations.join(",")}]`);
-    const finish = `${this.#head}{"index":0,"delta":{},"finish_reason":"${reason}","logprobs":null}]`;
-    const told = `,"usage":${JSON.stringify(usageBody(this.#ask.model, usage))}}\n\ndata: [DONE]\n\n`;
-    // Clients that did not ask for a chunk without choices read `choices[0]` of every chunk.
-    return this.#ask.usageApart ? `${last}${finish}}\n\n${this.#head}]${told}` : last + finish + told;
+    return last + this.#finish(JSON.stringify(reason));
   }
 
   /** The first delta, before whatever comes first. */
@@ -149,7 +148,7 @@ class Chunks implements Written {
   }
 
   #delta(delta: string, logprobs = "null"): string {
-    return `${this.#head}{"index":0,"delta":{${delta}},"finish_reason":null,"logprobs":${logprobs}}]}\n\n`;
+    return `${this.#head}${delta}},"finish_reason":null,"logprobs":${logprobs}}]}\n\n`;
   }
 }
 
@@ -158,17 +157,10 @@ class Chunks implements Written {
 // ---------------------------------------------------------------------------------------------------------------
 
 class Message implements Written {
-  readonly #ask: ChatAsk;
-  readonly #reply: ReplyIdentity;
   readonly #text = new LiteralText();
   readonly #reasoning = new LiteralText();
   readonly #logprobs: string[] = [];
   readonly #calls: { readonly piece: CallPiece; readonly text: LiteralText }[] = [];
-
-  constructor(ask: ChatAsk, reply: ReplyIdentity) {
-    this.#ask = ask;
-    this.#reply = reply;
-  }
 
   text(literal: string, logprobs: string | null): string {
     this.#text.push(literal);
@@ -195,7 +187,7 @@ class Message implements Written {
     return "";
   }
 
-  end({ reason, usage }: AnswerEnd, annotations: readonly string[]): string {
+  end(reason: FinishReason, annotations: readonly string[]): string {
     const calls: string[] = [];
     for (const { piece, text } of this.#calls) {
       const { literal } = text;
@@ -208,8 +200,7 @@ class Message implements Written {
     // A text beside tool calls is kept: clients show it; without text the content of a call reply is null (spec).
     const content = this.#text.empty && calls.length > 0 ? "null" : this.#text.literal;
     const message = `{"role":"assistant","content":${content},"refusal":null${annotationsField}${reasoningField}${callsField}}`;
-    const choice = `{"index":0,"message":${message},"logprobs":${logprobsBody(this.#logprobs)},"finish_reason":"${reason}"}`;
-    return `${replyHead(this.#ask, this.#reply, "chat.completion")},"choices":[${choice}],"usage":${JSON.stringify(usageBody(this.#ask.model, usage))}}`;
+    return `"message":${message},"logprobs":${logprobsBody(this.#logprobs)},"finish_reason":"${reason}"`;
   }
 }
 
@@ -224,9 +215,12 @@ function logprobsBody(logprobs: readonly string[]): string {
 // What both are made of
 // ---------------------------------------------------------------------------------------------------------------
 
-/** The fields with which every chunk and the whole reply begin; the object is left open. */
 const replyHead = ({ model }: ChatAsk, { requestId, createdSeconds }: ReplyIdentity, object: string): string =>
-  `{"id":"chatcmpl-${requestId.slice("req_".length)}","object":"${object}","created":${createdSeconds},"model":${JSON.stringify(model.id)}`;
+  `{"id":"chatcmpl-${requestId.slice("req_".length)}","object":"${object}","created":${createdSeconds},"model":${JSON.stringify(model.id)},"choices":[`;
+
+/** A choice of a chunk that adds nothing to its message; `finish` is JSON. */
+const silentChoice = (index: number, finish: string): string =>
+  `{"index":${index},"delta":{},"finish_reason":${finish},"logprobs":null}`;
 
 /** The members of a call's object; `given` is a JSON string literal. */
 const callBody = ({ id, name }: CallPiece, given: string): string =>

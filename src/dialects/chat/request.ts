@@ -16,7 +16,9 @@ import {
   type WebSearch,
 } from "../../core/types.ts";
 import type { DialectRequest } from "../dialect.ts";
+import { answersField, readAnswers } from "../request/answers.ts";
 import { checkedFormat } from "../request/answer-format.ts";
+import { engineFieldsOf, noOthers, oneFormat, readEngineFields } from "../request/engine-fields.ts";
 import {
   BodySchema,
   flag,
@@ -36,7 +38,7 @@ import { namedModel } from "../request/named-model.ts";
 import { fileNotHere, hostedToolNotRun, leftOut } from "../request/not-served.ts";
 import { anySearch, readSearchTool, searchOf } from "../request/search-request.ts";
 import { samplingFields, samplingNames } from "../request/sampling.ts";
-import { clampBudget, efforts, stopSequences } from "../request/settings.ts";
+import { budgetOf, efforts, stopSequences } from "../request/settings.ts";
 import { systemText } from "../request/system-text.ts";
 
 export const endpoint = "/v1/chat/completions";
@@ -77,7 +79,7 @@ const Body = Type.Object({
   stop: optional(
     Type.Union([Type.String(), Type.Array(Type.String())], { description: "a string or an array of strings" }),
   ),
-  n: optional(Type.Literal(1, { description: "1: one request gives one choice; send several requests for more" })),
+  n: answersField,
   ...samplingFields,
   logprobs: optional(flag),
   top_logprobs: optional(wholeBetween(0, 20)),
@@ -107,6 +109,8 @@ export function read({ body: value, bodyBytes, catalog }: DialectRequest): ChatA
   const request = value as Body;
   const model = namedModel(catalog, request.model);
   if (isRefusal(model)) return model;
+  const answers = readAnswers(model, 1, request.n ?? 1, "n");
+  if (isRefusal(answers)) return answers;
 
   const turns = readTurns(request.messages, model);
   if (isRefusal(turns)) return turns;
@@ -117,6 +121,10 @@ export function read({ body: value, bodyBytes, catalog }: DialectRequest): ChatA
   if (isRefusal(choice)) return choice;
   const format = readFormat(request.response_format ?? null, model);
   if (isRefusal(format)) return format;
+  const beside = readEngineFields(request, model, noOthers, true);
+  if (isRefusal(beside)) return beside;
+  const oneOfThem = oneFormat(format, beside);
+  if (isRefusal(oneOfThem)) return oneOfThem;
   const stop = stopSequences(request.stop, model, "stop");
   if (isRefusal(stop)) return stop;
   if (request.top_logprobs != null && request.logprobs !== true) return malformed("top_logprobs needs logprobs: true");
@@ -129,19 +137,18 @@ export function read({ body: value, bodyBytes, catalog }: DialectRequest): ChatA
     coderBilling,
     model,
     turns,
+    ...(answers === undefined ? {} : { answers }),
     tools: choice.tools,
     toolChoice: choice.toolChoice,
     parallelToolCalls: request.parallel_tool_calls ?? null,
     stop,
-    outputTokensMax: clampBudget(
-      request.max_tokens ?? request.max_completion_tokens,
-      model.outputTokensDefault[coderBilling],
-    ),
-    effort: request.reasoning_effort == null ? null : efforts[request.reasoning_effort]!,
-    format,
+    ...budgetOf(request.max_tokens ?? request.max_completion_tokens, model, coderBilling),
+    effort: request.reasoning_effort == null ? beside.effort : efforts[request.reasoning_effort]!,
+    format: oneOfThem,
     webSearch: searchOf(hostedSearch, choice.tools, choice.forcesSearch),
     stream: request.stream === true,
     sampling: sampling as Sampling,
+    ...engineFieldsOf(beside),
     bodyBytes,
     usageApart: request.stream_options?.include_usage === true,
   };

@@ -3,7 +3,7 @@ import { refusals } from "../../core/refusals.ts";
 import { defineDialect } from "../dialect.ts";
 import { errorBody } from "../reply/error-object.ts";
 import { openAiEndUser } from "../request/end-user.ts";
-import { CompletionEncoder } from "./encoder.ts";
+import { completionEncoder } from "./encoder.ts";
 import { coderBilling, type CompletionAsk, endpoint, fimPath, read } from "./request.ts";
 
 export const completions = defineDialect<CompletionAsk>({
@@ -18,7 +18,7 @@ export const completions = defineDialect<CompletionAsk>({
   storesResponses: false,
   endUser: openAiEndUser,
   read,
-  encoder: (ask, identity, form) => new CompletionEncoder(ask, identity, form),
+  encoder: completionEncoder,
   statusOf: ({ refusal }) => refusals[refusal].status,
   errorBody,
 });

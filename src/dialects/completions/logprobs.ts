@@ -58,3 +58,17 @@ export function joined(all: readonly Lists[]): Lists {
     text_offset: all.flatMap(({ text_offset }) => text_offset),
   };
 }
+
+/** Of all tokens that have one; the least of all where none has. */
+export function meanLogprob(all: readonly Lists[]): number {
+  let sum = 0;
+  let count = 0;
+  for (const { token_logprobs: given } of all) {
+    for (const logprob of given) {
+      if (typeof logprob !== "number") continue;
+      sum += logprob;
+      count += 1;
+    }
+  }
+  return count === 0 ? Number.NEGATIVE_INFINITY : sum / count;
+}

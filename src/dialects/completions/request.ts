@@ -1,9 +1,11 @@
 // What the plain-completions dialect reads: a request body -> CompletionAsk.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import { stopSequencesMax } from "../../core/limits.ts";
+import { answersMax, stopSequencesMax } from "../../core/limits.ts";
 import { isRefusal } from "../../core/refusals.ts";
 import type { Ask, PlainCompletion, Refusal, Sampling, Turn } from "../../core/types.ts";
 import type { DialectRequest } from "../dialect.ts";
+import { answersField, readAnswers } from "../request/answers.ts";
+import { engineFieldsOf, readEngineFields } from "../request/engine-fields.ts";
 import { BodySchema, flag, malformed, numberBetween, optional, text, whole, wholeBetween } from "../request/field.ts";
 import { namedModel } from "../request/named-model.ts";
 import { samplingFields, samplingNames } from "../request/sampling.ts";
@@ -23,12 +25,11 @@ const fimTokensDefault = 1_024;
 
 /** Engines read it into 32 bits. */
 const token = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 });
-const one = Type.Literal(1, { description: "1: one request gives one choice; send several requests for more" });
 
 const Body = Type.Object({
   model: text,
   prompt: Type.Union([Type.String(), Type.Array(Type.String()), Type.Array(token), Type.Array(Type.Array(token))], {
-    description: "a string, or a list of tokens",
+    description: "a string, a list of tokens, or a list of these",
   }),
   suffix: optional(text),
   max_tokens: optional(whole),
@@ -37,8 +38,8 @@ const Body = Type.Object({
     Type.Object({ include_usage: optional(flag) }, { description: "an object of options, such as include_usage" }),
   ),
   echo: optional(flag),
-  n: optional(one),
-  best_of: optional(one),
+  n: answersField,
+  best_of: answersField,
   stop: optional(
     Type.Union([Type.String(), Type.Array(Type.String())], { description: "a string or an array of strings" }),
   ),
@@ -50,12 +51,21 @@ type Body = Static<typeof Body>;
 export const completionsBody: TSchema = Body;
 
 const bodySchema = new BodySchema(Body);
+const ownFields = new Set(Object.keys(Body.properties));
 
 /**
  * `usageApart`: the stream's usage comes in a chunk of its own, without choices, since the client asked for that.
- * `asChat`: it came to Mistral's address.
+ * `asChat`: it came to Mistral's address. `best`: of each prompt's answers so many are shown; null: all.
+ * `hidesLogprobs`: the client did not ask for those by which the best are found.
  */
-export type CompletionAsk = Ask & Readonly<{ plain: PlainCompletion; usageApart: boolean; asChat: boolean }>;
+export type CompletionAsk = Ask &
+  Readonly<{
+    plain: PlainCompletion;
+    usageApart: boolean;
+    asChat: boolean;
+    best: Readonly<{ of: number; shown: number }> | null;
+    hidesLogprobs: boolean;
+  }>;
 
 export function read({ head, body, bodyBytes, catalog }: DialectRequest): CompletionAsk | Refusal {
   const wrong = bodySchema.refusal(body);
@@ -65,8 +75,15 @@ export function read({ head, body, bodyBytes, catalog }: DialectRequest): Comple
   const echo = request.echo === true && !asChat;
   const model = namedModel(catalog, request.model);
   if (isRefusal(model)) return model;
-  const prompt = readPrompt(request.prompt);
-  if (isRefusal(prompt)) return prompt;
+  const prompts = readPrompts(request.prompt);
+  if (isRefusal(prompts)) return prompts;
+  const n = request.n ?? 1;
+  const bestOf = request.best_of ?? n;
+  if (bestOf < n) return malformed(`best_of must be at least n, ${n}`);
+  const best = bestOf > n ? { of: bestOf, shown: n } : null;
+  const answers = readAnswers(model, prompts.length, bestOf, best === null ? "n" : "best_of");
+  if (isRefusal(answers)) return answers;
+  if (best !== null && request.stream === true) return malformed("best_of must not be above n in a stream");
   const stop = stopSequences(request.stop, model, "stop");
   if (isRefusal(stop)) return stop;
   // Those beyond are looked for here, and would be found in the prompt.
@@ -74,19 +91,26 @@ export function read({ head, body, bodyBytes, catalog }: DialectRequest): Comple
     return malformed(`stop must have at most ${stopSequencesMax} sequences with echo`);
   }
 
+  const beside = readEngineFields(request, model, ownFields, false);
+  if (isRefusal(beside)) return beside;
+
   const sampling: Record<string, unknown> = {};
   for (const name of samplingNames) if (request[name] != null) sampling[name] = request[name];
-  if (request.logprobs != null && !asChat) Object.assign(sampling, { logprobs: true, top_logprobs: request.logprobs });
+  const logprobs = asChat ? null : (request.logprobs ?? null);
+  if (logprobs !== null || best !== null) Object.assign(sampling, { logprobs: true, top_logprobs: logprobs ?? 1 });
 
   return {
     endpoint,
     coderBilling,
     model,
-    turns: [prompt],
+    turns: prompts,
+    ...(answers === undefined ? {} : { answers }),
     // An empty suffix is what editors send at the end of a file.
     plain: {
       suffix: request.suffix == null || request.suffix === "" ? null : request.suffix.toWellFormed(),
       echo,
+      // Evaluations want the log probabilities of a prompt alone. To others a budget of 0 is 1, as all that are too small.
+      ...(echo && request.max_tokens === 0 && model.tier === "own" ? { echoAlone: true } : {}),
     },
     tools: [],
     toolChoice: "none",
@@ -98,22 +122,32 @@ export function read({ head, body, bodyBytes, catalog }: DialectRequest): Comple
     webSearch: null,
     stream: request.stream === true,
     sampling: sampling as Sampling,
+    ...engineFieldsOf(beside),
     bodyBytes,
     usageApart: request.stream_options?.include_usage === true,
     asChat,
+    best,
+    hidesLogprobs: logprobs === null,
   };
 }
 
 /** An editor may cut a file in the middle of a character, which not every engine reads. */
 const textTurn = (content: string): Turn => ({ role: "prompt", content: content.toWellFormed(), tokens: null });
 
-/** One prompt, or a list of one. */
-function readPrompt(given: Body["prompt"]): Turn | Refusal {
-  if (typeof given === "string") return textTurn(given);
+function readPrompts(given: Body["prompt"]): readonly Turn[] | Refusal {
+  if (typeof given === "string") return [textTurn(given)];
   const [first] = given;
-  if (typeof first === "number") return { role: "prompt", content: "", tokens: given as number[] };
-  if (given.length > 1) return malformed("prompt must be one prompt: send a request for each of several");
-  if (typeof first === "string") return textTurn(first);
-  if (first === undefined || first.length === 0) return malformed("prompt must not be an empty list");
-  return { role: "prompt", content: "", tokens: first };
+  if (first === undefined) return malformed("prompt must not be an empty list");
+  if (typeof first === "number") return [tokensTurn(given as number[])];
+  if (given.length > answersMax) {
+    return malformed(`prompt: a request may have ${answersMax} prompts, not ${given.length}`);
+  }
+  const turns: Turn[] = [];
+  for (const prompt of given as readonly (string | number[])[]) {
+    if (prompt.length === 0 && typeof prompt !== "string") return malformed("prompt must not be an empty list");
+    turns.push(typeof prompt === "string" ? textTurn(prompt) : tokensTurn(prompt));
+  }
+  return turns;
 }
+
+const tokensTurn = (tokens: readonly number[]): Turn => ({ role: "prompt", content: "", tokens });

@@ -1,9 +1,11 @@
 // A model's capabilities under the names of Anthropic's library: every member that it knows, so that none is looked for in
 // vain.
+import { claimsOf } from "../../core/catalog.ts";
 import type { Model } from "../../core/types.ts";
 
 export function capabilities(model: Model) {
   const depth = supported(model.readsDepth);
+  const { images, formats } = claimsOf(model);
   const [yes, no] = [supported(true), supported(false)];
   return {
     batch: no,
@@ -16,10 +18,10 @@ export function capabilities(model: Model) {
       compact_20260112: null,
     },
     effort: { ...depth, low: depth, medium: depth, high: depth, xhigh: depth, max: depth },
-    image_input: supported(model.readsImages),
+    image_input: supported(images),
     pdf_input: yes,
     server_tools: { ...yes, code_execution: no, web_search: yes },
-    structured_outputs: supported(model.structuredOutput === "json_schema"),
+    structured_outputs: supported(formats === "json_schema"),
     thinking: { ...yes, types: { adaptive: yes, between_tools: yes, disabled: depth, enabled: yes } },
   };
 }

@@ -21,6 +21,7 @@ import { serverToolName } from "../../core/server-tool-name.ts";
 import type { DialectRequest } from "../dialect.ts";
 import { checkedFormat } from "../request/answer-format.ts";
 import { textCarriedIn } from "../request/carried-text.ts";
+import { engineFieldsOf, oneFormat, readEngineFields } from "../request/engine-fields.ts";
 import {
   BodySchema,
   flag,
@@ -38,7 +39,7 @@ import { readFile, readImage, refusesImages } from "../request/media-part.ts";
 import { namedModel } from "../request/named-model.ts";
 import { fileNotHere, hostedToolNotRun, leftOut, nothingToCall } from "../request/not-served.ts";
 import { anySearch, readSearchTool, searchOf } from "../request/search-request.ts";
-import { clampBudget, efforts, stopSequences } from "../request/settings.ts";
+import { budgetOf, effortOfBudget, efforts, stopSequences } from "../request/settings.ts";
 import { systemText } from "../request/system-text.ts";
 import { thinkingIn } from "./thinking-signature.ts";
 
@@ -116,6 +117,7 @@ type Body = Static<typeof Body>;
 export const messagesBody: TSchema = Body;
 
 const bodySchema = new BodySchema(Body);
+const ownFields = new Set(Object.keys(Body.properties));
 const forwarded = ["temperature", "top_p", "top_k"] as const satisfies readonly (keyof Sampling & keyof Body)[];
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -140,11 +142,15 @@ export function read({ body: value, bodyBytes, catalog }: DialectRequest): Messa
   if (isRefusal(choice)) return choice;
   const format = readFormat(request, model);
   if (isRefusal(format)) return format;
+  const beside = readEngineFields(request, model, ownFields, true);
+  if (isRefusal(beside)) return beside;
+  const oneOfThem = oneFormat(format, beside);
+  if (isRefusal(oneOfThem)) return oneOfThem;
   const stop = stopSequences(request.stop_sequences, model, "stop_sequences");
   if (isRefusal(stop)) return stop;
 
   const serial = request.tool_choice?.disable_parallel_tool_use ?? null;
-  const sampling: Record<string, number> = {};
+  const sampling: Record<string, unknown> = { ...beside.sampling };
   for (const name of forwarded) if (request[name] != null) sampling[name] = request[name];
 
   return {
@@ -156,12 +162,13 @@ export function read({ body: value, bodyBytes, catalog }: DialectRequest): Messa
     toolChoice: choice.toolChoice,
     parallelToolCalls: serial === null ? null : !serial,
     stop,
-    outputTokensMax: clampBudget(request.max_tokens, model.outputTokensDefault[coderBilling]),
-    effort: effortOf(request),
-    format,
+    ...budgetOf(request.max_tokens, model, coderBilling),
+    effort: effortOf(request) ?? beside.effort,
+    format: oneOfThem,
     webSearch: searchOf(search, tools.functions, choice.forcesSearch),
     stream: request.stream === true,
-    sampling,
+    sampling: sampling as Sampling,
+    ...engineFieldsOf(beside),
     bodyBytes,
     thinking: thinkingOf(request),
     inputTokensEstimate: estimateInputTokens(turns, model, bodyBytes),
@@ -192,17 +199,6 @@ function effortOf({ thinking, output_config }: Body): Effort | null {
   if (thinking?.type === "disabled") return "off";
   if (output_config?.effort != null) return efforts[output_config.effort]!;
   return thinking?.budget_tokens == null ? null : effortOfBudget(thinking.budget_tokens);
-}
-
-/**
- * Budgets that clients send for a depth of theirs: 1,024 is the least that the dialect's own servers take, opencode
- * sends 15,999 for `high` and 31,999 for `max`. The limits lie between them, in steps of four.
- */
-function effortOfBudget(tokens: number): Effort {
-  if (tokens < 1_024) return "minimal";
-  if (tokens < 4_096) return "low";
-  if (tokens < 12_288) return "medium";
-  return tokens < 24_576 ? "high" : "max";
 }
 
 // ---------------------------------------------------------------------------------------------------------------

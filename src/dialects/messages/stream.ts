@@ -140,8 +140,10 @@ export class MessagesEncoder implements Encoder {
         return this.#begin(newBlock("owned-result", resultOf(piece.outcome, this.#shown!)));
       case "citation":
         return this.#cite(citationBody(piece.source));
-      case "input":
-        return ""; // of requests that hold no conversation
+      case "input": // of requests that hold no conversation
+      case "answer": // of those that may ask for several
+      case "answer-end":
+        return "";
       default:
         return piece satisfies never;
     }

@@ -1,11 +1,23 @@
 // Settings that all three dialects share once they are read: the output budget, the reasoning depth and stop strings.
 import { furtherStopsMaxLength, outputTokensMax, outputTokensMin, stopSequencesMax } from "../../core/limits.ts";
-import type { Effort, Model, Refusal } from "../../core/types.ts";
+import type { Ask, CoderBilling, Effort, Model, Refusal } from "../../core/types.ts";
 import { malformed } from "./field.ts";
 
 /** Moves a budget to the nearest end of 1..65,536 (spec, per-request limits: no error). */
 export const clampBudget = (tokens: number | null | undefined, otherwise: number): number =>
   tokens == null ? otherwise : Math.min(Math.max(tokens, outputTokensMin), outputTokensMax);
+
+/** Of a shop's own model a budget is never above its context, and open where the request names none. */
+export function budgetOf(
+  tokens: number | null | undefined,
+  { tier, contextTokens, outputTokensDefault }: Model,
+  billing: CoderBilling,
+): Pick<Ask, "outputTokensMax" | "openBudget"> {
+  const budget = clampBudget(tokens, outputTokensDefault[billing]);
+  if (tier !== "own") return { outputTokensMax: budget };
+  const within = { outputTokensMax: Math.min(budget, contextTokens) };
+  return tokens == null ? { ...within, openBudget: true } : within;
+}
 
 /** Clients send the values of several vendors; all are accepted and mapped to one scale. */
 export const efforts: Readonly<Record<string, Effort>> = {
@@ -18,6 +30,17 @@ export const efforts: Readonly<Record<string, Effort>> = {
   xhigh: "max",
   max: "max",
 };
+
+/**
+ * Budgets that clients send for a depth of theirs: 1,024 is the least that the dialect's own servers take, opencode
+ * sends 15,999 for `high` and 31,999 for `max`. The limits lie between them, in steps of four.
+ */
+export function effortOfBudget(tokens: number): Effort {
+  if (tokens < 1_024) return "minimal";
+  if (tokens < 4_096) return "low";
+  if (tokens < 12_288) return "medium";
+  return tokens < 24_576 ? "high" : "max";
+}
 
 const noStops: readonly string[] = [];
 

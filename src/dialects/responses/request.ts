@@ -6,6 +6,7 @@ import type { Ask, Effort, Format, Model, Refusal, Sampling, Turn, WebSearch } f
 import { checkedFormat } from "../request/answer-format.ts";
 import type { DialectRequest, Packed, PackedAsk } from "../dialect.ts";
 import { summarising, userMessages } from "./compaction.ts";
+import { engineFieldsOf, noOthers, oneFormat, readEngineFields } from "../request/engine-fields.ts";
 import {
   BodySchema,
   flag,
@@ -26,7 +27,7 @@ import { echoOf } from "./response-object.ts";
 import { readItems } from "./input.ts";
 import type { Sealer } from "../request/sealed-content.ts";
 import { anySearch, searchOf } from "../request/search-request.ts";
-import { clampBudget, efforts } from "../request/settings.ts";
+import { budgetOf, efforts } from "../request/settings.ts";
 import { systemText } from "../request/system-text.ts";
 import { type Item, nothingEarlier } from "../stored-responses.ts";
 
@@ -175,10 +176,14 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
   if (isRefusal(format)) return format;
   const effort = readEffort(request.reasoning?.effort ?? null);
   if (isRefusal(effort)) return effort;
+  const beside = readEngineFields(request, model, noOthers, true);
+  if (isRefusal(beside)) return beside;
+  const oneOfThem = oneFormat(format, beside);
+  if (isRefusal(oneOfThem)) return oneOfThem;
 
   const compacts = context.alone ? "alone" : input.at(-1)?.type === "compaction_trigger" ? "in a response" : null;
   const store = context.storesResponses && (request.store ?? true) && compacts === null;
-  const budget = clampBudget(request.max_output_tokens, model.outputTokensDefault[coderBilling]);
+  const budget = budgetOf(request.max_output_tokens, model, coderBilling);
   const ask: ResponsesAsk = {
     endpoint,
     coderBilling,
@@ -188,15 +193,16 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
     toolChoice: selection.toolChoice,
     parallelToolCalls: request.parallel_tool_calls ?? null,
     stop: [],
-    outputTokensMax: budget,
-    effort,
-    format,
+    ...budget,
+    effort: effort ?? beside.effort,
+    format: oneOfThem,
     webSearch: readSearch(request, selection),
     stream: request.stream === true,
-    sampling: samplingOf(request),
+    sampling: { ...beside.sampling, ...samplingOf(request) },
+    ...engineFieldsOf(beside),
     bodyBytes: context.bodyBytes + (context.earlier?.bytes ?? 0),
     offered,
-    echo: echoOf(request, model, request.max_output_tokens == null ? null : budget, store),
+    echo: echoOf(request, model, request.max_output_tokens == null ? null : budget.outputTokensMax, store),
     sealsReasoning: request.include?.includes("reasoning.encrypted_content") ?? false,
     showsSources: request.include?.includes("web_search_call.action.sources") ?? false,
     compacts,

@@ -115,11 +115,19 @@ export function incompleteReason(reason: FinishReason): "max_output_tokens" | "c
 function failureCode(refusal: RefusalName): string {
   switch (refusal) {
     case "context_length_exceeded":
+    case "context_budget_exceeded":
       return "context_length_exceeded";
     case "quota_exceeded":
+    case "budget_over_quota":
+    case "key_quota_exceeded":
+    case "budget_over_key_quota":
+    case "end_user_quota_exceeded":
+    case "budget_over_end_user_quota":
     case "coder_quota_reached":
       return "insufficient_quota";
     case "busy":
+    case "busy_unreachable":
+    case "busy_unlisted":
     case "too_many_requests":
       return "rate_limit_exceeded";
     default:

@@ -66,8 +66,10 @@ export class ResponsesEncoder implements Encoder {
         return started + this.#endOwned(piece.outcome);
       case "citation":
         return started + this.#cite(piece);
-      case "input":
-        return ""; // of requests that hold no conversation
+      case "input": // of requests that hold no conversation
+      case "answer": // of those that may ask for several
+      case "answer-end":
+        return "";
       default:
         return piece satisfies never;
     }

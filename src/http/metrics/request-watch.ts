@@ -121,6 +121,7 @@ function fieldsOf(record: RequestRecord): LogFields {
     status: record.status,
     ending: record.ending,
     refusal: record.refusal,
+    ...(record.cause === null ? {} : { cause: record.cause }),
     node: last?.node ?? null,
     rounds: rounds.length,
     firstTokenMs: since(firstPieceAt),

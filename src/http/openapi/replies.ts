@@ -34,7 +34,7 @@ const chat = {
     model: text(),
     choices: list(
       object({
-        index: only(0),
+        index: whole("Which answer it is."),
         message: object({
           role: only("assistant"),
           content: orNull(text("`null` where tools are called and nothing is said.")),
@@ -56,7 +56,7 @@ const chat = {
     model: text(),
     choices: list(
       object({
-        index: only(0),
+        index: whole("Of which answer it is a part."),
         delta: object({
           "role?": only("assistant"),
           "content?": orNull(text()),
@@ -74,7 +74,8 @@ const chat = {
         finish_reason: { enum: [...finishReason.enum!, null] },
         logprobs: anything(),
       }),
-      "Empty in the last chunk where `stream_options.include_usage` is true.",
+      "Empty in the last chunk where `stream_options.include_usage` is true; else it has the last choice again, twice: without " +
+        "and with its `finish_reason`, as clients put chunks together in different ways.",
     ),
     "usage?": chatUsage,
   }),
@@ -95,7 +96,12 @@ const completion = (finish: JsonSchema, usage: "usage" | "usage?"): JsonSchema =
     created: whole("Unix time in seconds."),
     model: text(),
     choices: list(
-      object({ index: only(0), text: text(), logprobs: orNull(completionLogprobs), finish_reason: finish }),
+      object({
+        index: whole("Which answer it is."),
+        text: text(),
+        logprobs: orNull(completionLogprobs),
+        finish_reason: finish,
+      }),
     ),
     [usage]: chatUsage,
   });
@@ -106,7 +112,7 @@ const fim = (type: string, member: "message" | "delta", said: JsonSchema, finish
     object: only(type),
     created: whole("Unix time in seconds."),
     model: text(),
-    choices: list(object({ index: only(0), [member]: said, finish_reason: finish })),
+    choices: list(object({ index: whole("Which answer it is."), [member]: said, finish_reason: finish })),
     [member === "message" ? "usage" : "usage?"]: chatUsage,
   });
 
@@ -374,6 +380,7 @@ const errorTypes = [
 const quotaFacts = {
   "spendable?": whole("Where a budget does not fit: the balance tokens that are left, less those of open requests."),
   "requested?": whole("The output budget that was to be reserved."),
+  "max_tokens?": whole("The largest output budget that would fit."),
   "used?": whole("Where the calls of a coder model are used up: how many were made in this window."),
   "limit?": whole("How many the plan has."),
   "resets_at?": whole("When the allowance of tokens or calls renews: Unix time in seconds."),
@@ -459,8 +466,8 @@ export const chatEvents: Events = {
   data: {
     description:
       "A chunk. Thoughts come first, in `reasoning_content`; the chunk with the " +
-      "`finish_reason` has the `usage` (a last chunk without choices where `stream_options.include_usage` is true), then " +
-      "the line `data: [DONE]` " +
+      "`finish_reason` comes behind them, and a last chunk has the `usage` (without choices where " +
+      "`stream_options.include_usage` is true), then the line `data: [DONE]` " +
       "ends the stream. A failed stream ends with an error object instead. Lines that begin with `:` keep the connection open.",
     schema: ref("ChatCompletionChunk"),
   },
@@ -469,7 +476,7 @@ export const chatEvents: Events = {
 export const fimEvents: Events = {
   data: {
     description:
-      "Text that goes on. The event with the `finish_reason` has the `usage`, then the line `data: [DONE]` ends the stream. " +
+      "Text that goes on. The event behind the `finish_reason` has the `usage`, then the line `data: [DONE]` ends the stream. " +
       "A failed stream ends with an error object instead. Lines that begin with `:` keep the connection open.",
     schema: ref("FimCompletionEvent"),
   },
@@ -478,7 +485,7 @@ export const fimEvents: Events = {
 export const completionsEvents: Events = {
   data: {
     description:
-      "Text that goes on. The event with the `finish_reason` has the `usage` (a last one without choices where " +
+      "Text that goes on. The event behind the `finish_reason` has the `usage` (without choices where " +
       "`stream_options.include_usage` is true), then the line `data: [DONE]` ends the stream. A failed stream ends with an " +
       "error object instead. Lines that begin with `:` keep the connection open.",
     schema: ref("CompletionEvent"),

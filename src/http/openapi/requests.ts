@@ -8,7 +8,13 @@ import { messagesBody } from "../../dialects/messages/request.ts";
 import { rerankBody } from "../../dialects/rerank/request.ts";
 import { responsesBody } from "../../dialects/responses/request.ts";
 import type { JsonSchema } from "../../docs/openapi-document.ts";
-import { inputsMax, outputTokensDefault, outputTokensMax, tokenizeTextMaxBytes } from "../../core/limits.ts";
+import {
+  answersMax,
+  inputsMax,
+  outputTokensDefault,
+  outputTokensMax,
+  tokenizeTextMaxBytes,
+} from "../../core/limits.ts";
 import type { Model, ModelKind } from "../../core/types.ts";
 import { plainSchema } from "./plain-schema.ts";
 import { anything, described, either, flag, list, object, only, orNull, ref, text, whole } from "./shape.ts";
@@ -104,8 +110,8 @@ const chatDetails: Details = {
   stream,
   stream_options: {
     prose:
-      "`include_usage: true`: the usage of a stream comes in a last chunk of its own, whose `choices` are empty; else it is " +
-      "in the chunk with the `finish_reason`.",
+      "The usage of a stream comes in its last chunk, behind the `finish_reason`. `include_usage: true`: the `choices` of " +
+      "that chunk are empty; else they have the last choice again, without text.",
   },
   tools: {
     prose:
@@ -147,7 +153,11 @@ const chatDetails: Details = {
   stop: { prose: "Texts that end the answer; the first 4 that are not empty count." },
   functions: { prose: "The older form of `tools`, which is not served: leave it out." },
   function_call: { prose: "The older form of `tool_choice`, which is not served: leave it out." },
-  n: { prose: "Always 1." },
+  n: {
+    prose:
+      `Answers of models that the operator added, at most ${answersMax}; of others always 1. The input is charged once, and ` +
+      "`n` times the budget is held.",
+  },
   ...sampling,
   top_k: { prose: "Passed on to the node." },
   min_p: { prose: "Passed on to the node." },
@@ -188,30 +198,39 @@ const messagesContent: JsonSchema = {
   description: "A text, or content blocks.",
 };
 
-const choices: Detail = { prose: "1: send a request for each answer." };
-
 const completionsDetails: Details = {
   model,
   prompt: {
     prose:
       "What the model goes on with, as it stands: no chat template is put around it. A text, the model's own tokens where " +
-      "its engine reads tokens, or a list of one of these.",
+      "its engine reads tokens, or a list of one of these. Models that the operator added take several prompts: each gets " +
+      `${"`n`"} answers, in the order of the prompts, of which a request may have ${answersMax} in all.`,
   },
   suffix: {
     prose:
       "What is to follow the answer, where the engine fills in the middle by itself (Ollama). Refused elsewhere: write the " +
       "model's own tokens for it into `prompt`.",
   },
-  max_tokens: { prose: `${budget}. Default ${completionTokensDefault}. It ends the answer of every model.` },
+  max_tokens: {
+    prose:
+      `${budget}. Default ${completionTokensDefault}. It ends the answer of every model. With ${"`echo`"}, 0 asks a model that ` +
+      "the operator added for the prompt alone, with its log probabilities.",
+  },
   stream,
   stream_options: {
     prose:
-      "`include_usage: true`: the usage of a stream comes in a last event of its own, whose `choices` are empty; else it is " +
-      "in the event with the `finish_reason`.",
+      "The usage of a stream comes in its last event, behind the `finish_reason`. `include_usage: true`: the `choices` of " +
+      "that event are empty; else they have the last choice again, without text.",
   },
   echo: { prose: "`true`: the answer begins with the prompt. Refused where the engine does not do it." },
-  n: choices,
-  best_of: choices,
+  n: {
+    prose: "Answers to each prompt, of models that the operator added; of others always 1. The prompt is charged once.",
+  },
+  best_of: {
+    prose:
+      "So many answers are written to each prompt, and charged, and the `n` likeliest are given. Not in a stream, and of " +
+      "other models always 1.",
+  },
   stop: { prose: "Texts that end the answer. Of hosted models the first 4 count, of others all." },
   ...sampling,
   top_k: { prose: "Passed on to nodes that know it." },

@@ -36,6 +36,7 @@ export class EventParser {
   readonly #known: KnownEvents | null;
   #started = false;
   #failed = false;
+  #stopped = false;
   /** The beginning of a line that is not complete yet: the first #keptBytes bytes of a buffer that doubles. */
   #kept = empty;
   #keptBytes = 0;
@@ -57,6 +58,7 @@ export class EventParser {
 
   feed(bytes: Buffer, start: number, end: number): void {
     if (this.#failed || start === end) return;
+    if (this.#stopped) return this.#keep(bytes, start, end);
     let at = start;
     this.#nextReturn = this.#nextFeed = -1;
     if (this.#returned) {
@@ -74,6 +76,23 @@ export class EventParser {
     }
     at = this.#lines(bytes, at, end);
     if (!this.#failed && at < end) this.#keep(bytes, at, end);
+  }
+
+  /** From within an event: what comes behind it is kept until `goOn`. */
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  get stopped(): boolean {
+    return this.#stopped;
+  }
+
+  goOn(): void {
+    this.#stopped = false;
+    const kept = this.#takeKept();
+    this.#nextReturn = this.#nextFeed = -1;
+    const at = this.#lines(kept, 0, kept.length);
+    if (!this.#failed && at < kept.length) this.#keep(kept, at, kept.length);
   }
 
   /** The body ended: a last line and a last event count also without the line ends that should follow. */
@@ -108,7 +127,7 @@ export class EventParser {
   /** Reads whole lines; returns where the line begins that is not complete. */
   #lines(bytes: Buffer, start: number, end: number): number {
     let at = start;
-    while (at < end && !this.#failed) {
+    while (at < end && !this.#failed && !this.#stopped) {
       const after = this.#knownEvent(bytes, at, end);
       if (after > 0) {
         at = after;

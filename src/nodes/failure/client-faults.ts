@@ -114,6 +114,12 @@ const rows: readonly Row[] = [
     ofSchema: true,
   },
   {
+    words: ["internal server error"], // vLLM, of a grammar that refers to itself first
+    concerns: ({ engineFields = [] }) => engineFields.some(({ name }) => name === "grammar" || name === "regex"),
+    reason: (model) => `The model \`${model}\` cannot be held to this grammar or regular expression here.`,
+    unlike: true,
+  },
+  {
     words: ["sequence_bias"], // transformers, of a bias that is a whole number, or for a token that there is not
     concerns: ({ sampling }) => sampling.logit_bias !== undefined,
     reason: (model) => `The model \`${model}\` does not take this logit_bias here: leave it out.`,

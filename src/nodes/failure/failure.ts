@@ -1,8 +1,9 @@
 // Decides what a node's error means for the client. A node's own text is read for its meaning but never passed on to a
 // client: it may name addresses, models and other people's settings. The operator's log has it, without those.
+import { budgetLimitsAnswer } from "../../core/answer-budget.ts";
 import { busyRetrySeconds, nodeErrorTextMaxLength, pausedRetrySeconds } from "../../core/limits.ts";
 import { refuse } from "../../core/refusals.ts";
-import type { Ask, Elsewhere, Ending, Refusal } from "../../core/types.ts";
+import type { Ask, Elsewhere, Ending, Model, Refusal } from "../../core/types.ts";
 import { clientFaultOf } from "./client-faults.ts";
 import { parseNodeJson, record } from "../json.ts";
 import type { RefusalCause } from "../queue/slot-queue.ts";
@@ -27,11 +28,33 @@ export type Failure = Readonly<{
   lacksModel?: true;
 }>;
 
-export const busy: Refusal = refuse("busy", { seconds: busyRetrySeconds });
+const seconds = busyRetrySeconds;
+export const busy: Refusal = refuse("busy", { seconds });
 
-/** Of a request that gets no node. */
-export const refusalOf = (cause: RefusalCause, model: string): Refusal =>
-  cause === "drained" ? refuse("model_paused", { model, seconds: pausedRetrySeconds }) : busy;
+/** Of a request that gets no node. `isOwn`: the specification words no refusal for its model. */
+export function refusalOf(cause: RefusalCause, model: string, isOwn: boolean): Refusal {
+  switch (cause) {
+    case "drained":
+      return refuse("model_paused", { model, seconds: pausedRetrySeconds });
+    case "full":
+      return refuse("busy", { seconds, reason: "too_many_waiting" });
+    case "waited-too-long":
+      return refuse("busy", { seconds, reason: "waited_too_long" });
+    case "away":
+      return away(model, isOwn);
+    case "unlisted":
+      return isOwn
+        ? refuse("model_unlisted", { model, reason: "not_listed" })
+        : refuse("busy_unlisted", { seconds, reason: "not_listed" });
+  }
+}
+
+const away = (model: string, isOwn: boolean): Refusal =>
+  isOwn
+    ? refuse("model_unreachable", { model, reason: "nodes_unreachable" })
+    : refuse("busy_unreachable", { seconds, reason: "nodes_unreachable" });
+
+const isOwnModel = ({ tier }: Model): boolean => tier === "own";
 
 export function failed({ refusal, elsewhere, blames, ofSchema }: Failure): Ending {
   const ending = { kind: "failed", refusal, elsewhere } as const;
@@ -44,9 +67,15 @@ export function nodeFailed(cause: string, elsewhere = false): Failure {
   return { refusal: refuse("node_failed"), elsewhere, cause, blames: "node" };
 }
 
-/** The node cannot take the request now. */
-export function nodeBusy(cause: string): Failure {
-  return { refusal: busy, elsewhere: true, cause, blames: "node" };
+/** The node is there and cannot take the request now. */
+function nodeBusy(cause: string): Failure {
+  const refusal = refuse("busy", { seconds, reason: "nodes_full" });
+  return { refusal, elsewhere: true, cause, blames: "node" };
+}
+
+/** The node is not there, or not yet. */
+export function nodeAway({ model }: Ask, cause: string): Failure {
+  return { refusal: away(model.id, isOwnModel(model)), elsewhere: true, cause, blames: "node" };
 }
 
 /** An error status with its body (cut at nodeErrorBodyMaxBytes). */
@@ -58,11 +87,14 @@ export function failureOfStatus(ask: Ask, status: number, body: string): Failure
     const fault = requestFault(ask, text, cause);
     if (fault !== null) return fault;
   }
-  // (2) no room at the moment
+  // (2) no room at the moment, or llama-server's word for a start
+  if (status === 503 && text.toLowerCase().includes("loading model")) return nodeAway(ask, cause);
   if (status === 429 || status === 503) return nodeBusy(cause);
   // (3) it has another model than it was thought to have
   if (isUnknownModel(status, text)) {
-    const refusal = refuse("model_unavailable", { model: ask.model.id });
+    const model = ask.model.id;
+    const isOwn = isOwnModel(ask.model);
+    const refusal = isOwn ? refusalOf("unlisted", model, isOwn) : refuse("model_unavailable", { model });
     return { refusal, elsewhere: true, cause, blames: "operator", lacksModel: true };
   }
   // (4) it has no such route
@@ -147,6 +179,9 @@ export function tooLong(ask: Ask, { promptTokens, promptTokensMin, totalTokens, 
   if (prompt > maximum) return refuse("context_length_exceeded", { tokens: prompt, maximum });
   // A prompt that fills the context leaves no place for an answer.
   if (promptTokens === maximum) return refuse("context_length_exceeded", { tokens: prompt, maximum: maximum - 1 });
-  const needed = totalTokens ?? prompt + ask.outputTokensMax;
-  return refuse("context_length_exceeded", { tokens: Math.max(needed, maximum + 1), maximum });
+  const budget = totalTokens === null || promptTokens === null ? ask.outputTokensMax : totalTokens - promptTokens;
+  if (budgetLimitsAnswer(ask) && prompt + budget > maximum) {
+    return refuse("context_budget_exceeded", { input: prompt, budget, maximum });
+  }
+  return refuse("context_length_exceeded", { tokens: Math.max(totalTokens ?? 0, maximum + 1), maximum });
 }

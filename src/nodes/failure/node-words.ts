@@ -2,6 +2,7 @@
 // of the prompt that nodes repeat.
 import { nodeErrorTextMaxLength, nodeWordsMaxLength } from "../../core/limits.ts";
 import type { Ask, Turn } from "../../core/types.ts";
+import { visible } from "../../core/visible.ts";
 import { parseNodeJson, record } from "../json.ts";
 
 /** The part of an error body that says why, or the whole body if it is not JSON. Bounded, so that nothing longer is reported. */
@@ -27,7 +28,7 @@ export function loggableWords(message: string, ask: Ask): string | null {
     if ((length += shown.length + 1) > nodeWordsMaxLength) break;
     if (shown === word || kept.at(-1) !== shown) kept.push(shown);
   }
-  return kept.some((word) => !word.startsWith("[")) ? kept.join(" ") : null;
+  return kept.some((word) => !word.startsWith("[")) ? visible(kept.join(" ")) : null;
 }
 
 /** URLs, addresses, names of hosts, paths of files and keys: of a word that may be one, nothing is kept. */

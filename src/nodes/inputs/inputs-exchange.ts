@@ -6,7 +6,7 @@ import { inputsAnswerTurnBytes } from "../../core/limits.ts";
 import { type Ending, noUsage, type Sink } from "../../core/types.ts";
 import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart } from "../client/client.ts";
 import { ErrorBody } from "../error-body.ts";
-import { type Failure, failureOfStatus, nodeBusy, nodeFailed } from "../failure/failure.ts";
+import { type Failure, failureOfStatus, nodeAway, nodeFailed } from "../failure/failure.ts";
 import type { GenerationLimits, Outcome } from "../generation.ts";
 import { InputsAnswer } from "./inputs-answer.ts";
 
@@ -113,7 +113,7 @@ class InputsExchange implements ExchangeHandler, EventListenerObject {
 
   fault({ kind, cause }: ExchangeFault): void {
     if (this.#over) return;
-    if (kind === "unreachable") return this.#settle(this.#answer.fail(nodeBusy(cause)), true);
+    if (kind === "unreachable") return this.#settle(this.#answer.fail(nodeAway(this.#parts.ask, cause)), true);
     if (this.#status !== 0 && this.#status !== 200) return this.#fail(this.#failureOfErrorBody());
     this.#brokeOff = true;
     this.#fail(nodeFailed(cause, !this.#answer.begun));

@@ -3,7 +3,9 @@
 //
 //   not in use --(a request begins)-> asked at once, then again while it is in use: soon where it is full, else each second
 //   it tells no such numbers          -> the usual number of slots, and it is asked seldom
+//   nobody wrote down any slots       -> asked as soon as it is known to be an engine that tells them; until then the usual number
 //   no answer several times in a row  -> no more than the usual number, until it tells it again
+import type { NodeConfig } from "../../config/config.ts";
 import type { Ms } from "../../core/types.ts";
 import {
   autoSlotsIdleLooksMax,
@@ -23,8 +25,8 @@ export const loadLimitsDefault: LoadLimits = { loadIntervalMs, loadFullIntervalM
 
 export type LoadWatchParts = Readonly<{
   limits: LoadLimits;
-  /** Whether its slots are to follow its load. */
-  isAuto(): boolean;
+  /** As they are configured. A number: nothing is asked. */
+  wanted(): NodeConfig["slots"];
   ask(): Promise<LoadAnswer>;
   engine(): Engine;
   /** Requests of ours that it has. */
@@ -48,8 +50,19 @@ export class LoadWatch {
 
   constructor(parts: LoadWatchParts) {
     this.#parts = parts;
-    this.#auto = new AutoSlots(null);
+    this.#auto = parts.wanted() === "auto" ? new AutoSlots(null) : null;
     this.#fixed = nodeSlotsDefault;
+  }
+
+  /** Whether the slots are those of its load. */
+  get follows(): boolean {
+    return this.#auto !== null;
+  }
+
+  /** Whether its load is worth a question. */
+  get isAsked(): boolean {
+    const wanted = this.#parts.wanted();
+    return wanted === "auto" || (wanted === null && tellsLoad.has(this.#parts.engine().kind));
   }
 
   get slots(): number {
@@ -68,10 +81,13 @@ export class LoadWatch {
 
   /** It is another engine, or says more of itself. */
   restart(): void {
+    const { wanted, engine } = this.#parts;
     this.told = null;
-    this.#auto = new AutoSlots(this.#parts.engine().requestsMax ?? null);
+    this.#auto = wanted() === "auto" ? new AutoSlots(engine().requestsMax ?? null) : null;
+    this.#fixed = usualSlots(engine(), wanted());
     this.#silent = 0;
     if (this.#timer !== null) this.#arm(0);
+    else if (wanted() === null && this.isAsked) this.wake();
   }
 
   close(): void {
@@ -80,12 +96,12 @@ export class LoadWatch {
   }
 
   async #look(): Promise<void> {
-    const { isAuto, ask, busy, changed } = this.#parts;
+    const { ask, busy, changed } = this.#parts;
     const engine = this.#parts.engine();
     this.#asking = true;
     const answer = await ask();
     this.#asking = false;
-    if (this.#closed || !isAuto()) return;
+    if (this.#closed || !this.isAsked) return;
     if (engine !== this.#parts.engine()) return this.#arm(0);
     this.#take(answer);
     changed();
@@ -95,7 +111,7 @@ export class LoadWatch {
   }
 
   #take(answer: LoadAnswer): void {
-    const { engine, busy } = this.#parts;
+    const { engine, busy, wanted } = this.#parts;
     if (isLoad(answer)) {
       this.told = answer;
       this.#silent = 0;
@@ -104,7 +120,7 @@ export class LoadWatch {
     }
     this.#silent = answer === "silent" ? this.#silent + 1 : 0;
     if (answer === "silent" && this.#silent < autoSlotsSilentLooksMax) return;
-    const usual = usualSlots(engine());
+    const usual = usualSlots(engine(), wanted());
     if (this.#auto !== null) this.#fixed = this.told === null ? usual : Math.min(usual, this.slots);
     this.told = null;
     this.#auto = null;
@@ -138,9 +154,16 @@ export class LoadWatch {
   }
 }
 
+/** Whose numbers `engine-load` knows. */
+const tellsLoad: ReadonlySet<Engine["kind"]> = new Set(["vllm", "sglang", "llama.cpp"]);
+
 /** Programs for one person run few requests at once as they are installed. */
 const small: ReadonlySet<Engine["kind"]> = new Set(["llama.cpp", "ollama", "lm-studio"]);
 
-/** Slots of an engine that does not tell its load. */
-export const usualSlots = ({ kind, requestsMax }: Engine): number =>
-  requestsMax ?? (small.has(kind) ? ggufSlots : nodeSlotsDefault);
+/** Slots of an engine that does not tell its load, or where a number is configured. */
+export function usualSlots({ kind, requestsMax }: Engine, wanted: NodeConfig["slots"]): number {
+  const isSmall = wanted === "auto" && small.has(kind);
+  const usual = typeof wanted === "number" ? wanted : (requestsMax ?? (isSmall ? ggufSlots : nodeSlotsDefault));
+  // What runs one ends that for another.
+  return requestsMax === 1 ? Math.min(1, usual) : usual;
+}

@@ -4,11 +4,13 @@ import type { AnyCancelSignal } from "../../core/cancel-signal.ts";
 import { assert } from "../../core/assert.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { NodeConfig } from "../../config/config.ts";
-import { nodeLooksAtOnceMax } from "../../core/limits.ts";
-import type { AccountId, Ask, Ending, Model, Ms, Refusal, Sink, Slot } from "../../core/types.ts";
-import { affinityOf, allShare } from "./affinity.ts";
+import { nodeLooksAtOnceMax, queuePlacesMax } from "../../core/limits.ts";
+import { isRefusal } from "../../core/refusals.ts";
+import type { AccountId, Ask, Ending, Model, Ms, PromptBlocks, Refusal, Sink, Slot } from "../../core/types.ts";
 import type { Dial } from "../client/client.ts";
 import { type Engine, unknownEngine } from "../engine.ts";
+import { keptPrompts } from "../prefix-cache.ts";
+import { engineTraits } from "../request.ts";
 import type { EngineLoad } from "../engine-load.ts";
 import { busy, refusalOf } from "../failure/failure.ts";
 import { LookTurns } from "../health/look-turns.ts";
@@ -22,8 +24,11 @@ import {
   type EstimateOfPrompt,
   type NodeOutcome,
   type NodeEndpoint,
+  unknowingAmong,
 } from "../node-endpoint.ts";
+import { Placement, type CacheCounts, type Sent, type Wanting } from "./placement.ts";
 import { type LastError, type NodeLimits, nodeLimitsDefault, type NodeLog, PooledNode } from "./pooled-node.ts";
+import { noBlocks, promptBlocksOf } from "./prompt-blocks.ts";
 import type { Quickness } from "./recent-replies.ts";
 import { SlotQueue } from "./slot-queue.ts";
 import type { LineNeed, NodeHealth, NodeLine, Place, RefusalCause } from "./slot-queue.ts";
@@ -71,6 +76,8 @@ export interface PoolFollower {
 /** A place on a node that somebody else speaks to. Disposing it gives the place to the next in line. */
 export interface Grant extends Disposable {
   readonly nodeName: string;
+  /** Its first pieces are there. */
+  began(): void;
   /** What the request met there; the node's health follows from it. */
   outcome(outcome: NodeOutcome): void;
 }
@@ -109,16 +116,17 @@ export class NodePool {
   readonly #options: PoolOptions;
   readonly #limits: PoolLimits;
   readonly #queue: SlotQueue;
+  readonly #placement = new Placement();
   #nodes = new Map<string, PooledNode>();
   /** No longer configured, or replaced, with requests that run on. */
   #leaving: readonly PooledNode[] = [];
   /** As they were given: what they leave open may change. */
   #configs: readonly NodeConfig[] = [];
   #sharesPrefixCache: boolean | null = null;
-  #allShare = false;
   readonly #lookTurns = new LookTurns(nodeLooksAtOnceMax);
   readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
   #expiry: ReturnType<typeof setTimeout> | null = null;
+  #expiresAt: Ms = Infinity;
   #closed = false;
   #drained: ReadonlyMap<string, Ms> = new Map();
   /** Called when somebody waits, where other gateways use the nodes, too. */
@@ -129,7 +137,7 @@ export class NodePool {
   constructor(nodes: readonly NodeConfig[], options: PoolOptions) {
     this.#options = options;
     this.#limits = { ...defaultLimits, ...options.limits };
-    this.#queue = new SlotQueue(options.queueMaxWaitMs);
+    this.#queue = new SlotQueue(options.queueMaxWaitMs, queuePlacesMax, this.#placement);
     this.#nodeModelOf = options.nodeModelOf ?? (() => null);
     this.#serves = servesAmong(() => [], this.#nodeModelOf);
     this.reconfigure(nodes, options.queueMaxWaitMs, options.arrivals);
@@ -156,8 +164,11 @@ export class NodePool {
     excluded: ReadonlySet<string> = none,
   ): Slot | Refusal | Promise<Slot | Refusal> {
     if (this.#closed || cancelSignal.aborted) return busy;
-    const affinity = this.#nodes.size > 1 ? affinityOf(ask, this.#allShare ? null : account) : 0;
-    const place = new QueuedPlace(this, ask.model.id, account, affinity, excluded);
+    const unknowing = ask.model.tier === "own" ? unknowingAmong(ask, this.#serving(ask.model.id)) : none;
+    if (isRefusal(unknowing)) return unknowing;
+    const passedOver = unknowing.size === 0 ? excluded : excluded.union(unknowing);
+    const prompt = this.#nodes.size > 1 ? promptBlocksOf(ask) : noBlocks;
+    const place = new QueuedPlace(this, ask.model.id, account, prompt, passedOver);
     this.#queue.enter(place, this.#now());
     if (place.result !== null) return place.result;
     this.#lineBegan?.();
@@ -167,7 +178,7 @@ export class NodePool {
 
   /** Puts somebody else's request in line: what it is granted is had by `slotOn`; until then `leave` takes it out. */
   stand(place: Place): void {
-    if (this.#closed) return place.refused("no-node");
+    if (this.#closed) return place.refused("away");
     this.#queue.enter(place, this.#now());
     if (this.#lineBegan !== null && this.#queue.length > 0) this.#lineBegan();
     this.#armExpiry();
@@ -197,7 +208,6 @@ export class NodePool {
     this.#configs = given;
     const sharePrefixCache = this.#sharesPrefixCache;
     const configs = sharePrefixCache === null ? given : given.map((config) => ({ sharePrefixCache, ...config }));
-    this.#allShare = allShare(configs);
     this.#options.follower?.nodesChanged(configs);
     const before = new Map([...this.#nodes].filter(([name]) => !arrivals.has(name)));
     const { nodes } = nodesAfter(before, configs, (config) => this.#open(config, arrivals.get(config.name)));
@@ -205,7 +215,10 @@ export class NodePool {
     const gone = [...this.#nodes.values()].filter((node) => !kept.has(node));
     this.#nodes = nodes;
     if (this.#lineBegan !== null) for (const node of nodes.values()) node.shareSlots();
-    for (const old of gone) old.close();
+    for (const old of gone) {
+      old.close();
+      this.#placement.forget(old.config.name);
+    }
     this.#leaving = [...this.#leaving, ...gone].filter(({ busy }) => busy > 0);
     for (const name of arrivals.keys()) {
       this.#options.follower?.engineFound(name, unknownEngine);
@@ -218,6 +231,7 @@ export class NodePool {
 
   /** After anything changed that decides which nodes serve which models. */
   #configureQueue(): void {
+    for (const node of this.#nodes.values()) this.#know(node);
     this.#queue.configure(
       [...this.#nodes.values()].map((node) => ({
         name: node.config.name,
@@ -230,6 +244,17 @@ export class NodePool {
     );
     this.#disarmExpiry();
     this.#armExpiry();
+  }
+
+  /** What its engine keeps of prompts, and for whom. */
+  #know({ config: { name, sharePrefixCache }, endpoint: { engine }, load }: PooledNode): void {
+    const keeps = keptPrompts(engineTraits[engine.kind].prefixCache, sharePrefixCache);
+    this.#placement.know(name, keeps, load.told?.cacheTokens ?? null);
+  }
+
+  /** What was expected of the nodes' caches, and what they said of them. */
+  get cacheCounts(): CacheCounts {
+    return this.#placement.counts;
   }
 
   /** Models were added or have other names on nodes. */
@@ -257,10 +282,9 @@ export class NodePool {
 
   /** What this gateway needs of the nodes whose slots are shared. */
   needs(): readonly NodeNeed[] {
-    return [...this.#nodes.values()].flatMap(({ config: { name, url, slots }, endpoint, busy, running, share }) => {
-      if (slots === "auto" || share === null) return [];
-      const most = endpoint.engine.requestsMax === 1 ? 1 : slots;
-      return [{ name, url, slots: most, busy, ...this.#queue.needOf(name, running, this.#now()) }];
+    return [...this.#nodes.values()].flatMap(({ config: { name, url }, isAuto, slotsInAll, busy, running, share }) => {
+      if (isAuto || share === null) return [];
+      return [{ name, url, slots: slotsInAll, busy, ...this.#queue.needOf(name, running, this.#now()) }];
     });
   }
 
@@ -345,10 +369,12 @@ export class NodePool {
   }
 
   /** The place that was just granted on this node. */
-  slotOn(nodeName: string, account: AccountId): Slot & Grant {
+  slotOn(nodeName: string, wanting: Wanting): Slot & Grant {
     const node = this.#nodes.get(nodeName);
     assert(node !== undefined, `a slot was given on ${nodeName}, which is not configured`);
-    return new NodeSlot(this, this.#queue, node, account, this.#limits.connectTimeoutMs + trialMarginMs);
+    const trialMs = this.#limits.connectTimeoutMs + trialMarginMs;
+    const sent = wanting.prompt === noBlocks ? null : this.#placement.sent(wanting, nodeName, this.#now());
+    return new NodeSlot(this, this.#queue, node, wanting.account, trialMs, sent);
   }
 
   /** See Slot. */
@@ -360,8 +386,31 @@ export class NodePool {
     );
   }
 
+  began(sent: Sent): void {
+    this.#placement.began(sent, this.#now());
+  }
+
+  /** A place is given back. */
+  released(nodeName: string): void {
+    this.#queue.release(nodeName, this.#now());
+    if (this.#queue.length > 0) this.#armExpiry();
+  }
+
+  ended(sent: Sent, { answered }: Pick<NodeOutcome, "answered">): void {
+    this.#placement.ended(sent, answered, this.#now());
+  }
+
   leave(place: Place): boolean {
     return this.#queue.leave(place);
+  }
+
+  *#serving(modelId: string): Iterable<NodeEndpoint> {
+    for (const node of this.#nodes.values()) if (this.#serves(knownOf(node), modelId)) yield node.endpoint;
+  }
+
+  /** Only models that are not of the catalog have a name on nodes that is configured, or listed. */
+  refusalOf(cause: RefusalCause, modelId: string): Refusal {
+    return this.#closed ? busy : refusalOf(cause, modelId, this.#nodeModelOf(modelId) !== null);
   }
 
   *#wellFor(modelId: string): Iterable<NodeEndpoint> {
@@ -375,6 +424,7 @@ export class NodePool {
     const onHealth = (health: NodeHealth): void => {
       if (this.#nodes.get(config.name)?.config.url !== config.url) return;
       this.#options.follower?.healthChanged(config.name, health);
+      if (health === "down" || health === "starting") this.#placement.cold(config.name);
       this.#queue.setHealth(config.name, health);
     };
     const { clock, log, looks = true, dial, estimate, onFirstLook } = this.#options;
@@ -394,11 +444,15 @@ export class NodePool {
       saltSeed: this.#options.saltSeed,
       onEngine: (engine) => {
         this.#options.follower?.engineFound(config.name, engine);
+        this.#placement.cold(config.name);
         this.#configureQueue();
         this.#options.onEngines?.();
       },
       onSlots: (node) => {
-        if (this.#nodes.get(config.name) === node) this.#queue.setSlots(config.name, node.slots, node.elsewhere);
+        if (this.#nodes.get(config.name) !== node) return;
+        this.#know(node);
+        this.#queue.setSlots(config.name, node.slots, node.elsewhere);
+        if (this.#queue.length > 0) this.#armExpiry();
       },
       onFirstLook(node) {
         const state = stateOf(node);
@@ -418,7 +472,9 @@ export class NodePool {
 
   #armExpiry(): void {
     const next = this.#queue.nextExpiry();
-    if (this.#expiry !== null || next === null || this.#closed) return;
+    if (next === null || this.#closed || (this.#expiry !== null && this.#expiresAt <= next)) return;
+    this.#disarmExpiry();
+    this.#expiresAt = next;
     this.#expiry = setTimeout(
       () => {
         this.#expiry = null;
@@ -457,26 +513,32 @@ const knownOf = ({ config: { models }, endpoint: { engine } }: PooledNode) => ({
 class QueuedPlace implements Place {
   readonly modelId: string;
   readonly account: AccountId;
-  readonly affinity: number;
+  readonly prompt: PromptBlocks;
   readonly excluded: ReadonlySet<string>;
   result: Slot | Refusal | null = null;
   readonly #pool: NodePool;
   #resolve: ((result: Slot | Refusal) => void) | null = null;
 
-  constructor(pool: NodePool, modelId: string, account: AccountId, affinity: number, excluded: ReadonlySet<string>) {
+  constructor(
+    pool: NodePool,
+    modelId: string,
+    account: AccountId,
+    prompt: PromptBlocks,
+    excluded: ReadonlySet<string>,
+  ) {
     this.#pool = pool;
     this.modelId = modelId;
     this.account = account;
-    this.affinity = affinity;
+    this.prompt = prompt;
     this.excluded = excluded;
   }
 
   granted(nodeName: string): void {
-    this.#settle(this.#pool.slotOn(nodeName, this.account));
+    this.#settle(this.#pool.slotOn(nodeName, this));
   }
 
   refused(cause: RefusalCause): void {
-    this.#settle(refusalOf(cause, this.modelId));
+    this.#settle(this.#pool.refusalOf(cause, this.modelId));
   }
 
   /** Settles with the slot or a refusal; an abort of `cancelSignal` gives the place up. */
@@ -507,9 +569,13 @@ class NodeSlot implements Slot, Grant {
   readonly #account: AccountId;
   /** Runs where the node is down, and this request is to show whether it still is. */
   readonly #trial: ReturnType<typeof setTimeout> | null = null;
+  /** Null where there is but one node. */
+  readonly #sent: Sent | null;
+  #outcome: Pick<NodeOutcome, "answered" | "failure"> = { answered: null, failure: null };
   #released = false;
 
-  constructor(pool: NodePool, queue: SlotQueue, node: PooledNode, account: AccountId, trialMs: Ms) {
+  constructor(pool: NodePool, queue: SlotQueue, node: PooledNode, account: AccountId, trialMs: Ms, sent: Sent | null) {
+    this.#sent = sent;
     this.#pool = pool;
     this.#queue = queue;
     this.#node = node;
@@ -530,15 +596,27 @@ class NodeSlot implements Slot, Grant {
     began?: () => void,
   ): Promise<Ending> {
     assert(!this.#released, "no generation on a slot that was given back");
-    const node = this.#node;
-    return node.endpoint.generate(ask, account, cancelSignal, sink, node.outcome, began);
+    const begins = (): void => {
+      this.began();
+      began?.();
+    };
+    return this.#node.endpoint.generate(ask, account, cancelSignal, sink, (outcome) => this.outcome(outcome), begins);
+  }
+
+  get cause(): string | null {
+    return this.#outcome.failure?.cause ?? null;
   }
 
   alike(modelId: string): ReadonlySet<string> {
     return this.#pool.alikeTo(this.#node, modelId);
   }
 
+  began(): void {
+    if (this.#sent !== null) this.#pool.began(this.#sent);
+  }
+
   outcome(outcome: NodeOutcome): void {
+    this.#outcome = outcome;
     this.#node.outcome(outcome);
   }
 
@@ -547,6 +625,7 @@ class NodeSlot implements Slot, Grant {
     this.#released = true;
     if (this.#trial !== null) clearTimeout(this.#trial);
     this.#node.end(this.#account);
-    this.#queue.release(this.nodeName);
+    if (this.#sent !== null) this.#pool.ended(this.#sent, this.#outcome);
+    this.#pool.released(this.nodeName);
   }
 }

@@ -121,7 +121,7 @@ export class PooledNode {
     this.#parts = parts;
     this.load = new LoadWatch({
       limits,
-      isAuto: () => this.isAuto,
+      wanted: () => this.config.slots,
       ask: () => this.endpoint.load(),
       engine: () => this.endpoint.engine,
       busy: () => this.busy,
@@ -141,14 +141,23 @@ export class PooledNode {
     return this.endpoint.config;
   }
 
+  /** Whether its slots follow its load, or are to. */
   get isAuto(): boolean {
-    return this.config.slots === "auto";
+    const { slots } = this.config;
+    return slots === "auto" || (slots === null && this.load.follows);
+  }
+
+  /** Of all gateways together. */
+  get slotsInAll(): number {
+    const { slots } = this.config;
+    const { engine } = this.endpoint;
+    const most = typeof slots === "number" ? slots : this.load.slots;
+    return engine.requestsMax === 1 ? Math.min(1, most) : most;
   }
 
   /** Requests that it may run at once: of an engine that runs one, whatever is configured, since it may end that for another. */
   get slots(): number {
-    const most = this.config.slots === "auto" ? this.load.slots : Math.min(this.share ?? Infinity, this.config.slots);
-    return this.endpoint.engine.requestsMax === 1 ? Math.min(1, most) : most;
+    return this.isAuto ? this.slotsInAll : Math.min(this.share ?? Infinity, this.slotsInAll);
   }
 
   /** Requests that its engine has from others. */
@@ -184,7 +193,8 @@ export class PooledNode {
   }
 
   watchLoad(): void {
-    if (this.isAuto && this.busy > 0 && !this.#closed) this.load.wake();
+    const isNews = this.config.slots === null && !this.load.follows;
+    if (this.load.isAsked && (this.busy > 0 || isNews) && !this.#closed) this.load.wake();
   }
 
   get #isAway(): boolean {

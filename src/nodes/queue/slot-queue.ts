@@ -3,12 +3,13 @@
 //
 // A request enters:
 //   (0) all nodes that serve it are drained                 -> waits, as in (3) and (4)
-//   (1) no node serves its model, or all that do are away   -> refused as busy, at once; but where one is down, one
-//       (starting, or down)                                    request at a time is its trial, and others wait for that
-//   (2) one that serves it is well and has a free slot      -> granted (which one: see choose; one on which a request
+//   (1) no node serves its model, or all that do are away   -> refused at once; but where one is down, one request at a
+//       (starting, or down)                                    time is its trial, and others wait for that
+//   (2) one that serves it is well and has a free slot      -> granted (which one: see Chooser; one on which a request
 //                                                              failed lately only where no other has room)
 //   (3) the lines are full                                  -> refused as busy
 //   (4) else                                                -> waits
+//   (5) a node without room is worth waiting for            -> waits for that as long as it saves, then takes any
 // The trial is there because whoever said that the node is down may be wrong, and by now it may be back. It fails with
 // its connection (`trialFailed`): then those who wait are refused. If it does not, they are let through (`trialHolds`).
 // A slot becomes free: among the accounts that wait for something this node serves, the one whose turn is longest ago is
@@ -17,13 +18,14 @@
 // A drained node gets nothing, whatever its health is, and is no reason to wait while another is there; an operator does
 // that before its engine is started again, so that those who wait for it alone do so through that, too.
 //
-// Why (2) may look at free slots alone: a place waits only while no well node that serves it has a free slot, because
-// every event that frees or adds one (release, configure, well) hands it out at once. `#check` asserts it in tests.
+// Nobody overtakes at (2): a place waits only while no well node that serves it has a free slot, or by (5), because every
+// event that frees or adds one (release, configure, well) hands it out at once. `check` asserts it in tests.
 import { assert } from "../../core/assert.ts";
 import { queuePlacesMax } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { Line } from "./line.ts";
 import type { Link } from "./line.ts";
+import type { Candidate, Choice, Wanting } from "./placement.ts";
 
 /**
  * `cooling`: refuses new work for a moment, those who wait stay in line. `down`: not there, as far as is known.
@@ -42,17 +44,13 @@ export type QueueNode = Readonly<{
 }>;
 
 /** A request in line or on a node. */
-export interface Place {
-  readonly modelId: string;
-  readonly account: AccountId;
-  /** Requests with the same hash go to the same node when it has room, where the prefix of their prompt is cached. */
-  readonly affinity: number;
+export interface Place extends Wanting {
   readonly excluded: ReadonlySet<string>;
   /** Effects, called at most once in all, from within an event. */
   granted(node: string): void;
   refused(cause: RefusalCause): void;
 }
-export type RefusalCause = "no-node" | "full" | "waited-too-long" | "drained";
+export type RefusalCause = "unlisted" | "away" | "full" | "waited-too-long" | "drained";
 
 /** Those who stand in the lines that a node serves. */
 export type NodeLine = Readonly<{
@@ -81,6 +79,8 @@ type NodeState = {
   drained: boolean;
   /** No longer configured: takes nothing new, forgotten when its last request ends. */
   retired: boolean;
+  /** Requests that wait for it while another has room. */
+  wanted: number;
   readonly lines: Set<RouteLine>;
 };
 
@@ -97,24 +97,49 @@ type Waiting = {
   readonly place: Place;
   readonly since: Ms;
   readonly route: RouteLine;
+  /** It waits for this node while another has room. */
+  wants: NodeState | null;
+  /** Until then; once, so that it takes any node after that. Null: it has not chosen yet. */
+  wantsUntil: Ms | null;
   inAccount: Link<Waiting> | null;
   inAll: Link<Waiting> | null;
 };
+
+/** Says which of several nodes is a request's; one of them has room at least. */
+export interface Chooser {
+  choose<Node extends Candidate>(wanting: Wanting, candidates: readonly Node[], now: Ms): Choice<Node>;
+}
+
+/** The one with the smallest part of its slots in use. */
+const idlest = {
+  choose<Node extends Candidate>(_wanting: Wanting, candidates: readonly Node[]): Choice<Node> {
+    const least = candidates.reduce((least, one) => (load(one) < load(least) ? one : least));
+    return { best: least, free: least, savedMs: 0 };
+  },
+};
+
+/** So many requests at most wait for a node of their choice while another has room: each is looked at in each event. */
+const choosyMax = 16;
 
 /** The slot queue of all nodes. */
 export class SlotQueue {
   /** Longest wait in line; a change also holds for those who wait. */
   maxWaitMs: Ms;
   readonly #placesMax: number;
+  readonly #chooser: Chooser;
   readonly #nodes = new Map<string, NodeState>();
   readonly #routes = new Map<string, RouteLine>();
   readonly #all = new Line<Waiting>();
   readonly #waiting = new Map<Place, Waiting>();
+  readonly #choosy = new Set<Waiting>();
+  /** As the last event said it. */
+  #now: Ms = -Infinity;
   /** Last turn of accounts that wait now. */
   #turn = 0;
   #drained: ReadonlySet<string> = new Set();
 
-  constructor(maxWaitMs: Ms, placesMax: number = queuePlacesMax) {
+  constructor(maxWaitMs: Ms, placesMax: number = queuePlacesMax, chooser: Chooser = idlest) {
+    this.#chooser = chooser;
     this.maxWaitMs = maxWaitMs;
     this.#placesMax = placesMax;
   }
@@ -139,6 +164,7 @@ export class SlotQueue {
           doubtedUntil: 0,
           drained: this.#drained.has(node.name),
           retired: false,
+          wanted: 0,
           lines: new Set(),
         });
       else {
@@ -177,6 +203,7 @@ export class SlotQueue {
 
   /** See the decision tree at the top. */
   enter(place: Place, now: Ms): void {
+    this.#now = Math.max(this.#now, now);
     const candidates = this.#candidates(place);
     const open = this.#drained.size === 0 ? candidates : candidates.filter(isOpen);
     // (0) what another node failed has waited enough
@@ -185,12 +212,15 @@ export class SlotQueue {
       ? null
       : open.every(isAway)
         ? this.#forTrial(open, place) // (1)
-        : (choose(
-            open.filter(({ doubtedUntil }) => doubtedUntil <= now),
-            place.affinity,
-          ) ?? choose(open, place.affinity));
-    if (free === "none") return place.refused("no-node");
-    if (free !== null) return this.#grant(place, free); // (2)
+        : this.#choose(place, open);
+    if (free === "none") return place.refused(this.serves(place.modelId) ? "away" : "unlisted");
+    const mayWait = this.#choosy.size < choosyMax && this.#all.length < this.#placesMax;
+    if (free !== null && "best" in free) {
+      const { best, free: now, savedMs } = free;
+      if (hasRoom(best) || !mayWait) return this.#grant(place, hasRoom(best) ? best : now); // (2)
+      return this.#choosyWait(place, candidates, best, savedMs); // (5)
+    }
+    if (free !== null) return this.#grant(place, free); // (1)
     if (this.#all.length >= this.#placesMax) return place.refused("full"); // (3)
     this.#wait(place, candidates, now); // (4)
   }
@@ -204,7 +234,8 @@ export class SlotQueue {
   }
 
   /** A granted place is done with its node. */
-  release(nodeName: string): void {
+  release(nodeName: string, now = this.#now): void {
+    this.#now = Math.max(this.#now, now);
     const state = this.#nodes.get(nodeName);
     assert(state !== undefined && state.busy > 0, `release of node ${nodeName} without a reservation`);
     state.busy--;
@@ -244,7 +275,10 @@ export class SlotQueue {
     state.health = health;
     state.trial = false;
     if (health === "well") this.#fill(state);
-    else for (const route of [...state.lines]) this.#refuseIfHopeless(route);
+    else {
+      for (const waiting of [...this.#choosy]) if (waiting.wants === state) this.#takesOther(waiting);
+      for (const route of [...state.lines]) this.#refuseIfHopeless(route);
+    }
   }
 
   /**
@@ -258,6 +292,11 @@ export class SlotQueue {
 
   /** Refuses those who waited too long. */
   expire(now: Ms): void {
+    this.#now = Math.max(this.#now, now);
+    for (const waiting of [...this.#choosy]) {
+      if (waiting.wantsUntil! > now) continue;
+      this.#takesOther(waiting);
+    }
     for (;;) {
       const oldest = this.#all.first?.value;
       if (oldest === undefined || oldest.since + this.maxWaitMs > now) return;
@@ -270,7 +309,10 @@ export class SlotQueue {
   /** When `expire` has something to do at the earliest, or null. */
   nextExpiry(): Ms | null {
     const oldest = this.#all.first?.value;
-    return oldest === undefined ? null : oldest.since + this.maxWaitMs;
+    if (oldest === undefined) return null;
+    let next = oldest.since + this.maxWaitMs;
+    for (const { wantsUntil } of this.#choosy) next = Math.min(next, wantsUntil!);
+    return next;
   }
 
   states(): { name: string; health: NodeHealth; busy: number; slots: number }[] {
@@ -315,13 +357,17 @@ export class SlotQueue {
         waiting += link.value.places.length;
       }
       assert(route.accounts.length > 0, "an empty line is forgotten");
-      for (const state of route.nodes) assert(!hasRoom(state), "nobody waits beside a free slot");
+      const wait = waitingIn(route);
+      for (const state of route.nodes)
+        assert(!hasRoom(state) || wait.every(({ wants }) => wants !== null), "nobody waits beside a free slot unasked");
       const open = route.nodes.filter(isOpen);
       assert(
         open.length === 0 || open.some((state) => !isAway(state) || state.trial),
         "nobody waits for nodes that are all away and not tried",
       );
     }
+    const wanted = [...this.#nodes.values()].reduce((sum, state) => sum + state.wanted, 0);
+    assert(this.#choosy.size <= choosyMax && wanted <= this.#choosy.size, "few wait for a node of their choice");
     assert(waiting === this.#all.length && waiting === this.#waiting.size, "every waiting place is in all lists");
     for (const { busy } of this.#nodes.values()) assert(busy >= 0, "busy is never negative");
   }
@@ -331,6 +377,52 @@ export class SlotQueue {
     for (const state of this.#nodes.values())
       if (!state.retired && !excluded.has(state.node.name) && state.node.serves(modelId)) candidates.push(state);
     return candidates;
+  }
+
+  /** Null where none has room. */
+  #choose(place: Place, open: readonly NodeState[]): Choice<NodeState> | null {
+    const well = open.filter(({ health, retired }) => health === "well" && !retired);
+    const trusted = well.filter(({ doubtedUntil }) => doubtedUntil <= this.#now);
+    const among = trusted.some(hasRoom) ? trusted : well;
+    if (!among.some(hasRoom)) return null;
+    if (among.length === 1) return { best: among[0]!, free: among[0]!, savedMs: 0 };
+    return this.#chooser.choose(place, among, this.#now);
+  }
+
+  #choosyWait(place: Place, candidates: NodeState[], best: NodeState, savedMs: Ms): void {
+    this.#wait(place, candidates, this.#now);
+    this.#want(this.#waiting.get(place)!, best, savedMs);
+  }
+
+  #want(waiting: Waiting, best: NodeState, savedMs: Ms): void {
+    waiting.wants = best;
+    waiting.wantsUntil = this.#now + savedMs;
+    best.wanted++;
+    this.#choosy.add(waiting);
+  }
+
+  #takesAny(waiting: Waiting): void {
+    if (waiting.wants === null) return;
+    waiting.wants.wanted--;
+    waiting.wants = null;
+    this.#choosy.delete(waiting);
+  }
+
+  /** What it waited for is not worth more time. */
+  #takesOther(waiting: Waiting): void {
+    this.#takesAny(waiting);
+    for (const state of waiting.route.nodes) this.#fill(state);
+  }
+
+  /** Whether it is best off there; the first time that it is not, it may wait for another. */
+  #takes(waiting: Waiting, state: NodeState): boolean {
+    const { place, route, wants, wantsUntil } = waiting;
+    if (wants !== null) return wants === state || state.health !== "well";
+    if (wantsUntil !== null || state.health !== "well" || this.#choosy.size >= choosyMax) return true;
+    const choice = this.#choose(place, route.nodes.filter(isOpen));
+    if (choice === null || hasRoom(choice.best)) return true;
+    this.#want(waiting, choice.best, choice.savedMs);
+    return false;
   }
 
   /**
@@ -371,7 +463,7 @@ export class SlotQueue {
       link = route.accounts.append({ account: place.account, turn: ++this.#turn, places: new Line() });
       route.byId.set(place.account, link);
     }
-    const waiting: Waiting = { place, since, route, inAccount: null, inAll: null };
+    const waiting: Waiting = { place, since, route, wants: null, wantsUntil: null, inAccount: null, inAll: null };
     waiting.inAccount = link.value.places.append(waiting);
     waiting.inAll = this.#all.append(waiting);
     this.#waiting.set(place, waiting);
@@ -389,6 +481,7 @@ export class SlotQueue {
 
   #remove(waiting: Waiting): void {
     const { route, place } = waiting;
+    this.#takesAny(waiting);
     this.#waiting.delete(place);
     this.#all.remove(waiting.inAll!);
     const link = route.byId.get(place.account)!;
@@ -420,13 +513,24 @@ export class SlotQueue {
 
   #nextFor(state: NodeState): Waiting | null {
     if (state.drained) return null;
-    let longest: AccountLine | null = null;
+    let longest = Infinity;
+    let next: Waiting | null = null;
     for (const route of state.lines) {
       if (isAway(state) && route.nodes.some(isThere)) continue; // they wait for those
-      const first = route.accounts.first!.value;
-      if (longest === null || first.turn < longest.turn) longest = first;
+      for (let link = route.accounts.first; link !== null && link.value.turn < longest; link = link.after) {
+        const first = this.#firstFor(link.value, state);
+        if (first === null) continue;
+        [longest, next] = [link.value.turn, first];
+      }
     }
-    return longest?.places.first?.value ?? null;
+    return next;
+  }
+
+  /** Those who wait for another node stand aside. */
+  #firstFor({ places }: AccountLine, state: NodeState): Waiting | null {
+    for (let link = places.first; link !== null; link = link.after)
+      if (this.#takes(link.value, state)) return link.value;
+    return null;
   }
 
   /** The account goes to the end of every line for this node, so that waiting in several lines gives no more turns. */
@@ -447,7 +551,7 @@ export class SlotQueue {
     if (open.length === 0 && route.nodes.some((state) => !state.retired)) return; // they wait until one is resumed
     for (const waiting of waitingIn(route)) {
       this.#remove(waiting);
-      waiting.place.refused("no-node");
+      waiting.place.refused("away");
     }
   }
 
@@ -518,27 +622,6 @@ function waitingIn(route: RouteLine): Waiting[] {
   return all;
 }
 
-/**
- * The node for a request, or null when none has room: the affine one (rendezvous hashing: each request ranks all nodes,
- * so that a node that comes or goes moves only its own share), else the one with the smallest part of its slots in use.
- */
-function choose(candidates: readonly NodeState[], affinity: number): NodeState | null {
-  let affine: NodeState | null = null;
-  let affineRank = -1n;
-  let idlest: NodeState | null = null;
-  for (const state of candidates) {
-    if (state.health !== "well") continue;
-    if (hasRoom(state) && (idlest === null || load(state) < load(idlest))) idlest = state;
-    if (candidates.length === 1) break;
-    const rank = BigInt(Bun.hash(state.node.name, affinity));
-    if (rank > affineRank) {
-      affine = state;
-      affineRank = rank;
-    }
-  }
-  return affine !== null && hasRoom(affine) ? affine : idlest;
-}
-
-function load({ busy, node: { slots, elsewhere = 0 } }: NodeState): number {
+function load({ busy, node: { slots, elsewhere = 0 } }: Candidate): number {
   return (busy + elsewhere) / (slots + elsewhere);
 }

@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite";
 import { chmodSync, chownSync, closeSync, mkdirSync, openSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { databaseName, lockName } from "../../core/ledger-files.ts";
 import { movedMark, whyMoved } from "./moved-folder.ts";
 import { servedMark, servedName } from "./served-folder.ts";
 
@@ -18,9 +19,7 @@ export class DataFolderUnusable extends Error {
   override readonly name = "DataFolderUnusable";
 }
 
-/** The ledger's file in a data folder, and the one that is locked by who works on it. */
-export const databaseName = "tollgate.db";
-export const lockName = "tollgate.lock";
+export { databaseName, lockName };
 /** The files of the stored responses, of the usage index, of the operators' charts and of refused and failed requests. */
 export const responsesName = "responses.db";
 export const usageName = "usage.db";

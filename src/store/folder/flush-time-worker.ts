@@ -4,7 +4,7 @@ import { closeSync, fsyncSync, openSync, rmSync, writeSync } from "node:fs";
 import { systemClock } from "../../core/clock.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";
 
-/** `measure`: `file` is written and removed; the result is the milliseconds of each flush. */
+/** `measure`: `file`, which is there, is written and removed; the result is the milliseconds of each flush. */
 export type FlushCall =
   Readonly<{ order: "measure"; file: string; samples: number; pauseMs: number }> | Readonly<{ order: "close" }>;
 
@@ -13,7 +13,7 @@ declare const self: Worker;
 answerCalls<FlushCall>(self, (call) => (call.order === "measure" ? measure(call) : endWorker(self)));
 
 async function measure({ file, samples, pauseMs }: Extract<FlushCall, { order: "measure" }>): Promise<number[]> {
-  const descriptor = openSync(file, "w", 0o600);
+  const descriptor = openSync(file, "r+"); // never made here: who stops early has removed it
   try {
     const page = new Uint8Array(4_096);
     const flushedMs: number[] = [];

@@ -1,5 +1,5 @@
 // Checks whether the data folder's disk really flushes: the promise that a charge survives a power cut depends on it.
-import { readdirSync, rmSync } from "node:fs";
+import { closeSync, openSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { flushMedianMinUs, flushSamplePauseMs, flushSamples, flushSlowestPercentMaxMs } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
@@ -22,15 +22,25 @@ const fileIn = (dataFolder: string): string => join(dataFolder, `${fileNameStart
 export function watchFlushTime(dataFolder: string, log: Log): Disposable {
   const left = readdirSync(dataFolder).filter((name) => name.startsWith(fileNameStart));
   for (const name of left) rmSync(join(dataFolder, name), { force: true });
+  const remove = (): void => rmSync(fileIn(dataFolder), { force: true });
+  process.once("exit", remove); // a second signal ends the process without disposing anything
+  let isStopped = false;
   measureFlushTime(dataFolder).then(
     (flushedMs) => {
       const warning = flushWarning(flushedMs);
       if (warning !== null) log("warn", warning, { folder: dataFolder });
     },
-    (error: Error) =>
-      log("warn", `flushes of the disk could not be measured: ${error.message}`, { folder: dataFolder }),
+    (error: Error) => {
+      if (isStopped) return;
+      log("warn", `flushes of the disk could not be measured: ${error.message}`, { folder: dataFolder });
+    },
   );
-  return { [Symbol.dispose]: () => rmSync(fileIn(dataFolder), { force: true }) };
+  return {
+    [Symbol.dispose]() {
+      isStopped = true;
+      remove();
+    },
+  };
 }
 
 /** The time of each of 200 flushes; takes a few seconds. Rejects where the folder cannot be written. */
@@ -45,6 +55,7 @@ export async function measureFlushTime(dataFolder: string): Promise<readonly Ms[
   });
   const file = fileIn(dataFolder);
   try {
+    closeSync(openSync(file, "w", 0o600));
     return await worker.call({ order: "measure", file, samples: flushSamples, pauseMs: flushSamplePauseMs });
   } finally {
     await worker.end();

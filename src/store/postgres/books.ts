@@ -1,6 +1,7 @@
 // The books of a gateway in PostgreSQL, as the spine asks them: keys, admission and holds, which answer later. What a request
 // may do is decided on the locked rows; what is remembered here are hints that spare a question.
-import { type Asked, type Asker, refusedModel } from "../../account/admission.ts";
+import { type Asker, refusedModel } from "../../account/admission.ts";
+import type { Asked } from "../../account/asked.ts";
 import { keyHashOf } from "../../account/keys.ts";
 import { LoadedKey } from "../../account/loaded-key.ts";
 import { dayOf } from "../../account/quota.ts";
@@ -13,6 +14,7 @@ import type { Soon } from "../../core/soon.ts";
 import {
   type AccountId,
   type Course,
+  type Expected,
   defaultKey,
   type Hold,
   type KeyId,
@@ -20,6 +22,7 @@ import {
   type ModelKind,
   type Moment,
   type Ms,
+  type OutputHeld,
   type Plan,
   type PlanId,
   type Principal,
@@ -236,14 +239,17 @@ export class PostgresBooks {
     requestId: string,
     _now?: Moment,
     endUser: string | null = null,
+    expected: Expected = { input: inputTokens, output: 0 },
   ): Promise<Hold | Refusal> {
-    if (!this.lane.writable || this.gone.outdated !== null) return refuse("quota_unverified");
+    if (!this.lane.writable || this.lane.isStuck(account) || this.gone.outdated !== null) {
+      return refuse("quota_unverified");
+    }
     const keyHash = key >= defaultKey ? (hash ?? "") : null;
     // A whole Ask may hold a conversation of megabytes; this is what is read of it.
-    const { endpoint, coderBilling, model, outputTokensMax } = ask;
-    const asked = { endpoint, coderBilling, model, outputTokensMax };
-    const admit = { op: "admit", account, key, keyHash, ask: asked, inputTokens, requestId, endUser } as const;
-    const answer = (await this.lane.put(admit)) as OpenHold | Refusal;
+    const { endpoint, coderBilling, model, outputTokensMax, openBudget } = ask;
+    const asked = { endpoint, coderBilling, model, outputTokensMax, ...(openBudget === true ? { openBudget } : {}) };
+    const asks = { ask: asked, inputTokens, expected, requestId, endUser };
+    const answer = (await this.lane.put({ op: "admit", account, key, keyHash, ...asks })) as OpenHold | Refusal;
     if (isRefusal(answer)) {
       if (keyHash !== null && answer.refusal === "invalid_api_key") this.#hints.delete(keyHash);
       this.#noteFlood(account, model.kind, this.#pace.monotonic(), answer);
@@ -416,14 +422,23 @@ class LaneHold implements Hold {
     this.#decided?.resolve(refusal);
   }
 
+  get outputHeld(): OutputHeld | null {
+    return this.#hold.record.output;
+  }
+
+  async grow(written: number): Promise<number> {
+    return (await this.#lane.put({ op: "grow", hold: this.#hold, written })) as number;
+  }
+
   async expect(spent: Usage, inputTokens: number): Promise<boolean> {
     return (await this.#lane.put({ op: "expect", hold: this.#hold, spent, inputTokens })) as boolean;
   }
 
-  async settle(usage: Usage, estimated: boolean, _now: Ms, course?: Course): Promise<void> {
+  async settle(usage: Usage, estimated: boolean, _now: Ms, course?: Course): Promise<Usage> {
     this.#isOpen = false; // from here on the lane charges it or gives it back
     const answer = await this.#lane.put({ op: "settle", hold: this.#hold, usage, estimated, course });
     if (answer === "void") throw new StoreUnavailable("the hold was given back meanwhile, and it does not fit anymore");
+    return typeof answer === "object" && answer !== null && "charged" in answer ? answer.charged : usage;
   }
 
   [Symbol.dispose](): void {

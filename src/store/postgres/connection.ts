@@ -3,6 +3,7 @@
 // Of Bun.SQL 1.4.5 we know: a connection that was reserved and broke stays broken, so that nothing of a transaction is
 // carried out outside of it; a network that falls silent never rejects, so that every call needs a time limit of its own;
 // COMMIT of a transaction that failed is no error, but says ROLLBACK.
+import { addressesOf } from "../../core/database-addresses.ts";
 import { connectTimeoutMs } from "./limits.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -38,7 +39,7 @@ export class StatementError extends Error {
 /** Whether it says that its transaction was taken back; a session that ends may say that of one that was committed. */
 export const isDefinite = ({ state }: StatementError): boolean =>
   state !== null && state !== "25P03" && state !== "40003" && definiteClasses.has(state.slice(0, 2));
-const definiteClasses: ReadonlySet<string> = new Set(["22", "23", "25", "40", "42", "53"]);
+const definiteClasses: ReadonlySet<string> = new Set(["22", "23", "25", "40", "42", "53", "55"]);
 
 export const isFailed = (outcome: Outcome): outcome is StatementError => outcome instanceof StatementError;
 
@@ -86,14 +87,28 @@ const lookForRecovery: Statement = { name: "recovery", text: "SELECT pg_is_in_re
 const unprepared = "prepare=false";
 
 export class PostgresServer implements Server {
-  readonly #url: string;
+  /** Of one host each; that which took writes last is the first. */
+  readonly #addresses: string[];
 
   constructor(url: string) {
-    this.#url = url;
+    this.#addresses = [...addressesOf(url)];
   }
 
   async connect(): Promise<Connection> {
-    const connection = await PostgresConnection.open(this.#url);
+    for (let left = this.#addresses.length; ; left -= 1) {
+      const address = this.#addresses[0]!;
+      try {
+        return await this.#connectTo(address);
+      } catch (thrown) {
+        // The next is tried, also where nobody waits for this one anymore.
+        if (this.#addresses[0] === address) this.#addresses.push(this.#addresses.shift()!);
+        if (left <= 1) throw thrown;
+      }
+    }
+  }
+
+  async #connectTo(address: string): Promise<Connection> {
+    const connection = await PostgresConnection.open(address);
     const [found] = await connection.send([call(lookForRecovery)]);
     if (found !== undefined && !isFailed(found) && found[0]?.["standby"] === false) return connection;
     connection.close();
@@ -171,5 +186,10 @@ const ignore = (): void => {};
 function errorOf(thrown: unknown): StatementError {
   const { errno, message } = thrown as { errno?: unknown; message?: unknown };
   const state = typeof errno === "string" && /^[0-9A-Z]{5}$/.test(errno) ? errno : null;
-  return new StatementError(state, typeof message === "string" ? message : "the connection failed");
+  const said = typeof message === "string" ? message : "the connection failed";
+  return new StatementError(state, state !== null && ofPoolers.has(state) ? `${said}: ${ofPooler}` : said);
 }
+
+/** A prepared statement that another client made in the session, or that was made in another one. */
+const ofPoolers: ReadonlySet<string> = new Set(["42P05", "26000"]);
+const ofPooler = "behind a pooler such as PgBouncer the address needs ?prepare=false at its end";

@@ -1,6 +1,7 @@
 // One batch: the accounting's own deciders on the rows that the batch has locked. Nothing outside of it is changed, so that
 // a batch may be decided again on other rows; its answers are told when it is committed.
-import { Admission, type Asked, type HoldRecord, type RecordedHold } from "../../account/admission.ts";
+import { Admission, type HoldRecord, type RecordedHold } from "../../account/admission.ts";
+import type { Asked } from "../../account/asked.ts";
 import type { Entry } from "../../account/entry.ts";
 import { countIn, isOver } from "../../account/flood.ts";
 import type { AccountChange, Journal } from "../../account/journal.ts";
@@ -19,6 +20,7 @@ import {
   type AccountId,
   type Course,
   defaultKey,
+  type Expected,
   type KeyId,
   type ModelKind,
   type Ms,
@@ -58,6 +60,7 @@ export type Operation =
       keyHash: string | null;
       ask: Asked;
       inputTokens: number;
+      expected?: Expected;
       requestId: string;
       /** For whom it is asked; null where the key may not say so. */
       endUser: string | null;
@@ -65,6 +68,8 @@ export type Operation =
   | Readonly<{ op: "settle"; hold: OpenHold; usage: Usage; estimated: boolean; course?: Course | undefined }>
   | Readonly<{ op: "release"; hold: OpenHold }>
   | Readonly<{ op: "expect"; hold: OpenHold; spent: Usage; inputTokens: number }>
+  /** The answer has so many output tokens. */
+  | Readonly<{ op: "grow"; hold: OpenHold; written: number }>
   | Readonly<{ op: "count"; account: AccountId; kind: ModelKind }>
   /** Takes a search of the day. */
   | Readonly<{ op: "search"; account: AccountId }>
@@ -75,8 +80,12 @@ export type Operation =
   /** Nothing is asked: whether those who wait may begin. */
   | Readonly<{ op: "look"; account: AccountId }>;
 
+/** What was charged in the place of a usage. */
+export type Charged = Readonly<{ charged: Usage }>;
+
 /** `void`: the hold was given back meanwhile, and what it came to does not fit anymore; nothing was charged. */
-export type Answer = OpenHold | OpenSearch | Refusal | "settled" | "void" | "released" | boolean | null;
+export type Answer =
+  OpenHold | OpenSearch | Refusal | Charged | "settled" | "void" | "released" | boolean | number | null;
 
 export function accountOf(operation: Operation): AccountId {
   if ("hold" in operation) return operation.hold.account;
@@ -315,8 +324,10 @@ class Batch {
           if (account === null) return "void";
           return this.#admission.settleLate(account, record, usage, estimated, now, course) ? "settled" : "void";
         }
-        void this.#resume(hold).settle(usage, estimated, now, course);
-        return "settled";
+        const resumed = this.#resume(hold);
+        const charged = resumed.believed(usage, now);
+        void resumed.settle(charged, estimated || charged !== usage, now, course);
+        return charged === usage ? "settled" : { charged };
       }
       case "release":
         if (this.#isHeld(operation.hold)) this.#resume(operation.hold)[Symbol.dispose]();
@@ -324,6 +335,10 @@ class Batch {
       case "expect": {
         const { hold, spent, inputTokens } = operation;
         return this.#isHeld(hold) ? (this.#resume(hold).expect?.(spent, inputTokens, now) ?? true) : true;
+      }
+      case "grow": {
+        const { hold, written } = operation;
+        return this.#isHeld(hold) ? this.#resume(hold).grow!(written, now) : hold.record.output!.held;
       }
       case "count":
         if (this.#ledger.ifLoaded(operation.account) === null) return refuse("invalid_api_key");
@@ -342,13 +357,13 @@ class Batch {
   }
 
   #admit(operation: Extract<Operation, { op: "admit" }>): Answer {
-    const { account, key, keyHash, ask, inputTokens, requestId, endUser } = operation;
+    const { account, key, keyHash, ask, inputTokens, expected, requestId, endUser } = operation;
     const { lane, loaded, monotonic } = this.#batch;
     const row = this.#rows.get(account);
     const known = key > defaultKey ? this.#keyHashes.get(`${account} ${key}`) : row?.key_hash;
     if (row === undefined || (keyHash !== null && known !== keyHash)) return refuse("invalid_api_key");
     const now = { wall: loaded.now, monotonic };
-    const admitted = this.#admission.admit({ account, key }, ask, inputTokens, requestId, now, endUser);
+    const admitted = this.#admission.admit({ account, key }, ask, inputTokens, requestId, now, endUser, expected);
     if (isRefusal(admitted)) return admitted;
     const hold: OpenHold = { requestId, account, lane, record: admitted.record, since: monotonic };
     this.#made.push([hold, admitted]);
@@ -463,7 +478,11 @@ class Batch {
       if (state !== "waiting" && state !== "begun") {
         removed.push(hold.requestId);
         if (state !== "over") changed.set(hold, state);
-      } else if (record.waits !== hold.record.waits || record.cost !== hold.record.cost) {
+      } else if (
+        record.waits !== hold.record.waits ||
+        record.cost !== hold.record.cost ||
+        record.budget !== hold.record.budget
+      ) {
         updated.push(record);
         changed.set(hold, record);
       }

@@ -1,16 +1,30 @@
 // Gives back what gateways held that are gone. A lane's row changes at least at each heartbeat; one that has not changed for
 // 15 s is gone, by the clock of who looks, in looks of which none failed or came late. No clocks are compared, and neither an
-// outage of the server nor a pause of who looks makes anybody gone.
+// outage of the server nor a pause of who looks makes anybody gone. Where one of its accounts is locked, the others' holds are
+// given back account by account, and those of that account with a later look.
 import type { Log } from "../../core/log.ts";
-import type { Ms } from "../../core/types.ts";
-import { type Call, call, type Connection, isFailed, type Row, type Server, StatementError } from "./connection.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
+import {
+  arrayOf,
+  type Call,
+  call,
+  type Connection,
+  isFailed,
+  type Outcome,
+  type Row,
+  type Server,
+  StatementError,
+} from "./connection.ts";
+import { isLocked } from "./locked-accounts.ts";
 import { limited, type Pace } from "./pace.ts";
-import { goneLanesKeptMs, laneGoneMs, lanesLookLateMs, lanesLookMs } from "./limits.ts";
+import { batchLockMs, batchLockQuickMs, goneLanesKeptMs, laneGoneMs, lanesLookLateMs, lanesLookMs } from "./limits.ts";
 import * as sql from "./statements.ts";
 import { type Meta, outdated } from "./tables-state.ts";
 
 /** A row as it was seen, and since when it has been so. */
 type Seen = Readonly<{ mark: string; since: Ms }>;
+
+type LeftHold = Readonly<{ lane: string; account: AccountId; request: string }>;
 
 export class GoneLanes {
   /** Lanes that were found gone, and their holds. */
@@ -52,7 +66,11 @@ export class GoneLanes {
     if (startedAt - this.#lookedAt > lanesLookLateMs) this.#seen.clear();
     try {
       this.#connection ??= await limited(this.#pace, this.#server.connect(), (late) => late.close());
-      const [found, meta] = await this.#send([call(sql.lookAtLanes), call(sql.readMeta)]);
+      const [found, meta, left] = await this.#send([
+        call(sql.lookAtLanes),
+        call(sql.readMeta),
+        call(sql.readLeftHolds),
+      ]);
       const lanes = found as readonly Readonly<Record<string, string>>[];
       this.#note(meta![0] as unknown as Meta);
       const now = this.#pace.monotonic();
@@ -64,9 +82,11 @@ export class GoneLanes {
       this.#seen = seen;
       this.#lookedAt = startedAt;
       for (const [id, { mark, since }] of seen) if (startedAt - since > laneGoneMs) await this.#giveBack(id, mark);
+      if (left!.length > 0) await this.#giveBackLeft(left as readonly unknown[] as readonly LeftHold[]);
     } catch (thrown) {
       // What was seen before counts only if the next look is in time. That the server is away, the lane says.
-      const isOurs = !(thrown instanceof StatementError) || /^(?:2|42)/.test(thrown.state ?? "");
+      const isSlow = thrown instanceof StatementError && thrown.state === "25P03"; // this gateway stood still
+      const isOurs = !(thrown instanceof StatementError) || (!isSlow && /^(?:2|42)/.test(thrown.state ?? ""));
       if (isOurs) this.#log("error", "gone gateways cannot be looked for", { error: String(thrown) });
       this.#disconnect();
     }
@@ -82,31 +102,57 @@ export class GoneLanes {
   }
 
   async #giveBack(lane: string, mark: string): Promise<void> {
-    const [, , marked] = await this.#send([call(sql.begin), call(sql.setUp), call(sql.markGone, lane, mark)]);
-    if (marked!.length === 0) {
-      await this.#send([call(sql.rollback)]);
-      return;
-    }
+    if (!(await this.#mark(lane, mark))) return;
     const all = [lane, null] as const;
-    const [, given] = await this.#send([
+    const outcomes = await this.#ask([
       call(sql.lockHolders, ...all),
       call(sql.giveBack, ...all),
       call(sql.forgetShares),
       call(sql.forgetLanes, goneLanesKeptMs),
       call(sql.commit),
     ]);
-    const holds = given![0]!["holds"] as number;
+    let holds: number | null = null;
+    if (isLocked(outcomes[0]!)) {
+      // With the next look, without the accounts that are locked.
+      await this.#send([call(sql.rollback)]);
+      if (!(await this.#mark(lane, mark))) return;
+      await this.#send([call(sql.forgetShares), call(sql.commit)]);
+    } else holds = givenOf(rowsOf(outcomes)[1]!);
     this.counts.lanes += 1;
-    this.counts.holds += holds;
-    this.#log("warn", "a gateway is gone: what its requests held is given back", { lane, holds });
+    this.counts.holds += holds ?? 0;
+    this.#log("warn", "a gateway is gone: what its requests held is given back", { lane, holds: holds ?? "later" });
+  }
+
+  /** In a transaction that is open where it was marked. */
+  async #mark(lane: string, mark: string): Promise<boolean> {
+    const [, , marked] = await this.#send([call(sql.begin), sql.setUpFor(batchLockMs), call(sql.markGone, lane, mark)]);
+    if (marked!.length === 0) await this.#send([call(sql.rollback)]);
+    return marked!.length > 0;
+  }
+
+  async #giveBackLeft(left: readonly LeftHold[]): Promise<void> {
+    for (const own of Map.groupBy(left, ({ lane, account }) => `${lane} ${account}`).values()) {
+      const given = [own[0]!.lane, arrayOf(own.map(({ request }) => request))] as const;
+      const outcomes = await this.#ask([
+        ...[
+          call(sql.begin),
+          sql.setUpFor(batchLockQuickMs),
+          call(sql.lockHolders, ...given),
+          call(sql.giveBack, ...given),
+        ],
+        call(sql.commit),
+      ]);
+      if (isLocked(outcomes[2]!)) await this.#send([call(sql.rollback)]);
+      else this.counts.holds += givenOf(rowsOf(outcomes)[3]!);
+    }
   }
 
   async #send(calls: readonly Call[]): Promise<readonly (readonly Row[])[]> {
-    const outcomes = await limited(this.#pace, this.#connection!.send(calls), () => {});
-    return outcomes.map((outcome) => {
-      if (isFailed(outcome)) throw outcome;
-      return outcome;
-    });
+    return rowsOf(await this.#ask(calls));
+  }
+
+  #ask(calls: readonly Call[]): Promise<readonly Outcome[]> {
+    return limited(this.#pace, this.#connection!.send(calls), () => {});
   }
 
   #disconnect(): void {
@@ -114,3 +160,12 @@ export class GoneLanes {
     this.#connection = null;
   }
 }
+
+/** Throws where one failed. */
+const rowsOf = (outcomes: readonly Outcome[]): readonly (readonly Row[])[] =>
+  outcomes.map((outcome) => {
+    if (isFailed(outcome)) throw outcome;
+    return outcome;
+  });
+
+const givenOf = (rows: readonly Row[]): number => rows[0]!["holds"] as number;

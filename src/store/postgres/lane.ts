@@ -13,6 +13,9 @@
 //   the row is gone       this gateway was away for so long that another gave its holds back: a new lane, decided again
 //   anything else         the server lost commits, after a failover: a new lane, decided again
 //
+// A batch waits only briefly for rows that others have locked. Then the accounts that are locked are set aside, with all that is
+// asked of them (locked-accounts.ts), and it goes on without them.
+//
 // What waits too long is given up: what was in no try that was sent fails, and of the rest nobody can say what became of it
 // (OutcomeUnknown). It is released instead of charged when the server is back, unless it had been committed.
 import type { HoldRecord } from "../../account/admission.ts";
@@ -55,15 +58,22 @@ import {
   type Rules,
 } from "./decide.ts";
 import {
+  batchLockMs,
+  batchLockQuickMs,
+  batchLockTries,
   batchOperationsMax,
   giveUpLookMs,
   giveUpMs,
   guardIntervalMs,
   heartbeatMs,
+  idleInTransactionMostMs,
+  idleInTransactionMs,
   laneStillMs,
+  lockTimeoutMs,
   retryFirstMs,
   retryMostMs,
 } from "./limits.ts";
+import { isLocked, type LockedAccount, LockedAccounts } from "./locked-accounts.ts";
 import { type AccountRow, keyRowOf, missingUse, writesOf } from "./rows.ts";
 import { limited, type Pace } from "./pace.ts";
 import { type Meta, outdated } from "./tables-state.ts";
@@ -129,8 +139,8 @@ type Asked = {
 
 type Tried =
   | Readonly<{ outcome: "committed"; decision: Decision }>
-  /** Taken back: others have the locks. */
-  | Readonly<{ outcome: "conflict" | "unknown" | "new lane" }>
+  /** Taken back: others have the locks; `locked`: of its accounts' rows, and no try before it was committed. */
+  | Readonly<{ outcome: "conflict" | "locked" | "unknown" | "new lane" }>
   /** Taken back, for something in it. */
   | Readonly<{ outcome: "refused"; error: StatementError }>;
 
@@ -148,11 +158,18 @@ export class Lane {
   /** The number of the latest committed batch. */
   #batch = 0;
   #connection: Connection | null = null;
-  #queue: Asked[] = [];
+  readonly #queue: Asked[] = [];
+  readonly #locked: LockedAccounts<Asked>;
+  /** Locked accounts that may be free. */
+  readonly #trials: AccountId[] = [];
   #isRunning = false;
   /** The decision of the last try that was sent whole. */
   #sent: Decision | null = null;
   #failing = false;
+  /** How long the server lets it stand still in a transaction: longer where it was cut off for that. */
+  #idleMs: Ms = idleInTransactionMs;
+  /** How long a try takes that is committed, the latest counting most. */
+  #usualMs: Ms = 0;
   /** Monotonic time of the latest commit. */
   #committedAt: Ms;
   #guardedAt: Ms;
@@ -168,6 +185,10 @@ export class Lane {
     this.#options = options;
     this.#pace = options.pace;
     this.#committedAt = this.#guardedAt = this.#pace.monotonic();
+    this.#locked = new LockedAccounts<Asked>(options.server, options.pace, options.log, (account) => {
+      this.#trials.push(account);
+      this.#wake();
+    });
   }
 
   /** Registers this life of the gateway. Throws what keeps it from that. */
@@ -195,7 +216,8 @@ export class Lane {
   get still(): string | null {
     const stillMs = this.#pace.monotonic() - this.#committedAt;
     if (stillMs < laneStillMs) return null;
-    return `no batch was committed for ${Math.floor(stillMs / 1000)} s`;
+    const why = this.#isRunning && this.#reason !== "" ? `: ${this.#reason}` : "";
+    return `no batch was committed for ${Math.floor(stillMs / 1000)} s${why}`;
   }
 
   /** Balance tokens that its open requests hold. */
@@ -220,9 +242,20 @@ export class Lane {
     return this.#waiting.keys();
   }
 
+  /** Accounts that others have locked in the database. */
+  get locked(): readonly LockedAccount[] {
+    return this.#locked.states;
+  }
+
+  /** Whether it has been locked for so long that nothing asked of it now is worth waiting for. */
+  isStuck(account: AccountId): boolean {
+    return this.#locked.lockedMs(account) >= giveUpMs;
+  }
+
   /** Operations that have no answer yet. */
   get pending(): number {
-    return this.#queue.length + this.#underWay.length;
+    const locked = this.#locked.lines().reduce((sum, line) => sum + line.length, 0);
+    return this.#queue.length + locked + this.#underWay.length;
   }
 
   /** Rejects with StoreUnavailable: nothing was done; or with OutcomeUnknown: nobody knows. */
@@ -241,8 +274,9 @@ export class Lane {
 
   #enqueue(operation: Operation, resolve: Asked["resolve"], reject: Asked["reject"]): void {
     const at = this.#pace.monotonic();
-    this.#queue.push({ operation, resolve, reject, at, sent: false, givenUp: false, answered: false });
-    this.#wake();
+    const line = this.#locked.lineOf(accountOf(operation));
+    (line ?? this.#queue).push({ operation, resolve, reject, at, sent: false, givenUp: false, answered: false });
+    if (line === null) this.#wake();
   }
 
   /** Commits what is pending and leaves the lanes; what the server does not take in time, others give back. */
@@ -250,7 +284,7 @@ export class Lane {
     this.#closed = Promise.withResolvers();
     this.#stopHeart();
     const stopWaiting = this.#pace.after(giveUpMs, () => this.#closed!.resolve());
-    if (!this.#isRunning && this.#queue.length === 0) this.#closed.resolve();
+    if (!this.#isRunning && this.pending === 0) this.#closed.resolve();
     await this.#closed.promise;
     stopWaiting();
     const isDone = !this.#isRunning && this.#open.size === 0;
@@ -258,6 +292,8 @@ export class Lane {
       await this.#send([call(sql.leaveLane, this.#id)]).catch(ignore);
     }
     this.#isOver = true;
+    this.#locked.close();
+    for (const line of this.#locked.lines()) this.#drop(line.splice(0));
     this.#stopLooking?.();
     this.#disconnect();
   }
@@ -282,33 +318,63 @@ export class Lane {
 
   async #run(): Promise<void> {
     do {
-      const asked = this.#queue.splice(0, batchOperationsMax);
+      // What is asked of an account that was locked is a batch of its own: it may still be.
+      const trial = this.#trials.shift();
+      const first = batchOperationsMax;
+      const asked = trial === undefined ? this.#queue.splice(0, first) : this.#locked.take(trial, first);
       this.#underWay = asked;
       this.#begunAt = this.#pace.monotonic();
       await this.#commit(asked);
       this.#underWay = [];
+      if (trial !== undefined) this.#queue.push(...this.#locked.tried(trial));
       await this.#guard();
       // Those who were just told, and what came in the same turn of the event loop, share the next batch.
-      if (this.#queue.length > 0) await new Promise<void>((resolve) => this.#pace.soon(resolve));
-    } while (this.#queue.length > 0);
+      if (this.#hasMore) await new Promise<void>((resolve) => this.#pace.soon(resolve));
+    } while (this.#hasMore);
     this.#isRunning = false;
-    this.#closed?.resolve();
+    if (this.pending === 0) this.#closed?.resolve();
+  }
+
+  /** How long a batch waits for locks: longer where batches, and so those of other gateways, take long. */
+  get #lockMs(): Ms {
+    const leastMs = this.#locked.size === 0 ? batchLockMs : batchLockQuickMs;
+    return Math.round(Math.min(lockTimeoutMs, Math.max(leastMs, batchLockTries * this.#usualMs)));
+  }
+
+  get #hasMore(): boolean {
+    return this.#queue.length > 0 || this.#trials.length > 0;
   }
 
   /** Until it is committed, or each operation has failed alone. */
-  async #commit(asked: readonly Asked[]): Promise<void> {
+  async #commit(all: readonly Asked[]): Promise<void> {
     this.#sent = null;
+    let asked = all;
     let waitMs = retryFirstMs;
+    let wasLocked = false;
     for (;;) {
       if (this.#isOver) return this.#drop(asked);
+      const beganAt = this.#pace.monotonic();
       const tried = await this.#try(asked);
       switch (tried.outcome) {
         case "committed":
+          this.#usualMs += (this.#pace.monotonic() - beganAt - this.#usualMs) / 8;
           return this.#tell(asked, tried.decision);
         case "new lane":
           continue;
         case "refused":
           return this.#halve(asked, tried.error);
+        case "locked": {
+          this.counts.conflicts += 1;
+          this.#lookForGivenUp();
+          const rest = await this.#withoutLocked(asked);
+          if (rest.length === 0) return;
+          // No account's row is, and yet it is locked again: another row of one of them.
+          if (rest.length === asked.length && wasLocked) return this.#halveAccounts(asked);
+          wasLocked = rest.length === asked.length;
+          asked = rest;
+          if (!wasLocked) continue;
+          break;
+        }
         case "conflict":
           this.counts.conflicts += 1;
           this.#lookForGivenUp();
@@ -340,6 +406,39 @@ export class Lane {
     } else if (only !== undefined) this.#failed(only, new Error(`the books do not take it: ${error.message}`));
   }
 
+  /** Sets those aside whose accounts others have locked, and gives the others. */
+  async #withoutLocked(asked: readonly Asked[]): Promise<readonly Asked[]> {
+    const accounts = accountsIn(asked);
+    try {
+      const outcomes = await this.#send(accounts.map((account) => call(sql.tryAccount, account)));
+      const locked = new Set(accounts.filter((_, index) => isLocked(outcomes[index]!)));
+      for (const account of locked) this.#setAside(account, asked);
+      return asked.filter(({ operation }) => !locked.has(accountOf(operation)));
+    } catch (thrown) {
+      this.#disconnect();
+      this.#reason = String(thrown);
+      return asked;
+    }
+  }
+
+  /** Whoever has a row of one account locked must not keep the others from the books. */
+  async #halveAccounts(asked: readonly Asked[]): Promise<void> {
+    const accounts = accountsIn(asked);
+    if (accounts.length === 1) return this.#setAside(accounts[0]!, asked);
+    const half = new Set(accounts.slice(0, accounts.length >> 1));
+    await this.#commit(asked.filter(({ operation }) => half.has(accountOf(operation))));
+    await this.#commit(asked.filter(({ operation }) => !half.has(accountOf(operation))));
+  }
+
+  /** All that is asked of it waits until it is free. */
+  #setAside(account: AccountId, asked: readonly Asked[]): void {
+    const isOfIt = ({ operation }: Asked): boolean => accountOf(operation) === account;
+    this.#underWay = this.#underWay.filter((each) => !isOfIt(each));
+    const queue = this.#queue.splice(0);
+    this.#locked.add(account, [...asked.filter(isOfIt), ...queue.filter(isOfIt)]);
+    this.#queue.push(...queue.filter((each) => !isOfIt(each)));
+  }
+
   /** Never throws. */
   async #try(asked: readonly Asked[]): Promise<Tried> {
     try {
@@ -349,6 +448,9 @@ export class Lane {
     } catch (thrown) {
       this.#disconnect();
       this.#reason = thrown instanceof StatementError ? thrown.message : String(thrown);
+      if (thrown instanceof StatementError && thrown.state === "25P03") {
+        this.#idleMs = Math.min(2 * this.#idleMs, idleInTransactionMostMs);
+      }
       if (!(thrown instanceof StatementError)) this.#options.log("error", "a batch failed", { error: String(thrown) });
       return { outcome: "unknown" };
     }
@@ -356,23 +458,26 @@ export class Lane {
 
   async #transaction(asked: readonly Asked[], lane: string): Promise<Tried> {
     const number = this.#batch + 1;
-    const ids = [...new Set(asked.map(({ operation }) => accountOf(operation)))].sort((a, b) => a - b);
+    // Nothing is left to do of most that were given up: their accounts need no lock.
+    const needed = asked.filter((each) => this.#live(each) !== null);
+    const ids = accountsIn(needed);
     const waiting = ids.flatMap((id) => this.#waiting.get(id) ?? []).filter((hold) => hold.lane === lane);
     const read = await this.#read(number, lane, ids, [
-      ...asked.flatMap(({ operation }) => namedKey(accountOf(operation), namedKeyOf(operation))),
+      ...needed.flatMap(({ operation }) => namedKey(accountOf(operation), namedKeyOf(operation))),
       ...waiting.flatMap((hold) => namedKey(hold.account, hold.record.key > defaultKey ? hold.record.key : null)),
     ]);
-    if ("outcome" in read) return read;
+    if ("outcome" in read && read.outcome !== "locked") return read;
     // The lane was taken under this number: whatever was sent before under it is taken back.
     this.#sent = null;
     for (const each of asked) each.sent = false;
-    const all = asked.map(({ operation }) => operation);
-    const loaded = await this.#complete(read, all, waiting);
+    if ("outcome" in read) return read;
+    const operations = needed.map(({ operation }) => operation);
+    const loaded = await this.#complete(read, operations, waiting);
     // From here to the moment in which it is sent, nothing is given up.
     const live = asked.map((each) => this.#live(each));
-    const operations = live.filter((operation) => operation !== null);
+    const left = live.filter((operation) => operation !== null);
     const decision = (this.#options.decide ?? decide)(
-      { lane, operations, waiting, loaded, monotonic: this.#pace.monotonic() },
+      { lane, operations: left, waiting, loaded, monotonic: this.#pace.monotonic() },
       this.#options.rules,
     );
     const calls = [...writesOf(decision, lane), call(sql.commit)];
@@ -382,7 +487,7 @@ export class Lane {
     const error = outcomes.find(isFailed);
     if (error === undefined) return { outcome: "committed", decision: this.#sent };
     if (isDefinite(error)) for (const each of asked) each.sent = false;
-    return this.#takenBack(error);
+    return this.#takenBack(error, true);
   }
 
   /** What is left of an operation to be done now; null: nothing. */
@@ -395,7 +500,7 @@ export class Lane {
 
   /** The first round trip, in which the lane and the accounts are locked. */
   async #read(number: number, lane: string, ids: readonly AccountId[], keys: readonly KeyName[]) {
-    const calls: Call[] = [call(sql.begin), call(sql.setUp), call(sql.takeLane, lane, number)];
+    const calls: Call[] = [call(sql.begin), sql.setUpFor(this.#lockMs, this.#idleMs), call(sql.takeLane, lane, number)];
     const accountsAt = ids.length === 0 ? -1 : calls.push(call(sql.lockAccounts, arrayOf(ids))) - 1;
     // A day before: the server's clock may be behind this one's, which only decides how much is read at first.
     const keyUseFrom = keyUseFromOf(this.#pace.wall() - 86_400_000);
@@ -405,8 +510,13 @@ export class Lane {
     calls.push(call(sql.clock));
     const outcomes = await this.#send(calls);
     const error = outcomes.find(isFailed);
-    if (error !== undefined) return this.#takenBack(error);
-    if (rowsOf(outcomes[2]).length === 0) return this.#notTaken(number, lane);
+    const isTaken = rowsOf(outcomes[2]).length > 0;
+    if (error !== undefined) {
+      const tried = await this.#takenBack(error, isTaken);
+      // What it waited for is not its own to wait for: the lane has another number, or is gone.
+      if (isTaken || isFailed(outcomes[2]!) || this.#connection === null) return tried;
+    }
+    if (!isTaken) return this.#notTaken(number, lane);
     const rows = (at: number): readonly Row[] => (at < 0 ? [] : rowsOf(outcomes[at]));
     return {
       accounts: rows(accountsAt) as unknown as readonly AccountRow[],
@@ -500,8 +610,8 @@ export class Lane {
     return { outcome: "new lane" };
   }
 
-  /** What a failed statement says of its transaction. */
-  async #takenBack(error: StatementError): Promise<Tried> {
+  /** What a failed statement says of its transaction, in which the lane was taken or not. */
+  async #takenBack(error: StatementError, isTaken: boolean): Promise<Tried> {
     const { state } = error;
     if (state === null) throw error;
     if (state === "40003") throw error; // it says that nobody knows
@@ -509,7 +619,9 @@ export class Lane {
     const isOfOperation = state.startsWith("22") || state.startsWith("23");
     if (!isConflict && !isOfOperation) throw error;
     await this.#rollBack();
-    return isConflict ? { outcome: "conflict" } : { outcome: "refused", error };
+    this.#reason = error.message;
+    if (!isConflict) return { outcome: "refused", error };
+    return { outcome: isTaken && state === "55P03" ? "locked" : "conflict" };
   }
 
   async #rollBack(): Promise<void> {
@@ -526,7 +638,9 @@ export class Lane {
     this.counts.batches += 1;
     this.counts.operations += asked.length;
     this.#committedAt = this.#pace.monotonic();
-    this.#options.committed?.(decision, asked.length, this.#committedAt - this.#begunAt);
+    const tookMs = this.#committedAt - this.#begunAt;
+    if (tookMs < idleInTransactionMs) this.#idleMs = idleInTransactionMs;
+    this.#options.committed?.(decision, asked.length, tookMs);
     this.#recovered();
     for (const [hold, state] of changed) {
       if (isRefusal(state)) {
@@ -615,7 +729,7 @@ export class Lane {
     this.#stopLooking ??= this.#pace.after(giveUpLookMs, () => {
       this.#stopLooking = null;
       this.#giveUp(this.#pace.monotonic() - giveUpMs);
-      if (this.#isRunning) this.#lookForGivenUp();
+      if (this.#isRunning || this.#locked.size > 0) this.#lookForGivenUp();
     });
   }
 
@@ -628,14 +742,14 @@ export class Lane {
       if (isUnknown) this.counts.cut += 1;
       asked.reject(isUnknown ? new OutcomeUnknown(this.#reason) : new StoreUnavailable(this.#reason));
     }
-    const queue = this.#queue;
-    this.#queue = [];
-    for (const asked of queue) {
-      const { operation } = asked;
-      if (asked.at > before || isForGood(operation)) this.#queue.push(asked);
-      else {
-        asked.reject(new StoreUnavailable(this.#reason));
-        if (operation.op === "settle") this.#release(operation.hold);
+    for (const line of [this.#queue, ...this.#locked.lines()]) {
+      for (const asked of line.splice(0)) {
+        const { operation } = asked;
+        if (asked.givenUp || asked.at > before || isForGood(operation)) line.push(asked);
+        else {
+          asked.reject(new StoreUnavailable(this.#reason));
+          if (operation.op === "settle") this.#release(operation.hold);
+        }
       }
     }
   }
@@ -701,10 +815,10 @@ export class Lane {
       if (orphans.length === 0) return;
       this.#options.log("warn", "holds of no open request are given back", { holds: orphans.length });
       const given = [this.#id, arrayOf(orphans)] as const;
-      const calls = [sql.begin, sql.setUp, sql.lockHolders, sql.giveBack, sql.commit] as const;
-      const outcomes = await this.#send(
-        calls.map((one) => (one === sql.lockHolders || one === sql.giveBack ? call(one, ...given) : call(one))),
-      );
+      const outcomes = await this.#send([
+        ...[call(sql.begin), sql.setUpFor(batchLockMs)],
+        ...[call(sql.lockHolders, ...given), call(sql.giveBack, ...given), call(sql.commit)],
+      ]);
       const error = outcomes.find(isFailed);
       if (error !== undefined) throw error;
       this.counts.orphans += orphans.length;
@@ -723,6 +837,10 @@ export class Lane {
     return new Promise((resolve) => void this.#pace.after(ms, resolve));
   }
 }
+
+/** In the order in which they are locked. */
+const accountsIn = (asked: readonly Asked[]): readonly AccountId[] =>
+  [...new Set(asked.map(({ operation }) => accountOf(operation)))].sort((a, b) => a - b);
 
 type KeyName = Readonly<{ account: AccountId; key: number }>;
 

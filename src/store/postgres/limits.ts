@@ -7,10 +7,25 @@ export const connectTimeoutMs = 2_000;
 export const sideConnectionsMax = 4;
 /** A call that takes longer is given up with its connection; what became of it is found out on the next one. */
 export const callTimeoutMs = 5_000;
-/** A batch waits this long for the locks of others. Shorter than a call may take, so that the server says so. */
+/** A transaction waits this long for the locks of others. Shorter than a call may take, so that the server says so. */
 export const lockTimeoutMs = 4_000;
+/** A batch, which has everybody's requests, waits this long; then it goes on without the accounts that are locked. */
+export const batchLockMs = 500;
+/** While one is: another would cost everybody the same again. */
+export const batchLockQuickMs = 50;
+/** Where batches take long, it waits for as many of the usual ones. */
+export const batchLockTries = 4;
+/** How often is looked whether a locked account is free. */
+export const lockedLookMs = 100;
+/** Until one is tried again whose row is free, but not what it needs beside that. */
+export const lockedPauseFirstMs = 100;
+export const lockedPauseMostMs = 2_000;
+/** Locked accounts that are named to operators. */
+export const lockedToldMax = 20;
 /** A gateway that stands still between its two round trips holds its accounts' locks for as long. */
 export const idleInTransactionMs = 1_000;
+/** One that was cut off for that may hold them longer with its next try: without CPU to spare it would never come to an end. */
+export const idleInTransactionMostMs = 4_000;
 export const batchOperationsMax = 1_000;
 /** An operation that waits longer fails, or its client is cut off where nobody knows what became of it. */
 export const giveUpMs = journalGiveUpMs;

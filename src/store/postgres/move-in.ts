@@ -320,12 +320,12 @@ async function putBeside(session: Session, dataFolder: string, progress: (line: 
   await fromFile(join(dataFolder, requestsName), "failed", async (file) => {
     const columns = columnsOf(usage.failedRequests);
     const table = { name: "failed_requests", columns };
-    const names = columns.map(({ name }) => name).join(", ");
-    const rows = file.query<Readonly<Record<string, Value>>, []>(`SELECT ${names} FROM failed ORDER BY sequence`);
+    // A file of before lacks what came later.
+    const rows = file.query<Readonly<Record<string, Value>>, []>("SELECT * FROM failed ORDER BY sequence");
     await put(
       session,
       table,
-      mapped(rows.iterate(), (row) => columns.map(({ name }) => row[name]!)),
+      mapped(rows.iterate(), (row) => columns.map(({ name }) => row[name] ?? null)),
       progress,
     );
     const counter =

@@ -107,48 +107,9 @@ export async function moveOut({ dataFolder, url, progress }: MoveOrder): Promise
   }
 }
 
-/**
- * Opens books whose move into `dataFolder` was killed and is not to be gone on with; gives the database's place. Throws
- * CommandError where that would make two of them.
- */
-export async function giveUpMove({ dataFolder, url }: Pick<MoveOrder, "dataFolder" | "url">): Promise<string> {
-  const from = placeOf(url);
-  const folder = lockDataFolder(dataFolder); // a move that runs has it
-  const database = new Database(new PostgresServer(url), undefined, 1);
-  try {
-    if (existsSync(join(dataFolder, databaseName))) {
-      throw new CommandError(`${dataFolder} has the books: the move is done, and move --to carries them back`);
-    }
-    const place = placeOfFolder(dataFolder);
-    await change(database, async (send) => {
-      const [meta] = await send<Readonly<{ closed: boolean }>>(readMeta);
-      if (meta?.closed !== true) throw new CommandError(`the books in ${from} are open already`);
-      const [moved] = await send<Readonly<{ holder: string }>>(readMovedTo, movedOutName);
-      if (moved !== undefined && moved.holder !== place) {
-        throw new CommandError(
-          `the books in ${from} were moved to ${moved.holder}, where they may be: give that folder there`,
-        );
-      }
-      // From here on no part in the folder is a copy that counts.
-      await send(forgetMovedTo, movedOutName);
-      return send(setOpen);
-    });
-    for (const name of readdirSync(dataFolder)) {
-      if (name.includes(partSuffix)) rmSync(join(dataFolder, name), { force: true });
-    }
-    return from;
-  } catch (error) {
-    throw error instanceof CommandError ? error : new CommandError(`nothing was opened: ${(error as Error).message}`);
-  } finally {
-    await database.close();
-    folder.release();
-  }
-}
-
 /** A folder on a machine: that of another machine has the same path. */
 const placeOfFolder = (dataFolder: string): string => `${hostname()}:${resolve(dataFolder)}`;
 
-const readMeta = statement("meta", "SELECT closed FROM ledger_meta WHERE id = 1 FOR UPDATE");
 const setClosed = statement("close books", "UPDATE ledger_meta SET closed = true WHERE id = 1 RETURNING 1 AS done");
 const setOpen = statement("reopen books", "UPDATE ledger_meta SET closed = false WHERE id = 1");
 const living = statement(
@@ -162,8 +123,6 @@ const setMovedTo = statement(
   "set moved to",
   "INSERT INTO jobs (name, holder, until) VALUES ($1::text, $2::text, 0) ON CONFLICT (name) DO UPDATE SET holder = $2::text",
 );
-
-const forgetMovedTo = statement("forget moved to", "DELETE FROM jobs WHERE name = $1::text");
 
 /** Where an earlier move brought the books, or was about to; null: there was none. */
 async function movedTo(database: Database, from: string): Promise<string | null> {

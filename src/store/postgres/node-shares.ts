@@ -100,7 +100,7 @@ export class NodeShares {
     const own = lane();
     if (needs.size === 0 || own === null) return;
     const nodes = arrayOf([...needs.keys()]);
-    const lock = [call(sql.begin), call(sql.setUp), call(sql.lockNodes, nodes), call(sql.readShares, nodes)];
+    const lock = [call(sql.begin), sql.setUpFor(), call(sql.lockNodes, nodes), call(sql.readShares, nodes)];
     let [, , locked, rows] = await this.#send(lock);
     if (locked!.length < needs.size) {
       [, , , , locked, rows] = await this.#send([call(sql.rollback), call(sql.makeNodes, nodes), ...lock]);

@@ -31,7 +31,9 @@ export function limited<Value>(
   let isOver = false;
   const cancel = pace.after(limitMs, () => {
     isOver = true;
-    reject(new StatementError(null, `the database has not answered for ${Math.round(limitMs)} ms`));
+    // What is left of a longer time limit says nothing of how long it took.
+    const waited = limitMs < callTimeoutMs ? "in time" : `for ${Math.round(limitMs)} ms`;
+    reject(new StatementError(null, `the database has not answered ${waited}`));
   });
   work.then(
     (value) => {

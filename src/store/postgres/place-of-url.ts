@@ -1,4 +1,5 @@
 // How a database is named to people, of its address.
+import { addressesOf } from "../../core/database-addresses.ts";
 
 /** With the user. */
 export function databaseAndUser(url: string): string {
@@ -13,7 +14,8 @@ export function databaseName(url: string): string {
 }
 
 export function partsOf(url: string): Readonly<{ database: string; host: string; username: string }> {
-  const { hostname, port, pathname, username } = new URL(url);
-  const host = `${hostname}:${port === "" ? "5432" : port}`;
+  const addresses = addressesOf(url).map((address) => new URL(address));
+  const { pathname, username } = addresses[0]!;
+  const host = addresses.map(({ hostname, port }) => `${hostname}:${port === "" ? "5432" : port}`).join(", ");
   return { host, database: decodeURIComponent(pathname.slice(1)), username };
 }

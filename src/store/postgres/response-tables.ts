@@ -9,7 +9,9 @@ import {
   responseIdOf,
   responseText,
 } from "../../dialects/stored-responses.ts";
-import type { AccountId, Ms } from "../../core/types.ts";
+import { assert } from "../../core/assert.ts";
+import { journalGiveUpMs } from "../../core/limits.ts";
+import { type AccountId, type Ms, StoreUnavailable } from "../../core/types.ts";
 import {
   type KeptResponse,
   type StoredResponseLimits,
@@ -18,9 +20,11 @@ import {
 import { openStoredResponses } from "../responses/stored-responses-file.ts";
 import { ask, change, type Send, sendIn, statement } from "./asking.ts";
 import { arrayOf, call, StatementError } from "./connection.ts";
-import { CommitUnknown, type Database } from "./database.ts";
+import type { Database } from "./database.ts";
+import { retryMostMs } from "./limits.ts";
+import { systemPace } from "./pace.ts";
 
-/** A conversation may be read as 32 MiB of text, and a response written so. */
+/** A conversation may be read as 32 MiB of text, and a response written so; longer than the end of a reply waits for its charge. */
 const limitMs = 15_000;
 const expirySlice = 100;
 /** A character is at most three bytes for each of the units that JavaScript counts. */
@@ -47,6 +51,19 @@ export class ResponseTables {
 
   /** Keeps all in one transaction; what the tables do not take is left out alone. */
   async keepAll(responses: readonly KeptResponse[], now: Ms): Promise<void> {
+    const until = systemPace.monotonic() + limitMs;
+    for (;;) {
+      try {
+        return await this.#keepAll(responses, now);
+      } catch (thrown) {
+        // The ends of their replies wait for the database as well. What is kept already is not kept again.
+        if (!(thrown instanceof StoreUnavailable) || systemPace.monotonic() >= until) throw thrown;
+        await Bun.sleep(retryMostMs);
+      }
+    }
+  }
+
+  async #keepAll(responses: readonly KeptResponse[], now: Ms): Promise<void> {
     const whole: KeptResponse[] = [];
     for (const response of responses) {
       const input = await this.#withReferred(response.account, response.input, now);
@@ -55,8 +72,6 @@ export class ResponseTables {
     try {
       await this.#keepTogether(whole, now);
     } catch (thrown) {
-      // Once more, where nobody knows: what is kept already is not kept again.
-      if (thrown instanceof CommitUnknown) return this.#keepTogether(whole, now);
       if (whole.length === 1 || !isOfOne(thrown)) throw thrown;
       let failure: unknown = null;
       for (const response of whole) {
@@ -349,3 +364,5 @@ export const eraseResponsesIn = (database: Database, account: AccountId, forEver
 
 /** Nothing is kept here. */
 const noLimits: StoredResponseLimits = { keepMs: 0, accountBytesMax: 0, accountCountMax: 0, conversationBytesMax: 0 };
+
+assert(journalGiveUpMs < limitMs, "who gets the end of a reply finds its response");

@@ -206,6 +206,7 @@ export function writesOf(decision: Decision, lane: string): readonly Call[] {
     const parts = columns(
       updated,
       ({ requestId }) => requestId,
+      ({ budget }) => budget,
       ({ cost }) => cost,
       ({ waits }) => waits,
     );

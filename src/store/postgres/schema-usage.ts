@@ -104,6 +104,8 @@ export const failedRequests = pgTable(
     model: text().notNull(),
     status: smallint().notNull(),
     reason: text().notNull(),
+    /** What its node said; for operators alone. */
+    cause: text(),
     node: text(),
     waitMs: integer("wait_ms"),
     sentMs: integer("sent_ms"),

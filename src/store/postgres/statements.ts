@@ -4,7 +4,8 @@
 // What waits for locks reads nothing else: its snapshot is older than what it waited for. So keys, their use and the time are
 // statements of their own, behind it.
 import { journalColumns } from "../ledger/batch.ts";
-import type { Statement } from "./connection.ts";
+import type { Ms } from "../../core/types.ts";
+import { type Call, call, type Statement } from "./connection.ts";
 import { idleInTransactionMs, lockTimeoutMs } from "./limits.ts";
 
 const statement = (name: string, text: string): Statement => ({ name, text: text.trim(), isPrepared: true });
@@ -23,12 +24,13 @@ export const rollback = statement("rollback", "ROLLBACK");
  * rows plans each of the later ones anew, for 0.1 to 0.7 ms a statement. All find their rows by keys: a plan that was made
  * while `holds` was empty would read the whole table for each batch.
  */
-export const setUp = statement(
+const setUp = statement(
   "set up",
-  `SELECT set_config('idle_in_transaction_session_timeout', '${idleInTransactionMs}', true),
-     set_config('lock_timeout', '${lockTimeoutMs}', true), set_config('plan_cache_mode', 'force_generic_plan', true),
-     set_config('enable_seqscan', 'off', true)`,
+  `SELECT set_config('idle_in_transaction_session_timeout', $1::text, true), set_config('lock_timeout', $2::text, true),
+     set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`,
 );
+export const setUpFor = (lockMs: Ms = lockTimeoutMs, idleMs: Ms = idleInTransactionMs): Call =>
+  call(setUp, idleMs, lockMs);
 
 export const clock = statement("clock", "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now");
 
@@ -104,6 +106,26 @@ export const lockAccounts = statement(
      flood_latest::float8 AS flood_latest, flood_count, inputs_opens::float8 AS inputs_opens,
      inputs_latest::float8 AS inputs_latest, inputs_count
    FROM accounts WHERE id = ANY($1::text::bigint[]) ORDER BY accounts.id FOR UPDATE`,
+);
+
+/** Whether others have it locked, at once. */
+export const tryAccount = statement(
+  "try account",
+  "SELECT 1 FROM accounts WHERE id = $1::text::bigint FOR UPDATE NOWAIT",
+);
+
+export const backendId = statement("backend id", "SELECT pg_backend_pid() AS pid");
+
+/** Who holds what a session waits for: not those that wait for it as well. A prepared transaction has no process. */
+export const whoBlocks = statement(
+  "who blocks",
+  `WITH RECURSIVE blocking (pid) AS (
+     SELECT unnest(pg_blocking_pids($1::text::int))
+     UNION SELECT behind.pid FROM blocking, unnest(pg_blocking_pids(blocking.pid)) AS behind (pid))
+   SELECT blocking.pid, application_name AS application,
+     floor(extract(epoch FROM clock_timestamp() - xact_start) * 1000)::float8 AS "forMs"
+   FROM blocking LEFT JOIN pg_stat_activity AS session ON session.pid = blocking.pid
+   WHERE cardinality(pg_blocking_pids(blocking.pid)) = 0`,
 );
 
 export const readKeys = statement(
@@ -222,8 +244,8 @@ export const insertHolds = statement(
 
 export const updateHolds = statement(
   "update holds",
-  `UPDATE holds SET cost = u.cost, waits = u.waits
-   FROM ${unnest(["text", "bigint", "boolean"])} AS u (request_id, cost, waits)
+  `UPDATE holds SET tokens = u.tokens, cost = u.cost, waits = u.waits
+   FROM ${unnest(["text", "bigint", "bigint", "boolean"])} AS u (request_id, tokens, cost, waits)
    WHERE holds.request_id = u.request_id`,
 );
 
@@ -339,6 +361,13 @@ export const giveBack = statement(
      UPDATE api_keys SET ${subtracted("api_keys")} FROM key_sums s WHERE api_keys.account_id = s.account_id AND id = s.key_id
        AND (tokens_per_day IS NOT NULL OR tokens_per_month IS NOT NULL))
    SELECT count(*)::int AS holds FROM gone`,
+);
+
+/** Of lanes that are gone: those of accounts that were locked when the others were given back. */
+export const readLeftHolds = statement(
+  "read left holds",
+  `SELECT lane, account_id::float8 AS account, request_id AS request FROM holds
+   WHERE NOT EXISTS (SELECT 1 FROM lanes WHERE id = lane AND gone_at IS NULL) ORDER BY lane, account_id LIMIT 10000`,
 );
 
 export const readHolds = statement("read holds", "SELECT request_id FROM holds WHERE lane = $1::text");

@@ -127,7 +127,7 @@ export class PostgresWatch {
     const { database, plans, holder, clock, log } = this.#options;
     const from = clock.monotonic();
     try {
-      if (!(await takeJob(database, jobName, holder, jobMs))) return;
+      if (!(await takeJob(database, jobName, holder, jobMs))) return this.#leaveToOthers();
       const rest = async (tookMs: Ms): Promise<boolean> => {
         await Bun.sleep(Math.min(tookMs * restsPerSlice, restMaxMs));
         return !this.#isClosed && (await takeJob(database, jobName, holder, jobMs));
@@ -143,6 +143,13 @@ export class PostgresWatch {
     } catch (thrown) {
       if (!this.#isClosed) log("error", "the ledger could not be checked", { reason: String(thrown) });
     }
+  }
+
+  /** Another gateway checks now, and finds what is wrong with the books: what was found here may be over. */
+  #leaveToOthers(): void {
+    const violations = this.#checkOpen();
+    this.#tell(violations);
+    this.#state = { ...this.#state, violations };
   }
 
   /** What began under other plans may end in the next period. */
@@ -209,7 +216,7 @@ const heldSums = `
   SELECT id AS account, 'holds are ' || a.holds || ' of ' || a.held || ' tokens, their rows say ' || coalesce(h.holds, 0)
     || ' of ' || coalesce(h.held, 0) AS detail
   FROM accounts AS a LEFT JOIN (
-    SELECT account_id, count(*) AS holds, sum(tokens) AS held,
+    SELECT account_id, sum(1 - searches) AS holds, sum(tokens) AS held,
       sum(CASE WHEN waits THEN tokens ELSE 0 END) AS waiting_held,
       sum(CASE WHEN cost > 0 AND NOT waits THEN 1 ELSE 0 END) AS begun,
       sum(CASE WHEN waits THEN 0 ELSE cost END) AS expected, sum(searches) AS searches

@@ -41,6 +41,7 @@ const tables = `
     model TEXT NOT NULL,
     status INTEGER NOT NULL,
     reason TEXT NOT NULL,
+    cause TEXT,
     node TEXT,
     wait_ms INTEGER,
     sent_ms INTEGER,
@@ -59,23 +60,37 @@ const tables = `
   INSERT INTO gone (id, requests) VALUES (1, 0);
 `;
 
+/** What is billed of one that failed is of what was delivered, so that its own numbers give no sum. */
+const rates = [
+  "input_cents",
+  "cached_input_cents",
+  "output_cents",
+  "input_parts",
+  "cached_input_parts",
+  "output_parts",
+];
+const noRates = rates.map((column) => `NULL AS ${column}`).join(", ");
+const ratesAsNamed = `input_cents AS inputCents, cached_input_cents AS cachedInputCents, output_cents AS outputCents,
+  input_parts AS inputParts, cached_input_parts AS cachedInputParts, output_parts AS outputParts`;
+
 /** The same columns of both, by which filters and readers know them. */
 const views = `
   CREATE TEMP VIEW served_log AS
-    SELECT sequence, at, billing_key AS request_id, account_id, key_id, endpoint, model, 200 AS status, NULL AS reason,
+    SELECT sequence, at, billing_key AS request_id, account_id, key_id, endpoint, model, 200 AS status, NULL AS reason, NULL AS cause,
       node, wait_ms, sent_ms, first_token_ms, duration_ms, input_fresh + input_cached AS input, input_cached AS cached_input,
-      output, reasoning, billed_tokens, 0 AS more
+      output, reasoning, billed_tokens, input_cents, cached_input_cents, output_cents, input_parts, cached_input_parts, output_parts, 0 AS more
     FROM ledger.journal WHERE kind IN ('charge', 'coder_usage');
 
   CREATE TEMP VIEW failed_log AS
-    SELECT sequence, at, request_id, account_id, key_id, endpoint, model, status, reason,
+    SELECT sequence, at, request_id, account_id, key_id, endpoint, model, status, reason, cause,
       node, wait_ms, sent_ms, first_token_ms, duration_ms, input, 0 AS cached_input, output, 0 AS reasoning,
-      coalesce((SELECT billed_tokens FROM ledger.journal WHERE billing_key = request_id), 0) AS billed_tokens, more
+      coalesce((SELECT billed_tokens FROM ledger.journal WHERE billing_key = request_id), 0) AS billed_tokens,
+      ${noRates}, more
     FROM main.failed;
 `;
-const logColumns = `sequence, at, request_id AS requestId, account_id AS account, key_id AS key, endpoint, model, status, reason,
+const logColumns = `sequence, at, request_id AS requestId, account_id AS account, key_id AS key, endpoint, model, status, reason, cause,
   node, wait_ms AS waitMs, sent_ms AS sentMs, first_token_ms AS firstTokenMs, duration_ms AS durationMs, input,
-  cached_input AS cachedInput, output, reasoning, billed_tokens AS billedTokens, more,
+  cached_input AS cachedInput, output, reasoning, billed_tokens AS billedTokens, ${ratesAsNamed}, more,
   (SELECT name FROM ledger.api_keys AS k WHERE k.account_id = log.account_id AND k.id = key_id) AS keyName`;
 
 /** Lines of its first step, and how long it goes on. */
@@ -110,6 +125,9 @@ export class RequestLogStore {
   /** Opens the file beside a journal, and makes it where there is none that can be read. Throws what SQLite throws. */
   static open(file: string, journalFile: string, keepMs: Ms): RequestLogStore {
     return openBesideLedger(file, journalFile, form, (database) => {
+      const columns = database.query("PRAGMA table_info(failed)").all() as { name: string }[];
+      // A file of before; a program of before works on one of now, too.
+      if (!columns.some(({ name }) => name === "cause")) database.run("ALTER TABLE failed ADD COLUMN cause TEXT");
       database.run(views);
       return new RequestLogStore(database, keepMs);
     });
@@ -281,18 +299,18 @@ function conditionOf(filter: LogFilter, requestId: string | null): [condition: s
 }
 
 function valuesOf(row: FailedRow): (string | number | null)[] {
-  const { requestId, at, account, key, endpoint, model, status, reason, course, input, output, more } = row;
+  const { requestId, at, account, key, endpoint, model, status, reason, cause, course, input, output, more } = row;
   const { node, waitMs, sentMs, firstTokenMs, durationMs } = course;
   const values = [requestId, at, account, key, endpoint, model, status, reason, node, waitMs, sentMs, firstTokenMs];
-  return [...values, durationMs, input, output, more];
+  return [...values, durationMs, input, output, more, cause];
 }
 
 function prepare(database: Database) {
   return {
     insert: database.prepare<unknown, (string | number | null)[]>(`
       INSERT INTO failed (request_id, at, account_id, key_id, endpoint, model, status, reason, node, wait_ms, sent_ms,
-        first_token_ms, duration_ms, input, output, more)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`),
+        first_token_ms, duration_ms, input, output, more, cause)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`),
     addMore: database.prepare<unknown, [number, string]>("UPDATE failed SET more = more + ? WHERE request_id = ?"),
     addGone: database.prepare<unknown, [number]>("UPDATE gone SET requests = requests + ?"),
     gone: database.prepare<{ requests: number }, []>("SELECT requests FROM gone"),

@@ -1,8 +1,9 @@
 // The Worker that owns the file of stored responses. It works in order, so a call finds whatever was kept before it. It
 // is stopped by a message, never terminated.
-import { statfsSync } from "node:fs";
+import { dirname } from "node:path";
 import { systemClock } from "../../core/clock.ts";
 import type { ItemPage } from "../../dialects/stored-responses.ts";
+import { freeBytesIn, roomInWords } from "../folder/disk-room.ts";
 import {
   diskReserveBytes,
   storedResponsesExpiryIntervalMs,
@@ -47,8 +48,11 @@ const { news } = answerCalls<ResponsesCall>(self, (order) => {
       expireIn(storedResponsesPauseMs);
       return null;
     case "keep": {
-      const { bavail, bsize } = statfsSync(file);
-      if (bavail * bsize < diskReserveBytes) throw new Error("the disk is nearly full");
+      const free = freeBytesIn(dirname(file));
+      if (free !== null && free < diskReserveBytes) {
+        const kept = diskReserveBytes.toLocaleString("en-US");
+        throw new Error(`${roomInWords(free)} in ${dirname(file)}, and ${kept} are kept for the ledger`);
+      }
       return table.keepAll(unpackKept(order.packed), now);
     }
     case "find":

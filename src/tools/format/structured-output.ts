@@ -11,7 +11,7 @@
 //   (6) else                                                      -> the same again, with what did not fit
 import { answerRepeatsMax } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
-import { refuse } from "../../core/refusals.ts";
+import { refusals, refuse } from "../../core/refusals.ts";
 import { forcedTool } from "../../core/sent-tools.ts";
 import type { AccountId, Ask, Ending, Piece, Refusal, Sink, Turn, Usage } from "../../core/types.ts";
 import type { Checker, CheckResult } from "./answer-checker.ts";
@@ -133,7 +133,7 @@ function isComplete(ending: Ending, answer: FormText): ending is Ended {
 
 /** The prompt with the misfit does not fit the node: the client's own prompt did. */
 const isTooLong = (ending: Ending): boolean =>
-  ending.kind === "failed" && ending.refusal.refusal === "context_length_exceeded";
+  ending.kind === "failed" && refusals[ending.refusal.refusal].code === "context_length_exceeded";
 
 function refusalOf(result: CheckResult, ask: Ask): Refusal | null {
   switch (result.verdict) {
@@ -168,13 +168,10 @@ function formOf(ask: Ask): Form | null {
   return { tool: null, schema: ask.format.kind === "json_object" ? null : JSON.stringify(ask.format.schema) };
 }
 
-/**
- * The tool that stands for a format: the AI SDK asks for one by forcing the single tool `json`, and a forced `strict`
- * tool promises that its arguments fit. Other calls are the client's to judge, as without a gateway.
- */
-function formTool(ask: Ask): Ask["tools"][number] | null {
-  const forced = forcedTool(ask);
-  return forced !== null && (forced.strict === true || forced.name === "json") ? forced : null;
+/** The tool that the client has called: its parameters are what it asked for. A wish of the gateway's own is none. */
+function formTool({ tools, toolChoice, ...ask }: Ask): Ask["tools"][number] | null {
+  const isWish = typeof toolChoice === "object" && toolChoice.mayAnswer === true;
+  return isWish ? null : forcedTool({ ...ask, tools, toolChoice });
 }
 
 /** Collects the text that must fit, undecoded. */

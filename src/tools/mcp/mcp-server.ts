@@ -2,7 +2,9 @@
 // gateway runs.
 import type { Clock } from "../../core/clock.ts";
 import type { McpConfig } from "../../config/config.ts";
+import { AccountTurns } from "../../core/account-turns.ts";
 import {
+  mcpCallsAccountMax,
   mcpCallsAtOnceMax,
   mcpReconnectMaxMs,
   mcpReconnectMinMs,
@@ -26,7 +28,7 @@ export class McpServer {
   readonly #ended: Promise<void>;
   #connection: McpConnection | null = null;
   #tools: readonly OwnedTool[] = [];
-  #calls = 0;
+  readonly #turns = new AccountTurns(mcpCallsAtOnceMax, mcpCallsAccountMax);
 
   /** Begins to connect; never throws. */
   constructor(config: McpConfig, { clock, log }: Readonly<{ clock: Clock; log: Log }>) {
@@ -118,23 +120,23 @@ export class McpServer {
     };
   }
 
-  async #run(tool: string, call: Call, { cancelSignal }: RunContext): Promise<ToolOutcome> {
-    const server = this.#config.name;
-    const connection = this.#connection;
-    if (connection === null) return failed(`The server "${server}" cannot be reached now.`);
-    if (this.#calls >= mcpCallsAtOnceMax) return failed(`The server "${server}" is busy. Try again later.`);
+  async #run(tool: string, call: Call, { account, cancelSignal }: RunContext): Promise<ToolOutcome> {
+    const { name: server, timeoutMs } = this.#config;
     const given = readArguments(call.arguments);
     if (given === null) return failed("The arguments of the call are not a JSON object.");
-    this.#calls++;
+    const over = AbortSignal.any([cancelSignal, AbortSignal.timeout(timeoutMs)]);
+    const turn = this.#connection === null ? null : await this.#turns.enter(account, over).catch(() => null);
+    using _turn = turn;
+    const connection = this.#connection;
+    if (connection === null) return failed(`The server "${server}" cannot be reached now.`);
+    if (turn === null) return failed(`The server "${server}" is busy. Try again later.`);
     try {
-      return outcomeOf(await connection.call(tool, given, this.#config.timeoutMs, cancelSignal));
+      return outcomeOf(await connection.call(tool, given, timeoutMs, cancelSignal));
     } catch (error) {
       if (error instanceof CallFailed) return failed(error.message);
       // Not for the model: it may name addresses of the operator's network.
       this.#log("warn", "a call of an MCP server failed", { tool, reason: (error as Error).message });
       return failed(`The server "${server}" failed to answer.`);
-    } finally {
-      this.#calls--;
     }
   }
 }

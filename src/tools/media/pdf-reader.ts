@@ -1,53 +1,124 @@
 // Reads PDFs in processes of their own, each with limits on time and memory: a file made to exhaust its reader ends
 // that process and nothing else. (A Worker shares the gateway's memory: 600 KB of PDF filled 2.6 GB.)
+//
+//   first    nearly all: a few at once, a short time each
+//   again    what took longer, with the whole time, and what else its account sends meanwhile
+//   behind   whatever comes from an account that lately sent a file beyond the limits
+//
+// So files made to take long delay each other and not those of other accounts.
 import { readFile } from "node:fs/promises";
 import {
+  pdfExcessAccountsMax,
+  pdfExcessRememberedMs,
+  pdfFirstTryProcessorMs,
   pdfMemoryMaxBytes,
   pdfReadersAccountMax,
   pdfReadersMax,
+  pdfSlowReadersMax,
   pdfTextMaxLength,
   pdfTimeoutMs,
 } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { AccountTurns } from "../../core/account-turns.ts";
+import { type Clock, systemClock } from "../../core/clock.ts";
 
-const memoryCheckIntervalMs = 25;
+const checkIntervalMs = 25;
 const pageBytes = 4_096;
+/** Linux counts processor time in hundredths of a second. */
+const tickMs = 10;
 /** Of one UTF-16 unit. */
 const utf8BytesMax = 3;
+
+export type PdfReaderOptions = Readonly<{ timeoutMs?: Ms; firstTryProcessorMs?: Ms; clock?: Clock }>;
+
+/** Why it was ended: it goes on in another try, the file is beyond the limits, or the machine gave it no time. */
+type Try = Readonly<{ text: string | null; excess: "first try" | "limits" | "time" | null }>;
 
 export class PdfReader {
   readonly #command: readonly string[];
   readonly #timeoutMs: Ms;
-  readonly #turns = new AccountTurns(pdfReadersMax, pdfReadersAccountMax);
+  readonly #firstTryMs: Ms;
+  readonly #clock: Clock;
+  readonly #first = new AccountTurns(pdfReadersMax, pdfReadersAccountMax);
+  readonly #again = new AccountTurns(pdfSlowReadersMax, pdfSlowReadersMax);
+  readonly #behind = new AccountTurns(pdfSlowReadersMax, pdfSlowReadersMax);
+  /** Accounts that sent a file beyond the limits, and when; the latest are last. */
+  readonly #exceeded = new Map<AccountId, Ms>();
 
   /** `command`: the program that reads a PDF on its standard input and writes the text. */
-  constructor(command: readonly string[], timeoutMs: Ms = pdfTimeoutMs) {
+  constructor(command: readonly string[], options: PdfReaderOptions = {}) {
     this.#command = command;
-    this.#timeoutMs = timeoutMs;
+    this.#timeoutMs = options.timeoutMs ?? pdfTimeoutMs;
+    this.#firstTryMs = options.firstTryProcessorMs ?? pdfFirstTryProcessorMs;
+    this.#clock = options.clock ?? systemClock;
   }
 
   /** The text; null if there is none, it cannot be read within the limits, or `cancelSignal` was aborted. */
   async read(bytes: Uint8Array, account: AccountId, cancelSignal: AbortSignal): Promise<string | null> {
-    const turn = await this.#turns.enter(account, cancelSignal).catch(() => null);
-    if (turn === null) return null;
-    using _turn = turn;
-    if (cancelSignal.aborted) return null;
+    for (let isSecond = false; ;) {
+      const turns = this.#turnsOf(account, isSecond);
+      const turn = await turns.enter(account, cancelSignal).catch(() => null);
+      if (turn === null) return null;
+      using _turn = turn;
+      if (cancelSignal.aborted) return null;
+      // Another file of the account may have taken too long meanwhile.
+      if (this.#turnsOf(account, turns === this.#again) !== turns) continue;
+      const { text, excess } = await this.#try(
+        bytes,
+        turns === this.#first ? this.#firstTryMs : Infinity,
+        cancelSignal,
+      );
+      if (excess === "limits") this.#noteExcess(account);
+      if (excess !== "first try") return text;
+      isSecond = true;
+    }
+  }
+
+  /** An account whose file is tried again has its others wait behind that. */
+  #turnsOf(account: AccountId, isSecond: boolean): AccountTurns {
+    if (this.#hasExceeded(account)) return this.#behind;
+    return isSecond || this.#again.openOf(account) > 0 ? this.#again : this.#first;
+  }
+
+  #hasExceeded(account: AccountId): boolean {
+    const at = this.#exceeded.get(account);
+    return at !== undefined && this.#clock.monotonic() - at < pdfExcessRememberedMs;
+  }
+
+  #noteExcess(account: AccountId): void {
+    this.#exceeded.delete(account);
+    this.#exceeded.set(account, this.#clock.monotonic());
+    if (this.#exceeded.size > pdfExcessAccountsMax) this.#exceeded.delete(this.#exceeded.keys().next().value!);
+  }
+
+  async #try(bytes: Uint8Array, processorMaxMs: Ms, cancelSignal: AbortSignal): Promise<Try> {
     const child = Bun.spawn([...this.#command], {
       stdin: bytes,
       stdout: "pipe",
       stderr: "ignore",
       env: {}, // nothing of ours: it reads what a stranger wrote
-      timeout: this.#timeoutMs,
-      killSignal: "SIGKILL",
       maxBuffer: utf8BytesMax * pdfTextMaxLength,
+      killSignal: "SIGKILL",
     });
     const kill = () => child.kill("SIGKILL");
+    let excess: Try["excess"] = null;
+    const began = this.#clock.monotonic();
+    let used: Use = { processorMs: null, residentBytes: 0 };
+    const check = async (): Promise<void> => {
+      used = (await useOf(child.pid)) ?? used;
+      const elapsedMs = this.#clock.monotonic() - began;
+      const processorMs = used.processorMs ?? elapsedMs;
+      if (used.residentBytes > pdfMemoryMaxBytes) excess = "limits";
+      else if (processorMs > processorMaxMs) excess = "first try";
+      // A busy machine is not the file's fault.
+      else if (elapsedMs > this.#timeoutMs) excess = processorMs > this.#firstTryMs ? "limits" : "time";
+      if (excess !== null) kill();
+    };
     cancelSignal.addEventListener("abort", kill);
-    const watch = setInterval(() => void killIfLarge(child), memoryCheckIntervalMs);
+    const watch = setInterval(() => void check(), checkIntervalMs);
     try {
       const [text, exitCode] = await Promise.all([child.stdout.text(), child.exited]);
-      return exitCode === 0 && text.trim() !== "" ? text : null;
+      return { text: exitCode === 0 && text.trim() !== "" ? text : null, excess: exitCode === 0 ? null : excess };
     } finally {
       clearInterval(watch);
       cancelSignal.removeEventListener("abort", kill);
@@ -55,9 +126,15 @@ export class PdfReader {
   }
 }
 
-/** Where there is no /proc (macOS, Windows) the limits on time and pages remain. */
-async function killIfLarge(child: Bun.Subprocess): Promise<void> {
-  const statm = await readFile(`/proc/${child.pid}/statm`, "latin1").catch(() => "");
-  const residentPages = Number(statm.split(" ")[1] ?? 0);
-  if (residentPages * pageBytes > pdfMemoryMaxBytes) child.kill("SIGKILL");
+/** What a process has used; the time is null until it is known. */
+type Use = Readonly<{ processorMs: Ms | null; residentBytes: number }>;
+
+/** proc(5), stat; null where there is no /proc (macOS, Windows): the limits on time and pages remain. */
+async function useOf(pid: number): Promise<Use | null> {
+  const stat = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => null);
+  if (stat === null) return null;
+  // the program's name, in brackets, may hold anything
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const [user, system, residentPages] = [fields[11], fields[12], fields[21]].map(Number);
+  return { processorMs: (user! + system!) * tickMs, residentBytes: residentPages! * pageBytes };
 }

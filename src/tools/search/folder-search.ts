@@ -3,17 +3,14 @@
 import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import type { FolderSearchConfig } from "../../config/config.ts";
-import {
-  searchesAtOnceMax,
-  searchProgressIntervalMs,
-  searchResultTextMaxLength,
-  searchTimeoutMs,
-} from "../../core/limits.ts";
+import { AccountTurns } from "../../core/account-turns.ts";
+import { searchProgressIntervalMs, searchResultTextMaxLength, searchTimeoutMs } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import { startWorker, WorkerClient, WorkerFailed } from "../../core/workers.ts";
 import { DataFolderUnusable } from "../../store/folder/data-folder.ts";
 import type { Found } from "../../store/search-index.ts";
 import type { Source } from "../owned-tool.ts";
+import type { AccountId } from "../../core/types.ts";
 import { SearchFailed, type SearchProvider } from "./search-provider.ts";
 import { FolderFiles } from "./folder-files.ts";
 import type { QueryRequest } from "./folder-query-worker.ts";
@@ -41,6 +38,8 @@ export class FolderSearch implements SearchProvider {
     start: () => startWorker("tools/search/folder-query-worker.ts"),
     close: { order: "close" },
   });
+  /** The Worker answers one query after the other; the second is there when the first is done. */
+  readonly #turns = new AccountTurns(2, 1);
   #nextScan: Timer | null = null;
   #isClosed = false;
 
@@ -101,12 +100,13 @@ export class FolderSearch implements SearchProvider {
     this.#nextScan.unref();
   }
 
-  async search(query: string, resultsMax: number, cancelSignal: AbortSignal): Promise<readonly Source[]> {
-    if (this.#isClosed) throw new SearchFailed("local: the index is closed");
-    if (this.#querier.waiting >= searchesAtOnceMax) {
-      throw new SearchFailed(`local: ${searchesAtOnceMax} searches run already`);
-    }
-    const found = await this.#find(query, resultsMax, cancelSignal);
+  async search(
+    query: string,
+    resultsMax: number,
+    account: AccountId,
+    cancelSignal: AbortSignal,
+  ): Promise<readonly Source[]> {
+    const found = await this.#find(query, resultsMax, account, cancelSignal);
     return found.map(({ path, title, passages }) => ({
       title,
       url: `${this.#config.baseUrl}/${path.toWellFormed().split("/").map(encodeURIComponent).join("/")}`,
@@ -114,7 +114,12 @@ export class FolderSearch implements SearchProvider {
     }));
   }
 
-  async #find(query: string, resultsMax: number, cancelSignal: AbortSignal): Promise<readonly Found[]> {
+  async #find(
+    query: string,
+    resultsMax: number,
+    account: AccountId,
+    cancelSignal: AbortSignal,
+  ): Promise<readonly Found[]> {
     const over = AbortSignal.any([cancelSignal, AbortSignal.timeout(searchTimeoutMs)]);
     const { promise: ended, reject } = Promise.withResolvers<never>();
     const end = () =>
@@ -122,16 +127,22 @@ export class FolderSearch implements SearchProvider {
     over.addEventListener("abort", end);
     if (over.aborted) end();
     try {
-      return await Promise.race([
-        ended,
-        this.#querier.call<readonly Found[]>({ order: "search", file: this.#file, query, resultsMax }),
-      ]);
+      return await Promise.race([ended, this.#ask(query, resultsMax, account, over)]);
     } catch (error) {
       if (error instanceof WorkerFailed) throw new SearchFailed(`local: ${error.message}`, { cause: error });
       throw error;
     } finally {
       over.removeEventListener("abort", end);
     }
+  }
+
+  /** The turn lasts until the Worker has answered, also where nobody waits for that anymore. */
+  async #ask(query: string, resultsMax: number, account: AccountId, over: AbortSignal): Promise<readonly Found[]> {
+    const turn = await this.#turns.enter(account, over).catch(() => null);
+    if (turn === null) return []; // who asked has the reason
+    using _turn = turn;
+    if (this.#isClosed) throw new SearchFailed("local: the index is closed");
+    return await this.#querier.call<readonly Found[]>({ order: "search", file: this.#file, query, resultsMax });
   }
 
   /** Ends both Workers; a scan stops after the file that it reads. */

@@ -12,8 +12,6 @@ import { type Fetched, FetchRefused, type PublicFetch } from "../fetch/public-fe
 import type { SearchProvider } from "./search-provider.ts";
 
 const options = {
-  // Turns are taken between accounts; the pages of all searches have one account's, which is nobody's.
-  account: 0,
   bytesMax: searchPageMaxBytes,
   timeoutMs: searchPagesTimeoutMs,
   redirectsMax: searchPageRedirectsMax,
@@ -23,18 +21,19 @@ const options = {
 /** The same provider, whose first `pages` results have the text of their page where that could be read in time. */
 export function withPages(provider: SearchProvider, pages: number, publicFetch: PublicFetch): SearchProvider {
   return {
-    search: async (query, resultsMax, cancelSignal) => {
-      const sources = await provider.search(query, resultsMax, cancelSignal);
-      return Promise.all(
-        sources.map((source, index) => (index < pages ? withPage(source, publicFetch, cancelSignal) : source)),
-      );
+    search: async (query, resultsMax, account, cancelSignal) => {
+      const sources = await provider.search(query, resultsMax, account, cancelSignal);
+      const get = (url: string): Promise<Fetched> => publicFetch.get(url, { ...options, account }, cancelSignal);
+      return Promise.all(sources.map((source, index) => (index < pages ? withPage(source, get) : source)));
     },
     close: () => provider.close(),
   };
 }
 
-async function withPage(source: Source, publicFetch: PublicFetch, cancelSignal: AbortSignal): Promise<Source> {
-  const text = await textOfPage(source.url, publicFetch, cancelSignal);
+type GetPage = (url: string) => Promise<Fetched>;
+
+async function withPage(source: Source, get: GetPage): Promise<Source> {
+  const text = await textOfPage(source.url, get);
   if (text === "") return source;
   // The snippet stays in front: it is what the page was found for, which may stand far down in it.
   const whole = source.text === "" ? text : `${source.text}\n\n${text}`;
@@ -42,10 +41,10 @@ async function withPage(source: Source, publicFetch: PublicFetch, cancelSignal: 
 }
 
 /** "" for a page that cannot be read, is no text or has none. */
-async function textOfPage(url: string, publicFetch: PublicFetch, cancelSignal: AbortSignal): Promise<string> {
+async function textOfPage(url: string, get: GetPage): Promise<string> {
   let fetched: Fetched;
   try {
-    fetched = await publicFetch.get(url, options, cancelSignal);
+    fetched = await get(url);
   } catch (error) {
     if (error instanceof FetchRefused) return ""; // pages are away all the time, and the snippet is there
     throw error;

@@ -3,6 +3,7 @@ import { searchQueryMaxLength, searchResultsMax } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import type { Soon } from "../../core/soon.ts";
 import {
+  type AccountId,
   type Call,
   searchFunctionName,
   type Source,
@@ -46,7 +47,7 @@ export class WebSearchTool implements OwnedTool {
     return this.#found;
   }
 
-  async run(call: Call, { cancelSignal }: RunContext): Promise<ToolOutcome> {
+  async run(call: Call, { account, cancelSignal }: RunContext): Promise<ToolOutcome> {
     const { query } = parseOutsideJson(call.arguments) as { query?: unknown };
     if (typeof query !== "string" || query.trim() === "") {
       return failure("The argument query must be a text that is not empty.");
@@ -62,7 +63,7 @@ export class WebSearchTool implements OwnedTool {
       return failure(noFurther);
     }
     try {
-      return this.#outcome(await this.#search(query.trim().slice(0, searchQueryMaxLength), cancelSignal));
+      return this.#outcome(await this.#search(query.trim().slice(0, searchQueryMaxLength), account, cancelSignal));
     } catch (error) {
       if (!(error instanceof SearchFailed)) throw error;
       this.#log("warn", "search failed", { reason: error.message });
@@ -70,11 +71,11 @@ export class WebSearchTool implements OwnedTool {
     }
   }
 
-  async #search(query: string, cancelSignal: AbortSignal): Promise<readonly Source[]> {
+  async #search(query: string, account: AccountId, cancelSignal: AbortSignal): Promise<readonly Source[]> {
     const { allowedDomains, blockedDomains } = this.#request;
     const filtered = allowedDomains.length + blockedDomains.length > 0;
     const wanted = filtered ? searchResultsMax * filteredFactor : searchResultsMax;
-    const sources = await this.#provider.search(query, wanted, cancelSignal);
+    const sources = await this.#provider.search(query, wanted, account, cancelSignal);
     return sources
       .filter(({ url }) => isAllowed(url, this.#request))
       .slice(0, searchResultsMax)

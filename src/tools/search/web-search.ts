@@ -1,6 +1,13 @@
 // Searches with a service on the web: one request, limited in time and size, whose answer is not trusted.
 import type { WebSearchConfig } from "../../config/config.ts";
-import { searchAnswerMaxBytes, searchesAtOnceMax, searchResultTextMaxLength } from "../../core/limits.ts";
+import { AccountTurns } from "../../core/account-turns.ts";
+import {
+  searchAnswerMaxBytes,
+  searchesAccountMax,
+  searchesAtOnceMax,
+  searchResultTextMaxLength,
+} from "../../core/limits.ts";
+import type { AccountId } from "../../core/types.ts";
 import type { Source } from "../owned-tool.ts";
 import { SearchFailed, type SearchProvider } from "./search-provider.ts";
 import { braveSearch } from "./brave.ts";
@@ -39,28 +46,38 @@ const urlMaxLength = 2_000;
 export class WebSearch implements SearchProvider {
   readonly #config: WebSearchConfig;
   readonly #service: SearchService;
-  #running = 0;
+  readonly #turns = new AccountTurns(searchesAtOnceMax, searchesAccountMax);
 
   constructor(config: WebSearchConfig) {
     this.#config = config;
     this.#service = serviceOf[config.provider](config);
   }
 
-  async search(query: string, resultsMax: number, cancelSignal: AbortSignal): Promise<readonly Source[]> {
-    if (this.#running >= searchesAtOnceMax) throw this.#failed(`${searchesAtOnceMax} searches run already`);
-    this.#running++;
+  async search(
+    query: string,
+    resultsMax: number,
+    account: AccountId,
+    cancelSignal: AbortSignal,
+  ): Promise<readonly Source[]> {
+    using _turn = await this.#turn(account, cancelSignal);
     try {
       const answer = await this.#ask(this.#service.request(query, resultsMax), cancelSignal);
       return sourcesOf(this.#service.results(answer), resultsMax);
     } catch (error) {
       if (error instanceof SearchFailed) throw error;
       throw this.#failed(this.#reasonOf(error as Error, cancelSignal), { cause: error });
-    } finally {
-      this.#running--;
     }
   }
 
   async close(): Promise<void> {}
+
+  /** Waits as long as a search may take. */
+  async #turn(account: AccountId, cancelSignal: AbortSignal): Promise<Disposable> {
+    const over = AbortSignal.any([cancelSignal, AbortSignal.timeout(this.#config.timeoutMs)]);
+    const turn = await this.#turns.enter(account, over).catch(() => null);
+    if (turn !== null) return turn;
+    throw this.#failed(cancelSignal.aborted ? "the client left" : "too many searches run already");
+  }
 
   /** No proxy, no redirect and nothing compressed: the operator named the address, and an inflated body is unbounded. */
   async #ask({ url, body, headers }: ServiceRequest, cancelSignal: AbortSignal): Promise<Record<string, unknown>> {

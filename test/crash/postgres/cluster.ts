@@ -249,6 +249,18 @@ export class Cluster implements AsyncDisposable {
     await this.postgres.goOn();
   }
 
+  /** An operator's transaction that is left open. */
+  async lockAccount(ms: number): Promise<void> {
+    const client = new Bun.SQL({ url: this.postgres.url("books"), max: 1 });
+    await client.begin(async (session) => {
+      await session.unsafe(
+        "SELECT 1 FROM accounts WHERE email <> 'operator@localhost' ORDER BY random() LIMIT 1 FOR UPDATE",
+      );
+      await Bun.sleep(ms);
+    });
+    await client.close();
+  }
+
   /** To a standby that every commit had waited for. */
   async failOver(): Promise<void> {
     const old = this.postgres;

@@ -50,6 +50,7 @@ test.skipIf(isSkipped)(
         await Bun.sleep((isLong ? 10_000 : 4_000) + cluster.below(5_000));
         if (turn % 6 === 1) await counted("failover to the synchronous standby", cluster.failOver());
         else if (turn % 6 === 4) await counted("PostgreSQL away for 5 s", cluster.away(5_000));
+        else if (turn % 6 === 2) await counted("an account locked for 8 s", cluster.lockAccount(8_000));
         else if (isLong && turn % 30 === 6) await counted("PostgreSQL away for 60 s", cluster.away(60_000));
         else await counted("kill -9 of PostgreSQL", cluster.away(0));
       }

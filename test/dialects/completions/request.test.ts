@@ -36,11 +36,11 @@ describe("the prompt", () => {
     ["two lists of tokens", [[1], [2]], "prompt must be one prompt: send a request for each of several"],
     ["an empty list", [], "prompt must not be an empty list"],
     ["an empty list of tokens", [[]], "prompt must not be an empty list"],
-    ["an object", { toString: null }, "prompt must be a string, or a list of tokens"],
-    ["texts and tokens", ["a", 1], "prompt must be a string, or a list of tokens"],
-    ["half a token", [0.5], "prompt must be a string, or a list of tokens"],
-    ["a token beyond 31 bits", [2 ** 31], "prompt must be a string, or a list of tokens"],
-    ["null", null, "prompt must be a string, or a list of tokens"],
+    ["an object", { toString: null }, "prompt must be a string, a list of tokens, or a list of these"],
+    ["texts and tokens", ["a", 1], "prompt must be a string, a list of tokens, or a list of these"],
+    ["half a token", [0.5], "prompt must be a string, a list of tokens, or a list of these"],
+    ["a token beyond 31 bits", [2 ** 31], "prompt must be a string, a list of tokens, or a list of these"],
+    ["null", null, "prompt must be a string, a list of tokens, or a list of these"],
   ])("not %s", (_, prompt, message) => {
     expect(refused({ prompt })).toStartWith(message);
   });

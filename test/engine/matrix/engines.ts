@@ -166,17 +166,17 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
         headers,
         "miniaudio==1.71",
       );
-      run(
-        "tar",
-        "-xzf",
-        join(headers, "miniaudio-1.71.tar.gz"),
-        "-C",
-        headers,
-        "--strip-components=2",
-        "--wildcards",
-        "*/miniaudio.h",
-      );
-      const variables = { GOBIN: at("go/bin"), GOPATH: at("go/path"), GOCACHE: at("go/cache"), CPATH: headers };
+      // 0.17.4 includes it as miniaudio/miniaudio.h, and other modules as miniaudio.h
+      const audio = join(headers, "miniaudio");
+      mkdirSync(audio, { recursive: true });
+      const archive = join(headers, "miniaudio-1.71.tar.gz");
+      run("tar", "-xzf", archive, "-C", audio, "--strip-components=2", "--wildcards", "*/miniaudio.h");
+      const variables = {
+        GOBIN: at("go/bin"),
+        GOPATH: at("go/path"),
+        GOCACHE: at("go/cache"),
+        CPATH: `${headers}:${audio}`,
+      };
       const words = Object.entries({ ...variables, CGO_ENABLED: "1", GOFLAGS: "-p=2" }).map((pair) => pair.join("="));
       run("env", ...words, "go", "install", "github.com/ollama/ollama@v0.17.4");
     },

@@ -80,6 +80,10 @@ const anthropicModule = await installed<AnthropicModule>(
   new URL("../../clients/", import.meta.url).pathname,
 );
 
+/** What stands in the way of asking at all; null: nothing. */
+export const clientsMissing =
+  anthropicModule === null ? "Run npm ci in test/clients first: it brings the official packages." : null;
+
 /** A stream as its client has it so far. */
 export type RawStream = { text: string; readonly ended: Promise<void> };
 
@@ -92,7 +96,7 @@ export class Clients {
   constructor(url: string, apiKey: string) {
     this.#url = url;
     this.#apiKey = apiKey;
-    if (anthropicModule === null) throw new Error("run npm ci in test/clients: it brings the official packages");
+    if (anthropicModule === null) throw new Error(clientsMissing!);
     const options = { apiKey, maxRetries: 0, timeout: 120_000 };
     this.openai = new OpenAI({ baseURL: `${url}/v1`, ...options });
     this.anthropic = new anthropicModule.Anthropic({ baseURL: url, ...options });

@@ -12,6 +12,7 @@ import { model } from "../engine.ts";
 import { cannot } from "./cannot.ts";
 import { type CheckName, checks, Trial } from "./checks.ts";
 import { type EngineName, engineNames, engines, enginesFolder, installEngine } from "./engines.ts";
+import { clientsMissing } from "./question.ts";
 import { modelName, RunningEngine } from "./running-engine.ts";
 import { Tap } from "./tap.ts";
 
@@ -90,6 +91,12 @@ if (chosen.length === 0 || unknown.length > 0) {
 }
 if (!existsSync(model)) {
   console.error("Name the tiny model, a small GGUF chat model of the Qwen3 kind, in TOLLGATE_TINY_MODEL.");
+  process.exit(2);
+}
+
+// An engine takes minutes to install and to start.
+if (clientsMissing !== null) {
+  console.error(clientsMissing);
   process.exit(2);
 }
 

@@ -4,14 +4,17 @@ import { createConnection, createServer, type Server, type Socket } from "node:n
 import { eventually } from "../../fixtures/eventually.ts";
 
 /** One connection, as long as it was used: requests follow each other in it. */
-type Link = { gateway: Socket; engine: Socket; passed: number };
-/** What the gateway sent and the engine answered, as far as it was passed on. */
-export type Exchange = { request: string; answer: string; closedAtMs: number | null };
+type Link = { gateway: Socket; engine: Socket; passed: number; tail: string };
+/** What the gateway sent and the engine answered; `held`: the end of the answer was not passed on. */
+export type Exchange = { request: string; answer: string; held: boolean; closedAtMs: number | null };
 export type EngineUsage = Readonly<{ input: number; output: number; cached: number }>;
 
 export class Tap implements Disposable {
   readonly exchanges: Exchange[] = [];
-  /** Bytes of each answer that are passed on; what follows is swallowed, so that the answer never ends. */
+  /**
+   * Bytes of each answer that are passed on; what follows is swallowed, so that the answer never ends. Where this is
+   * finite, so is the event that would end a shorter answer: no dialect and no engine has a way to keep all from ending.
+   */
   holdAfterBytes = Infinity;
   readonly #server: Server;
   readonly #links = new Set<Link>();
@@ -32,24 +35,29 @@ export class Tap implements Disposable {
 
   #join(gateway: Socket): void {
     const engine = createConnection(this.enginePort, "127.0.0.1");
-    const link: Link = { gateway, engine, passed: 0 };
+    const link: Link = { gateway, engine, passed: 0, tail: "" };
     let exchange: Exchange | null = null;
     this.#links.add(link);
     gateway.setNoDelay(true);
     engine.setNoDelay(true);
     gateway.on("data", (bytes) => {
       if (exchange === null || exchange.answer !== "") {
-        exchange = { request: "", answer: "", closedAtMs: null };
+        exchange = { request: "", answer: "", held: false, closedAtMs: null };
         this.exchanges.push(exchange);
         link.passed = 0;
+        link.tail = "";
       }
       exchange.request += bytes.toString();
       engine.write(bytes);
     });
     engine.on("data", (bytes: Buffer) => {
-      const left = this.holdAfterBytes - link.passed;
+      const left =
+        exchange?.held === true ? 0 : Math.min(this.holdAfterBytes - link.passed, this.#beforeEnd(link, bytes));
       link.passed += bytes.length;
-      if (exchange !== null) exchange.answer += bytes.toString();
+      if (exchange !== null) {
+        exchange.answer += bytes.toString();
+        exchange.held ||= left < bytes.length;
+      }
       if (left > 0) gateway.write(left < bytes.length ? bytes.subarray(0, left) : bytes);
     });
     const part = (from: Socket, to: Socket): void => {
@@ -65,6 +73,16 @@ export class Tap implements Disposable {
     part(engine, gateway);
   }
 
+  /** Bytes of a read before the event's word that ends the answer, which two reads may bring. */
+  #beforeEnd(link: Link, bytes: Buffer): number {
+    if (this.holdAfterBytes === Infinity) return Infinity;
+    const text = link.tail + bytes.toString("latin1");
+    const at = text.search(/"finish_reason":\s?"/);
+    const before = link.tail.length;
+    link.tail = text.slice(-'"finish_reason": '.length);
+    return at < 0 ? Infinity : Math.max(0, at - before);
+  }
+
   /** Exchanges of generations: not those of the gateway's looks and counts. */
   get generations(): Exchange[] {
     return this.exchanges.filter(({ request }) => request.startsWith("POST /v1/chat/completions HTTP"));
@@ -72,8 +90,7 @@ export class Tap implements Disposable {
 
   /** Resolves when so many generations, of those behind the first `from`, are held back. */
   async holds(from: number, count: number): Promise<void> {
-    const held = (): number =>
-      this.generations.slice(from).filter(({ answer }) => answer.length > this.holdAfterBytes).length;
+    const held = (): number => this.generations.slice(from).filter((exchange) => exchange.held).length;
     await eventually("the engine answers", async () => held() >= count, 120_000);
   }
 

@@ -2,7 +2,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { NodeConfig } from "../../../src/config/config.ts";
-import { nodeLooksAtOnceMax } from "../../../src/core/limits.ts";
+import type { EngineFieldName } from "../../../src/core/engine-fields.ts";
+import { autoSlotsStart, nodeLooksAtOnceMax, nodeSlotsDefault } from "../../../src/core/limits.ts";
 import { problemOf } from "../../../src/nodes/health/look.ts";
 import { NodePool, type PoolOptions } from "../../../src/nodes/queue/pool.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
@@ -21,6 +22,7 @@ import {
   wholeReply,
 } from "../../fixtures/raw-node.ts";
 import type { RawReply, RawRequest } from "../../fixtures/raw-node.ts";
+import { type RecordedEngine, recordedNode } from "../../fixtures/recorded-node.ts";
 
 const open: { stop(): void }[] = [];
 afterEach(() => {
@@ -67,6 +69,58 @@ const generate = (slot: Slot, ask: Ask = askOf()) => slot.generate(ask, 1, never
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await Bun.sleep(2);
 }
+
+describe("fields that only some engines know", () => {
+  const own = { ...hostedModel, id: "m", tier: "own" } as const;
+  const asking = (name: EngineFieldName): Ask => askOf({ model: own, engineFields: [{ name, at: name, value: true }] });
+  const listing = (owner: string, posts: string[]): RawNode =>
+    nodeOf(({ method, path }, reply) => {
+      const list = `{"object":"list","data":[{"id":"m","object":"model","owned_by":"${owner}"}]}`;
+      if (method === "GET")
+        reply.write(path === "/v1/models" ? wholeReply("200 OK", list) : wholeReply("404 Not Found", ""));
+      else {
+        posts.push(owner);
+        reply.write(answer);
+      }
+    });
+
+  test("go to nodes that know them, and are refused by name where none does", async () => {
+    const posts: string[] = [];
+    const looked = new Set<string>();
+    const owners = ["me", "llamacpp", "vllm"];
+    const pool = poolOf(
+      owners.map((owner) => config(listing(owner, posts), { name: owner, slots: 4 })),
+      { looks: true, onFirstLook: ({ name }) => void looked.add(name) },
+    );
+    await until(() => looked.size === owners.length);
+    for (const [name, owner] of [
+      ["min_tokens", "vllm"],
+      ["typical_p", "llamacpp"],
+    ] as const) {
+      for (let time = 0; time < 3; time++) {
+        using slot = granted(await pool.enter(asking(name), 1, never));
+        expect((await generate(slot, asking(name))).kind).toBe("end");
+        expect(posts.splice(0)).toEqual([owner]);
+      }
+    }
+    expect(await pool.enter(asking("prompt_logprobs"), 1, never)).toMatchObject({
+      refusal: "malformed",
+      detail: { reason: expect.stringContaining("prompt_logprobs: no engine") },
+    });
+    expect(posts).toEqual([]);
+  });
+
+  test("a node that nobody has looked at is looked at for the request", async () => {
+    const posts: string[] = [];
+    const pool = poolOf([config(listing("llamacpp", posts))]);
+    using slot = granted(await pool.enter(asking("min_tokens"), 1, never));
+    expect(await generate(slot, asking("min_tokens"))).toMatchObject({
+      kind: "failed",
+      refusal: { refusal: "malformed" },
+    });
+    expect(posts).toEqual([]);
+  });
+});
 
 describe("slots", () => {
   test("of llama-cpp-python, which ends what it does for any other request, are one, and it is not looked at meanwhile", async () => {
@@ -153,12 +207,12 @@ describe("models", () => {
     expect(slot.nodeName).toBe("one");
     await generate(slot, ask);
     expect(JSON.parse(one.requests[0]!.body)).toMatchObject({ model: "big" });
-    expect(await pool.enter(ask, 1, never, new Set(["one"]))).toMatchObject({ refusal: "busy" });
+    expect(await pool.enter(ask, 1, never, new Set(["one"]))).toMatchObject({ refusal: "busy_unreachable" });
   });
   test("no node for the model", async () => {
     const pool = poolOf([config(nodeOf(), { models: { "core-3": "m" } })]);
     expect(pool.serves(hostedModel.id)).toBe(false);
-    expect(await pool.enter(askOf(), 1, never)).toMatchObject({ refusal: "busy" });
+    expect(await pool.enter(askOf(), 1, never)).toMatchObject({ refusal: "busy_unlisted" });
   });
 });
 
@@ -171,8 +225,12 @@ describe("health", () => {
     const slot = granted(await pool.enter(askOf(), 1, never));
     const waiting = pool.enter(askOf(), 2, never);
     node.stop();
-    expect(await generate(slot)).toMatchObject({ kind: "failed", refusal: { refusal: "busy" }, elsewhere: true });
-    expect(await waiting).toMatchObject({ refusal: "busy" });
+    expect(await generate(slot)).toMatchObject({
+      kind: "failed",
+      refusal: { refusal: "busy_unreachable" },
+      elsewhere: true,
+    });
+    expect(await waiting).toMatchObject({ refusal: "busy_unreachable" });
     slot[Symbol.dispose]();
     const back = Bun.listen({
       hostname: "127.0.0.1",
@@ -211,7 +269,7 @@ describe("health", () => {
     await running.promise;
     node.stop(false); // what runs goes on, nothing new is taken
     using next = granted(await pool.enter(askOf(), 1, never));
-    expect(await generate(next)).toMatchObject({ refusal: { refusal: "busy" } });
+    expect(await generate(next)).toMatchObject({ refusal: { refusal: "busy_unreachable" } });
     sockets[0]!.terminate();
     expect(await ending).toMatchObject({ kind: "failed", refusal: { refusal: "node_failed" } });
     expect(pool.states()).toMatchObject([{ health: "down" }]);
@@ -343,21 +401,22 @@ describe("looks", () => {
       limits: { probeTimeoutMs: 250 },
     });
     await until(() => pool.states().every(({ engine }) => engine.kind === "vllm"));
-    /** Prompts that begin differently belong to different nodes. */
+    /** At once: alone each would go to the idle one. */
     const nodesOf = async (requests: number): Promise<Set<string>> => {
+      using slots = new DisposableStack();
       const names = new Set<string>();
       for (let request = 0; request < requests; request++) {
-        using slot = granted(await pool.enter(askOf({ turns: [{ role: "user", content: `${request}` }] }), 1, never));
-        names.add(slot.nodeName);
+        const ask = askOf({ turns: [{ role: "user", content: `${request}` }] });
+        names.add(slots.use(granted(await pool.enter(ask, 1, never))).nodeName);
       }
       return names;
     };
-    expect(await nodesOf(20)).toEqual(new Set(["a", "b"]));
+    expect(await nodesOf(7)).toEqual(new Set(["a", "b"]));
     hangs = true;
     using slot = granted(await pool.enter(askOf(), 1, never, new Set(["b"])));
     const ending = generate(slot);
     await until(() => state(pool).problem !== null);
-    expect(await nodesOf(20)).toEqual(new Set(["b"]));
+    expect(await nodesOf(7)).toEqual(new Set(["b"]));
     const silent = "it has requests and answers nothing beside them: it is busy, or hangs";
     expect(state(pool)).toMatchObject({ health: "well", problem: silent });
     await until(() => held.length > 6); // the request, and more looks than an idle one may leave unanswered
@@ -365,11 +424,11 @@ describe("looks", () => {
     expect(log).toEqual([`a ${silent}`]);
     hangs = false;
     await until(() => state(pool).problem === null); // a look
-    expect(await nodesOf(20)).toEqual(new Set(["a", "b"])); // while the request goes on
+    expect(await nodesOf(7)).toEqual(new Set(["a", "b"])); // while the request goes on
     for (const reply of held) reply.write(answer); // looks have hung up
     expect(await ending).toMatchObject({ kind: "end" });
     expect(state(pool)).toMatchObject({ health: "well", problem: null });
-    expect(await nodesOf(20)).toEqual(new Set(["a", "b"]));
+    expect(await nodesOf(7)).toEqual(new Set(["a", "b"]));
   });
   test("one that became another between two looks is found out while it is busy, and when it is asked for", async () => {
     let listed = "m";
@@ -426,7 +485,7 @@ describe("looks", () => {
     gone.stop();
     const without = poolOf([config(gone, { models: { "*": "*" } })], { looks: true });
     const other = granted(await without.enter(askOf(), 1, never));
-    expect(await generate(other)).toMatchObject({ kind: "failed", refusal: { refusal: "busy" } });
+    expect(await generate(other)).toMatchObject({ kind: "failed", refusal: { refusal: "busy_unreachable" } });
     other[Symbol.dispose]();
   });
   test("one that lists others than those that it is asked for is told, until it has answered", async () => {
@@ -682,6 +741,44 @@ describe("slots that follow the engine's load", () => {
     for (let ended = 0; ended < 8; ended++) end();
     await Promise.all(answers);
   });
+  /** What a node of this engine gets where nobody wrote down how much. */
+  async function unwritten(engine: RecordedEngine, metrics: string | null) {
+    const looked = Promise.withResolvers<void>();
+    const node = recordedNode(engine, {
+      "/metrics": (_, reply) => {
+        reply.write(wholeReply(metrics === null ? "404 Not Found" : "200 OK", metrics ?? ""));
+        looked.resolve();
+      },
+    });
+    open.push(node);
+    const firstLook = Promise.withResolvers<void>();
+    const pool = poolOf([config(node, { slots: null })], {
+      limits: soon,
+      looks: true,
+      onFirstLook: () => firstLook.resolve(),
+    });
+    await firstLook.promise;
+    return { pool, looked: looked.promise };
+  }
+  const idleVllm = "vllm:num_requests_running 0\nvllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc 0\n";
+
+  test("are the default where the engine tells it, from the first look on", async () => {
+    const { pool } = await unwritten("vllm", idleVllm);
+    await until(() => state(pool).isAuto);
+    expect(state(pool)).toMatchObject({ slots: autoSlotsStart, isAuto: true });
+  });
+  test("are not the default where it tells none, or is an engine that has none to tell", async () => {
+    const { pool, looked } = await unwritten("vllm", null);
+    await looked;
+    await turns(20);
+    expect(state(pool)).toMatchObject({ slots: nodeSlotsDefault, isAuto: false });
+    const { pool: ollama } = await unwritten("ollama", idleVllm);
+    await turns(20);
+    expect(state(ollama)).toMatchObject({ slots: nodeSlotsDefault, isAuto: false });
+    const { pool: single } = await unwritten("llama-cpp-python", idleVllm);
+    await turns(20);
+    expect(state(single)).toMatchObject({ slots: 1, isAuto: false });
+  });
   test("are the usual number where the engine tells no load, and follow it again when it does", async () => {
     const { node, told, held, end } = engine(2);
     told.status = "501 Not Implemented";
@@ -727,8 +824,8 @@ describe("another configuration", () => {
     const waiting = pool.enter(askOf(), 1, never);
     const arrival = Promise.withResolvers<void>();
     pool.reconfigure([config(node, { slots: 2 })], undefined, new Map([["a", arrival.promise]]));
-    expect(await waiting).toMatchObject({ refusal: "busy" });
-    expect(await pool.enter(askOf(), 1, never)).toMatchObject({ refusal: "busy" });
+    expect(await waiting).toMatchObject({ refusal: "busy_unreachable" });
+    expect(await pool.enter(askOf(), 1, never)).toMatchObject({ refusal: "busy_unreachable" });
     expect(pool.states()).toMatchObject([{ name: "a", health: "starting", busy: 1 }]);
     expect(await generate(before)).toMatchObject({ kind: "end" });
     expect(pool.busyAt(node.url)).toBe(1);

@@ -1,15 +1,16 @@
 // The slot queue without time or sockets: fairness, all small worlds, random large ones.
 import { describe, expect, test } from "bun:test";
 import { SlotQueue } from "../../../src/nodes/queue/slot-queue.ts";
-import type { NodeHealth, Place, QueueNode, RefusalCause } from "../../../src/nodes/queue/slot-queue.ts";
+import { noBlocks } from "../../../src/nodes/queue/prompt-blocks.ts";
+import type { Chooser, NodeHealth, Place, QueueNode, RefusalCause } from "../../../src/nodes/queue/slot-queue.ts";
 
 class TestPlace implements Place {
   node: string | null = null;
   cause: RefusalCause | null = null;
+  readonly prompt = noBlocks;
   constructor(
     readonly account: number,
     readonly modelId = "m",
-    readonly affinity = 0,
     readonly excluded: ReadonlySet<string> = new Set(),
   ) {}
   granted(node: string): void {
@@ -51,13 +52,13 @@ describe("entering", () => {
   });
   test("refused when no node serves the model, when all are down, when all are excluded, when the lines are full", () => {
     const queue = queueOf([node("a")], 1_000, 1);
-    expect(enter(queue, new TestPlace(1, "other")).cause).toBe("no-node");
-    expect(enter(queue, new TestPlace(1, "m", 0, new Set(["a"]))).cause).toBe("no-node");
+    expect(enter(queue, new TestPlace(1, "other")).cause).toBe("unlisted");
+    expect(enter(queue, new TestPlace(1, "m", new Set(["a"]))).cause).toBe("away");
     enter(queue, new TestPlace(1));
     enter(queue, new TestPlace(1));
     expect(enter(queue, new TestPlace(2)).cause).toBe("full");
     queue.setHealth("a", "starting");
-    expect(enter(queue, new TestPlace(1)).cause).toBe("no-node");
+    expect(enter(queue, new TestPlace(1)).cause).toBe("away");
     expect(queue.length).toBe(0);
   });
   test("a cooling node gets nothing, and its line waits", () => {
@@ -71,27 +72,28 @@ describe("entering", () => {
 });
 
 describe("which node", () => {
-  const nodes = ["a", "b", "c"].map((name) => node(name, 4));
-  test("the same prompt start goes to the same node while that has room, then to the idlest", () => {
-    const queue = queueOf(nodes);
-    const first = Array.from({ length: 4 }, () => enter(queue, new TestPlace(1, "m", 42)).node);
-    expect(new Set(first).size).toBe(1);
-    const more = Array.from({ length: 8 }, () => enter(queue, new TestPlace(1, "m", 42)).node!);
-    expect(more).not.toContain(first[0]);
-    expect(more.filter((name) => name === more[0]).length).toBe(4);
-  });
-  test("what others have on a node counts where the idlest is chosen", () => {
+  test("that with the smallest part of its slots in use, where nobody else chooses; what others have there counts", () => {
     const queue = queueOf([node("a", 4), node("b", 4)]);
-    queue.setSlots("a", 4, 4);
-    const chosen = Array.from({ length: 60 }, (_, affinity) => {
-      const affine = enter(queue, new TestPlace(1, "m", affinity)).node!;
-      queue.release(affine);
-      return affine;
-    });
-    expect(new Set(chosen).size).toBe(2); // the prefix comes first
-    queue.setSlots("a", 1, 40);
-    for (let place = 0; place < 4; place++) enter(queue, new TestPlace(1, "m", chosen.indexOf("b")));
-    expect(queue.states().map(({ busy }) => busy)).toEqual([0, 4]);
+    expect([1, 2, 3, 4].map((account) => enter(queue, new TestPlace(account)).node)).toEqual(["a", "b", "a", "b"]);
+    queue.setSlots("a", 4, 40);
+    expect([5, 6].map((account) => enter(queue, new TestPlace(account)).node)).toEqual(["b", "b"]);
+    expect(enter(queue, new TestPlace(7)).node).toBe("a"); // nobody waits beside a free slot
+  });
+  test("who chooses is asked of those that have room and did not fail lately, where there are several", () => {
+    const asked: string[][] = [];
+    const last: Chooser = {
+      choose(_wanting, candidates) {
+        asked.push(candidates.filter(({ busy, node }) => busy < node.slots).map((candidate) => candidate.node.name));
+        const free = candidates.findLast(({ busy, node }) => busy < node.slots)!;
+        return { best: free, free, savedMs: 0 };
+      },
+    };
+    const queue = new SlotQueue(1_000, 10, last);
+    queue.configure(["a", "b", "c"].map((name) => node(name, 1)));
+    queue.doubt("c", 100);
+    const got = [1, 2, 3, 4].map((account) => enter(queue, new TestPlace(account), 50).node);
+    expect(got).toEqual(["b", "a", "c", null]);
+    expect(asked).toEqual([["a", "b"], ["a"], ["c"]]); // the one that failed where no other has room
   });
   test("slots that grow go to those who wait, at once; where they shrink, what runs may end", () => {
     const queue = queueOf([node("a")]);
@@ -111,20 +113,12 @@ describe("which node", () => {
     queue.setSlots("a", 9, 0);
     expect(places[4]!.node).toBeNull();
   });
-  test("different prompt starts spread over the nodes, and one node less moves only its own", () => {
-    const choice = (given: readonly QueueNode[], affinity: number) =>
-      enter(queueOf(given), new TestPlace(1, "m", affinity)).node!;
-    const before = Array.from({ length: 300 }, (_, affinity) => choice(nodes, affinity));
-    for (const { name } of nodes) expect(before.filter((one) => one === name).length).toBeGreaterThan(60);
-    const after = Array.from({ length: 300 }, (_, affinity) => choice(nodes.slice(0, 2), affinity));
-    for (const [index, name] of before.entries()) if (name !== "c") expect(after[index]).toBe(name);
-  });
 });
 
 describe("fairness", () => {
   test("a node on which a request failed is chosen only where no other has room, for a while or until it answered", () => {
     const nodes = [node("a", 9), node("b", 1)];
-    const from = (queue: SlotQueue, now: number) => enter(queue, new TestPlace(1, "m", 7), now).node;
+    const from = (queue: SlotQueue, now: number) => enter(queue, new TestPlace(1), now).node;
     const affine = from(queueOf([node("a", 9), node("b", 9)]), 0)!;
     const other = affine === "a" ? "b" : "a";
     const queue = queueOf(nodes.map((each) => ({ ...each, slots: each.name === affine ? 9 : 1 })));
@@ -133,6 +127,8 @@ describe("fairness", () => {
     queue.release(other);
     expect([from(queue, 99), from(queue, 100)]).toEqual([other, affine]);
     queue.release(other);
+    queue.release(affine);
+    queue.release(affine);
     queue.doubt(affine, 200);
     queue.doubt(affine, 0);
     expect(from(queue, 101)).toBe(affine);
@@ -221,7 +217,7 @@ describe("another configuration", () => {
     const [stays, goes] = [enter(queue, new TestPlace(1)), enter(queue, new TestPlace(1, "n"))];
     queue.configure([node("a", 1)]);
     queue.check();
-    expect([stays.cause, goes.cause]).toEqual([null, "no-node"]);
+    expect([stays.cause, goes.cause]).toEqual([null, "unlisted"]);
     queue.release("a");
     expect(stays.node).toBeNull();
     queue.release("a");
@@ -272,7 +268,7 @@ describe("small worlds", () => {
     (world) => world.queue.drain(new Set(["b"])),
     (world) => world.queue.drain(new Set(["a", "b"])),
     (world) => world.queue.drain(new Set()),
-    (world) => ask(world, new TestPlace(2, "m", 0, new Set(["a"]))),
+    (world) => ask(world, new TestPlace(2, "m", new Set(["a"]))),
   ];
   function ask(world: World, place: TestPlace): void {
     world.all.push(place);
@@ -332,7 +328,7 @@ describe("a drained node", () => {
     for (const health of ["down", "starting", "well"] as const) {
       queue.setHealth("a", health);
       queue.check();
-      enter(queue, new TestPlace(3, "m", 0, new Set(["a"])));
+      enter(queue, new TestPlace(3, "m", new Set(["a"])));
     }
     expect([running.node, waits.node, waits.cause, queue.takes("m")]).toEqual(["a", null, null, false]);
     queue.drain(new Set());
@@ -350,9 +346,9 @@ describe("a drained node", () => {
   test("is waited for by nobody whose request another node failed, nor where the others are away", () => {
     const queue = queueOf([node("a"), node("b")]);
     queue.drain(new Set(["a"]));
-    expect(enter(queue, new TestPlace(1, "m", 0, new Set(["b"]))).cause).toBe("no-node");
+    expect(enter(queue, new TestPlace(1, "m", new Set(["b"]))).cause).toBe("away");
     queue.setHealth("b", "starting");
-    expect(enter(queue, new TestPlace(1)).cause).toBe("no-node");
+    expect(enter(queue, new TestPlace(1)).cause).toBe("away");
   });
   test("is tried by a request when it is resumed and still down", () => {
     const queue = queueOf([node("a")]);
@@ -363,7 +359,7 @@ describe("a drained node", () => {
     expect([first.node, second.node, second.cause]).toEqual(["a", null, null]);
     queue.trialFailed("a");
     queue.release("a");
-    expect(second.cause).toBe("no-node");
+    expect(second.cause).toBe("away");
   });
   test("stays drained through other configurations, also one that it is not in", () => {
     const queue = queueOf([node("a")]);
@@ -400,7 +396,7 @@ describe("a node that is down, where no other is there", () => {
     const [trial, waits] = [enter(queue, new TestPlace(1)), enter(queue, new TestPlace(2))];
     expect([trial.node, waits.node, waits.cause]).toEqual(["a", null, null]);
     queue.trialFailed("a");
-    expect(waits.cause).toBe("no-node");
+    expect(waits.cause).toBe("away");
     queue.release("a");
     expect(enter(queue, new TestPlace(2)).node).toBe("a");
   });
@@ -430,7 +426,7 @@ describe("a node that is down, where no other is there", () => {
     queue.release("b");
     expect(waits.node).toBe("b");
     queue.setHealth("b", "down");
-    expect(enter(queue, new TestPlace(1, "m", 0, new Set(["b"]))).cause).toBe("no-node");
+    expect(enter(queue, new TestPlace(1, "m", new Set(["b"]))).cause).toBe("away");
   });
   test("of several, the one that was tried longest ago", () => {
     const queue = queueOf([node("a"), node("b")]);

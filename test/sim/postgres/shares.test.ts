@@ -1,6 +1,7 @@
 // Gateways that share a node's slots, with their real queues, in a time that goes from event to event: connections break
 // before and after COMMIT. What the node runs never passes its slots, and light accounts wait little longer than in one line.
 import { expect, test } from "bun:test";
+import { noBlocks } from "../../../src/nodes/queue/prompt-blocks.ts";
 import { type Place, SlotQueue } from "../../../src/nodes/queue/slot-queue.ts";
 import { type Call, type Connection, type Outcome, StatementError } from "../../../src/store/postgres/connection.ts";
 import { NodeShares } from "../../../src/store/postgres/node-shares.ts";
@@ -131,7 +132,7 @@ function run(slots: number, split: readonly number[], load: number, seconds: num
     const place: Place = {
       modelId: "m",
       account,
-      affinity: 0,
+      prompt: noBlocks,
       excluded: new Set(),
       granted() {
         change(gateway, account, 1);

@@ -4,6 +4,7 @@
 import type { Call, Connection, Outcome, Row, Server } from "../../../src/store/postgres/connection.ts";
 import { StatementError } from "../../../src/store/postgres/connection.ts";
 import { idleInTransactionMs, lockTimeoutMs } from "../../../src/store/postgres/limits.ts";
+import { schemaVersion } from "../../../src/store/postgres/schema.ts";
 import { accountColumns, keyColumns } from "../../../src/store/postgres/statements.ts";
 import { journalColumns } from "../../../src/store/ledger/batch.ts";
 import type { SimulatedProcess, Timeline } from "./timeline.ts";
@@ -223,6 +224,8 @@ class Session {
   #hasLeft = false;
   #stopIdle: () => void = () => {};
   #stopWaiting: (() => void) | null = null;
+  #lockMs = lockTimeoutMs;
+  #idleMs = idleInTransactionMs;
 
   constructor(postgres: SimulatedPostgres) {
     this.#postgres = postgres;
@@ -267,12 +270,12 @@ class Session {
     if (this.#death !== null) return;
     if (this.#hasLeft) return this.#postgres.end(this, "08006");
     if (this.#transaction === null) return;
-    this.#stopIdle = this.#postgres.timeline.after(idleInTransactionMs, () => this.#postgres.end(this, "25P03"));
+    this.#stopIdle = this.#postgres.timeline.after(this.#idleMs, () => this.#postgres.end(this, "25P03"));
   }
 
   #wait(key: string, outcomes: Outcome[]): void {
     this.#postgres.waitFor(this, key);
-    this.#stopWaiting = this.#postgres.timeline.after(lockTimeoutMs, () => {
+    this.#stopWaiting = this.#postgres.timeline.after(this.#lockMs, () => {
       this.#stopWaiting = null;
       outcomes.push(failure("55P03"));
       if (this.#transaction !== null) this.#transaction.failed = true;
@@ -329,15 +332,27 @@ class Session {
     const lane = `lanes:${first}`;
     switch (name) {
       case "set up":
+        this.#idleMs = Number(first);
+        this.#lockMs = Number(second);
+        return [];
       case "recovery":
         return [];
+      case "backend id":
+        return [{ pid: 1 }];
+      case "who blocks":
+        return failure("42883", "function pg_blocking_pids(integer) does not exist");
+      case "try account": {
+        const key = `accounts:${first}`;
+        if (get(key) === null) return [];
+        return postgres.holdsLock(this, key) ? [{}] : failure("55P03");
+      }
       case "clock":
         return [{ now: postgres.now }];
       case "register lane":
         rows.set(lane, { id: first, batch: 0, seen: postgres.timeline.now, gone: false });
         return [{ registered: 1 }];
       case "read meta":
-        return [{ schema: 1, oldest_program: 1, closed: false }];
+        return [{ schema: schemaVersion, oldest_program: 1, closed: false }];
       case "take lane": {
         const waits = locked([lane]);
         if (waits !== null) return waits;
@@ -420,8 +435,9 @@ class Session {
         for (const [index, id] of parsed(first).entries()) {
           const row = get(`holds:${id}`);
           if (row === null) continue;
-          const waits = parsed(parameters[2]!)[index] === "true";
-          rows.set(`holds:${id}`, { ...row, cost: numbers(second)[index], waits });
+          const waits = parsed(parameters[3]!)[index] === "true";
+          const [tokens, cost] = [numbers(second)[index], numbers(parameters[2]!)[index]];
+          rows.set(`holds:${id}`, { ...row, tokens, cost, waits });
         }
         return [];
       case "delete holds":
@@ -437,6 +453,8 @@ class Session {
       }
       case "update keys": {
         const [accounts, ids, ...columns] = parameters.map((column) => numbers(column));
+        const waits = locked(accounts!.map((account, index) => `api_keys:${account} ${ids![index]}`));
+        if (waits !== null) return waits;
         for (const [index, account] of accounts!.entries()) {
           const key = `api_keys:${account} ${ids![index]}`;
           const values = Object.keys(keyColumns).map((column, place) => [column, columns[place]![index]]);
@@ -462,6 +480,12 @@ class Session {
         }
         return [];
       }
+      case "read left holds":
+        return all("holds").flatMap(([, row]) => {
+          const own = get(`lanes:${row["lane"] as string}`);
+          const isLeft = own === null || own["gone"] === true;
+          return isLeft ? [{ lane: row["lane"], account: row["account"], request: row["request_id"] }] : [];
+        });
       case "read holds":
         return all("holds")
           .filter(([, row]) => row["lane"] === first)

@@ -1,7 +1,8 @@
 // Gateways, clients and a database with all that may go wrong between them. What is committed is compared, batch by batch,
 // with the second set of books (../ledger-model.ts); at the end each client's reply is compared with the journal.
 import { expect } from "bun:test";
-import type { Asked, HoldRecord } from "../../../src/account/admission.ts";
+import type { HoldRecord } from "../../../src/account/admission.ts";
+import type { Asked } from "../../../src/account/asked.ts";
 import { coderWindowOf } from "../../../src/account/quota.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import {
@@ -15,6 +16,7 @@ import {
 import {
   accountOf,
   type BatchOf,
+  type Charged,
   decide,
   type Decision,
   type OpenHold,
@@ -24,7 +26,7 @@ import { GoneLanes } from "../../../src/store/postgres/gone-lanes.ts";
 import { Lane } from "../../../src/store/postgres/lane.ts";
 import { ask, coderAsk, model, plans } from "../../account/office.ts";
 import { randomOf } from "../../fixtures/random.ts";
-import { LedgerModel } from "../ledger-model.ts";
+import { LedgerModel, shortOf } from "../ledger-model.ts";
 import { modelPlans, noLimits } from "../ledger-world.ts";
 import { type NetworkFault, SimulatedPostgres } from "./simulated-postgres.ts";
 import { SimulatedProcess, Timeline } from "./timeline.ts";
@@ -295,11 +297,13 @@ export class World {
       return void lane.put({ op: "release", hold }).catch((thrown: unknown) => (this.#error = thrown));
     }
     const most = request.asked.model.coder ? 500 : request.asked.outputTokensMax;
-    const inputFresh = this.below(this.options.lines ? request.reads + 1 : 2_000);
+    const reads = this.random() < 0.2 ? 3 * request.reads : request.reads; // what a node adds is not expected
+    const inputFresh = this.below(this.options.lines ? reads + 1 : 2_000);
     const usage: Usage = { inputFresh, inputCached: this.below(50), output: this.below(most + 1), reasoning: 0 };
     request.wasSettling = true;
     try {
-      request.told = (await lane.put({ op: "settle", hold, usage, estimated: false })) as Told;
+      const told = await lane.put({ op: "settle", hold, usage, estimated: false });
+      request.told = typeof told === "object" && told !== null && "charged" in told ? "settled" : (told as Told);
       if (request.told === "settled" && !this.postgres.rows.has(`journal:${request.id}`)) {
         throw new Error(`${request.id} heard its end before its charge was there`);
       }
@@ -359,8 +363,19 @@ export class World {
         this.count("failed over");
         this.postgres.failOver(this.pick([200, 3_000]));
       } else if (roll < 0.9) this.#stepClock();
+      else this.operatorLocks(`accounts:${1 + this.below(6)}`, this.pick([100, 3_000, 20_000]));
       this.#disturbLater();
     });
+  }
+
+  /** In a transaction of somebody's, which is left open for a while. */
+  operatorLocks(row: string, ms: number): void {
+    const session = this.postgres.open();
+    if (!this.postgres.holdsLock(session, row)) this.timeline.after(0.01, () => this.operatorLocks(row, ms));
+    else {
+      this.count("locked by an operator");
+      this.timeline.after(ms, () => this.postgres.end(session, "08006"));
+    }
   }
 
   #stepClock(): void {
@@ -469,7 +484,7 @@ export class World {
     for (const [hold, state] of states) {
       const books = this.#models.get(hold.account)!;
       if (!isRefusal(state) && decision.removed.includes(hold.requestId)) continue;
-      const heard = isRefusal(state) ? state.refusal : state.waits ? "waits" : "begins";
+      const heard = isRefusal(state) ? shortOf(state.refusal) : state.waits ? "waits" : "begins";
       const id = hold.requestId;
       const expected = books.refused.get(id) ?? (books.waits("a", id) ? "waits" : "begins");
       // One that was told to begin before the batch is not asked again.
@@ -488,20 +503,29 @@ export class World {
     return expected === "begins" || expected === "waits" ? null : ({ refusal: expected } as never);
   }
 
-  #settle(books: LedgerModel, { requestId, record }: OpenHold, usage: Usage, isHeld: boolean, now: number): string {
+  #settle(
+    books: LedgerModel,
+    { requestId, record }: OpenHold,
+    usage: Usage,
+    isHeld: boolean,
+    now: number,
+  ): "settled" | "void" | Charged {
     const { rates } = this.#requests.get(requestId)!;
     if (record.kind === "call") {
       books.note("a");
       return "settled";
     }
     const tokens = [usage.inputFresh, usage.inputCached, usage.output];
+    // Its row may be there still, where its account was locked when others of the lane were given back.
+    const name = isHeld ? requestId : `${requestId} again`;
     if (!isHeld) {
       const cost = tokens.reduce((sum, count, index) => sum + count * rates[index]!, 0);
       const billed = Math.floor((2 * cost + 500) / 1_000);
       if (billed > 0) {
+        if (!books.othersFit("a", { key: record.key, user: null }, now)) return "void";
         const fits = books.reserve(
           "a",
-          requestId,
+          name,
           { budget: billed, reads: 0, writes: 0, rates: [0, 0, 0] },
           now,
           record.key,
@@ -509,8 +533,9 @@ export class World {
         if (fits !== "begins") return "void";
       } else return "settled";
     }
-    books.settle("a", requestId, rates, tokens, now);
-    return "settled";
+    const [inputFresh = 0, inputCached = 0, output = 0] = books.settle("a", name, rates, tokens, now);
+    const isWhole = inputFresh === usage.inputFresh && inputCached === usage.inputCached && output === usage.output;
+    return isWhole ? "settled" : { charged: { inputFresh, inputCached, output, reasoning: 0 } };
   }
 
   #compare(account: number, row: Row, now: number): void {
@@ -551,9 +576,10 @@ export class World {
     }
     const lines = of("journal");
     const paid = new Set(lines.map((line) => line["billing_key"] as string));
-    for (const { id, told, wasSettling } of this.#requests.values()) {
+    for (const { id, account, told, wasSettling } of this.#requests.values()) {
       this.count(told);
       const isPaid = paid.has(id);
+      this.count(`${told} of ${account}`);
       if (told === "settled" && !isPaid) throw new Error(`${id} heard its end and was not charged`);
       const mayBePaid = told === "settled" || told === "cut" || (told === "nothing" && wasSettling);
       if (isPaid && !mayBePaid) throw new Error(`${id} was charged, and told ${told}`);

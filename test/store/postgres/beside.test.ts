@@ -26,8 +26,10 @@ import { KeptActivity } from "../../../src/store/activity/kept-activity.ts";
 import { PostgresActivity } from "../../../src/store/postgres/activity.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { Database } from "../../../src/store/postgres/database.ts";
+import { takeJob } from "../../../src/store/postgres/jobs.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
-import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
+import { PostgresProxy } from "../../fixtures/postgres-proxy.ts";
+import { noPostgres, somePort, TestPostgres } from "../../fixtures/postgres.ts";
 import { randomOf } from "../../fixtures/random.ts";
 
 const now = Date.UTC(2026, 2, 28, 12, 30, 20);
@@ -241,6 +243,23 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
       expect(await usesOf()).toEqual([]);
     }, 60_000);
 
+    test("are kept when a database answers again that was away at first", async () => {
+      const proxy = new PostgresProxy(somePort()); // nobody answers there
+      const through = new Database(new PostgresServer(postgres.url("beside", proxy.port)));
+      let isKept = false;
+      const keeping = new ResponseTables(through, limits).keepAll([kept("away", "q", "a")], now).then(() => {
+        isKept = true;
+      });
+      const asked = await takeJob(through, "none", "nobody", 1).catch((error: Error) => error.name);
+      expect(asked).toBe("StoreUnavailable");
+      expect(isKept).toBe(false);
+      proxy.upstream = postgres.port;
+      await keeping;
+      expect(await new ResponseTables(database, limits).response(1, "resp_away", now)).not.toBeNull();
+      await through.close();
+      proxy.close();
+    }, 60_000);
+
     test("are in a Worker, and whoever keeps one waits for it", async () => {
       const logged: string[] = [];
       const open = () =>
@@ -276,6 +295,7 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
       output, reasoning, billed_tokens, estimated, key_id, node, wait_ms, sent_ms, first_token_ms, duration_ms`;
     const failed = (requestId: string, given: Partial<FailedRow> = {}): FailedRow => ({
       ...{ requestId, at: now, account: 1, key: 1, endpoint: "/v1/messages", model: "", status: 429, reason: "busy" },
+      cause: null,
       course: { node: null, waitMs: null, sentMs: null, firstTokenMs: null, durationMs: 5 },
       ...{ input: 0, output: 0, more: 0, ...given },
     });
@@ -306,6 +326,7 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
           failed("req_failedA", { at: now - 12 * 60_000, model: "core-1" }),
           failed("req_failedB", {
             account: 2,
+            cause: "status 500: CUDA out of memory",
             course: { node: "gpu", waitMs: 1, sentMs: 2, firstTokenMs: 3, durationMs: 4 },
           }),
           failed("req_failedN", { account: 0, key: 0, reason: "invalid_api_key", status: 401, at: now + 1 }),

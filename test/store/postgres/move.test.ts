@@ -30,7 +30,7 @@ import { exportAccountOf } from "../../../src/store/postgres/account-export.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { Database } from "../../../src/store/postgres/database.ts";
 import { moveIn } from "../../../src/store/postgres/move-in.ts";
-import { giveUpMove, moveOut } from "../../../src/store/postgres/move-out.ts";
+import { moveOut } from "../../../src/store/postgres/move-out.ts";
 import { PostgresUsage } from "../../../src/store/postgres/usage.ts";
 import { upkeepSlice } from "../../../src/store/postgres/upkeep.ts";
 import { verifyBooks } from "../../../src/store/postgres/verify.ts";
@@ -122,6 +122,7 @@ async function fillFolder(dataFolder: string): Promise<void> {
     model: "core-3",
     status: 429,
     reason: "busy" as const,
+    cause: "status 503: full",
     input: 0,
     output: 0,
     more: 3,
@@ -318,35 +319,6 @@ describe.skipIf(noPostgres)("the books", () => {
     child.kill("SIGKILL");
     await child.exited;
     return isOver;
-  }
-
-  test("that were closed for a move which was killed are opened again, unless they are in its folder", async () => {
-    const { dataFolder, url, back } = await next();
-    await moveIn({ dataFolder, url, now, progress });
-    const before = (await errorOf(giveUpMove({ dataFolder: back, url }))).split(": ")[1];
-    expect(before).toMatch(/^the books in .* are open already$/);
-    const part = join(back, "tollgate.db.moving");
-    for (let afterMs = 0; (await stateOf(url)) !== "closed"; afterMs += 5) {
-      await killed(["--from", url, "--to-data", back], part, afterMs);
-    }
-    if (!existsSync(join(back, "tollgate.db"))) {
-      const program = join(import.meta.dir, "../../../src/main.ts");
-      const words = ["move", "--from", url, "--to-data", back, "--reopen"];
-      const command = Bun.spawn([process.execPath, program, ...words], { stdout: "pipe", stderr: "inherit" });
-      expect(await new Response(command.stdout).text()).toMatch(/^opened +.*: gateways start on its books again\n$/);
-      expect(await stateOf(url)).toBe("open");
-      expect(readdirSync(back).filter((name) => name.includes(".moving"))).toEqual([]);
-    }
-    await moveOut({ dataFolder: back, url, now, progress });
-    expect(await errorOf(giveUpMove({ dataFolder: back, url }))).toContain("has the books: the move is done");
-    expect(await stateOf(url)).toBe("closed");
-  }, 120_000);
-
-  async function stateOf(url: string): Promise<"open" | "closed"> {
-    const client = new Bun.SQL({ url, max: 1 });
-    const [meta] = await client.unsafe("SELECT closed FROM ledger_meta");
-    await client.close();
-    return meta.closed === true ? "closed" : "open";
   }
 
   test("killed at any step there and back, nothing is lost or doubled", async () => {

@@ -67,6 +67,7 @@ describe("until they are written", () => {
           model: "core-3",
           status: 429,
           reason: "busy",
+          cause: null,
           course: { node: "gpu", waitMs: 2, sentMs: 3, firstTokenMs: 4, durationMs: 5 },
           input: 0,
           output: 0,
@@ -213,7 +214,7 @@ describe("served and failed together", () => {
     record.usage = { inputFresh: 1, inputCached: 1, output: 3, reasoning: 0 };
     site.add([record]);
     expect(site.page({ requestId: id }).rows).toMatchObject([
-      { requestId: id, reason: "answer_misfit", input: 2, output: 3, billedTokens: lines - 4 },
+      { requestId: id, reason: "answer_misfit", input: 2, output: 3, billedTokens: lines - 4, inputCents: null },
     ]);
     expect(site.ids()).toHaveLength(lines);
   });
@@ -297,6 +298,7 @@ class FailedRequestsRow {
   readonly model = "";
   readonly status = 429;
   readonly reason = "busy";
+  readonly cause = null;
   readonly course = { node: null, waitMs: null, sentMs: null, firstTokenMs: null, durationMs: 0 };
   readonly input = 0;
   readonly output = 0;
@@ -305,6 +307,29 @@ class FailedRequestsRow {
     this.requestId = `req_row${String(place).padStart(6, "0")}`;
   }
 }
+
+test("what its node said is kept, also in a file of an earlier version", () => {
+  using site = new Site();
+  site.store.close();
+  const file = new Database(`${site.path}.db`);
+  file.run("ALTER TABLE failed DROP COLUMN cause");
+  file.run(`INSERT INTO failed (request_id, at, account_id, key_id, endpoint, model, status, reason, input, output, more)
+    VALUES ('req_before', ${now - 5}, 1, 1, '/v1/messages', '', 429, 'busy', 0, 0, 0)`);
+  file.close();
+  const store = RequestLogStore.open(`${site.path}.db`, `${site.path}.ledger`, 7 * dayMs);
+  const record = refused({ id: "req_now", reason: "node_failed" });
+  const [first, second] = [record.beginRound(1), record.beginRound(2)];
+  Object.assign(first, { node: "gpu", cause: "status 500: CUDA out of memory" });
+  expect(second.node).toBeNull(); // no other node was had
+  const failed = new FailedRequests();
+  failed.add(record);
+  store.add(failed.take(), now);
+  expect(store.page(anyRequest, null, 5, now).rows.map(({ requestId, cause }) => [requestId, cause])).toEqual([
+    ["req_now", "status 500: CUDA out of memory"],
+    ["req_before", null],
+  ]);
+  store.close();
+});
 
 test("whoever looks something up finds what was refused just before, and a file is its owner's alone", async () => {
   const dataFolder = mkdtempSync(join(folder, "data-"));

@@ -176,7 +176,8 @@ describe("a tool as the form", () => {
     [{ tools: [json], toolChoice: "required" }, true],
     [{ tools: [json, toolOf("other")], toolChoice: { named: "json" } }, true],
     [{ tools: [toolOf("f", { strict: true })], toolChoice: { named: "f" } }, true],
-    [{ tools: [toolOf("f")], toolChoice: { named: "f" } }, false],
+    [{ tools: [toolOf("f")], toolChoice: { named: "f" } }, true],
+    [{ tools: [toolOf("f")], toolChoice: { named: "f", mayAnswer: true } }, false],
     [{ tools: [json, toolOf("other")], toolChoice: "required" }, false],
     [{ tools: [json], toolChoice: "auto" }, false],
   ] as const)("%j: %p", (changes, isForm) => {

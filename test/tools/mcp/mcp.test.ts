@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { embeddedCatalog } from "../../../src/core/catalog.ts";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { McpConfig } from "../../../src/config/config.ts";
-import { mcpCallsAtOnceMax, mcpResultTextMaxLength } from "../../../src/core/limits.ts";
+import { mcpCallsAccountMax, mcpCallsAtOnceMax, mcpResultTextMaxLength } from "../../../src/core/limits.ts";
 import { freePort } from "../../../src/http/free-port.ts";
 import { McpTools } from "../../../src/tools/mcp/mcp.ts";
 import type { OwnedTool, ToolOutcome } from "../../../src/tools/owned-tool.ts";
@@ -66,11 +66,11 @@ function isAlive(pid: number): boolean {
   }
 }
 const never = new AbortController().signal;
-const run = (tool: OwnedTool, given: unknown, cancelSignal: AbortSignal = never): Promise<ToolOutcome> =>
+const run = (tool: OwnedTool, given: unknown, cancelSignal: AbortSignal = never, account = 1): Promise<ToolOutcome> =>
   tool.run(
     { id: "call_1", name: tool.tool.name, arguments: typeof given === "string" ? given : JSON.stringify(given) },
     {
-      account: 1,
+      account,
       cancelSignal,
     },
   );
@@ -318,14 +318,24 @@ describe("a server over HTTP", () => {
     },
   );
 
-  test("is asked for so many calls at once, and further ones fail at once", async () => {
-    const hang = await offered(open([web()]), "srv__hang");
+  test("is asked by an account for its share at once, and by another at once", async () => {
+    const tools = open([web()]);
+    const [hang, echo] = [await offered(tools, "srv__hang"), await offered(tools, "srv__echo")];
     const client = new AbortController();
     const hanging = Array.from({ length: mcpCallsAtOnceMax }, () => run(hang, {}, client.signal));
-    expect(await run(hang, {})).toMatchObject({ failed: true, text: expect.stringContaining("busy") });
+    const waiting = run(echo, { of: "the same account" });
+    expect(await run(echo, { of: "another" }, never, 2)).toMatchObject({ text: '{"of":"another"}', failed: false });
+    expect(server.notes.filter((note) => note === "tools/call hang")).toHaveLength(mcpCallsAccountMax);
     client.abort();
-    for (const outcome of await Promise.all(hanging)) expect(outcome.text).toBe("The call was cancelled.");
-    expect(await run(hang, {}, AbortSignal.timeout(200))).toMatchObject({ text: "The call was cancelled." });
+    await Promise.all(hanging);
+    expect(await waiting).toMatchObject({ failed: false });
+  });
+
+  test("is busy for an account whose calls take all the time that one may take", async () => {
+    const hang = await offered(open([{ ...web(), timeoutMs: 500 }]), "srv__hang");
+    const hanging = Array.from({ length: 2 * mcpCallsAccountMax }, () => run(hang, {}));
+    expect(await run(hang, {})).toMatchObject({ failed: true, text: expect.stringContaining("busy") });
+    await Promise.all(hanging);
   });
 
   test("that was started anew is connected to anew, and the model is told of the call that was lost", async () => {

@@ -54,7 +54,9 @@ class FakeWeb implements PublicFetch {
 let web = new FakeWeb();
 const media = new Media(
   { get: (url, options, cancelSignal) => web.get(url, options, cancelSignal) },
-  new PdfReader([process.execPath, join(import.meta.dir, "../../../src/main.ts"), "pdf-text"], pdfLimitMs),
+  new PdfReader([process.execPath, join(import.meta.dir, "../../../src/main.ts"), "pdf-text"], {
+    timeoutMs: pdfLimitMs,
+  }),
 );
 afterEach(() => {
   web = new FakeWeb();

@@ -68,7 +68,7 @@ async function open(rescanIntervalMs = 3_600_000): Promise<FolderSearch> {
 
 const never = new AbortController().signal;
 const urls = async (search: FolderSearch, query: string, resultsMax = 10): Promise<string[]> =>
-  (await search.search(query, resultsMax, never)).map(({ url }) => url.replace("https://docs.example/base/", ""));
+  (await search.search(query, resultsMax, 1, never)).map(({ url }) => url.replace("https://docs.example/base/", ""));
 
 describe("a folder of 1,000 files", () => {
   test("is indexed, found, and only what changed is read again", async () => {
@@ -77,7 +77,7 @@ describe("a folder of 1,000 files", () => {
     }
     const search = await open();
     expect(await search.scan()).toMatchObject({ files: 1_000, indexed: 1_000, removed: 0, skipped: 0 });
-    expect(await search.search("unique777", 5, never)).toEqual([
+    expect(await search.search("unique777", 5, 1, never)).toEqual([
       {
         title: "Report 777",
         url: "https://docs.example/base/part-7/file-777.md",
@@ -110,7 +110,7 @@ describe("a folder of 1,000 files", () => {
     for (let number = 0; number < 1_000; number++) write(`${number}.txt`, `word ${"filling ".repeat(2_000)}`);
     const search = await open();
     const scan = search.scan();
-    expect(Array.isArray(await search.search("word", 3, never))).toBe(true);
+    expect(Array.isArray(await search.search("word", 3, 1, never))).toBe(true);
     await search.close();
     await scan;
     const again = await open();
@@ -131,10 +131,10 @@ describe("what a folder may hold", () => {
     write("page.html.bak", "alpha");
     const search = await open();
     await search.scan();
-    const found = await search.search("alpha", 10, never);
+    const found = await search.search("alpha", 10, 1, never);
     expect(found.map(({ title }) => title).toSorted()).toEqual(["A page", "From the front", "notes"]);
     expect(await urls(search, "zscript")).toEqual([]);
-    const [paper] = await search.search("pdf 1234", 1, never);
+    const [paper] = await search.search("pdf 1234", 1, 1, never);
     expect(paper).toMatchObject({ title: "paper", text: "a pdf of 1234 bytes" });
   });
 
@@ -151,7 +151,7 @@ describe("what a folder may hold", () => {
     for (const name of names) write(`sub folder/${name}`, "zebra");
     const search = await open();
     await search.scan();
-    const found = await search.search("zebra", 20, never);
+    const found = await search.search("zebra", 20, 1, never);
     const paths = found.map(({ url }) => decodeURIComponent(new URL(url).pathname));
     // a name that begins with a dot is hidden
     const visible = names.filter((name) => !name.startsWith("."));
@@ -214,7 +214,7 @@ describe("what a folder may hold", () => {
     write("line.txt", `${"😀".repeat(5_000)} needle ${"x".repeat(5_000)}`);
     const search = await open();
     await search.scan();
-    const book = (await search.search("needle", 2, never)).find(({ url }) => url.endsWith("book.md"))!;
+    const book = (await search.search("needle", 2, 1, never)).find(({ url }) => url.endsWith("book.md"))!;
     expect(book.text).toContain("The needle is here.");
     expect(book.text.length).toBeLessThanOrEqual(searchResultTextMaxLength);
     expect((await urls(search, "needle")).toSorted()).toEqual(["book.md", "line.txt"]);
@@ -264,16 +264,27 @@ describe("the folder's search", () => {
   test("gives nothing to a client that left", async () => {
     const search = await open();
     await search.scan();
-    expect(search.search("a", 1, AbortSignal.abort())).rejects.toThrow(SearchFailed);
+    expect(search.search("a", 1, 1, AbortSignal.abort())).rejects.toThrow(SearchFailed);
+  });
+
+  test("answers accounts in turn, however many queries one of them has", async () => {
+    write("a.md", "first");
+    const search = await open();
+    await search.scan();
+    const answered: number[] = [];
+    const ask = (account: number) => search.search("first", 1, account, never).then(() => answered.push(account));
+    await Promise.all([...Array.from({ length: 100 }, () => ask(1)), ask(2)]);
+    expect(answered).toHaveLength(101);
+    expect(answered.indexOf(2)).toBeLessThan(3);
   });
 
   test("leaves no files beside its index, and none open, when it is closed", async () => {
     write("a.md", "first");
     const search = await open();
     await search.scan();
-    await search.search("first", 1, never);
+    await search.search("first", 1, 1, never);
     await search.close();
     expect(readdirSync(join(root, "data"))).toEqual(["search.db"]);
-    expect(search.search("first", 1, never)).rejects.toThrow(SearchFailed);
+    expect(search.search("first", 1, 1, never)).rejects.toThrow(SearchFailed);
   });
 });

@@ -33,7 +33,7 @@ async function textWith(fetched: Fetched | Error): Promise<string> {
       return fetched;
     },
   };
-  const [first] = await withPages(provider, 1, publicFetch).search("q", 3, never);
+  const [first] = await withPages(provider, 1, publicFetch).search("q", 3, 1, never);
   return first!.text;
 }
 
@@ -47,15 +47,16 @@ describe("the pages of a search's results", () => {
       },
     };
     const client = new AbortController().signal;
-    const found = await withPages(provider, 2, publicFetch).search("q", 3, client);
+    const found = await withPages(provider, 2, publicFetch).search("q", 3, 7, client);
     expect(found).toEqual([
       { ...sources[0]!, text: "snippet 1\n\nwhole https://1.example/" },
       { ...sources[1]!, text: "snippet 2\n\nwhole https://2.example/" },
       sources[2]!,
     ]);
     expect(fetched.map(([url]) => url)).toEqual(["https://1.example/", "https://2.example/"]);
-    const [, { bytesMax, timeoutMs }, cancelSignal] = fetched[0]!;
-    expect([bytesMax, timeoutMs, cancelSignal]).toEqual([searchPageMaxBytes, searchPagesTimeoutMs, client]);
+    const [, { account, bytesMax, timeoutMs }, cancelSignal] = fetched[0]!;
+    expect([account, bytesMax, timeoutMs]).toEqual([7, searchPageMaxBytes, searchPagesTimeoutMs]);
+    expect(cancelSignal).toBe(client);
   });
 
   test.each<[string, Fetched | Error]>([

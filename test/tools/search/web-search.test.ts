@@ -4,7 +4,12 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { WebSearchConfig } from "../../../src/config/config.ts";
-import { searchAnswerMaxBytes, searchesAtOnceMax, searchResultTextMaxLength } from "../../../src/core/limits.ts";
+import {
+  searchAnswerMaxBytes,
+  searchesAccountMax,
+  searchesAtOnceMax,
+  searchResultTextMaxLength,
+} from "../../../src/core/limits.ts";
 import { SearchFailed } from "../../../src/tools/search/search-provider.ts";
 import { WebSearch } from "../../../src/tools/search/web-search.ts";
 
@@ -56,7 +61,7 @@ async function failure(searching: Promise<unknown>): Promise<string> {
 describe("SearXNG", () => {
   test("is asked for JSON, and gives each web address once", async () => {
     answer = () => new Response(recorded("searxng"), { headers: { "content-type": "application/json" } });
-    const sources = await provider("searxng").search(query, 10, never);
+    const sources = await provider("searxng").search(query, 10, 1, never);
     expect(sources).toEqual([
       {
         title: "Tokyo Tower - Wikipedia",
@@ -79,13 +84,13 @@ describe("SearXNG", () => {
 
   test("gives no more than is asked for, although it cannot be told", async () => {
     answer = () => new Response(recorded("searxng"));
-    expect(await provider("searxng", { apiKey: null }).search(query, 2, never)).toHaveLength(2);
+    expect(await provider("searxng", { apiKey: null }).search(query, 2, 1, never)).toHaveLength(2);
     expect(asked[0]!.headers.has("authorization")).toBe(false);
   });
 
   test("that was not told to give JSON is a hint for the operator", async () => {
     answer = () => new Response("<html>", { status: 403 });
-    expect(await failure(provider("searxng").search(query, 5, never))).toBe(
+    expect(await failure(provider("searxng").search(query, 5, 1, never))).toBe(
       'searxng: it answered with status 403: add "json" to search.formats in its settings.yml',
     );
   });
@@ -94,7 +99,7 @@ describe("SearXNG", () => {
 describe("Brave", () => {
   test("is asked with its token, and its HTML becomes text", async () => {
     answer = () => new Response(recorded("brave"));
-    expect(await provider("brave").search(query, 5, never)).toEqual([
+    expect(await provider("brave").search(query, 5, 1, never)).toEqual([
       {
         title: "Tokyo Tower - Wikipedia",
         url: "https://en.wikipedia.org/wiki/Tokyo_Tower",
@@ -110,12 +115,12 @@ describe("Brave", () => {
 
   test("that finds nothing has no web results at all, which is no failure", async () => {
     answer = () => Response.json({ type: "search", query: { original: "x" } });
-    expect(await provider("brave").search(query, 5, never)).toEqual([]);
+    expect(await provider("brave").search(query, 5, 1, never)).toEqual([]);
   });
 
   test("takes 50 words and 20 results", async () => {
     answer = () => Response.json({ type: "search" });
-    await provider("brave").search("a ".repeat(100), 99, never);
+    await provider("brave").search("a ".repeat(100), 99, 1, never);
     const { searchParams } = asked[0]!.url;
     expect([searchParams.get("q")!.split(" ").length, searchParams.get("count")]).toEqual([50, "20"]);
   });
@@ -124,7 +129,7 @@ describe("Brave", () => {
 describe("Tavily", () => {
   test("is asked with its key in the body's language", async () => {
     answer = () => new Response(recorded("tavily"));
-    const sources = await provider("tavily").search(query, 5, never);
+    const sources = await provider("tavily").search(query, 5, 1, never);
     expect(sources.map(({ url, text }) => [url, text.length > 20])).toEqual([
       ["https://en.wikipedia.org/wiki/Tokyo_Tower", true],
       ["https://www.gotokyo.org/en/spot/8/index.html", true],
@@ -136,7 +141,7 @@ describe("Tavily", () => {
 
   test("whose plan is used up says so to the operator", async () => {
     answer = () => Response.json({ detail: { error: "limit" } }, { status: 432 });
-    expect(await failure(provider("tavily").search(query, 5, never))).toContain("quota of its plan");
+    expect(await failure(provider("tavily").search(query, 5, 1, never))).toContain("quota of its plan");
   });
 });
 
@@ -163,7 +168,7 @@ describe.each(["searxng", "brave", "tavily"] as const)("whatever %s answers", (n
     ],
   ])("%s fails without the query", async (_, response, reason) => {
     answer = response;
-    expect(await failure(provider(name).search(query, 5, never))).toStartWith(`${name}: ${reason}`);
+    expect(await failure(provider(name).search(query, 5, 1, never))).toStartWith(`${name}: ${reason}`);
   });
 
   test("entries that are no results are left out", async () => {
@@ -178,7 +183,7 @@ describe.each(["searxng", "brave", "tavily"] as const)("whatever %s answers", (n
       { url: "http://u:p@a.example/" },
     ];
     answer = () => Response.json({ results, web: { results } });
-    expect(await provider(name).search(query, 5, never)).toEqual([]);
+    expect(await provider(name).search(query, 5, 1, never)).toEqual([]);
   });
 
   test("a long text is cut, and a title that is missing is the host", async () => {
@@ -186,7 +191,7 @@ describe.each(["searxng", "brave", "tavily"] as const)("whatever %s answers", (n
       const results = [{ url: "https://a.example/x", content: "y".repeat(50_000), description: "y".repeat(50_000) }];
       return Response.json({ results, web: { results } });
     };
-    const [source] = await provider(name).search(query, 5, never);
+    const [source] = await provider(name).search(query, 5, 1, never);
     expect(source).toEqual({
       title: "a.example",
       url: "https://a.example/x",
@@ -196,19 +201,19 @@ describe.each(["searxng", "brave", "tavily"] as const)("whatever %s answers", (n
 
   test("a server that is away fails without its address", async () => {
     await server.stop(true);
-    expect(await failure(provider(name).search(query, 5, never))).toMatch(/^\w+: it cannot be reached \(\w+\)$/);
+    expect(await failure(provider(name).search(query, 5, 1, never))).toMatch(/^\w+: it cannot be reached \(\w+\)$/);
   });
 
   test("silence ends after the time limit", async () => {
     answer = () => new Promise(() => {});
-    expect(await failure(provider(name, { timeoutMs: 100 }).search(query, 5, never))).toBe(
+    expect(await failure(provider(name, { timeoutMs: 100 }).search(query, 5, 1, never))).toBe(
       `${name}: it did not answer within 0.1 seconds`,
     );
   });
 
   test("an answer that stops in the middle ends after the time limit", async () => {
     answer = () => new Response(new ReadableStream({ start: (controller) => controller.enqueue("{") }));
-    expect(await failure(provider(name, { timeoutMs: 300 }).search(query, 5, never))).toContain("did not answer");
+    expect(await failure(provider(name, { timeoutMs: 300 }).search(query, 5, 1, never))).toContain("did not answer");
   });
 
   test("a client that leaves ends the search and its connection", async () => {
@@ -220,24 +225,34 @@ describe.each(["searxng", "brave", "tavily"] as const)("whatever %s answers", (n
       return new Promise(() => {});
     };
     const client = new AbortController();
-    const searching = failure(provider(name).search(query, 5, client.signal));
+    const searching = failure(provider(name).search(query, 5, 1, client.signal));
     await arrived.promise;
     client.abort();
     expect(await searching).toBe(`${name}: the client left`);
     await closed.promise;
   });
 
-  test("so many searches run at once, and further ones fail at once", async () => {
+  test("an account over its share waits, and another is searched for at once", async () => {
     const release = Promise.withResolvers<void>();
     answer = async () => {
-      await release.promise;
+      const { url, body } = asked.at(-1)!;
+      if (!(url.href + body).includes("quick")) await release.promise;
       return result("found");
     };
     const search = provider(name);
-    const running = Array.from({ length: searchesAtOnceMax }, () => search.search(query, 1, never));
-    expect(await failure(search.search(query, 1, never))).toContain("searches run already");
+    const slow = Array.from({ length: searchesAtOnceMax + 1 }, () => search.search("slow", 1, 1, never));
+    expect(await search.search("quick", 1, 2, never)).toHaveLength(1);
+    expect(asked.length).toBe(searchesAccountMax + 1);
     release.resolve();
-    for (const sources of await Promise.all(running)) expect(sources).toHaveLength(1);
-    expect(await search.search(query, 1, never)).toHaveLength(1);
+    for (const sources of await Promise.all(slow)) expect(sources).toHaveLength(1);
+  });
+
+  // the first ones give their turns to the next, and the last has none within its time
+  test("one that gets no turn in the time of a search fails", async () => {
+    answer = () => new Promise(() => {});
+    const search = provider(name, { timeoutMs: 500 });
+    const slow = Array.from({ length: 2 * searchesAccountMax }, () => failure(search.search(query, 1, 1, never)));
+    expect(await failure(search.search(query, 1, 1, never))).toContain("too many searches");
+    await Promise.all(slow);
   });
 });

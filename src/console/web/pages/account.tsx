@@ -44,18 +44,8 @@ export function AccountPage(): VNode {
             <ThemeChoice labeled />
           </header>
         </section>
-        {session.value?.passwords === true && <PasswordForm onChanged={sessions.reload} />}
-        {session.value?.provider != null && (
-          <section class="card stack">
-            <h2>Sign-in with {session.value.provider}</h2>
-            <p class="quiet small-text">
-              Connects this account with who you are there, so that you can sign in with either.
-            </p>
-            <div>
-              <ProviderButton body={{ connect: true, next: "/account" }} words="Connect with" block={false} />
-            </div>
-          </section>
-        )}
+        {session.value?.passwords === true && <PasswordSection onChanged={sessions.reload} />}
+        {session.value?.provider != null && <ProviderSection provider={session.value.provider} />}
         <section class="card flush">
           <header>
             <h2>Signed-in browsers</h2>
@@ -84,6 +74,39 @@ export function AccountPage(): VNode {
     </Page>
   );
 }
+
+const ProviderSection = ({ provider }: { provider: string }): VNode => (
+  <section class="card stack">
+    <h2>Sign-in with {provider}</h2>
+    {account.value?.connected === true ? (
+      <p>
+        <span class="badge good">Connected</span> You sign in to this account with {provider}.
+      </p>
+    ) : (
+      <>
+        <p class="quiet small-text">
+          Connects this account with who you are there, so that you can sign in with either.
+        </p>
+        <div>
+          <ProviderButton body={{ connect: true, next: "/account" }} words="Connect with" block={false} />
+        </div>
+      </>
+    )}
+  </section>
+);
+
+/** Without a password there is none to say: a stolen session must not set one. */
+const PasswordSection = ({ onChanged }: { onChanged: () => void }): VNode =>
+  account.value?.password === false ? (
+    <section class="card stack">
+      <h2>Password</h2>
+      <p class="quiet small-text">
+        This account has no password. An operator of this server can send you a link that sets one.
+      </p>
+    </section>
+  ) : (
+    <PasswordForm onChanged={onChanged} />
+  );
 
 function PasswordForm({ onChanged }: { onChanged: () => void }): VNode {
   const [oldPassword, setOld] = useState("");

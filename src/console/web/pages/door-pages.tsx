@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Entered, LinkShown, LinkToken, LinkUse, ProviderAnswer } from "../../api.ts";
-import { count, utc, worth } from "../format.ts";
+import { count, fullMoment, worth } from "../format.ts";
 import { EmailField, PasswordField } from "../parts/account-fields.tsx";
 import { Door } from "../parts/door.tsx";
 import { FormError } from "../parts/field.tsx";
@@ -90,7 +90,7 @@ function LinkPage(): VNode {
     );
   }
   const isNew = value.kind === "invitation";
-  const gift = value.credit > 0 ? ` and ${count(value.credit)} tokens, worth ${worth(value.credit)}` : "";
+  const gift = value.credit > 0 ? ` and ${count(value.credit)} balance tokens, worth ${worth(value.credit)}` : "";
   const lead = isNew ? `You are invited: the plan ${value.plan}${gift}` : `The account ${value.email}`;
   return (
     <Door
@@ -103,7 +103,7 @@ function LinkPage(): VNode {
         {session.value?.passwords === true && session.value.provider !== null && <p class="or">or</p>}
         {session.value?.provider != null && <ProviderButton body={{ token }} primary={!session.value.passwords} />}
       </div>
-      <p class="door-other">Works once, until {utc(value.expires_at)}</p>
+      <p class="door-other">Works once, until {fullMoment(value.expires_at)}</p>
     </Door>
   );
 }

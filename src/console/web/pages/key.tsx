@@ -19,11 +19,15 @@ const placeholder = "sk-tg-...";
 export function KeyPage(): VNode {
   const state = useResource(() => get<KeyState>("/key"), "key");
   const [fresh, setFresh] = useState<NewKey | null>(null);
+  /** The key that was shown last; it stands in the samples. */
+  const [newest, setNewest] = useState<string | null>(null);
   const [asking, setAsking] = useState(false);
   const action = useAction();
   const regenerate = async (): Promise<void> => {
     const done = await action.run(async () => {
-      setFresh(await post<NewKey, KeyRegeneration>("/key/regenerate", { confirm: true }));
+      const made = await post<NewKey, KeyRegeneration>("/key/regenerate", { confirm: true });
+      setFresh(made);
+      setNewest(made.api_key);
       state.reload();
     });
     if (done) setAsking(false);
@@ -68,12 +72,12 @@ export function KeyPage(): VNode {
             )}
           </Loaded>
         </section>
-        <NamedKeys />
+        <NamedKeys onMade={setNewest} />
         <section class="card stack">
           <h2>Quick start</h2>
           <SnippetTabs
             label="Clients"
-            snippets={quickStart({ baseUrl, key: fresh?.api_key ?? placeholder, model, contextTokens })}
+            snippets={quickStart({ baseUrl, key: newest ?? placeholder, model, contextTokens })}
           />
         </section>
       </div>

@@ -18,7 +18,8 @@ const defaultKeyId = 1;
 
 type Asking = Readonly<{ what: "limits" | "rename" | "revoke"; key: AccountKey }>;
 
-export function NamedKeys(): VNode {
+/** `onMade`: with a key that is shown this once; null where it is void. */
+export function NamedKeys({ onMade }: { onMade: (apiKey: string | null) => void }): VNode {
   const keys = useResource(() => get<AccountKeys>("/keys"), "keys");
   const [making, setMaking] = useState(false);
   const [made, setMade] = useState<CreatedAccountKey | null>(null);
@@ -57,6 +58,7 @@ export function NamedKeys(): VNode {
           onMade={(key) => {
             setMaking(false);
             setMade(key);
+            onMade(key.api_key);
             keys.reload();
           }}
         />
@@ -68,7 +70,10 @@ export function NamedKeys(): VNode {
           shown={asking.key}
           onClose={close}
           onDone={() => {
-            if (made?.id === asking.key.id) setMade(null);
+            if (made?.id === asking.key.id) {
+              setMade(null);
+              onMade(null);
+            }
             changed();
           }}
         />

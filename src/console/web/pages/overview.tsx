@@ -25,7 +25,7 @@ export function OverviewPage(): VNode {
       }
       actions={
         <>
-          {overview.value?.numbers.spendable !== null && (
+          {overview.value?.numbers.spendable !== null && session.value?.sells !== false && (
             <a class="button" href="/plan">
               Add credit
             </a>
@@ -65,14 +65,14 @@ function useReloadAfterRequests(reload: () => void): void {
 }
 
 const Balance = ({ of }: { of: AccountNumbers }): VNode | null =>
-  of.spendable === null ? null : <LimitedBalance of={of} spendable={of.spendable} />;
+  of.spendable === null || session.value?.sells === false ? null : <LimitedBalance of={of} spendable={of.spendable} />;
 
 const LimitedBalance = ({ of, spendable }: { of: AccountNumbers; spendable: number }): VNode => (
   <section class="card hero" aria-label="Balance">
     <div>
       <span class="figure-name">To spend now</span>
       <strong class={spendable < 0 ? "big below" : "big"}>{count(spendable)}</strong>
-      <span class="quiet">tokens, worth {worth(spendable)}</span>
+      <span class="quiet">balance tokens, worth {worth(spendable)}</span>
     </div>
     <div class="stack">
       {of.allowance.left !== null && of.allowance.granted !== null && of.allowance.granted > 0 && (

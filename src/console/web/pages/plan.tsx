@@ -21,7 +21,7 @@ import { Empty, isFirstLoad, Loaded } from "../parts/states.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
 import { useAction, useResource } from "../resource.ts";
-import { numbers } from "../session.ts";
+import { numbers, session } from "../session.ts";
 
 type Plan = PlanPageReply["plans"][number];
 
@@ -29,25 +29,31 @@ export function PlanPage(): VNode {
   const page = useResource(() => get<PlanPageReply>("/plan"), "plan");
   const models = useResource(() => get<ConsoleModels>("/models"), "models");
   const isAlone = page.value?.plans.length === 1;
+  const sells = session.value?.sells !== false;
   const isUnlimited = page.value !== null && currentOf(page.value)?.unlimited === true;
   return (
     <Page
-      title={isAlone ? "Balance" : "Plan and credit"}
-      lead={isUnlimited ? "Nothing here is limited; usage is recorded." : leadOf(page.value)}
+      title={sells ? (isAlone ? "Balance" : "Plan and credit") : isAlone ? "Models" : "Plan"}
+      lead={
+        isUnlimited
+          ? "Nothing here is limited; usage is recorded."
+          : sells
+            ? leadOf(page.value)
+            : "The models here are free; usage is recorded."
+      }
     >
       <Loaded resource={page} lines={10}>
         {(value) => (
           <div class="stack-large">
             {!isAlone && <Plans page={value} onRequested={page.reload} />}
-            {!isUnlimited && (
-              <>
-                {isAlone && <AlonePlan page={value} />}
-                <div class="grid-2">
-                  <Credit page={value} onRequested={page.reload} />
-                  <Requests page={value} onChanged={page.reload} />
-                </div>
-              </>
+            {!isUnlimited && isAlone && <AlonePlan page={value} />}
+            {!isUnlimited && sells && (
+              <div class="grid-2">
+                <Credit page={value} onRequested={page.reload} />
+                <Requests page={value} onChanged={page.reload} />
+              </div>
             )}
+            {!sells && !isAlone && <Requests page={value} onChanged={page.reload} />}
           </div>
         )}
       </Loaded>
@@ -73,7 +79,7 @@ const leadOf = (page: PlanPageReply | null): string =>
 /** What there is, without a choice. */
 function AlonePlan({ page }: { page: PlanPageReply }): VNode | null {
   const plan = currentOf(page);
-  const spendable = numbers.value?.spendable ?? null;
+  const spendable = session.value?.sells === false ? null : (numbers.value?.spendable ?? null);
   if (plan === undefined) return null;
   return (
     <section class="card plan" aria-label="Balance">
@@ -81,7 +87,7 @@ function AlonePlan({ page }: { page: PlanPageReply }): VNode | null {
         <div>
           <span class="figure-name">To spend now</span>
           <p class="figure">{count(spendable)}</p>
-          <p class="quiet small-text">tokens, worth {worth(spendable)}</p>
+          <p class="quiet small-text">balance tokens, worth {worth(spendable)}</p>
         </div>
       )}
       <PlanFacts plan={plan} isAllowanceShown />
@@ -92,7 +98,7 @@ function AlonePlan({ page }: { page: PlanPageReply }): VNode | null {
 /** What is not limited, or not there, is not shown. */
 function PlanFacts({ plan, isAllowanceShown = false }: { plan: Plan; isAllowanceShown?: boolean }): VNode {
   const facts = [
-    isAllowanceShown && plan.tokens_per_day > 0 ? `${count(plan.tokens_per_day)} tokens a day` : null,
+    isAllowanceShown && plan.tokens_per_day > 0 ? `${count(plan.tokens_per_day)} balance tokens a day` : null,
     factOf(plan.coder_calls_per_window, "coder calls in 4 hours"),
     factOf(plan.searches_per_day, "web searches a day"),
     factOf(plan.requests_per_minute, "requests a minute"),
@@ -128,11 +134,11 @@ function Plans({ page, onRequested }: PartProps): VNode {
             {plan.id === page.plan && <span class="badge accent">Your plan</span>}
             {plan.id === asked && <span class="badge warn">Requested</span>}
           </div>
-          {plan.unlimited && <p class="figure">No balance</p>}
+          {plan.unlimited && <p class="figure">Unlimited</p>}
           {plan.tokens_per_day > 0 && (
             <div>
               <p class="figure">{count(plan.tokens_per_day)}</p>
-              <p class="quiet small-text">tokens a day, worth {price(plan.worth_usd)}</p>
+              <p class="quiet small-text">balance tokens a day, worth {price(plan.worth_usd)}</p>
             </div>
           )}
           <PlanFacts plan={plan} />
@@ -183,7 +189,7 @@ function Credit({ page, onRequested }: PartProps): VNode {
       <div>
         <h2>Buy credit</h2>
         <p class="quiet small-text">
-          You have {count(page.credit)} tokens of credit, worth {worth(page.credit)}.
+          You have {count(page.credit)} balance tokens of credit, worth {worth(page.credit)}.
         </p>
       </div>
       <div class="stack" role="group" aria-label="Amount">
@@ -198,7 +204,7 @@ function Credit({ page, onRequested }: PartProps): VNode {
               setTokens(pack.tokens);
             }}
           >
-            <span>{count(pack.tokens)} tokens</span>
+            <span>{count(pack.tokens)} balance tokens</span>
             <strong>{dollars(pack.price_usd)}</strong>
           </button>
         ))}
@@ -238,7 +244,7 @@ function Credit({ page, onRequested }: PartProps): VNode {
       </button>
       {asking && (
         <RequestDialog
-          title={`Request ${count(tokens)} tokens?`}
+          title={`Request ${count(tokens)} balance tokens?`}
           about={`Worth ${worth(tokens)}. An operator of this server approves it and arranges the payment.`}
           send={(note) => post<PurchaseRequest, NewPurchaseRequest>("/plan/requests", { kind: "credit", tokens, note })}
           onClose={() => setAsking(false)}
@@ -346,7 +352,7 @@ function Requests({ page, onChanged }: { page: PlanPageReply; onChanged: () => v
         {page.payments.map((payment) => (
           <li key={payment.id}>
             <div>
-              <p>Paid for {count(payment.tokens)} tokens</p>
+              <p>Paid for {count(payment.tokens)} balance tokens</p>
               <p class="quiet small-text">{date(payment.paid_at)}</p>
             </div>
             <span class="badge good">Paid</span>

@@ -46,6 +46,19 @@ export function SignInPage(): VNode {
   );
 }
 
+/** This server sends no mail. */
+const Forgotten = (): VNode => (
+  <details class="small-text">
+    <summary>Forgot password?</summary>
+    <p class="quiet">
+      Ask whoever runs this server for a link: an operator makes one in the console, on your account, or with{" "}
+      <code>tollgate accounts password EMAIL --link</code>. You set a new password with it.
+      {session.value?.provider != null &&
+        ` If your account is connected with ${session.value.provider}, continue with that instead.`}
+    </p>
+  </details>
+);
+
 type CredentialsProps = Readonly<{ isNew: boolean; onCreated: (created: CreatedAccount) => void }>;
 
 function CredentialsForm({ isNew, onCreated }: CredentialsProps): VNode {
@@ -69,6 +82,7 @@ function CredentialsForm({ isNew, onCreated }: CredentialsProps): VNode {
       <button type="submit" class="button primary block" aria-busy={action.busy} disabled={action.busy}>
         {isNew ? "Create account" : "Sign in"}
       </button>
+      {!isNew && <Forgotten />}
     </form>
   );
 }

@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { Overview, RefusalsPage, UsagePage as UsagePageReply, UsageRow, UsageSummary } from "../../api.ts";
-import { ago, count, dollars, exactDollars, plural, utc, worth } from "../format.ts";
+import { ago, count, dollars, exactDollars, fullMoment, plural, utc, worth } from "../format.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { Icon } from "../parts/icons.tsx";
@@ -10,6 +10,7 @@ import { Page } from "../parts/page.tsx";
 import { Pager } from "../parts/pager.tsx";
 import { Empty, isFirstLoad, Loaded } from "../parts/states.tsx";
 import { UsageChart } from "../parts/usage-chart.tsx";
+import { isFree } from "../usage-columns.ts";
 import { UsageTable } from "../parts/usage-table.tsx";
 import { get, search } from "../request.ts";
 import { useResource } from "../resource.ts";
@@ -72,7 +73,7 @@ const Summary = ({ summary }: { summary: UsageSummary }): VNode => (
     <Sums summary={summary} />
     <section class="card">
       <header>
-        <h2>Billed tokens by model, last 30 days</h2>
+        <h2>{isFree(summary) ? "Tokens" : "Balance tokens"} by model, last 30 days</h2>
         <span class="quiet small-text">Days in UTC</span>
       </header>
       {summary.days.length === 0 ? (
@@ -97,7 +98,7 @@ function EndUsers({ endUsers }: { endUsers: UsageSummary["end_users"] }): VNode 
       <div class="table-scroll end-users" tabIndex={0} role="region" aria-label="Who asked, a list that scrolls">
         <table class="cards">
           <caption class="for-readers">Who asked by which key, those who cost most first</caption>
-          <TableHead texts={["End user", "Key"]} figures={["Requests", "Billed tokens", "Cost"]} />
+          <TableHead texts={["End user", "Key"]} figures={["Requests", "Balance tokens", "Cost"]} />
           <tbody>
             {endUsers.map(({ name, key, requests, billed_tokens, cost_usd }, index) => (
               <tr key={index}>
@@ -157,7 +158,7 @@ function Sums({ summary }: { summary: UsageSummary }): VNode {
       <Figure
         name="API spend, 30 days"
         value={dollars(summary.days30.cost_usd)}
-        about={`${plural(summary.days30.requests, "request")}, ${count(summary.days30.billed_tokens)} tokens`}
+        about={`${plural(summary.days30.requests, "request")}, ${count(summary.days30.billed_tokens)} balance tokens`}
       />
     </section>
   );
@@ -368,7 +369,7 @@ const Details = ({ row, onClose }: { row: UsageRow; onClose: () => void }): VNod
         <code>{row.request_id}</code> <CopyButton text={row.request_id} label="Copy the request id" />
       </dd>
       <dt>Time</dt>
-      <dd>{utc(row.time)}</dd>
+      <dd title={utc(row.time)}>{fullMoment(row.time)}</dd>
       <dt>Model</dt>
       <dd>{row.model}</dd>
       <dt>Endpoint</dt>
@@ -390,7 +391,7 @@ const Details = ({ row, onClose }: { row: UsageRow; onClose: () => void }): VNod
       <dt>of it reasoning</dt>
       <dd class="number">{count(row.reasoning)} tokens</dd>
       <dt>Billed</dt>
-      <dd class="number">{count(row.billed_tokens)} tokens of balance</dd>
+      <dd class="number">{count(row.billed_tokens)} balance tokens</dd>
       <dt>Cost</dt>
       <dd class="number">{exactDollars(row.cost_usd)}</dd>
     </dl>

@@ -165,7 +165,7 @@ const table = ({ header, rows, align }: Tokens.Table, key: number, level: number
       <thead>
         <tr>
           {header.map((cell, index) => (
-            <th key={index} scope="col" dir="auto" class={align[index] === "right" ? "right" : undefined}>
+            <th key={index} scope="col" dir="auto" class={align[index] ?? undefined}>
               {inline(cell.tokens, level + 1)}
             </th>
           ))}
@@ -175,7 +175,7 @@ const table = ({ header, rows, align }: Tokens.Table, key: number, level: number
         {rows.map((row, index) => (
           <tr key={index}>
             {row.map((cell, column) => (
-              <td key={column} dir="auto" class={align[column] === "right" ? "right" : undefined}>
+              <td key={column} dir="auto" class={align[column] ?? undefined}>
                 {inline(cell.tokens, level + 1)}
               </td>
             ))}

@@ -2,13 +2,7 @@
 // the answer.
 import type { VNode } from "preact";
 import type { RequestRow } from "../../api.ts";
-
-export const shortTime = (ms: number): string =>
-  ms < 1_000
-    ? `${Math.round(ms)} ms`
-    : ms < 60_000
-      ? `${+(ms / 1_000).toFixed(1)} s`
-      : `${+(ms / 60_000).toFixed(1)} min`;
+import { shortTime } from "../format.ts";
 
 type Phase = Readonly<{ name: string; from: number; to: number; series: number }>;
 type Course = Pick<RequestRow, "wait_ms" | "sent_ms" | "first_token_ms" | "duration_ms">;

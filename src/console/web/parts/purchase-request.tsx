@@ -4,7 +4,9 @@ import type { PurchaseRequest } from "../../api.ts";
 import { count, worth } from "../format.ts";
 
 export const requestTitle = ({ kind, tokens, plan }: PurchaseRequest): string =>
-  kind === "credit" ? `${count(tokens ?? 0)} tokens of credit, ${worth(tokens ?? 0)}` : `Change to ${planName(plan)}`;
+  kind === "credit"
+    ? `${count(tokens ?? 0)} balance tokens of credit, ${worth(tokens ?? 0)}`
+    : `Change to ${planName(plan)}`;
 
 const planName = (plan: string | null): string =>
   plan === null ? "another plan" : plan[0]?.toUpperCase() + plan.slice(1);

@@ -105,7 +105,7 @@ const Navigation = (): VNode => (
 /** Loads the page's file as soon as somebody points at the link: it is there when it is clicked. */
 /** With one plan there is nothing to choose on its page. */
 const nameOf = ({ path, name }: PageEntry): string =>
-  path === "/plan" && session.value?.plans.length === 1 ? "Balance" : name;
+  path === "/plan" && session.value?.plans.length === 1 ? (session.value.sells ? "Balance" : "Models") : name;
 
 const NavigationLink = ({ page }: { page: PageEntry }): VNode => (
   <a
@@ -120,15 +120,16 @@ const NavigationLink = ({ page }: { page: PageEntry }): VNode => (
 
 const Balance = (): VNode | null => {
   const spendable = numbers.value?.spendable ?? null;
-  return spendable === null ? null : (
-    <a class="balance-chip" href="/" aria-label={`${count(spendable)} tokens to spend`}>
+  return spendable === null || session.value?.sells === false ? null : (
+    <a class="balance-chip" href="/" aria-label={`${count(spendable)} balance tokens to spend`}>
       {count(spendable)}
     </a>
   );
 };
 
+/** Nothing where nothing is limited, or costs anything. */
 const toSpend = (spendable: number | null): string =>
-  spendable === null ? "No balance to keep" : `${count(spendable)} tokens to spend`;
+  spendable === null || session.value?.sells === false ? " " : `${count(spendable)} balance tokens to spend`;
 
 function SideFoot(): VNode {
   const leave = (): void => void signOut().catch((error: Error) => toast(error.message, "failed"));

@@ -2,7 +2,7 @@
 // chosen by arrow keys, shows its figures; all of them stand in a table too.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { count } from "../format.ts";
+import { clockTime, count, day as dayName, dayAndTime, localDay } from "../format.ts";
 import { roundUp } from "../usage-columns.ts";
 import { GridLine, tipLeft, useWidth } from "./chart-frame.tsx";
 import { TableHead } from "./table-head.tsx";
@@ -225,18 +225,8 @@ function tickSteps(steps: number, width: number): number[] {
   return Array.from({ length: steps }, (_, at) => at).filter((at) => (steps - 1 - at) % every === 0 && at * every > 0);
 }
 
-const dayName = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
-const clockTime = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const dayAndTime = new Intl.DateTimeFormat("en-GB", {
-  day: "numeric",
-  month: "short",
-  hour: "2-digit",
-  minute: "2-digit",
-});
-const localDay = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-
 /** Days are those of UTC, times those of who looks. */
-const stepTime = (time: number, stepMs: number): string => (stepMs === dayMs ? dayName : dayAndTime).format(time);
+const stepTime = (time: number, stepMs: number): string => (stepMs === dayMs ? dayName : dayAndTime)(time);
 
 const tickTime = (time: number, stepMs: number, steps: number): string =>
-  (stepMs === dayMs ? dayName : stepMs * steps > dayMs ? localDay : clockTime).format(time);
+  (stepMs === dayMs ? dayName : stepMs * steps > dayMs ? localDay : clockTime)(time);

@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { UsageSummary } from "../../api.ts";
 import { compact, count, day as dayName, dollars } from "../format.ts";
 import { GridLine, tipLeft, useWidth } from "./chart-frame.tsx";
-import { type Column, columnsOf, days, roundUp } from "../usage-columns.ts";
+import { type Column, columnsOf, days, isFree, roundUp } from "../usage-columns.ts";
 
 const height = 210;
 const top = 10;
@@ -12,6 +12,7 @@ const bottom = 26;
 const left = 44;
 export function UsageChart({ summary }: { summary: UsageSummary }): VNode {
   const { columns, models } = useMemo(() => columnsOf(summary), [summary]);
+  const what = isFree(summary) ? "Tokens" : "Balance tokens";
   const [frame, width] = useWidth();
   const [chosen, setChosen] = useState<number | null>(null);
   const most = roundUp(Math.max(...columns.map(({ total }) => total)));
@@ -32,7 +33,7 @@ export function UsageChart({ summary }: { summary: UsageSummary }): VNode {
         class="chart"
         role="group"
         tabIndex={0}
-        aria-label="Billed tokens of the last 30 days. Arrow keys go from day to day."
+        aria-label={`${what} of the last 30 days. Arrow keys go from day to day.`}
         onKeyDown={onKeyDown}
         onBlur={() => setChosen(null)}
         onPointerLeave={() => setChosen(null)}
@@ -65,7 +66,7 @@ export function UsageChart({ summary }: { summary: UsageSummary }): VNode {
           ))}
         </svg>
         {column !== undefined && chosen !== null && (
-          <Tip column={column} left={tipLeft(left + chosen * step, step, width)} />
+          <Tip column={column} none={`No ${what.toLowerCase()}`} left={tipLeft(left + chosen * step, step, width)} />
         )}
         <p class="for-readers" role="status">
           {column === undefined
@@ -111,7 +112,7 @@ function Bars({ column, x, width, y }: BarsProps): VNode {
   );
 }
 
-const Tip = ({ column, left: x }: { column: Column; left: number }): VNode => (
+const Tip = ({ column, none, left: x }: { column: Column; none: string; left: number }): VNode => (
   <div class="chart-tip" style={{ left: `${x}px` }} aria-hidden="true">
     <strong>{dayName(column.day)}</strong> <span class="quiet">{dollars(column.usd)}</span>
     <dl>
@@ -124,7 +125,7 @@ const Tip = ({ column, left: x }: { column: Column; left: number }): VNode => (
           <dd class="number">{count(tokens)}</dd>
         </>
       ))}
-      {column.parts.length === 0 && <dt class="quiet">No billed tokens</dt>}
+      {column.parts.length === 0 && <dt class="quiet">{none}</dt>}
     </dl>
   </div>
 );

@@ -18,7 +18,7 @@ export const UsageTable = ({ rows, caption, showsKeys = false, onChoose }: Usage
       <caption class="for-readers">{caption}</caption>
       <TableHead
         texts={["Model", "Time", "Endpoint", ...(showsKeys ? ["Key"] : [])]}
-        figures={["Input", "Cached input", "Output", "Billed tokens", "Cost"]}
+        figures={["Input", "Cached input", "Output", "Balance tokens", "Cost"]}
       />
       <tbody>
         {rows.map((row) => (

@@ -86,7 +86,7 @@ const Facts = ({ account }: { account: OperatorAccount }): VNode => (
     <dl class="facts">
       <dt>To spend now</dt>
       <dd class="number">
-        {account.numbers.spendable === null ? "Not limited" : `${count(account.numbers.spendable)} tokens`}
+        {account.numbers.spendable === null ? "Not limited" : `${count(account.numbers.spendable)} balance tokens`}
       </dd>
       {account.numbers.allowance.granted !== null && account.numbers.allowance.granted > 0 && (
         <>
@@ -102,7 +102,7 @@ const Facts = ({ account }: { account: OperatorAccount }): VNode => (
       </dd>
       <dt>Reserved, in flight</dt>
       <dd class="number">
-        {count(account.numbers.reserved.tokens)} tokens, {plural(account.numbers.requests_in_flight, "request")}
+        {count(account.numbers.reserved.tokens)} balance tokens, {plural(account.numbers.requests_in_flight, "request")}
       </dd>
       <dt>Made</dt>
       <dd title={utc(account.created_at)}>{ago(account.created_at)}</dd>
@@ -137,7 +137,7 @@ function CreditForm({ account, onChanged }: FormProps): VNode {
     if (!done) return;
     setAsking(false);
     setReason("");
-    toast(`${count(tokens)} tokens were credited to ${account.email}.`);
+    toast(`${count(tokens)} balance tokens were credited to ${account.email}.`);
   };
   return (
     <Panel title="Credit">
@@ -193,7 +193,8 @@ function CreditForm({ account, onChanged }: FormProps): VNode {
           onClose={() => setAsking(false)}
         >
           <p>
-            <strong>{account.email}</strong> gets <strong>{count(tokens)}</strong> tokens, worth {worth(tokens)}.
+            <strong>{account.email}</strong> gets <strong>{count(tokens)}</strong> balance tokens, worth {worth(tokens)}
+            .
           </p>
         </Confirm>
       )}

@@ -3,9 +3,8 @@
 import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import type { ActivityFigures, ActivityPage as Activity, ActivityQuery } from "../../../api.ts";
-import { compact, count, date, dollars } from "../../format.ts";
+import { compact, count, date, dollars, shortTime } from "../../format.ts";
 import { Page } from "../../parts/page.tsx";
-import { shortTime } from "../../parts/phases.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { TimeChart, type TimeSeries } from "../../parts/time-chart.tsx";
 import { get, search } from "../../request.ts";
@@ -205,7 +204,7 @@ function TopAccounts({
       ) : (
         <div class="table-scroll" role="region" aria-label="Top accounts" tabIndex={0}>
           <table>
-            <TableHead texts={["Account"]} figures={["Requests", "Input", "Output", "Billed tokens", "Worth"]} />
+            <TableHead texts={["Account"]} figures={["Requests", "Input", "Output", "Balance tokens", "Worth"]} />
             <tbody>
               {accounts.map(({ id, email, requests, input, output, billed_tokens, cost_usd }) => (
                 <tr key={id}>

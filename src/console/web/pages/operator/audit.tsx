@@ -57,9 +57,9 @@ const Entries = ({ entries }: Pick<AuditPageReply, "entries">): VNode => (
                 {moment(entry.time)}
               </time>
             </td>
-            <td class="break">{entry.subject === "" ? <span class="quiet">the server</span> : entry.subject}</td>
-            <td class="break sentence">{entry.detail}</td>
-            <td class="quiet break wide-only">
+            <td class="parted">{entry.subject === "" ? <span class="quiet">the server</span> : entry.subject}</td>
+            <td class="parted sentence">{entry.detail}</td>
+            <td class="quiet parted wide-only">
               {entry.operator !== "" && (
                 <>
                   {entry.operator}

@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { Invitations, NewInvitation, NewLink } from "../../../api.ts";
-import { count, utc, worth } from "../../format.ts";
+import { count, fullMoment, worth } from "../../format.ts";
 import { EmailField, PlanField } from "../../parts/account-fields.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
@@ -33,7 +33,7 @@ export function InviteDialog({ onClose, onMade }: { onClose: () => void; onMade:
     return (
       <Dialog title="The invitation is ready" onClose={onClose}>
         <p>
-          This link makes one account, until {utc(made.expires_at)}. It is shown <strong>this once</strong>.
+          This link makes one account, until {fullMoment(made.expires_at)}. It is shown <strong>this once</strong>.
         </p>
         <ShownLink path={made.path} />
         <footer>
@@ -56,7 +56,7 @@ export function InviteDialog({ onClose, onMade }: { onClose: () => void; onMade:
         />
         <PlanField value={plan} onValue={setPlan} />
         <div class="grid-2">
-          <Field label="Credit in tokens" hint={Number.isNaN(credit) ? undefined : worth(credit)}>
+          <Field label="Credit in balance tokens" hint={Number.isNaN(credit) ? undefined : worth(credit)}>
             {(control) => (
               <input
                 {...control}
@@ -114,7 +114,7 @@ export function OpenInvitations({ resource }: OpenInvitationsProps): VNode | nul
               <p>{email ?? "Whoever has the link"}</p>
               <p class="quiet small-text">
                 Invitation {id}: plan {plan}
-                {credit > 0 && `, ${count(credit)} tokens`}, until {utc(expires_at)}
+                {credit > 0 && `, ${count(credit)} balance tokens`}, until {fullMoment(expires_at)}
               </p>
             </div>
             <button type="button" class="button small" disabled={action.busy} onClick={() => withdraw(id)}>

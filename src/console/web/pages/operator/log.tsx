@@ -2,12 +2,12 @@
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { LogPage as Log, RequestRow } from "../../../api.ts";
-import { compact, count, exactDollars, moment, utc } from "../../format.ts";
+import { compact, count, exactDollars, fullMoment, moment, shortTime, utc } from "../../format.ts";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Pager } from "../../parts/pager.tsx";
-import { Phases, shortTime } from "../../parts/phases.tsx";
+import { Phases } from "../../parts/phases.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { get, search } from "../../request.ts";
 import { useResource } from "../../resource.ts";
@@ -155,7 +155,7 @@ function Filters({ filter, choices, change }: FiltersProps): VNode {
           {input("wait_min_ms", "Wait, ms at least", least)}
           {input("first_token_min_ms", "First token, ms at least", least)}
           {input("tokens_min", "Tokens, at least", least)}
-          {input("billed_min", "Billed tokens, at least", least)}
+          {input("billed_min", "Balance tokens, at least", least)}
         </div>
       </details>
     </div>
@@ -194,7 +194,11 @@ const Rows = ({ rows, onChoose }: { rows: readonly RequestRow[]; onChoose: (row:
             </td>
             <td class="clip-cell">
               {row.account ?? <span class="quiet">nobody</span>}
-              {row.key !== null && row.key !== "default" && <span class="quiet"> · {row.key}</span>}
+              {row.key !== null && row.key !== "default" && (
+                <div class="quiet small-text clipped" title={row.key}>
+                  {row.key}
+                </div>
+              )}
             </td>
             <td class="clip-cell">{row.model === "" ? <span class="quiet">–</span> : row.model}</td>
             <td class="clip-cell wide-only widest-only quiet">{row.node ?? "–"}</td>
@@ -229,6 +233,11 @@ const Result = ({ row: { status, reason, more } }: { row: RequestRow }): VNode =
 const Details = ({ row, onClose }: { row: RequestRow; onClose: () => void }): VNode => (
   <Dialog title="Request" onClose={onClose}>
     {row.why !== null && <p>{row.why}</p>}
+    {row.cause !== null && (
+      <p class="break">
+        {row.node ?? "The node"}: <code>{row.cause}</code>
+      </p>
+    )}
     {row.more > 0 && (
       <p class="quiet">{count(row.more)} more like this came in the same minute and have no line of their own.</p>
     )}
@@ -239,7 +248,7 @@ const Details = ({ row, onClose }: { row: RequestRow; onClose: () => void }): VN
         <code>{row.request_id}</code> <CopyButton text={row.request_id} label="Copy the request id" />
       </dd>
       <dt>Ended</dt>
-      <dd>{utc(row.time)}</dd>
+      <dd title={utc(row.time)}>{fullMoment(row.time)}</dd>
       <dt>Result</dt>
       <dd>
         <Result row={{ ...row, more: 0 }} />
@@ -264,8 +273,14 @@ const Details = ({ row, onClose }: { row: RequestRow; onClose: () => void }): VN
       </dd>
       <dt>Billed</dt>
       <dd class="number">
-        {count(row.billed_tokens)} tokens, {exactDollars(row.cost_usd)}
+        {count(row.billed_tokens)} balance tokens, {exactDollars(row.cost_usd)}
       </dd>
+      {row.sum !== null && (
+        <>
+          <dt>Its sum</dt>
+          <dd class="break">{row.sum}</dd>
+        </>
+      )}
     </dl>
   </Dialog>
 );

@@ -158,6 +158,9 @@ function Backup({ server, onChanged }: PartProps): VNode {
       <p class="quiet small-text">
         <Schedule of={server.backup_schedule} />
       </p>
+      {server.disk_free_bytes !== null && (
+        <p class="quiet small-text">{bytes(server.disk_free_bytes)} are free on the disk of the ledger.</p>
+      )}
       <div role="status">{backup !== null && <BackupOutcome of={backup} />}</div>
       <FormError message={action.error} />
       <div>

@@ -33,7 +33,7 @@ export function TotalsPage(): VNode {
                 {inAll() ?? `${count(operatorNumbers.value?.waiting ?? 0)} waiting for a node`}
               </Figure>
               <Figure name="Reserved" value={operatorNumbers.value?.reserved_tokens ?? value.reserved_tokens}>
-                tokens of open requests{inAll() === null ? "" : `, ${inAll()}`}
+                balance tokens of open requests{inAll() === null ? "" : `, ${inAll()}`}
               </Figure>
               <Figure name="Accounts" value={value.accounts}>
                 <a href="/operator/accounts">All accounts</a>
@@ -51,7 +51,7 @@ export function TotalsPage(): VNode {
                 tokens
               </Figure>
               <Figure name="Billed today" value={value.today.billed_tokens}>
-                worth {dollars(value.today.billed_usd)}
+                balance tokens, worth {dollars(value.today.billed_usd)}
               </Figure>
             </section>
             <Models models={value.models} />
@@ -85,7 +85,7 @@ function Models({ models }: { models: OperatorTotals["models"] }): VNode {
       ) : (
         <div class="table-scroll">
           <table>
-            <TableHead texts={["Model"]} figures={["Requests", "Billed tokens"]} />
+            <TableHead texts={["Model"]} figures={["Requests", "Balance tokens"]} />
             <tbody>
               {used.map(({ model, requests, billed_tokens }) => (
                 <tr key={model}>

@@ -1,8 +1,9 @@
 // The chat-completions dialect of the playground.
-import type { Answer, Settings, Turn, UserTurn } from "./conversation.ts";
+import { type Answer, isImage, type Settings, type Turn, type UserTurn } from "./conversation.ts";
 import {
   addSource,
   compactBody,
+  dataUrl,
   editedOf,
   fail,
   list,
@@ -67,10 +68,12 @@ function messageOf(turn: Turn): readonly object[] {
 function contentOf({ text: words, pictures }: UserTurn): string | readonly object[] {
   if (pictures.length === 0) return words;
   return [
-    ...pictures.map(({ type, base64 }) => ({
-      type: "image_url",
-      image_url: { url: `data:${type};base64,${base64}` },
-    })),
+    ...pictures.map((picture) => {
+      const url = dataUrl(picture);
+      return isImage(picture)
+        ? { type: "image_url", image_url: { url } }
+        : { type: "file", file: { filename: picture.name, file_data: url } };
+    }),
     ...(words === "" ? [] : [{ type: "text", text: words }]),
   ];
 }

@@ -1,12 +1,12 @@
-// The playground's input: text, pictures (dropped, pasted or chosen), web search, and the buttons to send and stop.
+// The playground's input: text, pictures and files (dropped, pasted or chosen), web search, and the buttons to send and stop.
 import type { VNode } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { count } from "../../format.ts";
 import { Icon } from "../../parts/icons.tsx";
 import { focusHome, goHome } from "../../parts/kept-focus.ts";
 import { toast } from "../../parts/toasts.tsx";
-import { change, type Picture, settings } from "./conversation.ts";
-import { pictureTypes, readPictures, Thumbs } from "./pictures.tsx";
+import { change, isImage, type Picture, settings } from "./conversation.ts";
+import { fileLimits, readPictures, Thumbs } from "./pictures.tsx";
 
 const isTouched = (): boolean => matchMedia("(pointer: coarse)").matches;
 /** Where the browser cannot size a field by its content, it has as many rows as lines. */
@@ -44,12 +44,12 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
 
   const add = async (files: FileList | null | undefined): Promise<void> => {
     if (files == null || files.length === 0) return;
-    const read = await readPictures([...files]);
+    const read = await readPictures([...files], pictures);
     setPictures((before) => [...before, ...read.pictures]);
     for (const sentence of read.refused) toast(sentence, "failed");
   };
   const hindered =
-    obstacle ?? (pictures.length > 0 && blind.length > 0 ? `${blind.join(" and ")} reads no images` : null);
+    obstacle ?? (pictures.some(isImage) && blind.length > 0 ? `${blind.join(" and ")} reads no images` : null);
   const send = (): void => {
     if (streaming || hindered !== null || empty) return;
     onSend([text, ...pasted].filter((part) => part.trim() !== "").join("\n\n"), pictures);
@@ -132,19 +132,15 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
             <button
               type="button"
               class="icon-button"
-              aria-label="Add images"
-              title={
-                blind.length > 0 ? `${blind.join(" and ")} reads no images` : "Add images: choose, drop or paste them"
-              }
-              disabled={blind.length > 0}
+              aria-label="Add files"
+              title={`Add ${blind.length > 0 ? "" : "images, "}PDFs and text files, ${fileLimits}: choose, drop or paste them`}
               onClick={() => chooser.current?.click()}
             >
-              <Icon name="image" />
+              <Icon name="clip" />
             </button>
             <input
               ref={chooser}
               type="file"
-              accept={pictureTypes}
               multiple
               hidden
               onChange={(event) => {

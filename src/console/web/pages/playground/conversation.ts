@@ -26,7 +26,11 @@ export type Settings = Readonly<{
   schema: string;
 }>;
 
+/** A picture, a PDF or a text file in UTF-8, by its type. */
 export type Picture = Readonly<{ name: string; type: string; base64: string; file: Blob }>;
+export const pdfType = "application/pdf";
+export const textType = "text/plain";
+export const isImage = ({ type }: Picture): boolean => type.startsWith("image/");
 export type Call = { id: string; name: string; arguments: string };
 /** Of a tool that the server ran by itself, on an MCP server; `result` is null until it is there. */
 export type ServerCall = Call & { server: string; result: string | null; failed: boolean };

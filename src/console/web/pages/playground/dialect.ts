@@ -1,7 +1,15 @@
 // What the playground needs of a dialect: to turn a conversation into a body, and events into the answer.
 import { isRecord } from "../../../../core/is-record.ts";
 import { count } from "../../format.ts";
-import { type Answer, readSchema, readTools, type Settings, stopSequences, type Turn } from "./conversation.ts";
+import {
+  type Answer,
+  type Picture,
+  readSchema,
+  readTools,
+  type Settings,
+  stopSequences,
+  type Turn,
+} from "./conversation.ts";
 
 export interface PlaygroundDialect {
   readonly name: string;
@@ -58,15 +66,19 @@ export function endCall(answer: Answer, id: string, result: string, failed: bool
   if (call !== undefined) Object.assign(call, { result, failed });
 }
 
+export const dataUrl = ({ type, base64 }: Picture): string => `data:${type};base64,${base64}`;
+
 export function fail(answer: Answer, error: Json): void {
   answer.state = "failed";
   answer.error = quotaSentence(error) ?? (text(error["message"]) || "The answer could not be finished.");
 }
 
 /** What the server says about a budget that does not fit, with both numbers; null for every other error. */
-function quotaSentence({ spendable, requested }: Json): string | null {
+function quotaSentence({ spendable, requested, max_tokens: fitting }: Json): string | null {
   if (typeof spendable !== "number" || typeof requested !== "number") return null;
-  const help = spendable > 0 ? "Set a smaller output budget in the settings, buy credit" : "Buy credit";
+  const fits =
+    typeof fitting === "number" ? `an output budget of at most ${count(fitting)}` : "a smaller output budget";
+  const help = spendable > 0 ? `Set ${fits} in the settings, buy credit` : "Buy credit";
   return (
     `The answer may take ${count(requested)} tokens, which are reserved before it begins, and ${count(spendable)} are ` +
     `left. ${help}, or wait for the allowance of the next day (00:00 UTC).`

@@ -1,5 +1,6 @@
 // Conversations as a JSON file: every version of every message, with its images and what it cost.
 import { now } from "../../clock.ts";
+import { isImage, type Picture } from "./conversation.ts";
 import { type Entry, readConversation } from "./conversation-store.ts";
 import type { Step } from "./tree.ts";
 
@@ -28,8 +29,11 @@ export async function exportOf(entries: readonly Entry[]): Promise<Blob> {
 function messageOf({ id, parent, at, turn }: Step): object {
   const base = { id, parent, created_at: iso(at) };
   if (turn.role === "user") {
-    const images = turn.pictures.map(({ name, type, base64 }) => ({ name, type, base64 }));
-    return { ...base, role: "user", text: turn.text, ...(images.length > 0 ? { images } : {}) };
+    const sent = (some: readonly Picture[]) => some.map(({ name, type, base64 }) => ({ name, type, base64 }));
+    const images = sent(turn.pictures.filter(isImage));
+    const files = sent(turn.pictures.filter((picture) => !isImage(picture)));
+    const along = { ...(images.length > 0 ? { images } : {}), ...(files.length > 0 ? { files } : {}) };
+    return { ...base, role: "user", text: turn.text, ...along };
   }
   if (turn.role === "tool") {
     return { ...base, role: "tool", name: turn.name, call_id: turn.callId, output: turn.output };

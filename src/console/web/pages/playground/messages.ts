@@ -1,5 +1,14 @@
 // The messages dialect of the playground.
-import type { Answer, Call, Effort, Settings, Turn } from "./conversation.ts";
+import {
+  type Answer,
+  type Call,
+  type Effort,
+  isImage,
+  type Picture,
+  type Settings,
+  textType,
+  type Turn,
+} from "./conversation.ts";
 import {
   addSource,
   compactBody,
@@ -15,8 +24,6 @@ import {
   type WireEvent,
 } from "./dialect.ts";
 
-/** The dialect wants a budget in every request; this is what the server takes where it is absent. */
-const outputTokensDefault = 4_096;
 const thinkingBudgets: Readonly<Record<Exclude<Effort, "" | "off">, number>> = {
   low: 1_024,
   medium: 8_192,
@@ -30,7 +37,7 @@ function body(settings: Settings, turns: readonly Turn[]): Record<string, unknow
   const { effort } = settings;
   return compactBody({
     model: settings.model,
-    max_tokens: settings.outputTokensMax ?? outputTokensDefault,
+    max_tokens: settings.outputTokensMax ?? undefined,
     system: settings.system || undefined,
     messages: joined(turns.flatMap(messageOf)),
     temperature: settings.temperature ?? undefined,
@@ -57,11 +64,7 @@ type Message = Readonly<{ role: "user" | "assistant"; content: readonly object[]
 function messageOf(turn: Turn): readonly Message[] {
   switch (turn.role) {
     case "user": {
-      const pictures = turn.pictures.map(({ type, base64 }) => ({
-        type: "image",
-        source: { type: "base64", media_type: type, data: base64 },
-      }));
-      return [{ role: "user", content: [...pictures, ...textBlock(turn.text)] }];
+      return [{ role: "user", content: [...turn.pictures.map(blockOf), ...textBlock(turn.text)] }];
     }
     case "tool":
       return [{ role: "user", content: [{ type: "tool_result", tool_use_id: turn.callId, content: turn.output }] }];
@@ -82,6 +85,18 @@ function messageOf(turn: Turn): readonly Message[] {
       return turn satisfies never;
   }
 }
+
+function blockOf(picture: Picture): object {
+  const { name, type, base64 } = picture;
+  const source = { type: "base64", media_type: type, data: base64 };
+  if (isImage(picture)) return { type: "image", source };
+  // The dialect has texts as they are.
+  const text = { type: "text", media_type: type, data: textOfBase64(base64) };
+  return { type: "document", source: type === textType ? text : source, title: name };
+}
+
+const textOfBase64 = (base64: string): string =>
+  new TextDecoder().decode(Uint8Array.from(atob(base64), (character) => character.charCodeAt(0)));
 
 const textBlock = (words: string): readonly object[] => (words === "" ? [] : [{ type: "text", text: words }]);
 

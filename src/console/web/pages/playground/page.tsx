@@ -50,6 +50,7 @@ export function PlaygroundPage(): VNode {
   const readsNoImages = (id: string): boolean =>
     models.value?.models.find((model) => model.id === id)?.reads_images === false;
   const { model, second } = settings.value;
+  const outputTokens = models.value?.models.find(({ id }) => id === model)?.output_tokens;
   return (
     <div class={comparing ? "playground comparing" : "playground"}>
       <aside class="play-list" aria-label="Kept conversations">
@@ -107,7 +108,7 @@ export function PlaygroundPage(): VNode {
         />
       </section>
       <aside class="play-side" aria-label="Settings">
-        <SettingsPanel />
+        <SettingsPanel outputTokens={outputTokens} />
       </aside>
       {sheet === "conversations" && (
         <Dialog title="Conversations" kind="sheet drawer" onClose={close}>
@@ -116,7 +117,7 @@ export function PlaygroundPage(): VNode {
       )}
       {sheet === "settings" && (
         <Dialog title="Settings" kind="sheet" onClose={close}>
-          <SettingsPanel />
+          <SettingsPanel outputTokens={outputTokens} />
         </Dialog>
       )}
       {sheet === "code" && (

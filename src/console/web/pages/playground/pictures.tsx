@@ -1,27 +1,57 @@
-// Pictures that are sent along. They are read from files and drawn small on a canvas, so that no address is ever
-// loaded.
+// Pictures, PDFs and text files that are sent along. They are read from files, and pictures are drawn small on a canvas, so
+// that no address is ever loaded.
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { bytes as bytesText } from "../../format.ts";
 import { Icon } from "../../parts/icons.tsx";
-import type { Picture } from "./conversation.ts";
+import { isImage, pdfType, type Picture, textType } from "./conversation.ts";
 
 const types: readonly string[] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 /** Together with the text a request may have 32 MiB, and base64 is a third longer than the file. */
 const fileMaxBytes = 8 * 1024 * 1024;
+const filesMaxBytes = 22 * 1024 * 1024;
+/** Readers look for its mark in the first KiB. */
+const pdfStartWithinBytes = 1_024;
+export const fileLimits = "up to 8 MiB each and 22 MiB together";
 const thumbPixels = 168;
 
-export const pictureTypes = types.join(",");
-
-/** Reads the files that are pictures; the sentences say why others were left out. */
-export async function readPictures(files: readonly File[]): Promise<{ pictures: Picture[]; refused: string[] }> {
+/** Reads the files that can be sent, beside those `before`; the sentences say why others were left out. */
+export async function readPictures(
+  files: readonly File[],
+  before: readonly Picture[],
+): Promise<{ pictures: Picture[]; refused: string[] }> {
   const pictures: Picture[] = [];
   const refused: string[] = [];
   for (const file of files) {
-    if (!types.includes(file.type)) refused.push(`${file.name} is not a PNG, JPEG, WebP or GIF.`);
-    else if (file.size > fileMaxBytes) refused.push(`${file.name} is larger than 8 MiB.`);
-    else pictures.push(await readPicture(file, file.name));
+    const together = [...before, ...pictures].reduce((sum, each) => sum + each.file.size, file.size);
+    const sent = file.size > fileMaxBytes ? null : await sendable(file);
+    if (file.size > fileMaxBytes) refused.push(`${file.name} is larger than 8 MiB.`);
+    else if (together > filesMaxBytes) refused.push(`${file.name} would be more than 22 MiB with the others.`);
+    else if (sent === null) refused.push(`${file.name} is neither a PNG, JPEG, WebP or GIF nor a PDF or text.`);
+    else pictures.push(await readPicture(sent, file.name));
   }
   return { pictures, refused };
+}
+
+/** The file with its type, as its content says it: systems do not know the types of all texts. Text becomes UTF-8. */
+async function sendable(file: File): Promise<Blob | null> {
+  if (types.includes(file.type)) return file;
+  const head = await file.slice(0, pdfStartWithinBytes).text();
+  if (head.includes("%PDF-")) return file.slice(0, file.size, pdfType);
+  const text = textOf(new Uint8Array(await file.arrayBuffer()));
+  return text === null || text === "" ? null : new Blob([text], { type: textType });
+}
+
+/** Of UTF-8, or what its byte order mark says; the server looks more closely. */
+function textOf(bytes: Uint8Array): string | null {
+  const mark = `${bytes[0]} ${bytes[1]}`;
+  const encoding = mark === "255 254" ? "utf-16le" : mark === "254 255" ? "utf-16be" : "utf-8";
+  try {
+    const text = new TextDecoder(encoding, { fatal: true }).decode(bytes);
+    return text.includes("\0") ? null : text;
+  } catch {
+    return null; // not in it: no text
+  }
 }
 
 export const readPicture = async (file: Blob, name: string): Promise<Picture> => ({
@@ -47,7 +77,7 @@ export const Thumbs = ({ pictures, onRemove }: ThumbsProps): VNode | null =>
     <div class="thumbs">
       {pictures.map((picture, index) => (
         <div key={`${picture.name} ${index}`} class="thumb">
-          <Thumb picture={picture} />
+          {isImage(picture) ? <Thumb picture={picture} /> : <FileChip file={picture} />}
           {onRemove !== undefined && (
             <button
               type="button"
@@ -62,6 +92,13 @@ export const Thumbs = ({ pictures, onRemove }: ThumbsProps): VNode | null =>
       ))}
     </div>
   );
+
+const FileChip = ({ file: { name, file } }: { file: Picture }): VNode => (
+  <span class="file-chip">
+    <bdi class="break">{name}</bdi>
+    <span class="quiet small-text">{bytesText(file.size)}</span>
+  </span>
+);
 
 function Thumb({ picture }: { picture: Picture }): VNode {
   const canvas = useRef<HTMLCanvasElement>(null);

@@ -6,6 +6,8 @@ import { python } from "./python-literal.ts";
 
 /** The official Python packages refuse keywords that they do not know; these travel in extra_body. */
 const extraInPython: readonly string[] = ["web_search"];
+/** The Anthropic packages want a budget in every request. */
+const anthropicBudget = 4_096;
 /** Images in base64 are shown shortened; copying gives them whole. */
 const shownBase64Max = 40;
 
@@ -87,7 +89,7 @@ const anthropicJs = (body: Body, baseUrl: string): string =>
   `import Anthropic from "@anthropic-ai/sdk"; // its base address has no /v1
 
 const client = new Anthropic({ baseURL: "${baseUrl}", apiKey: process.env.TOLLGATE_KEY });
-const stream = client.messages.stream(${javascript(withoutStream(body))});
+const stream = client.messages.stream(${javascript(forAnthropic(body))});
 stream.on("text", (text) => process.stdout.write(text));
 await stream.finalMessage();`;
 
@@ -97,14 +99,16 @@ from anthropic import Anthropic
 
 client = Anthropic(base_url="${baseUrl}", api_key=os.environ["TOLLGATE_KEY"])
 with client.messages.stream(
-${keywords(withoutStream(body))}
+${keywords(forAnthropic(body))}
 ) as stream:
     for text in stream.text_stream:
         print(text, end="")`;
 
 /** The helpers of the Anthropic packages stream by themselves. */
-const withoutStream = (body: Body): Body =>
-  Object.fromEntries(Object.entries(body).filter(([name]) => name !== "stream"));
+const forAnthropic = ({ model, ...body }: Body): Body => {
+  const { stream: _stream, ...rest } = body;
+  return { model, max_tokens: anthropicBudget, ...rest };
+};
 
 /** JSON with plain names unquoted, as people write objects. */
 const javascript = (value: unknown): string =>

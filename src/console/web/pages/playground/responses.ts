@@ -1,8 +1,9 @@
 // The responses dialect of the playground.
-import type { Answer, Settings, Turn } from "./conversation.ts";
+import { type Answer, isImage, type Settings, type Turn } from "./conversation.ts";
 import {
   addSource,
   compactBody,
+  dataUrl,
   editedOf,
   endCall,
   fail,
@@ -42,9 +43,10 @@ function body(settings: Settings, turns: readonly Turn[]): Record<string, unknow
 function itemsOf(turn: Turn): readonly object[] {
   switch (turn.role) {
     case "user": {
-      const pictures = turn.pictures.map(({ type, base64 }) => ({
-        type: "input_image",
-        image_url: `data:${type};base64,${base64}`,
+      const pictures = turn.pictures.map((picture) => ({
+        ...(isImage(picture)
+          ? { type: "input_image", image_url: dataUrl(picture) }
+          : { type: "input_file", filename: picture.name, file_data: dataUrl(picture) }),
       }));
       const words = turn.text === "" ? [] : [{ type: "input_text", text: turn.text }];
       return [{ role: "user", content: pictures.length === 0 ? turn.text : [...pictures, ...words] }];

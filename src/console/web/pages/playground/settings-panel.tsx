@@ -28,7 +28,8 @@ const exampleSchema = `{
 
 const numberOf = (text: string): number | null => (text === "" || Number.isNaN(Number(text)) ? null : Number(text));
 
-export function SettingsPanel(): VNode {
+/** `outputTokens`: what an answer may have without a budget; null: as much as there is for it; absent: not known yet. */
+export function SettingsPanel({ outputTokens }: { outputTokens: number | null | undefined }): VNode {
   const { dialect, system, outputTokensMax, temperature, topP, effort, stop, tools, schema } = settings.value;
   const toolsRead = readTools(tools);
   const schemaRead = readSchema(schema);
@@ -69,7 +70,7 @@ export function SettingsPanel(): VNode {
               type="number"
               min={1}
               max={65_536}
-              placeholder="4096"
+              placeholder={outputTokens === null ? "As long as needed" : (outputTokens?.toString() ?? "")}
               value={outputTokensMax ?? ""}
               onInput={(event) => change({ outputTokensMax: numberOf(event.currentTarget.value) })}
             />

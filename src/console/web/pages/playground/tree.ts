@@ -1,7 +1,7 @@
 // A conversation as a tree: an edited question or an answer that was asked for again stands beside the earlier one, and
 // the path to the leaf that was chosen is what is shown and sent.
 import { now } from "../../clock.ts";
-import type { Answer, Call, ToolTurn, Turn, UserTurn } from "./conversation.ts";
+import { type Answer, type Call, isImage, type ToolTurn, type Turn, type UserTurn } from "./conversation.ts";
 
 /** Answers to the same question: one, or of two models side by side. Null: that model was not asked here. */
 export type Replies = Readonly<{ role: "replies"; lanes: readonly (Answer | null)[] }>;
@@ -82,9 +82,9 @@ export function newStep(parent: string | null, turn: Step["turn"]): Step {
   return { id: newId(at), parent, at, turn };
 }
 
-function titleOf({ text }: UserTurn): string {
+function titleOf({ text, pictures }: UserTurn): string {
   const line = text.slice(0, 1_000).replaceAll(/\s+/g, " ").trim();
-  if (line === "") return "Images";
+  if (line === "") return pictures.find((picture) => !isImage(picture))?.name ?? "Images";
   return line.length <= titleMaxLength ? line : `${line.slice(0, titleMaxLength - 1).trimEnd()}…`;
 }
 

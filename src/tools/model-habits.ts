@@ -1,0 +1,67 @@
+// What answers have shown and no request says: how much a model's engine puts around a prompt (chat template, system prompt,
+// a format in words), how dense the texts are that it reads, and how long answers are that no budget ends. Kept by each
+// thread that serves clients, for what it sent.
+//
+// What is expected decides which requests begin together, so it should be too much rather than too little. The template is at
+// most what the shortest prompt was reported to come to, and at least what a report was beyond the text of its request.
+// What was unusual is forgotten as other answers come.
+import { hasInputs, mostTokens } from "../core/inputs.ts";
+import { answersRemembered, longTextBytes, longTextTokensPerByteMin, templateTokensUnknown } from "../core/limits.ts";
+import type { Ask, Expected, Usage } from "../core/types.ts";
+import { answersOf } from "./several-answers.ts";
+
+type Habits = Readonly<{
+  shortestPrompt: number;
+  /** Tokens a byte of long texts; 1 until one was read. */
+  density: number;
+  readsLong: boolean;
+  beyondText: number;
+  answer: number;
+}>;
+
+export class ModelHabits {
+  /** By dialect and model: plain completions have no template. */
+  readonly #known = new Map<string, Habits>();
+
+  /** `textTokens`: the most that its own text may come to. */
+  expected(ask: Ask, textTokens: number): Expected {
+    if (hasInputs(ask)) return { input: mostTokens(ask), output: 0 };
+    const { shortestPrompt, density, beyondText, answer } = this.#known.get(keyOf(ask)) ?? nothing;
+    const template = Math.max(Math.min(shortestPrompt, templateTokensUnknown), beyondText);
+    const prompts = ask.answers?.prompts ?? 1;
+    const { contextTokens } = ask.model;
+    // A file that nobody has read may be of any length: it has no bytes that say how dense it is. Many prompts are short each.
+    const text = textTokens >= contextTokens || prompts > 1 ? textTokens : inText(textTokens, density);
+    const input = Math.min(Math.ceil(template * prompts + text), contextTokens * prompts);
+    return { input, output: Math.ceil(answer * answersOf(ask)) };
+  }
+
+  /** One generation was reported, or counted, to come to that. */
+  saw(ask: Ask, textTokens: number, { inputFresh, inputCached, output }: Usage): void {
+    const prompt = inputFresh + inputCached;
+    if (prompt === 0 || hasInputs(ask)) return;
+    const before = this.#known.get(keyOf(ask)) ?? nothing;
+    const isLong = textTokens >= longTextBytes;
+    const density = isLong ? densityAfter(before, prompt / textTokens) : before.density;
+    this.#known.set(keyOf(ask), {
+      shortestPrompt: Math.min(before.shortestPrompt, prompt),
+      density,
+      readsLong: before.readsLong || isLong,
+      beyondText: mostOf(before.beyondText, prompt - inText(textTokens, density)),
+      answer: mostOf(before.answer, output),
+    });
+  }
+}
+
+const nothing: Habits = { shortestPrompt: Infinity, density: 1, readsLong: false, beyondText: 0, answer: 0 };
+
+const keyOf = ({ endpoint, model }: Ask): string => `${endpoint} ${model.id}`;
+
+/** A short text may be of any kind. */
+const inText = (textTokens: number, density: number): number =>
+  textTokens < longTextBytes ? textTokens : Math.max(longTextBytes, textTokens * density);
+
+const densityAfter = ({ density, readsLong }: Habits, seen: number): number =>
+  Math.min(1, Math.max(longTextTokensPerByteMin, readsLong ? mostOf(density, seen) : seen));
+
+const mostOf = (before: number, seen: number): number => Math.max(seen, before - before / answersRemembered);

@@ -1,0 +1,246 @@
+// Several answers to one request: to each of its prompts, or so many of each. Each is a round of its own, on whichever node
+// has a place, and their pieces come to the one sink mixed. To the account they are one request: one hold, one charge. A
+// prompt is charged once, however many answers it gets, as clients know it; what an answer wrote is always.
+import type { AnyCancelSignal, CancelSignal } from "../core/cancel-signal.ts";
+import { answersAtOnceMax } from "../core/limits.ts";
+import {
+  type Answers,
+  type Ask,
+  type Delivered,
+  type Ending,
+  noUsage,
+  type Piece,
+  type PreparedTurns,
+  type PromptBlocks,
+  type Refusal,
+  type Sink,
+  type Turn,
+  type Usage,
+} from "../core/types.ts";
+import { encodeTexts } from "../tokens/encoded-texts.ts";
+import { promptBlocks } from "../nodes/queue/prompt-blocks.ts";
+import type { Round } from "./round.ts";
+
+export type SeveralAsk = Ask & Readonly<{ answers: Answers }>;
+export const asksForSeveral = (ask: Ask): ask is SeveralAsk => ask.answers !== undefined;
+
+/** How many answers a request asks for. */
+export const answersOf = ({ answers }: Pick<Ask, "answers">): number =>
+  answers === undefined ? 1 : answers.prompts * answers.each;
+
+/** `stop` ends all rounds: with a Refusal after one failed. `round` is made for each answer, by its index. */
+export async function severalAnswers(
+  ask: SeveralAsk,
+  sink: Sink,
+  clientSignal: AnyCancelSignal,
+  stop: CancelSignal,
+  round: (index: number) => Round,
+): Promise<Ending> {
+  const leave = (): void => stop.abort(clientSignal.reason);
+  if (clientSignal.aborted) leave();
+  else clientSignal.addEventListener("abort", leave);
+  const count = answersOf(ask);
+  const askOf = askOfEach(ask);
+  const answers: Answer[] = [];
+  const mixed = new Mixed(sink);
+  /** The one that ended all others. */
+  let failed: Failed | null = null;
+  const goOn = async (): Promise<void> => {
+    while (answers.length < count && !stop.aborted) {
+      const index = answers.length;
+      const answer: Answer = { ending: null, begun: false };
+      answers.push(answer);
+      const ending = await round(index)(askOf(index), mixed.of(index, answer));
+      answer.ending = ending;
+      if (ending.kind === "end") mixed.end(index, ending.reason);
+      if (ending.kind !== "failed" || stop.aborted) continue;
+      failed = ending;
+      stop.abort(ending.refusal);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: Math.min(count, answersAtOnceMax) }, goOn));
+  } finally {
+    clientSignal.removeEventListener("abort", leave);
+  }
+  const delivered = usageOf(answers, ask.answers);
+  if (failed !== null) return failedWith(failed, delivered);
+  const first = answers[0]?.ending;
+  if (stop.aborted || first?.kind !== "end") return { kind: "cancelled", ...delivered };
+  return { kind: "end", reason: first.reason, stopSequence: null, ...delivered };
+}
+
+type Failed = Extract<Ending, { kind: "failed" }>;
+
+const failedWith = ({ refusal, delivered: own }: Failed, delivered: Delivered): Failed => ({
+  ...{ kind: "failed", refusal, elsewhere: false },
+  ...(own === undefined ? {} : { delivered }),
+});
+
+type Answer = { ending: Ending | null; begun: boolean };
+
+/** What all of them came to. Those of which the client heard nothing before it left are not charged. */
+function usageOf(answers: readonly Answer[], { each }: Answers): Delivered {
+  let usage = noUsage;
+  let estimated = false;
+  let last = -1;
+  for (const [index, { ending, begun }] of answers.entries()) {
+    const used = ending?.kind === "failed" ? ending.delivered : ending;
+    if (used == null || (ending?.kind === "cancelled" && !begun)) continue;
+    const prompt = Math.floor(index / each);
+    usage = sum(usage, prompt === last ? { ...used.usage, ...noInput } : used.usage);
+    estimated ||= used.estimated;
+    last = prompt;
+  }
+  return { usage, estimated };
+}
+
+const noInput = { inputFresh: 0, inputCached: 0, cacheWritten: 0 };
+
+export function sum(one: Usage, other: Usage): Usage {
+  const cacheWritten = (one.cacheWritten ?? 0) + (other.cacheWritten ?? 0);
+  return {
+    inputFresh: one.inputFresh + other.inputFresh,
+    inputCached: one.inputCached + other.inputCached,
+    output: one.output + other.output,
+    reasoning: one.reasoning + other.reasoning,
+    ...(cacheWritten > 0 ? { cacheWritten } : {}),
+  };
+}
+
+/** Says before a piece whose it is, where the one before was another's. */
+class Mixed {
+  readonly #sink: Sink;
+  #current = 0;
+
+  constructor(sink: Sink) {
+    this.#sink = sink;
+  }
+
+  of(index: number, answer: Answer): Sink {
+    const sink = this.#sink;
+    const begun = (): void => {
+      answer.begun = true;
+      this.#turnTo(index);
+    };
+    return {
+      piece: (piece: Piece) => {
+        begun();
+        sink.piece(piece);
+      },
+      ...(sink.literal === undefined
+        ? {}
+        : {
+            literal: (kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number) => {
+              begun();
+              sink.literal!(kind, bytes, start, end);
+            },
+          }),
+      flush: () => sink.flush(),
+    };
+  }
+
+  end(index: number, reason: Extract<Ending, { kind: "end" }>["reason"]): void {
+    this.#turnTo(index);
+    this.#sink.piece({ kind: "answer-end", reason });
+    void this.#sink.flush();
+  }
+
+  #turnTo(index: number): void {
+    if (index === this.#current) return;
+    this.#current = index;
+    this.#sink.piece({ kind: "answer", index });
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// The request of each answer
+// ---------------------------------------------------------------------------------------------------------------
+
+function askOfEach(ask: SeveralAsk): (index: number) => Ask {
+  const { answers, ...one } = ask;
+  const { prompts, each } = answers;
+  const promptOf = prompts === 1 ? () => one : promptsOf(one);
+  const { seed } = one.sampling;
+  return (index) => {
+    const prompt = promptOf(Math.floor(index / each));
+    const again = index % each;
+    // With the same seed all answers to a prompt would be one.
+    return seed === undefined || again === 0
+      ? prompt
+      : { ...prompt, sampling: { ...one.sampling, seed: seed + again } };
+  };
+}
+
+function promptsOf(ask: Ask): (prompt: number) => Ask {
+  const { turns, prepared } = ask;
+  if (prepared !== undefined) {
+    const written = linesOf(prepared.messages);
+    return (prompt) => {
+      const { [prompt]: json = Buffer.alloc(0) } = written;
+      return { ...ask, prepared: new PreparedPrompt(json), bodyBytes: json.length };
+    };
+  }
+  return (prompt) => {
+    const turn = turns[prompt]!;
+    return { ...ask, turns: [turn], bodyBytes: bytesOf(turn) };
+  };
+}
+
+/** A token is a few bytes of JSON. */
+const bytesPerToken = 4;
+const bytesOf = (turn: Turn): number =>
+  turn.role === "prompt" && turn.tokens !== null
+    ? turn.tokens.length * bytesPerToken
+    : Buffer.byteLength(typeof turn.content === "string" ? turn.content : "");
+
+const newline = 0x0a;
+
+/** The Worker wrote each prompt's JSON on a line of its own. */
+function linesOf(bytes: Buffer): Buffer[] {
+  const lines: Buffer[] = [];
+  for (let from = 0; from <= bytes.length;) {
+    const found = bytes.indexOf(newline, from);
+    const end = found < 0 ? bytes.length : found;
+    lines.push(bytes.subarray(from, end));
+    from = end + 1;
+  }
+  return lines;
+}
+
+/** One of the prompts of a large body; the body itself is its request's. */
+class PreparedPrompt implements PreparedTurns {
+  readonly messages: Buffer;
+  readonly systemEnd = -1;
+  readonly endsOpen = false;
+  readonly images = 0;
+  readonly imageBytes = 0;
+  readonly unready = [];
+
+  constructor(json: Buffer) {
+    this.messages = json;
+  }
+
+  /** Of the JSON as it stands. */
+  get blocks(): PromptBlocks {
+    return promptBlocks([{ role: "prompt", content: this.messages.toString(), tokens: null }], []);
+  }
+
+  get #isText(): boolean {
+    return this.messages[0] === 0x22; // a quote
+  }
+
+  withMedia(): never {
+    throw new Error("a prompt has no media");
+  }
+
+  async render(): Promise<Awaited<ReturnType<PreparedTurns["render"]>> | Refusal> {
+    const literal = this.#isText ? this.messages.toString() : null;
+    if (literal !== null) return { texts: encodeTexts([JSON.parse(literal) as string]), extraTokens: 0 };
+    let extraTokens = 1;
+    for (const byte of this.messages) if (byte === 0x2c) extraTokens += 1; // commas between tokens
+    return { texts: encodeTexts([]), extraTokens };
+  }
+
+  [Symbol.dispose](): void {}
+}

@@ -88,6 +88,8 @@ export type Parts = Readonly<{
       account: AccountId,
       cancelSignal: AnyCancelSignal,
       excluded?: ReadonlySet<string>,
+      /** Whom of the account it is for. */
+      member?: string,
     ): Soon<Slot | Refusal>;
   };
   /** The input tokens of a request of which no node said them; null: not in time. Absent: estimates are charged. */
@@ -149,6 +151,8 @@ export type Admitted = Readonly<{
   /** For whom the key's program says that it asks; null: it may not say so. */
   endUser: string | null;
 }>;
+/** Where nobody says for whom the key's program asks, it asks for itself. */
+type Served = Omit<Admitted, "writer" | "endUser"> & Partial<Pick<Admitted, "endUser">>;
 /** Why a request is not served; `ask` is null when its body was not read, `by` where its key is not known. */
 export type Refused = Readonly<{ refused: Refusal; ask: Ask | null; by: Principal | null }>;
 export const isRefused = (result: Admitted | Refused): result is Refused => "refused" in result;
@@ -288,6 +292,8 @@ const neverCancelled = new AbortController().signal;
 /** What every step of serving a request needs. */
 type Serving = Readonly<{
   account: AccountId;
+  /** Whom of the account it is for: in line, they take turns. */
+  member: string;
   hold: Hold;
   outlet: Pick<Outlet, "cancelSignal" | "opened">;
   cancelSignal: AnyCancelSignal;
@@ -304,7 +310,7 @@ const isUnheard = ({ cancelSignal, opened }: Pick<Outlet, "cancelSignal" | "open
  * went is in `record`, for metrics and traces.
  */
 export async function serve(
-  { principal: { account }, ask: asked, hold: admitted }: Omit<Admitted, "writer" | "endUser">,
+  { principal: { account, key }, ask: asked, hold: admitted, endUser = null }: Served,
   outlet: Outlet,
   parts: Parts,
   record = new RequestRecord("", asked.endpoint, 0, 0),
@@ -312,7 +318,8 @@ export async function serve(
   using hold = admitted;
   using _conversation = asked.prepared;
   const { clock, log } = parts;
-  const serving: Serving = { account, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };
+  const member = endUser === null || endUser === nobodyNamed ? `key ${key}` : `user ${endUser}`;
+  const serving: Serving = { account, member, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };
   try {
     if (hold.ready !== null) {
       // A coder call is on disk before the first byte goes out; others wait for those of their account to settle.
@@ -499,11 +506,11 @@ const none: ReadonlySet<string> = new Set();
 async function generateOnce(
   ask: Ask,
   sink: Sink,
-  { account, cancelSignal, parts: { pool, clock } }: Serving,
+  { account, member, cancelSignal, parts: { pool, clock } }: Serving,
   round: RoundRecord,
   tried: Tried,
 ): Promise<Ending> {
-  const entered = pool.enter(ask, account, cancelSignal, tried.nodes);
+  const entered = pool.enter(ask, account, cancelSignal, tried.nodes, member);
   const place = entered instanceof Promise ? await entered : entered;
   if (isRefusal(place)) {
     round.endedAt = clock.monotonic();

@@ -43,6 +43,10 @@ export const planTable = table(
       otherwise: null,
       shown: "0; of an unlimited plan any number",
     }),
+    weight: key("weight", whole(1, 100), {
+      about: "Where accounts wait for each other, so many times the share of a plan of weight 1.",
+      otherwise: 1,
+    }),
     /** Null = all. */
     models: key("models", listOf(textLike("^\\S+$", "the name of a model"), "a list of one or more models", 1), {
       about: "Models that it may use.",
@@ -68,6 +72,7 @@ export const planTable = table(
       coderCallsPerWindow: coderCallsPerWindow ?? unsaid,
       searchesPerDay: searchesPerDay ?? unsaid,
       requestsPerMinute: requestsPerMinute ?? (unlimited ? amountMax : floodRequestsMax),
+      ...(row.weight === 1 ? {} : { weight: row.weight }),
       models: row.models,
       unlimited,
     };

@@ -161,6 +161,8 @@ export const autoSlotsStart = 16;
 /** Of its cache, from 0 to 1: vLLM sets requests back when it is full, and more requests need more of it with every token. */
 export const autoSlotsCacheFull = 0.95;
 export const autoSlotsCacheRoom = 0.85;
+/** What waits while prompts are read for longer than that waits for the reading, not for a place. */
+export const autoSlotsReadingMs = 100;
 /** After so many growths their step is doubled. */
 export const autoSlotsGrowthsOfStep = 2;
 /** Each look is a line in the access log of some engines. */

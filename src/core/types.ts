@@ -135,6 +135,8 @@ export type Plan = Readonly<{
   coderCallsPerWindow: number;
   searchesPerDay: number;
   requestsPerMinute: number;
+  /** Of the nodes' work, where accounts wait for each other; absent: 1. */
+  weight?: number;
   /** Names of the models that it may use; null: all. */
   models: readonly string[] | null;
   /** There is no balance: usage is recorded as used of the day's allowance, which has no end. */

@@ -252,6 +252,7 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
     log: ({ level, node, message }) => log(level, message, { node }),
     nodeModelOf: catalog.nodeModelOf,
     saltSeed: saltSeedOf(sealingKey),
+    weightOf: (account) => accounting.planOf(account).weight ?? 1,
     onEngines: () => served.update(),
     estimate: (ask, account, cancelSignal) => counts.ofUncounted(ask, account, cancelSignal),
     onFirstLook,

@@ -39,7 +39,13 @@ const notOpen = {};
 const noEndUser = {};
 const noKeyHash = {};
 
-type Wanted = Readonly<{ account: AccountId; model: string; prompt: PromptBlocks; excluded: ReadonlySet<string> }>;
+type Wanted = Readonly<{
+  account: AccountId;
+  member: string;
+  model: string;
+  prompt: PromptBlocks;
+  excluded: ReadonlySet<string>;
+}>;
 
 export class MainThreadClient {
   readonly #batcher: MessageBatcher<Operation>;
@@ -149,7 +155,7 @@ export class MainThreadClient {
    * that name may be another one after what is said next. When `cancelSignal` aborts first, the place is given up: busy.
    */
   enter(
-    { account, model, prompt, excluded }: Wanted,
+    { account, member, model, prompt, excluded }: Wanted,
     cancelSignal: AnyCancelSignal,
     granted: (place: number, node: string) => Slot,
   ): Promise<Slot | Refusal> {
@@ -173,7 +179,7 @@ export class MainThreadClient {
         reject(error);
       },
     });
-    this.#batcher.put({ op: "enter", id, account, model, prompt: packBlocks(prompt), excluded: [...excluded] });
+    this.#batcher.put({ op: "enter", id, account, member, model, prompt: packBlocks(prompt), excluded: [...excluded] });
     return promise;
   }
 

@@ -57,6 +57,7 @@ export type Operation =
       op: "enter";
       id: number;
       account: AccountId;
+      member: string;
       model: string;
       /** See packBlocks. */
       prompt: string;

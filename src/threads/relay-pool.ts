@@ -15,7 +15,7 @@ import {
 } from "../nodes/node-endpoint.ts";
 import { type NodeModelOf, servesAmong } from "../nodes/model-routes.ts";
 import { nodesAfter, type PoolFollower } from "../nodes/queue/pool.ts";
-import { noBlocks, promptBlocksOf } from "../nodes/queue/prompt-blocks.ts";
+import { promptBlocksOf } from "../nodes/queue/prompt-blocks.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import { assert } from "../core/assert.ts";
 import { isRefusal } from "../core/refusals.ts";
@@ -56,13 +56,13 @@ export class RelayPool implements PoolFollower {
     account: AccountId,
     cancelSignal: AnyCancelSignal,
     excluded: ReadonlySet<string> = none,
+    member = "",
   ): Refusal | Promise<Slot | Refusal> {
     if (cancelSignal.aborted) return busy;
     const unknowing = ask.model.tier === "own" ? unknowingAmong(ask, this.#serving(ask.model.id)) : none;
     if (isRefusal(unknowing)) return unknowing;
     const passedOver = unknowing.size === 0 ? excluded : excluded.union(unknowing);
-    const prompt = this.#nodes.size > 1 ? promptBlocksOf(ask) : noBlocks;
-    const wanted = { account, model: ask.model.id, prompt, excluded: passedOver };
+    const wanted = { account, member, model: ask.model.id, prompt: promptBlocksOf(ask), excluded: passedOver };
     return this.#mainThread.enter(wanted, cancelSignal, (place, node) => {
       const known = this.#nodes.get(node);
       assert(known !== undefined, "a place is on a node that this relay was told of");

@@ -9,7 +9,6 @@ import type { Asker } from "../account/admission.ts";
 import type { Asked } from "../account/asked.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import type { Log } from "../core/log.ts";
-import type { Wanting } from "../nodes/queue/placement.ts";
 import type { Grant } from "../nodes/queue/pool.ts";
 import { unpackBlocks } from "../nodes/queue/prompt-blocks.ts";
 import type { Place, RefusalCause } from "../nodes/queue/slot-queue.ts";
@@ -53,7 +52,7 @@ export type RelaySessionParts = Readonly<{
   pool: {
     stand(place: Place): void;
     leave(place: Place): boolean;
-    slotOn(nodeName: string, wanting: Wanting): Grant;
+    slotOn(nodeName: string, place: Place): Grant;
     refusalOf(cause: RefusalCause, modelId: string): Refusal;
   };
   storedResponses: Pick<StoredResponses, "keep"> | null;
@@ -248,9 +247,9 @@ export class RelaySession {
     return request;
   }
 
-  #enter({ id, account, model, prompt, excluded }: Extract<Operation, { op: "enter" }>): void {
+  #enter({ id, account, member, model, prompt, excluded }: Extract<Operation, { op: "enter" }>): void {
     const { pool } = this.#parts;
-    const place = new DeskPlace(model, account, unpackBlocks(prompt), new Set(excluded), {
+    const place = new DeskPlace(model, account, member, unpackBlocks(prompt), new Set(excluded), {
       granted: (node) => {
         place.grant = pool.slotOn(node, place);
         this.#batcher.put({ answer: "granted", id, node });
@@ -303,6 +302,7 @@ class DeskPlace implements Place {
   constructor(
     readonly modelId: string,
     readonly account: AccountId,
+    readonly member: string,
     readonly prompt: PromptBlocks,
     readonly excluded: ReadonlySet<string>,
     readonly effects: Pick<Place, "granted" | "refused">,

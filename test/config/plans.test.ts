@@ -23,6 +23,7 @@ describe("a plan", () => {
 
   test("is as its row says", () => {
     const rows = `id = "a"\nname = "Für alle"\ntokens_per_day = 7\nrequests_per_minute = 3\nsearches_per_day = 2\ncoder_calls = 1
+      weight = 3
       models = ["x"]`;
     expect(plan(rows)).toMatchObject({
       name: "Für alle",
@@ -30,6 +31,7 @@ describe("a plan", () => {
       requestsPerMinute: 3,
       searchesPerDay: 2,
       coderCallsPerWindow: 1,
+      weight: 3,
       models: ["x"],
     });
   });
@@ -52,6 +54,7 @@ test.each([
   ['[[plans]]\nid = "__proto__"', "gate.toml:2: plans[0].id must be the id of a plan"],
   ['[[plans]]\nid = "a"\ntokens_per_day = 0.5', "gate.toml:3: plans[0].tokens_per_day must be a whole number"],
   ['[[plans]]\nid = "a"\nrequests_per_minute = 0', "gate.toml:3: plans[0].requests_per_minute must be a whole number"],
+  ['[[plans]]\nid = "a"\nweight = 0', "gate.toml:3: plans[0].weight must be a whole number from 1 to 100"],
   ['[[plans]]\nid = "a"\ntokens = 1', "gate.toml:3: plans[0].tokens is unknown"],
   ['[[plans]]\nid = "a"\nunlimited = true\ntokens_per_day = 1', "gate.toml:4: plans[0].tokens_per_day must be absent"],
   [

@@ -92,9 +92,10 @@ export class SimulatedNodes {
     const place: Place = {
       modelId: ask.model.id,
       account,
+      member: "",
       prompt: noBlocks,
       excluded,
-      granted: (node) => settle(this.#slot(node)),
+      granted: (node) => settle(this.#slot(node, place)),
       refused: () => settle(busy),
     };
     this.queue.enter(place, this.#now());
@@ -111,7 +112,7 @@ export class SimulatedNodes {
     return promise;
   }
 
-  #slot(nodeName: string): Slot {
+  #slot(nodeName: string, place: Place): Slot {
     return {
       nodeName,
       alike: () => new Set([nodeName]),
@@ -127,7 +128,7 @@ export class SimulatedNodes {
         else cancelSignal.addEventListener("abort", left);
         return promise;
       },
-      [Symbol.dispose]: () => this.queue.release(nodeName),
+      [Symbol.dispose]: () => this.queue.ended(place),
     };
   }
 }

@@ -105,7 +105,12 @@ export class SimulatedRelays {
         stand: (place) => queue.enter(place, 0),
         leave: (place) => queue.leave(place),
         refusalOf: (cause, model) => refusalOf(cause, model, false),
-        slotOn: (nodeName) => ({ nodeName, began() {}, outcome() {}, [Symbol.dispose]: () => queue.release(nodeName) }),
+        slotOn: (nodeName, place) => ({
+          nodeName,
+          began() {},
+          outcome() {},
+          [Symbol.dispose]: () => queue.ended(place),
+        }),
       },
       storedResponses: null,
       clock: { wall: () => office.now, monotonic: () => office.monotonic },
@@ -228,7 +233,7 @@ export class SimulatedRelays {
       if (refusal !== null) return "refused";
     }
     {
-      const wanted = { account, model: "core-3", prompt: noBlocks, excluded: new Set<string>() };
+      const wanted = { account, member: "", model: "core-3", prompt: noBlocks, excluded: new Set<string>() };
       request.isInLine = true;
       const place = await mainThread.enter(wanted, request.cancelSignal.signal, (number, node) =>
         this.#slot(mainThread, number, node),

@@ -2,6 +2,7 @@
 // A decider: loads in, a number out.
 //
 //   more waits in the engine than a batch takes in with its next steps, twice in a row  -> our part of what it runs
+//   the same while it reads prompts of ours: it reads some at a time, whatever it runs  -> as if nothing waited
 //   its cache is nearly full: it would set requests back                                -> an eighth less, when that is reached
 //   next to nothing waits, its cache has room, and all slots are in use                 -> more, in ever larger steps
 //
@@ -11,9 +12,11 @@ import {
   autoSlotsCacheFull,
   autoSlotsCacheRoom,
   autoSlotsGrowthsOfStep,
+  autoSlotsReadingMs,
   autoSlotsStart,
   nodeSlotsMax,
 } from "../../core/limits.ts";
+import type { Ms } from "../../core/types.ts";
 import type { EngineLoad } from "../engine-load.ts";
 
 export class AutoSlots {
@@ -40,18 +43,20 @@ export class AutoSlots {
     return this.#elsewhere;
   }
 
-  /** `busy`: requests of ours that it has. */
-  take({ running, waiting, cacheUse }: EngineLoad, busy: number): void {
+  /** `busy`: requests of ours that it has; `unreadMs`: how long it is expected to read their prompts. */
+  take({ running, waiting, cacheUse }: EngineLoad, busy: number, unreadMs: Ms = 0): void {
+    const isReading = unreadMs > autoSlotsReadingMs;
     const total = Math.max(running + waiting, busy);
     this.#elsewhere = total - busy;
     const wasQueued = this.#queued;
     // What arrived since the engine's last step waits for the next one: with many requests there are always some.
-    this.#queued = waiting > Math.max(1, running >> 3);
+    this.#queued = !isReading && waiting > Math.max(1, running >> 3);
     if (this.#queued) {
       if (wasQueued && busy > 0) this.#shrink(busy - Math.ceil((waiting * busy) / total));
     } else if (cacheUse !== null && cacheUse >= autoSlotsCacheFull) {
       if (busy > 0 && busy <= this.#slots) this.#shrink(busy - Math.max(1, busy >> 3));
-    } else if (busy >= this.#slots && waiting <= running >> 4 && (cacheUse ?? 0) < autoSlotsCacheRoom) this.#grow();
+    } else if (busy >= this.#slots && (isReading || waiting <= running >> 4) && (cacheUse ?? 0) < autoSlotsCacheRoom)
+      this.#grow();
   }
 
   forgetOthers(): void {

@@ -31,6 +31,8 @@ export type LoadWatchParts = Readonly<{
   engine(): Engine;
   /** Requests of ours that it has. */
   busy(): number;
+  /** How long it is expected to read their prompts. */
+  unreadMs(): Ms;
   /** The slots, or what others have there, may be other ones. */
   changed(): void;
 }>;
@@ -111,12 +113,12 @@ export class LoadWatch {
   }
 
   #take(answer: LoadAnswer): void {
-    const { engine, busy, wanted } = this.#parts;
+    const { engine, busy, unreadMs, wanted } = this.#parts;
     if (isLoad(answer)) {
       this.told = answer;
       this.#silent = 0;
       this.#auto ??= new AutoSlots(engine().requestsMax ?? null);
-      return this.#auto.take(answer, busy());
+      return this.#auto.take(answer, busy(), unreadMs());
     }
     this.#silent = answer === "silent" ? this.#silent + 1 : 0;
     if (answer === "silent" && this.#silent < autoSlotsSilentLooksMax) return;

@@ -49,6 +49,9 @@ export type Sent = {
   /** Of its blocks, those that the node was thought to have read. */
   readonly readBlocks: number;
   readonly unreadBytes: number;
+  /** In the work of an input token: what it is expected to be until its first token, and in all. */
+  readonly unreadWork: number;
+  readonly work: number;
   /** How long reading that takes; 0 from the first token on. */
   readMs: Ms;
   beganAt: Ms | null;
@@ -95,6 +98,9 @@ const paceFading = 0.97;
 const paceBytesMin = 6_144;
 const paceMinMs = 1_000;
 const stepUsualMs = 20;
+/** An output token is so many input tokens' work: each takes a step of the engine, which reads many in the same time. */
+const outputWork = 4;
+const outputTokensUsual = 200;
 const stayUsualMs = 5_000;
 /** Each request that runs delays a first token by such a part of a step, and is delayed by it. */
 const crowdSteps = 0.3;
@@ -114,6 +120,8 @@ export class Placement {
   readonly #seeds = new Map<string, number>();
   /** By model, as soon as one has read enough of it: bytes a ms. */
   readonly #fastest = new Map<string, number>();
+  /** By model, of an answer. */
+  readonly #outputTokens = new Map<string, number>();
   #expectedTokens = 0;
   #reportedTokens = 0;
   #last: { wanting: Wanting; shared: Keys | null; own: Keys | null } | null = null;
@@ -185,6 +193,11 @@ export class Placement {
     return this.#msOf(wanting, candidate, this.#unreadBytes(wanting, candidate.node.name), now);
   }
 
+  /** Until the node has read all that was sent there. */
+  unreadMs(name: string, now: Ms): Ms {
+    return waitOf(this.#node(name), now);
+  }
+
   #msOf({ modelId }: Wanting, candidate: Candidate, unread: number, now: Ms): Ms {
     const {
       node: { name, slots, elsewhere = 0 },
@@ -209,6 +222,7 @@ export class Placement {
     const { prompt, modelId } = wanting;
     const keys = this.#keys(wanting, node.keeps);
     const unreadBytes = unreadOf(node, keys, prompt);
+    const unreadWork = unreadBytes / node.bytesPerToken;
     const sent: Sent = {
       node,
       wanting,
@@ -216,6 +230,8 @@ export class Placement {
       sentAt: now,
       readBlocks: node.index.match(keys.blocks, true),
       unreadBytes,
+      unreadWork,
+      work: unreadWork + outputWork * (this.#outputTokens.get(modelId) ?? outputTokensUsual),
       readMs: unreadBytes / this.#paceOf(node, modelId),
       beganAt: null,
       headMs: 0,
@@ -239,8 +255,18 @@ export class Placement {
     sent.node.index.read(sent.keys.blocks, sent.readBlocks);
   }
 
-  /** It is done; `used` is null where it did not come to its end. */
-  ended(sent: Sent, used: Used | null, now: Ms): void {
+  /** It is done; `used` is null where it did not come to its end. Gives the work that it was. */
+  ended(sent: Sent, used: Used | null, now: Ms): number {
+    const { node, unreadWork, beganAt, wanting } = sent;
+    this.#ended(sent, used, now);
+    if (used === null) return unreadWork + (beganAt === null ? 0 : (outputWork * (now - beganAt)) / node.stepMs);
+    const before = this.#outputTokens.get(wanting.modelId) ?? used.outputTokens;
+    this.#outputTokens.set(wanting.modelId, blend(before, used.outputTokens, 0.05));
+    const readTokens = node.saysCached ? used.inputTokens - used.cachedTokens : Math.min(used.inputTokens, unreadWork);
+    return readTokens + outputWork * used.outputTokens;
+  }
+
+  #ended(sent: Sent, used: Used | null, now: Ms): void {
     if (sent.inReading !== null) {
       if (sent.node.reading.first === sent.inReading) sent.node.headSince = now;
       this.#hasRead(sent);

@@ -26,12 +26,12 @@ import {
   type NodeEndpoint,
   unknowingAmong,
 } from "../node-endpoint.ts";
-import { Placement, type CacheCounts, type Sent, type Wanting } from "./placement.ts";
+import { Placement, type CacheCounts } from "./placement.ts";
 import { type LastError, type NodeLimits, nodeLimitsDefault, type NodeLog, PooledNode } from "./pooled-node.ts";
-import { noBlocks, promptBlocksOf } from "./prompt-blocks.ts";
+import { promptBlocksOf } from "./prompt-blocks.ts";
 import type { Quickness } from "./recent-replies.ts";
 import { SlotQueue } from "./slot-queue.ts";
-import type { LineNeed, NodeHealth, NodeLine, Place, RefusalCause } from "./slot-queue.ts";
+import type { LineNeed, NodeHealth, NodeLine, Place, RefusalCause, WeightOf } from "./slot-queue.ts";
 import { type Tested, testNode } from "./test-request.ts";
 
 /** Time limits of the pool, in milliseconds; the defaults are those of core/limits.ts. */
@@ -51,6 +51,8 @@ export type PoolOptions = Readonly<{
   nodeModelOf?: NodeModelOf;
   /** See PrefixCacheRule. */
   saltSeed?: bigint;
+  /** An account's part of the nodes' work, beside others. Absent: all are alike. */
+  weightOf?: WeightOf;
   /** Looks at the nodes at the start and where no request ends. Off: only at those that went down; engines are unknown. */
   looks?: boolean;
   /** Called when a node is known to run something else than before. */
@@ -137,7 +139,7 @@ export class NodePool {
   constructor(nodes: readonly NodeConfig[], options: PoolOptions) {
     this.#options = options;
     this.#limits = { ...defaultLimits, ...options.limits };
-    this.#queue = new SlotQueue(options.queueMaxWaitMs, queuePlacesMax, this.#placement);
+    this.#queue = new SlotQueue(options.queueMaxWaitMs, queuePlacesMax, this.#placement, options.weightOf);
     this.#nodeModelOf = options.nodeModelOf ?? (() => null);
     this.#serves = servesAmong(() => [], this.#nodeModelOf);
     this.reconfigure(nodes, options.queueMaxWaitMs, options.arrivals);
@@ -162,13 +164,13 @@ export class NodePool {
     account: AccountId,
     cancelSignal: AnyCancelSignal,
     excluded: ReadonlySet<string> = none,
+    member = "",
   ): Slot | Refusal | Promise<Slot | Refusal> {
     if (this.#closed || cancelSignal.aborted) return busy;
     const unknowing = ask.model.tier === "own" ? unknowingAmong(ask, this.#serving(ask.model.id)) : none;
     if (isRefusal(unknowing)) return unknowing;
     const passedOver = unknowing.size === 0 ? excluded : excluded.union(unknowing);
-    const prompt = this.#nodes.size > 1 ? promptBlocksOf(ask) : noBlocks;
-    const place = new QueuedPlace(this, ask.model.id, account, prompt, passedOver);
+    const place = new QueuedPlace(this, ask.model.id, account, member, promptBlocksOf(ask), passedOver);
     this.#queue.enter(place, this.#now());
     if (place.result !== null) return place.result;
     this.#lineBegan?.();
@@ -369,12 +371,11 @@ export class NodePool {
   }
 
   /** The place that was just granted on this node. */
-  slotOn(nodeName: string, wanting: Wanting): Slot & Grant {
+  slotOn(nodeName: string, place: Place): Slot & Grant {
     const node = this.#nodes.get(nodeName);
     assert(node !== undefined, `a slot was given on ${nodeName}, which is not configured`);
     const trialMs = this.#limits.connectTimeoutMs + trialMarginMs;
-    const sent = wanting.prompt === noBlocks ? null : this.#placement.sent(wanting, nodeName, this.#now());
-    return new NodeSlot(this, this.#queue, node, wanting.account, trialMs, sent);
+    return new NodeSlot(this, this.#queue, node, place, trialMs);
   }
 
   /** See Slot. */
@@ -386,18 +387,14 @@ export class NodePool {
     );
   }
 
-  began(sent: Sent): void {
-    this.#placement.began(sent, this.#now());
+  began(place: Place): void {
+    this.#queue.began(place, this.#now());
   }
 
   /** A place is given back. */
-  released(nodeName: string): void {
-    this.#queue.release(nodeName, this.#now());
+  ended(place: Place, { answered }: Pick<NodeOutcome, "answered">): void {
+    this.#queue.ended(place, answered, this.#now());
     if (this.#queue.length > 0) this.#armExpiry();
-  }
-
-  ended(sent: Sent, { answered }: Pick<NodeOutcome, "answered">): void {
-    this.#placement.ended(sent, answered, this.#now());
   }
 
   leave(place: Place): boolean {
@@ -454,6 +451,7 @@ export class NodePool {
         this.#queue.setSlots(config.name, node.slots, node.elsewhere);
         if (this.#queue.length > 0) this.#armExpiry();
       },
+      unreadMs: ({ config: { name } }) => this.#placement.unreadMs(name, this.#now()),
       onFirstLook(node) {
         const state = stateOf(node);
         if (state !== undefined) onFirstLook?.(state);
@@ -513,6 +511,7 @@ const knownOf = ({ config: { models }, endpoint: { engine } }: PooledNode) => ({
 class QueuedPlace implements Place {
   readonly modelId: string;
   readonly account: AccountId;
+  readonly member: string;
   readonly prompt: PromptBlocks;
   readonly excluded: ReadonlySet<string>;
   result: Slot | Refusal | null = null;
@@ -523,12 +522,14 @@ class QueuedPlace implements Place {
     pool: NodePool,
     modelId: string,
     account: AccountId,
+    member: string,
     prompt: PromptBlocks,
     excluded: ReadonlySet<string>,
   ) {
     this.#pool = pool;
     this.modelId = modelId;
     this.account = account;
+    this.member = member;
     this.prompt = prompt;
     this.excluded = excluded;
   }
@@ -566,21 +567,18 @@ class NodeSlot implements Slot, Grant {
   readonly #pool: NodePool;
   readonly #queue: SlotQueue;
   readonly #node: PooledNode;
-  readonly #account: AccountId;
+  readonly #place: Place;
   /** Runs where the node is down, and this request is to show whether it still is. */
   readonly #trial: ReturnType<typeof setTimeout> | null = null;
-  /** Null where there is but one node. */
-  readonly #sent: Sent | null;
   #outcome: Pick<NodeOutcome, "answered" | "failure"> = { answered: null, failure: null };
   #released = false;
 
-  constructor(pool: NodePool, queue: SlotQueue, node: PooledNode, account: AccountId, trialMs: Ms, sent: Sent | null) {
-    this.#sent = sent;
+  constructor(pool: NodePool, queue: SlotQueue, node: PooledNode, place: Place, trialMs: Ms) {
     this.#pool = pool;
     this.#queue = queue;
     this.#node = node;
-    this.#account = account;
-    node.begin(account);
+    this.#place = place;
+    node.begin(place.account);
     if (node.health === "down") this.#trial = setTimeout(() => queue.trialHolds(this.nodeName), trialMs);
   }
 
@@ -612,7 +610,7 @@ class NodeSlot implements Slot, Grant {
   }
 
   began(): void {
-    if (this.#sent !== null) this.#pool.began(this.#sent);
+    this.#pool.began(this.#place);
   }
 
   outcome(outcome: NodeOutcome): void {
@@ -624,8 +622,7 @@ class NodeSlot implements Slot, Grant {
     assert(!this.#released, "a slot is given back once");
     this.#released = true;
     if (this.#trial !== null) clearTimeout(this.#trial);
-    this.#node.end(this.#account);
-    if (this.#sent !== null) this.#pool.ended(this.#sent, this.#outcome);
-    this.#pool.released(this.nodeName);
+    this.#node.end(this.#place.account);
+    this.#pool.ended(this.#place, this.#outcome);
   }
 }

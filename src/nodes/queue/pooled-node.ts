@@ -74,6 +74,8 @@ export type PooledNodeParts = Readonly<{
   onEngine(engine: Engine): void;
   /** Its slots, or what others have there, may be other ones. */
   onSlots(node: PooledNode): void;
+  /** How long it is expected to read the prompts that were sent there. */
+  unreadMs(node: PooledNode): Ms;
   onFirstLook(node: PooledNode): void;
 }>;
 
@@ -125,6 +127,7 @@ export class PooledNode {
       ask: () => this.endpoint.load(),
       engine: () => this.endpoint.engine,
       busy: () => this.busy,
+      unreadMs: () => parts.unreadMs(this),
       changed: () => parts.onSlots(this),
     });
     this.since = clock.wall();

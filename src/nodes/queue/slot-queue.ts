@@ -10,22 +10,26 @@
 //   (3) the lines are full                                  -> refused as busy
 //   (4) else                                                -> waits
 //   (5) a node without room is worth waiting for            -> waits for that as long as it saves, then takes any
+//   (6) its node has much to read, and of that more than    -> waits
+//       a fair part is the account's own
 // The trial is there because whoever said that the node is down may be wrong, and by now it may be back. It fails with
 // its connection (`trialFailed`): then those who wait are refused. If it does not, they are let through (`trialHolds`).
-// A slot becomes free: among the accounts that wait for something this node serves, the one whose turn is longest ago is
-// next; within an account first come, first served. So an account with 500 requests waits behind its own.
+// A node has room, or has read a prompt: among the accounts that wait for something that it serves, the one that had the
+// least work is next (see Share), within an account the one whom it serves that had the least, and of that one's requests
+// the first. So an account with 500 requests waits behind its own, and one with long prompts gets no more than its share.
 //
 // A drained node gets nothing, whatever its health is, and is no reason to wait while another is there; an operator does
 // that before its engine is started again, so that those who wait for it alone do so through that, too.
 //
-// Nobody overtakes at (2): a place waits only while no well node that serves it has a free slot, or by (5), because every
-// event that frees or adds one (release, configure, well) hands it out at once. `check` asserts it in tests.
+// Nobody overtakes at (2): a place waits only while no well node that serves it has a free slot, or by (5) or (6), because
+// every event that frees or adds one (ended, began, configure, well) hands it out at once. `check` asserts it in tests.
 import { assert } from "../../core/assert.ts";
 import { queuePlacesMax } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
-import { Line } from "./line.ts";
-import type { Link } from "./line.ts";
-import type { Candidate, Choice, Wanting } from "./placement.ts";
+import { type AccountInLine, FairLine, requestsOf } from "./fair-line.ts";
+import { Line, type Link } from "./line.ts";
+import type { Candidate, Choice, Used, Wanting } from "./placement.ts";
+import { type Share, Shares } from "./share.ts";
 
 /**
  * `cooling`: refuses new work for a moment, those who wait stay in line. `down`: not there, as far as is known.
@@ -45,6 +49,8 @@ export type QueueNode = Readonly<{
 
 /** A request in line or on a node. */
 export interface Place extends Wanting {
+  /** Whom its account serves with it: who has many requests waits behind his own. */
+  readonly member: string;
   readonly excluded: ReadonlySet<string>;
   /** Effects, called at most once in all, from within an event. */
   granted(node: string): void;
@@ -81,42 +87,81 @@ type NodeState = {
   retired: boolean;
   /** Requests that wait for it while another has room. */
   wanted: number;
+  /** What runs there. */
+  readonly running: Map<AccountId, { requests: number; unread: number; weight: number }>;
+  /** Of all in `running`. */
+  weight: number;
+  /** Work of prompts that were sent there and whose first tokens are not there yet. */
+  unread: number;
+  /** The greatest tag of those who had their turn there. */
+  turn: number;
   readonly lines: Set<RouteLine>;
 };
+
+/** A request on a node. */
+type Running = Readonly<{ state: NodeState; share: Share; memberShare: Share; sent: SentWork }> & { unread: number };
 
 /** Those who wait for the same set of nodes. */
 type RouteLine = {
   readonly key: string;
   readonly nodes: readonly NodeState[];
-  readonly accounts: Line<AccountLine>;
-  readonly byId: Map<AccountId, Link<AccountLine>>;
+  readonly line: FairLine<Waiting>;
 };
-/** `turn`: when the account was last served or began to wait; smaller is longer ago. */
-type AccountLine = { readonly account: AccountId; turn: number; readonly places: Line<Waiting> };
 type Waiting = {
   readonly place: Place;
+  readonly share: Share;
+  readonly memberShare: Share;
   readonly since: Ms;
   readonly route: RouteLine;
   /** It waits for this node while another has room. */
   wants: NodeState | null;
   /** Until then; once, so that it takes any node after that. Null: it has not chosen yet. */
   wantsUntil: Ms | null;
-  inAccount: Link<Waiting> | null;
+  inMember: Link<Waiting> | null;
   inAll: Link<Waiting> | null;
 };
 
-/** Says which of several nodes is a request's; one of them has room at least. */
+/** What a request is expected to be for its node, in the work of an input token: in all, and until its first token. */
+export type SentWork = Readonly<{ work: number; unreadWork: number }>;
+
+/** Knows the nodes: which of several is a request's (one of them has room at least), and what requests are for them. */
 export interface Chooser {
   choose<Node extends Candidate>(wanting: Wanting, candidates: readonly Node[], now: Ms): Choice<Node>;
+  /** How long the node reads what was sent there. */
+  unreadMs(nodeName: string, now: Ms): Ms;
+  sent(wanting: Wanting, nodeName: string, now: Ms): SentWork;
+  began(sent: SentWork, now: Ms): void;
+  /** The work that it was; `used` is null where it did not come to its end. */
+  ended(sent: SentWork, used: Used | null, now: Ms): number;
 }
 
-/** The one with the smallest part of its slots in use. */
-const idlest = {
+/** An account's part of the nodes' work, beside others. */
+export type WeightOf = (account: AccountId) => number;
+
+const aRequest: SentWork = { work: 1, unreadWork: 0 };
+
+/** Chooses the one with the smallest part of its slots in use; any request is as much work as any other. */
+const idlest: Chooser = {
   choose<Node extends Candidate>(_wanting: Wanting, candidates: readonly Node[]): Choice<Node> {
     const least = candidates.reduce((least, one) => (load(one) < load(least) ? one : least));
     return { best: least, free: least, savedMs: 0 };
   },
+  unreadMs: () => 0,
+  sent: () => aRequest,
+  began() {},
+  ended: () => aRequest.work,
 };
+
+/**
+ * So long a node may have to read before accounts wait that have more of that than their share: it never idles, and what
+ * comes from others is read soon. An engine takes nothing back, and reads what came first first.
+ */
+const unreadMaxMs = 500;
+/** Nobody waits for an account that is alone there, but whoever comes next waits for all that it has read. */
+const unreadAloneMaxMs = 2_000;
+
+/** Of those who wait, so many are looked at when a node has room. */
+const looksMax = 48;
 
 /** So many requests at most wait for a node of their choice while another has room: each is looked at in each event. */
 const choosyMax = 16;
@@ -127,6 +172,7 @@ export class SlotQueue {
   maxWaitMs: Ms;
   readonly #placesMax: number;
   readonly #chooser: Chooser;
+  readonly #weightOf: WeightOf;
   readonly #nodes = new Map<string, NodeState>();
   readonly #routes = new Map<string, RouteLine>();
   readonly #all = new Line<Waiting>();
@@ -134,12 +180,21 @@ export class SlotQueue {
   readonly #choosy = new Set<Waiting>();
   /** As the last event said it. */
   #now: Ms = -Infinity;
-  /** Last turn of accounts that wait now. */
-  #turn = 0;
+  readonly #shares = new Shares<AccountId>();
+  readonly #running = new Map<Place, Running>();
+  #trials = 0;
+  /** Of those who began to wait. */
+  #order = 0;
   #drained: ReadonlySet<string> = new Set();
 
-  constructor(maxWaitMs: Ms, placesMax: number = queuePlacesMax, chooser: Chooser = idlest) {
+  constructor(
+    maxWaitMs: Ms,
+    placesMax: number = queuePlacesMax,
+    chooser: Chooser = idlest,
+    weightOf: WeightOf = () => 1,
+  ) {
     this.#chooser = chooser;
+    this.#weightOf = weightOf;
     this.maxWaitMs = maxWaitMs;
     this.#placesMax = placesMax;
   }
@@ -165,6 +220,10 @@ export class SlotQueue {
           drained: this.#drained.has(node.name),
           retired: false,
           wanted: 0,
+          running: new Map(),
+          weight: 0,
+          unread: 0,
+          turn: 0,
           lines: new Set(),
         });
       else {
@@ -214,15 +273,20 @@ export class SlotQueue {
         ? this.#forTrial(open, place) // (1)
         : this.#choose(place, open);
     if (free === "none") return place.refused(this.serves(place.modelId) ? "away" : "unlisted");
+    const share = this.#shares.of(place.account);
+    share.weight = this.#weightOf(place.account);
+    const memberShare = share.members.of(place.member);
+    this.#join(share, memberShare, candidates);
     const mayWait = this.#choosy.size < choosyMax && this.#all.length < this.#placesMax;
     if (free !== null && "best" in free) {
       const { best, free: now, savedMs } = free;
-      if (hasRoom(best) || !mayWait) return this.#grant(place, hasRoom(best) ? best : now); // (2)
-      return this.#choosyWait(place, candidates, best, savedMs); // (5)
-    }
-    if (free !== null) return this.#grant(place, free); // (1)
+      const node = hasRoom(best) || !mayWait ? (hasRoom(best) ? best : now) : null;
+      if (node !== null && this.#mayHave(place.account, share, node))
+        return this.#grant(place, share, memberShare, node); // (2)
+      if (node === null) return this.#choosyWait(place, candidates, best, savedMs); // (5)
+    } else if (free !== null) return this.#grant(place, share, memberShare, free); // (1)
     if (this.#all.length >= this.#placesMax) return place.refused("full"); // (3)
-    this.#wait(place, candidates, now); // (4)
+    this.#wait(place, candidates, now); // (4), (6)
   }
 
   /** The client left while waiting. False when it does not wait (anymore). */
@@ -233,13 +297,38 @@ export class SlotQueue {
     return true;
   }
 
-  /** A granted place is done with its node. */
-  release(nodeName: string, now = this.#now): void {
+  /** Its first token is there. */
+  began(place: Place, now = this.#now): void {
     this.#now = Math.max(this.#now, now);
-    const state = this.#nodes.get(nodeName);
-    assert(state !== undefined && state.busy > 0, `release of node ${nodeName} without a reservation`);
+    const running = this.#running.get(place);
+    if (running === undefined) return;
+    const { state, sent } = running;
+    this.#chooser.began(sent, this.#now);
+    this.#hasRead(place.account, running);
+    this.#fill(state);
+  }
+
+  /** A granted place is done with its node; `used` is null where it did not come to its end. */
+  ended(place: Place, used: Used | null = null, now = this.#now): void {
+    this.#now = Math.max(this.#now, now);
+    const running = this.#running.get(place);
+    assert(running !== undefined, "a place is given back once");
+    const { state, share, memberShare, sent } = running;
+    this.#running.delete(place);
+    this.#hasRead(place.account, running);
+    const more = this.#chooser.ended(sent, used, this.#now) - sent.work;
+    share.had(more);
+    memberShare.had(more);
+    share.running--;
+    memberShare.running--;
+    this.#rest(place, share, memberShare);
+    const there = state.running.get(place.account)!;
+    if (--there.requests === 0) {
+      state.running.delete(place.account);
+      state.weight -= there.weight;
+    }
     state.busy--;
-    if (state.retired && state.busy === 0) this.#nodes.delete(nodeName);
+    if (state.retired && state.busy === 0) this.#nodes.delete(state.node.name);
     else if (state.health === "down") this.#passTrialOn(state);
     else this.#fill(state);
   }
@@ -337,11 +426,10 @@ export class SlotQueue {
     let waiting = 0;
     let since = now;
     for (const route of this.#nodes.get(nodeName)?.lines ?? []) {
-      for (let link = route.accounts.first; link !== null; link = link.after) {
-        const { account, places } = link.value;
-        accounts.add(account);
-        waiting += places.length;
-        since = Math.min(since, places.first!.value.since);
+      for (const { key, inside } of route.line) {
+        accounts.add(key);
+        waiting += inside.length;
+        since = Math.min(since, inside.since);
       }
     }
     return { waiting, accounts: accounts.size, waitedMs: now - since };
@@ -351,15 +439,15 @@ export class SlotQueue {
   check(): void {
     let waiting = 0;
     for (const route of this.#routes.values()) {
-      assert(route.accounts.length === route.byId.size, "an account stands once in a line");
-      for (let link = route.accounts.first; link !== null; link = link.after) {
-        assert(link.value.places.length > 0, "an account in line waits for something");
-        waiting += link.value.places.length;
-      }
-      assert(route.accounts.length > 0, "an empty line is forgotten");
       const wait = waitingIn(route);
+      waiting += wait.length;
+      assert(wait.length > 0, "an empty line is forgotten");
+      const isReading = route.nodes.some((state) => this.#isPressed(state));
       for (const state of route.nodes)
-        assert(!hasRoom(state) || wait.every(({ wants }) => wants !== null), "nobody waits beside a free slot unasked");
+        assert(
+          !hasRoom(state) || isReading || wait.every(({ wants }) => wants !== null),
+          "nobody waits beside a free slot unasked",
+        );
       const open = route.nodes.filter(isOpen);
       assert(
         open.length === 0 || open.some((state) => !isAway(state) || state.trial),
@@ -369,7 +457,11 @@ export class SlotQueue {
     const wanted = [...this.#nodes.values()].reduce((sum, state) => sum + state.wanted, 0);
     assert(this.#choosy.size <= choosyMax && wanted <= this.#choosy.size, "few wait for a node of their choice");
     assert(waiting === this.#all.length && waiting === this.#waiting.size, "every waiting place is in all lists");
-    for (const { busy } of this.#nodes.values()) assert(busy >= 0, "busy is never negative");
+    const running = [...this.#nodes.values()].flatMap((state) => [...state.running.values()]);
+    const requests = running.reduce((sum, one) => sum + one.requests, 0);
+    const busy = [...this.#nodes.values()].reduce((sum, state) => sum + state.busy, 0);
+    assert(busy === requests && busy === this.#running.size, "what runs is counted once");
+    for (const { unread } of running) assert(unread >= 0, "what is unread is never negative");
   }
 
   #candidates({ modelId, excluded }: Place): NodeState[] {
@@ -414,15 +506,17 @@ export class SlotQueue {
     for (const state of waiting.route.nodes) this.#fill(state);
   }
 
-  /** Whether it is best off there; the first time that it is not, it may wait for another. */
-  #takes(waiting: Waiting, state: NodeState): boolean {
-    const { place, route, wants, wantsUntil } = waiting;
-    if (wants !== null) return wants === state || state.health !== "well";
-    if (wantsUntil !== null || state.health !== "well" || this.#choosy.size >= choosyMax) return true;
+  /** The node that it takes, which has room; null where it waits for another, as it may the first time that one is better. */
+  #takes(waiting: Waiting, state: NodeState): NodeState | null {
+    const { place, route, share, wants, wantsUntil } = waiting;
+    if (wants !== null) return wants === state || state.health !== "well" ? state : null;
+    if (state.health !== "well") return state;
     const choice = this.#choose(place, route.nodes.filter(isOpen));
-    if (choice === null || hasRoom(choice.best)) return true;
+    if (choice === null || choice.best === state) return state;
+    if (hasRoom(choice.best)) return this.#mayHave(place.account, share, choice.best) ? choice.best : null;
+    if (wantsUntil !== null || this.#choosy.size >= choosyMax) return state;
     this.#want(waiting, choice.best, choice.savedMs);
-    return false;
+    return null;
   }
 
   /**
@@ -447,24 +541,97 @@ export class SlotQueue {
     this.#grantNext(state);
   }
 
-  #grant(place: Place, state: NodeState): void {
+  #grant(place: Place, share: Share, memberShare: Share, state: NodeState): void {
     if (state.health === "down") {
       state.trial = true;
-      state.triedAt = ++this.#turn;
+      state.triedAt = ++this.#trials;
     }
     state.busy++;
+    const sent = this.#chooser.sent(place, state.node.name, this.#now);
+    state.turn = Math.max(state.turn, share.tag);
+    share.turn = Math.max(share.turn, memberShare.tag);
+    share.had(sent.work);
+    memberShare.had(sent.work);
+    share.running++;
+    memberShare.running++;
+    let there = state.running.get(place.account);
+    if (there === undefined) {
+      there = { requests: 0, unread: 0, weight: share.weight };
+      state.running.set(place.account, there);
+      state.weight += there.weight;
+    }
+    there.requests++;
+    there.unread += sent.unreadWork;
+    state.unread += sent.unreadWork;
+    this.#running.set(place, { state, share, memberShare, sent, unread: sent.unreadWork });
     place.granted(state.node.name);
+  }
+
+  #hasRead(account: AccountId, running: Running): void {
+    const { state, unread } = running;
+    running.unread = 0;
+    state.unread -= unread;
+    state.running.get(account)!.unread -= unread;
+  }
+
+  /** Where none of its requests waits, its turn comes no sooner than that of those who do, and no later than it must. */
+  #join(share: Share, memberShare: Share, nodes: readonly NodeState[]): void {
+    if (memberShare.waiting === 0) memberShare.join(share.turn);
+    if (share.waiting > 0) return;
+    let [first, last] = [Infinity, 0];
+    for (const { lines, turn } of nodes) {
+      last = Math.max(last, turn);
+      for (const { line } of lines) first = Math.min(first, line.turn);
+    }
+    share.join(Math.min(first, last));
+  }
+
+  #rest({ account, member }: Place, share: Share, memberShare: Share): void {
+    share.members.used(member, memberShare);
+    this.#shares.used(account, share);
+  }
+
+  /** Whether an account may have more read there: at once where nobody waits for that, and else whose turn it is. */
+  #mayHave(account: AccountId, share: Share, state: NodeState): boolean {
+    const unreadMs = this.#chooser.unreadMs(state.node.name, this.#now);
+    if (state.busy === 0 || unreadMs <= unreadMaxMs) return true;
+    const there = state.running.get(account);
+    let weights = state.weight;
+    let others = state.running.size - (there === undefined ? 0 : 1);
+    let turn = Infinity;
+    for (const { line } of state.lines) {
+      weights += line.weight;
+      others += line.length - (line.has(account) ? 1 : 0);
+      turn = Math.min(turn, line.turn);
+    }
+    if (others === 0) return unreadMs <= unreadAloneMaxMs;
+    if (share.tag > turn) return false;
+    return there === undefined || (there.unread / there.weight) * weights < state.unread;
+  }
+
+  #isPressed({ node }: NodeState): boolean {
+    return this.#chooser.unreadMs(node.name, this.#now) > unreadMaxMs;
   }
 
   #wait(place: Place, nodes: NodeState[], since: Ms): void {
     const route = this.#routeOf(nodes);
-    let link = route.byId.get(place.account);
-    if (link === undefined) {
-      link = route.accounts.append({ account: place.account, turn: ++this.#turn, places: new Line() });
-      route.byId.set(place.account, link);
-    }
-    const waiting: Waiting = { place, since, route, wants: null, wantsUntil: null, inAccount: null, inAll: null };
-    waiting.inAccount = link.value.places.append(waiting);
+    const share = this.#shares.of(place.account);
+    const memberShare = share.members.of(place.member);
+    const waiting: Waiting = {
+      place,
+      share,
+      memberShare,
+      since,
+      route,
+      wants: null,
+      wantsUntil: null,
+      inMember: null,
+      inAll: null,
+    };
+    share.waiting++;
+    memberShare.waiting++;
+    this.#rest(place, share, memberShare);
+    route.line.add(waiting, this.#order++);
     waiting.inAll = this.#all.append(waiting);
     this.#waiting.set(place, waiting);
   }
@@ -473,24 +640,22 @@ export class SlotQueue {
     const key = nodes.map(({ node }) => node.name).join("\n");
     const known = this.#routes.get(key);
     if (known !== undefined) return known;
-    const route: RouteLine = { key, nodes, accounts: new Line(), byId: new Map() };
+    const route: RouteLine = { key, nodes, line: new FairLine() };
     this.#routes.set(key, route);
     for (const state of nodes) state.lines.add(route);
     return route;
   }
 
   #remove(waiting: Waiting): void {
-    const { route, place } = waiting;
+    const { route, place, share, memberShare } = waiting;
     this.#takesAny(waiting);
     this.#waiting.delete(place);
     this.#all.remove(waiting.inAll!);
-    const link = route.byId.get(place.account)!;
-    link.value.places.remove(waiting.inAccount!);
-    if (link.value.places.length === 0) {
-      route.accounts.remove(link);
-      route.byId.delete(place.account);
-    }
-    if (route.accounts.length === 0) {
+    route.line.remove(waiting);
+    share.waiting--;
+    memberShare.waiting--;
+    this.#rest(place, share, memberShare);
+    if (route.line.length === 0) {
       this.#routes.delete(route.key);
       for (const state of route.nodes) state.lines.delete(route);
     }
@@ -501,47 +666,40 @@ export class SlotQueue {
     while (hasRoom(state) && this.#grantNext(state));
   }
 
-  /** False where nobody waits for it. */
+  /** False where nobody takes it. */
   #grantNext(state: NodeState): boolean {
-    const next = this.#nextFor(state);
-    if (next === null) return false;
-    this.#remove(next);
-    this.#endTurn(next.place.account, state);
-    this.#grant(next.place, state);
-    return true;
-  }
-
-  #nextFor(state: NodeState): Waiting | null {
-    if (state.drained) return null;
-    let longest = Infinity;
-    let next: Waiting | null = null;
-    for (const route of state.lines) {
-      if (isAway(state) && route.nodes.some(isThere)) continue; // they wait for those
-      for (let link = route.accounts.first; link !== null && link.value.turn < longest; link = link.after) {
-        const first = this.#firstFor(link.value, state);
-        if (first === null) continue;
-        [longest, next] = [link.value.turn, first];
+    if (state.drained) return false;
+    let looks = 0;
+    for (const account of this.#inTurn(state)) {
+      if (state.health === "well" && !this.#mayHave(account.key, account.share, state)) return false;
+      for (const waiting of requestsOf(account)) {
+        const node = this.#takes(waiting, state);
+        if (node !== null) {
+          this.#remove(waiting);
+          this.#grant(waiting.place, waiting.share, waiting.memberShare, node);
+          return true;
+        }
+        if (++looks >= looksMax) return false;
       }
     }
-    return next;
+    return false;
   }
 
-  /** Those who wait for another node stand aside. */
-  #firstFor({ places }: AccountLine, state: NodeState): Waiting | null {
-    for (let link = places.first; link !== null; link = link.after)
-      if (this.#takes(link.value, state)) return link.value;
-    return null;
-  }
-
-  /** The account goes to the end of every line for this node, so that waiting in several lines gives no more turns. */
-  #endTurn(account: AccountId, state: NodeState): void {
-    const turn = ++this.#turn;
-    for (const route of state.lines) {
-      const link = route.byId.get(account);
-      if (link === undefined) continue;
-      route.accounts.remove(link);
-      link.value.turn = turn;
-      route.byId.set(account, route.accounts.append(link.value));
+  /** The accounts that wait for the node, by their tags. */
+  *#inTurn(state: NodeState): Generator<AccountInLine<Waiting>> {
+    const lines = [...state.lines].filter(({ nodes }) => !isAway(state) || !nodes.some(isThere)); // they wait for those
+    if (lines.length === 1) return yield* lines[0]!.line.inTurn();
+    const firsts = lines.flatMap(({ line }) => {
+      const accounts = line.inTurn();
+      const first = accounts.next();
+      return first.done === true ? [] : [{ account: first.value, accounts }];
+    });
+    while (firsts.length > 0) {
+      const next = firsts.reduce((least, one) => (isSooner(one.account, least.account) ? one : least));
+      yield next.account;
+      const after = next.accounts.next();
+      if (after.done === true) firsts.splice(firsts.indexOf(next), 1);
+      else next.account = after.value;
     }
   }
 
@@ -579,19 +737,18 @@ function hasRoom({ node, health, busy, drained, retired }: NodeState): boolean {
   return health === "well" && !drained && !retired && busy < node.slots;
 }
 
-function lineOf({ accounts }: RouteLine, shownMax: number): NodeLine {
+function lineOf({ line }: RouteLine, shownMax: number): NodeLine {
   let waiting = 0;
   let since = Number.POSITIVE_INFINITY;
   let most: NodeLine["most"][number][] = [];
-  for (let link = accounts.first; link !== null; link = link.after) {
-    const { account, places } = link.value;
-    waiting += places.length;
-    since = Math.min(since, places.first!.value.since);
-    if (most.length < shownMax || places.length > most.at(-1)!.waiting) {
-      most = withMost([...most, { account, waiting: places.length }], shownMax);
+  for (const { key: account, inside } of line) {
+    waiting += inside.length;
+    since = Math.min(since, inside.since);
+    if (most.length < shownMax || inside.length > most.at(-1)!.waiting) {
+      most = withMost([...most, { account, waiting: inside.length }], shownMax);
     }
   }
-  return { waiting, since, accounts: accounts.length, most };
+  return { waiting, since, accounts: line.length, most };
 }
 
 /** An account that waits in both counts as two where it is not among those with most. */
@@ -615,11 +772,10 @@ function together(one: NodeLine | undefined, other: NodeLine, shownMax: number):
 const withMost = (accounts: NodeLine["most"][number][], shownMax: number): NodeLine["most"][number][] =>
   accounts.toSorted((a, b) => b.waiting - a.waiting).slice(0, shownMax);
 
-function waitingIn(route: RouteLine): Waiting[] {
-  const all: Waiting[] = [];
-  for (let account = route.accounts.first; account !== null; account = account.after)
-    for (let link = account.value.places.first; link !== null; link = link.after) all.push(link.value);
-  return all;
+const waitingIn = ({ line }: RouteLine): Waiting[] => [...line].flatMap((account) => [...requestsOf(account)]);
+
+function isSooner(one: AccountInLine<Waiting>, other: AccountInLine<Waiting>): boolean {
+  return one.tag < other.tag || (one.tag === other.tag && one.order < other.order);
 }
 
 function load({ busy, node: { slots, elsewhere = 0 } }: Candidate): number {

@@ -54,6 +54,14 @@ describe("alone on an engine", () => {
     for (let look = 0; look < 50; look++) slots.take({ running: 3, waiting: 0, cacheUse: 0.1 }, 3);
     expect(slots.slots).toBe(autoSlotsStart);
   });
+  test("prompts that wait to be read are no queue, and do not keep it from growing", () => {
+    const reading = new AutoSlots(null);
+    for (let look = 0; look < 8; look++) reading.take({ running: 4, waiting: 12, cacheUse: 0.1 }, reading.slots, 3_000);
+    expect(reading.slots).toBeGreaterThan(autoSlotsStart);
+    const queued = new AutoSlots(null);
+    for (let look = 0; look < 8; look++) queued.take({ running: 4, waiting: 12, cacheUse: 0.1 }, queued.slots, 0);
+    expect(queued.slots).toBeLessThanOrEqual(4);
+  });
   test("requests that wait for the engine's next step are no queue", () => {
     const slots = new AutoSlots(64);
     for (let look = 0; look < 20; look++) slots.take({ running: 60, waiting: 4, cacheUse: 0.1 }, 64);

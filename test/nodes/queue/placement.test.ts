@@ -186,6 +186,7 @@ test("an engine that keeps less than was thought is known to, and one that says 
 describe("in line", () => {
   const placeOf = (wanting: Wanting, log: string[]): Place => ({
     ...wanting,
+    member: "",
     excluded: new Set(),
     granted: (node) => void log.push(node),
     refused: (cause) => void log.push(cause),
@@ -199,20 +200,22 @@ describe("in line", () => {
     const sent = placement.sent(long, "a", 0);
     placement.began(sent, 13_000);
     placement.ended(sent, answered(long), 13_500);
-    queue.enter(placeOf(long, log), 14_000);
+    const first = placeOf(long, log);
+    queue.enter(first, 14_000);
     expect(log).toEqual(["a"]);
-    return { queue, log, long };
+    return { queue, log, long, first };
   };
   test("a long prompt waits for the node that has it, while another is free, and gets that", () => {
-    const { queue, log, long } = warmAndFull();
+    const { queue, log, long, first } = warmAndFull();
     queue.enter(placeOf(long, log), 14_100);
     queue.check();
     expect([log, queue.length]).toEqual([["a"], 1]);
-    queue.enter(placeOf(wantingOf("hi", 2), log), 14_150);
+    const short = placeOf(wantingOf("hi", 2), log);
+    queue.enter(short, 14_150);
     expect(log).toEqual(["a", "b"]);
-    queue.release("b", 14_200);
+    queue.ended(short, null, 14_200);
     expect(log).toEqual(["a", "b"]);
-    queue.release("a", 14_300);
+    queue.ended(first, null, 14_300);
     expect(log).toEqual(["a", "b", "a"]);
   });
   test("no longer than that saves", () => {

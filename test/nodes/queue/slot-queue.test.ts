@@ -4,6 +4,9 @@ import { SlotQueue } from "../../../src/nodes/queue/slot-queue.ts";
 import { noBlocks } from "../../../src/nodes/queue/prompt-blocks.ts";
 import type { Chooser, NodeHealth, Place, QueueNode, RefusalCause } from "../../../src/nodes/queue/slot-queue.ts";
 
+/** On nodes now, in the order in which they came there. */
+let running: TestPlace[] = [];
+
 class TestPlace implements Place {
   node: string | null = null;
   cause: RefusalCause | null = null;
@@ -12,10 +15,12 @@ class TestPlace implements Place {
     readonly account: number,
     readonly modelId = "m",
     readonly excluded: ReadonlySet<string> = new Set(),
+    readonly member = "",
   ) {}
   granted(node: string): void {
     if (this.node !== null || this.cause !== null) throw new Error("told twice");
     this.node = node;
+    running.push(this);
   }
   refused(cause: RefusalCause): void {
     if (this.node !== null || this.cause !== null) throw new Error("told twice");
@@ -30,9 +35,17 @@ const node = (name: string, slots = 1, models: readonly string[] = ["m"]): Queue
 });
 
 function queueOf(nodes: readonly QueueNode[], maxWaitMs = 1_000, placesMax?: number): SlotQueue {
+  running = [];
   const queue = new SlotQueue(maxWaitMs, placesMax);
   queue.configure(nodes);
   return queue;
+}
+
+/** One of those on the node ends. */
+function release(queue: SlotQueue, name: string, now?: number): void {
+  const at = running.findIndex(({ node: of }) => of === name);
+  const [place] = running.splice(at, 1);
+  queue.ended(place!, null, now);
 }
 
 function enter(queue: SlotQueue, place: TestPlace, now = 0): TestPlace {
@@ -47,7 +60,7 @@ describe("entering", () => {
     expect(enter(queue, new TestPlace(1)).node).toBe("a");
     const second = enter(queue, new TestPlace(1));
     expect([second.node, second.cause, queue.length]).toEqual([null, null, 1]);
-    queue.release("a");
+    release(queue, "a");
     expect([second.node, queue.length]).toEqual(["a", 0]);
   });
   test("refused when no node serves the model, when all are down, when all are excluded, when the lines are full", () => {
@@ -82,6 +95,10 @@ describe("which node", () => {
   test("who chooses is asked of those that have room and did not fail lately, where there are several", () => {
     const asked: string[][] = [];
     const last: Chooser = {
+      unreadMs: () => 0,
+      sent: () => ({ work: 1, unreadWork: 0 }),
+      began() {},
+      ended: () => 1,
       choose(_wanting, candidates) {
         asked.push(candidates.filter(({ busy, node }) => busy < node.slots).map((candidate) => candidate.node.name));
         const free = candidates.findLast(({ busy, node }) => busy < node.slots)!;
@@ -102,11 +119,11 @@ describe("which node", () => {
     queue.check();
     expect(places.map((place) => place.node)).toEqual(["a", "a", "a", null, null]);
     queue.setSlots("a", 1, 0);
-    queue.release("a");
-    queue.release("a");
+    release(queue, "a");
+    release(queue, "a");
     queue.check();
     expect([places[3]!.node, queue.length]).toEqual([null, 2]);
-    queue.release("a");
+    release(queue, "a");
     expect(places[3]!.node).toBe("a");
     queue.setSlots("gone", 9, 9); // it was reconfigured in the meantime
     queue.setHealth("a", "down");
@@ -124,11 +141,11 @@ describe("fairness", () => {
     const queue = queueOf(nodes.map((each) => ({ ...each, slots: each.name === affine ? 9 : 1 })));
     queue.doubt(affine, 100);
     expect([from(queue, 1), from(queue, 1)]).toEqual([other, affine]);
-    queue.release(other);
+    release(queue, other);
     expect([from(queue, 99), from(queue, 100)]).toEqual([other, affine]);
-    queue.release(other);
-    queue.release(affine);
-    queue.release(affine);
+    release(queue, other);
+    release(queue, affine);
+    release(queue, affine);
     queue.doubt(affine, 200);
     queue.doubt(affine, 0);
     expect(from(queue, 101)).toBe(affine);
@@ -137,7 +154,7 @@ describe("fairness", () => {
     const queue = queueOf([node("a", 2)]);
     const flood = Array.from({ length: 502 }, () => enter(queue, new TestPlace(1)));
     const others = [2, 3, 4].map((account) => enter(queue, new TestPlace(account)));
-    for (let turn = 0; turn < 4; turn++) queue.release("a");
+    for (let turn = 0; turn < 4; turn++) release(queue, "a");
     expect(others.map(({ node: granted }) => granted)).toEqual(["a", "a", "a"]);
     expect(flood.filter(({ node: granted }) => granted !== null).length).toBe(3);
   });
@@ -147,7 +164,7 @@ describe("fairness", () => {
     const places = [1, 1, 1, 2, 2, 3].map((account) => enter(queue, new TestPlace(account)));
     const order: number[] = [];
     for (let turn = 0; turn < 6; turn++) {
-      queue.release("a");
+      release(queue, "a");
       order.push(places.findIndex((place, index) => place.node !== null && !order.includes(index)));
     }
     expect(order).toEqual([0, 3, 5, 1, 4, 2]);
@@ -158,7 +175,7 @@ describe("fairness", () => {
     enter(queue, new TestPlace(9, "n"));
     const greedy = ["m", "n", "m", "n"].map((model) => enter(queue, new TestPlace(1, model)));
     const modest = [enter(queue, new TestPlace(2, "m")), enter(queue, new TestPlace(2, "m"))];
-    for (let turn = 0; turn < 4; turn++) queue.release("a");
+    for (let turn = 0; turn < 4; turn++) release(queue, "a");
     expect(greedy.filter((place) => place.node !== null).length).toBe(2);
     expect(modest.filter((place) => place.node !== null).length).toBe(2);
   });
@@ -171,8 +188,8 @@ describe("leaving", () => {
     const waiting = [1, 2, 3].map((account) => enter(queue, new TestPlace(account)));
     expect(queue.leave(waiting[1]!)).toBe(true);
     expect(queue.leave(waiting[1]!)).toBe(false);
-    queue.release("a");
-    queue.release("a");
+    release(queue, "a");
+    release(queue, "a");
     expect(waiting.map((place) => place.node)).toEqual(["a", null, "a"]);
   });
   test("waiting too long", () => {
@@ -186,13 +203,12 @@ describe("leaving", () => {
     expect([early.cause, late.cause]).toEqual(["waited-too-long", null]);
     expect(queue.nextExpiry()).toBe(150);
   });
-  test("a release without a reservation is a bug", () => {
+  test("a place that is given back twice is a bug", () => {
     const queue = queueOf([node("a")]);
-    expect(() => queue.release("a")).toThrow("without a reservation");
-    enter(queue, new TestPlace(1));
-    queue.release("a");
-    expect(() => queue.release("a")).toThrow("without a reservation");
-    expect(() => queue.release("b")).toThrow("without a reservation");
+    expect(() => queue.ended(new TestPlace(1))).toThrow("given back once");
+    const place = enter(queue, new TestPlace(1));
+    queue.ended(place);
+    expect(() => queue.ended(place)).toThrow("given back once");
   });
 });
 
@@ -204,10 +220,10 @@ describe("another configuration", () => {
     queue.configure([node("b")]);
     queue.check();
     expect(waiting.map((place) => place.node)).toEqual(["b", null]);
-    queue.release("a");
+    release(queue, "a");
     expect(queue.states().map(({ name, busy }) => [name, busy])).toEqual([["b", 1]]);
     expect(waiting[1]!.node).toBeNull();
-    queue.release("b");
+    release(queue, "b");
     expect(waiting[1]!.node).toBe("b");
   });
   test("fewer slots are given back first, a model that is gone is refused", () => {
@@ -218,9 +234,9 @@ describe("another configuration", () => {
     queue.configure([node("a", 1)]);
     queue.check();
     expect([stays.cause, goes.cause]).toEqual([null, "unlisted"]);
-    queue.release("a");
+    release(queue, "a");
     expect(stays.node).toBeNull();
-    queue.release("a");
+    release(queue, "a");
     expect(stays.node).toBe("a");
   });
   test("a node taken away and brought back while it is busy counts on", () => {
@@ -229,7 +245,7 @@ describe("another configuration", () => {
     queue.configure([]);
     queue.configure([node("a")]);
     expect(queue.states()).toMatchObject([{ name: "a", busy: 1 }]);
-    queue.release("a");
+    release(queue, "a");
     expect(queue.states()).toMatchObject([{ name: "a", busy: 0 }]);
   });
 });
@@ -278,7 +294,7 @@ describe("small worlds", () => {
     const running = world.all.find((place) => place.node !== null && !world.granted.includes(place));
     if (running === undefined) return;
     world.granted.push(running);
-    world.queue.release(running.node!);
+    world.queue.ended(running);
   }
   function run(steps: readonly number[]): void {
     const queue = queueOf([node("a", 1, ["m"]), node("b", 1, ["m", "n"])], 100);
@@ -315,7 +331,7 @@ describe("a drained node", () => {
     queue.drain(new Set(["a"]));
     queue.check();
     expect([enter(queue, new TestPlace(1)).node, enter(queue, new TestPlace(1)).node]).toEqual(["b", null]);
-    queue.release("b");
+    release(queue, "b");
     expect(queue.states()).toMatchObject([{ busy: 0 }, { busy: 1 }]);
     expect([queue.takes("m"), queue.serves("m")]).toEqual([true, true]);
   });
@@ -324,7 +340,7 @@ describe("a drained node", () => {
     const running = enter(queue, new TestPlace(1));
     queue.drain(new Set(["a"]));
     const waits = enter(queue, new TestPlace(2));
-    queue.release("a");
+    release(queue, "a");
     for (const health of ["down", "starting", "well"] as const) {
       queue.setHealth("a", health);
       queue.check();
@@ -358,7 +374,7 @@ describe("a drained node", () => {
     queue.drain(new Set());
     expect([first.node, second.node, second.cause]).toEqual(["a", null, null]);
     queue.trialFailed("a");
-    queue.release("a");
+    release(queue, "a");
     expect(second.cause).toBe("away");
   });
   test("stays drained through other configurations, also one that it is not in", () => {
@@ -397,7 +413,7 @@ describe("a node that is down, where no other is there", () => {
     expect([trial.node, waits.node, waits.cause]).toEqual(["a", null, null]);
     queue.trialFailed("a");
     expect(waits.cause).toBe("away");
-    queue.release("a");
+    release(queue, "a");
     expect(enter(queue, new TestPlace(2)).node).toBe("a");
   });
   test("is given to those who wait when it is well again, or when the trial holds", () => {
@@ -415,7 +431,7 @@ describe("a node that is down, where no other is there", () => {
     const queue = downQueue();
     enter(queue, new TestPlace(1));
     const waits = enter(queue, new TestPlace(2));
-    queue.release("a");
+    release(queue, "a");
     expect(waits.node).toBe("a");
   });
   test("gets none of those who wait for another, and none that another node failed", () => {
@@ -423,7 +439,7 @@ describe("a node that is down, where no other is there", () => {
     queue.setHealth("a", "down");
     expect(enter(queue, new TestPlace(1)).node).toBe("b");
     const waits = enter(queue, new TestPlace(2));
-    queue.release("b");
+    release(queue, "b");
     expect(waits.node).toBe("b");
     queue.setHealth("b", "down");
     expect(enter(queue, new TestPlace(1, "m", new Set(["b"]))).cause).toBe("away");
@@ -434,7 +450,7 @@ describe("a node that is down, where no other is there", () => {
     const tried = [1, 2, 3, 4].map((account) => {
       const { node: name } = enter(queue, new TestPlace(account));
       queue.trialFailed(name!);
-      queue.release(name!);
+      release(queue, name!);
       return name;
     });
     expect(tried).toEqual(["a", "b", "a", "b"]);
@@ -449,7 +465,7 @@ test("10,000 who wait cost no more per event than 100", () => {
     const before = process.threadCpuUsage();
     for (let event = 0; event < 4_000; event++) {
       queue.enter(new TestPlace(event % 1_000), 0);
-      queue.release("a");
+      release(queue, "a");
     }
     const { user, system } = process.threadCpuUsage(before);
     return user + system;

@@ -132,6 +132,7 @@ function run(slots: number, split: readonly number[], load: number, seconds: num
     const place: Place = {
       modelId: "m",
       account,
+      member: "",
       prompt: noBlocks,
       excluded: new Set(),
       granted() {
@@ -139,7 +140,7 @@ function run(slots: number, split: readonly number[], load: number, seconds: num
         waits[account === hog ? "hog" : "light"].push(timeline.now - at);
         timeline.after(-serviceMs * Math.log(1 - random()), () => {
           change(gateway, account, -1);
-          gateway.queue.release("n");
+          gateway.queue.ended(place);
         });
       },
       refused: () => {},

@@ -1,0 +1,228 @@
+// Shares of the nodes' work: by weight, long prompts beside short ones, within an account, and what nobody may wait for.
+import { describe, expect, test } from "bun:test";
+import { noBlocks } from "../../../src/nodes/queue/prompt-blocks.ts";
+import { type Chooser, type Place, type SentWork, SlotQueue } from "../../../src/nodes/queue/slot-queue.ts";
+import { randomOf } from "../../fixtures/random.ts";
+
+type Work = Readonly<{ prompt: number; answer: number }>;
+
+class Request implements Place {
+  readonly modelId = "m";
+  readonly prompt = noBlocks;
+  readonly excluded: ReadonlySet<string> = new Set();
+  node: string | null = null;
+  constructor(
+    readonly world: World,
+    readonly account: number,
+    readonly work: Work,
+    readonly member = "",
+  ) {}
+  granted(node: string): void {
+    this.node = node;
+    this.world.running.push(this);
+  }
+  refused(cause: string): void {
+    throw new Error(cause);
+  }
+}
+
+/** Engines that read a unit of work a ms, one prompt after the other, and write answers beside that. */
+class World {
+  readonly queue: SlotQueue;
+  running: Request[] = [];
+  now = 0;
+  readonly had = new Map<string, number>();
+  /** By node: what is unread there, in the order in which it came. */
+  readonly #unread = new Map<string, Request[]>();
+
+  constructor(slots: number, weights: Readonly<Record<number, number>> = {}, nodes: readonly string[] = ["a"]) {
+    const chooser: Chooser = {
+      choose: (_wanting, candidates) => {
+        const free = candidates.filter(({ busy, node }) => busy < node.slots);
+        const unread = ({ node }: (typeof free)[number]) => this.unreadOf(node.name).length;
+        const least = free.reduce((least, one) => (unread(one) < unread(least) ? one : least));
+        return { best: least, free: least, savedMs: 0 };
+      },
+      unreadMs: (node) => this.unreadOf(node).reduce((sum, { work }) => sum + work.prompt, 0),
+      // Nobody knows how long an answer will be.
+      sent: (place, node) => {
+        const request = place as Request;
+        this.unreadOf(node).push(request);
+        return { work: request.work.prompt + 100, unreadWork: request.work.prompt };
+      },
+      began() {},
+      ended: (sent: SentWork) => sent.unreadWork + this.#ending!.work.answer,
+    };
+    this.queue = new SlotQueue(1_000_000, 100_000, chooser, (account) => weights[account] ?? 1);
+    this.queue.configure(nodes.map((name) => ({ name, slots, serves: () => true })));
+  }
+
+  #ending: Request | null = null;
+
+  unreadOf(node: string): Request[] {
+    let unread = this.#unread.get(node);
+    if (unread === undefined) this.#unread.set(node, (unread = []));
+    return unread;
+  }
+
+  ask(account: number, work: Work, member = ""): Request {
+    const request = new Request(this, account, work, member);
+    this.queue.enter(request, this.now);
+    this.queue.check();
+    return request;
+  }
+
+  /** The node reads the prompt that came first. */
+  read(node = "a"): Request | undefined {
+    const request = this.unreadOf(node).shift();
+    if (request === undefined) return undefined;
+    this.now += request.work.prompt;
+    this.queue.began(request, this.now);
+    this.queue.check();
+    return request;
+  }
+
+  end(request: Request, isChecked = true): void {
+    const unread = this.unreadOf(request.node!);
+    if (unread.includes(request)) unread.splice(unread.indexOf(request), 1);
+    this.running.splice(this.running.indexOf(request), 1);
+    for (const key of [`${request.account}`, `${request.account} ${request.member}`])
+      this.had.set(key, (this.had.get(key) ?? 0) + request.work.prompt + request.work.answer);
+    this.#ending = request;
+    this.queue.ended(request, null, this.now);
+    if (isChecked) this.queue.check();
+  }
+}
+
+const long: Work = { prompt: 20_000, answer: 400 };
+const short: Work = { prompt: 50, answer: 800 };
+
+describe("accounts that always wait", () => {
+  test.each([[1], [8], [64]])(
+    "with %i slots, have the work that their weights say, whatever their requests are",
+    (slots) => {
+      const world = new World(slots, { 1: 1, 2: 2, 3: 4 });
+      const kinds: Record<number, Work> = { 1: short, 2: long, 3: { prompt: 2_000, answer: 2_000 } };
+      const ask = (account: number) => world.ask(account, kinds[account]!);
+      for (let round = 0; round < 4 * slots; round++) for (const account of [1, 2, 3]) ask(account);
+      const random = randomOf(slots);
+      for (let step = 0; step < 30_000; step++) {
+        world.read();
+        const read = world.running.filter((request) => !world.unreadOf("a").includes(request));
+        if (read.length === 0) continue;
+        const done = read[Math.floor(random() * read.length)]!;
+        world.end(done);
+        ask(done.account);
+      }
+      const shares = [1, 2, 3].map((account) => world.had.get(`${account}`)! / world.had.get("1")!);
+      for (const [at, weight] of [1, 2, 4].entries()) expect(shares[at]! / weight).toBeWithin(0.95, 1.05);
+    },
+  );
+
+  test("differ by no more than what was under way, at any moment", () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const random = randomOf(seed);
+      const world = new World(4);
+      const work = (): Work => ({
+        prompt: Math.floor(1 + random() ** 4 * 20_000),
+        answer: Math.floor(random() * 3_000),
+      });
+      const most = 23_000;
+      const accounts = [1, 2, 3, 4, 5];
+      for (const account of accounts) for (let n = 0; n < 8; n++) world.ask(account, work());
+      for (let step = 0; step < 2_000; step++) {
+        world.read();
+        const done = world.running[Math.floor(random() * world.running.length)]!;
+        world.end(done);
+        world.ask(done.account, work());
+        const had = accounts.map((account) => world.had.get(`${account}`) ?? 0);
+        expect(Math.max(...had) - Math.min(...had)).toBeLessThan(2 * (4 + 1) * most);
+      }
+    }
+  });
+});
+
+test("within an account those whom it serves share as accounts do", () => {
+  const world = new World(2);
+  for (let n = 0; n < 40; n++) world.ask(1, long, "book");
+  for (let n = 0; n < 400; n++) world.ask(1, short, "chat");
+  for (let n = 0; n < 300; n++) {
+    world.read();
+    world.end(world.running[0]!);
+  }
+  expect(world.had.get("1 chat")! / world.had.get("1 book")!).toBeWithin(0.8, 1.2);
+});
+
+describe("idleness", () => {
+  test("earns nothing: who comes takes turns from then on", () => {
+    const world = new World(1);
+    for (let n = 0; n < 100; n++) world.ask(1, short);
+    for (let n = 0; n < 50; n++) {
+      world.read();
+      world.end(world.running[0]!);
+    }
+    for (let n = 0; n < 50; n++) world.ask(2, short);
+    for (let n = 0; n < 20; n++) {
+      world.read();
+      world.end(world.running[0]!);
+    }
+    expect(world.had.get("2")! / short.answer).toBeWithin(8, 12);
+  });
+  test("owes nothing: who had all of it alone does not pay for that later", () => {
+    const world = new World(1);
+    world.ask(1, long);
+    for (let n = 0; n < 200; n++) {
+      world.ask(1, long);
+      world.read();
+      world.end(world.running[0]!);
+    }
+    const before = world.had.get("1")!;
+    for (let n = 0; n < 50; n++) {
+      world.ask(2, long);
+      world.ask(1, long);
+    }
+    for (let n = 0; n < 40; n++) {
+      world.read();
+      world.end(world.running[0]!);
+    }
+    expect((world.had.get("1")! - before) / world.had.get("2")!).toBeWithin(0.8, 1.25);
+  });
+});
+
+describe("what is unread on a node", () => {
+  test("keeps back who has most of it, and lets in who has little at once", () => {
+    const world = new World(100);
+    world.ask(2, short);
+    for (let n = 0; n < 50; n++) world.ask(1, { prompt: 400, answer: 100 });
+    const sent = world.running.filter(({ account }) => account === 1).length;
+    expect(sent).toBeWithin(1, 4);
+    expect(world.ask(3, short).node).toBe("a");
+    for (let n = 0; n < 50; n++) world.read();
+    expect(world.running.filter(({ account }) => account === 1).length).toBeGreaterThan(40);
+  });
+  test("is no reason to wait for long where an account is alone, and none for an idle node", () => {
+    const world = new World(100, {}, ["a", "b"]);
+    expect(world.ask(1, { prompt: 90_000, answer: 1 }).node).toBe("a");
+    expect(world.ask(1, { prompt: 90_000, answer: 1 }).node).toBe("b");
+    const third = world.ask(1, short);
+    expect(third.node).toBeNull();
+    world.read("b");
+    expect(third.node).not.toBeNull();
+  });
+});
+
+test("100,000 accounts in line cost an event no more than a few times what 100 cost", () => {
+  const cost = (accounts: number): number => {
+    const world = new World(1);
+    for (let account = 0; account < accounts; account++) world.queue.enter(new Request(world, account, short), 0);
+    const before = process.threadCpuUsage();
+    for (let event = 0; event < 3_000; event++) {
+      world.end(world.running[0]!, false);
+      world.queue.enter(new Request(world, event % accounts, short), 0);
+    }
+    const { user, system } = process.threadCpuUsage(before);
+    return Math.max(user + system, 1_000);
+  };
+  cost(100);
+  expect(cost(100_000) / cost(100)).toBeLessThan(20);
+});

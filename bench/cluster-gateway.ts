@@ -64,7 +64,7 @@ async function openPostgres(gateway: string, url: string): Promise<Books> {
       const known = principals.get(account) ?? (await books.principal(filledKey(account)));
       if (known === null) throw new Error("the account is not there");
       principals.set(account, known);
-      return books.admit(known, ask, 0, requestId);
+      return books.admit({ ...known, ask, inputTokens: 0, requestId });
     },
     batches: () => ({ ...books.lane.counts, underWayMs }),
   };
@@ -91,7 +91,7 @@ async function openSqlite(dataFolder: string, accounts: number): Promise<Books> 
   return {
     admit: (account, requestId) => {
       const principal = { account: ids[account - 1]!, key: defaultKey };
-      return Promise.resolve(admission.admit(principal, ask, 0, requestId, momentOf(systemClock)));
+      return Promise.resolve(admission.admit({ ...principal, ask, inputTokens: 0, requestId }, momentOf(systemClock)));
     },
     batches: () => null,
   };

@@ -97,10 +97,13 @@ async function settleDurably(
       const index = next++;
       const now = firstMs + index;
       const account = ids[index % ids.length]!;
-      const hold = admission.admit({ account, key: defaultKey }, ask, 0, `bench-${run}-${index}`, {
-        wall: now,
-        monotonic: now,
-      });
+      const hold = admission.admit(
+        { account, key: defaultKey, ask, inputTokens: 0, requestId: `bench-${run}-${index}` },
+        {
+          wall: now,
+          monotonic: now,
+        },
+      );
       if (isRefusal(hold)) throw new Error(`refused: ${hold.refusal}`);
       const settledMs = performance.now();
       await hold.settle(usage, false, now);

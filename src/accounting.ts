@@ -2,8 +2,8 @@
 import { AccessLinks } from "./account/access-links.ts";
 import { AccountKeys } from "./account/account-keys.ts";
 import { Accounts } from "./account/accounts.ts";
-import { Admission, type Asker } from "./account/admission.ts";
-import type { Asked } from "./account/asked.ts";
+import { Admission } from "./account/admission.ts";
+import type { BookKeys, Books } from "./account/books.ts";
 import { AuditLog } from "./account/audit.ts";
 import { Flood } from "./account/flood.ts";
 import { Identities } from "./account/identities.ts";
@@ -54,36 +54,6 @@ import { LedgerWatch } from "./store/verify/verify-watch.ts";
 import { verify } from "./store/verify/verify.ts";
 import { WorkerStorage } from "./store/ledger/worker-storage.ts";
 
-/** What every request asks; `now` as `Parts` of the spine says it. */
-export type RequestAdmission = Readonly<{
-  countRequest(account: AccountId, now: Ms, kind?: ModelKind): Soon<Refusal | null>;
-  refuseFlooded(account: AccountId, now: Ms, kind?: ModelKind): Soon<Refusal | null>;
-  refuseModel(principal: Asker, model: Model): Soon<Refusal | null>;
-  admit(
-    asker: Asker,
-    ask: Asked,
-    inputTokens: number,
-    requestId: string,
-    now: Moment,
-    endUser?: string | null,
-    expected?: Expected,
-  ): Soon<Hold | Refusal>;
-}> & {
-  inputRequestsPerMinute: number;
-  /** Those who were admitted and wait for others of their account to settle. */
-  readonly line: { maxWaitMs: Ms; readonly length: number };
-};
-
-export type RequestKeys = Readonly<{
-  principal(key: string): Soon<Principal | null>;
-  /** Where that may be a second old: as it is now. */
-  principalNow?(key: string): Soon<Principal | null>;
-  ofHash(keyHash: string): Soon<Principal | null>;
-}> & {
-  /** Called when a key is void. */
-  onVoid: () => void;
-};
-
 /** Where the books are rows of a database server, answers come later. */
 type OtherTries = Readonly<{
   triesElsewhere: SharedTries["elsewhere"];
@@ -95,8 +65,8 @@ export type Accounting = Readonly<{
   accounts: SoonAccounts;
   accountKeys: SoonAccountKeys;
   /** For every request. */
-  admission: RequestAdmission;
-  keys: RequestKeys;
+  admission: Books;
+  keys: BookKeys;
   searches: Readonly<{ take(account: AccountId, now: Ms): Soon<SearchHold | null> }>;
   /** Of an account that a request was read for. */
   planOf(account: AccountId): Plan;

@@ -6,6 +6,7 @@
 // Every other exit gives the hold back in full, and every refusal is a row of core/refusals.ts.
 import type { Catalog } from "./core/catalog.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
+import type { BookKeys, RequestBooks } from "./account/books.ts";
 import { endUserName, nobodyNamed } from "./core/end-user.ts";
 import type { LargeBodies, LargeBody } from "./bodies/large-bodies.ts";
 import { type AnyCancelSignal, CancelSignal, signalOf } from "./core/cancel-signal.ts";
@@ -52,27 +53,9 @@ import {
 /** The parts of the gateway that a request meets, in the order in which it meets them. */
 export type Parts = Readonly<{
   /** Whether a key has expired, or may be used from there, is asked of its limits. */
-  keys: {
-    principal(key: string): Soon<Principal | null>;
-    /** Where that may be a second old: as it is now, for what no admission decides. */
-    principalNow?(key: string): Soon<Principal | null>;
-  };
+  keys: Pick<BookKeys, "principal" | "principalNow">;
   catalog: Catalog;
-  admission: {
-    /** `now` is monotonic. */
-    countRequest(account: AccountId, now: number, kind: ModelKind): Soon<Refusal | null>;
-    refuseFlooded(account: AccountId, now: number, kind: ModelKind): Soon<Refusal | null>;
-    /** `inputTokens`: what the request's text may come to. */
-    admit(
-      principal: Principal,
-      ask: Ask,
-      inputTokens: number,
-      requestId: string,
-      now: Moment,
-      endUser: string | null,
-      expected: Expected,
-    ): Soon<Hold | Refusal>;
-  };
+  admission: RequestBooks;
   /** What models do with requests, as their answers have shown. */
   habits: Pick<ModelHabits, "expected" | "saw">;
   /** The header in which programs name for whom they ask; null: there is none. */
@@ -216,15 +199,9 @@ export async function admit(
     const expected = parts.habits.expected(read.ask, inputTokens);
     const endUser = forwardsUsers ? endUserOf(incoming.head, read, parts) : null;
     const { requestId } = incoming;
-    const admitted = parts.admission.admit(
-      principal,
-      heldFor(read.ask),
-      inputTokens,
-      requestId,
-      now,
-      endUser,
-      expected,
-    );
+    const { key, keyHash } = principal;
+    const request = { account, key, keyHash, ask: heldFor(read.ask), inputTokens, expected, requestId, endUser };
+    const admitted = parts.admission.admit(request, now);
     const hold = admitted instanceof Promise ? await admitted : admitted;
     if (isRefusal(hold)) return { refused: hold, ask, by };
     prepared = null;

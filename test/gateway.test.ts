@@ -172,8 +172,8 @@ test("what a model reads of the operator's tools is expected beside the request"
   const expected: number[] = [];
   const admission: Parts["admission"] = {
     ...world.parts.admission,
-    admit: (_principal, _ask, _inputTokens, _id, _now, _endUser, { input }) => {
-      expected.push(input);
+    admit: ({ expected: expects }) => {
+      expected.push(expects!.input);
       return { ...world.hold(), expect: (_spent, inputTokens) => expected.push(inputTokens) > 0 };
     },
   };

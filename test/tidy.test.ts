@@ -39,7 +39,7 @@ const layers = {
   "postgres-accounting": ["account", "accounting", "store"],
   telemetry: ["config"],
   bodies: ["dialects", "nodes", "tokens", "tools"], // reads a body, writes it as a node gets it, renders it to be counted
-  gateway: ["bodies", "dialects", "telemetry", "tools"],
+  gateway: ["account", "bodies", "dialects", "telemetry", "tools"],
   docs: [],
   http: ["bodies", "dialects", "docs", "gateway", "telemetry", "tokens", "tools"],
   // a thread that serves clients has everything that a request meets

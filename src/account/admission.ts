@@ -36,6 +36,7 @@ import {
   noUsage,
 } from "../core/types.ts";
 import type { Asked } from "./asked.ts";
+import type { AdmissionRequest, Asker, Books } from "./books.ts";
 import { BalanceLine, type BalanceWaiter } from "./balance-line.ts";
 import type { EndUser } from "./end-users.ts";
 import type { Reply } from "./entry.ts";
@@ -51,8 +52,6 @@ import { coderQuotaReached, keyQuotaExceeded, quotaExceeded } from "./quota-refu
 import { noSpendLimits, SpendLimit } from "./spend-limit.ts";
 
 /** What admission needs of a Principal: what limits it, the ledger knows. */
-export type Asker = Pick<Principal, "account" | "key" | "keyHash">;
-
 /**
  * A hold that its account's rows know of: what is needed to go on with it, in a later batch on the same rows. `budget`: the
  * balance tokens that it holds. `cost`: those that it is expected to cost. `writes`: output tokens of a round, if no budget ends it.
@@ -129,7 +128,7 @@ const freeRates: Rates = { inputCents: 0, cachedInputCents: 0, outputCents: 0 };
 
 type FloodWindows = Pick<Flood, "count" | "isFull">;
 
-export class Admission {
+export class Admission implements Books {
   readonly #ledger: Ledger;
   readonly #floods: Readonly<Record<ModelKind, FloodWindows>>;
   /** Of an account, to models of embeddings and reranking. */
@@ -194,41 +193,31 @@ export class Admission {
     }
   }
 
-  /**
-   * Admits a request with a Hold, or says why not. `inputTokens`: what its text is expected to come to. `requestId` was
-   * minted by the gateway and is used only once. `endUser`: for whom the key's program says that it asks; null: it may not
-   * say so. `expected`: what decides whether it begins beside others.
-   */
-  admit(
-    principal: Asker,
-    ask: Asked,
-    inputTokens: number,
-    requestId: string,
-    now: Moment,
-    endUser: string | null = null,
-    expected: Expected = { input: inputTokens, output: 0 },
-  ): RecordedHold | Refusal {
+  /** Admits a request with a Hold, or says why not. */
+  admit(request: AdmissionRequest, now: Moment): RecordedHold | Refusal {
+    const { account, key: keyId, ask, inputTokens, requestId, endUser = null } = request;
+    const { expected = { input: inputTokens, output: 0 } } = request;
     try {
       // (1)
-      const loaded = this.#ledger.account(principal.account);
+      const loaded = this.#ledger.account(account);
       if (loaded.disabled) return refuse("invalid_api_key");
-      const key = principal.key > defaultKey ? this.#ledger.key(loaded, principal.key) : null;
-      if (key === null ? principal.key > defaultKey : key.isVoidAt(now.wall)) return refuse("invalid_api_key");
+      const key = keyId > defaultKey ? this.#ledger.key(loaded, keyId) : null;
+      if (key === null ? keyId > defaultKey : key.isVoidAt(now.wall)) return refuse("invalid_api_key");
       const { model } = ask;
       const refused = refusedModel(loaded, key, model);
       if (refused !== null) return refused;
-      this.keysUsed.used(loaded, key, principal.key, now.wall);
+      this.keysUsed.used(loaded, key, keyId, now.wall);
       // (2)
       if (ask.model.coder && ask.coderBilling === "calls") {
         const caller: Caller = {
           account: loaded,
-          key: principal.key,
+          key: keyId,
           endUser: this.#endUserOf(loaded, key, endUser, now),
         };
         return this.#admitCall(caller, ask, requestId, now.wall);
       }
       // (3)
-      const flooded = this.#count(principal.account, now.monotonic, model.kind, loaded.plan.requestsPerMinute);
+      const flooded = this.#count(account, now.monotonic, model.kind, loaded.plan.requestsPerMinute);
       if (flooded !== null) return flooded;
       // (4)
       if (!this.#journal.writable) return refuse("quota_unverified");
@@ -252,7 +241,7 @@ export class Admission {
       const { keyHash, plan } = loaded;
       const by: By = {
         account: loaded,
-        key: principal.key,
+        key: keyId,
         named: key,
         endUser: asking,
         spendLimits,

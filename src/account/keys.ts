@@ -2,6 +2,7 @@
 // A key is found by its whole hash, so the time of a look-up says nothing about how much of a guess was right.
 import { base62Digits } from "../core/base62.ts";
 import { defaultKey, type KeyLimits, type Principal } from "../core/types.ts";
+import type { BookKeys } from "./books.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
 import type { LoadedKey } from "./loaded-key.ts";
@@ -39,7 +40,7 @@ export function keyHashOf(key: string): string | null {
   return isKey ? hashApiKey(key) : null;
 }
 
-export class Keys {
+export class Keys implements BookKeys {
   // Only keys that exist are remembered, so wrong ones cannot fill the memory.
   readonly #principals = new Map<string, Principal>();
   readonly #records: Pick<AccountRecords, "byKeyHash" | "keyByHash">;

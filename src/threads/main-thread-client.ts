@@ -1,7 +1,8 @@
 // A relay's client of the main thread: keys, admission, holds and places on nodes are requested by message. The spine
 // uses them like those of a single thread, only that they take a moment.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
-import type { Asked } from "../account/asked.ts";
+import { askedOf } from "../account/asked.ts";
+import type { AdmissionRequest, BookKeys, RequestBooks } from "../account/books.ts";
 import { keyHashOf } from "../account/keys.ts";
 import { assert } from "../core/assert.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
@@ -47,7 +48,7 @@ type Wanted = Readonly<{
   excluded: ReadonlySet<string>;
 }>;
 
-export class MainThreadClient {
+export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal"> {
   readonly #batcher: MessageBatcher<Operation>;
   /** Raised by the main thread, in shared memory, in the moment in which a key becomes void. */
   readonly #keysVersion: () => number;
@@ -96,15 +97,7 @@ export class MainThreadClient {
   }
 
   /** Rejects with StoreUnavailable. */
-  admit(
-    { account, key, keyHash }: Principal,
-    { endpoint, coderBilling, model, outputTokensMax, openBudget }: Asked,
-    inputTokens: number,
-    requestId: string,
-    _now?: Moment,
-    endUser: string | null = null,
-    expected: Expected = { input: inputTokens, output: 0 },
-  ): Promise<Hold | Refusal> {
+  admit({ ask, ...request }: AdmissionRequest): Promise<Hold | Refusal> {
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<Hold | Refusal>();
     this.#admitting += 1;
@@ -123,13 +116,7 @@ export class MainThreadClient {
         resolve(hold);
       },
     });
-    this.#batcher.put({
-      ...{ op: "admit", id, account, key, endpoint, coderBilling },
-      ...{ model: model.id, outputTokensMax, inputTokens, expected, requestId },
-      ...(openBudget === true ? { openBudget } : notOpen),
-      ...(endUser === null ? noEndUser : { endUser }),
-      ...(keyHash === undefined ? noKeyHash : { keyHash }),
-    });
+    this.#batcher.put({ op: "admit", id, ...request, ask: askedOf(ask, ask.model.id) });
     return promise;
   }
 

@@ -3,6 +3,7 @@
 //
 // A question's `id` is the relay's own number; its answer has the same. A request's hold and its place on a node are
 // known by the id of the question that got them.
+import type { AdmissionRequest } from "../account/books.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { LiveOptions, NodeConfig } from "../config/config.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
@@ -30,24 +31,7 @@ export type Operation =
   | Readonly<{ op: "principal"; id: number; keyHash: string }>
   /** Counts a request for flood protection that is not admitted; with `ifFull` only where its window is full already. */
   | Readonly<{ op: "count"; id: number; account: AccountId; kind: ModelKind; ifFull: boolean }>
-  | Readonly<{
-      op: "admit";
-      id: number;
-      account: AccountId;
-      key: KeyId;
-      /** Absent where the books are the main thread's own. */
-      keyHash?: string;
-      endpoint: Endpoint;
-      coderBilling: CoderBilling;
-      model: string;
-      outputTokensMax: number;
-      openBudget?: true;
-      inputTokens: number;
-      expected: Expected;
-      requestId: string;
-      /** Absent where the key may not say for whom it asks. */
-      endUser?: string;
-    }>
+  | (Readonly<{ op: "admit"; id: number }> & AdmissionRequest<string>)
   | Readonly<{ op: "settle"; id: number; hold: number; usage: Usage; estimated: boolean; course?: Course | undefined }>
   /** The answer has so many output tokens. */
   | Readonly<{ op: "grow"; id: number; hold: number; written: number }>

@@ -5,8 +5,7 @@
 // it came. The time of a decision is the main thread's own.
 import { assert } from "../core/assert.ts";
 import { type Clock, momentOf } from "../core/clock.ts";
-import type { Asker } from "../account/admission.ts";
-import type { Asked } from "../account/asked.ts";
+import type { BookKeys, RequestBooks } from "../account/books.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import type { Log } from "../core/log.ts";
 import type { Grant } from "../nodes/queue/pool.ts";
@@ -32,22 +31,10 @@ import type { Operation, ToRelay } from "./messages.ts";
 import type { MessageBatcher } from "./message-batcher.ts";
 
 export type RelaySessionParts = Readonly<{
-  keys: { ofHash(keyHash: string): Soon<Principal | null> };
+  keys: Pick<BookKeys, "ofHash">;
   /** Of all keys: another number when one became void. */
   keysVersion: () => number;
-  admission: {
-    countRequest(account: AccountId, now: Ms, kind: ModelKind): Soon<Refusal | null>;
-    refuseFlooded(account: AccountId, now: Ms, kind: ModelKind): Soon<Refusal | null>;
-    admit(
-      asker: Asker,
-      ask: Asked,
-      inputTokens: number,
-      requestId: string,
-      now: Moment,
-      endUser: string | null,
-      expected: Expected,
-    ): Soon<Hold | Refusal>;
-  };
+  admission: RequestBooks;
   models: () => ReadonlyMap<string, Model>;
   pool: {
     stand(place: Place): void;
@@ -163,37 +150,13 @@ export class RelaySession {
     this.#whenKnown(id, counted, (refusal) => this.#batcher.put({ answer: "counted", id, refusal }));
   }
 
-  #admit(operation: Extract<Operation, { op: "admit" }>): void {
-    const {
-      id,
-      account,
-      key,
-      endpoint,
-      coderBilling,
-      model: modelId,
-      outputTokensMax,
-      openBudget,
-      inputTokens,
-      expected,
-      requestId,
-      endUser = null,
-      keyHash,
-    } = operation;
+  #admit({ id, op: _, ask, ...request }: Extract<Operation, { op: "admit" }>): void {
     const { admission, clock, models } = this.#parts;
-    const model = models().get(modelId);
+    const model = models().get(ask.model);
     // The catalog was replaced while the request was on its way here.
-    if (model === undefined) return this.#refuse(id, refuse("unknown_model", { model: modelId }));
-    const asked = { endpoint, coderBilling, model, outputTokensMax, ...(openBudget === true ? { openBudget } : {}) };
-    const admitted = admission.admit(
-      keyHash === undefined ? { account, key } : { account, key, keyHash },
-      asked,
-      inputTokens,
-      requestId,
-      momentOf(clock),
-      endUser,
-      expected,
-    );
-    this.#whenKnown(id, admitted, (hold) => this.#admitted(id, account, hold));
+    if (model === undefined) return this.#refuse(id, refuse("unknown_model", { model: ask.model }));
+    const admitted = admission.admit({ ...request, ask: { ...ask, model } }, momentOf(clock));
+    this.#whenKnown(id, admitted, (hold) => this.#admitted(id, request.account, hold));
   }
 
   #admitted(id: number, account: AccountId, hold: Hold | Refusal): void {

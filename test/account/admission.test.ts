@@ -546,7 +546,10 @@ describe("a wall clock that steps", () => {
     test(`${step} ms opens no flood window and locks nobody out`, async () => {
       const { office, id } = await officeWith();
       const admit = (wall: number, monotonic: number) =>
-        office.admission.admit(by(id), ask(0), 0, `req-${crypto.randomUUID()}`, { wall, monotonic });
+        office.admission.admit(
+          { ...by(id), ask: ask(0), inputTokens: 0, requestId: `req-${crypto.randomUUID()}` },
+          { wall, monotonic },
+        );
       for (let i = 0; i < 120; i += 1) expect(isRefusal(admit(noon + (i % 2) * step, 1_000))).toBe(false);
       expect(admit(noon + step, 31_000)).toEqual({ refusal: "too_many_requests", detail: { seconds: 30 } });
       expect(admit(noon, 60_999)).toEqual({ refusal: "too_many_requests", detail: { seconds: 1 } });

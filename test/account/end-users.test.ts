@@ -27,7 +27,10 @@ const admit = (
   budget = 0,
   reads = 0,
 ): Hold | Refusal =>
-  office.admission.admit(by(id, key), ask(budget), reads, `req-${(requests += 1)}`, office.moment, endUser);
+  office.admission.admit(
+    { ...by(id, key), ask: ask(budget), inputTokens: reads, requestId: `req-${(requests += 1)}`, endUser },
+    office.moment,
+  );
 
 function held(office: Office, id: number, key: number, endUser: string | null, budget = 0, reads = 0): Hold {
   const hold = admit(office, id, key, endUser, budget, reads);
@@ -60,7 +63,10 @@ describe("an end user", () => {
 
   test("is known for coder calls, too, which no limit of tokens counts", async () => {
     const { office, id, key } = await officeWith({ limit_end_user_day: 1 });
-    const admitted = office.admission.admit(by(id, key), coderAsk(), 0, "req-coder", office.moment, "ada");
+    const admitted = office.admission.admit(
+      { ...by(id, key), ask: coderAsk(), inputTokens: 0, requestId: "req-coder", endUser: "ada" },
+      office.moment,
+    );
     using hold = admitted as Hold;
     await hold.settle(output(500), false, office.now);
     expect(await namesOf(office, id)).toEqual(["ada"]);

@@ -9,7 +9,7 @@ import { ask, Office, output } from "./office.ts";
 async function admitted() {
   const office = new Office();
   const { id } = await office.accounts.create({ email: "a@x", plan: "free" });
-  const hold = office.admission.admit(by(id), ask(4_096), 0, "r1", office.moment);
+  const hold = office.admission.admit({ ...by(id), ask: ask(4_096), inputTokens: 0, requestId: "r1" }, office.moment);
   if (isRefusal(hold)) throw new Error(hold.refusal);
   return { office, account: office.ledger.account(id), hold: hold as RecordedHold };
 }
@@ -25,7 +25,10 @@ describe("a hold that is gone on with", () => {
 
   test("that waits stands in line again, and begins when others have settled", async () => {
     const { office, account, hold } = await admitted();
-    const second = office.admission.admit(by(account.id), ask(4_096), 100_000, "r2", office.moment) as RecordedHold;
+    const second = office.admission.admit(
+      { ...by(account.id), ask: ask(4_096), inputTokens: 100_000, requestId: "r2" },
+      office.moment,
+    ) as RecordedHold;
     expect(second.state).toBe("waiting");
     const { record } = second;
     second[Symbol.dispose]();

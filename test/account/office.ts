@@ -180,7 +180,10 @@ export class Office {
   }
 
   admit(account: number, asked: Asked = ask(), inputTokens = 0, key?: number): Hold | Refusal {
-    return this.admission.admit(by(account, key), asked, inputTokens, `req-${crypto.randomUUID()}`, this.moment);
+    return this.admission.admit(
+      { ...by(account, key), ask: asked, inputTokens, requestId: `req-${crypto.randomUUID()}` },
+      this.moment,
+    );
   }
 
   /** Admits a request that must be admitted. */

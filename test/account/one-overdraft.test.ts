@@ -146,7 +146,10 @@ test(`${events} random events: a limit is exceeded by one request's charge at mo
       const asked = ask(budget, { model: asks });
       const reads = pick([1, 50, 50, 200, 5_000]);
       const number = `r${(request += 1)}`;
-      const hold = office.admission.admit(by(id, key), asked, reads, number, office.moment, user);
+      const hold = office.admission.admit(
+        { ...by(id, key), ask: asked, inputTokens: reads, requestId: number, endUser: user },
+        office.moment,
+      );
       if (isRefusal(hold)) return;
       open.push({ hold, key, user, asks, spent: output(0), begun: hold.state === "begun" });
     }

@@ -104,7 +104,10 @@ class Simulation extends LedgerWorld {
     const key = simulated?.id ?? 1;
     const named = this.random() < 0.7 ? this.pick(userNames) : null;
     const asker = by(account.id, key);
-    const admitted = this.office.admission.admit(asker, asked, reads, request, this.office.moment, named);
+    const admitted = this.office.admission.admit(
+      { ...asker, ask: asked, inputTokens: reads, requestId: request, endUser: named },
+      this.office.moment,
+    );
     /** Only keys that may name somebody are believed. */
     const user = key > 1 && this.model.namesUsers(account.name, key) ? named : null;
     if (user !== null) this.count("request for an end user");
@@ -149,7 +152,10 @@ class Simulation extends LedgerWorld {
 
   coderCall(account: SimulatedAccount): void {
     const request = `r${(this.requests += 1)}`;
-    const admitted = this.office.admission.admit(by(account.id), coderAsk(), 0, request, this.office.moment);
+    const admitted = this.office.admission.admit(
+      { ...by(account.id), ask: coderAsk(), inputTokens: 0, requestId: request },
+      this.office.moment,
+    );
     const forbidden = this.model.forbids(account.name, 1, "core-coder-1", this.office.now);
     if (forbidden !== null) return expect(admitted).toMatchObject({ refusal: forbidden });
     if (!this.model.takeCall(account.name, this.office.now)) {
@@ -213,7 +219,10 @@ class Simulation extends LedgerWorld {
   busy(): void {
     const account = this.pick(this.accounts);
     this.office.storage.writable = false;
-    const refused = this.office.admission.admit(by(account.id), coderAsk(), 0, "never", this.office.moment);
+    const refused = this.office.admission.admit(
+      { ...by(account.id), ask: coderAsk(), inputTokens: 0, requestId: "never" },
+      this.office.moment,
+    );
     const forbidden = this.model.forbids(account.name, 1, "core-coder-1", this.office.now);
     expect(refused).toMatchObject({ refusal: forbidden ?? "quota_unverified" });
     this.office.storage.writable = true;

@@ -9,9 +9,10 @@ import type { Dialect } from "../../src/dialects/dialect.ts";
 import { messages } from "../../src/dialects/messages/messages.ts";
 import { responsesDialect } from "../../src/dialects/responses/responses.ts";
 import { admit, type Body, isRefused, type Parts, serve } from "../../src/gateway.ts";
+import type { AdmissionRequest } from "../../src/account/books.ts";
 import { ratesOf } from "../../src/account/price.ts";
 import { isRefusal, refuse } from "../../src/core/refusals.ts";
-import type { Ask, Ending, Expected, Hold, Piece, Principal, Refusal, Usage } from "../../src/core/types.ts";
+import type { Ask, Ending, Hold, Piece, Refusal, Usage } from "../../src/core/types.ts";
 import { billedTokens, bodyOf, budgetField, viewOf } from "../fixtures/client-view.ts";
 import { LedgerWorld, type SimulatedAccount } from "./ledger-world.ts";
 import { isPaid, SimulatedClient } from "./simulated-client.ts";
@@ -251,9 +252,9 @@ export class Spine extends LedgerWorld {
           return refused;
         },
         refuseFlooded: (account, now) => admission.refuseFlooded(account, now),
-        admit: (principal, ask, inputTokens, id, now, _endUser, expected) => {
-          const admitted = admission.admit(principal, ask, inputTokens, id, now, null, expected);
-          return this.#shadow(request, principal, ask, expected, admitted, now.wall);
+        admit: (asked, now) => {
+          const admitted = admission.admit({ ...asked, endUser: null }, now); // the books here are of accounts and keys
+          return this.#shadow(request, asked, admitted, now.wall);
         },
       },
       pool: this.nodes.pool,
@@ -280,9 +281,7 @@ export class Spine extends LedgerWorld {
   /** Asks the model the same and expects the same. */
   #shadow(
     request: Request,
-    { account, key }: Principal,
-    ask: Ask,
-    expected: Expected,
+    { account, key, ask, inputTokens, expected = { input: inputTokens, output: 0 } }: AdmissionRequest,
     admitted: Hold | Refusal,
     now: number,
   ): Hold | Refusal {

@@ -44,7 +44,10 @@ async function close(accounting: FolderAccounting): Promise<void> {
 const at = (now: number) => ({ wall: now, monotonic: now });
 
 function hold(accounting: FolderAccounting, account: number, asked = ask(10)): Hold {
-  const admitted = accounting.admission.admit(by(account), asked, 0, crypto.randomUUID(), at(noon));
+  const admitted = accounting.admission.admit(
+    { ...by(account), ask: asked, inputTokens: 0, requestId: crypto.randomUUID() },
+    at(noon),
+  );
   if (isRefusal(admitted)) throw new Error(admitted.refusal);
   return admitted;
 }
@@ -99,7 +102,10 @@ test("1,000 charges at once are a few commits, each charge once", async () => {
   const { id } = await accounting.accounts.create({ email: "a@x", credit: 10_000_000 });
   const now = (i: number) => noon + i * 60_000;
   const settled = Array.from({ length: 1_000 }, (_, i) => {
-    const admitted = accounting.admission.admit(by(id), ask(10), 0, `r${i}`, at(now(i)));
+    const admitted = accounting.admission.admit(
+      { ...by(id), ask: ask(10), inputTokens: 0, requestId: `r${i}` },
+      at(now(i)),
+    );
     if (isRefusal(admitted)) throw new Error(admitted.refusal);
     return admitted.settle(output(3), false, noon);
   });
@@ -199,7 +205,9 @@ test("while another program has the database locked, ends wait and nothing is ad
   other.run("BEGIN IMMEDIATE");
   const settled = first.settle(output(5), false, noon);
   await until(() => !accounting.journal.writable);
-  expect(accounting.admission.admit(by(id), ask(10), 0, "r", at(noon))).toEqual({ refusal: "quota_unverified" });
+  expect(accounting.admission.admit({ ...by(id), ask: ask(10), inputTokens: 0, requestId: "r" }, at(noon))).toEqual({
+    refusal: "quota_unverified",
+  });
   expect(await accounting.accounts.usage("a@x", 10)).toEqual([]);
   other.run("ROLLBACK");
   other.close();

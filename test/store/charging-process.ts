@@ -29,7 +29,10 @@ async function charge(): Promise<never> {
     const requestId = `${prefix}-${(requests += 1)}`;
     // A minute apart, so that flood protection lets all of them pass.
     const now = Date.UTC(2026, 2, 28) + requests * 60_000;
-    const admitted = accounting.admission.admit(by(id), ask(10), 0, requestId, { wall: now, monotonic: now });
+    const admitted = accounting.admission.admit(
+      { ...by(id), ask: ask(10), inputTokens: 0, requestId },
+      { wall: now, monotonic: now },
+    );
     assert(!isRefusal(admitted), "the balance is enough");
     using hold = admitted;
     await hold.settle(output(3), false, now);

@@ -209,17 +209,17 @@ export class SimulatedRelays {
     if (principal !== null && isVoid) this.wrong.push(`${request.id} came with a void key and was let in`);
     if (principal === null) return "refused";
     const { account } = principal;
-    const admitted = await mainThread.admit(
-      principal,
-      {
+    const admitted = await mainThread.admit({
+      ...principal,
+      ask: {
         endpoint: "/v1/chat/completions",
         coderBilling: "calls",
         model: this.#models.get("core-3")!,
         outputTokensMax: 1_000,
       },
-      this.#pick([0, 100, 3_000, 40_000]),
-      request.id,
-    );
+      inputTokens: this.#pick([0, 100, 3_000, 40_000]),
+      requestId: request.id,
+    });
     if (isRefusal(admitted)) return "refused";
     using hold = admitted;
     if (hold.ready !== null) {

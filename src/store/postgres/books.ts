@@ -1,7 +1,8 @@
 // The books of a gateway in PostgreSQL, as the spine asks them: keys, admission and holds, which answer later. What a request
 // may do is decided on the locked rows; what is remembered here are hints that spare a question.
-import { type Asker, refusedModel } from "../../account/admission.ts";
-import type { Asked } from "../../account/asked.ts";
+import { refusedModel } from "../../account/admission.ts";
+import { askedOf } from "../../account/asked.ts";
+import type { AdmissionRequest, Asker, Books, RequestBooks } from "../../account/books.ts";
 import { keyHashOf } from "../../account/keys.ts";
 import { LoadedKey } from "../../account/loaded-key.ts";
 import { dayOf } from "../../account/quota.ts";
@@ -60,7 +61,7 @@ export type Fall = Readonly<{ account: AccountId; before: number; credit: number
 
 type Hint = Readonly<{ principal: Principal; name: string | null; at: Ms }>;
 
-export class PostgresBooks {
+export class PostgresBooks implements RequestBooks {
   readonly lane: Lane;
   readonly gone: GoneLanes;
   readonly rules: Rules;
@@ -86,7 +87,7 @@ export class PostgresBooks {
   onSpent: ((spent: SpentKey) => void) | null = null;
 
   /** For every request. Limits are the rules', which a reload changes. */
-  readonly admission: BooksAdmission;
+  readonly admission: Books;
   readonly searches = { take: (account: AccountId): Promise<SearchHold | null> => this.#takeSearch(account) };
 
   private constructor(options: BooksOptions) {
@@ -109,7 +110,7 @@ export class PostgresBooks {
     this.gone = new GoneLanes(server, pace, log);
     const { lane } = this;
     this.admission = {
-      admit: (...given) => this.admit(...given),
+      admit: (request) => this.admit(request),
       countRequest: (...given) => this.countRequest(...given),
       refuseFlooded: (...given) => this.refuseFlooded(...given),
       refuseModel: (...given) => this.refuseModel(...given),
@@ -232,27 +233,18 @@ export class PostgresBooks {
     }
   }
 
-  async admit(
-    { account, key, keyHash: hash }: Asker,
-    ask: Asked,
-    inputTokens: number,
-    requestId: string,
-    _now?: Moment,
-    endUser: string | null = null,
-    expected: Expected = { input: inputTokens, output: 0 },
-  ): Promise<Hold | Refusal> {
+  async admit({ ask, ...request }: AdmissionRequest): Promise<Hold | Refusal> {
+    const { account, key } = request;
     if (!this.lane.writable || this.lane.isStuck(account) || this.gone.outdated !== null) {
       return refuse("quota_unverified");
     }
-    const keyHash = key >= defaultKey ? (hash ?? "") : null;
-    // A whole Ask may hold a conversation of megabytes; this is what is read of it.
-    const { endpoint, coderBilling, model, outputTokensMax, openBudget } = ask;
-    const asked = { endpoint, coderBilling, model, outputTokensMax, ...(openBudget === true ? { openBudget } : {}) };
-    const asks = { ask: asked, inputTokens, expected, requestId, endUser };
-    const answer = (await this.lane.put({ op: "admit", account, key, keyHash, ...asks })) as OpenHold | Refusal;
+    const keyHash = key >= defaultKey ? (request.keyHash ?? "") : null;
+    const asked = askedOf(ask, ask.model);
+    const operation = { op: "admit", ...request, keyHash, ask: asked } as const;
+    const answer = (await this.lane.put(operation)) as OpenHold | Refusal;
     if (isRefusal(answer)) {
       if (keyHash !== null && answer.refusal === "invalid_api_key") this.#hints.delete(keyHash);
-      this.#noteFlood(account, model.kind, this.#pace.monotonic(), answer);
+      this.#noteFlood(account, ask.model.kind, this.#pace.monotonic(), answer);
       return answer;
     }
     const hold = new LaneHold(this.lane, answer, () => this.#holds.delete(answer));
@@ -363,12 +355,6 @@ export class PostgresBooks {
 
 const unavailable = (thrown: unknown): StoreUnavailable =>
   new StoreUnavailable(`the database cannot be asked: ${(thrown as Error).message}`, { cause: thrown });
-
-/** What every request asks. */
-export type BooksAdmission = Pick<PostgresBooks, "admit" | "countRequest" | "refuseFlooded" | "refuseModel"> & {
-  inputRequestsPerMinute: number;
-  readonly line: { maxWaitMs: Ms; readonly length: number };
-};
 
 /** A search of the day; nobody waits for its end. */
 class LaneSearch implements SearchHold {

@@ -1,7 +1,7 @@
 // One batch: the accounting's own deciders on the rows that the batch has locked. Nothing outside of it is changed, so that
 // a batch may be decided again on other rows; its answers are told when it is committed.
 import { Admission, type HoldRecord, type RecordedHold } from "../../account/admission.ts";
-import type { Asked } from "../../account/asked.ts";
+import type { AdmissionRequest } from "../../account/books.ts";
 import type { Entry } from "../../account/entry.ts";
 import { countIn, isOver } from "../../account/flood.ts";
 import type { AccountChange, Journal } from "../../account/journal.ts";
@@ -52,19 +52,8 @@ export type OpenSearch = Readonly<{
 }>;
 
 export type Operation =
-  | Readonly<{
-      op: "admit";
-      account: AccountId;
-      key: KeyId;
-      /** By which the key was found; null where none was brought, by a signed-in browser. */
-      keyHash: string | null;
-      ask: Asked;
-      inputTokens: number;
-      expected?: Expected;
-      requestId: string;
-      /** For whom it is asked; null where the key may not say so. */
-      endUser: string | null;
-    }>
+  /** `keyHash`: by which the key was found. */
+  | (Readonly<{ op: "admit"; keyHash: string | null }> & AdmissionRequest)
   | Readonly<{ op: "settle"; hold: OpenHold; usage: Usage; estimated: boolean; course?: Course | undefined }>
   | Readonly<{ op: "release"; hold: OpenHold }>
   | Readonly<{ op: "expect"; hold: OpenHold; spent: Usage; inputTokens: number }>
@@ -103,7 +92,7 @@ export type EndUserName = Readonly<{ account: AccountId; key: KeyId; name: strin
 /** For whom a hold is, or would be: where too many names came new today, for all of those together. */
 export function endUsersOf(operation: Operation): readonly EndUserName[] {
   if (operation.op === "admit") {
-    const { account, key, endUser } = operation;
+    const { account, key, endUser = null } = operation;
     return endUser === null ? [] : [endUser, otherEndUsers].map((name) => ({ account, key, name }));
   }
   return "hold" in operation ? endUserOfHold(operation.hold) : [];
@@ -357,13 +346,13 @@ class Batch {
   }
 
   #admit(operation: Extract<Operation, { op: "admit" }>): Answer {
-    const { account, key, keyHash, ask, inputTokens, expected, requestId, endUser } = operation;
+    const { account, key, keyHash, requestId } = operation;
     const { lane, loaded, monotonic } = this.#batch;
     const row = this.#rows.get(account);
     const known = key > defaultKey ? this.#keyHashes.get(`${account} ${key}`) : row?.key_hash;
     if (row === undefined || (keyHash !== null && known !== keyHash)) return refuse("invalid_api_key");
     const now = { wall: loaded.now, monotonic };
-    const admitted = this.#admission.admit({ account, key }, ask, inputTokens, requestId, now, endUser, expected);
+    const admitted = this.#admission.admit(operation, now);
     if (isRefusal(admitted)) return admitted;
     const hold: OpenHold = { requestId, account, lane, record: admitted.record, since: monotonic };
     this.#made.push([hold, admitted]);

@@ -24,7 +24,7 @@ Bun.serve({
     try {
       const principal = await books.principal(key!);
       if (principal === null) return new Response("401", { status: 401 });
-      const admitted = await books.admit(principal, ask(5_000), 0, requestId!);
+      const admitted = await books.admit({ ...principal, ask: ask(5_000), inputTokens: 0, requestId: requestId! });
       if (isRefusal(admitted)) {
         return new Response(admitted.refusal, { status: admitted.refusal === "quota_unverified" ? 503 : 429 });
       }

@@ -102,7 +102,10 @@ describe.skipIf(noPostgres)("a lane", () => {
       const requestId = `r${number}`;
       const isOfPeople = key === keys[account - 1]![2];
       const endUser = isOfPeople ? ["ann", "bob", "carl", ""][below(4)]! : null;
-      const here = office.admission.admit(by(account, key), asked, reads, requestId, office.moment, endUser);
+      const here = office.admission.admit(
+        { ...by(account, key), ask: asked, inputTokens: reads, requestId, endUser },
+        office.moment,
+      );
       const keyHash = hashOf(key === undefined ? `a${account}@x` : `${isOfPeople ? "p" : "k"}${account}`);
       const operation: Operation = {
         ...{ op: "admit", account, key: key ?? 1, keyHash, ask: asked, inputTokens: reads, requestId, endUser },

@@ -73,7 +73,7 @@ async function fillFolder(dataFolder: string): Promise<void> {
       const moment = { wall: now, monotonic: i * 60_000 };
       const requestId = `req_${index}${String(i).padStart(6, "0")}`;
       const [of, endUser] = i % 2 === 0 ? [by(id), null] : [by(id, key.id), `user ${i % 3}`];
-      const hold = await books.admission.admit(of, ask(100), 10, requestId, moment, endUser);
+      const hold = await books.admission.admit({ ...of, ask: ask(100), inputTokens: 10, requestId, endUser }, moment);
       if (isRefusal(hold)) throw new Error(hold.refusal);
       await (hold as Hold).settle({ ...output(40 + i), inputFresh: 9 }, false, now);
     }

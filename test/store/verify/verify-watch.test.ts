@@ -57,7 +57,10 @@ async function world({ intervalMs = 20, planTable = plans } = {}): Promise<World
 }
 
 async function spend({ admission }: FolderAccounting, account: number, tokens: number): Promise<void> {
-  using hold = admission.admit(by(account), ask(0), 0, `req-${crypto.randomUUID()}`, momentOf(systemClock)) as Hold;
+  using hold = admission.admit(
+    { ...by(account), ask: ask(0), inputTokens: 0, requestId: `req-${crypto.randomUUID()}` },
+    momentOf(systemClock),
+  ) as Hold;
   if (isRefusal(hold)) throw new Error(hold.refusal);
   await hold.settle(output(tokens), false, systemClock.wall());
 }
@@ -147,7 +150,10 @@ test("a line of an account that does not exist is found behind the last account"
 test("what is held, busy or in line for no open request is a leak", async () => {
   const made = await world();
   const { id } = await made.accounting.accounts.create({ email: "a@x" });
-  const hold = made.accounting.admission.admit(by(id), ask(100), 0, "req-1", momentOf(systemClock)) as Hold;
+  const hold = made.accounting.admission.admit(
+    { ...by(id), ask: ask(100), inputTokens: 0, requestId: "req-1" },
+    momentOf(systemClock),
+  ) as Hold;
   made.open = { requests: 1, nodesBusy: 1, waiting: 0 };
   await nextCheck(made);
   expect(made.watch.state.violations).toEqual([]);

@@ -4,7 +4,7 @@ import { Elysia } from "elysia";
 import type { Dialect } from "../dialects/dialect.ts";
 import { compileBodySchemas } from "../dialects/request/field.ts";
 import { Dialects, type OpenDialect } from "../dialects/registry.ts";
-import type { StoredResponses } from "../dialects/stored-responses.ts";
+import { isConversationId, type StoredResponses } from "../dialects/stored-responses.ts";
 import type { Soon } from "../core/soon.ts";
 import type { Parts } from "../gateway.ts";
 import { listedModels, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
@@ -16,6 +16,7 @@ import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import { ApiRoutes, type DirectRoutes } from "./api-routes.ts";
 import { clientAddress } from "./client-address.ts";
+import { ConversationRoutes } from "./conversations.ts";
 import { CrossOrigin } from "./cross-origin.ts";
 import { Documentation, type DocumentationOptions } from "./documentation.ts";
 import { askerOf } from "./incoming.ts";
@@ -271,6 +272,8 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
       .add("DELETE", `${endpoint}/:id`, about(deleteResponse))
       .add("POST", `${endpoint}/:id/cancel`, about(cancelResponse))
       .add("GET", `${endpoint}/:id/input_items`, about(listInputItems));
+    const { storedResponses: conversations, clock } = parts;
+    new ConversationRoutes({ dialect, conversations, clock, whoseIs }).addRoutesTo(api);
   }
 
   /** A request about one response that the account stored earlier. */
@@ -283,9 +286,10 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   ): Promise<Response> {
     const requestId = mintRequestId(parts.clock.wall());
     const asker = await whoseIs(request, connection);
+    const responses = isConversationId(id) ? null : parts.storedResponses;
     const found = isRefusal(asker)
       ? asker
-      : await act(parts.storedResponses, asker.account, id, requestAddress(request).searchParams);
+      : await act(responses, asker.account, id, requestAddress(request).searchParams);
     return isRefusal(found) ? refusalReply(dialect, found, requestId) : jsonReply(found.body, requestId);
   }
 

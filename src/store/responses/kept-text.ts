@@ -7,6 +7,7 @@ type Entry = readonly [
   account: AccountId,
   id: string,
   previousId: string | null,
+  conversation: KeptResponse["conversation"],
   inputLength: number,
   outputLength: number,
   settingsLength: number,
@@ -15,8 +16,8 @@ type Entry = readonly [
 export function packKept(responses: readonly KeptResponse[]): string {
   const entries: Entry[] = [];
   let texts = "";
-  for (const { account, id, previousId, input, output, settings } of responses) {
-    entries.push([account, id, previousId, input.length, output.length, settings.length]);
+  for (const { account, id, previousId, conversation = null, input, output, settings } of responses) {
+    entries.push([account, id, previousId, conversation, input.length, output.length, settings.length]);
     texts += input + output + settings;
   }
   return `${JSON.stringify(entries)}\n${texts}`;
@@ -26,8 +27,16 @@ export function unpackKept(packed: string): KeptResponse[] {
   const head = packed.indexOf("\n");
   let at = head + 1;
   const take = (length: number): string => packed.slice(at, (at += length));
-  return (JSON.parse(packed.slice(0, head)) as Entry[]).map(([account, id, previousId, ...lengths]) => {
+  return (JSON.parse(packed.slice(0, head)) as Entry[]).map(([account, id, previousId, conversation, ...lengths]) => {
     const [input, output, settings] = lengths;
-    return { account, id, previousId, input: take(input), output: take(output), settings: take(settings) };
+    return {
+      account,
+      id,
+      previousId,
+      conversation,
+      input: take(input),
+      output: take(output),
+      settings: take(settings),
+    };
   });
 }

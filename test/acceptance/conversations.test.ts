@@ -262,12 +262,12 @@ describe.each(["a data folder", "PostgreSQL"])("conversations in %s", (where) =>
       const rows: (readonly [() => Promise<unknown>, string])[] = [
         [
           () => client.responses.create({ model, conversation: id, previous_response_id: responseId, input: "x" }),
-          "conversation: must not be given together with previous_response_id",
+          "conversation: must not be with previous_response_id",
         ],
         [() => client.responses.create({ model, conversation: 1 as never, input: "x" }), "conversation must be"],
         [
           () => client.responses.create({ model, conversation: id, input: [{ type: "compaction_trigger" } as never] }),
-          "conversation: a conversation is not summed up",
+          "conversation: is not summed up",
         ],
         [() => client.conversations.create({ items: Array(21).fill({ role: "user", content: "x" }) }), "items must be"],
         [() => client.conversations.create({ items: "x" as never }), "items must be"],

@@ -171,17 +171,12 @@ type CheckedContext = RequestContext &
 function readChecked(request: ResponsesBody & Item, context: CheckedContext): ResponsesAsk | Refusal {
   const model = namedModel(context.catalog, request.model);
   if (isRefusal(model)) return model;
-  const compacts = context.alone
-    ? "alone"
-    : lastItemOf(request)?.type === "compaction_trigger"
-      ? "in a response"
-      : null;
+  const input = inputItems(request.input ?? []);
+  const compacts = context.alone ? "alone" : input.at(-1)?.type === "compaction_trigger" ? "in a response" : null;
   const conversationId = readConversation(request, context, compacts !== null);
   if (isRefusal(conversationId)) return conversationId;
-
   const id = conversationId ?? request.previous_response_id ?? null;
   if (id === null && request.input == null) return malformed("input is missing: must be a string or an array of items");
-  const input = inputItems(request.input ?? []);
   const before = { at: `the items of ${id}`, items: context.earlier?.conversation ?? [] };
   const offered = readTools(request.tools ?? [], before, input);
   if (isRefusal(offered)) return offered;
@@ -250,10 +245,7 @@ const inputItems = (input: string | readonly Item[]): readonly Item[] =>
     ? [{ type: "message", role: "user", content: [{ type: "input_text", text: input }] }]
     : input;
 
-const lastItemOf = ({ input }: ResponsesBody): Item | undefined =>
-  typeof input === "string" ? undefined : input?.at(-1);
-
-/** Its id, if there is one; what it is to be continued with beside is refused. */
+/** Its id, or null. */
 function readConversation(
   request: ResponsesBody,
   { storesResponses, earlier }: CheckedContext,
@@ -261,10 +253,9 @@ function readConversation(
 ): string | null | Refusal {
   const id = conversationIdOf(request.conversation);
   if (id === null) return null;
-  const refused = (reason: string): Refusal => malformed(`conversation: ${reason}`);
-  if (!storesResponses) return refused("conversations are not kept here; send the items");
-  if (request.previous_response_id != null) return refused("must not be given together with previous_response_id");
-  if (compacts) return refused("a conversation is not summed up; send the items, or previous_response_id");
+  if (!storesResponses) return malformed("conversation: conversations are not kept here; send the items");
+  if (request.previous_response_id != null) return malformed("conversation: must not be with previous_response_id");
+  if (compacts) return malformed("conversation: is not summed up; send the items, or previous_response_id");
   return isConversationId(id) && earlier?.conversation != null ? id : conversationNotFound(id);
 }
 

@@ -23,11 +23,8 @@ import {
   notAdded,
   type Step,
 } from "../responses/conversations.ts";
-import {
-  type KeptResponse,
-  type StoredResponseLimits,
-  StoredResponseTable,
-} from "../responses/stored-responses-table.ts";
+import type { KeptResponse } from "../responses/kept-text.ts";
+import { type StoredResponseLimits, StoredResponseTable } from "../responses/stored-responses-table.ts";
 import { openStoredResponses } from "../responses/stored-responses-file.ts";
 import { ask, change, type Send, sendIn, statement } from "./asking.ts";
 import { arrayOf, call, StatementError } from "./connection.ts";

@@ -6,7 +6,7 @@ import { isRefusal, messageOf, refuse } from "../../core/refusals.ts";
 import type { Soon } from "../../core/soon.ts";
 import type { AccountId, Ms, Refusal } from "../../core/types.ts";
 import { prefixOf } from "./input-items.ts";
-import type { KeptResponse } from "./stored-responses-table.ts";
+import type { KeptResponse } from "./kept-text.ts";
 
 /** Of a stored response what a conversation is kept in. */
 export type KeptConversation = Readonly<{ input: string; settings: string }>;
@@ -119,7 +119,8 @@ export async function converse({ account, id, act: given }: Order, tables: Table
   if (act.act !== "create") return tables.converse(account, id, act, now);
   const { items, metadata, stem } = act;
   const object = { id, object: "conversation", created_at: Math.floor(now / 1000), metadata };
-  const texts = { input: JSON.stringify(wholeItems(items, new Set(), stem)), output: "[]" };
+  // Not of the stem of its own id, by which a list would take one for the name of a place.
+  const texts = { input: JSON.stringify(wholeItems(items, new Set(), `${stem}0`)), output: "[]" };
   await tables.keepAll([{ account, id, previousId: null, ...texts, settings: JSON.stringify(object) }], now);
   return tables.converse(account, id, { act: "show" }, now);
 }

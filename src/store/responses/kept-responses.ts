@@ -24,9 +24,9 @@ import { Outage } from "../../core/outage.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import type { AccountId, Ms, Refusal } from "../../core/types.ts";
 import { WorkerClient } from "../../core/workers.ts";
-import type { KeptResponse, StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
+import type { StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
 import type { NotAdded } from "./conversations.ts";
-import { packKept } from "./kept-text.ts";
+import { type KeptResponse, packKept } from "./kept-text.ts";
 import type { ResponsesCall } from "./stored-responses-worker.ts";
 
 /** The limits that the configuration sets. */

@@ -1,7 +1,19 @@
 // Packs responses on their way to the Worker that keeps them into one text: a clone of the same objects costs the main
 // thread three times as much. First comes a line of JSON with owners and lengths, then the texts without gaps.
 import type { AccountId } from "../../core/types.ts";
-import type { KeptResponse } from "./stored-responses-table.ts";
+import type { StoredResponse } from "../../dialects/stored-responses.ts";
+
+/** A response to be kept; `input`, `output` and `settings` are JSON texts (see `StoredResponse`). */
+export type KeptResponse = Readonly<{
+  account: AccountId;
+  id: string;
+  previousId: string | null;
+  /** See `StoredResponse`. */
+  conversation?: StoredResponse["conversation"];
+  input: string;
+  output: string;
+  settings: string;
+}>;
 
 type Entry = readonly [
   account: AccountId,
@@ -33,7 +45,7 @@ export function unpackKept(packed: string): KeptResponse[] {
       account,
       id,
       previousId,
-      conversation,
+      conversation: conversation ?? undefined,
       input: take(input),
       output: take(output),
       settings: take(settings),

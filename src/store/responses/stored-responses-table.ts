@@ -7,7 +7,6 @@ import {
   type ItemPage,
   responseIdOf,
   responseText,
-  type StoredResponse,
 } from "../../dialects/stored-responses.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import type { AccountId, Ms, Refusal } from "../../core/types.ts";
@@ -21,6 +20,7 @@ import {
   type Step,
 } from "./conversations.ts";
 import { InputItems } from "./input-items.ts";
+import type { KeptResponse } from "./kept-text.ts";
 import { mayRetry } from "../ledger/writer.ts";
 
 export type StoredResponseLimits = Readonly<{
@@ -31,18 +31,6 @@ export type StoredResponseLimits = Readonly<{
   accountCountMax: number;
   /** The largest conversation that is put together. */
   conversationBytesMax: number;
-}>;
-
-/** A response to be kept; `input`, `output` and `settings` are JSON texts (see `StoredResponse`). */
-export type KeptResponse = Readonly<{
-  account: AccountId;
-  id: string;
-  previousId: string | null;
-  /** See `StoredResponse`. */
-  conversation?: StoredResponse["conversation"];
-  input: string;
-  output: string;
-  settings: string;
 }>;
 
 /** Items that were found by their ids; `length`: characters of all that was asked for, each as often as it was. */

@@ -24,19 +24,20 @@ describe.each(["a data folder", "PostgreSQL"])("conversations in %s", (where) =>
   /** One and another that are the same, or share a database. */
   let gateways: readonly [GatewayProcess, GatewayProcess];
   let url: string | null = null;
-  const start = async (name: string): Promise<GatewayProcess> =>
+  const start = async (name: string, threads: number): Promise<GatewayProcess> =>
     opened.use(
       await GatewayProcess.start({
         config: `${nodeTable(node, 8)}\n[ledger]\ngateway = "${name}"`,
         ...(url === null ? {} : { env: { TOLLGATE_DATABASE_URL: url } }),
         dataFolder: join(folder.path, name),
+        threads,
       }),
     );
   beforeAll(async () => {
     node = opened.use(await ScriptedNode.start());
     if (inDatabase) url = await opened.use(await TestPostgres.start()).database("conversations");
-    const first = await start("first");
-    gateways = [first, inDatabase ? await start("second") : first];
+    const first = await start("first", inDatabase ? 1 : 2);
+    gateways = [first, inDatabase ? await start("second", 2) : first];
   }, timeLimit);
   afterAll(async () => {
     await opened.disposeAsync();

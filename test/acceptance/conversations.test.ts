@@ -302,7 +302,9 @@ describe.each(["a data folder", "PostgreSQL"])("conversations in %s", (where) =>
       const { id } = await client.conversations.create({ items: [{ role: "user", content: "to be exported" }] });
       type Export = Readonly<{ stored_responses: readonly { id: string; input: { content: object[] }[] }[] }>;
       const exported = await gateways[0].cli<Export>("accounts", "export", account.email);
-      expect(exported.stored_responses).toMatchObject([{ id, input: [{ content: [{ text: "to be exported" }] }] }]);
+      expect(exported.stored_responses).toMatchObject([
+        { id, input: [{ content: [{ text: "to be exported" }] }], conversation: { object: "conversation" } },
+      ]);
       await gateways[0].cli("accounts", "delete", account.email, "--yes");
       expect(await refusedAs(client.conversations.retrieve(id))).toMatchObject({ status: 401 });
     },

@@ -13,6 +13,7 @@ import {
   storedResponsesWaitingBytesMax,
 } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
+import { decoded } from "./api-routes.ts";
 import { type RawBody, readBody } from "./incoming.ts";
 import { requestAddress } from "./request-address.ts";
 import type { StoredAction } from "./stored-responses.ts";
@@ -57,7 +58,7 @@ const withItem =
     const words = requestAddress(asked.request)
       .pathname.split("/")
       .filter((word) => word !== "");
-    return converse({ act, itemId: words.at(-1)! })(asked);
+    return converse({ act, itemId: decoded(words.at(-1)!) })(asked);
   };
 
 const deleteConversation: StoredAction = async ({ responses, account, id }) => {

@@ -101,12 +101,14 @@ describe.each(["a data folder", "PostgreSQL"])("conversations in %s", (where) =>
       expect(await other.conversations.items.retrieve(all[1]!.id!, { ...place, include: [] })).toEqual(all[1]!);
 
       // an id of theirs stays, and stands for one item
-      const mine = { id: "msg_mine", type: "message", role: "user", content: "mine" } as never;
+      const mine = { id: "msg_of mine/ü", type: "message", role: "user", content: "mine" } as never;
       const twice = await client.conversations.items.create(made.id, { items: [mine, mine] });
-      expect(twice.data[0]!.id).toBe("msg_mine");
-      expect(twice.data[1]!.id).not.toBe("msg_mine");
-      expect(await client.conversations.items.delete("msg_mine", place)).toEqual(changed);
-      expect(await refusedAs(client.conversations.items.retrieve("msg_mine", place))).toMatchObject({ status: 404 });
+      expect(twice.data[0]!.id).toBe("msg_of mine/ü");
+      expect(twice.data[1]!.id).not.toBe("msg_of mine/ü");
+      expect(await client.conversations.items.delete("msg_of mine/ü", place)).toEqual(changed);
+      expect(await refusedAs(client.conversations.items.retrieve("msg_of mine/ü", place))).toMatchObject({
+        status: 404,
+      });
       const left = await itemsOf(client, made.id);
       expect(left.map(({ id }) => id)).toEqual([...all, twice.data[1]!].map(({ id }) => id));
       expect(await itemsOf(client, made.id, { order: "asc", limit: 2, after: all[2]!.id! })).toEqual(left.slice(3));

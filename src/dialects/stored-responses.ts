@@ -112,7 +112,7 @@ export interface StoredResponses {
   input(account: AccountId, id: string, page: ItemPage): Promise<string | null | Refusal>;
   /** False where the account has none of that id. */
   delete(account: AccountId, id: string): Promise<boolean | Refusal>;
-  /** Does it, and gives what a client is told of it as JSON text. */
+  /** Gives what a client is told of it, as JSON text. */
   converse(account: AccountId, id: string, act: ConversationAct): Promise<string | Refusal>;
 }
 
@@ -125,7 +125,7 @@ export function responseIdOf(itemId: string): string | null {
 /** Whether it is the id under which an item is listed that came without one, in a request's input. */
 export const isOfInput = (itemId: string): boolean => /_in\d+$/.test(itemId);
 
-/** Of a request's `conversation`, which is an id or an object that has one. */
+/** Of a request's `conversation`: an id or an object with one. */
 export function conversationIdOf(given: unknown): string | null {
   const id: unknown = isRecord(given) ? given.id : given;
   return typeof id === "string" ? id : null;

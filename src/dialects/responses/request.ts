@@ -55,7 +55,7 @@ const Body = Type.Object({
   previous_response_id: optional(text),
   conversation: optional(
     Type.Union([Type.String(), Type.Object({ id: Type.String() })], {
-      description: "a conversation's id, or an object with its id",
+      description: "an id or an object with one",
     }),
   ),
   prompt_cache_key: optional(text),
@@ -105,7 +105,7 @@ export type ResponsesAsk = Ask &
     /** True if the response may be referred to by later requests. */
     store: boolean;
     previousResponseId: string | null;
-    /** The conversation to which the input and the answer are added. */
+    /** To which input and answer are added. */
     conversationId: string | null;
     /**
      * The request's own input, if it must be kept with the response: as items, or as their JSON text where it is a text or in

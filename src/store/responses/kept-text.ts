@@ -8,7 +8,6 @@ export type KeptResponse = Readonly<{
   account: AccountId;
   id: string;
   previousId: string | null;
-  /** See `StoredResponse`. */
   conversation?: StoredResponse["conversation"];
   input: string;
   output: string;
@@ -41,14 +40,7 @@ export function unpackKept(packed: string): KeptResponse[] {
   const take = (length: number): string => packed.slice(at, (at += length));
   return (JSON.parse(packed.slice(0, head)) as Entry[]).map(([account, id, previousId, conversation, ...lengths]) => {
     const [input, output, settings] = lengths;
-    return {
-      account,
-      id,
-      previousId,
-      conversation: conversation ?? undefined,
-      input: take(input),
-      output: take(output),
-      settings: take(settings),
-    };
+    const kept = { account, id, previousId, conversation: conversation ?? undefined };
+    return { ...kept, input: take(input), output: take(output), settings: take(settings) };
   });
 }

@@ -32,7 +32,8 @@ const write =
   (act: "create" | "add" | "update"): StoredAction =>
   async ({ responses, account, id: named, request, stem }) => {
     const id = act === "create" ? conversationPrefix + stem : named;
-    if (responses === null || !isConversationId(id)) return conversationNotFound(id);
+    if (responses === null) return refuse("malformed", { reason: "Conversations are not kept here" });
+    if (!isConversationId(id)) return conversationNotFound(id);
     let body: RawBody = "";
     const read = await readBody(request, account, true, null, (raw) => void (body = raw));
     const isEmpty = isRefusal(read) && read.refusal === "unreadable" && body === "";

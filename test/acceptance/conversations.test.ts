@@ -182,6 +182,24 @@ describe.each(["a data folder", "PostgreSQL"])("conversations in %s", (where) =>
   );
 
   test(
+    "take what the budget cut, and nothing of an answer that failed or was not waited for",
+    async () => {
+      const client = clientOf(await newAccount());
+      const { id } = await client.conversations.create();
+      const ask = (script: string) =>
+        client.responses.create({ model, conversation: id, input: `hello [[${node.marker(script)}]]`, stream: true });
+      for await (const event of await ask("error-mid-stream")) if (event.type === "response.completed") throw event;
+      for await (const event of await ask("endless")) if (event.type === "response.output_text.delta") break;
+      expect(await itemsOf(client, id)).toEqual([]);
+      let ended = "";
+      for await (const event of await ask("length")) ended = event.type;
+      expect(ended).toBe("response.incomplete");
+      expect(await itemsOf(client, id)).toMatchObject([{ role: "user" }, { role: "assistant", status: "incomplete" }]);
+    },
+    timeLimit,
+  );
+
+  test(
     "lose nothing of requests at once, and everybody sees one order",
     async () => {
       const account = await newAccount();

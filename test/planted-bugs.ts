@@ -376,6 +376,12 @@ export const bugs: readonly Bug[] = [
     edits: [["src/account/balance-line.ts", "account.disabled || waiter.isVoidAt(this.#wall)", "account.disabled"]],
     file: ledger,
   },
+  {
+    id: "M28",
+    what: "an answer that is kept again is added to its conversation twice",
+    edits: [["src/store/responses/conversations.ts", "item.id === step.lastId", "item.id === null"]],
+    file: "test/store/responses/conversations.test.ts",
+  },
 ];
 
 const root = join(import.meta.dir, "..");

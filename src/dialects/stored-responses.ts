@@ -1,12 +1,26 @@
 // Responses that were kept so that later requests may refer to them by id instead of repeating them. The dialect says
 // what a request refers to; whoever keeps responses looks it up before the request is read.
+import { isRecord } from "../core/is-record.ts";
+import { refuse } from "../core/refusals.ts";
 import type { AccountId, Refusal } from "../core/types.ts";
 
 /** An input or output item as it stands in a request or reply. */
 export type Item = Readonly<Record<string, unknown>>;
 
-/** The ids by which a request refers to what came earlier. */
+/** The ids by which a request refers to what came earlier; a conversation's stands in the place of a response's. */
 export type References = Readonly<{ previousResponseId: string | null; itemIds: readonly string[] }>;
+
+/** A conversation is kept as a response is: its items are that one's input, its object that one's settings. */
+export const conversationPrefix = "conv_";
+export const isConversationId = (id: string): boolean => id.startsWith(conversationPrefix);
+export const conversationNotFound = (id: string): Refusal =>
+  refuse("not_found", { reason: `Conversation with id '${id}' not found.` });
+
+/** What is asked of a conversation. `body`: a request's JSON, not parsed yet; items without an id get one of `stem`. */
+export type ConversationAct =
+  | Readonly<{ act: "create" | "add" | "update"; body: string | Uint8Array; stem: string }>
+  | Readonly<{ act: "show" }>
+  | Readonly<{ act: "item" | "remove"; itemId: string }>;
 
 /** What was found for a request's references. */
 export type Earlier = Readonly<{
@@ -54,6 +68,8 @@ export type ItemPage = Readonly<{ limit: number; order: "asc" | "desc"; after: s
 export type StoredResponse = Readonly<{
   id: string;
   previousResponseId: string | null;
+  /** To which its input and output are added; `only`: the response itself is not kept. */
+  conversation?: Readonly<{ id: string; only: boolean }> | null;
   /** The items of this request's own input, or their JSON text. */
   input: readonly Item[] | string;
   /** The items of the output as the JSON text of an array, and the response object without these and `output_text`. */
@@ -96,6 +112,8 @@ export interface StoredResponses {
   input(account: AccountId, id: string, page: ItemPage): Promise<string | null | Refusal>;
   /** False where the account has none of that id. */
   delete(account: AccountId, id: string): Promise<boolean | Refusal>;
+  /** Gives what a client is told of it, as JSON text. */
+  converse(account: AccountId, id: string, act: ConversationAct): Promise<string | Refusal>;
 }
 
 /** The response to which an item belongs: to its output or, if the number says `in`, its input. Null for an id that is not ours. */
@@ -107,11 +125,17 @@ export function responseIdOf(itemId: string): string | null {
 /** Whether it is the id under which an item is listed that came without one, in a request's input. */
 export const isOfInput = (itemId: string): boolean => /_in\d+$/.test(itemId);
 
+/** Of a request's `conversation`: an id or an object with one. */
+export function conversationIdOf(given: unknown): string | null {
+  const id: unknown = isRecord(given) ? given.id : given;
+  return typeof id === "string" ? id : null;
+}
+
 /** What `body`, a request not checked yet, refers to; null for nearly all requests. */
 export function referencesOf(body: unknown): References | null {
   if (typeof body !== "object" || body === null) return null;
-  const { previous_response_id: id, input } = body as Record<string, unknown>;
-  const previousResponseId = typeof id === "string" ? id : null;
+  const { previous_response_id: id, conversation, input } = body as Record<string, unknown>;
+  const previousResponseId = typeof id === "string" ? id : conversationIdOf(conversation);
   const itemIds: string[] = [];
   for (const item of Array.isArray(input) ? (input as unknown[]) : []) {
     const { type, id } = (item ?? {}) as Record<string, unknown>;

@@ -124,7 +124,7 @@ export class ApiRoutes {
 type Method = "GET" | "POST" | "DELETE";
 
 /** An id at the end of an address: clients encode it or not, and some put a slash behind it. */
-function decoded(written: string): string {
+export function decoded(written: string): string {
   const id = written.endsWith("/") ? written.slice(0, -1) : written;
   try {
     return decodeURIComponent(id);

@@ -31,13 +31,6 @@ import { requestAddress } from "./request-address.ts";
 import { RequestWatch } from "./metrics/request-watch.ts";
 import { type OtherThreads, together } from "./other-threads.ts";
 import type { LiveRequests, Site } from "./site.ts";
-import {
-  cancelResponse,
-  deleteResponse,
-  listInputItems,
-  showResponse,
-  type StoredResponseAction,
-} from "./stored-responses.ts";
 import { TokenRoutes } from "./token-routes.ts";
 
 /** Of a server that serves every route: it knows keys and stored responses itself. */
@@ -104,6 +97,23 @@ export interface RunningServer extends LiveRequests {
 export const headersTimeoutSeconds = 12;
 /** Bun answers larger bodies itself, with a bare 413; ours is in the dialect's form. */
 export const serverBodyMaxBytes = 4 * bodyMaxBytes;
+
+/** Requests about what is stored; the first has what answers them loaded. */
+const stored = [
+  {
+    at: "/v1/responses",
+    load: () => import("./stored-responses.ts"),
+    routes: ["GET /:id", "DELETE /:id", "POST /:id/cancel", "GET /:id/input_items"],
+  },
+  {
+    at: "/v1/conversations",
+    load: () => import("./conversations.ts"),
+    routes: [
+      ...["POST ", "GET /:id", "POST /:id", "DELETE /:id", "GET /:id/items", "POST /:id/items"],
+      ...["GET /:id/items/:item", "DELETE /:id/items/:item"],
+    ],
+  },
+] as const;
 
 /** Starts to listen. Throws if the address is taken. */
 export function startServer(parts: ServerParts, options: ServerOptions): RunningServer {
@@ -184,7 +194,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     .add("GET", "/v1/models/*", (request, connection, id) => showModel(request, connection, id));
   tokens.addRoutesTo(api);
   inference.addRoutesTo(api);
-  for (const dialect of dialects.all) if (dialect.storesResponses) addStoredResponses(dialect);
+  for (const dialect of dialects.all) if (dialect.storesResponses) addStored(dialect);
   if (site !== null) app.use(site.routes);
   app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });
   const always = { maxRequestBodySize: serverBodyMaxBytes, development: false } as const;
@@ -259,34 +269,22 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     return jsonReply(JSON.stringify(modelBody(model, viewOf(request))), requestId);
   }
 
-  function addStoredResponses(dialect: Dialect): void {
-    const { endpoint } = dialect;
-    const about =
-      (act: StoredResponseAction) =>
-      (request: Request, connection: Connection | null, id: string): Promise<Response> =>
-        stored(request, connection, id, dialect, act);
-    api
-      .add("GET", endpoint, (request) => upgradeRequired(request, dialect))
-      .add("GET", `${endpoint}/:id`, about(showResponse))
-      .add("DELETE", `${endpoint}/:id`, about(deleteResponse))
-      .add("POST", `${endpoint}/:id/cancel`, about(cancelResponse))
-      .add("GET", `${endpoint}/:id/input_items`, about(listInputItems));
-  }
-
-  /** A request about one response that the account stored earlier. */
-  async function stored(
-    request: Request,
-    connection: Connection | null,
-    id: string,
-    dialect: Dialect,
-    act: StoredResponseAction,
-  ): Promise<Response> {
-    const requestId = mintRequestId(parts.clock.wall());
-    const asker = await whoseIs(request, connection);
-    const found = isRefusal(asker)
-      ? asker
-      : await act(parts.storedResponses, asker.account, id, requestAddress(request).searchParams);
-    return isRefusal(found) ? refusalReply(dialect, found, requestId) : jsonReply(found.body, requestId);
+  function addStored(dialect: Dialect): void {
+    api.add("GET", dialect.endpoint, (request) => upgradeRequired(request, dialect));
+    for (const { at, load, routes } of stored) {
+      for (const route of routes) {
+        const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];
+        api.add(method, `${at}${below}`, async (request, connection, id) => {
+          const requestId = mintRequestId(parts.clock.wall());
+          const asker = await whoseIs(request, connection);
+          if (isRefusal(asker)) return refusalReply(dialect, asker, requestId);
+          const { actions } = await load();
+          const of = { responses: parts.storedResponses, account: asker.account, id, request };
+          const reply = await actions[route]!({ ...of, stem: requestId.slice("req_".length) });
+          return isRefusal(reply) ? refusalReply(dialect, reply, requestId) : jsonReply(reply, requestId);
+        });
+      }
+    }
   }
 
   /** Codex asks for a WebSocket first and falls back to HTTP at once on a 426, but on nothing else. */

@@ -1,36 +1,42 @@
 // The routes of one stored response: GET and DELETE /v1/responses/{id}, POST .../cancel, GET .../input_items.
-import type { StoredResponses } from "../dialects/stored-responses.ts";
+import { isConversationId, type StoredResponses } from "../dialects/stored-responses.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { AccountId, Refusal } from "../core/types.ts";
+import { requestAddress } from "./request-address.ts";
 import { itemPageOf } from "./stored-responses-page.ts";
 
-/** The reply's body as JSON text. `responses` is null where nothing is stored. */
-export type StoredResponseAction = (
-  responses: StoredResponses | null,
-  account: AccountId,
-  id: string,
-  query: URLSearchParams,
-) => Promise<Readonly<{ body: string }> | Refusal>;
+/** What is asked about something that the account stored earlier. `responses` is null where nothing is stored. */
+export type StoredAsked = Readonly<{
+  responses: StoredResponses | null;
+  account: AccountId;
+  /** As it stands in the address; "" where none does. */
+  id: string;
+  request: Request;
+  /** Of the request's id. */
+  stem: string;
+}>;
+
+/** Gives the reply's body as JSON text. */
+export type StoredAction = (asked: StoredAsked) => Promise<string | Refusal>;
 
 /** Another account's id is answered like one that never was. */
 const unknown = (id: string): Refusal => refuse("not_found", { reason: `Response with id '${id}' not found.` });
 
-export const showResponse: StoredResponseAction = async (responses, account, id, query) => {
-  if (query.get("stream") === "true") {
+const showResponse: StoredAction = async ({ responses, account, id, request }) => {
+  if (requestAddress(request).searchParams.get("stream") === "true") {
     return refuse("malformed", { reason: "stream: a stored response is not streamed again; ask for it without" });
   }
-  const response = (await responses?.response(account, id)) ?? unknown(id);
-  return isRefusal(response) ? response : { body: response };
+  return (await responses?.response(account, id)) ?? unknown(id);
 };
 
-export const deleteResponse: StoredResponseAction = async (responses, account, id) => {
+const deleteResponse: StoredAction = async ({ responses, account, id }) => {
   const deleted = (await responses?.delete(account, id)) ?? false;
   if (isRefusal(deleted)) return deleted;
-  return deleted ? { body: JSON.stringify({ id, object: "response", deleted: true }) } : unknown(id);
+  return deleted ? JSON.stringify({ id, object: "response", deleted: true }) : unknown(id);
 };
 
 /** What is stored has ended, and requests are not run in the background. */
-export const cancelResponse: StoredResponseAction = async (responses, account, id) => {
+const cancelResponse: StoredAction = async ({ responses, account, id }) => {
   const response = (await responses?.response(account, id)) ?? unknown(id);
   if (isRefusal(response)) return response;
   return refuse("malformed", {
@@ -39,9 +45,21 @@ export const cancelResponse: StoredResponseAction = async (responses, account, i
   });
 };
 
-export const listInputItems: StoredResponseAction = async (responses, account, id, query) => {
-  const page = itemPageOf(query);
+const listInputItems: StoredAction = async ({ responses, account, id, request }) => {
+  const page = itemPageOf(requestAddress(request).searchParams);
   if (isRefusal(page)) return page;
-  const body = (await responses?.input(account, id, page)) ?? unknown(id);
-  return isRefusal(body) ? body : { body };
+  return (await responses?.input(account, id, page)) ?? unknown(id);
+};
+
+/** A conversation is kept beside them, and none of them. */
+const ofResponse =
+  (action: StoredAction): StoredAction =>
+  async (asked) =>
+    isConversationId(asked.id) ? unknown(asked.id) : action(asked);
+
+export const actions: Readonly<Record<string, StoredAction>> = {
+  "GET /:id": ofResponse(showResponse),
+  "DELETE /:id": ofResponse(deleteResponse),
+  "POST /:id/cancel": ofResponse(cancelResponse),
+  "GET /:id/input_items": ofResponse(listInputItems),
 };

@@ -13,6 +13,13 @@ type AgentsModule = Readonly<{
   OpenAIResponsesModel: Model;
   Runner: new (options: object) => { run(agent: object, input: unknown, options?: object): Promise<RunResult> };
   tool(options: object): object;
+  OpenAIConversationsSession: new (options: object) => Session;
+}>;
+type Session = Readonly<{
+  getSessionId(): Promise<string>;
+  getItems(limit?: number): Promise<readonly Record<string, unknown>[]>;
+  popItem(): Promise<Record<string, unknown> | undefined>;
+  clearSession(): Promise<void>;
 }>;
 type RunResult = {
   finalOutput: unknown;
@@ -98,6 +105,50 @@ describe.skipIf(absent).each(dialects)("Agents SDK, %s", (modelClass) => {
       const next = await runner.run(writer, "and?", { previousResponseId: result.lastResponseId });
       expect(next.finalOutput).toBe("Noon, and sunny.");
       expect((await rolesOf(marker)).at(-1)?.slice(-2)).toEqual(["assistant", "user"]);
+    },
+  );
+
+  test.skipIf(modelClass !== "OpenAIResponsesModel").each([false, true])(
+    "a session and a conversation are kept here over runs with a tool, streamed: %p",
+    async (streamed) => {
+      const account = await stack.gateway.account();
+      const client = new openai.OpenAI({ baseURL: `${stack.gateway.url}/v1`, apiKey: account.api_key });
+      const asked: unknown[] = [];
+      const tools = [toolNamed("get_weather", asked, "sunny")];
+      const agent = new sdk.Agent({ name: "reporter", model: new sdk[modelClass](client, "core-3"), tools });
+      const runner = new sdk.Runner({ tracingDisabled: true });
+      const run = async (input: string, options: object): Promise<unknown> => {
+        const result = await runner.run(agent, input, { ...options, ...(streamed ? { stream: true } : {}) });
+        await result.completed;
+        return result.finalOutput;
+      };
+      const whole = ["user", "assistant", "tool", "assistant"];
+
+      const session = new sdk.OpenAIConversationsSession({ client });
+      const ofSession = stack.node.marker("one-tool");
+      expect(await run(`hello [[${ofSession}]]`, { session })).toBe("It is sunny in Paris.");
+      expect((await session.getItems()).map(({ type }) => type)).toEqual([
+        ...["message", "function_call", "function_call_result", "message"],
+      ]);
+      await run("and now?", { session });
+      expect((await rolesOf(ofSession)).at(-1)).toEqual([...whole, "user"]);
+      expect((await session.getItems(1))[0]).toMatchObject({ role: "assistant" });
+      expect(await session.popItem()).toMatchObject({ role: "assistant" });
+      expect((await session.getItems(1))[0]).toMatchObject({ role: "user" });
+      const id = await session.getSessionId();
+      await session.clearSession();
+      expect(await client.conversations.retrieve(id).catch((error: unknown) => error)).toMatchObject({ status: 404 });
+
+      const { id: conversationId } = await client.conversations.create();
+      const ofConversation = stack.node.marker("one-tool");
+      expect(await run(`hello [[${ofConversation}]]`, { conversationId })).toBe("It is sunny in Paris.");
+      await run("and now?", { conversationId });
+      expect((await rolesOf(ofConversation)).at(-1)).toEqual([...whole, "user"]);
+      const items = await Array.fromAsync(client.conversations.items.list(conversationId, { order: "asc" }));
+      expect<unknown[]>(items.map(({ type }) => type)).toEqual([
+        ...["message", "function_call", "function_call_output", "message", "message", "message"],
+      ]);
+      expect(asked).toHaveLength(2);
     },
   );
 });

@@ -104,6 +104,32 @@ async def conversation(kind):
     assert error.code == "previous_response_not_found", error.body
 
 
+async def kept_conversation(kind):
+    conversations, responses = client(kind).conversations, client(kind).responses
+    made = await settled(conversations.create(items=[{"role": "user", "content": prompt("text", kind)}], metadata={"a": "b"}))
+    assert made.object == "conversation" and made.metadata == {"a": "b"}, made
+    assert await settled(conversations.retrieve(made.id)) == made
+    first = await settled(responses.create(model="core-3", conversation=made.id, input="hello", store=False))
+    assert first.conversation.id == made.id, first
+    more = [{"type": "function_call_output", "call_id": "call_1", "output": "sunny"}]
+    added = await settled(conversations.items.create(made.id, items=more))
+    assert [item.type for item in added.data] == ["function_call_output"], added
+    listed = conversations.items.list(made.id, order="asc", limit=2)
+    items = [item async for item in each(listed if kind is openai.AsyncOpenAI else iter(listed))]
+    assert [item.type for item in items] == ["message", "message", "message", "function_call_output"], items
+    assert items[2].id == first.output[0].id and items[2].content[0].text == "Hi there!", items
+    item = await settled(conversations.items.retrieve(items[1].id, conversation_id=made.id))
+    assert item.role == "user" and item.status == "completed" and item.content[0].text == "hello", item
+    await settled(conversations.items.delete(item.id, conversation_id=made.id))
+    await refused(openai.NotFoundError, conversations.items.retrieve, item.id, conversation_id=made.id)
+    changed = await settled(conversations.update(made.id, metadata={"c": "d"}))
+    assert changed.metadata == {"c": "d"}, changed
+    assert (await settled(conversations.delete(made.id))).deleted
+    await refused(openai.NotFoundError, conversations.retrieve, made.id)
+    await refused(openai.NotFoundError, responses.create, model="core-3", conversation=made.id, input="x")
+    await refused(openai.BadRequestError, conversations.create, metadata={"k" * 65: "v"})
+
+
 async def everything_sent_back(kind):
     responses = client(kind).responses
     items = [{"role": "user", "content": prompt("one-tool", kind)}]
@@ -135,7 +161,7 @@ async def refused(expected, call, *positional, **named):
     raise AssertionError(f"expected {expected.__name__}")
 
 
-CASES = [plain, streamed, helper, conversation, everything_sent_back, refusals]
+CASES = [plain, streamed, helper, conversation, kept_conversation, everything_sent_back, refusals]
 
 
 async def main():

@@ -18,7 +18,7 @@ const remedy =
 
 describe.each([
   ["openai", "openai_python.py", "/v1", 26],
-  ["openai", "openai_responses_python.py", "/v1", 12],
+  ["openai", "openai_responses_python.py", "/v1", 14],
   ["anthropic", "anthropic_python.py", "", 32],
   ["openai, anthropic", "strict_python.py", "", 14],
 ] as const)("the Python client %s, %s", (module, program, path, count) => {

@@ -66,7 +66,7 @@ const responsesFields: Table = {
   access_programs: billing,
   background: refused(true, "background must be false"),
   context_management: "ignored: the whole conversation goes to the model, and too long a one is refused",
-  conversation: refused("conv_1", "conversation: conversations are not kept here"),
+  conversation: "served",
   image: "ignored: images are shown to the model as they are",
   include: "served",
   input: "served",

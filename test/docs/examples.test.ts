@@ -70,6 +70,18 @@ async function storedResponse(): Promise<string> {
   return ((await reply.json()) as { id: string }).id;
 }
 
+async function conversation(): Promise<Readonly<{ CONVERSATION_ID: string; ITEM_ID: string }>> {
+  const post = async <Reply>(path: string, body: object): Promise<Reply> => {
+    const headers = { authorization: `Bearer ${gateway.operatorKey}` };
+    const reply = await fetch(gateway.url + path, { method: "POST", headers, body: JSON.stringify(body) });
+    return (await reply.json()) as Reply;
+  };
+  const { id } = await post<{ id: string }>("/v1/conversations", {});
+  const items = [{ role: "user", content: "Keep this" }];
+  const { first_id: item } = await post<{ first_id: string }>(`/v1/conversations/${id}/items`, { items });
+  return { CONVERSATION_ID: id, ITEM_ID: item };
+}
+
 async function run(sample: CodeSample, { folder, operatorKey }: GatewayProcess): Promise<Finished> {
   return runToEnd(commands[sample.lang](sample.source), {
     cwd: clients, // where the libraries are
@@ -78,6 +90,7 @@ async function run(sample: CodeSample, { folder, operatorKey }: GatewayProcess):
       HOME: folder,
       TOLLGATE_KEY: operatorKey,
       RESPONSE_ID: await storedResponse(),
+      ...(await conversation()),
     },
   });
 }

@@ -125,7 +125,7 @@ function closed(value: unknown): unknown {
   return "properties" in copy && copy["type"] === "object" ? { ...copy, additionalProperties: false } : copy;
 }
 
-const openMembers = new Set(["mcp_call", "InputItems"]);
+const openMembers = new Set(["mcp_call", "InputItems", "ConversationItem"]);
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 ajv.addSchema(
   {
@@ -250,6 +250,14 @@ describe("real replies fit it, with no member that it does not name", () => {
       id: string;
     };
     const one = `/v1/responses/${stored.id}`;
+    const begun = await ask("/v1/conversations", { metadata: {} });
+    const made: unknown = await begun.json();
+    expect(misfits(schemaOf("/v1/conversations", "post", 200), made)).toEqual([]);
+    const { id } = made as { id: string };
+    const own = `/v1/conversations/${id}`;
+    const added: unknown = await (await ask(`${own}/items`, { items: hello })).json();
+    expect(misfits(schemaOf("/v1/conversations/{id}/items", "post", 200), added)).toEqual([]);
+    const item = (added as { first_id: string }).first_id;
     const calls: readonly (readonly [Method, string, string, number, unknown?])[] = [
       ["post", "/v1/tokenize", "/v1/tokenize", 200, { text: "Hello", return_tokens: true }],
       ["post", "/v1/tokenize", "/v1/tokenize", 200, { model: "core-3", messages: hello }],
@@ -264,6 +272,14 @@ describe("real replies fit it, with no member that it does not name", () => {
       ["get", "/v1/responses/{id}/input_items", `${one}/input_items?limit=0`, 400],
       ["post", "/v1/responses/{id}/cancel", `${one}/cancel`, 400, {}],
       ["delete", "/v1/responses/{id}", one, 200],
+      ["get", "/v1/conversations/{id}", own, 200],
+      ["post", "/v1/conversations/{id}", own, 200, { metadata: { a: "b" } }],
+      ["get", "/v1/conversations/{id}/items", `${own}/items`, 200],
+      ["get", "/v1/conversations/{id}/items/{item_id}", `${own}/items/${item}`, 200],
+      ["post", "/v1/responses", "/v1/responses", 200, { model: "core-3", input: "Hi", conversation: id }],
+      ["delete", "/v1/conversations/{id}/items/{item_id}", `${own}/items/${item}`, 200],
+      ["delete", "/v1/conversations/{id}", own, 200],
+      ["post", "/v1/conversations/{id}/items", `${own}/items`, 404, { items: hello }],
       ["get", "/v1/responses/{id}", one, 404],
     ];
     for (const [method, path, address, status, body] of calls) {

@@ -34,12 +34,11 @@ test.skipIf(
   for (let number = 0; number < accounts; number++) {
     keys.push((await gateway.account(100_000_000, "pro")).api_key);
   }
-  const storing = await fetch(`${gateway.url}/v1/responses`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${keys[0]}` },
-    body: JSON.stringify({ model: "core-3", input: "Keep this" }),
-  });
-  const stored = (await storing.json()) as { id: string };
+  const store = async (path: string, body: object): Promise<string> => {
+    const headers = { authorization: `Bearer ${keys[0]}` };
+    const reply = await fetch(gateway.url + path, { method: "POST", headers, body: JSON.stringify(body) });
+    return ((await reply.json()) as { id: string }).id;
+  };
   const words = [
     "run",
     `${gateway.url}/openapi.json`,
@@ -59,7 +58,8 @@ test.skipIf(
       PYTHONPATH: import.meta.dir,
       PYTHONDONTWRITEBYTECODE: "1",
       TOLLGATE_KEYS: keys.join(","),
-      TOLLGATE_RESPONSE_ID: stored.id,
+      TOLLGATE_RESPONSE_ID: await store("/v1/responses", { model: "core-3", input: "Keep this" }),
+      TOLLGATE_CONVERSATION_ID: await store("/v1/conversations", {}),
     },
   });
   await node.stop();

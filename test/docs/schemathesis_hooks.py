@@ -1,5 +1,5 @@
 """Gives the calls of schemathesis keys and ids that the server knows: spread over accounts, so that flood protection does
-not answer most of them, and half of those about a stored response with the id of one that is there."""
+not answer most of them, and half of those about a stored response or a conversation with the id of one that is there."""
 import itertools
 import os
 
@@ -24,6 +24,9 @@ def before_call(context, case, kwargs):
     key = next(keys)
     if "/v1/responses/{id}" in case.path and case.method != "DELETE" and next(turns):
         case.path_parameters = {**(case.path_parameters or {}), "id": os.environ["TOLLGATE_RESPONSE_ID"]}
+        key = owner
+    if "/v1/conversations/{id}" in case.path and case.method != "DELETE" and next(turns):
+        case.path_parameters = {**(case.path_parameters or {}), "id": os.environ["TOLLGATE_CONVERSATION_ID"]}
         key = owner
     if "Authorization" not in (case.headers or {}) and "X-API-Key" not in (case.headers or {}):
         case.headers = {**(case.headers or {}), "Authorization": f"Bearer {key}"}

@@ -254,6 +254,11 @@ describe("nothing is kept", () => {
       expect(response["store"]).toBe(false);
       const error = await refused(account, { previous_response_id: response.id, input: "x" }, own);
       expect(error.code).toBe("previous_response_not_found");
+      const begun = await post(own, account, {}, { path: "/v1/conversations" });
+      expect([begun.status, await begun.json()]).toMatchObject([
+        400,
+        { error: { message: "Conversations are not kept here" } },
+      ]);
       const shown = await fetch(`${own.gateway.url}/v1/responses/${response.id}`, {
         headers: { "x-api-key": account.api_key },
       });

@@ -14,14 +14,19 @@ const address = /^\s*https?:/i;
 const pdfStartLength = 2_048;
 const otherScheme = /^\s*[a-z][a-z0-9+.-]*:/i;
 
-export const refusesImages = (at: string, model: Model): Refusal =>
+export const refusesImages = (at: string, model: Pick<Model, "id" | "readsImages">): Refusal =>
   malformed(`${at}: the model ${model.id} reads text only, not images`);
 
 /**
  * An image from its address or data URL, which is refused where it is no image: the client has it and can put it right.
  * Null for an address that is never fetched: the request is answered without it, like without any that gives nothing.
  */
-export function readImage(url: string, detail: string | null, at: string, model: Model): Part | null | Refusal {
+export function readImage(
+  url: string,
+  detail: string | null,
+  at: string,
+  model: Pick<Model, "id" | "readsImages">,
+): Part | null | Refusal {
   if (!model.readsImages) return refusesImages(at, model);
   if (!inline.test(url)) return address.test(url) ? { kind: "image", url, detail } : null;
   const header = inlineImageHeader(url);

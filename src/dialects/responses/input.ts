@@ -17,9 +17,9 @@ import { parseOutsideJson } from "../../core/outside-json.ts";
 
 /** What reading items needs to know of the rest of the request. */
 export type InputContext = Readonly<{
-  model: Model;
+  model: Pick<Model, "id" | "readsImages">;
   tools: OfferedTools;
-  sealer: Sealer;
+  sealer: Pick<Sealer, "open">;
   /** Earlier output items by id, for `item_reference`. */
   stored: ReadonlyMap<string, Item>;
 }>;

@@ -29,7 +29,13 @@ import type { Sealer } from "../request/sealed-content.ts";
 import { anySearch, searchOf } from "../request/search-request.ts";
 import { budgetOf, efforts } from "../request/settings.ts";
 import { systemText } from "../request/system-text.ts";
-import { type Item, nothingEarlier } from "../stored-responses.ts";
+import {
+  conversationIdOf,
+  conversationNotFound,
+  isConversationId,
+  type Item,
+  nothingEarlier,
+} from "../stored-responses.ts";
 
 // Fields that are not named here are accepted and ignored: clients send what other servers know.
 const Body = Type.Object({
@@ -47,6 +53,11 @@ const Body = Type.Object({
   store: optional(flag),
   include: optional(Type.Array(Type.String(), { description: "an array of strings" })),
   previous_response_id: optional(text),
+  conversation: optional(
+    Type.Union([Type.String(), Type.Object({ id: Type.String() })], {
+      description: "an id or an object with one",
+    }),
+  ),
   prompt_cache_key: optional(text),
   safety_identifier: optional(text),
   user: optional(text),
@@ -94,6 +105,8 @@ export type ResponsesAsk = Ask &
     /** True if the response may be referred to by later requests. */
     store: boolean;
     previousResponseId: string | null;
+    /** To which input and answer are added. */
+    conversationId: string | null;
     /**
      * The request's own input, if it must be kept with the response: as items, or as their JSON text where it is a text or in
      * a large body. Of POST /v1/responses/compact the user's messages of the conversation, which its reply repeats.
@@ -158,19 +171,18 @@ type CheckedContext = RequestContext &
 function readChecked(request: ResponsesBody & Item, context: CheckedContext): ResponsesAsk | Refusal {
   const model = namedModel(context.catalog, request.model);
   if (isRefusal(model)) return model;
-  if (request.conversation != null) {
-    return malformed("conversation: conversations are not kept here; send the items, or previous_response_id");
-  }
-
-  const id = request.previous_response_id ?? null;
-  if (id === null && request.input == null) return malformed("input is missing: must be a string or an array of items");
   const input = inputItems(request.input ?? []);
+  const compacts = context.alone ? "alone" : input.at(-1)?.type === "compaction_trigger" ? "in a response" : null;
+  const conversationId = readConversation(request, context, compacts !== null);
+  if (isRefusal(conversationId)) return conversationId;
+  const id = conversationId ?? request.previous_response_id ?? null;
+  if (id === null && request.input == null) return malformed("input is missing: must be a string or an array of items");
   const before = { at: `the items of ${id}`, items: context.earlier?.conversation ?? [] };
   const offered = readTools(request.tools ?? [], before, input);
   if (isRefusal(offered)) return offered;
   const selection = offered.select(request.tool_choice ?? "auto");
   if (isRefusal(selection)) return selection;
-  const turns = readTurns(request, input, model, offered, context);
+  const turns = readTurns(request, before.at, input, model, offered, context);
   if (isRefusal(turns)) return turns;
   const format = readFormat(request.text?.format ?? null, model);
   if (isRefusal(format)) return format;
@@ -181,7 +193,6 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
   const oneOfThem = oneFormat(format, beside);
   if (isRefusal(oneOfThem)) return oneOfThem;
 
-  const compacts = context.alone ? "alone" : input.at(-1)?.type === "compaction_trigger" ? "in a response" : null;
   const store = context.storesResponses && (request.store ?? true) && compacts === null;
   const budget = budgetOf(request.max_output_tokens, model, coderBilling);
   const ask: ResponsesAsk = {
@@ -208,9 +219,10 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
     compacts,
     store,
     previousResponseId: request.previous_response_id ?? null,
+    conversationId,
     input: context.alone
       ? userMessages([...before.items, ...input], context.earlier?.items)
-      : keptInput(store, request.input, input),
+      : keptInput(store || conversationId !== null, request.input, input),
   };
   return compacts === null ? ask : summarising(ask);
 }
@@ -233,8 +245,22 @@ const inputItems = (input: string | readonly Item[]): readonly Item[] =>
     ? [{ type: "message", role: "user", content: [{ type: "input_text", text: input }] }]
     : input;
 
-function keptInput(store: boolean, given: string | readonly Item[] | null | undefined, items: readonly Item[]) {
-  if (!store) return [];
+/** Its id, or null. */
+function readConversation(
+  request: ResponsesBody,
+  { storesResponses, earlier }: CheckedContext,
+  compacts: boolean,
+): string | null | Refusal {
+  const id = conversationIdOf(request.conversation);
+  if (id === null) return null;
+  if (!storesResponses) return malformed("conversation: conversations are not kept here; send the items");
+  if (request.previous_response_id != null) return malformed("conversation: must not be with previous_response_id");
+  if (compacts) return malformed("conversation: is not summed up; send the items, or previous_response_id");
+  return isConversationId(id) && earlier?.conversation != null ? id : conversationNotFound(id);
+}
+
+function keptInput(isKept: boolean, given: string | readonly Item[] | null | undefined, items: readonly Item[]) {
+  if (!isKept) return [];
   // What `inputItems` makes of a text, as JSON at once: half the time of writing the items.
   return typeof given === "string"
     ? `[{"type":"message","role":"user","content":[{"type":"input_text","text":${JSON.stringify(given)}}]}]`
@@ -279,17 +305,18 @@ function addedTools({ at: list, items }: GivenItems): readonly GivenTool[] | Ref
 
 function readTurns(
   request: ResponsesBody,
+  at: string,
   input: readonly Item[],
   model: Model,
   tools: OfferedTools,
   { sealer, earlier = nothingEarlier }: CheckedContext,
 ): readonly Turn[] | Refusal {
-  const id = request.previous_response_id ?? null;
-  if (id !== null && earlier.conversation === null) {
-    return refuse("previous_response_not_found", { id: earlier.missingId ?? id });
+  const previousId = request.previous_response_id ?? null;
+  if (previousId !== null && (earlier.conversation === null || isConversationId(previousId))) {
+    return refuse("previous_response_not_found", { id: earlier.missingId ?? previousId });
   }
   const context = { model, tools, sealer, stored: earlier.items };
-  const before = readItems(earlier.conversation ?? [], `the items of ${id}`, context);
+  const before = readItems(earlier.conversation ?? [], at, context);
   if (isRefusal(before)) return before;
   const now = typeof request.input === "string" ? userTurn(request.input) : readItems(input, "input", context);
   if (isRefusal(now)) return now;

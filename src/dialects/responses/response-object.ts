@@ -5,7 +5,7 @@ import { messageOf } from "../../core/refusals.ts";
 import type { RefusalName } from "../../core/types.ts";
 import type { ReplyIdentity } from "../dialect.ts";
 import type { ResponsesAsk, ResponsesBody } from "./request.ts";
-import type { Item } from "../stored-responses.ts";
+import { conversationIdOf, type Item } from "../stored-responses.ts";
 
 /** Characters of a request id that go into the ids of the response and its items. */
 export const stemOf = ({ requestId }: ReplyIdentity): string => requestId.slice("req_".length);
@@ -163,6 +163,7 @@ const echoedSummaries: ReadonlySet<unknown> = new Set(["auto", "concise", "detai
 const fieldsBehindModel: ReadonlySet<string> = new Set([
   "parallel_tool_calls",
   "previous_response_id",
+  "conversation",
   "prompt_cache_key",
   "reasoning",
   "safety_identifier",
@@ -189,6 +190,7 @@ export function echoOf(request: ResponsesBody, { id }: Model, budget: number | n
 
 function wholeEcho(request: ResponsesBody, model: string, budget: number | null, store: boolean): string {
   const { effort, summary } = request.reasoning ?? {};
+  const conversationId = conversationIdOf(request.conversation);
   const echo = {
     instructions: request.instructions ?? null,
     max_output_tokens: budget,
@@ -196,6 +198,7 @@ function wholeEcho(request: ResponsesBody, model: string, budget: number | null,
     model,
     parallel_tool_calls: request.parallel_tool_calls ?? true,
     previous_response_id: request.previous_response_id ?? null,
+    conversation: conversationId === null ? undefined : { id: conversationId },
     prompt_cache_key: request.prompt_cache_key ?? null,
     reasoning: {
       effort: typeof effort === "string" ? echoedEfforts[effort] : null,

@@ -44,7 +44,7 @@ export function responsesDialect({ sealingKey, clock, storesResponses }: Dialect
     pack: packRequest,
     unpack: unpackRequest,
     encoder(ask, identity, form, keep) {
-      const context = { sealer, clock, keep: ask.store ? keep : null };
+      const context = { sealer, clock, keep: ask.store || ask.conversationId !== null ? keep : null };
       return ask.compacts === null
         ? new ResponsesEncoder(ask, identity, context, form)
         : new CompactionEncoder(ask, identity, context, form);

@@ -87,8 +87,10 @@ export class ResponsesEncoder implements Encoder {
     const items = this.#closeAll(incompleteReason(end.reason) !== null);
     const ended = this.#lifecycle.ended(this.#output(), this.#outputText(), end);
     if (this.#keep !== null) {
-      const { previousResponseId, input } = this.#ask;
-      this.#keep({ id: `resp_${this.#stem}`, previousResponseId, input, ...keptOf(this.#lifecycle.response!) });
+      const { previousResponseId, conversationId, store, input } = this.#ask;
+      const conversation = conversationId === null ? null : { id: conversationId, only: !store };
+      const id = `resp_${this.#stem}`;
+      this.#keep({ id, previousResponseId, conversation, input, ...keptOf(this.#lifecycle.response!) });
     }
     return started + items + ended;
   }

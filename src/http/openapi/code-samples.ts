@@ -1,5 +1,5 @@
 // Sample requests of each endpoint in curl, JavaScript and Python, as shown in the reference. Each can be run as it is,
-// with a key in TOLLGATE_KEY (and a stored response's id in RESPONSE_ID); the tests run them all.
+// with a key in TOLLGATE_KEY (and a stored response's id in RESPONSE_ID, a conversation's in CONVERSATION_ID, its item's in ITEM_ID); the tests run them all.
 import type { CodeSample } from "../../docs/openapi-document.ts";
 
 type Samples = Readonly<{ shell: string; javaScript: string; python: string }>;
@@ -77,6 +77,14 @@ const rankingSamples = (address: string): Samples => ({
   shell: curlPost(address, ranked),
   javaScript: fetchJs(address, "POST", JSON.stringify(ranked, null, 2)),
   python: pythonRequest(address, "POST", JSON.stringify(ranked)),
+});
+
+const oneConversation = (base: string, below = ""): string => `"${base}/v1/conversations/$CONVERSATION_ID${below}"`;
+/** Calls of `client.conversations`. */
+const conversationSamples = (base: string, { shell, javaScript, python }: Samples): Samples => ({
+  shell,
+  javaScript: openaiJs(base, `console.log(await client.conversations.${javaScript});`),
+  python: openaiPython(base, `print(client.conversations.${python})`),
 });
 
 const between = { model: "core-3", prompt: "def add(a, b):", suffix: "print(add(1, 2))", max_tokens: 32 };
@@ -241,6 +249,46 @@ try:
 except HTTPError as refused:
     print(refused.code, json.load(refused))`,
     },
+    createConversation: conversationSamples(base, {
+      shell: curlPost(`${base}/v1/conversations`, { items: [{ role: "user", content: "Say hello" }] }),
+      javaScript: 'create({ items: [{ role: "user", content: "Say hello" }] })',
+      python: 'create(items=[{"role": "user", "content": "Say hello"}])',
+    }),
+    getConversation: conversationSamples(base, {
+      shell: curlGet(oneConversation(base)),
+      javaScript: "retrieve(process.env.CONVERSATION_ID)",
+      python: 'retrieve(os.environ["CONVERSATION_ID"])',
+    }),
+    updateConversation: conversationSamples(base, {
+      shell: curlPost(oneConversation(base), { metadata: { topic: "other" } }),
+      javaScript: 'update(process.env.CONVERSATION_ID, { metadata: { topic: "other" } })',
+      python: 'update(os.environ["CONVERSATION_ID"], metadata={"topic": "other"})',
+    }),
+    deleteConversation: conversationSamples(base, {
+      shell: curlWith("DELETE", oneConversation(base)),
+      javaScript: "delete(process.env.CONVERSATION_ID)",
+      python: 'delete(os.environ["CONVERSATION_ID"])',
+    }),
+    listConversationItems: conversationSamples(base, {
+      shell: curlGet(oneConversation(base, "/items")),
+      javaScript: "items.list(process.env.CONVERSATION_ID)",
+      python: 'items.list(os.environ["CONVERSATION_ID"])',
+    }),
+    createConversationItems: conversationSamples(base, {
+      shell: curlPost(oneConversation(base, "/items"), { items: [{ role: "user", content: "And again" }] }),
+      javaScript: 'items.create(process.env.CONVERSATION_ID, { items: [{ role: "user", content: "And again" }] })',
+      python: 'items.create(os.environ["CONVERSATION_ID"], items=[{"role": "user", "content": "And again"}])',
+    }),
+    getConversationItem: conversationSamples(base, {
+      shell: curlGet(oneConversation(base, "/items/$ITEM_ID")),
+      javaScript: "items.retrieve(process.env.ITEM_ID, { conversation_id: process.env.CONVERSATION_ID })",
+      python: 'items.retrieve(os.environ["ITEM_ID"], conversation_id=os.environ["CONVERSATION_ID"])',
+    }),
+    deleteConversationItem: conversationSamples(base, {
+      shell: curlWith("DELETE", oneConversation(base, "/items/$ITEM_ID")),
+      javaScript: "items.delete(process.env.ITEM_ID, { conversation_id: process.env.CONVERSATION_ID })",
+      python: 'items.delete(os.environ["ITEM_ID"], conversation_id=os.environ["CONVERSATION_ID"])',
+    }),
     createEmbedding: {
       shell: curlPost(`${base}/v1/embeddings`, { model: "bge-m3", input: ["What is a toll gate?"] }),
       javaScript: openaiJs(

@@ -324,7 +324,7 @@ function generation(): Readonly<Record<string, { post: Operation }>> {
         requestBody: body(ref("ResponsesRequest"), { plain: { model: "core-3", input: "Say hello" } }),
         responses: {
           "200": reply("The response, or its events.", ref("Response"), true),
-          ...errorReplies(chatCompletions, [...ofGeneration, ...ofReferences]),
+          ...errorReplies(chatCompletions, [...ofGeneration, ...ofReferences, "not_found"]),
         },
         "x-events": responsesEvents,
       },
@@ -411,6 +411,12 @@ function ranking(operationId: string, description: string): OpenApiDocument["pat
   };
 }
 
+const ofPages: readonly Parameter[] = [
+  query("limit", "Items on a page, 20 unless given.", { type: "integer", minimum: 1, maximum: 100 }),
+  query("order", "`desc` unless given.", { type: "string", enum: ["asc", "desc"] }),
+  query("after", "Id of the last item of the page before.", { type: "string" }),
+];
+
 function stored(): OpenApiDocument["paths"] {
   const refused = errorReplies(chatCompletions, [...ofEveryRoute, "malformed", "not_found"]);
   const { 400: _, ...refusedById } = refused;
@@ -439,12 +445,7 @@ function stored(): OpenApiDocument["paths"] {
         tags: ["Responses"],
         summary: "The input of a stored response",
         description: "Its items, newest first unless `order` is `asc`.",
-        parameters: [
-          idOf("response"),
-          query("limit", "Items on a page, 20 unless given.", { type: "integer", minimum: 1, maximum: 100 }),
-          query("order", "`desc` unless given.", { type: "string", enum: ["asc", "desc"] }),
-          query("after", "Id of the last item of the page before.", { type: "string" }),
-        ],
+        parameters: [idOf("response"), ...ofPages],
         responses: { "200": reply("A page.", ref("InputItems")), ...refused },
       },
     },
@@ -457,6 +458,76 @@ function stored(): OpenApiDocument["paths"] {
           "Always refused: what is stored has ended, and nothing runs in the background. To stop an answer, close its connection.",
         parameters: [idOf("response")],
         responses: refused,
+      },
+    },
+  };
+}
+
+function conversations(): OpenApiDocument["paths"] {
+  const written = errorReplies(chatCompletions, [...ofEveryRoute, ...ofBodies, "not_found", "busy"]);
+  const { 404: _, ...refusedAtFirst } = written;
+  const { 400: malformed, ...refusedById } = errorReplies(chatCompletions, [
+    ...ofEveryRoute,
+    ...(["malformed", "not_found", "busy"] as const),
+  ]);
+  const tags = ["Conversations"] as const;
+  const conversation = idOf("conversation");
+  const told = { "200": reply("The conversation.", ref("Conversation")) };
+  const hello = { items: [{ role: "user", content: "Say hello" }] };
+  return {
+    "/v1/conversations": {
+      post: {
+        ...{ operationId: "createConversation", tags, summary: "Begin a conversation" },
+        description:
+          "Its id in `conversation` of `POST /v1/responses` has requests continue it. Kept like stored responses: as long after " +
+          "it was last added to, and within the same share of the account, in which the oldest go.",
+        requestBody: body(ref("CreateConversationRequest"), { plain: { ...hello, metadata: { topic: "demo" } } }),
+        responses: { ...told, ...refusedAtFirst },
+      },
+    },
+    "/v1/conversations/{id}": {
+      get: {
+        ...{ operationId: "getConversation", tags, summary: "A conversation", description: "Without its items." },
+        ...{ parameters: [conversation], responses: { ...told, ...refusedById } },
+      },
+      post: {
+        ...{ operationId: "updateConversation", tags, summary: "Change its metadata", description: "All of it." },
+        parameters: [conversation],
+        requestBody: body(ref("UpdateConversationRequest"), { plain: { metadata: { topic: "other" } } }),
+        responses: { ...told, ...written },
+      },
+      delete: {
+        ...{ operationId: "deleteConversation", tags, summary: "Delete a conversation" },
+        description: "With its items. An answer that runs arrives, and is added nowhere.",
+        parameters: [conversation],
+        responses: { "200": reply("It is deleted.", ref("ConversationDeleted")), ...refusedById },
+      },
+    },
+    "/v1/conversations/{id}/items": {
+      get: {
+        ...{ operationId: "listConversationItems", tags, summary: "Its items" },
+        description: "Newest first unless `order` is `asc`.",
+        parameters: [conversation, ...ofPages],
+        responses: { "200": reply("A page.", ref("InputItems")), 400: malformed!, ...refusedById },
+      },
+      post: {
+        ...{ operationId: "createConversationItems", tags, summary: "Add items" },
+        description: "Behind all others. Those without an id get one.",
+        parameters: [conversation],
+        requestBody: body(ref("CreateItemsRequest"), { plain: hello }),
+        responses: { "200": reply("What was added.", ref("InputItems")), ...written },
+      },
+    },
+    "/v1/conversations/{id}/items/{item_id}": {
+      get: {
+        ...{ operationId: "getConversationItem", tags, summary: "An item", description: "As the list has it." },
+        parameters: [conversation, { ...idOf("item"), name: "item_id" }],
+        responses: { "200": reply("The item.", ref("ConversationItem")), ...refusedById },
+      },
+      delete: {
+        ...{ operationId: "deleteConversationItem", tags, summary: "Delete an item", description: "The others stay." },
+        parameters: [conversation, { ...idOf("item"), name: "item_id" }],
+        responses: { ...told, ...refusedById },
       },
     },
   };
@@ -499,7 +570,7 @@ function counting(): OpenApiDocument["paths"] {
         requestBody: body(ref("ResponsesRequest"), { plain: { model: "core-3", input: "Say hello" } }),
         responses: {
           "200": reply("The count.", ref("ResponseInputTokens")),
-          ...errorReplies(chatCompletions, [...ofCounts, ...ofReferences]),
+          ...errorReplies(chatCompletions, [...ofCounts, ...ofReferences, "not_found"]),
         },
       },
     },
@@ -593,6 +664,7 @@ export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
     ...withInputs(),
     ...counting(),
     ...stored(),
+    ...conversations(),
     ...others(models),
   };
   const withSamples = Object.entries(paths).map(([path, methods]) => {
@@ -617,6 +689,7 @@ export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
       { name: "Completions", description: "Plain completions, without a conversation." },
       { name: "Messages", description: "The dialect of Anthropic's clients." },
       { name: "Responses", description: "The dialect of Codex, and what it stores." },
+      { name: "Conversations", description: "Items that requests of responses share and add to." },
       { name: "Embeddings and reranking", description: "For search in one's own texts." },
       { name: "Counting tokens", description: "Free counts in each dialect." },
       { name: "Models", description: "What can be asked." },

@@ -248,6 +248,7 @@ const responses = {
       model: text(),
       parallel_tool_calls: flag(),
       previous_response_id: orNull(text()),
+      "conversation?": object({ id: text() }),
       prompt_cache_key: orNull(text()),
       reasoning: object({ effort: orNull(text()), summary: orNull(text()) }),
       safety_identifier: orNull(text()),
@@ -288,11 +289,19 @@ const responses = {
   ResponseDeleted: object({ id: text(), object: only("response"), deleted: only(true) }),
   InputItems: object({
     object: only("list"),
-    data: list(object({ id: text(), type: text() }, "An item, with the fields of its type.")),
+    data: list(ref("ConversationItem")),
     first_id: orNull(text()),
     last_id: orNull(text()),
     has_more: flag(),
   }),
+  Conversation: object({
+    id: text(),
+    object: only("conversation"),
+    created_at: whole("Unix time in seconds."),
+    metadata: { type: "object" },
+  }),
+  ConversationDeleted: object({ id: text(), object: only("conversation.deleted"), deleted: only(true) }),
+  ConversationItem: object({ id: text(), type: text() }, "An item, with the fields of its type."),
   ResponseLifecycle: object({ type: text(), sequence_number: whole(), response: ref("Response") }),
   ResponseOutputItem: object({
     type: text(),

@@ -6,6 +6,7 @@ import { completionsBody, completionTokensDefault } from "../../dialects/complet
 import { embeddingsBody } from "../../dialects/embeddings/request.ts";
 import { messagesBody } from "../../dialects/messages/request.ts";
 import { rerankBody } from "../../dialects/rerank/request.ts";
+import { conversationItemsMax, metadataLimits } from "../../dialects/responses/conversations.ts";
 import { responsesBody } from "../../dialects/responses/request.ts";
 import type { JsonSchema } from "../../docs/openapi-document.ts";
 import {
@@ -320,6 +321,13 @@ const responsesItem: JsonSchema = {
   ],
 };
 
+const newItems = list(responsesItem, `At most ${conversationItemsMax}.`);
+const metadata: JsonSchema = {
+  type: "object",
+  description: `At most ${metadataLimits.pairs} pairs, whose keys have at most ${metadataLimits.keyLength} characters.`,
+  additionalProperties: { type: "string", maxLength: metadataLimits.valueLength },
+};
+
 const responsesDetails: Details = {
   model,
   input: {
@@ -368,6 +376,10 @@ const responsesDetails: Details = {
   store: { prose: "`true` (default): later requests may continue from this response's id." },
   include: { prose: "Further parts of the reply: `reasoning.encrypted_content`, `web_search_call.action.sources`." },
   previous_response_id: { prose: "A stored response that this one continues." },
+  conversation: {
+    prose:
+      "A conversation: its items come before the input, and input and answer are added to it, also without `store`.",
+  },
   prompt_cache_key: { prose: "Accepted and repeated in the reply." },
   safety_identifier: { prose: "Accepted and repeated in the reply." },
   user: { prose: "Accepted and repeated in the reply." },
@@ -441,7 +453,7 @@ export function requestSchemas(models: readonly Model[]): Readonly<Record<string
   const chat = bodyOf(chatCompletionsBody, chatDetails, models);
   const messages = bodyOf(messagesBody, messagesDetails, models);
   const responses = bodyOf(responsesBody, responsesDetails, models);
-  const { input: _, stream: __, ...compacted } = responses.properties!;
+  const { input: _, stream: __, conversation: ___, ...compacted } = responses.properties!;
   return {
     ChatCompletionsRequest: chat,
     CompletionsRequest: bodyOf(completionsBody, completionsDetails, models),
@@ -462,6 +474,9 @@ export function requestSchemas(models: readonly Model[]): Readonly<Record<string
       required: ["model"],
       description: "As POST /v1/responses; never streamed.",
     },
+    CreateConversationRequest: object({ "items?": orNull(newItems), "metadata?": orNull(metadata) }),
+    UpdateConversationRequest: object({ metadata: orNull(metadata) }),
+    CreateItemsRequest: object({ items: newItems }),
     EmbeddingsRequest: bodyOf(embeddingsBody, embeddingsDetails, models, "embedding"),
     RerankRequest: bodyOf(rerankBody, rerankDetails, models, "rerank"),
     TokenizeRequest: {

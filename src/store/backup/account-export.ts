@@ -5,7 +5,7 @@ import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { AccountId } from "../../core/types.ts";
 import { startWorker, WorkerClient } from "../../core/workers.ts";
-import { responseText } from "../../dialects/stored-responses.ts";
+import { isConversationId, responseText } from "../../dialects/stored-responses.ts";
 import { requestsName, responsesName } from "../folder/data-folder.ts";
 import { openForReading } from "../open.ts";
 
@@ -169,6 +169,7 @@ export type ResponseRow = Readonly<{
 
 export function responseOf({ id, previous_id, kept_at, input, output, settings }: ResponseRow): string {
   const head = JSON.stringify({ id, previous_id, kept_at: new Date(kept_at).toISOString() });
+  if (isConversationId(id)) return `${head.slice(0, -1)},"input":${input},"conversation":${settings}}`;
   return `${head.slice(0, -1)},"input":${input},"response":${responseText({ settings, output })}}`;
 }
 

@@ -11,12 +11,20 @@ import {
 } from "../../dialects/stored-responses.ts";
 import { assert } from "../../core/assert.ts";
 import { journalGiveUpMs } from "../../core/limits.ts";
-import { type AccountId, type Ms, StoreUnavailable } from "../../core/types.ts";
+import { isRefusal, refuse } from "../../core/refusals.ts";
+import { type AccountId, type Ms, type Refusal, StoreUnavailable } from "../../core/types.ts";
 import {
-  type KeptResponse,
-  type StoredResponseLimits,
-  StoredResponseTable,
-} from "../responses/stored-responses-table.ts";
+  answerOf,
+  conversationBytes,
+  conversationFull,
+  conversed,
+  type KeptConversation,
+  type NotAdded,
+  notAdded,
+  type Step,
+} from "../responses/conversations.ts";
+import type { KeptResponse } from "../responses/kept-text.ts";
+import { type StoredResponseLimits, StoredResponseTable } from "../responses/stored-responses-table.ts";
 import { openStoredResponses } from "../responses/stored-responses-file.ts";
 import { ask, change, type Send, sendIn, statement } from "./asking.ts";
 import { arrayOf, call, StatementError } from "./connection.ts";
@@ -50,7 +58,7 @@ export class ResponseTables {
   }
 
   /** Keeps all in one transaction; what the tables do not take is left out alone. */
-  async keepAll(responses: readonly KeptResponse[], now: Ms): Promise<void> {
+  async keepAll(responses: readonly KeptResponse[], now: Ms): Promise<readonly NotAdded[]> {
     const until = systemPace.monotonic() + limitMs;
     for (;;) {
       try {
@@ -63,31 +71,39 @@ export class ResponseTables {
     }
   }
 
-  async #keepAll(responses: readonly KeptResponse[], now: Ms): Promise<void> {
+  async #keepAll(responses: readonly KeptResponse[], now: Ms): Promise<readonly NotAdded[]> {
     const whole: KeptResponse[] = [];
+    const left: NotAdded[] = [];
     for (const response of responses) {
       const input = await this.#withReferred(response.account, response.input, now);
       if (input !== "too_large") whole.push({ ...response, input });
+      else if (response.conversation != null) left.push(notAdded(response, refuse("body_too_large")));
     }
     try {
-      await this.#keepTogether(whole, now);
+      return [...left, ...(await this.#keepTogether(whole, now))];
     } catch (thrown) {
       if (whole.length === 1 || !isOfOne(thrown)) throw thrown;
       let failure: unknown = null;
       for (const response of whole) {
-        await this.#keepTogether([response], now).catch((again: unknown) => (failure = again));
+        try {
+          left.push(...(await this.#keepTogether([response], now)));
+        } catch (again) {
+          failure = again;
+        }
       }
       if (failure !== null) throw failure;
+      return left;
     }
   }
 
-  async #keepTogether(responses: readonly KeptResponse[], now: Ms): Promise<void> {
+  async #keepTogether(responses: readonly KeptResponse[], now: Ms): Promise<readonly NotAdded[]> {
     const sized = responses
       .map((response) => ({ response, bytes: bytesOf(response) }))
-      .filter(({ bytes }) => bytes <= this.limits.accountBytesMax);
-    if (sized.length === 0) return;
-    const accounts = [...new Set(sized.map(({ response }) => response.account))].sort((a, b) => a - b);
-    await this.#database.transaction(
+      .filter(({ response, bytes }) => bytes <= this.limits.accountBytesMax && response.conversation?.only !== true);
+    const conversing = responses.filter(({ conversation }) => conversation != null);
+    if (sized.length + conversing.length === 0) return [];
+    const accounts = [...new Set(responses.map(({ account }) => account))].sort((a, b) => a - b);
+    return this.#database.transaction(
       async (session) => {
         const ids = arrayOf(accounts);
         const [, used] = await session.run([call(makeUse, ids), call(lockUse, ids)]);
@@ -104,10 +120,43 @@ export class ResponseTables {
         const bytes = sums.map((of) => of.reduce((sum, each) => sum + each.bytes, 0));
         await session.run([call(addUse, ids, arrayOf(counts), arrayOf(bytes))]);
         const { accountBytesMax, accountCountMax } = this.limits;
+        const left: NotAdded[] = [];
+        for (const response of conversing) {
+          const step = answerOf(response, response.input);
+          const refusal = await this.#converse(sendIn(session), response.account, response.conversation!.id, step, now);
+          if (isRefusal(refusal)) left.push(notAdded(response, refusal));
+        }
         await session.run([call(shorten, ids, accountBytesMax, accountCountMax)]);
+        return left;
       },
       { limitMs },
     );
+  }
+
+  /** As StoredResponseTable.converse. */
+  converse(account: AccountId, id: string, step: Step, now: Ms): Promise<string | Refusal> {
+    return change(
+      this.#database,
+      async (send) => {
+        await send(lockUse, arrayOf([account]));
+        const done = await this.#converse(send, account, id, step, now);
+        await send(shorten, arrayOf([account]), this.limits.accountBytesMax, this.limits.accountCountMax);
+        return done;
+      },
+      limitMs,
+    );
+  }
+
+  /** The account's sums are locked. */
+  async #converse(send: Send, account: AccountId, id: string, step: Step, now: Ms): Promise<string | Refusal> {
+    const [before = null] = await send<KeptConversation>(readConversation, account, id, this.#oldestKept(now));
+    const done = conversed(id, before, step, this.limits.conversationBytesMax);
+    if (isRefusal(done) || done.after === null) return isRefusal(done) ? done : done.reply;
+    const bytes = conversationBytes(done.after);
+    if (bytes > this.limits.accountBytesMax) return conversationFull;
+    await send(rewrite, id, now, bytes, done.after.input, done.after.settings);
+    await send(addUse, arrayOf([account]), arrayOf([0]), arrayOf([bytes - conversationBytes(before!)]));
+    return done.reply;
   }
 
   /** As StoredResponseTable.find. */
@@ -306,6 +355,15 @@ const shorten = statement(
 const readResponse = statement(
   "read response",
   `SELECT settings, output FROM stored_responses WHERE ${mine} AND id = $2::text AND kept_at >= $3::text::bigint`,
+);
+const readConversation = statement(
+  "read conversation's texts",
+  `SELECT input, settings FROM stored_responses WHERE ${mine} AND id = $2::text AND kept_at >= $3::text::bigint`,
+);
+const rewrite = statement(
+  "rewrite conversation",
+  `UPDATE stored_responses SET kept_at = $2::text::bigint, bytes = $3::text::bigint, input = $4::text, settings = $5::text
+   WHERE id = $1::text`,
 );
 const readInput = statement(
   "read input",

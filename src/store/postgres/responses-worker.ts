@@ -3,6 +3,7 @@
 import { systemClock } from "../../core/clock.ts";
 import { storedResponsesExpiryIntervalMs, storedResponsesPauseMs } from "../../core/limits.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";
+import { converse } from "../responses/conversations.ts";
 import { unpackKept } from "../responses/kept-text.ts";
 import type { StoredResponseLimits } from "../responses/stored-responses-table.ts";
 import type { ResponsesCall } from "../responses/stored-responses-worker.ts";
@@ -32,6 +33,8 @@ const { news } = answerCalls<ResponsesCall>(self, (order) => {
       keeping = Promise.allSettled([keeping, kept]);
       return kept;
     }
+    case "converse":
+      return keeping.then(() => converse(order, tables, now));
     case "find":
       return keeping.then(() => tables.find(order.account, order.previousId, order.itemIds, now));
     case "input":

@@ -16,6 +16,8 @@ const prefixes: Readonly<Record<string, string>> = {
   custom_tool_call_output: "ctco",
 };
 
+export const prefixOf = (type: string): string => prefixes[type] ?? "item";
+
 type Row = Readonly<{
   place: number;
   text: string;
@@ -108,7 +110,7 @@ export class InputItems {
 const indexIn = (id: string): number => Number(/_in(\d{1,9})$/.exec(id)?.[1] ?? -1);
 
 const ourId = ({ responseId }: Place, { type, place }: Row): string =>
-  `${prefixes[type ?? "message"] ?? "item"}_${responseId.slice("resp_".length)}_in${place}`;
+  `${prefixOf(type ?? "message")}_${responseId.slice("resp_".length)}_in${place}`;
 
 const keyOf = ({ account, responseId, oldestKept }: Place): [AccountId, string, Ms] => [
   account,

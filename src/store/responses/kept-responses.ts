@@ -2,6 +2,7 @@
 // the ledger waits for it, and a failure here never affects a balance. The Worker works in order, so a request finds what was
 // kept before it although nobody waited for the disk.
 import type {
+  ConversationAct,
   EarlierTexts,
   ItemPage,
   References,
@@ -23,8 +24,9 @@ import { Outage } from "../../core/outage.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import type { AccountId, Ms, Refusal } from "../../core/types.ts";
 import { WorkerClient } from "../../core/workers.ts";
-import type { KeptResponse, StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
-import { packKept } from "./kept-text.ts";
+import type { StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
+import type { NotAdded } from "./conversations.ts";
+import { type KeptResponse, packKept } from "./kept-text.ts";
 import type { ResponsesCall } from "./stored-responses-worker.ts";
 
 /** The limits that the configuration sets. */
@@ -95,7 +97,7 @@ export class KeptResponses implements StoredResponses {
 
   keep(
     account: AccountId,
-    { id, previousResponseId, input: items, output, settings }: StoredResponse,
+    { id, previousResponseId, conversation, input: items, output, settings }: StoredResponse,
   ): void | Promise<void> {
     if (this.#erased.has(account)) return;
     const input = typeof items === "string" ? items : JSON.stringify(items);
@@ -105,7 +107,7 @@ export class KeptResponses implements StoredResponses {
     }
     this.#waitingBytes += bytes;
     this.#gatheredBytes += bytes;
-    this.#gathered.push({ account, id, previousId: previousResponseId, input, output, settings });
+    this.#gathered.push({ account, id, previousId: previousResponseId, conversation, input, output, settings });
     this.#gatherTimer ??= setTimeout(
       () => this.#keepGathered(),
       this.#awaited ? storedResponsesAwaitedGatherMs : storedResponsesGatherMs,
@@ -123,9 +125,12 @@ export class KeptResponses implements StoredResponses {
     this.#gatheredBytes = 0;
     const kept = this.#gatheredKept;
     this.#gatheredKept = null;
-    this.#call({ order: "keep", packed })
+    this.#call<readonly NotAdded[]>({ order: "keep", packed })
       .then(
-        () => this.#outage.worked(),
+        (left) => {
+          this.#outage.worked();
+          for (const one of left) this.#log("warn", "an answer was not added to its conversation", one);
+        },
         (error: Error) => this.#outage.failed(error),
       )
       .finally(() => {
@@ -146,6 +151,11 @@ export class KeptResponses implements StoredResponses {
 
   delete(account: AccountId, id: string): Promise<boolean | Refusal> {
     return this.#asked<boolean>({ order: "delete", account, id });
+  }
+
+  async converse(account: AccountId, id: string, act: ConversationAct): Promise<string | Refusal> {
+    if (this.#erased.has(account)) return refuse("internal");
+    return this.#asked<string>({ order: "converse", account, id, act });
   }
 
   /** Removes all of an account's responses; `forEver` keeps no more of them. Rejects where the file cannot be written. */

@@ -8,8 +8,19 @@ import {
   responseIdOf,
   responseText,
 } from "../../dialects/stored-responses.ts";
-import type { AccountId, Ms } from "../../core/types.ts";
+import { isRefusal, refuse } from "../../core/refusals.ts";
+import type { AccountId, Ms, Refusal } from "../../core/types.ts";
+import {
+  answerOf,
+  conversationBytes,
+  conversationFull,
+  conversed,
+  type NotAdded,
+  notAdded,
+  type Step,
+} from "./conversations.ts";
 import { InputItems } from "./input-items.ts";
+import type { KeptResponse } from "./kept-text.ts";
 import { mayRetry } from "../ledger/writer.ts";
 
 export type StoredResponseLimits = Readonly<{
@@ -20,16 +31,6 @@ export type StoredResponseLimits = Readonly<{
   accountCountMax: number;
   /** The largest conversation that is put together. */
   conversationBytesMax: number;
-}>;
-
-/** A response to be kept; `input`, `output` and `settings` are JSON texts (see `StoredResponse`). */
-export type KeptResponse = Readonly<{
-  account: AccountId;
-  id: string;
-  previousId: string | null;
-  input: string;
-  output: string;
-  settings: string;
 }>;
 
 /** Items that were found by their ids; `length`: characters of all that was asked for, each as often as it was. */
@@ -57,33 +58,47 @@ export class StoredResponseTable {
     this.#inputItems = new InputItems(database);
   }
 
-  /** Keeps all in one transaction; if that fails, each by itself, so that none is lost for another. Throws the last failure. */
-  keepAll(responses: readonly KeptResponse[], now: Ms): void {
+  /**
+   * Keeps all in one transaction; if that fails, each by itself, so that none is lost for another. Throws the last failure.
+   * Returns those that were not added to their conversations.
+   */
+  keepAll(responses: readonly KeptResponse[], now: Ms): readonly NotAdded[] {
     try {
-      this.#keepTogether(responses, now);
+      return this.#keepTogether(responses, now);
     } catch (thrown) {
       if (responses.length === 1 || mayRetry(thrown)) throw thrown; // a busy or full disk is so for all of them
       let failure: unknown = null;
+      const left: NotAdded[] = [];
       for (const response of responses) {
         try {
-          this.#keepTogether([response], now);
+          left.push(...this.#keepTogether([response], now));
         } catch (again) {
           failure = again;
         }
       }
       if (failure !== null) throw failure;
+      return left;
     }
   }
 
   /** Keeps them, and lets an account's oldest go where its share is full. One that is larger than the share is not kept. */
-  #keepTogether(responses: readonly KeptResponse[], now: Ms): void {
-    const { insert, addToUse, makeUse, full } = this.#statements;
-    this.#database.transaction(() => {
+  #keepTogether(responses: readonly KeptResponse[], now: Ms): readonly NotAdded[] {
+    const { insert, addToUse, makeUse } = this.#statements;
+    return this.#database.transaction(() => {
+      const left: NotAdded[] = [];
       // Summed, so that an account which keeps many at once costs one update and one look at its limits.
       const added = new Map<AccountId, { responses: number; bytes: number }>();
-      for (const { account, id, previousId, input, output, settings } of responses) {
+      for (const response of responses) {
+        const { account, id, previousId, conversation = null, input, output, settings } = response;
         const whole = this.withReferred(account, input, now);
-        if (whole === "too_large") continue;
+        if (conversation !== null) {
+          const refusal =
+            whole === "too_large"
+              ? refuse("body_too_large")
+              : this.converse(account, conversation.id, answerOf(response, whole), now);
+          if (isRefusal(refusal)) left.push(notAdded(response, refusal));
+        }
+        if (whole === "too_large" || conversation?.only === true) continue;
         const texts = [whole, output, settings] as const;
         const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
         if (bytes > this.limits.accountBytesMax) continue;
@@ -99,10 +114,32 @@ export class StoredResponseTable {
       for (const [account, { responses, bytes }] of added) {
         if (addToUse.run(responses, bytes, account).changes === 0) makeUse.run(account, responses, bytes);
       }
-      const { accountCountMax, accountBytesMax } = this.limits;
-      const accounts = JSON.stringify([...added.keys()]);
-      for (const use of full.all(accounts, accountCountMax, accountBytesMax)) this.#shorten(use);
+      this.#shortenAll([...added.keys()]);
+      return left;
     })();
+  }
+
+  /** Does a step of a conversation, which is the newest of the account's then. */
+  converse(account: AccountId, id: string, step: Step, now: Ms): string | Refusal {
+    const { response, rewrite, addToUse } = this.#statements;
+    return this.#database.transaction(() => {
+      const before = response.get(account, id, this.#oldestKept(now));
+      const done = conversed(id, before, step, this.limits.conversationBytesMax);
+      if (isRefusal(done) || done.after === null) return isRefusal(done) ? done : done.reply;
+      const bytes = conversationBytes(done.after);
+      if (bytes > this.limits.accountBytesMax) return conversationFull;
+      rewrite.run(now, bytes, done.after.input, done.after.settings, id);
+      addToUse.run(0, bytes - conversationBytes(before!), account);
+      this.#shortenAll([account]);
+      return done.reply;
+    })();
+  }
+
+  #shortenAll(accounts: readonly AccountId[]): void {
+    const { accountCountMax, accountBytesMax } = this.limits;
+    for (const use of this.#statements.full.all(JSON.stringify(accounts), accountCountMax, accountBytesMax)) {
+      this.#shorten(use);
+    }
   }
 
   #shorten({ account, responses, bytes }: Use): void {
@@ -266,6 +303,9 @@ function prepare(database: Database) {
     >(`
       INSERT INTO responses (id, account_id, previous_id, kept_at, bytes, input, output, settings)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`),
+    rewrite: database.prepare<unknown, [Ms, bytes: number, input: string, settings: string, id: string]>(`
+      UPDATE responses SET sequence = (SELECT max(sequence) + 1 FROM responses), kept_at = ?, bytes = ?, input = ?,
+        settings = ? WHERE id = ?`),
     addToUse: database.prepare<unknown, [responses: number, bytes: number, AccountId]>(
       "UPDATE responses_use SET responses = responses + ?, bytes = bytes + ? WHERE account_id = ?",
     ),

@@ -2,7 +2,7 @@
 // is stopped by a message, never terminated.
 import { dirname } from "node:path";
 import { systemClock } from "../../core/clock.ts";
-import type { ItemPage } from "../../dialects/stored-responses.ts";
+import type { ConversationAct, ItemPage } from "../../dialects/stored-responses.ts";
 import { freeBytesIn, roomInWords } from "../folder/disk-room.ts";
 import {
   diskReserveBytes,
@@ -13,6 +13,7 @@ import {
 import type { AccountId, Ms } from "../../core/types.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";
 import { messageOf } from "../folder/data-folder.ts";
+import { converse } from "./conversations.ts";
 import { unpackKept } from "./kept-text.ts";
 import { openStoredResponses } from "./stored-responses-file.ts";
 import { type StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
@@ -26,6 +27,7 @@ export type ResponsesCall =
   | Readonly<{ order: "find"; account: AccountId; previousId: string | null; itemIds: readonly string[] }>
   | Readonly<{ order: "input"; account: AccountId; id: string; page: ItemPage }>
   | Readonly<{ order: "response" | "delete"; account: AccountId; id: string }>
+  | Readonly<{ order: "converse"; account: AccountId; id: string; act: ConversationAct }>
   | Readonly<{ order: "limits"; limits: StoredResponseLimits }>
   /** `forEver`: nothing more is kept for it, by whichever gateway. */
   | Readonly<{ order: "erase"; account: AccountId; forEver: boolean }>
@@ -47,14 +49,12 @@ const { news } = answerCalls<ResponsesCall>(self, (order) => {
       table = new StoredResponseTable(database, order.limits);
       expireIn(storedResponsesPauseMs);
       return null;
-    case "keep": {
-      const free = freeBytesIn(dirname(file));
-      if (free !== null && free < diskReserveBytes) {
-        const kept = diskReserveBytes.toLocaleString("en-US");
-        throw new Error(`${roomInWords(free)} in ${dirname(file)}, and ${kept} are kept for the ledger`);
-      }
+    case "keep":
+      leaveReserve();
       return table.keepAll(unpackKept(order.packed), now);
-    }
+    case "converse":
+      if ("body" in order.act) leaveReserve();
+      return converse(order, table, now);
     case "find":
       return table.find(order.account, order.previousId, order.itemIds, now);
     case "input":
@@ -82,6 +82,13 @@ const { news } = answerCalls<ResponsesCall>(self, (order) => {
       return order satisfies never;
   }
 });
+
+function leaveReserve(): void {
+  const free = freeBytesIn(dirname(file));
+  if (free === null || free >= diskReserveBytes) return;
+  const kept = diskReserveBytes.toLocaleString("en-US");
+  throw new Error(`${roomInWords(free)} in ${dirname(file)}, and ${kept} are kept for the ledger`);
+}
 
 /** A slice at a time, so that nothing waits for it; the next soon while there is more. */
 function expireIn(ms: Ms): void {

@@ -113,6 +113,8 @@ async function fillFolder(dataFolder: string): Promise<void> {
       settings: `{"id":"resp_${i}"}`,
     });
   }
+  const body = '{"items":[{"role":"user","content":"kept"}],"metadata":{"a":"b"}}';
+  await responses.converse(1, "conv_moved", { act: "create", body, stem: "moved" });
   await responses.close();
   const failed = RequestLogStore.open(join(dataFolder, "requests.db"), file, dayMs);
   const row = {
@@ -198,7 +200,7 @@ describe.skipIf(noPostgres)("the books", () => {
     while (index.catchUp());
     const usageBefore = await summariesOf(index);
     index.close();
-    expect(await moveIn({ dataFolder, url, now, progress })).toMatchObject({ accounts: 3, responses: 5 });
+    expect(await moveIn({ dataFolder, url, now, progress })).toMatchObject({ accounts: 3, responses: 6 });
     const database = new Database(new PostgresServer(url));
     const exported = async (email: string) => {
       let text = "";
@@ -230,7 +232,7 @@ describe.skipIf(noPostgres)("the books", () => {
     );
     expect(() => takeFolderBeside(filled, "there")).toThrow("has books of its own, which there does not have");
     for (const folder of [back, dataFolder]) takeFolderBeside(folder, "there").release();
-    expect(await moveOut({ dataFolder: back, url, now, progress })).toMatchObject({ accounts: 3, responses: 5 });
+    expect(await moveOut({ dataFolder: back, url, now, progress })).toMatchObject({ accounts: 3, responses: 6 });
     const files = ["tollgate.db", "responses.db", "requests.db", "activity.db", "sealing.key"];
     for (const { mode, uid } of files.map((name) => statSync(join(back, name)))) {
       expect([mode & 0o777, uid]).toEqual([0o600, owner]); // of the folder's owner, and readable by nobody else
@@ -305,7 +307,7 @@ describe.skipIf(noPostgres)("the books", () => {
     const before = exportsOf(back);
     // As a kill before the last of the names leaves it.
     for (const name of readdirSync(back)) if (/^tollgate\.db|-(?:wal|shm)$/.test(name)) rmSync(join(back, name));
-    expect(await moveOut({ dataFolder: back, url, now, progress })).toMatchObject({ accounts: 3, responses: 5 });
+    expect(await moveOut({ dataFolder: back, url, now, progress })).toMatchObject({ accounts: 3, responses: 6 });
     expect(exportsOf(back)).toEqual(before);
   }, 60_000);
 

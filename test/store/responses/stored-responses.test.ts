@@ -65,10 +65,10 @@ describe("the table", () => {
   afterEach(() => database.close());
 
   const keep = ({ id, previousResponseId, input, ...texts }: StoredResponse, account = 1, now = 0): void =>
-    table.keepAll([{ account, id, previousId: previousResponseId, input: JSON.stringify(input), ...texts }], now);
+    void table.keepAll([{ account, id, previousId: previousResponseId, input: JSON.stringify(input), ...texts }], now);
   /** As they come from the gateway: many at once, of several accounts. */
   const keepAll = (...responses: (readonly [account: number, response: StoredResponse])[]): void =>
-    table.keepAll(
+    void table.keepAll(
       responses.map(([account, { id, previousResponseId, input, ...texts }]) => {
         return { account, id, previousId: previousResponseId, input: JSON.stringify(input), ...texts };
       }),

@@ -4,6 +4,7 @@
 //
 // What the client received is charged before it hears the end, an error event too, unless the gateway or a node failed.
 // Every other exit gives the hold back in full, and every refusal is a row of core/refusals.ts.
+import { isPriority, priorities, type Standing } from "./core/priority.ts";
 import type { Catalog } from "./core/catalog.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
 import type { BookKeys, RequestBooks } from "./account/books.ts";
@@ -71,8 +72,7 @@ export type Parts = Readonly<{
       account: AccountId,
       cancelSignal: AnyCancelSignal,
       excluded?: ReadonlySet<string>,
-      /** Whom of the account it is for. */
-      member?: string,
+      standing?: Standing,
     ): Soon<Slot | Refusal>;
   };
   /** The input tokens of a request of which no node said them; null: not in time. Absent: estimates are charged. */
@@ -174,7 +174,10 @@ export async function admit(
     if (flooded !== null) return { refused: flooded, ask, by };
     // Who asks is looked for only where the key may say it: nobody else pays for it, or is believed.
     const forwardsUsers = first.limits?.forwardsUsers === true;
-    const read = await readAsk(incoming.head, body, account, dialect, parts, forwardsUsers);
+    const read = withPriority(
+      await readAsk(incoming.head, body, account, dialect, parts, forwardsUsers),
+      incoming.head,
+    );
     if (!isRefusal(read)) {
       ask = read.ask;
       prepared = ask.prepared ?? null;
@@ -212,6 +215,15 @@ export async function admit(
   } finally {
     prepared?.[Symbol.dispose]();
   }
+}
+
+/** The header wins: it is there for programs whose bodies have no word for it. */
+function withPriority(read: Reading | Refusal, { headers }: RequestHead): Reading | Refusal {
+  const priority = headers.get("x-priority");
+  if (priority === null || isRefusal(read)) return read;
+  if (isPriority(priority)) return { ...read, ask: { ...read.ask, priority } };
+  read.ask.prepared?.[Symbol.dispose]();
+  return refuse("malformed", { reason: `The header x-priority must be one of ${priorities.join(", ")}` });
 }
 
 /** The header wins: an operator named it, and user interfaces send the same body for everybody. */
@@ -269,8 +281,7 @@ const neverCancelled = new AbortController().signal;
 /** What every step of serving a request needs. */
 type Serving = Readonly<{
   account: AccountId;
-  /** Whom of the account it is for: in line, they take turns. */
-  member: string;
+  standing: Standing;
   hold: Hold;
   outlet: Pick<Outlet, "cancelSignal" | "opened">;
   cancelSignal: AnyCancelSignal;
@@ -296,7 +307,8 @@ export async function serve(
   using _conversation = asked.prepared;
   const { clock, log } = parts;
   const member = endUser === null || endUser === nobodyNamed ? `key ${key}` : `user ${endUser}`;
-  const serving: Serving = { account, member, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };
+  const standing = { member, priority: admitted.priority ?? "standard" };
+  const serving: Serving = { account, standing, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };
   try {
     if (hold.ready !== null) {
       // A coder call is on disk before the first byte goes out; others wait for those of their account to settle.
@@ -483,11 +495,11 @@ const none: ReadonlySet<string> = new Set();
 async function generateOnce(
   ask: Ask,
   sink: Sink,
-  { account, member, cancelSignal, parts: { pool, clock } }: Serving,
+  { account, standing, cancelSignal, parts: { pool, clock } }: Serving,
   round: RoundRecord,
   tried: Tried,
 ): Promise<Ending> {
-  const entered = pool.enter(ask, account, cancelSignal, tried.nodes, member);
+  const entered = pool.enter(ask, account, cancelSignal, tried.nodes, standing);
   const place = entered instanceof Promise ? await entered : entered;
   if (isRefusal(place)) {
     round.endedAt = clock.monotonic();

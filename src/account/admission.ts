@@ -6,6 +6,7 @@
 //   (4) the journal must take writes, else nothing could be charged
 //   (5) the output budget is reserved from the balance, and from what the key may spend; an open one when it begins
 //   (6) it begins, or waits for the account's others to settle, or the key's (balance-line.ts)
+import { type Priority, priorityOf } from "../core/priority.ts";
 import { assert } from "../core/assert.ts";
 import {
   busyRetrySeconds,
@@ -387,6 +388,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
   /** Of the account's first key when it was admitted. */
   readonly #keyHash: string;
   readonly ask: Asked;
+  readonly priority: Priority;
   readonly #requestId: string;
   /** It began without a balance, and does not end with a debt: a reload may have brought the plan one. */
   readonly #unlimited: boolean;
@@ -413,6 +415,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
     this.#journal = journal;
     this.#line = line;
     this.#account = account;
+    this.priority = priorityOf(account.plan, ask.priority);
     this.#key = key;
     this.#named = named;
     this.#endUser = endUser;
@@ -624,6 +627,7 @@ class CallHold implements RecordedHold {
   readonly #journal: Journal;
   readonly #caller: Caller;
   readonly #ask: Asked;
+  readonly priority: Priority;
   readonly #requestId: string;
   #open = true;
 
@@ -633,6 +637,7 @@ class CallHold implements RecordedHold {
     this.#caller = caller;
     if (caller.endUser !== null) caller.endUser.uses += 1;
     this.#ask = ask;
+    this.priority = priorityOf(caller.account.plan, ask.priority);
     this.#requestId = requestId;
     this.ready = ready;
   }

@@ -2,14 +2,13 @@
 import type { Ask, Model } from "../core/types.ts";
 
 /** `M`: the model, or its id. */
-export type Asked<M = Model> = Pick<Ask, "endpoint" | "coderBilling" | "outputTokensMax" | "openBudget"> &
+export type Asked<M = Model> = Pick<Ask, "endpoint" | "coderBilling" | "outputTokensMax" | "openBudget" | "priority"> &
   Readonly<{ model: M }>;
 
 /** Only that, with the model as it is or as its id. */
-export function askedOf<M>(
-  { endpoint, coderBilling, outputTokensMax, openBudget }: Asked<unknown>,
-  model: M,
-): Asked<M> {
+export function askedOf<M>(ask: Asked<unknown>, model: M): Asked<M> {
+  const { endpoint, coderBilling, outputTokensMax, openBudget, priority } = ask;
   const asked = { endpoint, coderBilling, model, outputTokensMax };
-  return openBudget === true ? { ...asked, openBudget } : asked;
+  if (openBudget === undefined && priority === undefined) return asked;
+  return { ...asked, ...(openBudget && { openBudget }), ...(priority && { priority }) };
 }

@@ -1,12 +1,15 @@
 // [[plans]]: a shop's own plans, one each, in the order in which they are offered.
+import { priorities, type Priority } from "../core/priority.ts";
 import { amountMax, dailyAllowanceMaxTokens, floodRequestsMax, planNameMaxLength } from "../core/limits.ts";
 import type { Plan } from "../core/types.ts";
-import { type Kind, listOf, mapped, textLike, whole, yesOrNo } from "./kinds.ts";
+import { type Kind, listOf, mapped, oneOf, textLike, whole, yesOrNo } from "./kinds.ts";
 import { key, required, table } from "./rows.ts";
 
 /** It begins with a letter: an object keeps such keys in their order. */
 export const planId = (): Kind<string> =>
   textLike("^[A-Za-z][A-Za-z0-9_-]{0,31}$", "the id of a plan: up to 32 letters, digits, dashes and underscores");
+
+const priority = mapped(oneOf(priorities), (word): Priority | null => word);
 
 /** Null: nothing is said. */
 const amount = (most: number): Kind<number | null> => mapped(whole(0, most), (value): number | null => value);
@@ -47,6 +50,16 @@ export const planTable = table(
       about: "Where accounts wait for each other, so many times the share of a plan of weight 1.",
       otherwise: 1,
     }),
+    priority: key("priority", priority, {
+      about: "How urgent its requests are that ask for nothing (`x-priority`, `service_tier`).",
+      otherwise: null,
+      shown: "standard",
+    }),
+    priorityMax: key("priority_max", priority, {
+      about: "The most urgent that a request may ask to be.",
+      otherwise: null,
+      shown: "standard",
+    }),
     /** Null = all. */
     models: key("models", listOf(textLike("^\\S+$", "the name of a model"), "a list of one or more models", 1), {
       about: "Models that it may use.",
@@ -73,6 +86,8 @@ export const planTable = table(
       searchesPerDay: searchesPerDay ?? unsaid,
       requestsPerMinute: requestsPerMinute ?? (unlimited ? amountMax : floodRequestsMax),
       ...(row.weight === 1 ? {} : { weight: row.weight }),
+      ...(row.priority === null ? {} : { priority: row.priority }),
+      ...(row.priorityMax === null ? {} : { priorityMax: row.priorityMax }),
       models: row.models,
       unlimited,
     };

@@ -1,5 +1,6 @@
 // Every noun of the gateway. A request becomes an Ask, an Ask is admitted as a Hold, waits for a Slot, and the
 // node's answer arrives as Pieces and one Ending. Nothing here knows a dialect, a database or a socket.
+import type { Priority } from "./priority.ts";
 import type { AnyCancelSignal } from "./cancel-signal.ts";
 import type { EngineField } from "./engine-fields.ts";
 import type { PlanId } from "./plan-ids.ts";
@@ -137,6 +138,9 @@ export type Plan = Readonly<{
   requestsPerMinute: number;
   /** Of the nodes' work, where accounts wait for each other; absent: 1. */
   weight?: number;
+  /** What a request has that asks for nothing, and the most that one may ask for; absent: "standard". */
+  priority?: Priority;
+  priorityMax?: Priority;
   /** Names of the models that it may use; null: all. */
   models: readonly string[] | null;
   /** There is no balance: usage is recorded as used of the day's allowance, which has no end. */
@@ -344,6 +348,8 @@ export type Ask = Readonly<{
   sampling: Sampling;
   /** Of requests for a shop's own models: a node that does not know them all is not asked. Absent: there are none. */
   engineFields?: readonly EngineField[];
+  /** How urgent it asks to be; absent: it does not say. */
+  priority?: Priority;
   /** Size of the request body in bytes: the basis of our own input estimate when a node reports no usage. */
   bodyBytes: number;
 }>;
@@ -463,6 +469,8 @@ export interface Hold extends Disposable {
    * hold gives the place in line up.
    */
   readonly ready: Promise<Refusal | null> | null;
+  /** Absent: "standard". */
+  readonly priority?: Priority;
   /**
    * What the rounds so far came to, and the input tokens that the next one is expected to read; so much is counted for
    * the request from then on. False where the account's open requests had come to all that it has before that input: a

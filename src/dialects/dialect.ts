@@ -1,5 +1,6 @@
 // What a dialect is, as one value: what the rest of the gateway must know of it, how it reads a request into an Ask, and how
 // it writes an answer's pieces as its own events or JSON. A dialect knows no balance, node, database or server.
+import type { Priority } from "../core/priority.ts";
 import type { ByteWriter } from "../core/byte-writer.ts";
 import type { KnownModels } from "../core/catalog.ts";
 import { endUserName } from "../core/end-user.ts";
@@ -18,7 +19,12 @@ import type {
 import type { Earlier, References, StoredResponse } from "./stored-responses.ts";
 
 /** What a reply says about itself in every event: minted by the gateway, never taken from a node. */
-export type ReplyIdentity = Readonly<{ requestId: string; createdSeconds: number }>;
+export type ReplyIdentity = Readonly<{
+  requestId: string;
+  createdSeconds: number;
+  /** How urgent it is; absent: it did not ask. */
+  priority?: Priority | undefined;
+}>;
 
 /** The end of an answer as a client sees it. */
 export type AnswerEnd = Readonly<{ reason: FinishReason; stopSequence: string | null; usage: Usage }>;

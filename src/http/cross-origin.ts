@@ -5,7 +5,7 @@ import { preflightMaxAgeSeconds } from "../core/limits.ts";
 import type { KeyHeaders } from "./key-headers.ts";
 
 /** Of our replies, beside those that every page may read. */
-const readableHeaders = "x-request-id, request-id, retry-after, x-should-retry";
+const readableHeaders = "x-request-id, request-id, retry-after, x-should-retry, x-priority";
 const methods = "GET, POST, DELETE";
 /** Headers of this name are the console's own. */
 const ownHeader = /^x-tollgate-/i;

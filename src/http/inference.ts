@@ -1,5 +1,6 @@
 // The routes that models answer, and how a request of a dialect becomes a reply. Every thread that serves clients has
 // these routes; what it cannot serve itself it passes on.
+import type { Priority } from "../core/priority.ts";
 import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Dialect, Keep, RequestHead } from "../dialects/dialect.ts";
@@ -184,7 +185,9 @@ export class Inference implements LiveRequests {
       return refusalReply(dialect, admitted.refused, requestId, admitted.ask);
     }
     const createdSeconds = Math.floor(record.arrivedWall / 1000);
-    const { principal, ask, writer, endUser } = admitted;
+    const { principal, ask, writer, hold, endUser } = admitted;
+    // Told where it was asked for, or is not what all have.
+    const priority = ask.priority === undefined && hold.priority === "standard" ? undefined : hold.priority;
     const { account } = principal;
     const watched = watch.admitted(record, principal, ask, endUser);
     const { storedResponses } = parts;
@@ -196,7 +199,7 @@ export class Inference implements LiveRequests {
       ask,
       dialect,
       requestId,
-      encoder: writer.encoder({ requestId, createdSeconds }, ask.stream ? "events" : "whole", keep),
+      encoder: writer.encoder({ requestId, createdSeconds, priority }, ask.stream ? "events" : "whole", keep),
     };
     const outlet = ask.stream
       ? new StreamOutlet(reply, request.signal, this.#heartbeat)
@@ -219,7 +222,7 @@ export class Inference implements LiveRequests {
       ended();
       throw thrown;
     });
-    return outlet.response;
+    return priority === undefined ? outlet.response : outlet.response.then((response) => told(response, priority));
   }
 
   #allServed(): Promise<void>[] {
@@ -239,6 +242,11 @@ export class Inference implements LiveRequests {
     if (left === 0) this.#openOf.delete(account);
     else this.#openOf.set(account, left);
   }
+}
+
+function told(response: Response, priority: Priority): Response {
+  response.headers.set("x-priority", priority);
+  return response;
 }
 
 /** Resolves when there are no more, or after `limitMs`. */

@@ -4,6 +4,7 @@ import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { askedOf } from "../account/asked.ts";
 import type { AdmissionRequest, BookKeys, RequestBooks } from "../account/books.ts";
 import { keyHashOf } from "../account/keys.ts";
+import type { Priority } from "../core/priority.ts";
 import { assert } from "../core/assert.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
 import type { Soon } from "../core/soon.ts";
@@ -43,6 +44,7 @@ const noKeyHash = {};
 type Wanted = Readonly<{
   account: AccountId;
   member: string;
+  priority: Priority;
   model: string;
   prompt: PromptBlocks;
   excluded: ReadonlySet<string>;
@@ -113,6 +115,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
         // In this turn: that it need not wait anymore may be said in the same message.
         const hold: RelayHold = new RelayHold(this, id, answer.waits ? this.#ready(id, () => hold) : null);
         hold.outputHeld = answer.output ?? null;
+        hold.priority = answer.priority ?? "standard";
         resolve(hold);
       },
     });
@@ -142,7 +145,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
    * that name may be another one after what is said next. When `cancelSignal` aborts first, the place is given up: busy.
    */
   enter(
-    { account, member, model, prompt, excluded }: Wanted,
+    { account, member, priority, model, prompt, excluded }: Wanted,
     cancelSignal: AnyCancelSignal,
     granted: (place: number, node: string) => Slot,
   ): Promise<Slot | Refusal> {
@@ -166,7 +169,16 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
         reject(error);
       },
     });
-    this.#batcher.put({ op: "enter", id, account, member, model, prompt: packBlocks(prompt), excluded: [...excluded] });
+    this.#batcher.put({
+      op: "enter",
+      id,
+      account,
+      member,
+      priority,
+      model,
+      prompt: packBlocks(prompt),
+      excluded: [...excluded],
+    });
     return promise;
   }
 
@@ -263,6 +275,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
 class RelayHold implements Hold {
   readonly ready: Promise<Refusal | null> | null;
   outputHeld: OutputHeld | null = null;
+  priority: Priority = "standard";
   readonly #mainThread: MainThreadClient;
   readonly #number: number;
   #open = true;

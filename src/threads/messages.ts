@@ -10,6 +10,7 @@ import type { StoredResponse } from "../dialects/stored-responses.ts";
 import type { Engine } from "../nodes/engine.ts";
 import type { NodeOutcome } from "../nodes/node-endpoint.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
+import type { Priority } from "../core/priority.ts";
 import type {
   AccountId,
   CoderBilling,
@@ -42,6 +43,7 @@ export type Operation =
       id: number;
       account: AccountId;
       member: string;
+      priority: Priority;
       model: string;
       /** See packBlocks. */
       prompt: string;
@@ -62,7 +64,7 @@ export type Answer =
   | Readonly<{ answer: "principal"; id: number; principal: Principal | null; version: number }>
   | Readonly<{ answer: "counted"; id: number; refusal: Refusal | null }>
   /** `waits`: for its count to be on disk, or for others of its account; "ready" follows, or "refused". */
-  | Readonly<{ answer: "admitted"; id: number; waits: boolean; output?: OutputHeld }>
+  | Readonly<{ answer: "admitted"; id: number; waits: boolean; output?: OutputHeld; priority?: Priority }>
   | Readonly<{ answer: "ready"; id: number; output?: OutputHeld }>
   /** How many are held for it then. */
   | Readonly<{ answer: "grown"; id: number; held: number }>

@@ -1,4 +1,5 @@
 // The nodes as a relay sees them: it talks to them on places that the main thread grants.
+import { type Standing, usualStanding } from "../core/priority.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Clock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
@@ -56,13 +57,20 @@ export class RelayPool implements PoolFollower {
     account: AccountId,
     cancelSignal: AnyCancelSignal,
     excluded: ReadonlySet<string> = none,
-    member = "",
+    { member, priority }: Standing = usualStanding,
   ): Refusal | Promise<Slot | Refusal> {
     if (cancelSignal.aborted) return busy;
     const unknowing = ask.model.tier === "own" ? unknowingAmong(ask, this.#serving(ask.model.id)) : none;
     if (isRefusal(unknowing)) return unknowing;
     const passedOver = unknowing.size === 0 ? excluded : excluded.union(unknowing);
-    const wanted = { account, member, model: ask.model.id, prompt: promptBlocksOf(ask), excluded: passedOver };
+    const wanted = {
+      account,
+      member,
+      priority,
+      model: ask.model.id,
+      prompt: promptBlocksOf(ask),
+      excluded: passedOver,
+    };
     return this.#mainThread.enter(wanted, cancelSignal, (place, node) => {
       const known = this.#nodes.get(node);
       assert(known !== undefined, "a place is on a node that this relay was told of");

@@ -11,6 +11,7 @@ import type { Log } from "../core/log.ts";
 import type { Grant } from "../nodes/queue/pool.ts";
 import { unpackBlocks } from "../nodes/queue/prompt-blocks.ts";
 import type { Place, RefusalCause } from "../nodes/queue/slot-queue.ts";
+import type { Priority } from "../core/priority.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { Soon } from "../core/soon.ts";
 import {
@@ -47,7 +48,7 @@ export type RelaySessionParts = Readonly<{
   log: Log;
 }>;
 
-const asUsed = {};
+const nothing = {};
 
 /** A request that the relay has admitted. */
 type OpenRequest = Readonly<{ account: AccountId; hold: Hold }>;
@@ -162,8 +163,10 @@ export class RelaySession {
   #admitted(id: number, account: AccountId, hold: Hold | Refusal): void {
     if (isRefusal(hold)) return this.#refuse(id, hold);
     this.#open.set(id, { account, hold });
-    this.#batcher.put({ answer: "admitted", id, waits: hold.ready !== null, ...outputOf(hold) });
-    hold.ready?.then(
+    const { ready, priority = "standard" } = hold;
+    const urgency = priority === "standard" ? nothing : { priority };
+    this.#batcher.put({ answer: "admitted", id, waits: ready !== null, ...outputOf(hold), ...urgency });
+    ready?.then(
       (refusal) => {
         if (refusal === null) this.#batcher.put({ answer: "ready", id, ...outputOf(hold) });
         else this.#refuse(id, refusal);
@@ -184,7 +187,7 @@ export class RelaySession {
     Promise.try(() => hold.settle(usage, estimated, this.#parts.clock.wall(), course)).then(
       (charged) => {
         this.#settled(number);
-        this.#batcher.put({ answer: "settled", id, ...(charged === usage ? asUsed : { charged }) });
+        this.#batcher.put({ answer: "settled", id, ...(charged === usage ? nothing : { charged }) });
       },
       (thrown: unknown) => {
         this.#settled(number);
@@ -210,9 +213,9 @@ export class RelaySession {
     return request;
   }
 
-  #enter({ id, account, member, model, prompt, excluded }: Extract<Operation, { op: "enter" }>): void {
+  #enter({ id, account, member, priority, model, prompt, excluded }: Extract<Operation, { op: "enter" }>): void {
     const { pool } = this.#parts;
-    const place = new DeskPlace(model, account, member, unpackBlocks(prompt), new Set(excluded), {
+    const place = new DeskPlace(model, account, member, priority, unpackBlocks(prompt), new Set(excluded), {
       granted: (node) => {
         place.grant = pool.slotOn(node, place);
         this.#batcher.put({ answer: "granted", id, node });
@@ -266,6 +269,7 @@ class DeskPlace implements Place {
     readonly modelId: string,
     readonly account: AccountId,
     readonly member: string,
+    readonly priority: Priority,
     readonly prompt: PromptBlocks,
     readonly excluded: ReadonlySet<string>,
     readonly effects: Pick<Place, "granted" | "refused">,

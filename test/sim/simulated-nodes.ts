@@ -93,6 +93,7 @@ export class SimulatedNodes {
       modelId: ask.model.id,
       account,
       member: "",
+      priority: "standard",
       prompt: noBlocks,
       excluded,
       granted: (node) => settle(this.#slot(node, place)),

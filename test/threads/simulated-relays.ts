@@ -233,7 +233,14 @@ export class SimulatedRelays {
       if (refusal !== null) return "refused";
     }
     {
-      const wanted = { account, member: "", model: "core-3", prompt: noBlocks, excluded: new Set<string>() };
+      const wanted = {
+        account,
+        member: "",
+        priority: "standard" as const,
+        model: "core-3",
+        prompt: noBlocks,
+        excluded: new Set<string>(),
+      };
       request.isInLine = true;
       const place = await mainThread.enter(wanted, request.cancelSignal.signal, (number, node) =>
         this.#slot(mainThread, number, node),

@@ -1,5 +1,6 @@
 // What the chat-completions dialect writes: an answer's pieces as the events of a stream, or collected as one message. What
 // is said of an answer is decided once, in ChatChoice; Chunks and Message are the two ways to write it down.
+import { tierOf } from "../request/service-tier.ts";
 import type { ByteWriter } from "../../core/byte-writer.ts";
 import type { FinishReason, Piece } from "../../core/types.ts";
 import type { ReplyForm, ReplyIdentity } from "../dialect.ts";
@@ -215,8 +216,12 @@ function logprobsBody(logprobs: readonly string[]): string {
 // What both are made of
 // ---------------------------------------------------------------------------------------------------------------
 
-const replyHead = ({ model }: ChatAsk, { requestId, createdSeconds }: ReplyIdentity, object: string): string =>
-  `{"id":"chatcmpl-${requestId.slice("req_".length)}","object":"${object}","created":${createdSeconds},"model":${JSON.stringify(model.id)},"choices":[`;
+const replyHead = (
+  { model }: ChatAsk,
+  { requestId, createdSeconds, priority }: ReplyIdentity,
+  object: string,
+): string =>
+  `{"id":"chatcmpl-${requestId.slice("req_".length)}","object":"${object}","created":${createdSeconds},"model":${JSON.stringify(model.id)},${priority === undefined ? "" : `"service_tier":"${tierOf(priority)}",`}"choices":[`;
 
 /** A choice of a chunk that adds nothing to its message; `finish` is JSON. */
 const silentChoice = (index: number, finish: string): string =>

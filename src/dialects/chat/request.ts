@@ -38,6 +38,7 @@ import { namedModel } from "../request/named-model.ts";
 import { fileNotHere, hostedToolNotRun, leftOut } from "../request/not-served.ts";
 import { anySearch, readSearchTool, searchOf } from "../request/search-request.ts";
 import { samplingFields, samplingNames } from "../request/sampling.ts";
+import { priorityAsked, serviceTier } from "../request/service-tier.ts";
 import { budgetOf, efforts, stopSequences } from "../request/settings.ts";
 import { systemText } from "../request/system-text.ts";
 
@@ -72,6 +73,7 @@ const Body = Type.Object({
     Type.Union([Type.Literal("none"), Type.Literal("auto")], { description: "left out: tool_choice names a tool" }),
   ),
   parallel_tool_calls: optional(flag),
+  service_tier: serviceTier,
   response_format: optional(record),
   reasoning_effort: optional(oneOf(...Object.keys(efforts))),
   web_search: optional(flag),
@@ -149,6 +151,7 @@ export function read({ body: value, bodyBytes, catalog }: DialectRequest): ChatA
     stream: request.stream === true,
     sampling: sampling as Sampling,
     ...engineFieldsOf(beside),
+    ...priorityAsked(request.service_tier),
     bodyBytes,
     usageApart: request.stream_options?.include_usage === true,
   };

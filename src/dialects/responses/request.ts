@@ -27,6 +27,7 @@ import { echoOf } from "./response-object.ts";
 import { readItems } from "./input.ts";
 import type { Sealer } from "../request/sealed-content.ts";
 import { anySearch, searchOf } from "../request/search-request.ts";
+import { priorityAsked, serviceTier } from "../request/service-tier.ts";
 import { budgetOf, efforts } from "../request/settings.ts";
 import { systemText } from "../request/system-text.ts";
 import {
@@ -60,6 +61,7 @@ const Body = Type.Object({
   ),
   prompt_cache_key: optional(text),
   safety_identifier: optional(text),
+  service_tier: serviceTier,
   user: optional(text),
   metadata: optional(record),
   truncation: optional(oneOf("auto", "disabled")),
@@ -211,6 +213,7 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
     stream: request.stream === true,
     sampling: { ...beside.sampling, ...samplingOf(request) },
     ...engineFieldsOf(beside),
+    ...priorityAsked(request.service_tier),
     bodyBytes: context.bodyBytes + (context.earlier?.bytes ?? 0),
     offered,
     echo: echoOf(request, model, request.max_output_tokens == null ? null : budget.outputTokensMax, store),

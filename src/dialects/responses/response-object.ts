@@ -4,6 +4,7 @@ import type { FinishReason, Model, Refusal, Usage } from "../../core/types.ts";
 import { messageOf } from "../../core/refusals.ts";
 import type { RefusalName } from "../../core/types.ts";
 import type { ReplyIdentity } from "../dialect.ts";
+import { tierOf } from "../request/service-tier.ts";
 import type { ResponsesAsk, ResponsesBody } from "./request.ts";
 import { conversationIdOf, type Item } from "../stored-responses.ts";
 
@@ -40,13 +41,17 @@ function responseObject(ask: ResponsesAsk, identity: ReplyIdentity, outcome: Out
   const { status, completedSeconds, error, incompleteDetails, usage, outputText } = outcome;
   const begin = `{"id":"resp_${stemOf(identity)}","object":"response","created_at":${identity.createdSeconds},"completed_at":${completedSeconds},"status":"${status}","error":${error},"incomplete_details":${incompleteDetails}`;
   const text = outputText === null ? "" : `,"output_text":${outputText}`;
-  const toOutput = `${begin},${ask.echo}${outputKey}`;
+  const toOutput = `${begin},${echoed(ask, identity)}${outputKey}`;
   const items = outcome.output.length === 1 ? outcome.output[0] : outcome.output.join(",");
   const toUsage = `${toOutput}[${items}]`;
   const outputEnd = toUsage.length;
   const whole = `${toUsage},"usage":${usage}`;
   return { whole: `${whole}${text}}`, outputStart: toOutput.length, outputEnd, usageEnd: whole.length };
 }
+
+/** Instructions that stand before it are a JSON text, in which it would be escaped. */
+const echoed = ({ echo }: ResponsesAsk, { priority }: ReplyIdentity): string =>
+  priority === undefined ? echo : echo.replace('"service_tier":"default"', `"service_tier":"${tierOf(priority)}"`);
 
 export const responseInProgress = (ask: ResponsesAsk, identity: ReplyIdentity): string =>
   responseObject(ask, identity, {

@@ -652,7 +652,10 @@ completions: what a client library sends to another service it can send here, wi
 
 A key goes into \`Authorization: Bearer\` or \`x-api-key\`. Every reply has the header \`x-request-id\`.
 Fields that an endpoint does not know are ignored; fields that it knows are checked, and a refusal names the wrong one.
-A request that ends with an error status costs nothing.`;
+A request that ends with an error status costs nothing.
+
+The header \`x-priority\` (\`interactive\`, \`standard\` or \`bulk\`) says how urgent a request is beside others. Its plan says
+what it has at most, and the reply's header what it had.`;
 
 /** Takes some milliseconds: made at the first request and kept. */
 export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {

@@ -47,6 +47,11 @@ const search: Detail = {
     "`true`: the answer may search the web and cites what it found. When the day's searches are used up, the request is " +
     "answered without.",
 };
+const tier: Detail = {
+  prose:
+    'How urgent it is, as the header `x-priority` says it: `"priority"` is interactive, `"flex"` is bulk, `"default"` is standard. ' +
+    "The plan says what is had at most; the reply says what was had.",
+};
 const parallel: Detail = { prose: "`false`: at most one tool call in an answer." };
 
 // ---------------------------------------------------------------- chat-completions
@@ -125,6 +130,7 @@ const chatDetails: Details = {
     inside: () => toolChoice(object({ type: only("function"), function: object({ name: text() }) })),
   },
   parallel_tool_calls: parallel,
+  service_tier: tier,
   response_format: {
     prose:
       "The form of the answer: `text`, `json_object` or `json_schema`, where the model has it. An answer that does not " +
@@ -351,6 +357,7 @@ const responsesDetails: Details = {
     inside: () => toolChoice(object({ type: only("function", "custom"), name: text() })),
   },
   parallel_tool_calls: parallel,
+  service_tier: tier,
   reasoning: {
     prose: "`effort`: how deeply hosted models think.",
     inside: objectOf(object({ "effort?": orNull(text()), "summary?": orNull(text()) })),

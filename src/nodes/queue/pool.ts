@@ -1,5 +1,6 @@
 // The nodes as one: which are well, who gets a slot, and generations on a slot. Composition of the slot queue (decides),
 // the endpoints (speak to the nodes) and what requests met there; timers and promises live here.
+import { type Priority, type Standing, usualStanding } from "../../core/priority.ts";
 import type { AnyCancelSignal } from "../../core/cancel-signal.ts";
 import { assert } from "../../core/assert.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -164,13 +165,13 @@ export class NodePool {
     account: AccountId,
     cancelSignal: AnyCancelSignal,
     excluded: ReadonlySet<string> = none,
-    member = "",
+    { member, priority }: Standing = usualStanding,
   ): Slot | Refusal | Promise<Slot | Refusal> {
     if (this.#closed || cancelSignal.aborted) return busy;
     const unknowing = ask.model.tier === "own" ? unknowingAmong(ask, this.#serving(ask.model.id)) : none;
     if (isRefusal(unknowing)) return unknowing;
     const passedOver = unknowing.size === 0 ? excluded : excluded.union(unknowing);
-    const place = new QueuedPlace(this, ask.model.id, account, member, promptBlocksOf(ask), passedOver);
+    const place = new QueuedPlace(this, ask.model.id, account, member, priority, promptBlocksOf(ask), passedOver);
     this.#queue.enter(place, this.#now());
     if (place.result !== null) return place.result;
     this.#lineBegan?.();
@@ -512,6 +513,7 @@ class QueuedPlace implements Place {
   readonly modelId: string;
   readonly account: AccountId;
   readonly member: string;
+  readonly priority: Priority;
   readonly prompt: PromptBlocks;
   readonly excluded: ReadonlySet<string>;
   result: Slot | Refusal | null = null;
@@ -523,6 +525,7 @@ class QueuedPlace implements Place {
     modelId: string,
     account: AccountId,
     member: string,
+    priority: Priority,
     prompt: PromptBlocks,
     excluded: ReadonlySet<string>,
   ) {
@@ -530,6 +533,7 @@ class QueuedPlace implements Place {
     this.modelId = modelId;
     this.account = account;
     this.member = member;
+    this.priority = priority;
     this.prompt = prompt;
     this.excluded = excluded;
   }

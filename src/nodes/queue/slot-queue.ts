@@ -24,6 +24,7 @@
 // Nobody overtakes at (2): a place waits only while no well node that serves it has a free slot, or by (5) or (6), because
 // every event that frees or adds one (ended, began, configure, well) hands it out at once. `check` asserts it in tests.
 import { assert } from "../../core/assert.ts";
+import { priorities, type Priority, rankOf } from "../../core/priority.ts";
 import { queuePlacesMax } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { type AccountInLine, FairLine, requestsOf } from "./fair-line.ts";
@@ -51,6 +52,7 @@ export type QueueNode = Readonly<{
 export interface Place extends Wanting {
   /** Whom its account serves with it: who has many requests waits behind his own. */
   readonly member: string;
+  readonly priority: Priority;
   readonly excluded: ReadonlySet<string>;
   /** Effects, called at most once in all, from within an event. */
   granted(node: string): void;
@@ -93,6 +95,12 @@ type NodeState = {
   weight: number;
   /** Work of prompts that were sent there and whose first tokens are not there yet. */
   unread: number;
+  /** Requests of the priority "bulk" that run there. */
+  bulk: number;
+  /** Of late, by priority. */
+  readonly work: Record<Priority, number>;
+  /** Of the request that came there last. */
+  lastWork: number;
   /** The greatest tag of those who had their turn there. */
   turn: number;
   readonly lines: Set<RouteLine>;
@@ -101,9 +109,10 @@ type NodeState = {
 /** A request on a node. */
 type Running = Readonly<{ state: NodeState; share: Share; memberShare: Share; sent: SentWork }> & { unread: number };
 
-/** Those who wait for the same set of nodes. */
+/** Those who wait for the same set of nodes with the same priority. */
 type RouteLine = {
   readonly key: string;
+  readonly priority: Priority;
   readonly nodes: readonly NodeState[];
   readonly line: FairLine<Waiting>;
 };
@@ -159,6 +168,17 @@ const idlest: Chooser = {
 const unreadMaxMs = 500;
 /** Nobody waits for an account that is alone there, but whoever comes next waits for all that it has read. */
 const unreadAloneMaxMs = 2_000;
+
+/** Bulk is read a little at a time, so that what is asked meanwhile begins soon. */
+const unreadBulkMaxMs = 100;
+
+/** The part of a node's slots that bulk leaves to others: what runs cannot be taken back. */
+const bulkFreePart = 0.25;
+
+/** Of the work of a node, so much at least goes to each priority for which somebody waits, so that all end. */
+const workLeastPart = 0.05;
+/** Beyond this, what was done is half forgotten. */
+const workOfLate = 400_000;
 
 /** Of those who wait, so many are looked at when a node has room. */
 const looksMax = 48;
@@ -223,6 +243,9 @@ export class SlotQueue {
           running: new Map(),
           weight: 0,
           unread: 0,
+          bulk: 0,
+          work: { interactive: 0, standard: 0, bulk: 0 },
+          lastWork: 0,
           turn: 0,
           lines: new Set(),
         });
@@ -281,7 +304,7 @@ export class SlotQueue {
     if (free !== null && "best" in free) {
       const { best, free: now, savedMs } = free;
       const node = hasRoom(best) || !mayWait ? (hasRoom(best) ? best : now) : null;
-      if (node !== null && this.#mayHave(place.account, share, node))
+      if (node !== null && this.#mayHave(place.account, place.priority, share, node))
         return this.#grant(place, share, memberShare, node); // (2)
       if (node === null) return this.#choosyWait(place, candidates, best, savedMs); // (5)
     } else if (free !== null) return this.#grant(place, share, memberShare, free); // (1)
@@ -322,6 +345,7 @@ export class SlotQueue {
     share.running--;
     memberShare.running--;
     this.#rest(place, share, memberShare);
+    if (place.priority === "bulk") state.bulk--;
     const there = state.running.get(place.account)!;
     if (--there.requests === 0) {
       state.running.delete(place.account);
@@ -442,7 +466,7 @@ export class SlotQueue {
       const wait = waitingIn(route);
       waiting += wait.length;
       assert(wait.length > 0, "an empty line is forgotten");
-      const isReading = route.nodes.some((state) => this.#isPressed(state));
+      const isReading = route.priority === "bulk" || route.nodes.some((state) => this.#isPressed(state));
       for (const state of route.nodes)
         assert(
           !hasRoom(state) || isReading || wait.every(({ wants }) => wants !== null),
@@ -513,7 +537,9 @@ export class SlotQueue {
     if (state.health !== "well") return state;
     const choice = this.#choose(place, route.nodes.filter(isOpen));
     if (choice === null || choice.best === state) return state;
-    if (hasRoom(choice.best)) return this.#mayHave(place.account, share, choice.best) ? choice.best : null;
+    if (hasRoom(choice.best)) {
+      return this.#mayHave(place.account, place.priority, share, choice.best) ? choice.best : null;
+    }
     if (wantsUntil !== null || this.#choosy.size >= choosyMax) return state;
     this.#want(waiting, choice.best, choice.savedMs);
     return null;
@@ -549,6 +575,12 @@ export class SlotQueue {
     state.busy++;
     const sent = this.#chooser.sent(place, state.node.name, this.#now);
     state.turn = Math.max(state.turn, share.tag);
+    if (place.priority === "bulk") state.bulk++;
+    const { work } = state;
+    state.lastWork = sent.work;
+    work[place.priority] += sent.work;
+    if (work.interactive + work.standard + work.bulk > workOfLate)
+      for (const priority of priorities) work[priority] /= 2;
     share.turn = Math.max(share.turn, memberShare.tag);
     share.had(sent.work);
     memberShare.had(sent.work);
@@ -591,15 +623,20 @@ export class SlotQueue {
     this.#shares.used(account, share);
   }
 
-  /** Whether an account may have more read there: at once where nobody waits for that, and else whose turn it is. */
-  #mayHave(account: AccountId, share: Share, state: NodeState): boolean {
+  /** Whether it may have more read there: at once where nobody waits for that, and else whose turn it is. */
+  #mayHave(account: AccountId, priority: Priority, share: Share, state: NodeState): boolean {
+    const isBulk = priority === "bulk";
+    if (isBulk && state.bulk >= Math.max(1, Math.floor(state.node.slots * (1 - bulkFreePart)))) return false;
     const unreadMs = this.#chooser.unreadMs(state.node.name, this.#now);
-    if (state.busy === 0 || unreadMs <= unreadMaxMs) return true;
+    if (state.busy === 0 || unreadMs <= (isBulk ? unreadBulkMaxMs : unreadMaxMs)) return true;
+    if (isBulk) return false;
     const there = state.running.get(account);
     let weights = state.weight;
     let others = state.running.size - (there === undefined ? 0 : 1);
     let turn = Infinity;
-    for (const { line } of state.lines) {
+    for (const { line, priority: other } of state.lines) {
+      if (rankOf(other) < rankOf(priority)) return false;
+      if (other !== priority) continue;
       weights += line.weight;
       others += line.length - (line.has(account) ? 1 : 0);
       turn = Math.min(turn, line.turn);
@@ -614,7 +651,7 @@ export class SlotQueue {
   }
 
   #wait(place: Place, nodes: NodeState[], since: Ms): void {
-    const route = this.#routeOf(nodes);
+    const route = this.#routeOf(nodes, place.priority);
     const share = this.#shares.of(place.account);
     const memberShare = share.members.of(place.member);
     const waiting: Waiting = {
@@ -636,13 +673,19 @@ export class SlotQueue {
     this.#waiting.set(place, waiting);
   }
 
-  #routeOf(nodes: NodeState[]): RouteLine {
-    const key = nodes.map(({ node }) => node.name).join("\n");
+  #routeOf(nodes: NodeState[], priority: Priority): RouteLine {
+    const key = [priority, ...nodes.map(({ node }) => node.name)].join("\n");
     const known = this.#routes.get(key);
     if (known !== undefined) return known;
-    const route: RouteLine = { key, nodes, line: new FairLine() };
+    const route: RouteLine = { key, priority, nodes, line: new FairLine() };
     this.#routes.set(key, route);
-    for (const state of nodes) state.lines.add(route);
+    for (const state of nodes) {
+      const { work, lines } = state;
+      // Who did not wait has not been kept from anything.
+      if (![...lines].some((line) => line.priority === priority))
+        work[priority] = Math.max(work[priority], leastWork(state));
+      lines.add(route);
+    }
     return route;
   }
 
@@ -670,37 +713,22 @@ export class SlotQueue {
   #grantNext(state: NodeState): boolean {
     if (state.drained) return false;
     let looks = 0;
-    for (const account of this.#inTurn(state)) {
-      if (state.health === "well" && !this.#mayHave(account.key, account.share, state)) return false;
-      for (const waiting of requestsOf(account)) {
-        const node = this.#takes(waiting, state);
-        if (node !== null) {
-          this.#remove(waiting);
-          this.#grant(waiting.place, waiting.share, waiting.memberShare, node);
-          return true;
+    for (const lines of linesOf(state)) {
+      for (const account of inTurn(lines)) {
+        const mayHave = state.health !== "well" || this.#mayHave(account.key, lines[0]!.priority, account.share, state);
+        if (!mayHave) break;
+        for (const waiting of requestsOf(account)) {
+          const node = this.#takes(waiting, state);
+          if (node !== null) {
+            this.#remove(waiting);
+            this.#grant(waiting.place, waiting.share, waiting.memberShare, node);
+            return true;
+          }
+          if (++looks >= looksMax) return false;
         }
-        if (++looks >= looksMax) return false;
       }
     }
     return false;
-  }
-
-  /** The accounts that wait for the node, by their tags. */
-  *#inTurn(state: NodeState): Generator<AccountInLine<Waiting>> {
-    const lines = [...state.lines].filter(({ nodes }) => !isAway(state) || !nodes.some(isThere)); // they wait for those
-    if (lines.length === 1) return yield* lines[0]!.line.inTurn();
-    const firsts = lines.flatMap(({ line }) => {
-      const accounts = line.inTurn();
-      const first = accounts.next();
-      return first.done === true ? [] : [{ account: first.value, accounts }];
-    });
-    while (firsts.length > 0) {
-      const next = firsts.reduce((least, one) => (isSooner(one.account, least.account) ? one : least));
-      yield next.account;
-      const after = next.accounts.next();
-      if (after.done === true) firsts.splice(firsts.indexOf(next), 1);
-      else next.account = after.value;
-    }
   }
 
   #refuseIfHopeless(route: RouteLine): void {
@@ -771,6 +799,38 @@ function together(one: NodeLine | undefined, other: NodeLine, shownMax: number):
 
 const withMost = (accounts: NodeLine["most"][number][], shownMax: number): NodeLine["most"][number][] =>
   accounts.toSorted((a, b) => b.waiting - a.waiting).slice(0, shownMax);
+
+/** The lines of each priority for which somebody waits for the node: those who have too little of its work first. */
+function linesOf(state: NodeState): RouteLine[][] {
+  const lines = [...state.lines].filter(({ nodes }) => !isAway(state) || !nodes.some(isThere)); // they wait for those
+  if (lines.length < 2) return lines.length === 0 ? [] : [lines];
+  const { work } = state;
+  const least = leastWork(state) - state.lastWork;
+  return priorities
+    .map((priority) => lines.filter((line) => line.priority === priority))
+    .filter(({ length }) => length > 0)
+    .toSorted(([one], [other]) => Number(work[other!.priority] < least) - Number(work[one!.priority] < least));
+}
+
+/** Of a node's work of late, what goes at least to a priority for which somebody waits. */
+const leastWork = ({ work }: NodeState): number => workLeastPart * (work.interactive + work.standard + work.bulk);
+
+/** The accounts in some lines, by their tags. */
+function* inTurn(lines: readonly RouteLine[]): Generator<AccountInLine<Waiting>> {
+  if (lines.length === 1) return yield* lines[0]!.line.inTurn();
+  const firsts = lines.flatMap(({ line }) => {
+    const accounts = line.inTurn();
+    const first = accounts.next();
+    return first.done === true ? [] : [{ account: first.value, accounts }];
+  });
+  while (firsts.length > 0) {
+    const next = firsts.reduce((least, one) => (isSooner(one.account, least.account) ? one : least));
+    yield next.account;
+    const after = next.accounts.next();
+    if (after.done === true) firsts.splice(firsts.indexOf(next), 1);
+    else next.account = after.value;
+  }
+}
 
 const waitingIn = ({ line }: RouteLine): Waiting[] => [...line].flatMap((account) => [...requestsOf(account)]);
 

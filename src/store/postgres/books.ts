@@ -10,6 +10,7 @@ import type { SearchHold } from "../../account/searches.ts";
 import type { Log } from "../../core/log.ts";
 import { balanceLookMs, keyCacheEntriesMax } from "../../core/limits.ts";
 import { firstPlan, planOf } from "../../core/plans.ts";
+import { type Priority, priorityOf } from "../../core/priority.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import type { Soon } from "../../core/soon.ts";
 import {
@@ -247,7 +248,9 @@ export class PostgresBooks implements RequestBooks {
       this.#noteFlood(account, ask.model.kind, this.#pace.monotonic(), answer);
       return answer;
     }
-    const hold = new LaneHold(this.lane, answer, () => this.#holds.delete(answer));
+    const hold = new LaneHold(this.lane, answer, priorityOf(this.planOf(account), ask.priority), () =>
+      this.#holds.delete(answer),
+    );
     if (answer.record.waits) this.#holds.set(answer, hold);
     return hold;
   }
@@ -394,7 +397,12 @@ class LaneHold implements Hold {
   #isOpen = true;
 
   /** `resolved` is called when it is decided, or over. */
-  constructor(lane: Lane, hold: OpenHold, resolved: () => void) {
+  constructor(
+    lane: Lane,
+    hold: OpenHold,
+    readonly priority: Priority,
+    resolved: () => void,
+  ) {
     this.#lane = lane;
     this.#hold = hold;
     this.#resolved = resolved;

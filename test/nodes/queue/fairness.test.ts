@@ -1,5 +1,6 @@
 // Shares of the nodes' work: by weight, long prompts beside short ones, within an account, and what nobody may wait for.
 import { describe, expect, test } from "bun:test";
+import type { Priority } from "../../../src/core/priority.ts";
 import { noBlocks } from "../../../src/nodes/queue/prompt-blocks.ts";
 import { type Chooser, type Place, type SentWork, SlotQueue } from "../../../src/nodes/queue/slot-queue.ts";
 import { randomOf } from "../../fixtures/random.ts";
@@ -16,6 +17,7 @@ class Request implements Place {
     readonly account: number,
     readonly work: Work,
     readonly member = "",
+    readonly priority: Priority = "standard",
   ) {}
   granted(node: string): void {
     this.node = node;
@@ -65,8 +67,8 @@ class World {
     return unread;
   }
 
-  ask(account: number, work: Work, member = ""): Request {
-    const request = new Request(this, account, work, member);
+  ask(account: number, work: Work, member = "", priority: Priority = "standard"): Request {
+    const request = new Request(this, account, work, member, priority);
     this.queue.enter(request, this.now);
     this.queue.check();
     return request;
@@ -225,4 +227,66 @@ test("100,000 accounts in line cost an event no more than a few times what 100 c
   };
   cost(100);
   expect(cost(100_000) / cost(100)).toBeLessThan(20);
+});
+
+describe("priorities", () => {
+  const end = (world: World): Request => {
+    world.read();
+    const done = world.running[0]!;
+    world.end(done);
+    return done;
+  };
+  test("the most urgent is next, and each gets a part, so that all end", () => {
+    const world = new World(1);
+    world.ask(9, short);
+    for (let n = 0; n < 400; n++)
+      for (const priority of ["bulk", "standard", "interactive"] as const) world.ask(1, short, priority, priority);
+    for (let n = 0; n < 350; n++) end(world);
+    const [interactive, standard, bulk] = ["interactive", "standard", "bulk"].map((name) =>
+      world.had.get(`1 ${name}`)!,
+    );
+    const all = interactive! + standard! + bulk!;
+    expect(interactive! / all).toBeWithin(0.85, 0.93);
+    expect(standard! / all).toBeWithin(0.035, 0.08);
+    expect(bulk! / all).toBeWithin(0.035, 0.08);
+  });
+  test("bulk leaves a quarter of the slots to others, and has all the rest where nobody else asks", () => {
+    const world = new World(8);
+    for (let n = 0; n < 20; n++) world.ask(1, { prompt: 1, answer: 1_000 }, "", "bulk");
+    expect(world.running.length).toBe(6);
+    expect(world.ask(2, short).node).toBe("a");
+    expect(world.ask(1, short, "", "interactive").node).toBe("a");
+    for (let n = 0; n < 25; n++) {
+      if (world.running.length > 0) end(world);
+    }
+    expect(world.running.length).toBe(0);
+    const narrow = new World(1);
+    narrow.ask(1, short, "", "bulk");
+    expect(narrow.running.length).toBe(1);
+  });
+  test("bulk is read a little at a time, so that who comes waits for little", () => {
+    const world = new World(100);
+    for (let n = 0; n < 20; n++) world.ask(1, { prompt: 400, answer: 1 }, "", "bulk");
+    expect(world.running.length).toBe(1);
+    world.read();
+    expect(world.running.length).toBe(2);
+    expect(world.ask(2, short).node).toBe("a");
+  });
+  test("who waits with less urgency does not hold up who has more, nor is overtaken by as much", () => {
+    const world = new World(2);
+    world.ask(1, short);
+    world.ask(1, short);
+    const waits = [
+      world.ask(2, short, "", "bulk"),
+      world.ask(3, short, "", "standard"),
+      world.ask(4, short, "", "interactive"),
+      world.ask(5, short, "", "interactive"),
+    ];
+    const order: number[] = [];
+    for (let n = 0; n < 6; n++) {
+      end(world);
+      for (const one of waits) if (one.node !== null && !order.includes(one.account)) order.push(one.account);
+    }
+    expect(order).toEqual([4, 5, 3, 2]);
+  });
 });

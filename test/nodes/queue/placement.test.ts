@@ -187,6 +187,7 @@ describe("in line", () => {
   const placeOf = (wanting: Wanting, log: string[]): Place => ({
     ...wanting,
     member: "",
+    priority: "standard",
     excluded: new Set(),
     granted: (node) => void log.push(node),
     refused: (cause) => void log.push(cause),

@@ -16,6 +16,7 @@ class TestPlace implements Place {
     readonly modelId = "m",
     readonly excluded: ReadonlySet<string> = new Set(),
     readonly member = "",
+    readonly priority = "standard" as const,
   ) {}
   granted(node: string): void {
     if (this.node !== null || this.cause !== null) throw new Error("told twice");

@@ -133,6 +133,7 @@ function run(slots: number, split: readonly number[], load: number, seconds: num
       modelId: "m",
       account,
       member: "",
+      priority: "standard",
       prompt: noBlocks,
       excluded: new Set(),
       granted() {

@@ -1,0 +1,21 @@
+// How urgent a request is beside others: what it asks for, and what its plan lets it have.
+import type { Plan } from "./types.ts";
+
+/** The most urgent first. */
+export const priorities = ["interactive", "standard", "bulk"] as const;
+export type Priority = (typeof priorities)[number];
+
+export const rankOf = (priority: Priority): number => priorities.indexOf(priority);
+
+export const isPriority = (word: string): word is Priority => (priorities as readonly string[]).includes(word);
+
+/** What a request has that asks for so much; undefined: for nothing. A stranger's header is no reason to be first. */
+export function priorityOf({ priority = "standard", priorityMax = "standard" }: Plan, asked?: Priority): Priority {
+  const wanted = asked ?? priority;
+  return rankOf(wanted) < rankOf(priorityMax) ? priorityMax : wanted;
+}
+
+/** How a request stands in line: whom of its account it is for (they take turns), and how urgent it is. */
+export type Standing = Readonly<{ member: string; priority: Priority }>;
+
+export const usualStanding: Standing = { member: "", priority: "standard" };

@@ -1,5 +1,4 @@
 // How urgent a request is beside others: what it asks for, and what its plan lets it have.
-import type { Plan } from "./types.ts";
 
 /** The most urgent first. */
 export const priorities = ["interactive", "standard", "bulk"] as const;
@@ -9,8 +8,11 @@ export const rankOf = (priority: Priority): number => priorities.indexOf(priorit
 
 export const isPriority = (word: string): word is Priority => (priorities as readonly string[]).includes(word);
 
+/** Of a plan. */
+type Rights = Readonly<{ priority?: Priority; priorityMax?: Priority }>;
+
 /** What a request has that asks for so much; undefined: for nothing. A stranger's header is no reason to be first. */
-export function priorityOf({ priority = "standard", priorityMax = "standard" }: Plan, asked?: Priority): Priority {
+export function priorityOf({ priority = "standard", priorityMax = "standard" }: Rights, asked?: Priority): Priority {
   const wanted = asked ?? priority;
   return rankOf(wanted) < rankOf(priorityMax) ? priorityMax : wanted;
 }

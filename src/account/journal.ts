@@ -23,12 +23,13 @@ export type AccountChange =
       email: string;
       plan: PlanId;
       keyHash: string;
+      keyEnding: string;
       passwordHash: string | null;
       operator: boolean;
       at: Ms;
     }>
   | Readonly<{ change: "plan"; account: AccountId; plan: PlanId }>
-  | Readonly<{ change: "key"; account: AccountId; keyHash: string; at: Ms }>
+  | Readonly<{ change: "key"; account: AccountId; keyHash: string; keyEnding: string; at: Ms }>
   | Readonly<{ change: "new_key"; key: KeyRecord; account: AccountId }>
   | Readonly<{ change: "key_name"; account: AccountId; key: KeyId; name: string }>
   | Readonly<{ change: "key_limits"; account: AccountId; key: KeyId; limits: Partial<KeyLimits> }>

@@ -11,9 +11,10 @@ const command: Command = {
     const keys = await perform(invocation, "keys list", { email: invocation.words[0]! });
     if (invocation.flags["json"] === true) console.log(JSON.stringify(keys));
     else {
-      const headings = ["id", "name", "made", "last used", "used today", "this month", "limits"];
+      const headings = ["id", "name", "ends in", "made", "last used", "used today", "this month", "limits"];
       const cells = keys.map((key) => [
-        ...[key.id, key.name, key.created_at, key.last_used_at ?? "never", key.used_day ?? "", key.used_month ?? ""],
+        ...[key.id, key.name, key.ending ?? "", key.created_at, key.last_used_at ?? "never"],
+        ...[key.used_day ?? "", key.used_month ?? ""],
         limitsInWords(key),
       ]);
       console.log(formatTable(headings, cells));

@@ -117,6 +117,8 @@ const newPassword = () =>
   });
 const knownPassword = () => Type.String({ maxLength: passwordMaxLength, writeOnly: true, description: "the password" });
 const cents = () => Type.Number({ minimum: 0 });
+/** The last four characters of a key; null for keys from before they were kept. */
+const keyEnding = () => nullable(Type.String());
 const planId = () => Type.String({ minLength: 1, maxLength: 64, description: "the id of a plan" });
 
 /** Every failure. `code` is fixed, `message` is a sentence for people. */
@@ -509,7 +511,7 @@ export const ConsoleModels = Type.Object({
 export type ConsoleModels = Static<typeof ConsoleModels>;
 
 /** Only a hash of the key is kept, so that it cannot be shown again. */
-export const KeyState = Type.Object({ prefix: Type.String(), created_at: time() });
+export const KeyState = Type.Object({ prefix: Type.String(), ending: keyEnding(), created_at: time() });
 export type KeyState = Static<typeof KeyState>;
 
 /** The old key is void at once, so the page asks first and sends what was confirmed. */
@@ -534,6 +536,7 @@ export const AccountKey = Type.Object({
   /** Number 1 is the key that every account has, "default": it is regenerated and never revoked. */
   id: count(),
   name: Type.String(),
+  ending: keyEnding(),
   created_at: time(),
   /** To within a few seconds; null where it never was. */
   last_used_at: nullable(time()),
@@ -660,7 +663,7 @@ export const UsageSummary = Type.Object({
   /** Models, endpoints and keys that the account ever used, for the filters. */
   models: Type.Array(Type.String()),
   endpoints: Type.Array(Type.String()),
-  keys: Type.Array(Type.Object({ id: count(), name: Type.String() })),
+  keys: Type.Array(Type.Object({ id: count(), name: Type.String(), ending: keyEnding() })),
   /**
    * For whom the account's programs asked in those days: those who cost most first, at most 50. `name` is null where it was
    * erased, and empty where a program that may name people named nobody.

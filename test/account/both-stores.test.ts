@@ -313,6 +313,20 @@ for (const store of stores) {
         expect([keyHash === before, await audited()]).toEqual([false, ["rotated"]]);
       });
 
+      test("their last four characters are kept until an erasure takes them", async () => {
+        const endings = async () => (await office.accountKeys.list(id)).map(({ ending }) => ending);
+        const named = await office.accountKeys.create(id, { name: "ci" });
+        const { api_key } = await office.accounts.rotateKey("a@x");
+        expect(await endings()).toEqual([api_key.slice(-4), named.api_key.slice(-4)]);
+        await office.accountKeys.revoke(id, 2);
+        expect((await office.accountKeys.namesOf(id)).map(({ ending }) => ending)).toEqual([
+          api_key.slice(-4),
+          named.api_key.slice(-4),
+        ]);
+        await office.accounts.erase("a@x", () => Promise.resolve());
+        expect((await office.accountKeys.namesOf(id)).map(({ ending }) => ending)).toEqual([null, null]);
+      });
+
       test("nobody is behind a key that forwards nobody", async () => {
         expect(await caughtBy(() => office.accountKeys.endUser(id, "ann"))).toBeInstanceOf(AccountError);
       });

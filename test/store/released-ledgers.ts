@@ -274,4 +274,9 @@ export const releasedLedgers: readonly string[] = [
   ALTER TABLE journal ADD COLUMN first_token_ms INTEGER;
   ALTER TABLE journal ADD COLUMN duration_ms INTEGER;
   `,
+  // Keys' last four characters, and requests of accounts to be deleted.
+  `
+  ALTER TABLE accounts ADD COLUMN key_ending TEXT;
+  ALTER TABLE api_keys ADD COLUMN key_ending TEXT;
+  `,
 ];

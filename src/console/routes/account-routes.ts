@@ -111,7 +111,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     }),
 
     route("GET", "/key", "account", ({ visitor: { account } }): KeyState => {
-      return { prefix: apiKeyPrefix, created_at: timeOf(account.keyCreatedAt) };
+      return { prefix: apiKeyPrefix, ending: account.keyEnding, created_at: timeOf(account.keyCreatedAt) };
     }),
 
     routeWithBody("/key/regenerate", "account", KeyRegeneration, async (call): Promise<NewKey> => {

@@ -53,6 +53,8 @@ export const accounts = sqliteTable(
     disabledAt: integer("disabled_at"),
     /** Of its first key; written now and then. */
     keyUsedAt: integer("key_used_at"),
+    /** The first key's last four characters; null where they were not kept yet. */
+    keyEnding: text("key_ending"),
   },
   () => [check("key_hash_is_sha256", sql`length(key_hash) = 32`)],
 );
@@ -79,6 +81,7 @@ export const apiKeys = sqliteTable(
     /** 1 where it may say for whom it asks. */
     forwardsUsers: integer("forwards_users"),
     endUserTokensPerDay: integer("end_user_tokens_per_day"),
+    keyEnding: text("key_ending"),
   },
   (table) => [
     primaryKey({ columns: [table.accountId, table.id] }),

@@ -407,10 +407,10 @@ const base64Of = (bytes: Uint8Array): string => Buffer.from(bytes).toString("bas
 
 function accountOf(row: typeof accounts.$inferSelect): AccountRecord {
   const { id, email, plan, credit, keyHash, passwordHash, operator, createdAt } = row;
-  const { keyCreatedAt, keyUsedAt, disabledAt, held, holds, searchesHeld } = row;
+  const { keyCreatedAt, keyUsedAt, keyEnding, disabledAt, held, holds, searchesHeld } = row;
   return {
     ...{ id, email, plan, credit, keyHash: base64Of(keyHash), passwordHash, operator, createdAt, keyCreatedAt },
-    ...{ keyUsedAt, disabledAt },
+    ...{ keyUsedAt, keyEnding, disabledAt },
     open: {
       ...{ held, holds, searchesHeld },
       uses: [
@@ -424,14 +424,14 @@ function accountOf(row: typeof accounts.$inferSelect): AccountRecord {
 
 function keyOf({ accountId, keyHash, models, addresses, ...row }: typeof apiKeys.$inferSelect): KeyRecord {
   const { id, name, createdAt, usedAt, revokedAt, expiresAt, tokensPerDay, tokensPerMonth } = row;
-  const { forwardsUsers, endUserTokensPerDay } = row;
+  const { forwardsUsers, endUserTokensPerDay, keyEnding } = row;
   const list = (text: string | null) => (text === null ? null : (JSON.parse(text) as readonly string[]));
   const limits: KeyLimits = {
     ...{ expiresAt, tokensPerDay, tokensPerMonth, models: list(models), addresses: list(addresses) },
     ...{ forwardsUsers: forwardsUsers === 1, endUserTokensPerDay },
   };
   return {
-    ...{ account: accountId, id, name, keyHash: keyHash === null ? null : base64Of(keyHash) },
+    ...{ account: accountId, id, name, keyHash: keyHash === null ? null : base64Of(keyHash), keyEnding },
     ...{ limits: hasLimits(limits) ? limits : null, createdAt, usedAt, revokedAt },
   };
 }

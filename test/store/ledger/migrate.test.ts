@@ -53,6 +53,7 @@ test("the first version's accounts, keys, passwords and balances are as they wer
     disabledAt: null,
     createdAt: 5,
   });
+  expect((await accounting.accountKeys.list(1)).map(({ ending }) => ending)).toEqual([null]);
   expect(await accounting.accounts.addCredit("a@x", 1_000_000, "first")).toEqual({ credited: false });
   const { token } = await accounting.sessions.open(1, { address: "", browser: "" }, 10);
   expect(accounting.sessions.find(token, 10)).not.toBeNull();

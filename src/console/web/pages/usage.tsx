@@ -312,9 +312,9 @@ const Filters = ({ filter, summary, change }: FiltersProps): VNode => (
     {(hasSeveralKeys(summary) || filter.key !== "") && (
       <select aria-label="Key" value={filter.key} onChange={(event) => change("key", event.currentTarget.value)}>
         <option value="">All keys</option>
-        {keysWith(summary?.keys, filter.key).map(({ id, name }) => (
+        {keysWith(summary?.keys, filter.key).map(({ id, name, ending }) => (
           <option key={id} value={id}>
-            {name}
+            {ending === null ? name : `${name} …${ending}`}
           </option>
         ))}
       </select>
@@ -359,7 +359,7 @@ const hasSeveralKeys = (summary: UsageSummary | null): boolean => (summary?.keys
 const keysWith = (known: readonly Key[] = [], chosen: string): readonly Key[] =>
   chosen === "" || known.some(({ id }) => String(id) === chosen)
     ? known
-    : [{ id: Number(chosen), name: `Key ${chosen}` }, ...known];
+    : [{ id: Number(chosen), name: `Key ${chosen}`, ending: null }, ...known];
 
 const Details = ({ row, onClose }: { row: UsageRow; onClose: () => void }): VNode => (
   <Dialog title="Request" onClose={onClose}>

@@ -326,7 +326,7 @@ function limitsOf(wanted: NewLimits, now: Ms, had: KeyLimits): Partial<KeyLimits
   }
   for (const limit of [limit_day, limit_month, limit_end_user_day]) {
     if (typeof limit === "number" && !(Number.isSafeInteger(limit) && limit >= 1)) {
-      throw new AccountError(`a key's limit is a whole number of tokens from 1 on, not ${limit}`);
+      throw new AccountError(`a key's limit is a whole number of balance tokens from 1 on, not ${limit}`);
     }
   }
   const forwardsUsers = forwards_users === undefined ? had.forwardsUsers : forwards_users === true;

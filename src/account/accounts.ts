@@ -664,7 +664,9 @@ function checkEmail(email: string): void {
 
 function checkAmount(tokens: number): void {
   if (!Number.isSafeInteger(tokens) || tokens < 1 || tokens > creditGrantMaxTokens) {
-    throw new AccountError(`credit is a whole number of tokens from 1 to ${creditGrantMaxTokens}, not ${tokens}`);
+    throw new AccountError(
+      `credit is a whole number of balance tokens from 1 to ${creditGrantMaxTokens}, not ${tokens}`,
+    );
   }
 }
 

@@ -27,12 +27,12 @@ export default command;
 export function limitsInWords(key: KeyView): string {
   const { limit_day, limit_month, expires_at, expired, models, addresses, forwards_users, limit_end_user_day } = key;
   return [
-    ...(limit_day === null ? [] : [`${limit_day} tokens a day`]),
-    ...(limit_month === null ? [] : [`${limit_month} tokens a month`]),
+    ...(limit_day === null ? [] : [`${limit_day} balance tokens a day`]),
+    ...(limit_month === null ? [] : [`${limit_month} balance tokens a month`]),
     ...(expires_at === null ? [] : [`${expired ? "expired" : "expires"} ${expires_at}`]),
     ...(models === null ? [] : [`models ${models.join(", ")}`]),
     ...(addresses === null ? [] : [`from ${addresses.join(", ")}`]),
     ...(forwards_users ? ["names its end users"] : []),
-    ...(limit_end_user_day === null ? [] : [`${limit_end_user_day} tokens a day for each`]),
+    ...(limit_end_user_day === null ? [] : [`${limit_end_user_day} balance tokens a day for each`]),
   ].join("; ");
 }

@@ -34,6 +34,8 @@
 //   POST /console/api/plan/requests/:id/withdraw    -> PurchaseRequest
 //   POST /console/api/plan/checkout     Checkout    -> CheckoutPage       404 where no payment provider is configured
 //   POST /console/api/export                        -> the account's data, as `tollgate accounts export` gives it
+//   GET  /console/api/deletion                      -> DeletionState
+//   POST /console/api/deletion          OwnDeletion -> Session           deleted and signed out, or asked for; 403 where it is off
 //   GET  /console/api/operator/accounts AccountsQuery -> AccountsPage
 //   POST /console/api/operator/accounts NewConsoleAccount -> CreatedAccount
 //   GET  /console/api/operator/accounts/:id         -> OperatorAccount
@@ -192,12 +194,13 @@ export type SignIn = Static<typeof SignIn>;
 export const SignUp = Type.Object({ email: email(), password: newPassword() }, closed);
 export type SignUp = Static<typeof SignUp>;
 
-/** `token`: of a link that is used by it. `connect`: for the account that is signed in. */
+/** `token`: of a link that is used by it. `connect`: for the account that is signed in. `again`: signed in there or not. */
 export const ProviderStart = Type.Object(
   {
     next: Type.Optional(Type.String({ maxLength: 500, description: "an address of the console" })),
     token: Type.Optional(Type.String({ maxLength: 100, description: "the token of a link" })),
     connect: Type.Optional(Type.Literal(true, { description: "true" })),
+    again: Type.Optional(Type.Literal(true, { description: "true" })),
   },
   closed,
 );
@@ -677,7 +680,8 @@ export type UsageSummary = Static<typeof UsageSummary>;
 export const PurchaseRequest = Type.Object({
   id: count(),
   account: Type.Object({ id: count(), email: Type.String() }),
-  kind: oneOf(["credit", "plan"]),
+  /** One of kind deletion is approved by deleting the account. */
+  kind: oneOf(["credit", "plan", "deletion"]),
   /** Of kind credit. */
   tokens: nullable(tokens()),
   /** Of kind plan. */
@@ -864,6 +868,26 @@ export type StateChange = Static<typeof StateChange>;
 export const PasswordReset = Type.Object({ password: newPassword() }, closed);
 export type PasswordReset = Static<typeof PasswordReset>;
 
+/** How the owner may have the account deleted, and what became of the last request for it. */
+export const DeletionState = Type.Object({
+  way: oneOf(["self", "request", "off"]),
+  /** What shows that it is the owner: the password, or a sign-in of the last minutes. */
+  proof: oneOf(["password", "sign_in"]),
+  is_fresh: Type.Boolean(),
+  request: Type.Union([PurchaseRequest, Type.Null()]),
+});
+export type DeletionState = Static<typeof DeletionState>;
+
+/** `confirm` is the account's e-mail, as its owner typed it. */
+export const OwnDeletion = Type.Object(
+  {
+    confirm: Type.String({ maxLength: emailMaxLength, description: "the account's e-mail address" }),
+    password: Type.Optional(knownPassword()),
+  },
+  closed,
+);
+export type OwnDeletion = Static<typeof OwnDeletion>;
+
 /** Erases who the account was; `confirm` is its e-mail, as the operator typed it. */
 export const AccountDeletion = Type.Object(
   { confirm: Type.String({ maxLength: emailMaxLength, description: "the account's e-mail address" }) },
@@ -953,6 +977,7 @@ export type OperatorServer = Static<typeof OperatorServer>;
 export const PurchaseRequestsQuery = Type.Object(
   {
     state: Type.Optional(oneOf(["pending", "approved", "declined", "withdrawn"])),
+    kind: Type.Optional(oneOf(["credit", "plan", "deletion"])),
     after: Type.Optional(wholeText()),
     limit: Type.Optional(wholeText()),
   },

@@ -2,7 +2,7 @@
 // (`RowOf`): drizzle would cost a start 60 ms, and each Worker 8 MB and 70 ms.
 //
 // A new version may add tables, columns that may be null or have a default (last in their table) and indexes; raise
-// `schemaVersion` with it (`schema-version.ts`). Anything else needs a step of its own in `migrate.ts`.
+// `schemaVersion` with it (`schema-version.ts`). A table whose key or allowed values are others is made anew. Anything else needs a step of its own in `migrate.ts`.
 import { sql } from "drizzle-orm";
 import {
   blob,
@@ -25,7 +25,7 @@ const quotas = ["allowance", "coder_calls", "searches"] as const satisfies reado
 /** Purchases are never folded: their references must be known forever. */
 const foldedKinds = ["charge", "coder_call", "coder_usage", "search"] as const satisfies readonly EntryKind[];
 const entryKinds = [...foldedKinds, "credit"] as const satisfies readonly EntryKind[];
-const purchaseKinds = ["credit", "plan"] as const satisfies readonly PurchaseRequest["kind"][];
+const purchaseKinds = ["credit", "plan", "deletion"] as const satisfies readonly PurchaseRequest["kind"][];
 const purchaseStates = [
   "pending",
   "approved",

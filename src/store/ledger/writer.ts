@@ -296,7 +296,7 @@ export class Writer {
         erase.run(change.name, bytesOf(change.keyHash), change.at, change.account);
         eraseKeys.run(change.at, change.account);
         eraseEndUsers.run(change.account);
-        this.#console.erase(change.account, change.email);
+        this.#console.erase(change.account, change.email, change.at);
         return;
       default:
         this.#console.write(change);

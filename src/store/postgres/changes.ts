@@ -156,7 +156,9 @@ const notePayment = statement(
 const eraseNotes = sets(
   "erase notes",
   "purchase_requests",
-  "note = '', decision_note = ''",
+  `note = '', decision_note = '',
+     decided_at = CASE WHEN kind = 'deletion' AND state = 'pending' THEN $2::text::bigint ELSE decided_at END,
+     state = CASE WHEN kind = 'deletion' AND state = 'pending' THEN 'approved' ELSE state END`,
   "account_id = $1::text::bigint",
 );
 
@@ -272,12 +274,13 @@ function callsOf(change: AccountChange): Call[] {
       return [write(setSearchCalls, change.account, change.day, change.calls)];
     case "erase": {
       const { account, email, name, keyHash, at } = change;
-      const all = [eraseEndUsers, eraseIdentities, eraseNotes, eraseAddresses, eraseDetails];
+      const all = [eraseEndUsers, eraseIdentities, eraseAddresses, eraseDetails];
       return [
         write(erase, account, name, keyHash, at),
         write(eraseKeys, account, at),
         write(eraseLinks, account, email),
         write(endSessions, account, 0),
+        write(eraseNotes, account, at),
         ...all.map((each) => write(each, account)),
       ];
     }

@@ -278,10 +278,20 @@ export class PostgresRecords implements Later<AllRecords> {
     state: PurchaseRequest["state"] | null,
     before: number,
     limit: number,
+    kind: PurchaseRequest["kind"] | null = null,
   ): Promise<readonly PurchaseRequest[]> {
-    const isBefore = lt(purchaseRequests.id, before);
-    const isWanted = state === null ? isBefore : and(eq(purchaseRequests.state, state), isBefore);
+    const isWanted = and(
+      lt(purchaseRequests.id, before),
+      ...(state === null ? [] : [eq(purchaseRequests.state, state)]),
+      ...(kind === null ? [] : [eq(purchaseRequests.kind, kind)]),
+    );
     return (await this.#newestRequests(limit).where(isWanted)).map(requestOf);
+  }
+
+  async lastDeletionRequest(account: AccountId): Promise<PurchaseRequest | null> {
+    const isOne = and(eq(purchaseRequests.accountId, account), eq(purchaseRequests.kind, "deletion"));
+    const [row] = await this.#newestRequests(1).where(isOne);
+    return row === undefined ? null : requestOf(row);
   }
 
   async pendingRequests(account: AccountId | null): Promise<number> {

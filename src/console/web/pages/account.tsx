@@ -13,6 +13,7 @@ import { Loaded } from "../parts/states.tsx";
 import { ThemeChoice } from "../parts/theme-choice.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
+import { OwnDeletionSection } from "./own-deletion.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { account, session, signOut } from "../session.ts";
 
@@ -69,6 +70,7 @@ export function AccountPage(): VNode {
           </p>
           <ExportButton path="/export">Export your data</ExportButton>
         </section>
+        <OwnDeletionSection />
         <p class="quiet small-text">Tollgate {session.value?.version}</p>
       </div>
     </Page>

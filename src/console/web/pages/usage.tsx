@@ -143,7 +143,7 @@ const Sums = ({ summary }: { summary: UsageSummary }): VNode =>
 
 /** Where nothing costs money. */
 const Amounts = ({ summary: { days30, all_time } }: { summary: UsageSummary }): VNode => (
-  <section class="grid-3" aria-label="Use">
+  <section class="grid-4" aria-label="Use">
     <Figure name="Requests, 30 days" value={count(days30.requests)} about={`${count(all_time.requests)} in all`} />
     <Figure
       name="Input tokens, 30 days"

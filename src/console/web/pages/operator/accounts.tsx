@@ -11,6 +11,7 @@ import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { useWish } from "../../wish.ts";
 import { AccountSheet } from "./account-sheet.tsx";
+import { DeletionRequests } from "./deletion-requests.tsx";
 import { InviteDialog, OpenInvitations } from "./invitations.tsx";
 import { NewAccountDialog } from "./new-account.tsx";
 
@@ -48,6 +49,7 @@ export function AccountsPage(): VNode {
       }
     >
       <div class="stack-large">
+        <DeletionRequests onDeleted={page.reload} />
         <section class="card flush" aria-label="Accounts">
           <div class="filters" role="search">
             <input

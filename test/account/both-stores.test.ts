@@ -460,6 +460,25 @@ for (const store of stores) {
         ]);
       });
 
+      test("one for the account's deletion may be pending, which the deletion grants", async () => {
+        const leave = () => office.purchases.ask(id, { kind: "deletion" }, "please");
+        const both = await Promise.allSettled([leave(), leave()]);
+        expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+        const last = async () => (await office.purchaseRecords.lastDeletionRequest(id))!;
+        const [first] = [await last()];
+        expect(await caughtBy(() => office.purchases.approve(first, ""))).toBeInstanceOf(AccountError);
+        await office.purchases.decline(first, "no");
+        expect(await last()).toMatchObject({ state: "declined", decisionNote: "no" });
+        const credit = await ask();
+        const { id: second } = await leave();
+        const inWait = (kind: "credit" | "deletion" | null) =>
+          office.purchaseRecords.requestsIn("pending", most, 9, kind);
+        expect([(await inWait(null)).length, (await inWait("deletion")).map((each) => each.id)]).toEqual([2, [second]]);
+        await office.accounts.erase("a@x", () => Promise.resolve());
+        expect(await last()).toMatchObject({ id: second, state: "approved", note: "", decidedAt: opened.time.now });
+        expect(await inWait("credit")).toMatchObject([{ id: credit.id, decidedAt: null }]);
+      });
+
       test("few may be made in a day, also when each is withdrawn", async () => {
         for (let made = 0; made < purchaseRequestsPerDayMax; made++) await office.purchases.withdraw(await ask());
         const refused = await caught(ask());

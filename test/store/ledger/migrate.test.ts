@@ -122,6 +122,18 @@ test("a ledger of any version becomes what a new one is, and a new one is what w
   }
 });
 
+test("requests of before stay, and one for a deletion is taken", async () => {
+  const dataFolder = join(folder, "deletion");
+  const file = await databaseOf(9, dataFolder, mintApiKey());
+  const before = new Database(file);
+  before.run("INSERT INTO purchase_requests VALUES (4, 1, 'credit', 5, NULL, 'n', 'pending', 6, NULL, '')");
+  before.close();
+  await using accounting = await open(dataFolder);
+  expect(accounting.purchaseRecords.request(4)).toMatchObject({ account: 1, kind: "credit", tokens: 5, note: "n" });
+  expect(await accounting.purchases.ask(1, { kind: "deletion" }, "")).toMatchObject({ id: 5 });
+  expect(accounting.purchaseRecords.lastDeletionRequest(1)).toMatchObject({ id: 5, state: "pending" });
+});
+
 test("a table that is not ours leaves the ledger as it was", async () => {
   const file = await databaseOf(1, join(folder, "failing"), mintApiKey());
   const database = new Database(file);

@@ -243,13 +243,12 @@ export const options = {
     }),
     restart,
   ),
-  /** "off" where nothing is said: an account's books and its unused credit are the shop's to look at first. */
   accountDeletion: option(
     "console",
     key("account_deletion", oneOf(["self", "request", "off"]), {
       about:
-        "How owners delete their accounts in the console: by themselves (`self`), by asking an operator (`request`), or " +
-        "not at all, since a deletion ends unused credit for good: then `tollgate accounts delete` does.",
+        "Whether owners delete their accounts in the console, or ask an operator to. Off: credit ends with an account, " +
+        "and its person may come back for another day's allowance.",
       otherwise: "off" as const,
     }),
     restart,

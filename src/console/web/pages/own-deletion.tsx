@@ -9,13 +9,12 @@ import { ExportButton } from "../parts/export-button.tsx";
 import { Field, FormError } from "../parts/field.tsx";
 import { ProviderButton } from "../parts/provider-button.tsx";
 import { toast } from "../parts/toasts.tsx";
-import { get, post } from "../request.ts";
-import { useAction, useResource } from "../resource.ts";
+import { post } from "../request.ts";
+import { type Resource, useAction } from "../resource.ts";
 import { navigate } from "../route.ts";
-import { account, become } from "../session.ts";
+import { account, become, sells } from "../session.ts";
 
-export function OwnDeletionSection(): VNode | null {
-  const state = useResource(() => get<DeletionState>("/deletion"), "deletion");
+export function OwnDeletionSection({ state }: { state: Resource<DeletionState> }): VNode | null {
   const [asking, setAsking] = useState(false);
   if (state.value === null || state.value.way === "off") return null;
   const { way, request } = state.value;
@@ -24,8 +23,9 @@ export function OwnDeletionSection(): VNode | null {
     <section class="card stack" aria-label="Delete the account">
       <h2>Delete the account</h2>
       <p class="quiet small-text">
-        Erases your e-mail address, keys, password, sessions and stored responses for good, and ends what is left of the
-        balance. {way === "request" && "An operator of this server decides on it."}
+        Erases your e-mail address, keys, password, sessions and stored responses for good
+        {sells.value && ", and ends what is left of the balance"}.
+        {way === "request" && " An operator of this server decides on it."}
       </p>
       {request !== null && request.state === "declined" && (
         <p>Your request was declined{request.decision_note !== "" && <>: “{request.decision_note}”</>}.</p>

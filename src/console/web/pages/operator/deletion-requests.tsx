@@ -1,26 +1,22 @@
-// Accounts whose owners want them deleted: granted by the deletion itself, or dismissed. Nothing where nobody does.
+// Accounts whose owners want them deleted: granted by the deletion itself, or dismissed. Nothing where nobody does; of more
+// than a page those that asked last, until they are decided.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { PurchaseRequest, PurchaseRequestsPage } from "../../../api.ts";
 import { ago, utc } from "../../format.ts";
-import { Pager } from "../../parts/pager.tsx";
-import { get } from "../../request.ts";
-import { useResource } from "../../resource.ts";
+import type { Resource } from "../../resource.ts";
 import { account as own } from "../../session.ts";
 import { DeletionDialog } from "./account-sheet.tsx";
 import { DecisionDialog } from "./requests.tsx";
 
 type Deciding = Readonly<{ request: PurchaseRequest; grants: boolean }>;
 
-export function DeletionRequests({ onDeleted }: { onDeleted: () => void }): VNode | null {
-  const [cursors, setCursors] = useState<readonly string[]>([]);
+type RequestsProps = Readonly<{ page: Resource<PurchaseRequestsPage>; onDeleted: () => void }>;
+
+export function DeletionRequests({ page, onDeleted }: RequestsProps): VNode | null {
   const [deciding, setDeciding] = useState<Deciding | null>(null);
-  const after = cursors.at(-1);
-  const page = useResource(
-    () => get<PurchaseRequestsPage>("/operator/requests", { state: "pending", kind: "deletion", after }),
-    String(after),
-  );
-  if (page.value === null || (page.value.requests.length === 0 && after === undefined)) return null;
+  const requests = page.value?.requests ?? [];
+  if (requests.length === 0) return null;
   const close = (): void => setDeciding(null);
   const decided = (): void => {
     close();
@@ -29,10 +25,10 @@ export function DeletionRequests({ onDeleted }: { onDeleted: () => void }): VNod
   return (
     <section class="card flush" aria-label="Deletions that owners ask for">
       <header>
-        <h2>Want to be deleted</h2>
+        <h2>Deletions asked for</h2>
       </header>
       <ul class="item-list">
-        {page.value.requests.map((request) => (
+        {requests.map((request) => (
           <li key={request.id}>
             <div class="grow">
               <p class="break">
@@ -67,7 +63,6 @@ export function DeletionRequests({ onDeleted }: { onDeleted: () => void }): VNod
           </li>
         ))}
       </ul>
-      <Pager label="Pages of deletions" cursors={cursors} next={page.value.next} onMove={setCursors} />
       {deciding?.grants === false && (
         <DecisionDialog request={deciding.request} verdict="decline" onClose={close} onDecided={decided} />
       )}

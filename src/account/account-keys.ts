@@ -13,7 +13,7 @@ import { type AccountId, defaultKey, type KeyId, type KeyLimits, type Ms, StoreU
 import { AccountError, type Accounts } from "./accounts.ts";
 import type { InSameCommit, Journal } from "./journal.ts";
 import { defaultKeyName, isReservedName } from "./key-names.ts";
-import { hashApiKey, type Keys, mintApiKey } from "./keys.ts";
+import { endingOf, hashApiKey, type Keys, mintApiKey } from "./keys.ts";
 import type { Ledger } from "./ledger.ts";
 import type { AccountRecord, AccountRecords, KeyRecord } from "./records.ts";
 
@@ -50,6 +50,8 @@ export type KeyView = Readonly<{
   /** 1 is the key that every account has. */
   id: KeyId;
   name: string;
+  /** Its last four characters; null for keys from before they were kept. */
+  ending: string | null;
   created_at: string;
   /** To within a minute; null where it never was. */
   last_used_at: string | null;
@@ -99,15 +101,16 @@ export class AccountKeys {
   /** Those that may be used, the first one first; also those that expired. */
   list(account: AccountId): KeyView[] {
     const { records, accounts } = this.#parts;
-    const { keyCreatedAt } = accounts.record(account)!;
+    const { keyCreatedAt, keyEnding } = accounts.record(account)!;
     const named = records.keysOf(account).filter(({ revokedAt }) => revokedAt === null);
-    return [this.#viewOfFirst(account, keyCreatedAt), ...named.map((record) => this.#view(record))];
+    return [this.#viewOfFirst(account, keyCreatedAt, keyEnding), ...named.map((record) => this.#view(record))];
   }
 
   /** The names of all there ever were, for filters. */
-  namesOf(account: AccountId): Readonly<{ id: KeyId; name: string }>[] {
-    const named = this.#parts.records.keysOf(account).map(({ id, name }) => ({ id, name }));
-    return [{ id: defaultKey, name: defaultKeyName }, ...named];
+  namesOf(account: AccountId): Readonly<{ id: KeyId; name: string; ending: string | null }>[] {
+    const { records, accounts } = this.#parts;
+    const named = records.keysOf(account).map(({ id, name, keyEnding }) => ({ id, name, ending: keyEnding }));
+    return [{ id: defaultKey, name: defaultKeyName, ending: accounts.record(account)!.keyEnding }, ...named];
   }
 
   /** Throws AccountError for a name that is taken or none, a limit that is none, and where there are too many. */
@@ -125,7 +128,7 @@ export class AccountKeys {
     const id = Math.max(defaultKey, ...known.map((key) => key.id)) + 1;
     const key = mintApiKey();
     const record: KeyRecord = {
-      ...{ account, id, name, keyHash: hashApiKey(key), limits, createdAt: now },
+      ...{ account, id, name, keyHash: hashApiKey(key), keyEnding: endingOf(key), limits, createdAt: now },
       ...{ usedAt: null, revokedAt: null },
     };
     this.#underWay.add(record);
@@ -257,22 +260,24 @@ export class AccountKeys {
     return record;
   }
 
-  #viewOfFirst(account: AccountId, createdAt: Ms): KeyView {
+  #viewOfFirst(account: AccountId, createdAt: Ms, ending: string | null): KeyView {
     const { usedAt } = this.#parts.ledger.account(account);
     return {
-      ...{ id: defaultKey, name: defaultKeyName, created_at: timeOf(createdAt), last_used_at: timeOrNull(usedAt) },
+      ...{ id: defaultKey, name: defaultKeyName, ending, created_at: timeOf(createdAt) },
+      last_used_at: timeOrNull(usedAt),
       ...{ expires_at: null, expired: false, limit_day: null, limit_month: null, used_day: null, used_month: null },
       ...{ models: null, addresses: null, forwards_users: false, limit_end_user_day: null },
     };
   }
 
-  #view({ account, id, name, createdAt, usedAt, limits }: KeyRecord): KeyView {
+  #view({ account, id, name, keyEnding, createdAt, usedAt, limits }: KeyRecord): KeyView {
     const { ledger, clock } = this.#parts;
     const now = clock.wall();
     const loaded = ledger.key(ledger.account(account), id);
     const used = loaded?.spendLimits[0]?.used(now) ?? { day: 0, month: 0 };
     return {
-      ...{ id, name, created_at: timeOf(createdAt), last_used_at: timeOrNull(loaded?.usedAt ?? usedAt) },
+      ...{ id, name, ending: keyEnding, created_at: timeOf(createdAt) },
+      last_used_at: timeOrNull(loaded?.usedAt ?? usedAt),
       expires_at: timeOrNull(limits?.expiresAt ?? null),
       expired: limits !== null && limits.expiresAt !== null && limits.expiresAt <= now,
       limit_day: limits?.tokensPerDay ?? null,
@@ -321,7 +326,7 @@ function limitsOf(wanted: NewLimits, now: Ms, had: KeyLimits): Partial<KeyLimits
   }
   for (const limit of [limit_day, limit_month, limit_end_user_day]) {
     if (typeof limit === "number" && !(Number.isSafeInteger(limit) && limit >= 1)) {
-      throw new AccountError(`a key's limit is a whole number of tokens from 1 on, not ${limit}`);
+      throw new AccountError(`a key's limit is a whole number of balance tokens from 1 on, not ${limit}`);
     }
   }
   const forwardsUsers = forwards_users === undefined ? had.forwardsUsers : forwards_users === true;

@@ -9,7 +9,7 @@ import type { Soon } from "../core/soon.ts";
 import { type AccountId, defaultKey, type Ms, type PlanId, StoreUnavailable } from "../core/types.ts";
 import type { NewAccessLink } from "./access-links.ts";
 import type { InSameCommit, Journal } from "./journal.ts";
-import { hashApiKey, mintApiKey, type Keys } from "./keys.ts";
+import { endingOf, hashApiKey, mintApiKey, type Keys } from "./keys.ts";
 import type { Ledger } from "./ledger.ts";
 import { LoadedAccount } from "./loaded-account.ts";
 import { Passwords, type PasswordTurn } from "./passwords.ts";
@@ -167,6 +167,7 @@ export class Accounts {
         email,
         plan: planId,
         keyHash,
+        keyEnding: endingOf(key),
         passwordHash,
         operator,
         at,
@@ -582,7 +583,8 @@ export class Accounts {
     const keyHash = hashApiKey(key);
     keys.replace(account, keyHash);
     try {
-      const sequence = journal.change({ change: "key", account: id, keyHash, at: clock.wall() });
+      const keyEnding = endingOf(key);
+      const sequence = journal.change({ change: "key", account: id, keyHash, keyEnding, at: clock.wall() });
       inSameCommit?.();
       await journal.durable(sequence);
     } catch (thrown) {
@@ -662,7 +664,9 @@ function checkEmail(email: string): void {
 
 function checkAmount(tokens: number): void {
   if (!Number.isSafeInteger(tokens) || tokens < 1 || tokens > creditGrantMaxTokens) {
-    throw new AccountError(`credit is a whole number of tokens from 1 to ${creditGrantMaxTokens}, not ${tokens}`);
+    throw new AccountError(
+      `credit is a whole number of balance tokens from 1 to ${creditGrantMaxTokens}, not ${tokens}`,
+    );
   }
 }
 

@@ -23,12 +23,13 @@ export type AccountChange =
       email: string;
       plan: PlanId;
       keyHash: string;
+      keyEnding: string;
       passwordHash: string | null;
       operator: boolean;
       at: Ms;
     }>
   | Readonly<{ change: "plan"; account: AccountId; plan: PlanId }>
-  | Readonly<{ change: "key"; account: AccountId; keyHash: string; at: Ms }>
+  | Readonly<{ change: "key"; account: AccountId; keyHash: string; keyEnding: string; at: Ms }>
   | Readonly<{ change: "new_key"; key: KeyRecord; account: AccountId }>
   | Readonly<{ change: "key_name"; account: AccountId; key: KeyId; name: string }>
   | Readonly<{ change: "key_limits"; account: AccountId; key: KeyId; limits: Partial<KeyLimits> }>
@@ -41,7 +42,7 @@ export type AccountChange =
   | Readonly<{ change: "operator"; account: AccountId; operator: boolean }>
   /** `at` null: the account may be used again. */
   | Readonly<{ change: "disabled"; account: AccountId; at: Ms | null }>
-  /** Who it was is taken away: its name, key, password, sessions and what people wrote. Its lines stay. */
+  /** Who it was is taken away: its name, key, password, sessions and what people wrote. Its lines stay; a pending request for it is granted. */
   | Readonly<{ change: "erase"; account: AccountId; email: string; name: string; keyHash: string; at: Ms }>
   /** Calls of the search service that day, in all. */
   | Readonly<{ change: "search_calls"; account: AccountId; day: Period; calls: number }>

@@ -1,4 +1,5 @@
-// API keys: `sk-tg-` and 43 base62 characters, which is 256 bits. Only a key's SHA-256 is kept, in memory and on disk.
+// API keys: `sk-tg-` and 43 base62 characters, which is 256 bits. Only a key's SHA-256 is kept, in memory and on disk,
+// and its last four characters on disk.
 // A key is found by its whole hash, so the time of a look-up says nothing about how much of a guess was right.
 import { base62Digits } from "../core/base62.ts";
 import { defaultKey, type KeyLimits, type Principal } from "../core/types.ts";
@@ -25,6 +26,9 @@ export function mintApiKey(randomBytes: (bytes: Uint8Array) => Uint8Array = (byt
   }
   return apiKeyPrefix + secret;
 }
+
+/** By which people tell keys apart that begin alike: so little that 232 of its 256 bits stay unknown. */
+export const endingOf = (key: string): string => key.slice(-4);
 
 /** SHA-256 of a key, base64. */
 export function hashApiKey(key: string): string {

@@ -1,4 +1,4 @@
-// Requests of accounts for credit or another plan, which an operator approves or declines once; and payments reported
+// Requests of accounts for credit, another plan or their deletion, which an operator approves or declines once; and payments reported
 // by a provider, which are credited once, however often they are reported.
 import type { Clock } from "../core/clock.ts";
 import { dayMs, purchaseRequestsPendingMax, purchaseRequestsPerDayMax } from "../core/limits.ts";
@@ -9,7 +9,8 @@ import type { Journal } from "./journal.ts";
 export type PurchaseRequest = Readonly<{
   id: number;
   account: AccountId;
-  kind: "credit" | "plan";
+  /** One of kind deletion is approved by the erasure of its account alone. */
+  kind: "credit" | "plan" | "deletion";
   /** Balance tokens of kind credit. */
   tokens: number | null;
   plan: PlanId | null;
@@ -20,7 +21,10 @@ export type PurchaseRequest = Readonly<{
   decisionNote: string;
 }>;
 
-export type Wanted = Readonly<{ kind: "credit"; tokens: number }> | Readonly<{ kind: "plan"; plan: PlanId }>;
+export type Wanted =
+  | Readonly<{ kind: "credit"; tokens: number }>
+  | Readonly<{ kind: "plan"; plan: PlanId }>
+  | Readonly<{ kind: "deletion" }>;
 
 export type Payment = Readonly<{
   /** The provider's name and its id of the payment, such as stripe:pi_123: the credit's billing key. */
@@ -36,7 +40,14 @@ export interface PurchaseRecords {
   lastRequestId(): number;
   /** Newest first, those with an id below `before`. */
   requestsOf(account: AccountId, before: number, limit: number): readonly PurchaseRequest[];
-  requestsIn(state: PurchaseRequest["state"] | null, before: number, limit: number): readonly PurchaseRequest[];
+  requestsIn(
+    state: PurchaseRequest["state"] | null,
+    before: number,
+    limit: number,
+    kind?: PurchaseRequest["kind"] | null,
+  ): readonly PurchaseRequest[];
+  /** The newest of kind deletion: no older one is pending. */
+  lastDeletionRequest(account: AccountId): PurchaseRequest | null;
   pendingRequests(account: AccountId | null): number;
   /** Newest first. */
   paymentsOf(account: AccountId, limit: number): readonly Payment[];
@@ -71,6 +82,10 @@ export class Purchases {
     const asking = this.#asking.get(account) ?? 0;
     if (records.pendingRequests(account) + asking >= purchaseRequestsPendingMax) {
       throw new AccountError(`at most ${purchaseRequestsPendingMax} requests may be pending; withdraw one first`);
+    }
+    const isPending = (): boolean => records.lastDeletionRequest(account)?.state === "pending";
+    if (wanted.kind === "deletion" && (asking > 0 || isPending())) {
+      throw new AccountError("a request to delete this account is pending already");
     }
     // Those that are on their way to disk are of now.
     const latest = records.requestsOf(account, Number.MAX_SAFE_INTEGER, purchaseRequestsPerDayMax - asking);
@@ -156,7 +171,7 @@ export class Purchases {
 
   /** What is given and the decision are in one commit. */
   async #carryOut(
-    { id, account, tokens, plan }: PurchaseRequest,
+    { id, account, kind, tokens, plan }: PurchaseRequest,
     state: Decision,
     at: Ms,
     note: string,
@@ -164,6 +179,7 @@ export class Purchases {
   ) {
     const { accounts, journal } = this.#parts;
     if (state === "approved") accounts.checkNotErased(account);
+    if (state === "approved" && kind === "deletion") throw new AccountError("delete the account to grant this request");
     const decision = () => {
       const sequence = journal.change({ change: "decision", id, state, at, note });
       inSameCommit?.();

@@ -13,6 +13,8 @@ export type AccountRecord = Readonly<{
   credit: number;
   /** SHA-256 of the API key, base64. */
   keyHash: string;
+  /** The key's last four characters; null where they were not kept yet. */
+  keyEnding: string | null;
   passwordHash: string | null;
   operator: boolean;
   createdAt: Ms;
@@ -41,6 +43,8 @@ export type KeyRecord = Readonly<{
   name: string;
   /** SHA-256 of the key, base64; null where it was revoked. */
   keyHash: string | null;
+  /** Its last four characters; null where they were not kept yet. */
+  keyEnding: string | null;
   limits: KeyLimits | null;
   createdAt: Ms;
   /** When it was last used, or a little earlier; null where it never was. */

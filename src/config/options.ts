@@ -243,6 +243,16 @@ export const options = {
     }),
     restart,
   ),
+  accountDeletion: option(
+    "console",
+    key("account_deletion", oneOf(["self", "request", "off"]), {
+      about:
+        "Whether owners delete their accounts in the console, or ask an operator to. Off: credit ends with an account, " +
+        "and its person may come back for another day's allowance.",
+      otherwise: "off" as const,
+    }),
+    restart,
+  ),
   /** In lower case; null: there is no proxy. */
   addressHeader: option(
     "console",

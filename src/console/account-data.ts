@@ -10,6 +10,9 @@ import { fail, type Failure } from "./routes/route.ts";
 /** There is no export now: others are being made or one of who asks is not read yet, or they had too many. */
 export type NoExport = Readonly<{ noExport: "busy" | "too_many"; retrySeconds: number }>;
 
+/** For the audit log. The e-mail must be forgotten, so the entry must not contain it. */
+export const erasedDetail = "its e-mail, key, password, sessions and notes were erased";
+
 export interface AccountData {
   /** JSON of everything that is kept of the account, for `asking`. Rejects with StoreUnavailable. */
   export(account: AccountRecord, asking: AccountId): Promise<ReadableStream<Uint8Array> | NoExport>;

@@ -34,6 +34,8 @@
 //   POST /console/api/plan/requests/:id/withdraw    -> PurchaseRequest
 //   POST /console/api/plan/checkout     Checkout    -> CheckoutPage       404 where no payment provider is configured
 //   POST /console/api/export                        -> the account's data, as `tollgate accounts export` gives it
+//   GET  /console/api/deletion                      -> DeletionState
+//   POST /console/api/deletion          OwnDeletion -> Session           deleted and signed out, or asked for; 403 where it is off
 //   GET  /console/api/operator/accounts AccountsQuery -> AccountsPage
 //   POST /console/api/operator/accounts NewConsoleAccount -> CreatedAccount
 //   GET  /console/api/operator/accounts/:id         -> OperatorAccount
@@ -117,6 +119,8 @@ const newPassword = () =>
   });
 const knownPassword = () => Type.String({ maxLength: passwordMaxLength, writeOnly: true, description: "the password" });
 const cents = () => Type.Number({ minimum: 0 });
+/** The last four characters of a key; null for keys from before they were kept. */
+const keyEnding = () => nullable(Type.String());
 const planId = () => Type.String({ minLength: 1, maxLength: 64, description: "the id of a plan" });
 
 /** Every failure. `code` is fixed, `message` is a sentence for people. */
@@ -190,12 +194,13 @@ export type SignIn = Static<typeof SignIn>;
 export const SignUp = Type.Object({ email: email(), password: newPassword() }, closed);
 export type SignUp = Static<typeof SignUp>;
 
-/** `token`: of a link that is used by it. `connect`: for the account that is signed in. */
+/** `token`: of a link that is used by it. `connect`: for the account that is signed in. `again`: signed in there or not. */
 export const ProviderStart = Type.Object(
   {
     next: Type.Optional(Type.String({ maxLength: 500, description: "an address of the console" })),
     token: Type.Optional(Type.String({ maxLength: 100, description: "the token of a link" })),
     connect: Type.Optional(Type.Literal(true, { description: "true" })),
+    again: Type.Optional(Type.Literal(true, { description: "true" })),
   },
   closed,
 );
@@ -509,7 +514,7 @@ export const ConsoleModels = Type.Object({
 export type ConsoleModels = Static<typeof ConsoleModels>;
 
 /** Only a hash of the key is kept, so that it cannot be shown again. */
-export const KeyState = Type.Object({ prefix: Type.String(), created_at: time() });
+export const KeyState = Type.Object({ prefix: Type.String(), ending: keyEnding(), created_at: time() });
 export type KeyState = Static<typeof KeyState>;
 
 /** The old key is void at once, so the page asks first and sends what was confirmed. */
@@ -534,6 +539,7 @@ export const AccountKey = Type.Object({
   /** Number 1 is the key that every account has, "default": it is regenerated and never revoked. */
   id: count(),
   name: Type.String(),
+  ending: keyEnding(),
   created_at: time(),
   /** To within a few seconds; null where it never was. */
   last_used_at: nullable(time()),
@@ -660,7 +666,7 @@ export const UsageSummary = Type.Object({
   /** Models, endpoints and keys that the account ever used, for the filters. */
   models: Type.Array(Type.String()),
   endpoints: Type.Array(Type.String()),
-  keys: Type.Array(Type.Object({ id: count(), name: Type.String() })),
+  keys: Type.Array(Type.Object({ id: count(), name: Type.String(), ending: keyEnding() })),
   /**
    * For whom the account's programs asked in those days: those who cost most first, at most 50. `name` is null where it was
    * erased, and empty where a program that may name people named nobody.
@@ -674,7 +680,8 @@ export type UsageSummary = Static<typeof UsageSummary>;
 export const PurchaseRequest = Type.Object({
   id: count(),
   account: Type.Object({ id: count(), email: Type.String() }),
-  kind: oneOf(["credit", "plan"]),
+  /** One of kind deletion is approved by deleting the account. */
+  kind: oneOf(["credit", "plan", "deletion"]),
   /** Of kind credit. */
   tokens: nullable(tokens()),
   /** Of kind plan. */
@@ -861,6 +868,26 @@ export type StateChange = Static<typeof StateChange>;
 export const PasswordReset = Type.Object({ password: newPassword() }, closed);
 export type PasswordReset = Static<typeof PasswordReset>;
 
+/** How the owner may have the account deleted, and what became of the last request for it. */
+export const DeletionState = Type.Object({
+  way: oneOf(["self", "request", "off"]),
+  /** What shows that it is the owner: the password, or a sign-in of the last minutes. */
+  proof: oneOf(["password", "sign_in"]),
+  is_fresh: Type.Boolean(),
+  request: Type.Union([PurchaseRequest, Type.Null()]),
+});
+export type DeletionState = Static<typeof DeletionState>;
+
+/** `confirm` is the account's e-mail, as its owner typed it. */
+export const OwnDeletion = Type.Object(
+  {
+    confirm: Type.String({ maxLength: emailMaxLength, description: "the account's e-mail address" }),
+    password: Type.Optional(knownPassword()),
+  },
+  closed,
+);
+export type OwnDeletion = Static<typeof OwnDeletion>;
+
 /** Erases who the account was; `confirm` is its e-mail, as the operator typed it. */
 export const AccountDeletion = Type.Object(
   { confirm: Type.String({ maxLength: emailMaxLength, description: "the account's e-mail address" }) },
@@ -950,6 +977,7 @@ export type OperatorServer = Static<typeof OperatorServer>;
 export const PurchaseRequestsQuery = Type.Object(
   {
     state: Type.Optional(oneOf(["pending", "approved", "declined", "withdrawn"])),
+    kind: Type.Optional(oneOf(["credit", "plan", "deletion"])),
     after: Type.Optional(wholeText()),
     limit: Type.Optional(wholeText()),
   },

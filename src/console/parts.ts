@@ -100,6 +100,8 @@ export type ConsoleParts = Readonly<{
   signUp: boolean;
   /** Whether people may sign in with a password. */
   passwordSignIn: boolean;
+  /** Whether owners delete their accounts by themselves, by asking an operator, or not at all. */
+  accountDeletion: "self" | "request" | "off";
   /** Null: there is none. */
   oidc: ProviderParts | null;
   links: SoonLinks;

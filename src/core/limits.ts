@@ -372,6 +372,8 @@ export const linkMaxMs = 90 * dayMs;
 export const linkKeptMs = 90 * dayMs;
 /** Invitations that were not used, in the console. */
 export const invitationsShownMax = 200;
+/** A sign-in is fresh so long: enough to read, to download the data and to type an address. */
+export const freshSignInMs = 10 * 60_000;
 /** From the button to the answer of an identity provider. */
 export const providerSignInMs = 10 * 60_000;
 /** For each of its replies. */

@@ -133,7 +133,7 @@ export const refusals = {
     type: rate,
     code: "insufficient_quota",
     message:
-      "Quota exceeded: the answer may cost {requested} tokens, and {spendable} are free. Send max_tokens of at most {max_tokens}, or upgrade your plan at {site_url}/plan",
+      "Quota exceeded: the answer may cost {requested} balance tokens, and {spendable} are free. Send max_tokens of at most {max_tokens}, or upgrade your plan at {site_url}/plan",
     retry: "never",
     facts: ["spendable", "requested", "max_tokens", "resets_at"],
   },
@@ -141,7 +141,7 @@ export const refusals = {
     status: 429,
     type: rate,
     code: "insufficient_quota",
-    message: "Quota exceeded for the API key `{key}`: it may use {limit} tokens a {period}.",
+    message: "Quota exceeded for the API key `{key}`: it may use {limit} balance tokens a {period}.",
     retry: "never",
     facts: ["key", "limit", "spendable", "requested", "resets_at"],
   },
@@ -150,7 +150,7 @@ export const refusals = {
     type: rate,
     code: "insufficient_quota",
     message:
-      "Quota exceeded for the end user `{end_user}` of the API key `{key}`: it may use {limit} tokens a {period}.",
+      "Quota exceeded for the end user `{end_user}` of the API key `{key}`: it may use {limit} balance tokens a {period}.",
     retry: "never",
     facts: ["end_user", "key", "limit", "spendable", "requested", "resets_at"],
   },
@@ -159,7 +159,7 @@ export const refusals = {
     type: rate,
     code: "insufficient_quota",
     message:
-      "Quota exceeded for the API key `{key}`: the request may cost {requested} tokens, and {spendable} of its {limit} a {period} are free. {advice}",
+      "Quota exceeded for the API key `{key}`: the request may cost {requested} balance tokens, and {spendable} of its {limit} a {period} are free. {advice}",
     retry: "never",
     facts: ["key", "limit", "spendable", "requested", "max_tokens", "resets_at"],
   },
@@ -168,7 +168,7 @@ export const refusals = {
     type: rate,
     code: "insufficient_quota",
     message:
-      "Quota exceeded for the end user `{end_user}` of the API key `{key}`: the request may cost {requested} tokens, and {spendable} of {limit} a {period} are free. {advice}",
+      "Quota exceeded for the end user `{end_user}` of the API key `{key}`: the request may cost {requested} balance tokens, and {spendable} of {limit} a {period} are free. {advice}",
     retry: "never",
     facts: ["end_user", "key", "limit", "spendable", "requested", "max_tokens", "resets_at"],
   },

@@ -7,10 +7,11 @@ const digestLength = 16;
 
 export function configDigest(config: Config, { models, plans, creditPacksTokens }: Catalog): string {
   const { outputTokensDefault, inputRequestsPerMinute, queueMaxWaitMs, storedResponses, usageKeepDays } = config;
-  const { failedKeepDays, signUp, passwords, endUserHeader, listNodeModels, sharePrefixCache } = config;
+  const { failedKeepDays, signUp, passwords, accountDeletion, endUserHeader, listNodeModels, sharePrefixCache } =
+    config;
   const alike = {
     ...{ outputTokensDefault, inputRequestsPerMinute, queueMaxWaitMs, storedResponses, usageKeepDays },
-    ...{ failedKeepDays, signUp, passwords, endUserHeader, listNodeModels, sharePrefixCache },
+    ...{ failedKeepDays, signUp, passwords, accountDeletion, endUserHeader, listNodeModels, sharePrefixCache },
     ...{ creditPacksTokens, plans, models: [...models] },
     nodes: config.nodes.map(({ name, url, slots }) => ({ name, url, slots })),
   };

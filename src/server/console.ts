@@ -170,6 +170,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       demo,
       signUp: config.signUp,
       passwordSignIn: config.passwords,
+      accountDeletion: config.accountDeletion,
       oidc:
         config.oidc === null ? null : openProvider(config.oidc, addressesOf(config, port).baseUrl, sealingKey, clock),
       links,

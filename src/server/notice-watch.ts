@@ -199,7 +199,7 @@ export class NoticeWatch {
     const tell = (): void =>
       this.#tell("key.budget_used", `${place} ${since}`, async (nameOf) => {
         const email = await nameOf(account);
-        const amounts = `${tokens(used)} of ${tokens(limit)}`;
+        const amounts = `${used.toLocaleString("en-US")} of ${tokens(limit)}`;
         const text =
           used < limit
             ? `A request of the key "${name}" of ${email} was refused: it needs more than is left of the key's budget of the ${period}, of which ${amounts} are used.`
@@ -323,7 +323,7 @@ const withServer = ({ text, data }: NoticeContent, { baseUrl: server, gateway }:
 
 const idOf = (text: string): string => `msg_${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;
 
-const tokens = (amount: number): string => `${amount.toLocaleString("en-US")} tokens`;
+const tokens = (amount: number): string => `${amount.toLocaleString("en-US")} balance tokens`;
 
 async function freeBytesAt(folder: string): Promise<number> {
   const { bavail, bsize } = await statfs(folder);

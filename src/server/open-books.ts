@@ -14,7 +14,6 @@ import type { Metrics } from "../http/metrics/metrics.ts";
 import type { PostgresAccounting } from "../postgres-accounting.ts";
 import { ActivityFile } from "../store/activity/activity-file.ts";
 import { KeptActivity } from "../store/activity/kept-activity.ts";
-import { writeExport } from "../store/backup/account-export.ts";
 import { sealingKeyOf } from "../store/folder/sealing-key.ts";
 import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import { RequestLogFile } from "../store/requests/request-log-file.ts";
@@ -100,7 +99,14 @@ async function inFolder(parts: BooksParts, opened: AsyncDisposableStack): Promis
     usage,
     activity,
     requestLog,
-    exports: new AccountExports(dataFolder, (email, descriptor) => writeExport(databaseFile, email, descriptor), clock),
+    exports: new AccountExports(
+      dataFolder,
+      async (email, descriptor) => {
+        const { writeExport } = await import("../store/backup/account-export.ts");
+        await writeExport(databaseFile, email, descriptor);
+      },
+      clock,
+    ),
     databaseBytes: () => statSync(databaseFile).size,
     watch: accounting.watch(log),
     storedResponses,

@@ -125,7 +125,7 @@ export const operations = {
     { email, tokens, reference }: { email: string; tokens: number; reference?: string },
   ): Promise<CreditedView> {
     const { accounts, auditLog } = work;
-    const detail = `${tokens} tokens${reference === undefined ? "" : `: reference ${reference}`}`;
+    const detail = `${tokens} balance tokens${reference === undefined ? "" : `: reference ${reference}`}`;
     const { credited } = await accounts.addCredit(email, tokens, reference, (id) =>
       auditLog.append(entryOf(work, "account.credit", id, detail)),
     );

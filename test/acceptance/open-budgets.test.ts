@@ -160,7 +160,7 @@ test("a key's limit and that of its end users say the same of themselves", async
   await stack.node.define("long", writes(20_000));
   expect((await chat(key, stack.node.marker("long"))).json.usage["completion_tokens"]).toBe(1_000);
   expect((await chat(key, "text", { max_tokens: 1 })).json.error["message"]).toBe(
-    "Quota exceeded for the API key `cron`: it may use 1000 tokens a day.",
+    "Quota exceeded for the API key `cron`: it may use 1000 balance tokens a day.",
   );
 });
 

@@ -313,6 +313,20 @@ for (const store of stores) {
         expect([keyHash === before, await audited()]).toEqual([false, ["rotated"]]);
       });
 
+      test("their last four characters are kept until an erasure takes them", async () => {
+        const endings = async () => (await office.accountKeys.list(id)).map(({ ending }) => ending);
+        const named = await office.accountKeys.create(id, { name: "ci" });
+        const { api_key } = await office.accounts.rotateKey("a@x");
+        expect(await endings()).toEqual([api_key.slice(-4), named.api_key.slice(-4)]);
+        await office.accountKeys.revoke(id, 2);
+        expect((await office.accountKeys.namesOf(id)).map(({ ending }) => ending)).toEqual([
+          api_key.slice(-4),
+          named.api_key.slice(-4),
+        ]);
+        await office.accounts.erase("a@x", () => Promise.resolve());
+        expect((await office.accountKeys.namesOf(id)).map(({ ending }) => ending)).toEqual([null, null]);
+      });
+
       test("nobody is behind a key that forwards nobody", async () => {
         expect(await caughtBy(() => office.accountKeys.endUser(id, "ann"))).toBeInstanceOf(AccountError);
       });
@@ -444,6 +458,25 @@ for (const store of stores) {
         expect((await office.purchaseRecords.requestsIn("withdrawn", most, 5)).map((each) => each.id)).toEqual([
           request!.id,
         ]);
+      });
+
+      test("one for the account's deletion may be pending, which the deletion grants", async () => {
+        const leave = () => office.purchases.ask(id, { kind: "deletion" }, "please");
+        const both = await Promise.allSettled([leave(), leave()]);
+        expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+        const last = async () => (await office.purchaseRecords.lastDeletionRequest(id))!;
+        const [first] = [await last()];
+        expect(await caughtBy(() => office.purchases.approve(first, ""))).toBeInstanceOf(AccountError);
+        await office.purchases.decline(first, "no");
+        expect(await last()).toMatchObject({ state: "declined", decisionNote: "no" });
+        const credit = await ask();
+        const { id: second } = await leave();
+        const inWait = (kind: "credit" | "deletion" | null) =>
+          office.purchaseRecords.requestsIn("pending", most, 9, kind);
+        expect([(await inWait(null)).length, (await inWait("deletion")).map((each) => each.id)]).toEqual([2, [second]]);
+        await office.accounts.erase("a@x", () => Promise.resolve());
+        expect(await last()).toMatchObject({ id: second, state: "approved", note: "", decidedAt: opened.time.now });
+        expect(await inWait("credit")).toMatchObject([{ id: credit.id, decidedAt: null }]);
       });
 
       test("few may be made in a day, also when each is withdrawn", async () => {

@@ -200,7 +200,7 @@ describe("an end user", () => {
     const wanted = { name: "x", limit_end_user_day: 5 };
     await expect(office.accountKeys.create(id, wanted)).rejects.toThrow("only where it forwards who they are");
     const zero = { ...wanted, forwards_users: true, limit_end_user_day: 0 };
-    await expect(office.accountKeys.create(id, zero)).rejects.toThrow("whole number of tokens");
+    await expect(office.accountKeys.create(id, zero)).rejects.toThrow("whole number of balance tokens");
   });
 });
 

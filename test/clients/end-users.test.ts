@@ -140,7 +140,7 @@ describe.each([1, 2])("with %i threads", (threads) => {
     for (const reply of replies) {
       expect([reply.status, reply.headers.get("x-should-retry")]).toEqual([429, "false"]);
       expect(await reply.text()).toContain(
-        "Quota exceeded for the end user `ada` of the API key `bot`: it may use 10000 tokens a day.",
+        "Quota exceeded for the end user `ada` of the API key `bot`: it may use 10000 balance tokens a day.",
       );
     }
     expect((await post("/v1/messages", { max_tokens: 9_000, messages, metadata: { user_id: "bob" } })).status).toBe(

@@ -191,7 +191,7 @@ const changes: readonly (readonly [words: readonly string[], action: string, det
   [
     ["accounts", "credit", "ann@x.org", "5", "--reference", "invoice-1"],
     "account.credit",
-    "5 tokens: reference invoice-1",
+    "5 balance tokens: reference invoice-1",
   ],
   [["accounts", "password", "ann@x.org", "--password", "battery staple"], "account.password", ""],
   [["accounts", "password", "ann@x.org", "--link"], "account.password_link", "link 1"],

@@ -68,7 +68,7 @@ describe.each([
     expect([full.status, full.headers.get("x-should-retry")]).toEqual([429, "false"]);
     expect(errorOf(await full.json())).toMatchObject({
       type: "rate_limit_error",
-      message: "Quota exceeded for the API key `bot`: it may use 999 tokens a month.",
+      message: "Quota exceeded for the API key `bot`: it may use 999 balance tokens a month.",
     });
     const other = await post(api_key, path, { model: "core-2-pro", ...body });
     expect(other.status).toBe(403);

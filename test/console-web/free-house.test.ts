@@ -56,11 +56,25 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
 
       await visit.goTo("/plan", "Plan");
       await page.getByText("The models here are free").waitFor();
-      expect(await page.getByText(/buy credit|No balance/i).count()).toBe(0);
+      await page.getByRole("heading", { name: "Pro" }).waitFor();
+      expect(
+        await page
+          .locator("main")
+          .getByText(/buy credit|No balance|balance tokens|\$/i)
+          .count(),
+      ).toBe(0);
 
       await visit.goTo("/usage", "Usage");
       await page.getByRole("heading", { name: "Tokens by model, last 30 days" }).waitFor();
       expect(await page.locator("svg rect.series-1").count()).toBe(1);
+      await page.getByText("Requests, 30 days").waitFor();
+      await page.locator(".row-button").waitFor();
+      expect(
+        await page
+          .locator("main")
+          .getByText(/balance tokens|to spend|\$/i)
+          .count(),
+      ).toBe(0);
 
       await visit.goTo("/operator/nodes", "Nodes");
       const card = page.getByRole("article", { name: "gpu-2" });
@@ -94,6 +108,12 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
       await eventually("the sample has it", async () => {
         return (await page.locator("pre").first().textContent())?.includes(`TOLLGATE_KEY=${key}`) === true;
       });
+      // What was shown once is known by its end from then on.
+      await page.reload();
+      await page.getByRole("cell", { name: `nightly …${key.slice(-4)}` }).waitFor();
+      const card = page.getByRole("region", { name: "Key", exact: true });
+      const [, ending = ""] = /sk-tg-…([0-9A-Za-z]{4})\b/.exec((await card.textContent()) ?? "") ?? [];
+      expect(await page.locator("pre").first().textContent()).toContain(`TOLLGATE_KEY=sk-tg-...${ending}`);
       await page.goto("/playground");
       await page.getByRole("heading", { level: 1, name: "Playground" }).waitFor({ state: "attached" });
       expect(visit.problems).toEqual([]);

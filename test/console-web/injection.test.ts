@@ -233,7 +233,7 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/session": session,
     "/overview": overview,
     "/models": models,
-    "/key": { prefix: payloads[0] ?? "", created_at: time } satisfies KeyState,
+    "/key": { prefix: payloads[0] ?? "", ending: payloads[0] ?? "", created_at: time } satisfies KeyState,
     "/keys": accountKeys,
     "/usage": { rows: payloads.map(usageRow), next: null } satisfies UsagePage,
     "/usage/summary": summary,
@@ -331,7 +331,7 @@ const summary: UsageSummary = {
   all_time: sum,
   models: [...payloads],
   endpoints: [...payloads],
-  keys: payloads.map((name, index) => ({ id: index, name })),
+  keys: payloads.map((name, index) => ({ id: index, name, ending: name })),
   end_users: payloads.map((name) => ({ name, key: name, ...sum })),
 };
 
@@ -405,7 +405,8 @@ const plan: PlanPage = {
 const accountKeys: AccountKeys = {
   prefix: payloads[0] ?? "",
   keys: payloads.map((payload, index) => ({
-    ...{ id: index + 2, name: payload, created_at: time, last_used_at: time, expires_at: time, expired: false },
+    ...{ id: index + 2, name: payload, ending: payload, created_at: time, last_used_at: time, expires_at: time },
+    expired: false,
     ...{ limit_day: 1_000, limit_month: 1_000, used_day: 1, used_month: 1, models: [payload], addresses: [payload] },
     ...{ forwards_users: true, limit_end_user_day: 1_000 },
   })),

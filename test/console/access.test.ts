@@ -30,6 +30,7 @@ const bodies: Readonly<Record<string, object>> = {
   "/operator/accounts/:id/credit": { tokens: 5, reason: "a gift" },
   "/operator/accounts/:id/state": { disabled: true },
   "/operator/accounts/:id/password": { password: "battery staple" },
+  "/deletion": { confirm: "victim@x" },
   "/operator/accounts/:id/delete": { confirm: "victim@x" },
   "/operator/nodes/drain": { name: "one" },
   "/operator/nodes/resume": { name: "one" },

@@ -14,7 +14,7 @@ test("regenerating the key voids the old one at once and shows the new one this 
   expect(site.office.keys.principal(old)?.account ?? null).toBeNull();
   expect(site.office.keys.principal(body.api_key)?.account ?? null).toBe(id);
   const { body: state } = await browser.get("/key");
-  expect(state).toEqual({ prefix: "sk-tg-", created_at: body.created_at });
+  expect(state).toEqual({ prefix: "sk-tg-", ending: body.api_key.slice(-4), created_at: body.created_at });
   expect(state.created_at).toBe(new Date(noon + 5_000).toISOString());
 });
 

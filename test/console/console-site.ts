@@ -89,6 +89,7 @@ export class ConsoleSite {
     };
     const log: Log = (_level, message, detail) => void this.logged.push(`${message} ${JSON.stringify(detail)}`);
     this.parts = {
+      accountDeletion: "off",
       accounts: office.accounts,
       accountKeys: office.accountKeys,
       sessions: office.sessions,

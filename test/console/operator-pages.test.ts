@@ -70,7 +70,7 @@ test("a plan, credit with a reason, and a password are given", async () => {
   expect((await customer.post("/sign-in", { email: "customer@x", password: "battery staple" })).status).toBe(200);
   expect(await audit()).toEqual([
     ["account.password", "customer@x", ""],
-    ["account.credit", "customer@x", "1000 tokens: sorry for the outage"],
+    ["account.credit", "customer@x", "1000 balance tokens: sorry for the outage"],
     ["account.plan", "customer@x", "from free to pro"],
   ]);
   expect(JSON.stringify(await audit())).not.toContain("battery staple");
@@ -131,7 +131,7 @@ describe("requests", () => {
       requests: [{ state: "approved", decision_note: "invoice 7" }],
     });
     expect(await audit()).toEqual([
-      ["request.approve", "customer@x", `request ${request.id}: 2000000 tokens: invoice 7`],
+      ["request.approve", "customer@x", `request ${request.id}: 2000000 balance tokens: invoice 7`],
     ]);
     expect((await operator.get("/operator/requests?state=pending")).body.requests).toEqual([]);
   });

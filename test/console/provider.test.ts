@@ -510,3 +510,9 @@ describe("with a link", () => {
     expect([shown.body.has_password, shown.body.providers]).toEqual([false, [provider.issuer]]);
   });
 });
+
+test("who is to sign in again is asked by the provider, also where somebody is signed in there", async () => {
+  const browser = siteWith().browser();
+  const promptOf = async (body: object) => new URL(await begin(browser, body)).searchParams.get("prompt");
+  expect([await promptOf({}), await promptOf({ again: true })]).toEqual([null, "login"]);
+});

@@ -433,6 +433,7 @@ test("every option that takes a restart is called so, and nothing of it is appli
     siteUrl: '[server]\nsite_url = "https://a.example"',
     threads: "[server]\nthreads = 2",
     signUp: "[console]\nsign_up = true",
+    accountDeletion: '[console]\naccount_deletion = "self"',
     addressHeader: '[console]\naddress_header = "x-real-ip"',
     oidc: '[oidc]\nissuer = "https://a.example"\nclient_id = "a"',
     stripe: '[stripe]\nsecret_key = "a"\nwebhook_secret = "b"',

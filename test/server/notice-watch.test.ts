@@ -107,7 +107,7 @@ describe("a low balance", () => {
     const [low, ...more] = await look(watch);
     expect(low).toMatchObject({
       type: "balance.low",
-      text: "Tollgate at https://llm.example.com: The balance of ada@example.com is low: 45,000 tokens are left.",
+      text: "Tollgate at https://llm.example.com: The balance of ada@example.com is low: 45,000 balance tokens are left.",
       data: { account: id, email: "ada@example.com", balance_tokens: 45_000, threshold_tokens: 50_000 },
     });
     expect(more).toEqual([]);
@@ -169,7 +169,7 @@ describe("a key's budget", () => {
     const [used] = await look(watch);
     expect(used).toMatchObject({
       type: "key.budget_used",
-      text: 'Tollgate at https://llm.example.com: The key "bot" of ada@example.com has used up its budget of the day: 1,000 tokens of 1,000 tokens.',
+      text: 'Tollgate at https://llm.example.com: The key "bot" of ada@example.com has used up its budget of the day: 1,000 of 1,000 balance tokens.',
       data: { account: id, key, key_name: "bot", period: "day", used_tokens: 1_000, limit_tokens: 1_000 },
     });
     expect(await look(watch)).toEqual([]);
@@ -195,7 +195,7 @@ describe("a key's budget", () => {
     await spend(id, key, 8_000);
     expect(office.admit(id, ask(4_096), 0, key)).toMatchObject({ refusal: "key_quota_exceeded" });
     expect(await look(watch)).toMatchObject([
-      { text: expect.stringContaining("8,000 tokens of 10,000 tokens are used") },
+      { text: expect.stringContaining("8,000 of 10,000 balance tokens are used") },
     ]);
   });
 

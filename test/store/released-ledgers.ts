@@ -274,4 +274,27 @@ export const releasedLedgers: readonly string[] = [
   ALTER TABLE journal ADD COLUMN first_token_ms INTEGER;
   ALTER TABLE journal ADD COLUMN duration_ms INTEGER;
   `,
+  // Keys' last four characters, and requests of accounts to be deleted.
+  `
+  ALTER TABLE accounts ADD COLUMN key_ending TEXT;
+  ALTER TABLE api_keys ADD COLUMN key_ending TEXT;
+
+  ALTER TABLE purchase_requests RENAME TO purchase_requests_before;
+  CREATE TABLE purchase_requests (
+    id INTEGER PRIMARY KEY,
+    account_id INTEGER NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('credit', 'plan', 'deletion')),
+    tokens INTEGER,
+    plan TEXT,
+    note TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'approved', 'declined', 'withdrawn')),
+    created_at INTEGER NOT NULL,
+    decided_at INTEGER,
+    decision_note TEXT NOT NULL DEFAULT ''
+  ) STRICT;
+  INSERT INTO purchase_requests SELECT * FROM purchase_requests_before;
+  DROP TABLE purchase_requests_before;
+  CREATE INDEX purchase_requests_by_account ON purchase_requests (account_id, id);
+  CREATE INDEX purchase_requests_by_state ON purchase_requests (state, id);
+  `,
 ];

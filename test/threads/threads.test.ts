@@ -138,7 +138,9 @@ test("at the edge of what keys may spend exactly those are admitted whose budget
     refused.map(async (reply): Promise<string> => ((await reply.json()) as any).error.message),
   );
   const told = (name: string, limit: number) =>
-    messages.filter((text) => text === `Quota exceeded for the API key \`${name}\`: it may use ${limit} tokens a day.`);
+    messages.filter(
+      (text) => text === `Quota exceeded for the API key \`${name}\`: it may use ${limit} balance tokens a day.`,
+    );
   expect([told("may 7", 7_999).length, told("may 11", 11_999).length]).toEqual([33, 29]);
   const others = Array.from({ length: 3 }, () => ask(first, {}, leave.signal));
   await eventually("the first key has room", async () => (await gateway.show(email)).reserved === 21_000);

@@ -68,7 +68,8 @@ export class IdentityProvider {
   }
 
   /** Where a browser goes to sign in. Throws ProviderAway. */
-  async begin(): Promise<{ url: string; checks: ProviderChecks }> {
+  /** `again`: whoever is signed in there must say so once more. */
+  async begin(again = false): Promise<{ url: string; checks: ProviderChecks }> {
     const { library, configuration } = await this.#discovered();
     const checks = {
       state: library.randomState(),
@@ -78,6 +79,7 @@ export class IdentityProvider {
     const url = library.buildAuthorizationUrl(configuration, {
       redirect_uri: this.#options.redirectUrl,
       scope: this.#options.scopes.join(" "),
+      ...(again ? { prompt: "login" } : {}),
       state: checks.state,
       nonce: checks.nonce,
       code_challenge: await library.calculatePKCECodeChallenge(checks.verifier),

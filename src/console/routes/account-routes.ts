@@ -7,8 +7,6 @@ import { apiKeyPrefix } from "../../account/keys.ts";
 import { allows, planOf } from "../../core/plans.ts";
 import { centsShown, costUsd, ratesOf } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";
-import { RecentTries } from "../../account/recent-tries.ts";
-import { signInAddressTriesMax, signInTriesMax, signInWindowMs } from "../../core/limits.ts";
 import {
   type AccountKey,
   type AccountKeys,
@@ -31,7 +29,9 @@ import { numbersOf, timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { jsonReply, withCookies } from "../reply.ts";
 import { withoutPasswords } from "./entering.ts";
-import { type Answer, type Call, fail, type Failure, type Route, route, routeWithBody } from "./route.ts";
+import { OwnPasswordTries } from "./own-password-tries.ts";
+import { ownDeletionRoutes } from "./own-deletion-routes.ts";
+import { type Answer, type Call, fail, type Failure, isFailure, type Route, route, routeWithBody } from "./route.ts";
 import { knownBrowserCookie, knownBrowserText } from "../signed-in.ts";
 import { everything } from "./usage-routes.ts";
 
@@ -44,10 +44,7 @@ type OwnAction = Extract<AuditAction, "account.password" | `key.${string}`>;
 
 export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
   const { accounts, accountKeys, sessions, browsers, usage, catalog, auditLog, clock, baseUrl } = parts;
-  /** By session: whoever has another one is not disturbed. */
-  const passwordTries = new RecentTries(signInTriesMax, signInWindowMs);
-  /** By account, the right ones too: each costs as much as a sign-in. */
-  const passwordChanges = new RecentTries(signInAddressTriesMax, signInWindowMs);
+  const passwordTries = new OwnPasswordTries(clock);
 
   /** What operators do to their own accounts is in the audit log like all that they do. */
   const audit = (call: Call<"account", unknown, unknown>, action: OwnAction, detail = ""): void => {
@@ -111,7 +108,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     }),
 
     route("GET", "/key", "account", ({ visitor: { account } }): KeyState => {
-      return { prefix: apiKeyPrefix, created_at: timeOf(account.keyCreatedAt) };
+      return { prefix: apiKeyPrefix, ending: account.keyEnding, created_at: timeOf(account.keyCreatedAt) };
     }),
 
     routeWithBody("/key/regenerate", "account", KeyRegeneration, async (call): Promise<NewKey> => {
@@ -162,19 +159,12 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     routeWithBody("/password", "account", PasswordChange, async (call) => {
       if (!parts.passwordSignIn) return withoutPasswords;
       const { account, session } = call.visitor;
-      const [place, now] = [String(session.id), clock.monotonic()];
-      const own = String(account.id);
-      const waitMs = Math.max(passwordTries.waitMs(place, now), passwordChanges.waitMs(own, now));
-      if (waitMs > 0) {
-        return fail("too_many_attempts", "Too many tries. Try again later.", Math.ceil(waitMs / 1000));
-      }
-      const turn = { name: null, rank: passwordChanges.count(own, now) - signInTriesMax, delayMs: 0 };
-      passwordTries.add(place, now);
-      passwordChanges.add(own, now);
+      const turn = passwordTries.begin(call.visitor);
+      if (isFailure(turn)) return turn;
       const { old_password, new_password } = call.body;
       const replacement = await accounts.replacementOfPassword(account.id, old_password, new_password, turn);
       if (replacement === null) return fail("wrong_credentials", "The old password is wrong.");
-      passwordTries.forget(place);
+      passwordTries.succeeded(call.visitor);
       // Hashing takes its time: an operator may have set another password since, and ended this session.
       const overtaken = replacement.isOvertaken();
       const open = sessions.isOpen(session, clock.wall());
@@ -199,6 +189,8 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     route("POST", "/export", "account", ({ visitor: { account } }) =>
       exportReply(parts.accountData, account, account.id, clock.wall()),
     ),
+
+    ...ownDeletionRoutes(parts, passwordTries),
 
     route("GET", "/sessions", "account", async ({ visitor: { account, session } }): Promise<BrowserSessions> => {
       const open = await sessions.list(account.id, clock.wall());

@@ -8,7 +8,7 @@ import { emailsOf } from "../../account/account-names.ts";
 import type { AccountRecord } from "../../account/records.ts";
 import { everyAccount } from "../../account/usage-queries.ts";
 import type { AccountId } from "../../core/types.ts";
-import { exportReply } from "../account-data.ts";
+import { erasedDetail, exportReply } from "../account-data.ts";
 import { done } from "./account-routes.ts";
 import {
   AccountDeletion,
@@ -103,7 +103,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       const { tokens, reason, reference = crypto.randomUUID() } = call.body;
       // The reference counts for this account alone: nobody else's grant may use it up.
       await accounts.addCreditById(call.id, tokens, `grant:${call.id}:${reference}`, () =>
-        audit(call, "account.credit", call.id, `${tokens} tokens: ${reason}`),
+        audit(call, "account.credit", call.id, `${tokens} balance tokens: ${reason}`),
       );
       return show(call.id);
     }),
@@ -166,9 +166,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
         const requests = open === 1 ? "a request that is" : `${open} requests that are`;
         return fail("conflict", `${email} has ${requests} open. Disable it, and delete it when they have ended.`);
       }
-      // The e-mail must be forgotten, so the entry must not contain it.
-      const detail = "its e-mail, key, password, sessions and notes were erased";
-      await accountData.erase(record, () => audit(call, "account.delete", call.id, detail));
+      await accountData.erase(record, () => audit(call, "account.delete", call.id, erasedDetail));
       return show(call.id);
     }),
 
@@ -273,7 +271,8 @@ function requestRoutes(parts: ConsoleParts): Route[] {
       PurchaseRequestsQuery,
       async ({ query }): Promise<PurchaseRequestsPage> => {
         const limit = limitOf(query.limit);
-        const found = await purchaseRecords.requestsIn(query.state ?? null, Number(query.after ?? newest), limit + 1);
+        const { state = null, after = newest, kind = null } = query;
+        const found = await purchaseRecords.requestsIn(state, Number(after), limit + 1, kind);
         const shown = found.slice(0, limit);
         return {
           requests: await requestsOf(parts, shown),
@@ -299,7 +298,8 @@ function requestRoutes(parts: ConsoleParts): Route[] {
     const request = await purchaseRecords.request(call.id);
     if (request === null) return noRequest;
     const { note = "" } = call.body;
-    const wanted = request.kind === "plan" ? `plan ${request.plan}` : `${request.tokens} tokens`;
+    const { kind, plan, tokens } = request;
+    const wanted = kind === "deletion" ? kind : kind === "plan" ? `plan ${plan}` : `${tokens} balance tokens`;
     const detail = `request ${request.id}: ${wanted}${note === "" ? "" : `: ${note}`}`;
     const decided = await carryOut(request, note, () => audit(call, action, request.account, detail));
     return requestOf(parts, decided);

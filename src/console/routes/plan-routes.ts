@@ -40,7 +40,10 @@ export function planRoutes(parts: ConsoleParts): Route[] {
         },
         credit: (await accounts.numbers(account.id)).credit,
         payment: payment?.name ?? null,
-        requests: await requestsOf(parts, requests),
+        requests: await requestsOf(
+          parts,
+          requests.filter(({ kind }) => kind !== "deletion"), // the account page shows it
+        ),
         payments: payments.map(({ id, tokens, paidAt }) => ({ id, tokens, paid_at: timeOf(paidAt) })),
       };
     }),

@@ -27,14 +27,14 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
   return [
     routeWithBody("/provider/start", "public", ProviderStart, async (call) => {
       if (oidc === null) return noProvider;
-      const { next = "/", token, connect = false } = call.body;
+      const { next = "/", token, connect = false, again = false } = call.body;
       // Without a token nothing is tried yet.
       const refused = token === undefined ? null : tries.begin(call, clock.monotonic());
       if (refused !== null) return refused;
       if (connect && call.visitor === null) return fail("not_signed_in", "Sign in first.");
       const link = token === undefined ? null : await links.find(token);
       try {
-        const { url, checks } = await oidc.provider.begin();
+        const { url, checks } = await oidc.provider.begin(again);
         const account = connect ? call.visitor!.account.id : null;
         const begun = oidc.begun.seal(
           { checks, next: ownPage(next, baseUrl), link: link?.id ?? null, account },

@@ -37,6 +37,7 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
       const { days, total, models, endpoints, keys, endUsers } = await usage.summary(account.id, fromDay);
       const named = await parts.accountKeys.namesOf(account.id);
       const names = new Map(named.map(({ id, name }) => [id, name]));
+      const endings = new Map(named.map(({ id, ending }) => [id, ending]));
       return {
         from: timeOf(fromDay * dayMs),
         days: days.map(({ day, model, ...sum }) => ({ day: dayName(day), model, ...sumOf(sum) })),
@@ -44,7 +45,11 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
         all_time: sumOf(total),
         models: [...models],
         endpoints: [...endpoints],
-        keys: keys.map((id) => ({ id, name: keyNameOf(id, names.get(id) ?? null) })),
+        keys: keys.map((id) => ({
+          id,
+          name: keyNameOf(id, names.get(id) ?? null),
+          ending: endings.get(id) ?? null,
+        })),
         end_users: endUsers.map(({ name, key, ...sum }) => ({
           name,
           key: keyNameOf(key, names.get(key) ?? null),

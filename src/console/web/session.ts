@@ -7,6 +7,11 @@ import { get, post, whenSignedOut } from "./request.ts";
 /** Null until the first answer. */
 export const session = signal<Session | null>(null);
 export const account = computed(() => session.value?.account ?? null);
+/** Whether any model costs something: else money and balance say nothing. */
+export const sells = computed(() => session.value?.sells !== false);
+/** Then such rows are counted in model tokens. */
+export const isFreeOfCharge = (rows: readonly Readonly<{ billed_tokens: number }>[]): boolean =>
+  !sells.value && rows.every(({ billed_tokens }) => billed_tokens === 0);
 export const numbers = signal<AccountNumbers | null>(null);
 export const operatorNumbers = signal<OperatorNumbers | null>(null);
 /** False while the event stream is broken: the numbers may be old. */

@@ -30,7 +30,7 @@ export const accountLists: readonly (readonly [name: string, sql: string])[] = [
   ["payments", "SELECT id, tokens, paid_at FROM payments WHERE account_id = ?1 ORDER BY paid_at"],
   [
     "keys",
-    `SELECT id, name, created_at, used_at AS last_used_at, revoked_at, expires_at, tokens_per_day, tokens_per_month,
+    `SELECT id, name, key_ending, created_at, used_at AS last_used_at, revoked_at, expires_at, tokens_per_day, tokens_per_month,
        models, addresses, forwards_users, end_user_tokens_per_day
      FROM api_keys WHERE account_id = ?1 ORDER BY id`,
   ],
@@ -80,7 +80,7 @@ export function exportAccount(databaseFile: string, email: string): Iterable<str
   const database = openForReading(databaseFile);
   const account = database
     .query(
-      `SELECT id, email, plan, credit, operator, created_at, key_created_at, key_used_at, disabled_at,
+      `SELECT id, email, plan, credit, operator, created_at, key_created_at, key_ending, key_used_at, disabled_at,
          password_hash IS NOT NULL AS has_password FROM accounts WHERE email = ?`,
     )
     .get(email) as (Row & { id: number }) | null;

@@ -44,12 +44,22 @@ export class ConsoleRecords
     return read(() => this.#queries.requestsOf.all({ account, before, limit })).map(requestOf);
   }
 
-  requestsIn(state: PurchaseRequest["state"] | null, before: number, limit: number): readonly PurchaseRequest[] {
+  requestsIn(
+    state: PurchaseRequest["state"] | null,
+    before: number,
+    limit: number,
+    kind: PurchaseRequest["kind"] | null = null,
+  ): readonly PurchaseRequest[] {
     const { requests, requestsIn } = this.#queries;
     const rows = read(() =>
-      state === null ? requests.all({ before, limit }) : requestsIn.all({ state, before, limit }),
+      state === null ? requests.all({ before, limit, kind }) : requestsIn.all({ state, before, limit, kind }),
     );
     return rows.map(requestOf);
+  }
+
+  lastDeletionRequest(account: AccountId): PurchaseRequest | null {
+    const row = read(() => this.#queries.deletions.get({ account, limit: 1 }));
+    return row === null ? null : requestOf(row);
   }
 
   pendingRequests(account: AccountId | null): number {
@@ -104,13 +114,14 @@ type PaymentRow = RowOf<typeof payments>;
 type AuditRow = RowOf<typeof auditLog>;
 type Id = { id: number };
 type Count = { count: number };
-type Values = [] | [Readonly<Record<string, number | string | Uint8Array>>];
+type Values = [] | [Readonly<Record<string, number | string | Uint8Array | null>>];
 
 function prepare(database: Database) {
   const query = <Row>(text: string) => database.query<Row, Values>(text);
   const newest = (table: string, where: string) =>
     `SELECT * FROM ${table} WHERE ${where} ORDER BY id DESC LIMIT $limit`;
   const lastId = (table: string) => query<Id>(`SELECT id FROM ${table} ORDER BY id DESC LIMIT 1`);
+  const ofKind = "($kind IS NULL OR kind = $kind)";
   const pending = "SELECT count(*) AS count FROM purchase_requests WHERE state = 'pending'";
   return {
     session: query<SessionRow>("SELECT * FROM sessions WHERE token_hash = $tokenHash"),
@@ -119,8 +130,9 @@ function prepare(database: Database) {
     request: query<RequestRow>("SELECT * FROM purchase_requests WHERE id = $id"),
     lastRequestId: lastId("purchase_requests"),
     requestsOf: query<RequestRow>(newest("purchase_requests", "account_id = $account AND id < $before")),
-    requests: query<RequestRow>(newest("purchase_requests", "id < $before")),
-    requestsIn: query<RequestRow>(newest("purchase_requests", "state = $state AND id < $before")),
+    requests: query<RequestRow>(newest("purchase_requests", `id < $before AND ${ofKind}`)),
+    requestsIn: query<RequestRow>(newest("purchase_requests", `state = $state AND id < $before AND ${ofKind}`)),
+    deletions: query<RequestRow>(newest("purchase_requests", "account_id = $account AND kind = 'deletion'")),
     pending: query<Count>(pending),
     pendingOf: query<Count>(`${pending} AND account_id = $account`),
     paymentsOf: query<PaymentRow>(

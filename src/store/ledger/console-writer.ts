@@ -2,7 +2,7 @@
 // plan, payments and the audit log. Each change is made once, however often the batch is tried.
 import type { Database } from "bun:sqlite";
 import type { ConsoleChange } from "../../account/journal.ts";
-import type { AccountId } from "../../core/types.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
 
 export class ConsoleWriter {
   readonly #statements: ReturnType<typeof prepare>;
@@ -12,12 +12,12 @@ export class ConsoleWriter {
   }
 
   /** Takes away what tells who the account was; what it paid stays. */
-  erase(account: AccountId, email: string): void {
+  erase(account: AccountId, email: string, at: Ms): void {
     const { endSessions, eraseNotes, eraseAddresses, eraseDetails, eraseLinks, eraseIdentities } = this.#statements;
     eraseLinks.run(account, email);
     eraseIdentities.run(account);
     endSessions.run(account, 0);
-    eraseNotes.run(account);
+    eraseNotes.run(at, account);
     eraseAddresses.run(account);
     eraseDetails.run(account);
   }
@@ -91,9 +91,11 @@ type Text = string | null;
 
 function prepare(database: Database) {
   return {
-    eraseNotes: database.prepare<unknown, [number]>(
-      "UPDATE purchase_requests SET note = '', decision_note = '' WHERE account_id = ?",
-    ),
+    eraseNotes: database.prepare<unknown, [number, number]>(`
+      UPDATE purchase_requests SET note = '', decision_note = '',
+        decided_at = CASE WHEN kind = 'deletion' AND state = 'pending' THEN ? ELSE decided_at END,
+        state = CASE WHEN kind = 'deletion' AND state = 'pending' THEN 'approved' ELSE state END
+      WHERE account_id = ?`),
     eraseAddresses: database.prepare<unknown, [number]>("UPDATE audit_log SET address = '' WHERE operator_id = ?"),
     eraseDetails: database.prepare<unknown, [number]>("UPDATE audit_log SET detail = '' WHERE subject_id = ?"),
     openSession: database.prepare<unknown, [number, Uint8Array, number, number, number, string, string]>(`

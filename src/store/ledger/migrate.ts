@@ -38,7 +38,7 @@ export function addWhatLacks(database: Database): void {
             throw new Error(`its table ${name} has no column ${column.name}`);
           database.run(`ALTER TABLE ${name} ADD COLUMN ${definitionOf(column)}`);
         }
-        if (keyOf(database, name) !== primaryKeyOf(table)) rebuild(database, table);
+        if (keyOf(database, name) !== primaryKeyOf(table) || !allowsAll(database, table)) rebuild(database, table);
       }
       for (const { config } of indexes) {
         const of = config.columns.map((column) => (column as SQLiteColumn).name).join(", ");
@@ -61,7 +61,14 @@ function primaryKeyOf(table: SQLiteTable): string {
   return (names.length > 0 ? names : columns.filter(({ primary }) => primary).map(({ name }) => name)).join(", ");
 }
 
-/** SQLite cannot add a column to the key of a table: its rows go into a new one. */
+/** Whether its rules know all values that it may have now. */
+function allowsAll(database: Database, table: SQLiteTable): boolean {
+  const { name, columns } = getTableConfig(table);
+  const { sql } = database.query("SELECT sql FROM sqlite_schema WHERE name = ?").get(name) as { sql: string };
+  return columns.every(({ enumValues }) => (enumValues ?? []).every((value: string) => sql.includes(literalOf(value))));
+}
+
+/** SQLite cannot add a column to the key of a table, or a value to a rule: its rows go into a new one. */
 function rebuild(database: Database, table: SQLiteTable): void {
   const { name, columns } = getTableConfig(table);
   const all = columns.map((column) => column.name).join(", ");

@@ -2,7 +2,7 @@
 // (`RowOf`): drizzle would cost a start 60 ms, and each Worker 8 MB and 70 ms.
 //
 // A new version may add tables, columns that may be null or have a default (last in their table) and indexes; raise
-// `schemaVersion` with it (`schema-version.ts`). Anything else needs a step of its own in `migrate.ts`.
+// `schemaVersion` with it (`schema-version.ts`). A table whose key or allowed values are others is made anew. Anything else needs a step of its own in `migrate.ts`.
 import { sql } from "drizzle-orm";
 import {
   blob,
@@ -25,7 +25,7 @@ const quotas = ["allowance", "coder_calls", "searches"] as const satisfies reado
 /** Purchases are never folded: their references must be known forever. */
 const foldedKinds = ["charge", "coder_call", "coder_usage", "search"] as const satisfies readonly EntryKind[];
 const entryKinds = [...foldedKinds, "credit"] as const satisfies readonly EntryKind[];
-const purchaseKinds = ["credit", "plan"] as const satisfies readonly PurchaseRequest["kind"][];
+const purchaseKinds = ["credit", "plan", "deletion"] as const satisfies readonly PurchaseRequest["kind"][];
 const purchaseStates = [
   "pending",
   "approved",
@@ -53,6 +53,8 @@ export const accounts = sqliteTable(
     disabledAt: integer("disabled_at"),
     /** Of its first key; written now and then. */
     keyUsedAt: integer("key_used_at"),
+    /** The first key's last four characters; null where they were not kept yet. */
+    keyEnding: text("key_ending"),
   },
   () => [check("key_hash_is_sha256", sql`length(key_hash) = 32`)],
 );
@@ -79,6 +81,7 @@ export const apiKeys = sqliteTable(
     /** 1 where it may say for whom it asks. */
     forwardsUsers: integer("forwards_users"),
     endUserTokensPerDay: integer("end_user_tokens_per_day"),
+    keyEnding: text("key_ending"),
   },
   (table) => [
     primaryKey({ columns: [table.accountId, table.id] }),

@@ -231,25 +231,25 @@ export class Writer {
     const { setKeyForwards, setKeyEndUserDay } = this.#statements;
     switch (change.change) {
       case "create": {
-        const { account, email, plan, keyHash, passwordHash, operator, at } = change;
-        create.run(account, email, plan, bytesOf(keyHash), passwordHash, operator ? 1 : 0, at, at);
+        const { account, email, plan, keyHash, keyEnding, passwordHash, operator, at } = change;
+        create.run(account, email, plan, bytesOf(keyHash), passwordHash, operator ? 1 : 0, at, at, keyEnding);
         return;
       }
       case "plan":
         setPlan.run(change.plan, change.account);
         return;
       case "key":
-        setKey.run(bytesOf(change.keyHash), change.at, change.account);
+        setKey.run(bytesOf(change.keyHash), change.at, change.keyEnding, change.account);
         return;
       case "new_key": {
-        const { account, id, name, keyHash, createdAt, limits } = change.key;
+        const { account, id, name, keyHash, keyEnding, createdAt, limits } = change.key;
         const { expiresAt = null, tokensPerDay = null, tokensPerMonth = null } = limits ?? {};
         const { forwardsUsers = false, endUserTokensPerDay = null } = limits ?? {};
         const [models, addresses] = [textOf(limits?.models ?? null), textOf(limits?.addresses ?? null)];
         const hash = bytesOf(keyHash!);
         addKey.run(
           ...[account, id, name, hash, createdAt, expiresAt, tokensPerDay, tokensPerMonth, models, addresses],
-          ...[forwardsUsers ? 1 : null, endUserTokensPerDay],
+          ...[forwardsUsers ? 1 : null, endUserTokensPerDay, keyEnding],
         );
         return;
       }
@@ -296,7 +296,7 @@ export class Writer {
         erase.run(change.name, bytesOf(change.keyHash), change.at, change.account);
         eraseKeys.run(change.at, change.account);
         eraseEndUsers.run(change.account);
-        this.#console.erase(change.account, change.email);
+        this.#console.erase(change.account, change.email, change.at);
         return;
       default:
         this.#console.write(change);
@@ -336,13 +336,14 @@ function prepare(database: Database) {
           addresses: string | null,
           forwardsUsers: number | null,
           endUserTokensPerDay: number | null,
+          keyEnding: string | null,
         ],
       ]
     >(`
       INSERT INTO api_keys
         (account_id, id, name, key_hash, created_at, expires_at, tokens_per_day, tokens_per_month, models, addresses,
-          forwards_users, end_user_tokens_per_day)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, id) DO NOTHING`),
+          forwards_users, end_user_tokens_per_day, key_ending)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, id) DO NOTHING`),
     setKeyExpiry: ofKey<number | null>(database, "expires_at"),
     setKeyDay: ofKey<number | null>(database, "tokens_per_day"),
     setKeyMonth: ofKey<number | null>(database, "tokens_per_month"),
@@ -362,7 +363,7 @@ function prepare(database: Database) {
     ),
     /** Their names may say whose they were, and where from they were used. */
     eraseKeys: database.prepare<unknown, [number, number]>(`
-      UPDATE api_keys SET name = 'key ' || id, key_hash = NULL, models = NULL, addresses = NULL,
+      UPDATE api_keys SET name = 'key ' || id, key_hash = NULL, key_ending = NULL, models = NULL, addresses = NULL,
         revoked_at = coalesce(revoked_at, ?) WHERE account_id = ?`),
     // Named, the index is used: SQLite would look at all names of the account instead, with each charge.
     findEndUser: database.prepare<{ id: number; last_day: number }, [number, string, number]>(
@@ -390,20 +391,24 @@ function prepare(database: Database) {
       "UPDATE end_users SET name = NULL WHERE account_id = ? AND name IS NOT NULL",
     ),
     addCredit: database.prepare<unknown, [number, number]>("UPDATE accounts SET credit = credit + ? WHERE id = ?"),
-    create: database.prepare<unknown, [number, string, string, Uint8Array, string | null, number, number, number]>(`
-      INSERT INTO accounts (id, email, plan, credit, key_hash, password_hash, operator, created_at, key_created_at)
-      VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?)
+    create: database.prepare<
+      unknown,
+      [number, string, string, Uint8Array, string | null, number, number, number, string]
+    >(`
+      INSERT INTO accounts
+        (id, email, plan, credit, key_hash, password_hash, operator, created_at, key_created_at, key_ending)
+      VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (id) DO NOTHING`),
     setPlan: database.prepare<unknown, [string, number]>("UPDATE accounts SET plan = ? WHERE id = ?"),
-    setKey: database.prepare<unknown, [Uint8Array, number, number]>(
-      "UPDATE accounts SET key_hash = ?, key_created_at = ? WHERE id = ?",
+    setKey: database.prepare<unknown, [Uint8Array, number, string, number]>(
+      "UPDATE accounts SET key_hash = ?, key_created_at = ?, key_ending = ? WHERE id = ?",
     ),
     setDisabled: database.prepare<unknown, [number | null, number]>("UPDATE accounts SET disabled_at = ? WHERE id = ?"),
     setSearchCalls: database.prepare<unknown, [number, number, number]>(`
       INSERT INTO search_calls (account_id, day, calls) VALUES (?, ?, ?)
       ON CONFLICT (account_id, day) DO UPDATE SET calls = excluded.calls`),
     erase: database.prepare<unknown, [string, Uint8Array, number, number]>(`
-      UPDATE accounts SET email = ?, key_hash = ?, password_hash = NULL, operator = 0,
+      UPDATE accounts SET email = ?, key_hash = ?, key_ending = NULL, password_hash = NULL, operator = 0,
         disabled_at = coalesce(disabled_at, ?) WHERE id = ?`),
     setOperator: database.prepare<unknown, [number, number]>("UPDATE accounts SET operator = ? WHERE id = ?"),
     setPassword: database.prepare<unknown, [string | null, number]>(

@@ -34,7 +34,7 @@ const rowOf = ({ json }: Json): string => JSON.stringify(readable(JSON.parse(jso
 
 const ofAccount = asJson(
   "export account",
-  `SELECT id, email, plan, credit, operator::int AS operator, created_at, key_created_at, key_used_at, disabled_at,
+  `SELECT id, email, plan, credit, operator::int AS operator, created_at, key_created_at, key_ending, key_used_at, disabled_at,
      CASE WHEN password_hash IS NULL THEN 0 ELSE 1 END AS has_password
    FROM accounts WHERE lower(email COLLATE "C") = lower($1::text COLLATE "C")`,
 );

@@ -33,15 +33,16 @@ const ofKey = "account_id = $1::text::bigint AND id = $2::text::int";
 
 const create = statement(
   "create",
-  `INSERT INTO accounts (id, email, plan, credit, key_hash, password_hash, operator, created_at, key_created_at)
+  `INSERT INTO accounts (id, email, plan, credit, key_hash, password_hash, operator, created_at, key_created_at,
+     key_ending)
    VALUES ($1::text::bigint, $2::text, $3::text, 0, decode($4::text, 'base64'), $5::text, $6::text::boolean,
-     $7::text::bigint, $7::text::bigint)`,
+     $7::text::bigint, $7::text::bigint, $8::text)`,
 );
 const setPlan = sets("plan", "accounts", "plan = $2::text", ofAccount);
 const setKey = sets(
   "key",
   "accounts",
-  "key_hash = decode($2::text, 'base64'), key_created_at = $3::text::bigint",
+  "key_hash = decode($2::text, 'base64'), key_created_at = $3::text::bigint, key_ending = $4::text",
   ofAccount,
 );
 const setFirstKeyUsed = sets("first key used", "accounts", "key_used_at = $2::text::bigint", ofAccount);
@@ -52,7 +53,7 @@ const addCredit = sets("credit", "accounts", "credit = credit + $2::text::bigint
 const erase = sets(
   "erase",
   "accounts",
-  `email = $2::text, key_hash = decode($3::text, 'base64'), password_hash = NULL, operator = false,
+  `email = $2::text, key_hash = decode($3::text, 'base64'), key_ending = NULL, password_hash = NULL, operator = false,
      disabled_at = coalesce(disabled_at, $4::text::bigint)`,
   ofAccount,
 );
@@ -60,9 +61,9 @@ const erase = sets(
 const addKey = statement(
   "add key",
   `INSERT INTO api_keys (account_id, id, name, key_hash, created_at, expires_at, tokens_per_day, tokens_per_month, models,
-     addresses, forwards_users, end_user_tokens_per_day)
+     addresses, forwards_users, end_user_tokens_per_day, key_ending)
    VALUES ($1::text::bigint, $2::text::int, $3::text, decode($4::text, 'base64'), $5::text::bigint, $6::text::bigint,
-     $7::text::bigint, $8::text::bigint, $9::text, $10::text, $11::text::int, $12::text::bigint)`,
+     $7::text::bigint, $8::text::bigint, $9::text, $10::text, $11::text::int, $12::text::bigint, $13::text)`,
 );
 const setKeyName = sets("key name", "api_keys", "name = $3::text", ofKey);
 const setKeyUsed = sets("key used", "api_keys", "used_at = $3::text::bigint", ofKey);
@@ -76,7 +77,7 @@ const revokeKey = sets(
 const eraseKeys = sets(
   "erase keys",
   "api_keys",
-  `name = 'key ' || id, key_hash = NULL, models = NULL, addresses = NULL,
+  `name = 'key ' || id, key_hash = NULL, key_ending = NULL, models = NULL, addresses = NULL,
      revoked_at = coalesce(revoked_at, $2::text::bigint)`,
   "account_id = $1::text::bigint",
 );
@@ -155,7 +156,9 @@ const notePayment = statement(
 const eraseNotes = sets(
   "erase notes",
   "purchase_requests",
-  "note = '', decision_note = ''",
+  `note = '', decision_note = '',
+     decided_at = CASE WHEN kind = 'deletion' AND state = 'pending' THEN $2::text::bigint ELSE decided_at END,
+     state = CASE WHEN kind = 'deletion' AND state = 'pending' THEN 'approved' ELSE state END`,
   "account_id = $1::text::bigint",
 );
 
@@ -231,23 +234,23 @@ export function writesOf(changes: readonly AccountChange[], entries: readonly En
 function callsOf(change: AccountChange): Call[] {
   switch (change.change) {
     case "create": {
-      const { account, email, plan, keyHash, passwordHash, operator, at } = change;
+      const { account, email, plan, keyHash, keyEnding, passwordHash, operator, at } = change;
       return [
-        write(create, account, email, plan, keyHash, passwordHash, operator, at),
+        write(create, account, email, plan, keyHash, passwordHash, operator, at, keyEnding),
         write(count, counterOf.lastId, account),
       ];
     }
     case "plan":
       return [write(setPlan, change.account, change.plan)];
     case "key":
-      return [write(setKey, change.account, change.keyHash, change.at)];
+      return [write(setKey, change.account, change.keyHash, change.at, change.keyEnding)];
     case "new_key": {
-      const { account, id, name, keyHash, createdAt, limits } = change.key;
+      const { account, id, name, keyHash, keyEnding, createdAt, limits } = change.key;
       const { expiresAt = null, tokensPerDay = null, tokensPerMonth = null, models = null } = limits ?? {};
       const { addresses = null, forwardsUsers = false, endUserTokensPerDay = null } = limits ?? {};
       const ofLimits = [expiresAt, tokensPerDay, tokensPerMonth, listText(models), listText(addresses)] as const;
       const ofUsers = [forwardsUsers ? 1 : null, endUserTokensPerDay] as const;
-      return [write(addKey, account, id, name, keyHash, createdAt, ...ofLimits, ...ofUsers)];
+      return [write(addKey, account, id, name, keyHash, createdAt, ...ofLimits, ...ofUsers, keyEnding)];
     }
     case "key_name":
       return [write(setKeyName, change.account, change.key, change.name)];
@@ -271,12 +274,13 @@ function callsOf(change: AccountChange): Call[] {
       return [write(setSearchCalls, change.account, change.day, change.calls)];
     case "erase": {
       const { account, email, name, keyHash, at } = change;
-      const all = [eraseEndUsers, eraseIdentities, eraseNotes, eraseAddresses, eraseDetails];
+      const all = [eraseEndUsers, eraseIdentities, eraseAddresses, eraseDetails];
       return [
         write(erase, account, name, keyHash, at),
         write(eraseKeys, account, at),
         write(eraseLinks, account, email),
         write(endSessions, account, 0),
+        write(eraseNotes, account, at),
         ...all.map((each) => write(each, account)),
       ];
     }

@@ -179,6 +179,7 @@ function recordsOn(units: Units): Soonly<PurchaseRecords> {
     lastRequestId: ask("lastRequestId"),
     requestsOf: ask("requestsOf"),
     requestsIn: ask("requestsIn"),
+    lastDeletionRequest: ask("lastDeletionRequest"),
     pendingRequests: ask("pendingRequests"),
     paymentsOf: ask("paymentsOf"),
   };

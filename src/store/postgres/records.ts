@@ -278,10 +278,20 @@ export class PostgresRecords implements Later<AllRecords> {
     state: PurchaseRequest["state"] | null,
     before: number,
     limit: number,
+    kind: PurchaseRequest["kind"] | null = null,
   ): Promise<readonly PurchaseRequest[]> {
-    const isBefore = lt(purchaseRequests.id, before);
-    const isWanted = state === null ? isBefore : and(eq(purchaseRequests.state, state), isBefore);
+    const isWanted = and(
+      lt(purchaseRequests.id, before),
+      ...(state === null ? [] : [eq(purchaseRequests.state, state)]),
+      ...(kind === null ? [] : [eq(purchaseRequests.kind, kind)]),
+    );
     return (await this.#newestRequests(limit).where(isWanted)).map(requestOf);
+  }
+
+  async lastDeletionRequest(account: AccountId): Promise<PurchaseRequest | null> {
+    const isOne = and(eq(purchaseRequests.accountId, account), eq(purchaseRequests.kind, "deletion"));
+    const [row] = await this.#newestRequests(1).where(isOne);
+    return row === undefined ? null : requestOf(row);
   }
 
   async pendingRequests(account: AccountId | null): Promise<number> {
@@ -407,10 +417,10 @@ const base64Of = (bytes: Uint8Array): string => Buffer.from(bytes).toString("bas
 
 function accountOf(row: typeof accounts.$inferSelect): AccountRecord {
   const { id, email, plan, credit, keyHash, passwordHash, operator, createdAt } = row;
-  const { keyCreatedAt, keyUsedAt, disabledAt, held, holds, searchesHeld } = row;
+  const { keyCreatedAt, keyUsedAt, keyEnding, disabledAt, held, holds, searchesHeld } = row;
   return {
     ...{ id, email, plan, credit, keyHash: base64Of(keyHash), passwordHash, operator, createdAt, keyCreatedAt },
-    ...{ keyUsedAt, disabledAt },
+    ...{ keyUsedAt, keyEnding, disabledAt },
     open: {
       ...{ held, holds, searchesHeld },
       uses: [
@@ -424,14 +434,14 @@ function accountOf(row: typeof accounts.$inferSelect): AccountRecord {
 
 function keyOf({ accountId, keyHash, models, addresses, ...row }: typeof apiKeys.$inferSelect): KeyRecord {
   const { id, name, createdAt, usedAt, revokedAt, expiresAt, tokensPerDay, tokensPerMonth } = row;
-  const { forwardsUsers, endUserTokensPerDay } = row;
+  const { forwardsUsers, endUserTokensPerDay, keyEnding } = row;
   const list = (text: string | null) => (text === null ? null : (JSON.parse(text) as readonly string[]));
   const limits: KeyLimits = {
     ...{ expiresAt, tokensPerDay, tokensPerMonth, models: list(models), addresses: list(addresses) },
     ...{ forwardsUsers: forwardsUsers === 1, endUserTokensPerDay },
   };
   return {
-    ...{ account: accountId, id, name, keyHash: keyHash === null ? null : base64Of(keyHash) },
+    ...{ account: accountId, id, name, keyHash: keyHash === null ? null : base64Of(keyHash), keyEnding },
     ...{ limits: hasLimits(limits) ? limits : null, createdAt, usedAt, revokedAt },
   };
 }

@@ -52,8 +52,10 @@ export const accounts = pgTable(
     keyCreatedAt: whole("key_created_at").notNull(),
     /** Null where the account may be used. */
     disabledAt: whole("disabled_at"),
-    /** Of its first key. */
+    /** Of its first key, as the next. */
     keyUsedAt: whole("key_used_at"),
+    /** Its last four characters; null where they were not kept yet. */
+    keyEnding: text("key_ending"),
     ...heldSums,
     /** Requests in `holds`, also those that hold no tokens. */
     holds: integer().notNull().default(0),
@@ -103,6 +105,7 @@ export const apiKeys = pgTable(
     /** 1 where it may say for whom it asks. */
     forwardsUsers: integer("forwards_users"),
     endUserTokensPerDay: whole("end_user_tokens_per_day"),
+    keyEnding: text("key_ending"),
     ...heldSums,
   },
   (table) => [

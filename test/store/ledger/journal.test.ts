@@ -33,6 +33,7 @@ function setUp() {
     email: "a@x",
     plan: "free",
     keyHash: Buffer.alloc(32).toString("base64"),
+    keyEnding: "abcd",
     passwordHash: null,
     operator: false,
     at: 0,
@@ -150,6 +151,7 @@ test("a change that breaks a rule of its table is refused alone, with what was t
       email,
       plan: "free",
       keyHash: hash(byte),
+      keyEnding: "abcd",
       passwordHash: null,
       operator: false,
       at: 0,
@@ -166,7 +168,7 @@ test("a change that breaks a rule of its table is refused alone, with what was t
   const fits = create(3, "c@x", 3);
   const tellsOfFitting = audit(2, 3);
   journal.append({ ...entry("opening:3", 7), account: 3 });
-  const sameKey = journal.change({ change: "key", account: 1, keyHash: hash(3), at: 0 });
+  const sameKey = journal.change({ change: "key", account: 1, keyHash: hash(3), keyEnding: "abcd", at: 0 });
   const waits = [line, taken, tells, fits, tellsOfFitting, sameKey].map((sequence) => journal.durable(sequence));
   const outcomes = Promise.allSettled(waits);
   journal.flush();

@@ -53,6 +53,7 @@ test("the first version's accounts, keys, passwords and balances are as they wer
     disabledAt: null,
     createdAt: 5,
   });
+  expect((await accounting.accountKeys.list(1)).map(({ ending }) => ending)).toEqual([null]);
   expect(await accounting.accounts.addCredit("a@x", 1_000_000, "first")).toEqual({ credited: false });
   const { token } = await accounting.sessions.open(1, { address: "", browser: "" }, 10);
   expect(accounting.sessions.find(token, 10)).not.toBeNull();
@@ -119,6 +120,18 @@ test("a ledger of any version becomes what a new one is, and a new one is what w
     migrate(file);
     expect([version, shapeOf(file)]).toEqual([version, expected]);
   }
+});
+
+test("requests of before stay, and one for a deletion is taken", async () => {
+  const dataFolder = join(folder, "deletion");
+  const file = await databaseOf(9, dataFolder, mintApiKey());
+  const before = new Database(file);
+  before.run("INSERT INTO purchase_requests VALUES (4, 1, 'credit', 5, NULL, 'n', 'pending', 6, NULL, '')");
+  before.close();
+  await using accounting = await open(dataFolder);
+  expect(accounting.purchaseRecords.request(4)).toMatchObject({ account: 1, kind: "credit", tokens: 5, note: "n" });
+  expect(await accounting.purchases.ask(1, { kind: "deletion" }, "")).toMatchObject({ id: 5 });
+  expect(accounting.purchaseRecords.lastDeletionRequest(1)).toMatchObject({ id: 5, state: "pending" });
 });
 
 test("a table that is not ours leaves the ledger as it was", async () => {

@@ -47,6 +47,7 @@ class World {
       email: `${index}@x`,
       plan: "free" as const,
       keyHash: Buffer.alloc(32, index).toString("base64"),
+      keyEnding: "abcd",
       passwordHash: null,
       operator: false,
       at: 0,

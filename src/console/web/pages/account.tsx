@@ -1,7 +1,7 @@
 // The account page: password, signed-in browsers, and the theme.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { BrowserSessions, Done, PasswordChange } from "../../api.ts";
+import type { BrowserSessions, DeletionState, Done, PasswordChange } from "../../api.ts";
 import { ago, utc } from "../format.ts";
 import { passwordMinLength } from "../parts/account-fields.tsx";
 import { Confirm } from "../parts/dialog.tsx";
@@ -9,10 +9,11 @@ import { ExportButton } from "../parts/export-button.tsx";
 import { Field, FormError } from "../parts/field.tsx";
 import { Page } from "../parts/page.tsx";
 import { ProviderButton } from "../parts/provider-button.tsx";
-import { Loaded } from "../parts/states.tsx";
+import { isFirstLoad, Loaded } from "../parts/states.tsx";
 import { ThemeChoice } from "../parts/theme-choice.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
+import { OwnDeletionSection } from "./own-deletion.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { account, session, signOut } from "../session.ts";
 
@@ -20,6 +21,7 @@ type BrowserSession = BrowserSessions["sessions"][number];
 
 export function AccountPage(): VNode {
   const sessions = useResource(() => get<BrowserSessions>("/sessions"), "sessions");
+  const deletion = useResource(() => get<DeletionState>("/deletion"), "deletion");
   return (
     <Page
       title="Account"
@@ -69,7 +71,11 @@ export function AccountPage(): VNode {
           </p>
           <ExportButton path="/export">Export your data</ExportButton>
         </section>
-        <p class="quiet small-text">Tollgate {session.value?.version}</p>
+        <OwnDeletionSection state={deletion} />
+        {/* Drawn where it stays. */}
+        <p class="quiet small-text" hidden={isFirstLoad(deletion)}>
+          Tollgate {session.value?.version}
+        </p>
       </div>
     </Page>
   );

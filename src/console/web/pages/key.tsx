@@ -14,8 +14,6 @@ import { session } from "../session.ts";
 import { NamedKeys } from "./named-keys.tsx";
 import { quickStart } from "./quick-start.tsx";
 
-const placeholder = "sk-tg-...";
-
 export function KeyPage(): VNode {
   const state = useResource(() => get<KeyState>("/key"), "key");
   const [fresh, setFresh] = useState<NewKey | null>(null);
@@ -49,10 +47,13 @@ export function KeyPage(): VNode {
         <section class="card stack" aria-label="Key">
           {fresh !== null && <FreshKey fresh={fresh} />}
           <Loaded resource={state} lines={2}>
-            {({ prefix, created_at }) => (
+            {({ prefix, ending, created_at }) => (
               <div class="row spread">
                 <div>
-                  <code class="key-prefix">{prefix}…</code> <span class="badge">default</span>
+                  <code class="key-prefix">
+                    {prefix}…{ending}
+                  </code>{" "}
+                  <span class="badge">default</span>
                   <p class="quiet small-text">
                     Made <time title={utc(created_at)}>{ago(created_at)}</time>. Only its hash is kept here, so it
                     cannot be shown again.
@@ -77,7 +78,12 @@ export function KeyPage(): VNode {
           <h2>Quick start</h2>
           <SnippetTabs
             label="Clients"
-            snippets={quickStart({ baseUrl, key: newest ?? placeholder, model, contextTokens })}
+            snippets={quickStart({
+              baseUrl,
+              key: newest ?? `sk-tg-...${state.value?.ending ?? ""}`,
+              model,
+              contextTokens,
+            })}
           />
         </section>
       </div>

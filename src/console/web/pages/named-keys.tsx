@@ -122,7 +122,8 @@ function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
           {keys.map((key) => (
             <tr key={key.id}>
               <td class="break">
-                {key.name} {key.expired && <span class="badge bad">Expired</span>}
+                {key.name} {key.ending !== null && <code class="quiet">…{key.ending}</code>}{" "}
+                {key.expired && <span class="badge bad">Expired</span>}
               </td>
               <td class="nowrap quiet">
                 {key.last_used_at === null ? (

@@ -10,7 +10,7 @@ import { Empty, Loaded } from "../parts/states.tsx";
 import { UsageTable } from "../parts/usage-table.tsx";
 import { get } from "../request.ts";
 import { useResource } from "../resource.ts";
-import { numbers, session } from "../session.ts";
+import { isFreeOfCharge, numbers, sells, session } from "../session.ts";
 
 export function OverviewPage(): VNode {
   const overview = useResource(() => get<Overview>("/overview"), "overview");
@@ -25,7 +25,7 @@ export function OverviewPage(): VNode {
       }
       actions={
         <>
-          {overview.value?.numbers.spendable !== null && session.value?.sells !== false && (
+          {overview.value?.numbers.spendable !== null && sells.value && (
             <a class="button" href="/plan">
               Add credit
             </a>
@@ -65,7 +65,7 @@ function useReloadAfterRequests(reload: () => void): void {
 }
 
 const Balance = ({ of }: { of: AccountNumbers }): VNode | null =>
-  of.spendable === null || session.value?.sells === false ? null : <LimitedBalance of={of} spendable={of.spendable} />;
+  of.spendable === null || !sells.value ? null : <LimitedBalance of={of} spendable={of.spendable} />;
 
 const LimitedBalance = ({ of, spendable }: { of: AccountNumbers; spendable: number }): VNode => (
   <section class="card hero" aria-label="Balance">
@@ -109,13 +109,15 @@ const Limits = ({ of, spend }: { of: AccountNumbers; spend: Overview["spend"] })
       </div>
       <p class="quiet small-text">{plural(of.reserved.requests, "open reservation")}</p>
     </div>
-    <div class="card stack">
-      <div>
-        <span class="figure-name">Spent today</span>
-        <p class="figure">{dollars(spend.today_usd)}</p>
+    {!isFreeOfCharge([{ billed_tokens: spend.days30_tokens }]) && (
+      <div class="card stack">
+        <div>
+          <span class="figure-name">Spent today</span>
+          <p class="figure">{dollars(spend.today_usd)}</p>
+        </div>
+        <p class="quiet small-text">{dollars(spend.days30_usd)} in the last 30 days</p>
       </div>
-      <p class="quiet small-text">{dollars(spend.days30_usd)} in the last 30 days</p>
-    </div>
+    )}
     <LimitCard name="Coder calls" limit={of.coder_calls} renews="New window in" />
     <LimitCard name="Web searches" limit={of.searches} renews="Renew in" />
   </section>

@@ -21,7 +21,7 @@ import { Empty, isFirstLoad, Loaded } from "../parts/states.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
 import { useAction, useResource } from "../resource.ts";
-import { numbers, session } from "../session.ts";
+import { numbers, sells } from "../session.ts";
 
 type Plan = PlanPageReply["plans"][number];
 
@@ -29,15 +29,14 @@ export function PlanPage(): VNode {
   const page = useResource(() => get<PlanPageReply>("/plan"), "plan");
   const models = useResource(() => get<ConsoleModels>("/models"), "models");
   const isAlone = page.value?.plans.length === 1;
-  const sells = session.value?.sells !== false;
   const isUnlimited = page.value !== null && currentOf(page.value)?.unlimited === true;
   return (
     <Page
-      title={sells ? (isAlone ? "Balance" : "Plan and credit") : isAlone ? "Models" : "Plan"}
+      title={sells.value ? (isAlone ? "Balance" : "Plan and credit") : isAlone ? "Models" : "Plan"}
       lead={
         isUnlimited
           ? "Nothing here is limited; usage is recorded."
-          : sells
+          : sells.value
             ? leadOf(page.value)
             : "The models here are free; usage is recorded."
       }
@@ -47,20 +46,20 @@ export function PlanPage(): VNode {
           <div class="stack-large">
             {!isAlone && <Plans page={value} onRequested={page.reload} />}
             {!isUnlimited && isAlone && <AlonePlan page={value} />}
-            {!isUnlimited && sells && (
+            {!isUnlimited && sells.value && (
               <div class="grid-2">
                 <Credit page={value} onRequested={page.reload} />
                 <Requests page={value} onChanged={page.reload} />
               </div>
             )}
-            {!sells && !isAlone && <Requests page={value} onChanged={page.reload} />}
+            {!sells.value && !isAlone && <Requests page={value} onChanged={page.reload} />}
           </div>
         )}
       </Loaded>
       <section class="card flush apart" hidden={isFirstLoad(page)}>
         <header>
-          <h2>Prices</h2>
-          <span class="quiet small-text">US dollars per 1,000,000 model tokens</span>
+          <h2>{sells.value ? "Prices" : "Models"}</h2>
+          {sells.value && <span class="quiet small-text">US dollars per 1,000,000 model tokens</span>}
         </header>
         <Loaded resource={models}>{(value) => <ModelTable models={value.models} />}</Loaded>
       </section>
@@ -79,7 +78,7 @@ const leadOf = (page: PlanPageReply | null): string =>
 /** What there is, without a choice. */
 function AlonePlan({ page }: { page: PlanPageReply }): VNode | null {
   const plan = currentOf(page);
-  const spendable = session.value?.sells === false ? null : (numbers.value?.spendable ?? null);
+  const spendable = sells.value ? (numbers.value?.spendable ?? null) : null;
   if (plan === undefined) return null;
   return (
     <section class="card plan" aria-label="Balance">
@@ -90,7 +89,7 @@ function AlonePlan({ page }: { page: PlanPageReply }): VNode | null {
           <p class="quiet small-text">balance tokens, worth {worth(spendable)}</p>
         </div>
       )}
-      <PlanFacts plan={plan} isAllowanceShown />
+      <PlanFacts plan={plan} isAllowanceShown={sells.value} />
     </section>
   );
 }
@@ -135,7 +134,7 @@ function Plans({ page, onRequested }: PartProps): VNode {
             {plan.id === asked && <span class="badge warn">Requested</span>}
           </div>
           {plan.unlimited && <p class="figure">Unlimited</p>}
-          {plan.tokens_per_day > 0 && (
+          {sells.value && plan.tokens_per_day > 0 && (
             <div>
               <p class="figure">{count(plan.tokens_per_day)}</p>
               <p class="quiet small-text">balance tokens a day, worth {price(plan.worth_usd)}</p>
@@ -158,7 +157,7 @@ function Plans({ page, onRequested }: PartProps): VNode {
       {wanted !== null && (
         <RequestDialog
           title={`Change to ${wanted.name}?`}
-          about="An operator of this server decides on plan changes. Tokens used today count in the new plan too."
+          about={`An operator of this server decides on plan changes.${sells.value ? " Tokens used today count in the new plan too." : ""}`}
           send={(note) =>
             post<PurchaseRequest, NewPurchaseRequest>("/plan/requests", { kind: "plan", plan: wanted.id, note })
           }

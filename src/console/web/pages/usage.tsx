@@ -15,7 +15,7 @@ import { UsageTable } from "../parts/usage-table.tsx";
 import { get, search } from "../request.ts";
 import { useResource } from "../resource.ts";
 import { navigate, place } from "../route.ts";
-import { numbers } from "../session.ts";
+import { isFreeOfCharge, numbers } from "../session.ts";
 import { TableHead } from "../parts/table-head.tsx";
 
 const filterNames = ["text", "model", "endpoint", "key", "end_user", "from", "to"] as const;
@@ -88,7 +88,10 @@ const Summary = ({ summary }: { summary: UsageSummary }): VNode => (
 
 /** For whom the account's programs asked. */
 function EndUsers({ endUsers }: { endUsers: UsageSummary["end_users"] }): VNode {
-  const most = Math.max(1, ...endUsers.map(({ billed_tokens }) => billed_tokens));
+  const isFree = isFreeOfCharge(endUsers);
+  const amountOf = ({ billed_tokens, input, output }: UsageSummary["end_users"][number]): number =>
+    isFree ? input + output : billed_tokens;
+  const most = Math.max(1, ...endUsers.map(amountOf));
   return (
     <section class="card flush" aria-label="Who asked">
       <header>
@@ -98,30 +101,36 @@ function EndUsers({ endUsers }: { endUsers: UsageSummary["end_users"] }): VNode 
       <div class="table-scroll end-users" tabIndex={0} role="region" aria-label="Who asked, a list that scrolls">
         <table class="cards">
           <caption class="for-readers">Who asked by which key, those who cost most first</caption>
-          <TableHead texts={["End user", "Key"]} figures={["Requests", "Balance tokens", "Cost"]} />
+          <TableHead
+            texts={["End user", "Key"]}
+            figures={["Requests", ...(isFree ? ["Tokens"] : ["Balance tokens", "Cost"])]}
+          />
           <tbody>
-            {endUsers.map(({ name, key, requests, billed_tokens, cost_usd }, index) => (
-              <tr key={index}>
-                <td class="break">
-                  {name === null || name === "" ? (
-                    <span class="quiet">{name === null ? "erased" : "nobody named"}</span>
-                  ) : (
-                    <a href={`/usage${search({ end_user: name })}`}>{name}</a>
-                  )}
-                  <span class="meter share" aria-hidden="true">
-                    <span style={{ transform: `scaleX(${billed_tokens / most})` }} />
-                  </span>
-                </td>
-                <td class="break quiet">{key}</td>
-                <td class="number" data-name="Requests">
-                  {count(requests)}
-                </td>
-                <td class="number" data-name="Billed">
-                  {count(billed_tokens)}
-                </td>
-                <td class="number">{dollars(cost_usd)}</td>
-              </tr>
-            ))}
+            {endUsers.map((endUser, index) => {
+              const { name, key, requests, cost_usd } = endUser;
+              return (
+                <tr key={index}>
+                  <td class="break">
+                    {name === null || name === "" ? (
+                      <span class="quiet">{name === null ? "erased" : "nobody named"}</span>
+                    ) : (
+                      <a href={`/usage${search({ end_user: name })}`}>{name}</a>
+                    )}
+                    <span class="meter share" aria-hidden="true">
+                      <span style={{ transform: `scaleX(${amountOf(endUser) / most})` }} />
+                    </span>
+                  </td>
+                  <td class="break quiet">{key}</td>
+                  <td class="number" data-name="Requests">
+                    {count(requests)}
+                  </td>
+                  <td class="number" data-name={isFree ? "Tokens" : "Billed"}>
+                    {count(amountOf(endUser))}
+                  </td>
+                  {!isFree && <td class="number">{dollars(cost_usd)}</td>}
+                </tr>
+              );
+            })}
           </tbody>
         </table>
       </div>
@@ -129,7 +138,27 @@ function EndUsers({ endUsers }: { endUsers: UsageSummary["end_users"] }): VNode 
   );
 }
 
-function Sums({ summary }: { summary: UsageSummary }): VNode {
+const Sums = ({ summary }: { summary: UsageSummary }): VNode =>
+  isFreeOfCharge([summary.days30]) ? <Amounts summary={summary} /> : <Spend summary={summary} />;
+
+/** Where nothing costs money. */
+const Amounts = ({ summary: { days30, all_time } }: { summary: UsageSummary }): VNode => (
+  <section class="grid-4" aria-label="Use">
+    <Figure name="Requests, 30 days" value={count(days30.requests)} about={`${count(all_time.requests)} in all`} />
+    <Figure
+      name="Input tokens, 30 days"
+      value={count(days30.input)}
+      about={`${count(days30.cached_input)} of it cached`}
+    />
+    <Figure
+      name="Output tokens, 30 days"
+      value={count(days30.output)}
+      about={`${count(days30.reasoning)} of it reasoning`}
+    />
+  </section>
+);
+
+function Spend({ summary }: { summary: UsageSummary }): VNode {
   const overview = useResource(() => get<Overview>("/overview"), "overview");
   const current = numbers.value ?? overview.value?.numbers ?? null;
   return (
@@ -312,9 +341,9 @@ const Filters = ({ filter, summary, change }: FiltersProps): VNode => (
     {(hasSeveralKeys(summary) || filter.key !== "") && (
       <select aria-label="Key" value={filter.key} onChange={(event) => change("key", event.currentTarget.value)}>
         <option value="">All keys</option>
-        {keysWith(summary?.keys, filter.key).map(({ id, name }) => (
+        {keysWith(summary?.keys, filter.key).map(({ id, name, ending }) => (
           <option key={id} value={id}>
-            {name}
+            {ending === null ? name : `${name} …${ending}`}
           </option>
         ))}
       </select>
@@ -359,7 +388,7 @@ const hasSeveralKeys = (summary: UsageSummary | null): boolean => (summary?.keys
 const keysWith = (known: readonly Key[] = [], chosen: string): readonly Key[] =>
   chosen === "" || known.some(({ id }) => String(id) === chosen)
     ? known
-    : [{ id: Number(chosen), name: `Key ${chosen}` }, ...known];
+    : [{ id: Number(chosen), name: `Key ${chosen}`, ending: null }, ...known];
 
 const Details = ({ row, onClose }: { row: UsageRow; onClose: () => void }): VNode => (
   <Dialog title="Request" onClose={onClose}>
@@ -390,10 +419,14 @@ const Details = ({ row, onClose }: { row: UsageRow; onClose: () => void }): VNod
       <dd class="number">{count(row.output)} tokens</dd>
       <dt>of it reasoning</dt>
       <dd class="number">{count(row.reasoning)} tokens</dd>
-      <dt>Billed</dt>
-      <dd class="number">{count(row.billed_tokens)} balance tokens</dd>
-      <dt>Cost</dt>
-      <dd class="number">{exactDollars(row.cost_usd)}</dd>
+      {!isFreeOfCharge([row]) && (
+        <>
+          <dt>Billed</dt>
+          <dd class="number">{count(row.billed_tokens)} balance tokens</dd>
+          <dt>Cost</dt>
+          <dd class="number">{exactDollars(row.cost_usd)}</dd>
+        </>
+      )}
     </dl>
     {row.estimated && <p class="quiet">The node reported no usable usage, so the gateway counted the tokens itself.</p>}
   </Dialog>

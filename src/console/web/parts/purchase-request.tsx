@@ -4,9 +4,11 @@ import type { PurchaseRequest } from "../../api.ts";
 import { count, worth } from "../format.ts";
 
 export const requestTitle = ({ kind, tokens, plan }: PurchaseRequest): string =>
-  kind === "credit"
-    ? `${count(tokens ?? 0)} balance tokens of credit, ${worth(tokens ?? 0)}`
-    : `Change to ${planName(plan)}`;
+  kind === "deletion"
+    ? "Delete the account"
+    : kind === "credit"
+      ? `${count(tokens ?? 0)} balance tokens of credit, ${worth(tokens ?? 0)}`
+      : `Change to ${planName(plan)}`;
 
 const planName = (plan: string | null): string =>
   plan === null ? "another plan" : plan[0]?.toUpperCase() + plan.slice(1);

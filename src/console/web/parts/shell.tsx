@@ -5,7 +5,7 @@ import { count } from "../format.ts";
 import { accountPages, operatorPages, type PageEntry } from "../pages.ts";
 import { PaletteButton, PaletteHost, PaletteIconButton } from "../palette/door.tsx";
 import { place } from "../route.ts";
-import { account, live, numbers, session, signOut } from "../session.ts";
+import { account, live, numbers, sells, session, signOut } from "../session.ts";
 import { Dialog } from "./dialog.tsx";
 import { Icon, Mark } from "./icons.tsx";
 import { ThemeChoice } from "./theme-choice.tsx";
@@ -105,7 +105,7 @@ const Navigation = (): VNode => (
 /** Loads the page's file as soon as somebody points at the link: it is there when it is clicked. */
 /** With one plan there is nothing to choose on its page. */
 const nameOf = ({ path, name }: PageEntry): string =>
-  path === "/plan" && session.value?.plans.length === 1 ? (session.value.sells ? "Balance" : "Models") : name;
+  path === "/plan" && session.value?.plans.length === 1 ? (sells.value ? "Balance" : "Models") : name;
 
 const NavigationLink = ({ page }: { page: PageEntry }): VNode => (
   <a
@@ -120,7 +120,7 @@ const NavigationLink = ({ page }: { page: PageEntry }): VNode => (
 
 const Balance = (): VNode | null => {
   const spendable = numbers.value?.spendable ?? null;
-  return spendable === null || session.value?.sells === false ? null : (
+  return spendable === null || !sells.value ? null : (
     <a class="balance-chip" href="/" aria-label={`${count(spendable)} balance tokens to spend`}>
       {count(spendable)}
     </a>
@@ -129,7 +129,7 @@ const Balance = (): VNode | null => {
 
 /** Nothing where nothing is limited, or costs anything. */
 const toSpend = (spendable: number | null): string =>
-  spendable === null || session.value?.sells === false ? " " : `${count(spendable)} balance tokens to spend`;
+  spendable === null || !sells.value ? " " : `${count(spendable)} balance tokens to spend`;
 
 function SideFoot(): VNode {
   const leave = (): void => void signOut().catch((error: Error) => toast(error.message, "failed"));

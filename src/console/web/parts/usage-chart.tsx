@@ -2,7 +2,8 @@
 import type { VNode } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { UsageSummary } from "../../api.ts";
-import { compact, count, day as dayName, dollars } from "../format.ts";
+import { compact, count, day as dayName, dollars, plural } from "../format.ts";
+import { sells } from "../session.ts";
 import { GridLine, tipLeft, useWidth } from "./chart-frame.tsx";
 import { type Column, columnsOf, days, isFree, roundUp } from "../usage-columns.ts";
 
@@ -71,7 +72,7 @@ export function UsageChart({ summary }: { summary: UsageSummary }): VNode {
         <p class="for-readers" role="status">
           {column === undefined
             ? ""
-            : `${dayName(column.day)}: ${count(column.total)} tokens, ${dollars(column.usd)}, ${count(column.requests)} requests`}
+            : `${dayName(column.day)}: ${count(column.total)} ${what.toLowerCase()}, ${sells.value ? `${dollars(column.usd)}, ` : ""}${count(column.requests)} requests`}
         </p>
       </div>
       <ul class="legend">
@@ -114,7 +115,8 @@ function Bars({ column, x, width, y }: BarsProps): VNode {
 
 const Tip = ({ column, none, left: x }: { column: Column; none: string; left: number }): VNode => (
   <div class="chart-tip" style={{ left: `${x}px` }} aria-hidden="true">
-    <strong>{dayName(column.day)}</strong> <span class="quiet">{dollars(column.usd)}</span>
+    <strong>{dayName(column.day)}</strong>{" "}
+    <span class="quiet">{sells.value ? dollars(column.usd) : plural(column.requests, "request")}</span>
     <dl>
       {column.parts.map(({ model, series, tokens }) => (
         <>

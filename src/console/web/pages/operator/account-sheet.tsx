@@ -398,12 +398,12 @@ function DeletionForm({ account, onChanged }: FormProps): VNode | null {
 }
 
 type DeletionProps = Readonly<{
-  account: OperatorAccount;
+  account: Pick<OperatorAccount, "id" | "email">;
   onDeleted: (next: OperatorAccount) => void;
   onClose: () => void;
 }>;
 
-function DeletionDialog({ account, onDeleted, onClose }: DeletionProps): VNode {
+export function DeletionDialog({ account, onDeleted, onClose }: DeletionProps): VNode {
   const [confirm, setConfirm] = useState("");
   const action = useAction();
   const { id, email } = account;

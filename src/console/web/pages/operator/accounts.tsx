@@ -1,16 +1,17 @@
 // All accounts: searched by e-mail, opened in a sheet with what an operator may change.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { AccountRow, AccountsPage as AccountsPageReply, Invitations } from "../../../api.ts";
+import type { AccountRow, AccountsPage as AccountsPageReply, Invitations, PurchaseRequestsPage } from "../../../api.ts";
 import { ago, count, utc } from "../../format.ts";
 import { Icon } from "../../parts/icons.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Pager } from "../../parts/pager.tsx";
-import { Empty, Loaded } from "../../parts/states.tsx";
+import { Empty, isFirstLoad, Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { useWish } from "../../wish.ts";
 import { AccountSheet } from "./account-sheet.tsx";
+import { DeletionRequests } from "./deletion-requests.tsx";
 import { InviteDialog, OpenInvitations } from "./invitations.tsx";
 import { NewAccountDialog } from "./new-account.tsx";
 
@@ -32,6 +33,10 @@ export function AccountsPage(): VNode {
     () => get<AccountsPageReply>("/operator/accounts", { search, after, limit: pageRows }),
     `${search} ${after}`,
   );
+  const deletions = useResource(
+    () => get<PurchaseRequestsPage>("/operator/requests", { state: "pending", kind: "deletion" }),
+    "deletions",
+  );
   const invitations = useResource(() => get<Invitations>("/operator/invitations"), "invitations");
   return (
     <Page
@@ -48,7 +53,9 @@ export function AccountsPage(): VNode {
       }
     >
       <div class="stack-large">
-        <section class="card flush" aria-label="Accounts">
+        <DeletionRequests page={deletions} onDeleted={page.reload} />
+        {/* Loads meanwhile, and is drawn where it stays. */}
+        <section class="card flush" aria-label="Accounts" hidden={isFirstLoad(deletions)}>
           <div class="filters" role="search">
             <input
               class="grow"

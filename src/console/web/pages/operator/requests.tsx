@@ -30,7 +30,7 @@ export function RequestsPage(): VNode {
   return (
     <Page
       title="Requests"
-      lead="Credit and plan changes that accounts request."
+      lead="Credit, plan changes and deletions that accounts request."
       actions={
         <div class="segments" role="group" aria-label="State">
           {states.map((name) => (
@@ -112,14 +112,20 @@ const RequestItem = ({ request, onDecide }: ItemProps): VNode => (
         >
           Decline
         </button>
-        <button
-          type="button"
-          class="button small primary"
-          aria-label={`Approve ${request.account.email}`}
-          onClick={() => onDecide("approve")}
-        >
-          Approve
-        </button>
+        {request.kind === "deletion" ? (
+          <a class="button small" href="/operator/accounts">
+            See accounts
+          </a>
+        ) : (
+          <button
+            type="button"
+            class="button small primary"
+            aria-label={`Approve ${request.account.email}`}
+            onClick={() => onDecide("approve")}
+          >
+            Approve
+          </button>
+        )}
       </div>
     ) : (
       <StateBadge state={request.state} />
@@ -134,7 +140,7 @@ type DecisionProps = Readonly<{
   onDecided: () => void;
 }>;
 
-function DecisionDialog({ request, verdict, onClose, onDecided }: DecisionProps): VNode {
+export function DecisionDialog({ request, verdict, onClose, onDecided }: DecisionProps): VNode {
   const [note, setNote] = useState("");
   const action = useAction();
   const approve = verdict === "approve";

@@ -80,7 +80,7 @@ function quotaSentence({ spendable, requested, max_tokens: fitting }: Json): str
     typeof fitting === "number" ? `an output budget of at most ${count(fitting)}` : "a smaller output budget";
   const help = spendable > 0 ? `Set ${fits} in the settings, buy credit` : "Buy credit";
   return (
-    `The answer may take ${count(requested)} tokens, which are reserved before it begins, and ${count(spendable)} are ` +
-    `left. ${help}, or wait for the allowance of the next day (00:00 UTC).`
+    `The answer may take ${count(requested)} balance tokens, which are reserved before it begins, and ${count(spendable)} ` +
+    `are left. ${help}, or wait for the allowance of the next day (00:00 UTC).`
   );
 }

@@ -198,8 +198,9 @@ export class PostgresBooks {
     return asking;
   }
 
-  /** Counts a malformed request for flood protection. */
+  /** Counts a malformed request for flood protection; it is told what is wrong with it also while nothing can be counted. */
   async countRequest(account: AccountId, now: Ms, kind: ModelKind = "chat"): Promise<Refusal | null> {
+    if (!this.#mayAsk(account)) return null;
     const answer = (await this.lane.put({ op: "count", account, kind })) as Refusal | null;
     this.#noteFlood(account, kind, now, answer);
     return answer;
@@ -241,9 +242,7 @@ export class PostgresBooks {
     endUser: string | null = null,
     expected: Expected = { input: inputTokens, output: 0 },
   ): Promise<Hold | Refusal> {
-    if (!this.lane.writable || this.lane.isStuck(account) || this.gone.outdated !== null) {
-      return refuse("quota_unverified");
-    }
+    if (!this.#mayAsk(account) || this.gone.outdated !== null) return refuse("quota_unverified");
     const keyHash = key >= defaultKey ? (hash ?? "") : null;
     // A whole Ask may hold a conversation of megabytes; this is what is read of it.
     const { endpoint, coderBilling, model, outputTokensMax, openBudget } = ask;
@@ -258,6 +257,11 @@ export class PostgresBooks {
     const hold = new LaneHold(this.lane, answer, () => this.#holds.delete(answer));
     if (answer.record.waits) this.#holds.set(answer, hold);
     return hold;
+  }
+
+  /** False where it would wait in vain. */
+  #mayAsk(account: AccountId): boolean {
+    return this.lane.writable && !this.lane.isStuck(account);
   }
 
   #noteFlood(account: AccountId, kind: ModelKind, now: Ms, answer: Refusal | null): void {

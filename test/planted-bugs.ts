@@ -98,6 +98,22 @@ export const bugs: readonly Bug[] = [
     name: "shuts out",
   },
   {
+    id: "P10",
+    what: "PostgreSQL: stored responses of all wait for an account that others have locked",
+    edits: [["src/store/postgres/response-tables.ts", "call(lockUseAtOnce, ", "call(lockUse, "]],
+    file: "test/store/postgres/beside.test.ts",
+    name: "keeps locked wait alone",
+  },
+  {
+    id: "P11",
+    what: "PostgreSQL: of several hosts one that lets clients in and answers nothing is waited for",
+    edits: [
+      ["src/store/postgres/connection.ts", "() => connection.close(), connectTimeoutMs", "() => {}, connectTimeoutMs"],
+    ],
+    file: "test/store/postgres/addresses.test.ts",
+    name: "lets clients in",
+  },
+  {
     id: "M1",
     what: "a charge is acknowledged before its commit",
     edits: [["src/store/ledger/journal.ts", "return this.#gathering.wait(sequence);", "return Promise.resolve();"]],

@@ -139,6 +139,11 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       expect((await ask(gateway, `sk-tg-${"a".repeat(43)}`, "/v1/responses")).status).toBe(503);
       const headers = { authorization: `Bearer ${account.api_key}` };
       expect((await asked(`${gateway.url}/v1/responses/resp_x`, { headers })).status).toBe(503);
+      // Nobody waits for the database to be told so, or what is wrong with a request.
+      const referring = await ask(gateway, account.api_key, "/v1/responses", { previous_response_id: "resp_x" });
+      expect([referring.status, await referring.text()]).toEqual([503, expect.stringContaining(message)]);
+      const malformed = await ask(gateway, account.api_key, "/v1/chat/completions", { messages: 1 });
+      expect(malformed.status).toBe(400);
       expect(await asked(`${gateway.url}/healthz`)).toEqual({ status: 200, text: "ok\n" });
       expect((await asked(`${gateway.url}/sign-in`)).status).toBe(200);
       expect((await asked(`${gateway.url}/metrics`)).status).toBe(200);

@@ -200,8 +200,9 @@ export class PostgresBooks implements RequestBooks {
     return asking;
   }
 
-  /** Counts a malformed request for flood protection. */
+  /** Counts a malformed request for flood protection; it is told what is wrong with it also while nothing can be counted. */
   async countRequest(account: AccountId, now: Ms, kind: ModelKind = "chat"): Promise<Refusal | null> {
+    if (!this.#mayAsk(account)) return null;
     const answer = (await this.lane.put({ op: "count", account, kind })) as Refusal | null;
     this.#noteFlood(account, kind, now, answer);
     return answer;
@@ -236,9 +237,7 @@ export class PostgresBooks implements RequestBooks {
 
   async admit({ ask, ...request }: AdmissionRequest): Promise<Hold | Refusal> {
     const { account, key } = request;
-    if (!this.lane.writable || this.lane.isStuck(account) || this.gone.outdated !== null) {
-      return refuse("quota_unverified");
-    }
+    if (!this.#mayAsk(account) || this.gone.outdated !== null) return refuse("quota_unverified");
     const keyHash = key >= defaultKey ? (request.keyHash ?? "") : null;
     const asked = askedOf(ask, ask.model);
     const operation = { op: "admit", ...request, keyHash, ask: asked } as const;
@@ -253,6 +252,11 @@ export class PostgresBooks implements RequestBooks {
     );
     if (answer.record.waits) this.#holds.set(answer, hold);
     return hold;
+  }
+
+  /** False where it would wait in vain. */
+  #mayAsk(account: AccountId): boolean {
+    return this.lane.writable && !this.lane.isStuck(account);
   }
 
   #noteFlood(account: AccountId, kind: ModelKind, now: Ms, answer: Refusal | null): void {

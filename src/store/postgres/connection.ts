@@ -109,7 +109,10 @@ export class PostgresServer implements Server {
 
   async #connectTo(address: string): Promise<Connection> {
     const connection = await PostgresConnection.open(address);
+    // A pooler lets in whose server is away, and then says nothing.
+    const silence = setTimeout(() => connection.close(), connectTimeoutMs);
     const [found] = await connection.send([call(lookForRecovery)]);
+    clearTimeout(silence);
     if (found !== undefined && !isFailed(found) && found[0]?.["standby"] === false) return connection;
     connection.close();
     if (found !== undefined && isFailed(found)) throw found;

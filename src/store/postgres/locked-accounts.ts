@@ -4,7 +4,14 @@
 import type { Log } from "../../core/log.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { arrayOf, call, type Connection, isFailed, type Outcome, type Row, type Server } from "./connection.ts";
-import { batchLockMs, lockedLookMs, lockedPauseFirstMs, lockedPauseMostMs, lockedToldMax } from "./limits.ts";
+import {
+  batchLockMs,
+  batchLockQuickMs,
+  lockedLookMs,
+  lockedPauseFirstMs,
+  lockedPauseMostMs,
+  lockedToldMax,
+} from "./limits.ts";
 import { limited, type Pace } from "./pace.ts";
 import * as sql from "./statements.ts";
 
@@ -149,12 +156,15 @@ export class LockedAccounts<Item> {
     isWaiting = false;
     stop();
     await this.#send(this.#waits, [call(sql.rollback)]);
-    if (!isLocked(outcome!)) this.#try(account);
-    else if (!state.isLogged) {
-      state.isLogged = true;
-      const by = state.by.map(blockerInWords).join(", ");
-      this.#log("warn", "an account is locked in the database: its requests wait", { account, by });
-    }
+    if (isLocked(outcome!)) this.#tell(account, state);
+    else this.#try(account);
+  }
+
+  #tell(account: AccountId, state: Locked<Item>): void {
+    if (state.isLogged) return;
+    state.isLogged = true;
+    const by = state.by.map(blockerInWords).join(", ");
+    this.#log("warn", "an account is locked in the database: its requests wait", { account, by });
   }
 
   #try(account: AccountId): void {
@@ -162,11 +172,21 @@ export class LockedAccounts<Item> {
     if (locked === undefined || locked.isTried || this.#isClosed) return;
     locked.isTried = true;
     this.#free(account);
+    if (locked.pauseMs === 0) return;
+    // Its row is free, and the lane waits for another one, or for a table: whoever has kept anybody waiting for long has it.
+    this.#pace.after(batchLockQuickMs / 2, () => {
+      void this.#whoBlocks(null).then((found) => {
+        const by = found?.filter(({ forMs }) => forMs === null || forMs >= batchLockMs) ?? [];
+        if (by.length === 0 || this.#locked.get(account) !== locked) return;
+        locked.by = by;
+        this.#tell(account, locked);
+      });
+    });
   }
 
-  /** Null: nobody knows. Never rejects. */
-  async #whoBlocks(pid: number): Promise<readonly Blocker[] | null> {
-    if (this.#isMute) return null;
+  /** `pid` null: anybody. Gives null where nobody knows. Never rejects. */
+  async #whoBlocks(pid: number | null): Promise<readonly Blocker[] | null> {
+    if (this.#isMute || this.#isClosed) return null;
     try {
       this.#asks ??= await this.#connect();
       const [found] = await this.#send(this.#asks, [call(sql.whoBlocks, pid)]);

@@ -27,9 +27,9 @@ import type { KeptResponse } from "../responses/kept-text.ts";
 import { type StoredResponseLimits, StoredResponseTable } from "../responses/stored-responses-table.ts";
 import { openStoredResponses } from "../responses/stored-responses-file.ts";
 import { ask, change, type Send, sendIn, statement } from "./asking.ts";
-import { arrayOf, call, StatementError } from "./connection.ts";
-import type { Database } from "./database.ts";
-import { retryMostMs } from "./limits.ts";
+import { arrayOf, call, type Call, StatementError } from "./connection.ts";
+import type { Database, Session } from "./database.ts";
+import { batchLockMs, retryFirstMs, retryMostMs } from "./limits.ts";
 import { systemPace } from "./pace.ts";
 
 /** A conversation may be read as 32 MiB of text, and a response written so; longer than the end of a reply waits for its charge. */
@@ -47,6 +47,9 @@ type Row = Readonly<{
   settings: string;
 }>;
 
+/** `locked`: those that others keep from being kept for now. `refused`: answers that their conversations did not take. */
+type Kept = Readonly<{ locked: readonly KeptResponse[]; refused: readonly NotAdded[] }>;
+
 export class ResponseTables {
   /** May become others. */
   limits: StoredResponseLimits;
@@ -57,58 +60,79 @@ export class ResponseTables {
     this.limits = limits;
   }
 
-  /** Keeps all in one transaction; what the tables do not take is left out alone. */
-  async keepAll(responses: readonly KeptResponse[], now: Ms): Promise<readonly NotAdded[]> {
-    const until = systemPace.monotonic() + limitMs;
-    for (;;) {
+  /**
+   * Keeps all in one transaction; what the tables do not take is left out alone. Where others have an account locked, its
+   * responses are tried again, and `othersKept` is called when nothing else is left to do for a while.
+   */
+  async keepAll(
+    responses: readonly KeptResponse[],
+    now: Ms,
+    othersKept = (): void => {},
+  ): Promise<readonly NotAdded[]> {
+    const from = systemPace.monotonic();
+    const refused: NotAdded[] = [];
+    let left = responses;
+    let reason = new StoreUnavailable("other sessions of the database keep the rows of their accounts locked");
+    for (let pauseMs: Ms = retryFirstMs; ; pauseMs = Math.min(2 * pauseMs, retryMostMs)) {
       try {
-        return await this.#keepAll(responses, now);
+        const done = await this.#keepFree(left, now);
+        left = done.locked;
+        refused.push(...done.refused);
+        if (left.length === 0) return refused;
+        if (systemPace.monotonic() - from >= batchLockMs) othersKept();
       } catch (thrown) {
         // The ends of their replies wait for the database as well. What is kept already is not kept again.
-        if (!(thrown instanceof StoreUnavailable) || systemPace.monotonic() >= until) throw thrown;
-        await Bun.sleep(retryMostMs);
+        if (!(thrown instanceof StoreUnavailable)) throw thrown;
+        reason = thrown;
       }
+      if (systemPace.monotonic() - from >= limitMs) throw reason;
+      await Bun.sleep(pauseMs);
     }
   }
 
-  async #keepAll(responses: readonly KeptResponse[], now: Ms): Promise<readonly NotAdded[]> {
+  /** Leaves those whose accounts others have locked: nobody waits for these with a connection. */
+  async #keepFree(responses: readonly KeptResponse[], now: Ms): Promise<Kept> {
     const whole: KeptResponse[] = [];
-    const left: NotAdded[] = [];
+    const refused: NotAdded[] = [];
     for (const response of responses) {
       const input = await this.#withReferred(response.account, response.input, now);
       if (input !== "too_large") whole.push({ ...response, input });
-      else if (response.conversation != null) left.push(notAdded(response, refuse("body_too_large")));
+      else if (response.conversation != null) refused.push(notAdded(response, refuse("body_too_large")));
     }
     try {
-      return [...left, ...(await this.#keepTogether(whole, now))];
+      const kept = await this.#keepTogether(whole, now);
+      return { locked: kept.locked, refused: [...refused, ...kept.refused] };
     } catch (thrown) {
       if (whole.length === 1 || !isOfOne(thrown)) throw thrown;
+      const locked: KeptResponse[] = [];
       let failure: unknown = null;
       for (const response of whole) {
         try {
-          left.push(...(await this.#keepTogether([response], now)));
+          const kept = await this.#keepTogether([response], now);
+          locked.push(...kept.locked);
+          refused.push(...kept.refused);
         } catch (again) {
           failure = again;
         }
       }
       if (failure !== null) throw failure;
-      return left;
+      return { locked, refused };
     }
   }
 
-  async #keepTogether(responses: readonly KeptResponse[], now: Ms): Promise<readonly NotAdded[]> {
+  async #keepTogether(responses: readonly KeptResponse[], now: Ms): Promise<Kept> {
     const sized = responses
       .map((response) => ({ response, bytes: bytesOf(response) }))
       .filter(({ response, bytes }) => bytes <= this.limits.accountBytesMax && response.conversation?.only !== true);
     const conversing = responses.filter(({ conversation }) => conversation != null);
-    if (sized.length + conversing.length === 0) return [];
-    const accounts = [...new Set(responses.map(({ account }) => account))].sort((a, b) => a - b);
+    if (sized.length + conversing.length === 0) return { locked: [], refused: [] };
+    const all = [...new Set(responses.map(({ account }) => account))].sort((a, b) => a - b);
     return this.#database.transaction(
       async (session) => {
+        const erased = await lockFree(session, all, [call(makeUse, arrayOf(all))]);
+        const accounts = [...erased.keys()];
         const ids = arrayOf(accounts);
-        const [, used] = await session.run([call(makeUse, ids), call(lockUse, ids)]);
-        const erased = new Set(used!.filter((row) => row["erased"] === 1).map((row) => row["account"] as AccountId));
-        const kept = sized.filter(({ response }) => !erased.has(response.account));
+        const kept = sized.filter(({ response }) => erased.get(response.account) === false);
         const inserted = await session.run(
           kept.map(({ response: { account, id, previousId, input, output, settings }, bytes }) =>
             call(insert, id, account, previousId, now, bytes, input, output, settings),
@@ -120,14 +144,17 @@ export class ResponseTables {
         const bytes = sums.map((of) => of.reduce((sum, each) => sum + each.bytes, 0));
         await session.run([call(addUse, ids, arrayOf(counts), arrayOf(bytes))]);
         const { accountBytesMax, accountCountMax } = this.limits;
-        const left: NotAdded[] = [];
+        const refused: NotAdded[] = [];
         for (const response of conversing) {
+          if (!erased.has(response.account)) continue; // locked, and tried again
           const step = answerOf(response, response.input);
           const refusal = await this.#converse(sendIn(session), response.account, response.conversation!.id, step, now);
-          if (isRefusal(refusal)) left.push(notAdded(response, refusal));
+          if (isRefusal(refusal)) refused.push(notAdded(response, refusal));
         }
         await session.run([call(shorten, ids, accountBytesMax, accountCountMax)]);
-        return left;
+        const isLocked = ({ account, conversation }: KeptResponse): boolean =>
+          !erased.has(account) && (conversation != null || sized.some(({ response }) => response.account === account));
+        return { locked: responses.filter(isLocked), refused };
       },
       { limitMs },
     );
@@ -211,12 +238,13 @@ export class ResponseTables {
 
   /** Removes some that are too old; says whether there may be more. */
   expire(now: Ms): Promise<boolean> {
-    return change(this.#database, async (send) => {
+    return this.#database.transaction(async (session) => {
+      const send = sendIn(session);
       const old = await send<Readonly<{ id: string; account: AccountId }>>(expired, this.#oldestKept(now), expirySlice);
-      if (old.length === 0) return false;
-      await send(lockUse, arrayOf([...new Set(old.map(({ account }) => account))]));
-      await takeOff(send, await send<Removed>(removeSome, arrayOf(old.map(({ id }) => id))));
-      return old.length === expirySlice;
+      const free = await lockFree(session, [...new Set(old.map(({ account }) => account))]);
+      const ids = old.filter(({ account }) => free.has(account)).map(({ id }) => id);
+      await takeOff(send, await send<Removed>(removeSome, arrayOf(ids)));
+      return ids.length === expirySlice;
     });
   }
 
@@ -295,6 +323,25 @@ export class ResponseTables {
 
 type Removed = Readonly<{ account: AccountId; bytes: number }>;
 
+/** Locks accounts that nobody else has locked; says of each whether it was erased. */
+async function lockFree(
+  session: Session,
+  accounts: readonly AccountId[],
+  before: readonly Call[] = [],
+): Promise<ReadonlyMap<AccountId, boolean>> {
+  try {
+    const found = await session.run([...before, call(savepoint), call(lockUseAtOnce, arrayOf(accounts))]);
+    return new Map(found.at(-1)!.map((row) => [row["account"] as AccountId, row["erased"] === 1]));
+  } catch (thrown) {
+    if (!(thrown instanceof StatementError && thrown.state === "55P03")) throw thrown;
+    await session.run([call(withoutLocks)]);
+  }
+  const free = new Map<AccountId, boolean>();
+  if (accounts.length === 1) return free;
+  for (const account of accounts) for (const found of await lockFree(session, [account])) free.set(...found);
+  return free;
+}
+
 async function takeOff(send: Send, removed: readonly Removed[]): Promise<void> {
   if (removed.length === 0) return;
   const ids = [...new Set(removed.map(({ account }) => account))];
@@ -318,11 +365,12 @@ const makeUse = statement(
   `INSERT INTO stored_responses_use (account_id, responses, bytes)
    SELECT id, 0, 0 FROM unnest($1::text::bigint[]) AS given (id) ON CONFLICT DO NOTHING`,
 );
-const lockUse = statement(
-  "lock responses use",
-  `SELECT account_id::float8 AS account, erased::int AS erased FROM stored_responses_use
-   WHERE account_id = ANY($1::text::bigint[]) ORDER BY stored_responses_use.account_id FOR UPDATE`,
-);
+const lockedUse = `SELECT account_id::float8 AS account, erased::int AS erased FROM stored_responses_use
+   WHERE account_id = ANY($1::text::bigint[]) ORDER BY stored_responses_use.account_id FOR UPDATE`;
+const lockUse = statement("lock responses use", lockedUse);
+const lockUseAtOnce = statement("lock responses use at once", `${lockedUse} NOWAIT`);
+const savepoint = { ...statement("before locks", "SAVEPOINT before_locks"), isPrepared: true };
+const withoutLocks = statement("without locks", "ROLLBACK TO SAVEPOINT before_locks");
 const insert = statement(
   "keep response",
   `INSERT INTO stored_responses (id, account_id, previous_id, kept_at, bytes, input, output, settings)

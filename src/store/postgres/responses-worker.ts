@@ -19,18 +19,22 @@ const connectionsMax = 2;
 let database: Database | null = null;
 let tables: ResponseTables;
 let expiry: Timer | null = null;
-/** Keeps that are under way: what is asked after them finds what they kept. */
+/** Keeps that are under way, but for accounts that others have locked: what is asked after them finds what they kept. */
 let keeping: Promise<unknown> = Promise.resolve();
 
-const { news } = answerCalls<ResponsesCall>(self, (order) => {
+const { news } = answerCalls<ResponsesCall>(self, (order, progress) => {
   const now = systemClock.wall();
   switch (order.order) {
     case "open":
       open(order.file, order.limits);
       return null;
     case "keep": {
-      const kept = tables.keepAll(unpackKept(order.packed), now);
-      keeping = Promise.allSettled([keeping, kept]);
+      const others = Promise.withResolvers<void>();
+      const kept = tables.keepAll(unpackKept(order.packed), now, () => {
+        progress(null);
+        others.resolve();
+      });
+      keeping = Promise.allSettled([keeping, Promise.race([kept, others.promise])]);
       return kept;
     }
     case "converse":

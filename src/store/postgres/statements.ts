@@ -116,11 +116,12 @@ export const tryAccount = statement(
 
 export const backendId = statement("backend id", "SELECT pg_backend_pid() AS pid");
 
-/** Who holds what a session waits for: not those that wait for it as well. A prepared transaction has no process. */
+/** Who holds what a session waits for, or any ($1 null): not those that wait for it as well. A prepared transaction has no process. */
 export const whoBlocks = statement(
   "who blocks",
   `WITH RECURSIVE blocking (pid) AS (
-     SELECT unnest(pg_blocking_pids($1::text::int))
+     SELECT unnest(pg_blocking_pids(pid)) FROM pg_stat_activity
+     WHERE datname = current_database() AND wait_event_type = 'Lock' AND ($1::text IS NULL OR pid = $1::text::int)
      UNION SELECT behind.pid FROM blocking, unnest(pg_blocking_pids(blocking.pid)) AS behind (pid))
    SELECT blocking.pid, application_name AS application,
      floor(extract(epoch FROM clock_timestamp() - xact_start) * 1000)::float8 AS "forMs"

@@ -23,7 +23,7 @@ import type { Log } from "../../core/log.ts";
 import { Outage } from "../../core/outage.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import type { AccountId, Ms, Refusal } from "../../core/types.ts";
-import { WorkerClient } from "../../core/workers.ts";
+import { WorkerClient, WorkerFailed } from "../../core/workers.ts";
 import type { StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
 import type { NotAdded } from "./conversations.ts";
 import { type KeptResponse, packKept } from "./kept-text.ts";
@@ -125,7 +125,8 @@ export class KeptResponses implements StoredResponses {
     this.#gatheredBytes = 0;
     const kept = this.#gatheredKept;
     this.#gatheredKept = null;
-    this.#call<readonly NotAdded[]>({ order: "keep", packed })
+    // What others keep locked is kept later: nobody's reply waits for that.
+    this.#call<readonly NotAdded[]>({ order: "keep", packed }, () => kept?.resolve())
       .then(
         (left) => {
           this.#outage.worked();
@@ -186,17 +187,20 @@ export class KeptResponses implements StoredResponses {
       return await this.#call<Result>(call);
     } catch (thrown) {
       this.#failed(thrown as Error);
-      return refuse("internal");
+      return refuse(isAway(thrown) ? "quota_unverified" : "internal");
     }
   }
 
   /** What was kept before is found by what is asked after. */
-  #call<Result>(call: ResponsesCall): Promise<Result> {
+  #call<Result>(call: ResponsesCall, progress = (): void => {}): Promise<Result> {
     if (call.order !== "keep") this.#keepGathered();
-    return this.worker.call<Result>(call);
+    return this.worker.call<Result>(call, { progress });
   }
 
   #failed(error: Error): void {
     this.#log("error", "stored responses failed", { reason: error.message });
   }
 }
+
+/** The database does not answer: the same may be asked again. */
+const isAway = (thrown: unknown): boolean => thrown instanceof WorkerFailed && thrown.error === "StoreUnavailable";

@@ -76,6 +76,24 @@ describe.skipIf(noPostgres)("a server", () => {
     await postgres.ask("SELECT pg_reload_conf()");
   }, 120_000);
 
+  test("is found behind a host that lets clients in and answers nothing, as a pooler whose server is away", async () => {
+    const letsIn = Buffer.from("R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I", "latin1"); // AuthenticationOk, ReadyForQuery
+    using mute = Bun.listen<{ isIn: boolean }>({
+      ...{ hostname: "127.0.0.1", port: 0 },
+      socket: {
+        open: (client) => void (client.data = { isIn: false }),
+        data(client) {
+          if (!client.data.isIn) client.write(letsIn);
+          client.data.isIn = true;
+        },
+      },
+    });
+    const hosts = [mute.port, postgres.port].map(one).join(",");
+    const connection = await new PostgresServer(`postgres://tollgate@${hosts}/postgres`).connect();
+    expect(await portOf(connection)).toBe(postgres.port);
+    connection.close();
+  }, 20_000);
+
   const pooler = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].find((file) => Bun.which(file) !== null) ?? null;
   const noPooler = missing("PgBouncer", pooler !== null, "apt-get install pgbouncer", false);
 

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ActivityRow, activityRanges, type ActivityRange, activitySplits } from "../../../src/core/activity.ts";
 import { dayMs, hourMs } from "../../../src/core/limits.ts";
+import { refuse } from "../../../src/core/refusals.ts";
 import { ActivityStore } from "../../../src/store/activity/activity-store.ts";
 import {
   anyRequest,
@@ -30,6 +31,7 @@ import { Database } from "../../../src/store/postgres/database.ts";
 import { takeJob } from "../../../src/store/postgres/jobs.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
 import { PostgresProxy } from "../../fixtures/postgres-proxy.ts";
+import { eventually } from "../../fixtures/eventually.ts";
 import { noPostgres, somePort, TestPostgres } from "../../fixtures/postgres.ts";
 import { randomOf } from "../../fixtures/random.ts";
 
@@ -285,7 +287,38 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
       );
       await away.keep(9, { ...texts, id, previousResponseId: previousId }); // in silence
       expect(logged).toContain("responses are not stored");
+      expect(await away.response(9, id)).toEqual(refuse("quota_unverified")); // nobody is told that it is gone
       await away.close();
+    }, 60_000);
+
+    test("of an account whose row another session keeps locked wait alone", async () => {
+      const logged: string[] = [];
+      const tables = new ResponseTables(database, limits);
+      const responses = new PostgresResponses(
+        postgres.url("beside"),
+        limits,
+        (_, message) => void logged.push(message),
+      );
+      const keep = (account: number, stem: string) =>
+        responses.keep(account, { ...kept(stem, "q", "a"), previousResponseId: null });
+      await Promise.all([keep(30, "before"), keep(31, "beside")]);
+      await client.begin(async (session) => {
+        await session.unsafe("SELECT 1 FROM stored_responses_use WHERE account_id = 30 FOR UPDATE");
+        // Those of one moment are kept together.
+        await Promise.all([keep(30, "locked"), keep(31, "free")]);
+        await keep(31, "later");
+        expect(await responses.response(31, "resp_free")).toBeString();
+        expect(await responses.response(31, "resp_later")).toBeString();
+        expect(await responses.response(30, "resp_before")).toBeString();
+        expect(await responses.response(30, "resp_locked")).toBeNull();
+        // What is too old goes, but for that account's.
+        expect(await tables.expire(Date.now() + 31 * dayMs)).toBe(false);
+        expect(await responses.response(31, "resp_free")).toBeNull();
+        expect(await responses.response(30, "resp_before")).toBeString();
+      });
+      await eventually("it is kept", async () => (await responses.response(30, "resp_locked")) !== null);
+      await responses.close();
+      expect(logged).toEqual([]);
     }, 60_000);
   });
 

@@ -468,14 +468,12 @@ describe.skipIf(noPostgres)("a lane", () => {
       for (let turn = 0; turn < 20; turn += 1) await noted("other", admitsOf(lane, 2, `later ${turn}`));
       expect(new Set(order)).toEqual(new Set(["other"]));
       expect(lane.locked.map(({ account }) => account)).toEqual([1]);
-      if (!isKey) {
-        const named = () => lane.locked[0]!.by;
-        await eventually("it is known who has it", async () => named().length > 0);
-        expect(named().map(({ application }) => application)).toEqual(["an operator"]);
-        expect(lockedInWords(lane.locked[0]!)).toMatch(
-          /^account 1 has been locked in the database for \d+ s by an operator \(process \d+, in a transaction for \d+ s\): its requests wait$/,
-        );
-      }
+      const named = () => lane.locked[0]!.by;
+      await eventually("it is known who has it", async () => named().length > 0);
+      expect(named().map(({ application }) => application)).toEqual(["an operator"]);
+      expect(lockedInWords(lane.locked[0]!)).toMatch(
+        /^account 1 has been locked in the database for \d+ s by an operator \(process \d+, in a transaction for \d+ s\): its requests wait$/,
+      );
       expect([lane.writable, lane.still]).toEqual([true, null]);
       await unlock();
       await Promise.all([first, second]);

@@ -208,7 +208,7 @@ export function lockedInWords({ account, forMs, by }: LockedAccount): string {
   return `account ${account} has been locked in the database for ${inSeconds(forMs)}${holder}: its requests wait`;
 }
 
-function blockerInWords({ pid, application, forMs }: Blocker): string {
+export function blockerInWords({ pid, application, forMs }: Blocker): string {
   const name = application === null || application === "" ? "a session" : application;
   return `${name} (process ${pid}${forMs === null ? "" : `, in a transaction for ${inSeconds(forMs)}`})`;
 }

@@ -128,6 +128,17 @@ export const whoBlocks = statement(
    WHERE cardinality(pg_blocking_pids(blocking.pid)) = 0`,
 );
 
+/** Those that have been open for longer than batches take. */
+export const otherTransactions = statement(
+  "other transactions",
+  `SELECT pid, application_name AS application,
+     floor(extract(epoch FROM clock_timestamp() - xact_start) * 1000)::float8 AS "forMs"
+   FROM pg_stat_activity WHERE xact_start < clock_timestamp() - interval '1 second'
+     AND pid IN (SELECT pid FROM pg_locks WHERE locktype = 'relation' AND pid <> pg_backend_pid()
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+   ORDER BY xact_start LIMIT 5`,
+);
+
 export const readKeys = statement(
   "read keys",
   `SELECT account_id::float8 AS account, id, name, encode(key_hash, 'base64') AS key_hash, used_at::float8 AS used_at,

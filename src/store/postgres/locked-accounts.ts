@@ -135,8 +135,11 @@ export class LockedAccounts<Item> {
     );
     const locked = due.filter((_, index) => isLocked(outcomes[index]!));
     for (const [account] of due.filter((each) => !locked.includes(each))) this.#try(account);
-    if (locked.length === 0) return;
-    const [account, state] = locked[turn % locked.length]!;
+    // Of an account that was tried in vain, something else is locked than its row.
+    const resting = [...this.#locked].filter(([, { isTried, dueAt }]) => !isTried && dueAt > this.#pace.monotonic());
+    const held = [...locked, ...resting];
+    if (held.length === 0) return;
+    const [account, state] = held[turn % held.length]!;
     const [, , told] = await this.#send(this.#waits, [call(sql.begin), sql.setUpFor(batchLockMs), call(sql.backendId)]);
     if (told === undefined || isFailed(told)) throw told ?? new Error("no answer");
     let isWaiting = true;
@@ -145,11 +148,12 @@ export class LockedAccounts<Item> {
         if (isWaiting && by !== null) state.by = by;
       });
     });
-    const [outcome] = await this.#send(this.#waits, [call(sql.lockAccounts, arrayOf([account]))]);
+    const locks = [call(sql.lockTables), call(sql.lockAccounts, arrayOf([account])), call(sql.lockKeys, account)];
+    const isHeld = (await this.#send(this.#waits, locks)).some(isLocked);
     isWaiting = false;
     stop();
     await this.#send(this.#waits, [call(sql.rollback)]);
-    if (!isLocked(outcome!)) this.#try(account);
+    if (!isHeld) this.#try(account);
     else if (!state.isLogged) {
       state.isLogged = true;
       const by = state.by.map(blockerInWords).join(", ");

@@ -114,6 +114,17 @@ export const tryAccount = statement(
   "SELECT 1 FROM accounts WHERE id = $1::text::bigint FOR UPDATE NOWAIT",
 );
 
+/** What a batch needs beside accounts' rows, for who wants to know whom it waits for. */
+export const lockTables = statement(
+  "lock tables",
+  `LOCK TABLE accounts, api_keys, holds, journal, key_use, quota_use, end_users, end_user_use, search_calls
+   IN ROW EXCLUSIVE MODE`,
+);
+export const lockKeys = statement(
+  "lock keys",
+  "SELECT 1 FROM api_keys WHERE account_id = $1::text::bigint ORDER BY id FOR UPDATE",
+);
+
 export const backendId = statement("backend id", "SELECT pg_backend_pid() AS pid");
 
 /** Who holds what a session waits for: not those that wait for it as well. A prepared transaction has no process. */

@@ -465,14 +465,12 @@ describe.skipIf(noPostgres)("a lane", () => {
       for (let turn = 0; turn < 20; turn += 1) await noted("other", admitsOf(lane, 2, `later ${turn}`));
       expect(new Set(order)).toEqual(new Set(["other"]));
       expect(lane.locked.map(({ account }) => account)).toEqual([1]);
-      if (!isKey) {
-        const named = () => lane.locked[0]!.by;
-        await eventually("it is known who has it", async () => named().length > 0);
-        expect(named().map(({ application }) => application)).toEqual(["an operator"]);
-        expect(lockedInWords(lane.locked[0]!)).toMatch(
-          /^account 1 has been locked in the database for \d+ s by an operator \(process \d+, in a transaction for \d+ s\): its requests wait$/,
-        );
-      }
+      const named = () => lane.locked[0]!.by;
+      await eventually("it is known who has it", async () => named().length > 0);
+      expect(named().map(({ application }) => application)).toEqual(["an operator"]);
+      expect(lockedInWords(lane.locked[0]!)).toMatch(
+        /^account 1 has been locked in the database for \d+ s by an operator \(process \d+, in a transaction for \d+ s\): its requests wait$/,
+      );
       expect([lane.writable, lane.still]).toEqual([true, null]);
       await unlock();
       await Promise.all([first, second]);
@@ -485,6 +483,24 @@ describe.skipIf(noPostgres)("a lane", () => {
     },
     60_000,
   );
+
+  test("who keeps a table from all gateways, as who makes an index, is named", async () => {
+    const { client, open } = await books("locked_table");
+    for (const id of [1, 2]) await addAccount(client, id, "free", 0);
+    const lane = await open("g");
+    const session = await client.reserve();
+    await session.unsafe("BEGIN");
+    await session.unsafe("SET LOCAL application_name = 'an operator'");
+    await session.unsafe("LOCK TABLE holds IN SHARE MODE");
+    const both = [admitsOf(lane, 1, "r1"), admitsOf(lane, 2, "r2")];
+    const names = () => lane.locked.map(({ by }) => by.map(({ application }) => application).join());
+    await eventually("both are named", async () => names().join() === "an operator,an operator");
+    await session.unsafe("ROLLBACK");
+    session.release();
+    for (const hold of await Promise.all(both)) await lane.put({ op: "release", hold });
+    await lane.close();
+    await client.close();
+  }, 60_000);
 
   test("what a gateway held that is gone is given back also where one of its accounts is locked, that one's later", async () => {
     const { client, open, server } = await books("gone_locked");

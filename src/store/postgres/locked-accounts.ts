@@ -118,7 +118,9 @@ export class LockedAccounts<Item> {
       try {
         await this.#look(turn);
       } catch {
-        this.#disconnect(); // that the database is away, the lane says
+        this.#disconnect();
+        // It may have no connection left for who looks: the lane, which has one, finds out.
+        for (const [account] of this.#due()) this.#try(account);
       }
       await new Promise<void>((resolve) => void this.#pace.after(lockedLookMs, resolve));
     }
@@ -126,9 +128,15 @@ export class LockedAccounts<Item> {
     this.#isLooking = false;
   }
 
+  /** Those that may be tried again. */
+  #due(): readonly [AccountId, Locked<Item>][] {
+    const now = this.#pace.monotonic();
+    return [...this.#locked].filter(([, { isTried, dueAt }]) => !isTried && dueAt <= now);
+  }
+
   async #look(turn: number): Promise<void> {
     this.#waits ??= await this.#connect();
-    const due = [...this.#locked].filter(([, { isTried, dueAt }]) => !isTried && dueAt <= this.#pace.monotonic());
+    const due = this.#due();
     const outcomes = await this.#send(
       this.#waits,
       due.map(([account]) => call(sql.tryAccount, account)),

@@ -13,6 +13,10 @@ export const lockTimeoutMs = 4_000;
 export const batchLockMs = 500;
 /** While one is: another would cost everybody the same again. */
 export const batchLockQuickMs = 50;
+/** A start that extends the tables waits this long for a lock, and everybody else behind it; then it lets them go on first. */
+export const migrationLockMs = 200;
+export const migrationPauseMs = 1_000;
+export const migrationGiveUpMs = 30_000;
 /** Where batches take long, it waits for as many of the usual ones. */
 export const batchLockTries = 4;
 /** How often is looked whether a locked account is free. */
@@ -57,6 +61,7 @@ export const sharesIdleMs = 1_000;
 export const sharesSoonestMs = 100;
 
 assert(idleInTransactionMs < lockTimeoutMs && lockTimeoutMs < callTimeoutMs, "a lock's end is told, not guessed");
+assert(migrationLockMs < batchLockMs, "a batch outlives a migration that waits");
 assert(heartbeatMs + callTimeoutMs < laneGoneMs, "a lane whose heartbeat was lost once is not gone");
 assert(heartbeatMs + retryMostMs < laneStillMs, "a lane that has nothing to do does not seem to stand still");
 assert(callTimeoutMs < giveUpMs, "a batch is tried more than once before its clients are cut off");

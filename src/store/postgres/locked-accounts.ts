@@ -4,14 +4,7 @@
 import type { Log } from "../../core/log.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { arrayOf, call, type Connection, isFailed, type Outcome, type Row, type Server } from "./connection.ts";
-import {
-  batchLockMs,
-  batchLockQuickMs,
-  lockedLookMs,
-  lockedPauseFirstMs,
-  lockedPauseMostMs,
-  lockedToldMax,
-} from "./limits.ts";
+import { batchLockMs, lockedLookMs, lockedPauseFirstMs, lockedPauseMostMs, lockedToldMax } from "./limits.ts";
 import { limited, type Pace } from "./pace.ts";
 import * as sql from "./statements.ts";
 
@@ -125,7 +118,9 @@ export class LockedAccounts<Item> {
       try {
         await this.#look(turn);
       } catch {
-        this.#disconnect(); // that the database is away, the lane says
+        this.#disconnect();
+        // It may have no connection left for who looks: the lane, which has one, finds out.
+        for (const [account] of this.#due()) this.#try(account);
       }
       await new Promise<void>((resolve) => void this.#pace.after(lockedLookMs, resolve));
     }
@@ -133,17 +128,26 @@ export class LockedAccounts<Item> {
     this.#isLooking = false;
   }
 
+  /** Those that may be tried again. */
+  #due(): readonly [AccountId, Locked<Item>][] {
+    const now = this.#pace.monotonic();
+    return [...this.#locked].filter(([, { isTried, dueAt }]) => !isTried && dueAt <= now);
+  }
+
   async #look(turn: number): Promise<void> {
     this.#waits ??= await this.#connect();
-    const due = [...this.#locked].filter(([, { isTried, dueAt }]) => !isTried && dueAt <= this.#pace.monotonic());
+    const due = this.#due();
     const outcomes = await this.#send(
       this.#waits,
       due.map(([account]) => call(sql.tryAccount, account)),
     );
     const locked = due.filter((_, index) => isLocked(outcomes[index]!));
     for (const [account] of due.filter((each) => !locked.includes(each))) this.#try(account);
-    if (locked.length === 0) return;
-    const [account, state] = locked[turn % locked.length]!;
+    // Of an account that was tried in vain, something else is locked than its row.
+    const resting = [...this.#locked].filter(([, { isTried, dueAt }]) => !isTried && dueAt > this.#pace.monotonic());
+    const held = [...locked, ...resting];
+    if (held.length === 0) return;
+    const [account, state] = held[turn % held.length]!;
     const [, , told] = await this.#send(this.#waits, [call(sql.begin), sql.setUpFor(batchLockMs), call(sql.backendId)]);
     if (told === undefined || isFailed(told)) throw told ?? new Error("no answer");
     let isWaiting = true;
@@ -152,19 +156,17 @@ export class LockedAccounts<Item> {
         if (isWaiting && by !== null) state.by = by;
       });
     });
-    const [outcome] = await this.#send(this.#waits, [call(sql.lockAccounts, arrayOf([account]))]);
+    const locks = [call(sql.lockTables), call(sql.lockAccounts, arrayOf([account])), call(sql.lockKeys, account)];
+    const isHeld = (await this.#send(this.#waits, locks)).some(isLocked);
     isWaiting = false;
     stop();
     await this.#send(this.#waits, [call(sql.rollback)]);
-    if (isLocked(outcome!)) this.#tell(account, state);
-    else this.#try(account);
-  }
-
-  #tell(account: AccountId, state: Locked<Item>): void {
-    if (state.isLogged) return;
-    state.isLogged = true;
-    const by = state.by.map(blockerInWords).join(", ");
-    this.#log("warn", "an account is locked in the database: its requests wait", { account, by });
+    if (!isHeld) this.#try(account);
+    else if (!state.isLogged) {
+      state.isLogged = true;
+      const by = state.by.map(blockerInWords).join(", ");
+      this.#log("warn", "an account is locked in the database: its requests wait", { account, by });
+    }
   }
 
   #try(account: AccountId): void {
@@ -172,21 +174,11 @@ export class LockedAccounts<Item> {
     if (locked === undefined || locked.isTried || this.#isClosed) return;
     locked.isTried = true;
     this.#free(account);
-    if (locked.pauseMs === 0) return;
-    // Its row is free, and the lane waits for another one, or for a table: whoever has kept anybody waiting for long has it.
-    this.#pace.after(batchLockQuickMs / 2, () => {
-      void this.#whoBlocks(null).then((found) => {
-        const by = found?.filter(({ forMs }) => forMs === null || forMs >= batchLockMs) ?? [];
-        if (by.length === 0 || this.#locked.get(account) !== locked) return;
-        locked.by = by;
-        this.#tell(account, locked);
-      });
-    });
   }
 
-  /** `pid` null: anybody. Gives null where nobody knows. Never rejects. */
-  async #whoBlocks(pid: number | null): Promise<readonly Blocker[] | null> {
-    if (this.#isMute || this.#isClosed) return null;
+  /** Null: nobody knows. Never rejects. */
+  async #whoBlocks(pid: number): Promise<readonly Blocker[] | null> {
+    if (this.#isMute) return null;
     try {
       this.#asks ??= await this.#connect();
       const [found] = await this.#send(this.#asks, [call(sql.whoBlocks, pid)]);
@@ -228,7 +220,7 @@ export function lockedInWords({ account, forMs, by }: LockedAccount): string {
   return `account ${account} has been locked in the database for ${inSeconds(forMs)}${holder}: its requests wait`;
 }
 
-function blockerInWords({ pid, application, forMs }: Blocker): string {
+export function blockerInWords({ pid, application, forMs }: Blocker): string {
   const name = application === null || application === "" ? "a session" : application;
   return `${name} (process ${pid}${forMs === null ? "" : `, in a transaction for ${inSeconds(forMs)}`})`;
 }

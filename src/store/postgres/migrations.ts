@@ -1,13 +1,17 @@
 // Makes the ledger's tables in PostgreSQL as `schema.ts` describes them, and adds what an older ledger lacks, under the
 // lock of one row: gateways that start at once do it one after the other. Only additions: programs of both versions work on
-// the tables while gateways are replaced.
+// the tables while gateways are replaced. Whoever asks for a table's lock has everybody else's requests behind it, so that it is
+// asked for briefly, only where something is missing, and again a moment later.
 import { SQL } from "drizzle-orm";
 import { getTableConfig, IndexedColumn, PgDialect, type PgColumn, type PgTable } from "drizzle-orm/pg-core";
 import { assert } from "../../core/assert.ts";
 import { CommandError } from "../../core/expected-error.ts";
 import { call, isFailed, StatementError, type Call, type Connection, type Row } from "./connection.ts";
 import { ledgerMeta, oldestProgram, postgresTables, schemaVersion } from "./schema.ts";
-import { giveBack, lockHolders } from "./statements.ts";
+import { migrationGiveUpMs, migrationLockMs, migrationPauseMs } from "./limits.ts";
+import { type Blocker, blockerInWords } from "./locked-accounts.ts";
+import { type Pace, systemPace } from "./pace.ts";
+import { giveBack, lockHolders, otherTransactions } from "./statements.ts";
 import { type Meta, outdated } from "./tables-state.ts";
 
 /** The oldest server whose releases are still cared for. */
@@ -26,6 +30,7 @@ export type ProgramVersion = Readonly<{ schema: number; oldestProgram: number }>
 export async function migrate(
   connection: Connection,
   program: ProgramVersion = { schema: schemaVersion, oldestProgram },
+  pace: Pace = systemPace,
 ): Promise<void> {
   const [found] = await all(connection, [serverFacts]);
   const { version, encoding } = found![0]! as { version: number; encoding: string };
@@ -43,8 +48,18 @@ export async function migrate(
   // A table that two make at once is an error of the second, whatever IF NOT EXISTS says: it only has to look again.
   await all(connection, [run(creationOf(ledgerMeta, null))], ["23505", "42P07", "42710"]);
   await all(connection, [run("INSERT INTO ledger_meta VALUES (1, 0, 0, NULL, false) ON CONFLICT DO NOTHING")]);
+  const until = pace.monotonic() + migrationGiveUpMs;
+  while (!(await extended(connection, program))) {
+    if (pace.monotonic() > until) throw new CommandError(await whoLocks(connection));
+    await new Promise<void>((resolve) => void pace.after(migrationPauseMs, resolve));
+  }
+}
+
+/** False: others have locks that it needs, and nothing was changed. */
+async function extended(connection: Connection, program: ProgramVersion): Promise<boolean> {
   try {
-    const [, rows] = await all(connection, [run("BEGIN"), metaOf]);
+    const begin = [run("BEGIN"), run(`SET LOCAL lock_timeout = ${migrationLockMs}`)];
+    const [, , rows] = await all(connection, [...begin, metaOf]);
     const meta = rows![0]!;
     check(meta);
     const isNew = meta["schema"] === 0;
@@ -55,10 +70,18 @@ export async function migrate(
       for (const lane of lanes) await all(connection, [call(lockHolders, lane, null), call(giveBack, lane, null)]);
     }
     await all(connection, [run("COMMIT")]);
+    return true;
   } catch (thrown) {
     await connection.send([run("ROLLBACK")]);
+    if (thrown instanceof StatementError && (thrown.state === "55P03" || thrown.state === "40P01")) return false;
     throw thrown;
   }
+}
+
+async function whoLocks(connection: Connection): Promise<string> {
+  const [found] = await all(connection, [call(otherTransactions)]);
+  const by = (found as readonly Row[] as readonly Blocker[]).map(blockerInWords).join(", ");
+  return `the tables of this database cannot be made ready while others have them locked: wait for the end of ${by || "their work"}`;
 }
 
 function check(meta: Row): void {
@@ -103,6 +126,10 @@ async function endLanes(connection: Connection): Promise<readonly string[]> {
 async function additions(connection: Connection, isNew: boolean, program: ProgramVersion): Promise<readonly Call[]> {
   const known = await columnsOf(connection);
   if (isNew) refuseForeign(known);
+  const [indexes] = await all(connection, [
+    run("SELECT indexname AS name FROM pg_indexes WHERE schemaname = current_schema()"),
+  ]);
+  const made = new Set(indexes!.map(({ name }) => name as string));
   const calls: Call[] = [];
   for (const { table, fillFactor } of [{ table: ledgerMeta }, ...postgresTables] as typeof postgresTables) {
     const { name, columns } = getTableConfig(table);
@@ -113,7 +140,9 @@ async function additions(connection: Connection, isNew: boolean, program: Progra
       assert(!column.notNull || column.default !== undefined, `${name}.${column.name} can be added`);
       calls.push(run(`ALTER TABLE ${name} ADD COLUMN IF NOT EXISTS ${definitionOf(column)}`));
     }
-    calls.push(...indexesOf(table).map((text) => run(text)));
+    // One that is there locks the table as well.
+    const missing = indexesOf(table).filter(({ name }) => !made.has(name));
+    calls.push(...missing.map(({ text }) => run(text)));
   }
   const version = `UPDATE ledger_meta SET schema = ${program.schema}, oldest_program = greatest(oldest_program, ${program.oldestProgram})`;
   return [...calls, run(version)];
@@ -135,7 +164,10 @@ async function all(
 
 /** Texts that make the tables of an empty database, for its readers. */
 export const creations = (): readonly string[] =>
-  postgresTables.flatMap(({ table, fillFactor }) => [creationOf(table, fillFactor ?? null), ...indexesOf(table)]);
+  postgresTables.flatMap(({ table, fillFactor }) => [
+    creationOf(table, fillFactor ?? null),
+    ...indexesOf(table).map(({ text }) => text),
+  ]);
 
 function creationOf(table: PgTable, fillFactor: number | null): string {
   const { name, columns, checks, primaryKeys } = getTableConfig(table);
@@ -145,7 +177,7 @@ function creationOf(table: PgTable, fillFactor: number | null): string {
   return `CREATE TABLE IF NOT EXISTS ${name} (${[...columns.map(definitionOf), ...keys, ...rules].join(", ")})${options}`;
 }
 
-function indexesOf(table: PgTable): readonly string[] {
+function indexesOf(table: PgTable): readonly Readonly<{ name: string; text: string }>[] {
   const { name, indexes } = getTableConfig(table);
   return indexes.map(({ config }) => {
     const of = config.columns.map((column) =>
@@ -156,7 +188,9 @@ function indexesOf(table: PgTable): readonly string[] {
           : (column as PgColumn).name,
     );
     const some = config.where === undefined ? "" : ` WHERE ${textOf(config.where)}`;
-    return `CREATE ${config.unique ? "UNIQUE " : ""}INDEX IF NOT EXISTS ${config.name} ON ${name} (${of.join(", ")})${some}`;
+    const index = config.name!;
+    const made = `CREATE ${config.unique ? "UNIQUE " : ""}INDEX IF NOT EXISTS ${index}`;
+    return { name: index, text: `${made} ON ${name} (${of.join(", ")})${some}` };
   });
 }
 

@@ -42,7 +42,7 @@ export async function lookAtServer(
 async function prepare(server: Server, pace: Pace = systemPace): Promise<void> {
   const connection = await limited(pace, server.connect(), (late) => late.close());
   try {
-    await migrate(connection);
+    await migrate(connection, undefined, pace);
   } finally {
     connection.close();
   }

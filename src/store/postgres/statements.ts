@@ -114,19 +114,40 @@ export const tryAccount = statement(
   "SELECT 1 FROM accounts WHERE id = $1::text::bigint FOR UPDATE NOWAIT",
 );
 
+/** What a batch needs beside accounts' rows, for who wants to know whom it waits for. */
+export const lockTables = statement(
+  "lock tables",
+  `LOCK TABLE accounts, api_keys, holds, journal, key_use, quota_use, end_users, end_user_use, search_calls
+   IN ROW EXCLUSIVE MODE`,
+);
+export const lockKeys = statement(
+  "lock keys",
+  "SELECT 1 FROM api_keys WHERE account_id = $1::text::bigint ORDER BY id FOR UPDATE",
+);
+
 export const backendId = statement("backend id", "SELECT pg_backend_pid() AS pid");
 
-/** Who holds what a session waits for, or any ($1 null): not those that wait for it as well. A prepared transaction has no process. */
+/** Who holds what a session waits for: not those that wait for it as well. A prepared transaction has no process. */
 export const whoBlocks = statement(
   "who blocks",
   `WITH RECURSIVE blocking (pid) AS (
-     SELECT unnest(pg_blocking_pids(pid)) FROM pg_stat_activity
-     WHERE datname = current_database() AND wait_event_type = 'Lock' AND ($1::text IS NULL OR pid = $1::text::int)
+     SELECT unnest(pg_blocking_pids($1::text::int))
      UNION SELECT behind.pid FROM blocking, unnest(pg_blocking_pids(blocking.pid)) AS behind (pid))
    SELECT blocking.pid, application_name AS application,
      floor(extract(epoch FROM clock_timestamp() - xact_start) * 1000)::float8 AS "forMs"
    FROM blocking LEFT JOIN pg_stat_activity AS session ON session.pid = blocking.pid
    WHERE cardinality(pg_blocking_pids(blocking.pid)) = 0`,
+);
+
+/** Those that have been open for longer than batches take. */
+export const otherTransactions = statement(
+  "other transactions",
+  `SELECT pid, application_name AS application,
+     floor(extract(epoch FROM clock_timestamp() - xact_start) * 1000)::float8 AS "forMs"
+   FROM pg_stat_activity WHERE xact_start < clock_timestamp() - interval '1 second'
+     AND pid IN (SELECT pid FROM pg_locks WHERE locktype = 'relation' AND pid <> pg_backend_pid()
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+   ORDER BY xact_start LIMIT 5`,
 );
 
 export const readKeys = statement(

@@ -337,6 +337,9 @@ class Session {
         return [];
       case "recovery":
         return [];
+      case "lock tables":
+      case "lock keys":
+        return [];
       case "backend id":
         return [{ pid: 1 }];
       case "who blocks":

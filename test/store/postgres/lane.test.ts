@@ -487,6 +487,45 @@ describe.skipIf(noPostgres)("a lane", () => {
     60_000,
   );
 
+  test("an account that was locked is served also where PostgreSQL has no connection left for who looks", async () => {
+    let connections = 0;
+    const full = Promise.reject(new StatementError("53300", "sorry, too many clients already"));
+    full.catch(() => {});
+    const { client, open } = await books("no_connection", (server) => ({
+      connect: () => (++connections > 1 ? full : server.connect()),
+    }));
+    for (const id of [1, 2]) await addAccount(client, id, "free", 0);
+    const lane = await open("g");
+    const unlock = await locking(client, "accounts WHERE id = 1");
+    const first = admitsOf(lane, 1, "r1");
+    await eventually("the account is found locked", async () => lane.locked.length > 0);
+    const other = await admitsOf(lane, 2, "r2");
+    await eventually("who looks asked for a connection", async () => connections > 2);
+    await unlock();
+    for (const hold of [await first, other]) await lane.put({ op: "release", hold });
+    await eventually("nothing is locked", async () => lane.locked.length === 0);
+    await lane.close();
+    await client.close();
+  }, 60_000);
+
+  test("who keeps a table from all gateways, as who makes an index, is named", async () => {
+    const { client, open } = await books("locked_table");
+    for (const id of [1, 2]) await addAccount(client, id, "free", 0);
+    const lane = await open("g");
+    const session = await client.reserve();
+    await session.unsafe("BEGIN");
+    await session.unsafe("SET LOCAL application_name = 'an operator'");
+    await session.unsafe("LOCK TABLE holds IN SHARE MODE");
+    const both = [admitsOf(lane, 1, "r1"), admitsOf(lane, 2, "r2")];
+    const names = () => lane.locked.map(({ by }) => by.map(({ application }) => application).join());
+    await eventually("both are named", async () => names().join() === "an operator,an operator");
+    await session.unsafe("ROLLBACK");
+    session.release();
+    for (const hold of await Promise.all(both)) await lane.put({ op: "release", hold });
+    await lane.close();
+    await client.close();
+  }, 60_000);
+
   test("what a gateway held that is gone is given back also where one of its accounts is locked, that one's later", async () => {
     const { client, open, server } = await books("gone_locked");
     for (const id of [1, 2, 3]) await addAccount(client, id, "free", 0);

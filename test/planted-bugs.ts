@@ -398,6 +398,50 @@ export const bugs: readonly Bug[] = [
     edits: [["src/store/responses/conversations.ts", "item.id === step.lastId", "item.id === null"]],
     file: "test/store/responses/conversations.test.ts",
   },
+  {
+    id: "M29",
+    what: "an open budget grows, and its hold does not",
+    edits: [
+      [
+        "src/account/admission.ts",
+        "    this.#ledger.reserveMore(this.#account, this.spendLimits, tokens - this.budget);",
+        "    if (this.budget === 0) this.#ledger.reserveMore(this.#account, this.spendLimits, tokens - this.budget);",
+      ],
+    ],
+    file: ledger,
+  },
+  {
+    id: "M30",
+    what: "PostgreSQL: an open budget grows into what others are expected to cost",
+    edits: [
+      [
+        "src/account/admission.ts",
+        "return begun === own ? free : Math.min(free, left - (expected - own * this.cost) - input);",
+        "return free;",
+      ],
+    ],
+    file: lanes,
+  },
+  {
+    id: "M31",
+    what: "an answer ends while more is asked for, and the rest of it is lost",
+    edits: [
+      ["src/nodes/generation.ts", "    if (this.#events.stopped) return this.#endLater(() => this.end());\n", ""],
+    ],
+    file: "test/nodes/growing-answer.test.ts",
+  },
+  {
+    id: "M32",
+    what: "on an unlimited plan whatever nodes report is charged to keys with a limit",
+    edits: [
+      [
+        "src/account/admission.ts",
+        "    if (billedTokens(rates, usage) <= this.cost) return usage;",
+        "    if (this.#unlimited || billedTokens(rates, usage) <= this.cost) return usage;",
+      ],
+    ],
+    file: "test/account/plans.test.ts",
+  },
 ];
 
 const root = join(import.meta.dir, "..");

@@ -363,7 +363,8 @@ type By = Caller &
 /**
  * Whether the account and the key have what all begun requests are expected to cost, without so much of it. What one of them
  * comes to beyond what was expected is believed only then: whatever it is, the others cost no more than that, and only it goes
- * beyond the balance. Throws StoreUnavailable.
+ * beyond the balance. `unlimited`: of what the account has there is no end, of what the key may spend there is. Throws
+ * StoreUnavailable.
  */
 function fitsWithout(
   cost: number,
@@ -371,8 +372,9 @@ function fitsWithout(
   account: LoadedAccount,
   spendLimits: readonly SpendLimit[],
   now: Ms,
+  unlimited = false,
 ): boolean {
-  if (account.expected - cost > ledger.balance(account, now)) return false;
+  if (!unlimited && account.expected - cost > ledger.balance(account, now)) return false;
   return spendLimits.every((limit) => limit.expected - cost <= limit.left(now));
 }
 
@@ -539,8 +541,8 @@ class TokenHold implements RecordedHold, BalanceWaiter {
 
   believed(usage: Usage, now: Ms): Usage {
     const rates = ratesOf(this.ask.model.price);
-    if (this.#unlimited || billedTokens(rates, usage) <= this.cost) return usage;
-    if (fitsWithout(this.cost, this.#ledger, this.#account, this.spendLimits, now)) return usage;
+    if (billedTokens(rates, usage) <= this.cost) return usage;
+    if (fitsWithout(this.cost, this.#ledger, this.#account, this.spendLimits, now, this.#unlimited)) return usage;
     return usageWithin(rates, usage, this.cost);
   }
 

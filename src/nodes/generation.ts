@@ -131,9 +131,13 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
   /** Reads the events for which an open budget had no room, when there is some, or no more is to be had. */
   #readOn(): void {
     while (this.#events.stopped) {
-      if (this.#reader.isFull && this.#reader.grow() !== null) {
+      if (this.#reader.isFull && this.#grow() !== null) {
         this.#unflushed = true; // the next flush waits for it
         return;
+      }
+      if (this.#reader.readPostponed()) {
+        this.#unflushed = true;
+        if (this.#reader.isFull) continue;
       }
       this.#events.goOn();
     }
@@ -224,7 +228,7 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
       this.#begun = true;
       this.#parts.began?.();
     }
-    const grown = this.#reader.grow()?.catch((thrown: Error) => this.#fail(nodeFailed(thrown.name))) ?? null;
+    const grown = this.#grow();
     const flushed = this.#parts.sink.flush();
     const caughtUp = grown === null || flushed === null ? (grown ?? flushed) : Promise.all([grown, flushed]);
     if (caughtUp === null || this.#settled) return;
@@ -240,6 +244,17 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
       this.#flushRead();
     };
     caughtUp.then(resume, resume);
+  }
+
+  /** An error of ours ends this answer alone. */
+  #grow(): Promise<void> | null {
+    const failed = (thrown: unknown): void => this.#fail(nodeFailed((thrown as Error).name));
+    try {
+      return this.#reader.grow()?.catch(failed) ?? null;
+    } catch (thrown) {
+      failed(thrown);
+      return null;
+    }
   }
 
   #failureOfErrorBody(): Failure {

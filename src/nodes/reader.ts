@@ -19,7 +19,14 @@ import { KnownShapes } from "./fast-path/known-shapes.ts";
 import type { RunningNumbers, Simple, Template } from "./fast-path/template.ts";
 import { mayBeginThought, ThinkTags } from "./think-tags.ts";
 import { ToolCalls } from "./tool-calls.ts";
-import { charactersPerTokenMax, reportedCacheWrites, reportedUsage, tokensIn, usageOf } from "./usage.ts";
+import {
+  charactersPerTokenMax,
+  outputReported,
+  reportedCacheWrites,
+  reportedUsage,
+  tokensIn,
+  usageOf,
+} from "./usage.ts";
 
 /** What a one-string event carries: answer text, reasoning, or the arguments of the call with the node's index. */
 export type Channel = "text" | "reasoning" | number;
@@ -59,12 +66,18 @@ export class AnswerReader implements KnownEvents {
   #tags: ThinkTags | null = null;
   /** Tokens that the answer may have, and UTF-16 units, for a node that sends many tokens in one event. */
   #outputMax = 0;
+  /** Those of which the node was told. */
+  #budget = 0;
   /** An open budget of which more may be held. */
   #mayGrow: boolean;
+  /** An event with which an open budget is used up, by the node's running count. */
+  #postponed: Readonly<{ payload: string; output: number }> | null = null;
   #charactersMax = 0;
   readonly #shapes: KnownShapes<Channel> | null;
   /** The shape of the last known event. */
   #likely: Template<Channel> | null = null;
+  /** Where the payload that matched last begins. */
+  #matchedAt = 0;
 
   #begun = false;
   #finish: FinishReason | null = null;
@@ -83,6 +96,8 @@ export class AnswerReader implements KnownEvents {
   #cacheWritten = 0;
   /** The one object that running reports of known events are written into. */
   readonly #running: RunningNumbers = {};
+  /** Those of an event that may have to wait. */
+  readonly #ahead: RunningNumbers = {};
   #reportIsFinal = false;
   #reportedAtEnd = false;
   /** First half of a surrogate pair that was cut between two events. */
@@ -108,30 +123,47 @@ export class AnswerReader implements KnownEvents {
 
   /** All that is held of an open budget is used: no event is to be read before `grow` has found more, or that there is none. */
   get isFull(): boolean {
-    return this.#mayGrow && !this.#done && this.#finish === null && this.#isOverBudget();
+    if (!this.#mayGrow || this.#done || this.#finish !== null) return false;
+    return (this.#postponed?.output ?? 0) > this.#outputMax || this.#isOverBudget();
   }
 
   /** Has more of an open budget held, where the answer will need it. A promise: no event is to be read until then. */
   grow(): Promise<void> | null {
     const { growing } = this.#ask;
     if (growing === undefined || !this.#mayGrow || this.#done) return null;
-    const grown = growing.grow(this.#reported?.output ?? tokensIn(this.#deltas, this.#characters));
-    if (grown !== null) return grown.then(() => this.#grown());
-    this.#grown();
+    const written = this.#postponed?.output ?? outputReported(this.#reported);
+    const grown = growing.grow(written ?? tokensIn(this.#deltas, this.#characters));
+    // What was asked for before may be less than what is used by now.
+    if (grown !== null) return grown.then(() => this.grow() ?? undefined);
+    this.#allow();
+    if (this.isFull) this.#mayGrow = false; // the next event is cut
     return null;
   }
 
-  #grown(): void {
-    this.#allow();
-    if (this.isFull) this.#mayGrow = false; // the next event is cut
+  /** Reads the event that waited for more of an open budget; says whether there was one. */
+  readPostponed(): boolean {
+    const postponed = this.#postponed;
+    this.#postponed = null;
+    if (postponed !== null) this.event(postponed.payload);
+    return postponed !== null;
+  }
+
+  /** Whether an event waits for more of an open budget: an engine that writes several tokens at once may pass what is held. */
+  #postpones(reported: RunningNumbers | null, payload: () => string): boolean {
+    if (!this.#mayGrow || this.#finish !== null) return false;
+    const output = outputReported(reported);
+    if (output === undefined || output <= this.#outputMax) return false;
+    this.#postponed = { payload: payload(), output };
+    return true;
   }
 
   #allow(): void {
     const { growing, model, outputTokensMax, plain } = this.#ask;
-    const budget = budgetLimitsAnswer(this.#ask) ? Math.min(outputTokensMax, model.contextTokens) : model.contextTokens;
-    this.#outputMax = Math.min(budget, growing?.outputTokens ?? budget);
+    const { contextTokens } = model;
+    this.#budget = budgetLimitsAnswer(this.#ask) ? Math.min(outputTokensMax, contextTokens) : contextTokens;
+    this.#outputMax = Math.min(this.#budget, growing?.outputTokens ?? this.#budget);
     // A prompt that is repeated is none of the budget's tokens.
-    const tokensMax = plain?.echo === true ? model.contextTokens : this.#outputMax;
+    const tokensMax = plain?.echo === true ? contextTokens : this.#outputMax;
     this.#charactersMax = Math.min(tokensMax * charactersPerTokenMax, answerMaxLength);
   }
 
@@ -177,6 +209,7 @@ export class AnswerReader implements KnownEvents {
       else this.#fail(failure);
       return;
     }
+    if (this.#mayGrow && this.#postpones(reportedUsage(event), () => payload)) return;
     const simple = this.#finish === null ? this.#simple(event) : null;
     if (simple !== null && this.#highSurrogate === null) {
       this.#takeReport(simple.usage, false);
@@ -190,6 +223,7 @@ export class AnswerReader implements KnownEvents {
   /** An event whose shape was learned; nothing is taken yet. */
   match(bytes: Buffer, start: number, end: number): number {
     if (this.#shapes === null || this.#done || this.#finish !== null || this.#highSurrogate !== null) return -1;
+    this.#matchedAt = start;
     const after = this.#likely === null ? -1 : this.#likely.match(bytes, start, end);
     if (after >= 0) return after;
     const found = this.#shapes.find(bytes, start, end);
@@ -203,6 +237,9 @@ export class AnswerReader implements KnownEvents {
     const template = this.#likely!;
     const { channel, literalStart, literalEnd, characters } = template;
     this.#shapes!.met();
+    if (this.#mayGrow && template.writeNumbers(this.#ahead)) {
+      if (this.#postpones(this.#ahead, () => bytes.toString("utf8", this.#matchedAt, template.end))) return;
+    }
     if (template.writeNumbers(this.#running)) this.#reported = this.#running;
     if (characters === 0) return;
     const plain = this.#pieces.literal !== undefined && channel === this.#text.plain && !this.#mayThink;
@@ -243,6 +280,7 @@ export class AnswerReader implements KnownEvents {
       reportedAtEnd: this.#reportedAtEnd,
       cacheWritten: this.#cacheWritten,
       outputMax: this.#outputMax,
+      budget: this.#budget,
       deltas: this.#deltas,
       characters: this.#characters,
       reasoningDeltas: this.#reasoningDeltas,
@@ -482,7 +520,7 @@ export class AnswerReader implements KnownEvents {
 
   /** Whether what was sent already is the whole budget: by the node's running count, else by our own. */
   #isOverBudget(): boolean {
-    const running = this.#reported?.output;
+    const running = outputReported(this.#reported);
     if (running !== undefined && running > this.#outputMax) return true;
     if (this.#deltas >= (running === undefined ? this.#outputMax : this.#outputMax * deltasPerTokenMax)) return true;
     return this.#characters >= this.#charactersMax || this.#logprobsLength > answerLogprobsMaxLength;

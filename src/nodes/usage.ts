@@ -33,6 +33,14 @@ export function reportedUsage(event: Record<string, unknown>): RunningNumbers | 
   };
 }
 
+/** How many output tokens a node says that it has written; undefined where it says no number of tokens. */
+export function outputReported(reported: RunningNumbers | null): number | undefined {
+  const output = reported?.output;
+  return output !== undefined && isCount(output) ? output : undefined;
+}
+
+const isCount = (tokens: number): boolean => Number.isSafeInteger(tokens) && tokens >= 0;
+
 /** What the event says that the prompt cache took in; 0 where it says nothing of it. */
 export function reportedCacheWrites(event: Record<string, unknown>): number {
   const details = record(record(event["usage"])?.["prompt_tokens_details"]);
@@ -54,6 +62,8 @@ export type Seen = Readonly<{
   cacheWritten: number;
   /** Tokens that the answer could have, as the reader sees to it. */
   outputMax: number;
+  /** Those of which the node was told: more than were held of an open budget. */
+  budget: number;
   deltas: number;
   characters: number;
   reasoningDeltas: number;
@@ -63,7 +73,8 @@ export type Seen = Readonly<{
 /**
  * The usage to bill: the node's report if it makes sense, else our own count, flagged. Absurd is: negative, not whole,
  * above the model's context, more cached than read, more reasoning than output, or too little for what was seen. Of an
- * answer that did not come to its end never less than was delivered.
+ * answer that did not come to its end never less than was delivered. More output than the node was told to write nobody
+ * asked for.
  */
 export function usageOf(ask: Ask, reported: RunningNumbers | null, seen: Seen): { usage: Usage; estimated: boolean } {
   if (reported === null || !makesSense(ask, reported, seen)) return { usage: estimate(ask, seen), estimated: true };
@@ -73,23 +84,25 @@ export function usageOf(ask: Ask, reported: RunningNumbers | null, seen: Seen): 
     ask.plain?.echoAlone === true
       ? 0
       : seen.reportedAtEnd
-        ? said
+        ? Math.min(said, seen.budget)
         : Math.max(said, Math.min(seen.deltas, seen.outputMax));
   const cacheWritten = Math.min(seen.cacheWritten, prompt - cached);
   const usage: Usage = {
     inputFresh: prompt - cached,
     inputCached: cached,
     output,
-    reasoning: reasoning > 0 ? reasoning : Math.min(output, tokensIn(seen.reasoningDeltas, seen.reasoningCharacters)),
+    reasoning:
+      reasoning > 0
+        ? Math.min(reasoning, output)
+        : Math.min(output, tokensIn(seen.reasoningDeltas, seen.reasoningCharacters)),
   };
   return { usage: cacheWritten > 0 ? { ...usage, cacheWritten } : usage, estimated: false };
 }
 
 function makesSense(ask: Ask, { prompt, output, cached = 0, reasoning = 0 }: RunningNumbers, seen: Seen): boolean {
   if (prompt === undefined || output === undefined) return false;
-  const whole = [prompt, output, cached, reasoning].every((count) => Number.isSafeInteger(count) && count >= 0);
   return (
-    whole &&
+    [prompt, output, cached, reasoning].every(isCount) &&
     (prompt > 0 || isEmptyPrompt(ask)) && // every chat template adds tokens, also to an empty prompt
     (output > 0 || seen.deltas === 0 || ask.plain?.echoAlone === true) &&
     !saysTooLittle(output, seen) &&

@@ -21,6 +21,7 @@ import {
   type ModelKind,
   type Moment,
   type Ms,
+  OutcomeUnknown,
   type OutputHeld,
   type Principal,
   type PromptBlocks,
@@ -79,6 +80,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
     const { resolve, reject } = question;
     question.resolve = question.reject = forget;
     if (answer.answer === "unavailable") return reject(new StoreUnavailable("said by the main thread"));
+    if (answer.answer === "unknown") return reject(new OutcomeUnknown("said by the main thread"));
     if (answer.answer === "failed") return reject(new Error(answer.reason));
     resolve(answer);
   }

@@ -77,6 +77,8 @@ export type Answer =
   | Readonly<{ answer: "refused"; id: number; refusal: Refusal }>
   /** The disk could not be read or written. */
   | Readonly<{ answer: "unavailable"; id: number }>
+  /** Nobody knows whether it was done. */
+  | Readonly<{ answer: "unknown"; id: number }>
   /** A fault of ours, which is in the log. */
   | Readonly<{ answer: "failed"; id: number; reason: string }>;
 

@@ -22,6 +22,7 @@ import {
   type ModelKind,
   type Moment,
   type Ms,
+  OutcomeUnknown,
   type OutputHeld,
   type Principal,
   type PromptBlocks,
@@ -254,6 +255,7 @@ export class RelaySession {
 
   #failed(id: number, thrown: unknown): void {
     if (thrown instanceof StoreUnavailable) return this.#batcher.put({ answer: "unavailable", id });
+    if (thrown instanceof OutcomeUnknown) return this.#batcher.put({ answer: "unknown", id });
     this.#batcher.put({ answer: "failed", id, reason: String(thrown) });
   }
 }

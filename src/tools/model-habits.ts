@@ -4,7 +4,9 @@
 //
 // What is expected decides which requests begin together, so it should be too much rather than too little. The template is at
 // most what the shortest prompt was reported to come to, and at least what a report was beyond the text of its request.
-// What was unusual is forgotten as other answers come.
+// What was unusual is forgotten as other answers come. Images may come to any number of tokens, which is nothing that
+// requests of others share: one with images says nothing of template and texts.
+import { hasImages } from "../core/images.ts";
 import { hasInputs, mostTokens } from "../core/inputs.ts";
 import { answersRemembered, longTextBytes, longTextTokensPerByteMin, templateTokensUnknown } from "../core/limits.ts";
 import type { Ask, Expected, Usage } from "../core/types.ts";
@@ -41,14 +43,17 @@ export class ModelHabits {
     const prompt = inputFresh + inputCached;
     if (prompt === 0 || hasInputs(ask)) return;
     const before = this.#known.get(keyOf(ask)) ?? nothing;
+    const shortestPrompt = Math.min(before.shortestPrompt, prompt);
+    const answer = mostOf(before.answer, output);
+    if (hasImages(ask)) return void this.#known.set(keyOf(ask), { ...before, shortestPrompt, answer });
     const isLong = textTokens >= longTextBytes;
     const density = isLong ? densityAfter(before, prompt / textTokens) : before.density;
     this.#known.set(keyOf(ask), {
-      shortestPrompt: Math.min(before.shortestPrompt, prompt),
+      shortestPrompt,
       density,
       readsLong: before.readsLong || isLong,
       beyondText: mostOf(before.beyondText, prompt - inText(textTokens, density)),
-      answer: mostOf(before.answer, output),
+      answer,
     });
   }
 }

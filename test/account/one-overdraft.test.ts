@@ -18,6 +18,7 @@ const models: readonly Model[] = [
   model("core-1.6-lite"),
   model("open-01-3BIT-REAP", split),
   { ...model("core-3", { kind: "flat", cents: 335 }), budgetLimitsAnswer: false },
+  { ...model("own-1", split), tier: "own" },
 ];
 const users = ["ada", "bob"] as const;
 /** A day's limits of two keys, and of each end user of the second. */
@@ -95,7 +96,7 @@ test(`${events} random events: a limit is exceeded by one request's charge at mo
   const random = randomOf(seed);
   const below = (limit: number): number => Math.floor(random() * limit);
   const pick = <Item>(items: readonly Item[]): Item => items[below(items.length)]!;
-  const seen = { whole: 0, cut: 0, overdrawn: 0, keyExceeded: 0, userExceeded: 0, rounds: 0, ended: 0 };
+  const seen = { whole: 0, cut: 0, overdrawn: 0, keyExceeded: 0, userExceeded: 0, rounds: 0, ended: 0, grew: 0 };
   for (let world = 0; world * eventsOfWorld < events; world += 1) {
     try {
       await runWorld();
@@ -124,7 +125,8 @@ test(`${events} random events: a limit is exceeded by one request's charge at mo
       const roll = random();
       if (roll < 0.5) arrive();
       else if (roll < 0.85) await settle();
-      else if (roll < 0.92) goOn();
+      else if (roll < 0.89) goOn();
+      else if (roll < 0.92) grow();
       else if (roll < 0.97) leave();
       else if (roll < 0.98) await office.accounts.addCredit("a@x", 1 + below(40_000));
       else {
@@ -143,7 +145,8 @@ test(`${events} random events: a limit is exceeded by one request's charge at mo
       const user = key === keys[1] ? pick(users) : null;
       const asks = pick(models);
       const budget = pick([1, 10, 10, 100, 4_096]);
-      const asked = ask(budget, { model: asks });
+      const isOpen = asks.tier === "own";
+      const asked = ask(isOpen ? 65_536 : budget, { model: asks, ...(isOpen ? { openBudget: true } : {}) });
       const reads = pick([1, 50, 50, 200, 5_000]);
       const number = `r${(request += 1)}`;
       const hold = office.admission.admit(
@@ -166,7 +169,8 @@ test(`${events} random events: a limit is exceeded by one request's charge at mo
     function reported({ hold, spent }: Open): Usage {
       const most = pick([100, 600, 600, 5_000, contextTokens - 70_000]);
       const { ask: asked } = hold.record;
-      const written = asked.model.budgetLimitsAnswer ? Math.max(0, asked.outputTokensMax - spent.output) : 65_536;
+      const budget = hold.outputHeld?.held ?? asked.outputTokensMax;
+      const written = asked.model.budgetLimitsAnswer ? Math.max(0, budget - spent.output) : 65_536;
       const [inputFresh, inputCached] = [below(most + 1), pick([0, 0, below(most + 1)])];
       return {
         inputFresh: spent.inputFresh + inputFresh,
@@ -203,6 +207,13 @@ test(`${events} random events: a limit is exceeded by one request's charge at mo
       one.spent = reported(one);
       const goes = one.hold.expect!(one.spent, below(50_000), office.now);
       seen[goes ? "rounds" : "ended"] += 1;
+    }
+
+    function grow(): void {
+      const one = open.find(({ hold, begun }) => begun && hold.outputHeld != null);
+      if (one === undefined) return;
+      const { held } = one.hold.outputHeld!;
+      if (one.hold.grow!(held, office.now) > held) seen.grew += 1;
     }
 
     function leave(): void {

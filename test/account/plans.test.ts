@@ -7,6 +7,7 @@ import { planOf, plansById, replacePlans, unconfiguredPlans } from "../../src/co
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Plan } from "../../src/core/types.ts";
 import { verify } from "../../src/store/verify/verify.ts";
+import { by } from "../fixtures/principals.ts";
 import { ask, coderAsk, model, noon, Office, output } from "./office.ts";
 
 const plan = (id: string, more: Partial<Plan> = {}): Plan => ({
@@ -61,6 +62,25 @@ describe("an unlimited plan", () => {
     expect((await office.accounts.verify()).violations).toEqual([]);
     replace(plan("team"), plan("home", { requestsPerMinute: 10_000 }));
     expect(refusalOf(office.admit(id))).toBe("quota_exceeded");
+  });
+
+  test("holds its keys, and their end users, to what each may spend, whatever a node reports", async () => {
+    for (const [limits, endUser] of [
+      [{ limit_day: 30_000 }, null],
+      [{ forwards_users: true, limit_end_user_day: 30_000 }, "ada"],
+    ] as const) {
+      const { office, id } = await officeOf(unlimited);
+      const { id: key } = await office.accountKeys.create(id, { name: "key", ...limits });
+      const holds = Array.from({ length: 30 }, (_, at) =>
+        office.admission.admit(by(id, key), ask(10), 990, `r${at}`, office.moment, endUser),
+      );
+      const charged: number[] = [];
+      for (const hold of holds) {
+        if (isRefusal(hold)) throw new Error(hold.refusal);
+        charged.push((await hold.settle({ ...output(10), inputFresh: 20_000 }, false, noon)).inputFresh);
+      }
+      expect(charged).toEqual([20_000, ...Array<number>(29).fill(990)]);
+    }
   });
 
   test("that gets a balance while a request is open does not leave it with a debt, nor the other way around", async () => {

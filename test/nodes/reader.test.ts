@@ -223,6 +223,12 @@ describe("usage", () => {
     for (const none of [0, -1, 1.5, 1e300, "5", null, {}, []]) expect(written(none)).toBeUndefined();
   });
 
+  test("more output than was asked for is none", () => {
+    const ask = askOf({ outputTokensMax: 20 });
+    const more = { ...good, completion_tokens: 20_000, completion_tokens_details: { reasoning_tokens: 30 } };
+    expect(usage(more, ask)).toMatchObject({ usage: { inputFresh: 10, output: 20, reasoning: 20 }, estimated: false });
+  });
+
   const absurd: [string, object | null][] = [
     ["missing", null],
     ["empty", {}],

@@ -71,6 +71,17 @@ class Money {
 /** `2 2026-03` */
 const monthOf = (key: number, date: string): string => `${key} ${date.slice(0, 7)}`;
 
+/** An open budget: output tokens with which it begins at least and may have at most, and what those are held and cost. */
+type ModelOpen = {
+  readonly rates: readonly number[];
+  readonly least: bigint;
+  readonly fewest: number;
+  readonly max: number;
+  /** 0 until it begins. */
+  held: number;
+  most: number;
+};
+
 type ModelRequest = {
   key: number;
   user: string | null;
@@ -83,6 +94,7 @@ type ModelRequest = {
   line: string;
   since: bigint;
   unlimited: boolean;
+  open: ModelOpen | null;
 };
 
 /** Limits of a named key. */
@@ -185,6 +197,8 @@ export type ModelAsk = Readonly<{
   reads: number;
   writes: number;
   rates: readonly number[];
+  /** No budget was named: `writes` is the most that it may have. */
+  isOpen?: boolean;
 }>;
 
 /** What does not suffice: of a shop's own model a refusal also says whether it is used up, or too little for this request. */
@@ -223,6 +237,14 @@ function within(rates: readonly number[], tokens: readonly number[], cost: bigin
     }
   }
   return kept;
+}
+
+const atLeastOne = (rates: readonly number[], tokens: readonly number[]): bigint =>
+  chargeOf(rates, tokens) > 1n ? chargeOf(rates, tokens) : 1n;
+
+/** The most output tokens, up to `most`, that cost no more than that. */
+function outputFor(rates: readonly number[], cost: bigint, most: number): number {
+  return cost < 1n ? 0 : within(rates, [0, 0, most], cost)[2]!;
 }
 
 export class LedgerModel {
@@ -349,39 +371,131 @@ export class LedgerModel {
   reserve(
     account: string,
     request: string,
-    { budget: named, reads, writes, rates }: ModelAsk,
+    { budget: named, reads, writes, rates, isOpen = false }: ModelAsk,
     now: number,
     key = 1,
     user: string | null = null,
   ): "begins" | "waits" | Refused {
     const of = this.#of(account);
     const isFree = rates.every((rate) => rate === 0);
-    const atLeastOne = (tokens: readonly number[]) => (chargeOf(rates, tokens) > 1n ? chargeOf(rates, tokens) : 1n);
-    const budget = named !== null ? BigInt(named) : isFree ? 0n : atLeastOne([0, 0, writes]);
+    const fewest = Math.min(256, writes);
+    const open =
+      isOpen && !isFree
+        ? { rates, least: atLeastOne(rates, [0, 0, fewest]), fewest, max: writes, held: 0, most: 0 }
+        : null;
+    const ofNamed = named !== null ? BigInt(named) : isFree ? 0n : atLeastOne(rates, [0, 0, writes]);
+    const budget = open === null ? ofNamed : 0n;
     this.#pass(now);
     // What can cost nothing and holds nothing, an account in debt may ask for too.
     const asksNothing = named === null && isFree;
-    if (!asksNothing && budget > this.#balance(of, now) - this.#held(of)) return "quota_exceeded";
-    if (!asksNothing && budget > this.#keyLeft(of, key, now) - this.#held(of, key)) return "key_quota_exceeded";
     const who = { key, user };
-    if (!asksNothing && budget > this.#userLeft(of, who, now) - this.#heldFor(of, who))
-      return "end_user_quota_exceeded";
-    const cost = isFree ? 0n : atLeastOne([reads, 0, writes]);
+    const refused = open === null ? this.#shortOf(of, who, budget, now, true) : this.#shortOf(of, who, open.least, now);
+    if (!asksNothing && refused !== null) return refused;
+    const cost = isFree ? 0n : atLeastOne(rates, [reads, 0, open === null ? writes : fewest]);
     const line = this.#waiting(of);
     const stopped = this.#stopped(of, now);
-    const begun =
+    const { version } = of.standing;
+    const { unlimited } = this.#plan(of);
+    const since = this.#elapsed;
+    const one: ModelRequest = {
+      ...{ key, user, version, budget, cost, begun: false, line: this.line, since, unlimited, open },
+    };
+    const begins =
       isFree ||
       (stopped !== "all" &&
+        this.#leastIsFree(of, one, now) &&
         !isStopped(stopped, who) &&
         this.#keyMayBegin(of, key, cost, now) &&
         this.#userMayBegin(of, who, cost, now) &&
         this.#mayBegin(of, cost, now));
-    if (!begun && line.length >= 120) return "busy";
-    const { version } = of.standing;
-    const { unlimited } = this.#plan(of);
-    const since = this.#elapsed;
-    of.holds.set(request, { key, user, version, budget, cost, begun, line: this.line, since, unlimited });
-    return begun ? "begins" : "waits";
+    if (!begins && line.length >= 120) return "busy";
+    of.holds.set(request, one);
+    if (begins) this.#begin(of, one, now);
+    return begins ? "begins" : "waits";
+  }
+
+  /** What has not so much left, of it or beside what is held of it. */
+  #shortOf(of: ModelAccount, who: Who, tokens: bigint, now: number, besideHeld = false): Refused | null {
+    const held = (tokens: bigint): bigint => (besideHeld ? tokens : 0n);
+    if (tokens > this.#balance(of, now) - held(this.#held(of))) return "quota_exceeded";
+    if (tokens > this.#keyLeft(of, who.key, now) - held(this.#held(of, who.key))) return "key_quota_exceeded";
+    return tokens > this.#userLeft(of, who, now) - held(this.#heldFor(of, who)) ? "end_user_quota_exceeded" : null;
+  }
+
+  #leastIsFree(of: ModelAccount, { open, key, user }: ModelRequest, now: number): boolean {
+    return open === null || this.#shortOf(of, { key, user }, open.least, now, true) === null;
+  }
+
+  #begin(of: ModelAccount, one: ModelRequest, now: number): void {
+    const { open } = one;
+    if (open !== null) {
+      const first = Math.min(4_096, open.max);
+      const free = outputFor(open.rates, this.#room(of, one, one.cost - open.least, now), 2 * first);
+      const half = Math.floor(free / 2);
+      const begins = half < open.fewest ? open.fewest : half;
+      const all = this.#room(of, one, 0n, now, true);
+      one.cost -= open.least;
+      this.#hold(one, Math.min(first, begins));
+      open.most = Math.max(open.held, outputFor(open.rates, all, open.max));
+    }
+    one.begun = true;
+  }
+
+  #hold(one: ModelRequest, tokens: number): void {
+    const open = one.open!;
+    const cost = atLeastOne(open.rates, [0, 0, tokens]);
+    one.cost += cost - one.budget;
+    one.budget = cost;
+    open.held = tokens;
+  }
+
+  /**
+   * What is there for one of an account's requests: what others do not hold, and are not expected to cost beside the input
+   * of this one. `alone`: as if there were no others.
+   */
+  #room(of: ModelAccount, one: ModelRequest, input: bigint, now: number, alone = false): bigint {
+    const others = alone ? [] : [...of.holds.values()].filter((other) => other !== one);
+    const sums: [bigint, (other: ModelRequest) => boolean][] = [
+      [this.#balance(of, now), () => true],
+      [this.#keyLeft(of, one.key, now), (other) => other.key === one.key],
+      [this.#userLeft(of, one, now), (other) => other.key === one.key && other.user === one.user],
+    ];
+    let room: bigint | null = null;
+    for (const [left, isOf] of sums) {
+      let free = left;
+      let unexpected = left - input;
+      let isBeside = false;
+      for (const other of others.filter(isOf)) {
+        free -= other.budget;
+        if (!other.begun || other.cost === 0n) continue;
+        isBeside = true;
+        unexpected -= other.cost;
+      }
+      const least = isBeside && unexpected < free ? unexpected : free;
+      if (room === null || least < room) room = least;
+    }
+    return room!;
+  }
+
+  /** The answer of an open budget has so many tokens; says how many are held then. */
+  grow(account: string, request: string, written: number, now: number): number {
+    const of = this.#of(account);
+    const one = of.holds.get(request)!;
+    const open = one.open!;
+    const wanted = Math.min(written + 4_096, open.most);
+    if (wanted <= open.held) return open.held;
+    const found = outputFor(open.rates, this.#room(of, one, one.cost - one.budget, now), wanted);
+    if (found <= open.held) return open.held;
+    this.#hold(one, found);
+    this.#decide(of, now);
+    return found;
+  }
+
+  /** What is held of an open budget, and may be; null: it is not open, or has not begun. */
+  outputOf(account: string, request: string): Readonly<{ held: number; most: number }> | null {
+    const one = this.#of(account).holds.get(request);
+    if (one === undefined || one.open === null || !one.begun) return null;
+    return { held: one.open.held, most: one.open.most };
   }
 
   release(account: string, request: string, now: number): void {
@@ -417,7 +531,7 @@ export class LedgerModel {
     const { key, user, unlimited, cost } = of.holds.get(request)!;
     of.holds.delete(request);
     // What is beyond the expectation is believed where all others have what they were expected to cost.
-    const isBelieved = unlimited || chargeOf(rates, tokens) <= cost || this.othersFit(account, { key, user }, now);
+    const isBelieved = chargeOf(rates, tokens) <= cost || this.othersFit(account, { key, user }, now, unlimited);
     const charged = isBelieved ? tokens : within(rates, tokens, cost);
     const charge = chargeOf(rates, charged);
     const left = this.#left(of, now);
@@ -430,13 +544,13 @@ export class LedgerModel {
   }
 
   /** Whether the begun requests of an account, a key and an end user cost no more than each of those has. */
-  othersFit(account: string, who: Who, now: number): boolean {
+  othersFit(account: string, who: Who, now: number, unlimited = false): boolean {
     const of = this.#of(account);
     const begun = [...of.holds.values()].filter((one) => one.begun);
     const cost = (isOf: (one: ModelRequest) => boolean) => begun.filter(isOf).reduce((sum, one) => sum + one.cost, 0n);
     const ofKey = (one: ModelRequest) => one.key === who.key;
     return (
-      cost(() => true) <= this.#balance(of, now) &&
+      (unlimited || cost(() => true) <= this.#balance(of, now)) &&
       cost(ofKey) <= this.#keyLeft(of, who.key, now) &&
       cost((one) => ofKey(one) && one.user === who.user) <= this.#userLeft(of, who, now)
     );
@@ -658,7 +772,9 @@ export class LedgerModel {
   /** Keys whose next requests wait for their own, or all, where one waits for the whole account. */
   #stopped(of: ModelAccount, now: number): Set<string> | "all" {
     const stopped = new Set<string>();
-    for (const [, one] of this.#waiting(of)) if (!this.#stops(of, stopped, one, now)) return "all";
+    for (const [, one] of this.#waiting(of)) {
+      if (this.#leastIsFree(of, one, now) && !this.#stops(of, stopped, one, now)) return "all";
+    }
     return stopped;
   }
 
@@ -696,13 +812,16 @@ export class LedgerModel {
           .reduce((sum, other) => sum + other.budget, 0n);
       const ofKey = (other: ModelRequest) => other.key === key;
       const ofUser = (other: ModelRequest) => other.key === key && other.user === user;
+      const short = one.open === null ? null : this.#shortOf(of, one, one.open.least, now);
       if (this.#isVoidNow(of, one, now)) this.#refuse(of, request, "invalid_api_key");
+      else if (short !== null) this.#refuse(of, request, short);
+      else if (!this.#leastIsFree(of, one, now)) continue;
       else if (budget > this.#balance(of, now) - beside(() => true)) this.#refuse(of, request, "quota_exceeded");
       else if (budget > this.#keyLeft(of, key, now) - beside(ofKey)) this.#refuse(of, request, "key_quota_exceeded");
       else if (budget > this.#userLeft(of, one, now) - beside(ofUser))
         this.#refuse(of, request, "end_user_quota_exceeded");
       else if (this.#stops(of, stopped, one, now)) continue;
-      else if (this.#mayBegin(of, cost, now)) one.begun = true;
+      else if (this.#mayBegin(of, cost, now)) this.#begin(of, one, now);
       else return;
     }
   }

@@ -63,7 +63,8 @@ class Simulation extends LedgerWorld {
     const account = this.pickAccount();
     const roll = this.random();
     const table: readonly [number, string, () => void | Promise<void>][] = [
-      [0.33, "request", () => this.request(account)],
+      [0.28, "request", () => this.request(account)],
+      [0.08, "growth", () => this.grow()],
       [0.16, "settle", () => this.settle()],
       [0.05, "release", () => this.release()],
       [0.05, "coder call", () => this.coderCall(account)],
@@ -75,7 +76,7 @@ class Simulation extends LedgerWorld {
       [0.01, "rotation", () => this.rotate(account)],
       [0.03, "key", () => this.changeKeys(account)],
       [0.05, "time", () => this.time()],
-      [0.19, "commit", () => this.commit()],
+      [0.16, "commit", () => this.commit()],
       [0.01, "fault", () => this.fault()],
     ];
     let below = 0;
@@ -91,14 +92,16 @@ class Simulation extends LedgerWorld {
 
   request(account: SimulatedAccount): void {
     const { now } = this.office;
-    const modelId = this.pick(simulatedModels);
+    const modelId = this.random() < 0.4 ? "own-1" : this.pick(simulatedModels);
     // As if the configuration were read again between two requests: what runs keeps the price that it found.
     const [price, rates] = this.pick(prices);
     const budget = this.pick([0, 1, 100, 100, 500, 4_096, 65_536, this.below(65_536)]);
     const request = `r${(this.requests += 1)}`;
     const own = modelId === "own-1" && price.kind === "split";
     const asks = own ? { ...model(modelId, price), tier: "own" as const } : model(modelId, price);
-    const asked = ask(budget, { endpoint: this.pick(endpoints), model: asks });
+    const isOpen = own && budget > 0 && this.random() < 0.6;
+    const opened = isOpen ? { openBudget: true as const } : {};
+    const asked = ask(budget, { endpoint: this.pick(endpoints), model: asks, ...opened });
     const reads = this.pick([0, 100, this.below(20_000), 60_000, 196_608, 196_608]);
     const simulated = this.random() < 0.4 ? null : (account.keys[this.below(account.keys.length)] ?? null);
     const key = simulated?.id ?? 1;
@@ -119,7 +122,7 @@ class Simulation extends LedgerWorld {
     }
     const seconds = this.model.count(account.name, now);
     if (seconds > 0) return expect(admitted).toEqual({ refusal: "too_many_requests", detail: { seconds } });
-    const wanted = { budget: own ? null : budget, reads, writes: budget, rates };
+    const wanted = { budget: own ? null : budget, reads, writes: budget, rates, isOpen };
     const expected = this.model.reserve(account.name, request, wanted, now, key, user);
     if (expected !== "begins" && expected !== "waits") {
       this.count(`refused: ${expected}`);
@@ -144,7 +147,14 @@ class Simulation extends LedgerWorld {
       const heard = open.answer === null ? "begins" : open.answer === "waits" ? "waits" : shortOf(open.answer.refusal);
       const expected = refused ?? (this.model.waits(open.account, open.request) ? "waits" : "begins");
       if (heard !== expected) throw new Error(`${open.request} heard ${heard}, expected ${expected}`);
-      if (refused === undefined) continue;
+      if (refused === undefined) {
+        const { held, most } = open.hold.outputHeld ?? {};
+        const output = heard === "begins" ? this.model.outputOf(open.account, open.request) : null;
+        if (held !== output?.held || most !== output?.most) {
+          throw new Error(`${open.request} holds ${held} of ${most}, expected ${output?.held} of ${output?.most}`);
+        }
+        continue;
+      }
       this.count(`waited: ${refused}`);
       this.open.splice(this.open.indexOf(open), 1);
     }
@@ -167,11 +177,33 @@ class Simulation extends LedgerWorld {
     this.open.push({ account: account.name, request, hold: admitted, rates: [0, 0, 0], coder: true, answer: null });
   }
 
+  /** An answer without a named budget came so far: more is held, of what nobody else has. */
+  grow(): void {
+    const growing = this.open.filter(({ hold, answer }) => answer === null && hold.outputHeld != null);
+    if (growing.length === 0) return;
+    const { hold, account, request } = this.pick(growing);
+    const before = hold.outputHeld!.held;
+    const written = this.pick([before, before, this.below(before + 1), this.below(2 * before)]);
+    const { reserved } = this.model.expected(account, this.office.now);
+    const held = hold.grow!(written, this.office.now) as number;
+    expect([request, held]).toEqual([request, this.model.grow(account, request, written, this.office.now)]);
+    this.count(held > before ? "grew" : "found no more");
+    if (held === before) return;
+    const after = this.model.expected(account, this.office.now);
+    this.check(after.reserved > reserved, `${request} holds more, and its account does not`);
+    this.check(after.reserved <= after.left + after.credit, `${request} holds what is not there`);
+  }
+
+  check(is: boolean, otherwise: string): void {
+    if (!is) throw new Error(otherwise);
+  }
+
   /** Lower than, equal to or above the reservation. */
   settle(): void {
     const open = this.takeOpen(({ answer }) => answer === null);
     if (open === null) return;
-    const tokens = [this.below(3_000), this.below(2_000), this.below(this.pick([10, 4_000, 100_000]))];
+    const written = open.hold.outputHeld?.held ?? this.pick([10, 4_000, 100_000]);
+    const tokens = [this.below(3_000), this.below(2_000), this.below(this.random() < 0.9 ? written + 1 : 100_000)];
     const [inputFresh = 0, inputCached = 0, output = 0] = tokens;
     const usage = { inputFresh, inputCached, output, reasoning: Math.floor(output / 2) };
     this.watch(open.hold.settle(usage, this.random() < 0.1, this.office.now));

@@ -4,7 +4,7 @@ import { expect, test } from "bun:test";
 import { answersRemembered, templateTokensUnknown } from "../../src/core/limits.ts";
 import type { Ask, Usage } from "../../src/core/types.ts";
 import { ModelHabits } from "../../src/tools/model-habits.ts";
-import { askOf } from "../fixtures/asks.ts";
+import { askOf, preparedOf } from "../fixtures/asks.ts";
 import { randomOf, seedOfRun } from "../fixtures/random.ts";
 
 const ask = askOf({});
@@ -69,6 +69,19 @@ test("long texts are expected to be as dense as those before, not thinner than c
   expect(habits.expected(ask, 20_000).input).toBe(18_020);
   for (let answers = 0; answers < 6 * answersRemembered; answers += 1) habits.saw(ask, 20_000, used(5_000));
   expect(habits.expected(ask, 20_000).input).toBe(10_020);
+});
+
+test("what images come to is expected of no other request", () => {
+  const habits = new ModelHabits();
+  habits.saw(ask, 100, used(120));
+  const image = { kind: "image", url: "data:image/png;base64,AAAA", detail: null } as const;
+  const shown: Ask = { ...ask, turns: [{ role: "user", content: [image] }] };
+  for (const seen of [shown, { ...ask, prepared: preparedOf({ images: 1 }) }]) {
+    habits.saw(seen, 100, used(90_000));
+    habits.saw(seen, 20_000, used(100));
+    expect(habits.expected(ask, 100).input).toBe(200);
+    expect(habits.expected(ask, 20_000).input).toBe(20_100);
+  }
 });
 
 test("the longest answer is expected again, for a while", () => {

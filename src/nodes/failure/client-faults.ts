@@ -1,6 +1,7 @@
 // Recognizes requests that a model or its engine cannot take by the node's words: the status differs between engines,
 // and several answer 500. The table holds what engines were heard to say; test/nodes/failure/client-faults.test.ts has
 // the recordings. A row counts only if the request has what it speaks of, so that a node's own fault stays one.
+import { hasImages } from "../../core/images.ts";
 import type { Ask } from "../../core/types.ts";
 
 export type ClientFault = Readonly<{
@@ -176,9 +177,4 @@ export function clientFaultOf(ask: Ask, words: string): ClientFault | null {
   return row === undefined
     ? null
     : { reason: row.reason(ask.model.id), unlike: row.unlike, ofSchema: row.ofSchema ?? false };
-}
-
-function hasImages({ turns, prepared }: Ask): boolean {
-  if (prepared !== undefined && prepared.images > 0) return true;
-  return turns.some(({ content }) => Array.isArray(content) && content.some(({ kind }) => kind === "image"));
 }

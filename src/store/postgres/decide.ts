@@ -470,7 +470,8 @@ class Batch {
       } else if (
         record.waits !== hold.record.waits ||
         record.cost !== hold.record.cost ||
-        record.budget !== hold.record.budget
+        record.budget !== hold.record.budget ||
+        record.output?.held !== hold.record.output?.held // more tokens may cost as much
       ) {
         updated.push(record);
         changed.set(hold, record);

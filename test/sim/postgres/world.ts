@@ -34,6 +34,14 @@ import { SimulatedProcess, Timeline } from "./timeline.ts";
 const prices: readonly (readonly [Price, readonly number[]])[] = [
   [{ kind: "flat", cents: 335 }, [335, 335, 335]],
   [{ kind: "split", inputCents: 195, cachedInputCents: 20, outputCents: 390 }, [195, 20, 390]],
+  // So many tokens cost one of balance that what is held may grow and cost no more.
+  [
+    {
+      ...{ kind: "split", inputCents: 0, cachedInputCents: 0, outputCents: 0 },
+      parts: { input: 0, cachedInput: 0, output: 500 },
+    },
+    [0, 0, 0.05],
+  ],
 ];
 const dear: readonly [Price, readonly number[]] = [{ kind: "flat", cents: 780 }, [780, 780, 780]];
 const dayMs = 86_400_000;
@@ -249,7 +257,9 @@ export class World {
         : this.pick(prices);
     const budget = this.pick([0, 100, 4_096, 4_096, this.below(65_536)]);
     const reads = this.options.lines ? this.pick([0, 100, this.below(20_000), 196_608]) : 0;
-    const asked = isCall ? coderAsk() : ask(budget, { model: model("core-3", price) });
+    const isOpen = !isCall && price.kind === "split" && budget > 0;
+    const opened = { model: { ...model("own", price), tier: "own" as const }, openBudget: true as const };
+    const asked = isCall ? coderAsk() : ask(budget, isOpen ? opened : { model: model("core-3", price) });
     const request: Request = { id, account, rates, reads, asked, told: "nothing", wasSettling: false };
     this.#requests.set(id, request);
     if (!lane.writable) return void (request.told = "refused");
@@ -288,7 +298,24 @@ export class World {
       const refusal = await new Promise<Refusal | null>((resolve) => this.#begins.set(hold, resolve));
       if (refusal !== null) return void (request.told = "refused");
     }
-    process.pace.after(this.pick([10, 300, 2_000, this.below(8_000)]), () => void this.#finish(lane, hold, request));
+    const runMs = this.pick([10, 300, 2_000, this.below(8_000)]);
+    for (let growth = isOpen ? this.below(4) : 0; growth > 0; growth -= 1) {
+      process.pace.after(this.below(runMs), () => void this.#grow(lane, hold, request));
+    }
+    process.pace.after(runMs, () => void this.#finish(lane, hold, request));
+  }
+
+  /** The answer came so far. */
+  async #grow(lane: Lane, hold: OpenHold, request: Request): Promise<void> {
+    if (request.told !== "nothing" || request.wasSettling) return;
+    const { held } = hold.record.output!;
+    const written = this.pick([held, held, this.below(held + 1)]);
+    try {
+      const found = (await lane.put({ op: "grow", hold, written })) as number;
+      this.count(found > held ? "grew" : "found no more");
+    } catch (thrown) {
+      if (!(thrown instanceof StoreUnavailable) && !(thrown instanceof OutcomeUnknown)) this.#error ??= thrown;
+    }
   }
 
   async #finish(lane: Lane, hold: OpenHold, request: Request): Promise<void> {
@@ -296,7 +323,7 @@ export class World {
       request.told = "released";
       return void lane.put({ op: "release", hold }).catch((thrown: unknown) => (this.#error = thrown));
     }
-    const most = request.asked.model.coder ? 500 : request.asked.outputTokensMax;
+    const most = request.asked.model.coder ? 500 : (hold.record.output?.held ?? request.asked.outputTokensMax);
     const reads = this.random() < 0.2 ? 3 * request.reads : request.reads; // what a node adds is not expected
     const inputFresh = this.below(this.options.lines ? reads + 1 : 2_000);
     const usage: Usage = { inputFresh, inputCached: this.below(50), output: this.below(most + 1), reasoning: 0 };
@@ -466,7 +493,20 @@ export class World {
         }
         case "admit": {
           const expected = this.#admit(books, operation.requestId, operation.key, now);
-          if (expected !== null) expect(answer).toMatchObject(expected);
+          if (expected === null) break;
+          const isShort = isRefusal(answer as Refusal) && shortOf((answer as Refusal).refusal) === expected.refusal;
+          if (!isShort) expect(answer).toMatchObject(expected);
+          break;
+        }
+        case "grow": {
+          const { hold, written } = operation;
+          const isHeld = hold.lane === batch.lane;
+          const before = isHeld ? books.outputOf("a", hold.requestId)!.held : 0;
+          const expected = isHeld ? books.grow("a", hold.requestId, written, now) : hold.record.output!.held;
+          expect(at(answer)).toEqual(at(expected));
+          const { reserved, left, credit } = books.expected("a", now);
+          if (isHeld && expected > before && reserved > left + credit)
+            throw new Error(`${hold.requestId} holds too much`);
           break;
         }
         case "release":
@@ -489,6 +529,7 @@ export class World {
       const expected = books.refused.get(id) ?? (books.waits("a", id) ? "waits" : "begins");
       // One that was told to begin before the batch is not asked again.
       expect([id, heard]).toEqual([id, expected]);
+      if (!isRefusal(state)) expect([id, state.output]).toEqual([id, books.outputOf("a", id)]);
     }
   }
 
@@ -498,8 +539,10 @@ export class World {
     if (asked.model.coder) return books.takeCall("a", now) ? null : { refusal: "coder_quota_reached" as never };
     const seconds = books.count("a", now);
     if (seconds > 0) return { refusal: "too_many_requests", detail: { seconds } } as never;
-    const budget = asked.outputTokensMax;
-    const expected = books.reserve("a", id, { budget, reads, writes: budget, rates }, now, key);
+    const writes = asked.outputTokensMax;
+    const isOpen = asked.openBudget === true;
+    const wanted = { budget: isOpen ? null : writes, reads, writes, rates, isOpen };
+    const expected = books.reserve("a", id, wanted, now, key);
     return expected === "begins" || expected === "waits" ? null : ({ refusal: expected } as never);
   }
 

@@ -72,7 +72,10 @@ describe("an unlimited plan", () => {
       const { office, id } = await officeOf(unlimited);
       const { id: key } = await office.accountKeys.create(id, { name: "key", ...limits });
       const holds = Array.from({ length: 30 }, (_, at) =>
-        office.admission.admit(by(id, key), ask(10), 990, `r${at}`, office.moment, endUser),
+        office.admission.admit(
+          { ...by(id, key), ask: ask(10), inputTokens: 990, requestId: `r${at}`, endUser },
+          office.moment,
+        ),
       );
       const charged: number[] = [];
       for (const hold of holds) {

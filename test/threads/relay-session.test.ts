@@ -25,7 +25,7 @@ async function relayHold(hold: Hold): Promise<Hold> {
     new MessageBatcher<Operation>((json) => session.obey(json), queueMicrotask),
     () => 0,
   );
-  return (await client.admit(asker, ask(100), 0, "req-1")) as Hold;
+  return (await client.admit({ ...asker, ask: ask(100), inputTokens: 0, requestId: "req-1" })) as Hold;
 }
 
 test.each([new StoreUnavailable("away"), new OutcomeUnknown("nobody knows")])(

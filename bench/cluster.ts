@@ -11,7 +11,7 @@ import { PostgresServer } from "../src/store/postgres/connection.ts";
 import { migrate } from "../src/store/postgres/migrations.ts";
 import { TestPostgres } from "../test/fixtures/postgres.ts";
 import type { Carried, Load } from "./cluster-gateway.ts";
-import { type CpuTimer, startCpuTimer } from "./cpu-time.ts";
+import { startCpuTimer } from "./cpu-time.ts";
 import { readFlags } from "./flags.ts";
 import { bun, type Running, startProcess } from "./process.ts";
 import { keepResult } from "./result.ts";

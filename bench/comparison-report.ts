@@ -1,7 +1,7 @@
 // What the comparison of gateways found: kept as JSON, and from that a section of bench/README.md, the README's table and
 // the README's picture.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { type Bar, barLines } from "./bars.ts";
+import { type Bar } from "./bars.ts";
 import { comparisonSvg } from "./comparison-svg.ts";
 import type { DialectName } from "./dialect.ts";
 import type { PeerProfile } from "./peers.ts";

@@ -26,18 +26,7 @@ import { type Clock, momentOf } from "./core/clock.ts";
 import { balanceLookMs, keysUsedBatch, keysUsedIntervalMs } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 import type { Soon, Soonly } from "./core/soon.ts";
-import type {
-  AccountId,
-  Expected,
-  Hold,
-  Model,
-  ModelKind,
-  Moment,
-  Ms,
-  Plan,
-  Principal,
-  Refusal,
-} from "./core/types.ts";
+import type { AccountId, Ms, Plan } from "./core/types.ts";
 import { type Backup, backUp } from "./store/backup/backup.ts";
 import { ConsoleRecords } from "./store/ledger/console-records.ts";
 import { takeDataFolder } from "./store/folder/data-folder.ts";

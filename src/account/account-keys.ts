@@ -115,7 +115,7 @@ export class AccountKeys {
 
   /** Throws AccountError for a name that is taken or none, a limit that is none, and where there are too many. */
   async create(account: AccountId, wanted: NewKey, inSameCommit?: (key: KeyId) => void): Promise<CreatedKey> {
-    const { records, ledger, journal, accounts, clock } = this.#parts;
+    const { ledger, journal, accounts, clock } = this.#parts;
     accounts.checkNotErased(account);
     const now = clock.wall();
     const limits = orNull({ ...noLimits, ...limitsOf(wanted, now, noLimits) });

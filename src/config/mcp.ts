@@ -2,7 +2,7 @@
 import { mcpCallTimeoutMs } from "../core/limits.ts";
 import { planId } from "./plans.ts";
 import type { Place } from "./faults.ts";
-import { anyText, endpoint, listOf, names, oneOf, seconds, text, textLike, variables } from "./kinds.ts";
+import { anyText, endpoint, listOf, names, seconds, text, textLike, variables } from "./kinds.ts";
 import { apiKey, type FileTable, key, required, table } from "./rows.ts";
 
 export const mcpTable = table(

@@ -9,7 +9,7 @@
 import { AnswerText } from "./answer-text.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import { answerLogprobsMaxLength, answerMaxLength } from "../core/limits.ts";
-import type { Ask, Ending, FinishReason, Sink, Usage } from "../core/types.ts";
+import type { Ask, Ending, FinishReason, Sink } from "../core/types.ts";
 import type { KnownEvents } from "./client/events.ts";
 import { failed, failureOfEvent, nodeFailed } from "./failure/failure.ts";
 import type { Failure } from "./failure/failure.ts";

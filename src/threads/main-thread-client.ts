@@ -14,12 +14,9 @@ import type { NodeOutcome } from "../nodes/node-endpoint.ts";
 import { packBlocks } from "../nodes/queue/prompt-blocks.ts";
 import {
   type AccountId,
-  type Ask,
   type Course,
-  type Expected,
   type Hold,
   type ModelKind,
-  type Moment,
   type Ms,
   OutcomeUnknown,
   type OutputHeld,
@@ -37,10 +34,6 @@ type Question = { resolve: (answer: Answer) => void; reject: (error: Error) => v
 
 /** In the place of a question that was answered: an outgrown table of a Map may keep it (core/active-set.ts), but not who asked. */
 const forget = (): void => {};
-
-const notOpen = {};
-const noEndUser = {};
-const noKeyHash = {};
 
 type Wanted = Readonly<{
   account: AccountId;

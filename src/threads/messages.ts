@@ -11,20 +11,7 @@ import type { Engine } from "../nodes/engine.ts";
 import type { NodeOutcome } from "../nodes/node-endpoint.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import type { Priority } from "../core/priority.ts";
-import type {
-  AccountId,
-  CoderBilling,
-  Course,
-  Endpoint,
-  Expected,
-  KeyId,
-  Model,
-  ModelKind,
-  OutputHeld,
-  Principal,
-  Refusal,
-  Usage,
-} from "../core/types.ts";
+import type { AccountId, Course, Model, ModelKind, OutputHeld, Principal, Refusal, Usage } from "../core/types.ts";
 
 /** From a relay, carried out in order. */
 export type Operation =

@@ -16,15 +16,10 @@ import { isRefusal, refuse } from "../core/refusals.ts";
 import type { Soon } from "../core/soon.ts";
 import {
   type AccountId,
-  type Expected,
   type Hold,
   type Model,
-  type ModelKind,
-  type Moment,
-  type Ms,
   OutcomeUnknown,
   type OutputHeld,
-  type Principal,
   type PromptBlocks,
   type Refusal,
   StoreUnavailable,

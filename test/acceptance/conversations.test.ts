@@ -252,7 +252,6 @@ describe.each(["a data folder", "PostgreSQL"])("conversations in %s", (where) =>
       const [client, other] = [clientOf(owner), clientOf(stranger)];
       const { id } = await client.conversations.create({ items: [{ role: "user", content: "secret" }] });
       const [item] = await itemsOf(client, id);
-      const place = { conversation_id: id };
       const asks = (of: OpenAI, conversation: string) => [
         () => of.conversations.retrieve(conversation),
         () => of.conversations.update(conversation, { metadata: {} }),

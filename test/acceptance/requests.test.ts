@@ -2,7 +2,6 @@
 import { describe, expect, test } from "bun:test";
 import { captures } from "../fixtures/captures.ts";
 import {
-  type Dialect,
   type DialectName,
   eachDialect,
   firstParty,

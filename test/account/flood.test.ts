@@ -1,5 +1,5 @@
 // Flood protection at its edges.
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { Flood } from "../../src/account/flood.ts";
 
 const start = 1_234; // windows are measured with monotonic time, which begins with the process

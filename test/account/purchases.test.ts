@@ -1,8 +1,6 @@
 // Requests for credit or a plan, decided once, and payments, credited once.
 import { describe, expect, test } from "bun:test";
-import { AccountError } from "../../src/account/accounts.ts";
 import { DecidedOtherwise } from "../../src/account/purchases.ts";
-import { purchaseRequestsPendingMax } from "../../src/core/limits.ts";
 import { StoreUnavailable } from "../../src/core/types.ts";
 import { Office } from "./office.ts";
 

@@ -1,6 +1,5 @@
 // Browsers that are signed in: who gets in, for how long, and what ends a session.
 import { describe, expect, test } from "bun:test";
-import { sessionIdleMs, sessionMaxMs, sessionsMax, sessionUseIntervalMs } from "../../src/core/limits.ts";
 import { StoreUnavailable } from "../../src/core/types.ts";
 import { Office } from "./office.ts";
 

@@ -8,7 +8,6 @@ import catalog from "../../data/catalog.json" with { type: "json" };
 import { longForm, missing } from "../fixtures/optional.ts";
 import type { NodeReply } from "../fixtures/scripts.ts";
 import { callArguments, callStart, finish, nodeError, reasoning, stream, text } from "../fixtures/scripts.ts";
-import { foundPages } from "../fixtures/search-service.ts";
 import { useStack } from "../fixtures/stack.ts";
 import { Codex, codexInstalled, codexPlatform, type CodexRun } from "./codex.ts";
 

@@ -75,11 +75,6 @@ describe("the references", () => {
   });
 });
 
-/** Agents takes a response that is incomplete for an error. */
-const raises = (name: string, dialect: string, script: ScriptName): boolean =>
-  dialect === "responses" && name.startsWith("Agents") && script === "length";
-const raised = (result: unknown): boolean => (result as { raised?: string }).raised !== undefined;
-
 /** What the client made of the reply, or its error; without what two right replies may differ in. */
 async function settled(run: Promise<unknown>): Promise<unknown> {
   try {

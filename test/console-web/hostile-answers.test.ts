@@ -42,8 +42,6 @@ const hostile: Readonly<Record<string, string>> = {
   definitions: `${lines(3_000, (index) => `[a${index}]: http://b.example`)}\n\n${of("[a1] ", 30_000)}`,
 };
 
-const usual = ["braces in a formula", "short formulas", "a table of 10,000 cells", "code"];
-
 describe("what is cut into pieces", () => {
   test.each(Object.entries(hostile))("is bounded, and the same whole text: %s", (_, words) => {
     expect(textPieces(words).join("")).toBe(words);

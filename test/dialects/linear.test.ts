@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { Collected } from "../../src/dialects/reply/collected.ts";
 import type { Piece } from "../../src/core/types.ts";
-import { askIn, dialectNames, dialects, identity } from "../golden/dialects.ts";
+import { askIn, dialectNames, identity } from "../golden/dialects.ts";
 import { writerOf } from "../fixtures/reading.ts";
 
 const timeLimit = 120_000;
@@ -45,7 +45,6 @@ describe.each(dialectNames)("%s", (name) => {
   test.each(Object.keys(answers))(
     "%s",
     (shape) => {
-      const dialect = dialects[name];
       const ask = askIn(name, "open-05-3BIT-REAP", requests[name]);
       const usage = { inputFresh: 1, inputCached: 0, output: 1, reasoning: 0 };
       const end = { reason: "stop", stopSequence: null, usage } as const;

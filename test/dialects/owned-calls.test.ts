@@ -64,13 +64,13 @@ function askOf(name: string, more: object = {}): readonly [Dialect, Ask] {
 }
 
 function stream(name: string, pieces: readonly Piece[], more: object = {}, end = ended): string {
-  const [dialect, ask] = askOf(name, more);
+  const [, ask] = askOf(name, more);
   const encoder = writerOf(ask).encoder(identity, "events");
   return pieces.map((piece) => encoder.piece(piece)).join("") + encoder.end(end);
 }
 
 function reply(name: string, pieces: readonly Piece[], more: object = {}, end = ended): Record<string, any> {
-  const [dialect, ask] = askOf(name, more);
+  const [, ask] = askOf(name, more);
   return JSON.parse(wholeReply(writerOf(ask).encoder(identity, "whole"), pieces, end));
 }
 
@@ -124,7 +124,7 @@ describe("chat-completions shows nothing of a search but the citations", () => {
   });
 
   test("a search before the first text opens no message", () => {
-    const [dialect, ask] = askOf("chat");
+    const [, ask] = askOf("chat");
     const encoder = writerOf(ask).encoder(identity, "events");
     expect(encoder.piece(search("a")) + encoder.piece(outcome({}))).toBe("");
   });
@@ -176,7 +176,7 @@ describe("messages shows server tools, their results and citations", () => {
   });
 
   test("a block of the call is closed before its result is known, so that clients show it", () => {
-    const [dialect, ask] = askOf("messages");
+    const [, ask] = askOf("messages");
     const begun = messagesEventsOf(writerOf(ask).encoder(identity, "events").piece(search("bun")));
     expect(begun.map(({ type }) => type)).toEqual([
       "message_start",
@@ -346,7 +346,7 @@ describe("responses shows items of searches and servers' calls, and annotations"
   });
 
   test("signs of life while a search runs, and while a model reads its results, wipe nothing", () => {
-    const [dialect, ask] = askOf("responses");
+    const [, ask] = askOf("responses");
     const encoder = writerOf(ask).encoder(identity, "events");
     let written = encoder.piece(search("a"));
     for (let sign = 0; sign < 12; sign++) written += encoder.keepAlive();

@@ -23,7 +23,6 @@ import {
   BodySchema,
   flag,
   malformed,
-  numberBetween,
   oneOf,
   optional,
   record,

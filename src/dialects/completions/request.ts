@@ -6,7 +6,7 @@ import type { Ask, PlainCompletion, Refusal, Sampling, Turn } from "../../core/t
 import type { DialectRequest } from "../dialect.ts";
 import { answersField, readAnswers } from "../request/answers.ts";
 import { engineFieldsOf, readEngineFields } from "../request/engine-fields.ts";
-import { BodySchema, flag, malformed, numberBetween, optional, text, whole, wholeBetween } from "../request/field.ts";
+import { BodySchema, flag, malformed, optional, text, whole, wholeBetween } from "../request/field.ts";
 import { namedModel } from "../request/named-model.ts";
 import { samplingFields, samplingNames } from "../request/sampling.ts";
 import { clampBudget, stopSequences } from "../request/settings.ts";

@@ -569,7 +569,6 @@ class QueuedPlace implements Place {
 /** A place on a node, given back exactly once. */
 class NodeSlot implements Slot, Grant {
   readonly #pool: NodePool;
-  readonly #queue: SlotQueue;
   readonly #node: PooledNode;
   readonly #place: Place;
   /** Runs where the node is down, and this request is to show whether it still is. */
@@ -579,7 +578,6 @@ class NodeSlot implements Slot, Grant {
 
   constructor(pool: NodePool, queue: SlotQueue, node: PooledNode, place: Place, trialMs: Ms) {
     this.#pool = pool;
-    this.#queue = queue;
     this.#node = node;
     this.#place = place;
     node.begin(place.account);

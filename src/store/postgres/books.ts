@@ -16,13 +16,11 @@ import type { Soon } from "../../core/soon.ts";
 import {
   type AccountId,
   type Course,
-  type Expected,
   defaultKey,
   type Hold,
   type KeyId,
   type Model,
   type ModelKind,
-  type Moment,
   type Ms,
   type OutputHeld,
   type Plan,

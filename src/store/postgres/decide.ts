@@ -20,7 +20,6 @@ import {
   type AccountId,
   type Course,
   defaultKey,
-  type Expected,
   type KeyId,
   type ModelKind,
   type Ms,

@@ -3,7 +3,7 @@
 // only then the ledger gets its name in the folder. Whatever is killed, and wherever: the same command again begins anew, or says
 // that it is done; another folder gets no second copy.
 import type { Database as Sqlite } from "bun:sqlite";
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { CommandError } from "../../core/expected-error.ts";

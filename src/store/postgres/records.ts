@@ -11,7 +11,7 @@ import type { SessionRecord, SessionRecords } from "../../account/sessions.ts";
 import type { DayUse } from "../../account/spend-limit.ts";
 import { type UsageRow, usageRowOf } from "../../account/usage-row.ts";
 import { hasLimits } from "../../core/key-limits.ts";
-import type { AccountId, KeyId, KeyLimits, Ms } from "../../core/types.ts";
+import type { AccountId, KeyId, KeyLimits } from "../../core/types.ts";
 import { arrayOf, call } from "./connection.ts";
 import type { Session } from "./database.ts";
 import { accounts, apiKeys, counters, journal, keyUse, quotaUse } from "./schema.ts";

@@ -9,7 +9,6 @@ import type {
   UsagePage,
   UsagePlace,
   UsageQueries,
-  UsageSum,
   UsageSummary,
 } from "../../account/usage-queries.ts";
 import { everyAccount, noUsage, plus } from "../../account/usage-queries.ts";

@@ -22,7 +22,7 @@ import { AccountTurns } from "../../core/account-turns.ts";
 import type { Log } from "../../core/log.ts";
 import { Outage } from "../../core/outage.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
-import type { AccountId, Ms, Refusal } from "../../core/types.ts";
+import type { AccountId, Refusal } from "../../core/types.ts";
 import { WorkerClient, WorkerFailed } from "../../core/workers.ts";
 import type { StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
 import type { NotAdded } from "./conversations.ts";

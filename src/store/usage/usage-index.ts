@@ -15,7 +15,6 @@ import type {
   UsagePage,
   UsagePlace,
   UsageSummary,
-  UsageSum,
 } from "../../account/usage-queries.ts";
 import { type JournalReply, usageRowOf } from "../../account/usage-row.ts";
 import type { ActivitySplit, EarlierActivity } from "../../core/activity.ts";

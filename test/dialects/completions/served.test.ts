@@ -12,15 +12,7 @@ import { FaultGateway } from "../../faults/gateway.ts";
 import { preparedOf } from "../../fixtures/asks.ts";
 import { billedTokens, viewOf } from "../../fixtures/client-view.ts";
 import { eventually } from "../../fixtures/eventually.ts";
-import {
-  chunk,
-  doneEvent,
-  lastChunk,
-  RawNode,
-  type RawRequest,
-  streamHead,
-  wholeReply,
-} from "../../fixtures/raw-node.ts";
+import { chunk, doneEvent, lastChunk, RawNode, type RawRequest, streamHead } from "../../fixtures/raw-node.ts";
 import { headOf } from "../../fixtures/reading.ts";
 import { recordedNode } from "../../fixtures/recorded-node.ts";
 

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { systemClock } from "../../../src/core/clock.ts";
 import { endOfTurn } from "../../../src/core/end-of-turn.ts";
-import { dialSocket, NodeClient, originOf } from "../../../src/nodes/client/client.ts";
+import { NodeClient, originOf } from "../../../src/nodes/client/client.ts";
 import { get } from "../../../src/nodes/client/get.ts";
 import type {
   ClientOptions,

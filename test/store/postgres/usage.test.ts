@@ -24,7 +24,6 @@ import { UsageFile } from "../../../src/store/usage/usage-file.ts";
 import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
 import { randomOf } from "../../fixtures/random.ts";
 
-const everything: UsageFilter = { model: null, endpoint: null, key: null, from: null, to: null, text: "" };
 const models = ["core-3", "Core-3-pro", "100%_sure", "open-01"];
 const endpoints = ["/v1/chat/completions", "/v1/messages", "/v1/responses"];
 const today = Math.floor(Date.now() / dayMs);

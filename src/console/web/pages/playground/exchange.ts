@@ -3,7 +3,7 @@ import { effect } from "@preact/signals";
 import type { UsagePage } from "../../../api.ts";
 import { now } from "../../clock.ts";
 import { get } from "../../request.ts";
-import { type Answer, change, newAnswer, type Picture, revision, type Settings, settings } from "./conversation.ts";
+import { type Answer, change, newAnswer, type Picture, revision, settings } from "./conversation.ts";
 import { answering, conversation, keep, keeping, keepWhileWritten, noteOwn, show, update, written } from "./kept.ts";
 import { owner } from "./owner.ts";
 import { receive } from "./stream.ts";

@@ -6,6 +6,7 @@
 // Every other exit gives the hold back in full, and every refusal is a row of core/refusals.ts.
 import { isPriority, priorities, type Standing } from "./core/priority.ts";
 import type { Catalog } from "./core/catalog.ts";
+import { answersOf } from "./core/answer-budget.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
 import type { BookKeys, RequestBooks } from "./account/books.ts";
 import { endUserName, nobodyNamed } from "./core/end-user.ts";
@@ -28,7 +29,7 @@ import type { ModelHabits } from "./tools/model-habits.ts";
 import { needsMedia } from "./tools/media/media-parts.ts";
 import type { Checker } from "./tools/format/answer-checker.ts";
 import type { Round } from "./tools/round.ts";
-import { answersOf, asksForSeveral, severalAnswers, sum } from "./tools/several-answers.ts";
+import { asksForSeveral, severalAnswers, sum } from "./tools/several-answers.ts";
 import { structuredOutput, wantsForm } from "./tools/format/structured-output.ts";
 import { toldInWords } from "./tools/told-in-words.ts";
 import type { ToolLoop } from "./tools/tool-loop.ts";

@@ -2,6 +2,7 @@
 // there will be more (in Unix seconds, because Codex reads no error whose `resets_at` is a string). Of the
 // specification's models the message is the specification's. Else one that is used up and one into which only this
 // request does not fit have messages of their own, the latter with a budget that does.
+import { answersOf } from "../core/answer-budget.ts";
 import { endUserInWords } from "../core/end-user.ts";
 import { outputTokensMax } from "../core/limits.ts";
 import { refuse } from "../core/refusals.ts";
@@ -20,10 +21,13 @@ export function quotaExceeded(siteUrl: string, spendable: number, ask: Asked, re
     : refuse("budget_over_quota", { ...amounts, max_tokens: fitting });
 }
 
-/** The longest answer of a shop's own model that costs no more; 0: none, or the request is for no answer. */
-function outputFitting({ model }: Asked, spendable: number): number {
+/** The longest answer of a shop's own model, or each of several, that costs no more; 0: none, or the request is for no answer. */
+function outputFitting(ask: Asked, spendable: number): number {
+  const { model } = ask;
   if (model.kind !== "chat" || model.tier !== "own") return 0;
-  return outputWithin(ratesOf(model.price), spendable, Math.min(outputTokensMax, model.contextTokens));
+  const answers = answersOf(ask);
+  const most = answers * Math.min(outputTokensMax, model.contextTokens);
+  return Math.floor(outputWithin(ratesOf(model.price), spendable, most) / answers);
 }
 
 /** The same of a key's own limit, which takes note of it, or of one of its end users, beside `waitingHeld`: what others of it hold who wait. */

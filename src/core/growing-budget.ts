@@ -1,7 +1,7 @@
 // An open budget while its answer is written: more of it is held each time when half of what was free at the last look is
 // used, so that a long answer asks a few times and one that finds nothing more a dozen times.
 import type { Clock } from "./clock.ts";
-import { type GrowingBudget, type Hold, type OutputHeld, StoreUnavailable } from "./types.ts";
+import { type GrowingBudget, type Hold, OutcomeUnknown, type OutputHeld, StoreUnavailable } from "./types.ts";
 
 export class HeldBudget implements GrowingBudget {
   spent = 0;
@@ -48,7 +48,7 @@ export class HeldBudget implements GrowingBudget {
 
   /** While the books cannot be read there is what there was. */
   readonly #unknown = (thrown: unknown): number => {
-    if (thrown instanceof StoreUnavailable) return this.#held;
+    if (thrown instanceof StoreUnavailable || thrown instanceof OutcomeUnknown) return this.#held;
     throw thrown;
   };
 

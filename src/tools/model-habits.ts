@@ -6,11 +6,11 @@
 // most what the shortest prompt was reported to come to, and at least what a report was beyond the text of its request.
 // What was unusual is forgotten as other answers come. Images may come to any number of tokens, which is nothing that
 // requests of others share: one with images says nothing of template and texts.
+import { answersOf } from "../core/answer-budget.ts";
 import { hasImages } from "../core/images.ts";
 import { hasInputs, mostTokens } from "../core/inputs.ts";
 import { answersRemembered, longTextBytes, longTextTokensPerByteMin, templateTokensUnknown } from "../core/limits.ts";
 import type { Ask, Expected, Usage } from "../core/types.ts";
-import { answersOf } from "./several-answers.ts";
 
 type Habits = Readonly<{
   shortestPrompt: number;

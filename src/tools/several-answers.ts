@@ -2,6 +2,7 @@
 // has a place, and their pieces come to the one sink mixed. To the account they are one request: one hold, one charge. A
 // prompt is charged once, however many answers it gets, as clients know it; what an answer wrote is always.
 import type { AnyCancelSignal, CancelSignal } from "../core/cancel-signal.ts";
+import { answersOf } from "../core/answer-budget.ts";
 import { answersAtOnceMax } from "../core/limits.ts";
 import {
   type Answers,
@@ -23,10 +24,6 @@ import type { Round } from "./round.ts";
 
 export type SeveralAsk = Ask & Readonly<{ answers: Answers }>;
 export const asksForSeveral = (ask: Ask): ask is SeveralAsk => ask.answers !== undefined;
-
-/** How many answers a request asks for. */
-export const answersOf = ({ answers }: Pick<Ask, "answers">): number =>
-  answers === undefined ? 1 : answers.prompts * answers.each;
 
 /** `stop` ends all rounds: with a Refusal after one failed. `round` is made for each answer, by its index. */
 export async function severalAnswers(

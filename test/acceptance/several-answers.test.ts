@@ -196,6 +196,10 @@ test("so much is held as all answers may come to", async () => {
   await eventually("it came back", async () => (await gateway.show(account.email)).spendable === spendable);
   const refused = await send("completions", { prompt: Array(200).fill("x"), max_tokens: 65_536 });
   expect(refused.status).toBe(429);
+  // What it is told to name instead fits, for all of them.
+  const { error } = (await refused.json()) as Json;
+  expect(error.max_tokens).toBe(Math.floor(error.spendable / 200));
+  expect((await send("completions", { prompt: Array(200).fill("x"), max_tokens: error.max_tokens })).status).toBe(200);
 });
 
 test("the models of the specification give one answer", async () => {

@@ -442,6 +442,24 @@ export const bugs: readonly Bug[] = [
     ],
     file: "test/account/plans.test.ts",
   },
+  {
+    id: "M33",
+    what: "long prompts are no more work than short ones",
+    edits: [["src/nodes/queue/share.ts", "this.tag += work / this.weight;", "this.tag += 1 / this.weight;"]],
+    file: "test/nodes/queue/fairness.test.ts",
+  },
+  {
+    id: "M34",
+    what: "who has more unread on a node than its share is sent at once",
+    edits: [["src/nodes/queue/slot-queue.ts", "const unreadMaxMs = 500;", "const unreadMaxMs = 5_000_000;"]],
+    file: "test/nodes/queue/fairness.test.ts",
+  },
+  {
+    id: "M35",
+    what: "bulk takes all slots of a node",
+    edits: [["src/nodes/queue/slot-queue.ts", "const bulkFreePart = 0.25;", "const bulkFreePart = 0;"]],
+    file: "test/nodes/queue/fairness.test.ts",
+  },
 ];
 
 const root = join(import.meta.dir, "..");

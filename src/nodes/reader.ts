@@ -19,14 +19,7 @@ import { KnownShapes } from "./fast-path/known-shapes.ts";
 import type { RunningNumbers, Simple, Template } from "./fast-path/template.ts";
 import { mayBeginThought, ThinkTags } from "./think-tags.ts";
 import { ToolCalls } from "./tool-calls.ts";
-import {
-  charactersPerTokenMax,
-  outputReported,
-  reportedCacheWrites,
-  reportedUsage,
-  tokensIn,
-  usageOf,
-} from "./usage.ts";
+import { charactersPerTokenMax, reportedCacheWrites, reportedUsage, runningCount, tokensIn, usageOf } from "./usage.ts";
 
 /** What a one-string event carries: answer text, reasoning, or the arguments of the call with the node's index. */
 export type Channel = "text" | "reasoning" | number;
@@ -130,8 +123,8 @@ export class AnswerReader implements KnownEvents {
   /** Has more of an open budget held, where the answer will need it. A promise: no event is to be read until then. */
   grow(): Promise<void> | null {
     const { growing } = this.#ask;
-    if (growing === undefined || !this.#mayGrow || this.#done) return null;
-    const written = this.#postponed?.output ?? outputReported(this.#reported);
+    if (growing === undefined || !this.#mayGrow || this.#done || this.#finish !== null) return null;
+    const written = this.#postponed?.output ?? this.#runningCount(this.#reported);
     const grown = growing.grow(written ?? tokensIn(this.#deltas, this.#characters));
     // What was asked for before may be less than what is used by now.
     if (grown !== null) return grown.then(() => this.grow() ?? undefined);
@@ -151,7 +144,7 @@ export class AnswerReader implements KnownEvents {
   /** Whether an event waits for more of an open budget: an engine that writes several tokens at once may pass what is held. */
   #postpones(reported: RunningNumbers | null, payload: () => string): boolean {
     if (!this.#mayGrow || this.#finish !== null) return false;
-    const output = outputReported(reported);
+    const output = this.#runningCount(reported);
     if (output === undefined || output <= this.#outputMax) return false;
     this.#postponed = { payload: payload(), output };
     return true;
@@ -261,6 +254,7 @@ export class AnswerReader implements KnownEvents {
 
   /** The Ending when the client left: what was produced so far is charged. */
   cancelled(): Ending {
+    this.#mayGrow = false; // no more is held of what is over
     return { kind: "cancelled", ...this.#usage() };
   }
 
@@ -518,9 +512,13 @@ export class AnswerReader implements KnownEvents {
     else this.#calls.delta({ index: 0, function: { name: call.name, arguments: json } }, 0, json.length);
   }
 
+  #runningCount(reported: RunningNumbers | null): number | undefined {
+    return runningCount(this.#ask, reported?.output, this.#deltas, this.#characters);
+  }
+
   /** Whether what was sent already is the whole budget: by the node's running count, else by our own. */
   #isOverBudget(): boolean {
-    const running = outputReported(this.#reported);
+    const running = this.#runningCount(this.#reported);
     if (running !== undefined && running > this.#outputMax) return true;
     if (this.#deltas >= (running === undefined ? this.#outputMax : this.#outputMax * deltasPerTokenMax)) return true;
     return this.#characters >= this.#charactersMax || this.#logprobsLength > answerLogprobsMaxLength;

@@ -33,10 +33,11 @@ export function reportedUsage(event: Record<string, unknown>): RunningNumbers | 
   };
 }
 
-/** How many output tokens a node says that it has written; undefined where it says no number of tokens. */
-export function outputReported(reported: RunningNumbers | null): number | undefined {
-  const output = reported?.output;
-  return output !== undefined && isCount(output) ? output : undefined;
+/** How many output tokens a node says that it has written; undefined where it says nothing that makes sense. */
+export function runningCount({ model }: Ask, output = -1, deltas: number, characters: number): number | undefined {
+  return isCount(output) && output <= model.contextTokens && !saysTooLittle(output, deltas, characters)
+    ? output
+    : undefined;
 }
 
 const isCount = (tokens: number): boolean => Number.isSafeInteger(tokens) && tokens >= 0;
@@ -105,7 +106,7 @@ function makesSense(ask: Ask, { prompt, output, cached = 0, reasoning = 0 }: Run
     [prompt, output, cached, reasoning].every(isCount) &&
     (prompt > 0 || isEmptyPrompt(ask)) && // every chat template adds tokens, also to an empty prompt
     (output > 0 || seen.deltas === 0 || ask.plain?.echoAlone === true) &&
-    !saysTooLittle(output, seen) &&
+    !saysTooLittle(output, seen.deltas, seen.characters) &&
     prompt + output <= ask.model.contextTokens &&
     cached <= prompt &&
     reasoning <= output
@@ -119,7 +120,7 @@ const isEmptyPrompt = ({ turns: [turn] }: Ask): boolean =>
  * Text and events must both say so: a node may put much text into one event, and a proxy may cut one token into many
  * events, but none does both. A report that the node has stands otherwise.
  */
-const saysTooLittle = (output: number, { characters, deltas }: Seen): boolean =>
+const saysTooLittle = (output: number, deltas: number, characters: number): boolean =>
   deltas > doubtfulDeltasPerToken * (output + tokensBehindMax) &&
   characters > charactersPerTokenMax * (output + tokensBehindMax);
 

@@ -8,7 +8,7 @@ import type { LoadedAccount } from "../../account/loaded-account.ts";
 import { coderWindowOf, dayOf } from "../../account/quota.ts";
 import type { Catalog } from "../../core/catalog.ts";
 import type { Clock } from "../../core/clock.ts";
-import { ledgerCheckFirstMs, ledgerCheckIntervalMs } from "../../core/limits.ts";
+import { answersAtOnceMax, ledgerCheckFirstMs, ledgerCheckIntervalMs } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
 import { startWorker, WorkerClient } from "../../core/workers.ts";
@@ -193,8 +193,9 @@ export class LedgerWatch {
     if (holds > requests) leaked(`${holds} reservations`);
     if (holds === 0 && heldTokens !== 0) leaked(`${heldTokens} tokens reserved by nobody`);
     if (holds === 0 && expectedTokens !== 0) leaked(`${expectedTokens} tokens expected of nobody`);
-    if (nodesBusy > requests) leaked(`${nodesBusy} busy places on nodes`);
-    if (waiting > requests) leaked(`${waiting} places in line`);
+    const places = requests * answersAtOnceMax; // a request for several answers has as many
+    if (nodesBusy > places) leaked(`${nodesBusy} busy places on nodes`);
+    if (waiting > places) leaked(`${waiting} places in line`);
     return violations;
   }
 

@@ -155,6 +155,18 @@ for (const [when, soon] of [
     }
   });
 
+  test(`growth that is answered ${when}: a count that stands still, or is far beyond the truth, lets no more past than is held`, async () => {
+    for (const completion_tokens of [0, 1, 1e300, Number.MAX_SAFE_INTEGER]) {
+      const few = { ...tokens, all: 200 };
+      const events = Array.from({ length: 900 }, () =>
+        textEvent("some words ", { usage: { prompt_tokens: 5, completion_tokens } }),
+      );
+      const { ending, pieces } = await read(whole(events, 900), few, soon(grows(few)));
+      expect([completion_tokens, pieces]).toEqual([completion_tokens, 200]);
+      expect(ending).toMatchObject({ kind: "end", reason: "length", usage: { output: 200 } });
+    }
+  });
+
   test(`growth that is answered ${when}: while the books cannot be read there is what there was, and another error fails the answer`, async () => {
     const throwing = (error: Error): Grow =>
       soon(() => {

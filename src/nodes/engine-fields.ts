@@ -136,6 +136,9 @@ export function addEngineFields(
       put(body, known[engine]?.grammar, grammarOf(value as readonly string[]));
     else put(body, there, value);
   }
+  // Engines that know both refuse to begin a message where they are to go on with one, and most begin one unasked.
+  if (body["continue_final_message"] === true && known[engine]?.add_generation_prompt !== undefined)
+    body["add_generation_prompt"] ??= false;
 }
 
 function put(body: Record<string, unknown>, name: string | undefined, value: unknown): void {

@@ -347,7 +347,8 @@ function continues({ turns, prepared, engineFields = [] }: Ask): boolean {
   return isBeginning(last);
 }
 
-const isBeginning = (turn: Turn | undefined): boolean =>
+/** Whether the last turn is the beginning of the answer. */
+export const isBeginning = (turn: Turn | undefined): turn is Extract<Turn, { role: "assistant" }> =>
   turn?.role === "assistant" && turn.calls.length === 0 && (turn.content ?? "") !== "";
 
 /** Answers are always asked for as a stream. */

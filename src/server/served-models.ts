@@ -13,8 +13,9 @@ import { offeredPlans } from "../config/configured-catalog.ts";
 import type { Derived } from "../config/option.ts";
 import { listedModelsMax, ownModelNameMaxLength } from "../core/limits.ts";
 import type { Model, ModelKind, Plan } from "../core/types.ts";
-import { answersToAnyName, type Engine, type EngineKind } from "../nodes/engine.ts";
+import { type Engine, type EngineKind, factsOf } from "../nodes/engine.ts";
 import { type Capability, isNamedOtherwise, type ModelFacts, withoutTag } from "../nodes/model-facts.ts";
+import { modelNameOn, servesAmong } from "../nodes/model-routes.ts";
 import { engineTraits } from "../nodes/request.ts";
 
 export type ModelSources = Readonly<{
@@ -40,16 +41,14 @@ export function servedModels({
   servesListed,
   showsListed,
 }: ModelSources): readonly Model[] {
+  if (own.length > 0) {
+    const factsOfOwn = ownFacts(own, nodes);
+    return own.map((model) => modelOf(model, toldOf(factsOfOwn(model)), outputTokens));
+  }
   const facts = Map.groupBy(
     nodes.flatMap(({ engine: { kind, models } }) => (kind === "demo" ? [] : models.map((told) => ({ kind, told })))),
     ({ told: { name } }) => withoutTag(name),
   );
-  if (own.length > 0) {
-    return own.map((model) => {
-      const told = facts.get(withoutTag(model.nodeModel)) ?? answering(nodes, model);
-      return modelOf(model, toldOf(told), outputTokens);
-    });
-  }
   const ofCatalog = distinctModels(catalog);
   if (!servesListed) return ofCatalog;
   const listed = nodes
@@ -82,13 +81,21 @@ export function kindOf({ name, capabilities }: ModelFacts): ModelKind {
 /** What an engine of this kind tells of a model. */
 type Facts = Readonly<{ kind: EngineKind; told: ModelFacts }>;
 
-/** The one model of engines that answer to any name, where no node lists it. */
-const answering = (nodes: ModelSources["nodes"], { id }: OwnModel): readonly Facts[] =>
-  nodes.flatMap(({ models, engine: { kind, models: listed } }) =>
-    listed.length === 1 && answersToAnyName.has(kind) && (models[id] ?? models["*"]) !== undefined
-      ? { kind, told: listed[0]! }
-      : [],
+/** What the nodes that serve a model tell of it, each under the name by which it is asked for it. */
+function ownFacts(own: readonly OwnModel[], nodes: ModelSources["nodes"]): (model: OwnModel) => readonly Facts[] {
+  const nodeModels = new Map(own.map(({ id, nodeModel }) => [id, nodeModel]));
+  const serves = servesAmong(
+    () => nodes,
+    (id) => nodeModels.get(id) ?? null,
   );
+  return (model) =>
+    nodes.flatMap((node) => {
+      const { models, engine } = node;
+      if (engine.kind === "demo" || !serves(node, model.id)) return [];
+      const told = factsOf(engine, modelNameOn(models, model, engine));
+      return told === null ? [] : { kind: engine.kind, told };
+    });
+}
 
 /** The least of what its nodes tell, so that a request goes to any of them. */
 function toldOf(facts: readonly Facts[]): ToldOfModel {

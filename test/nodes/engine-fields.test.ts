@@ -254,6 +254,13 @@ describe("a last message of the model's own", () => {
   ])("only if it is a beginning: %j", (others) => {
     expect(sent(askOf({ turns: others as Ask["turns"] }), "vllm")).not.toHaveProperty("continue_final_message");
   });
+  test.each(["vllm", "llama.cpp"] as const)("%s begins no other where the client says so in one field", (engine) => {
+    const { engineFields } = asked({ continue_final_message: true });
+    expect(sent(askOf({ turns, model: own, engineFields: engineFields! }), engine)).toMatchObject(continued);
+    expect(sent(askOf({ turns, model: own, engineFields: engineFields! }), "sglang")).not.toHaveProperty(
+      "add_generation_prompt",
+    );
+  });
   test("not where the client says otherwise", () => {
     const { engineFields } = asked({ continue_final_message: false });
     expect(sent(askOf({ turns, model: own, engineFields: engineFields! }), "vllm")).toMatchObject({

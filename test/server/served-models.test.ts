@@ -131,6 +131,25 @@ describe("a shop's own models", () => {
     });
   });
 
+  test.each([
+    ["the node's own table", { house: "qwen3:8b" }],
+    ["a name for all that no node names", { "*": "qwen3:8b" }],
+  ])("are what nodes tell under the name of %s", (_, models) => {
+    const nodes = [
+      node(
+        [
+          ["qwen3:8b", 40_960, { images: false, tools: true }],
+          ["house", 100],
+        ],
+        "vllm",
+        models,
+      ),
+      node([["house", 200, { tools: false }]], "vllm", { other: "house" }),
+    ];
+    const [model] = served({ own: own('id = "house"'), nodes });
+    expect(model).toMatchObject({ contextTokens: 40_960, readsImages: false, unclaimed: ["images"] });
+  });
+
   test("read images and any length where nobody says otherwise", () => {
     expect(served({ own: own('id = "m"'), outputTokens: 99 })[0]).toMatchObject({
       contextTokens: ownModelContextTokensDefault,

@@ -194,8 +194,10 @@ export class Placement {
   }
 
   /** Until the node has read all that was sent there. */
+  /** A prompt that is read for longer than all were expected to take says nothing of the others: the engine may have hung. */
   unreadMs(name: string, now: Ms): Ms {
-    return waitOf(this.#node(name), now);
+    const { reading, readMs, headSince } = this.#node(name);
+    return reading.length === 0 ? 0 : Math.max(0, readMs - (now - headSince));
   }
 
   #msOf({ modelId }: Wanting, candidate: Candidate, unread: number, now: Ms): Ms {

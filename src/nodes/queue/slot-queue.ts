@@ -136,7 +136,7 @@ export type SentWork = Readonly<{ work: number; unreadWork: number }>;
 /** Knows the nodes: which of several is a request's (one of them has room at least), and what requests are for them. */
 export interface Chooser {
   choose<Node extends Candidate>(wanting: Wanting, candidates: readonly Node[], now: Ms): Choice<Node>;
-  /** How long the node reads what was sent there. */
+  /** How long the node reads what was sent there; without further events it becomes less as time passes. */
   unreadMs(nodeName: string, now: Ms): Ms;
   sent(wanting: Wanting, nodeName: string, now: Ms): SentWork;
   began(sent: SentWork, now: Ms): void;
@@ -410,6 +410,8 @@ export class SlotQueue {
       if (waiting.wantsUntil! > now) continue;
       this.#takesOther(waiting);
     }
+    // What should have been read by now holds nobody up any longer, though no first token said so.
+    for (const state of [...this.#nodes.values()]) if (state.lines.size > 0) this.#fill(state);
     for (;;) {
       const oldest = this.#all.first?.value;
       if (oldest === undefined || oldest.since + this.maxWaitMs > now) return;
@@ -425,6 +427,12 @@ export class SlotQueue {
     if (oldest === undefined) return null;
     let next = oldest.since + this.maxWaitMs;
     for (const { wantsUntil } of this.#choosy) next = Math.min(next, wantsUntil!);
+    for (const state of this.#nodes.values()) {
+      if (state.lines.size === 0 || !hasRoom(state)) continue;
+      const unreadMs = this.#chooser.unreadMs(state.node.name, this.#now);
+      const most = unreadMs > unreadAloneMaxMs ? unreadAloneMaxMs : unreadMaxMs;
+      if (unreadMs > most) next = Math.min(next, this.#now + unreadMs - most);
+    }
     return next;
   }
 

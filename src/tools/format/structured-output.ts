@@ -14,6 +14,7 @@ import type { Log } from "../../core/log.ts";
 import { refusals, refuse } from "../../core/refusals.ts";
 import { forcedTool } from "../../core/sent-tools.ts";
 import type { AccountId, Ask, Ending, Piece, Refusal, Sink, Turn, Usage } from "../../core/types.ts";
+import { isBeginning } from "../../nodes/request.ts";
 import type { Checker, CheckResult } from "./answer-checker.ts";
 import type { Round } from "../round.ts";
 
@@ -59,7 +60,7 @@ async function once(round: Round, ask: Ask, sink: Sink, form: Form, parts: Struc
     flush: () => sink.flush(),
   });
   if (!isComplete(ending, answer)) return ending;
-  const result = await parts.checker.check({ schema: form.schema, text: answer.text }, parts.account);
+  const result = await checked(answer.text, ask, form, parts);
   const refusal = refusalOf(result, ask);
   if (refusal === null) return ending;
   parts.log("warn", "structured output did not fit", { model: ask.model.id, streamed: true });
@@ -74,8 +75,9 @@ async function repeatedly(
   ask: Ask,
   sink: Sink,
   form: Form,
-  { checker, account, log, repeated }: StructuredOutputParts,
+  parts: StructuredOutputParts,
 ): Promise<Ending> {
+  const { log, repeated } = parts;
   let asked = ask;
   let first: Ended | null = null;
   for (let repeats = 0; ; repeats++) {
@@ -90,9 +92,7 @@ async function repeatedly(
     });
     if (first !== null && isTooLong(ending)) return failed(refuse("answer_misfit"));
     if (ending.kind === "failed") return ending;
-    const result = isComplete(ending, answer)
-      ? await checker.check({ schema: form.schema, text: answer.text }, account)
-      : fits;
+    const result = isComplete(ending, answer) ? await checked(answer.text, asked, form, parts) : fits;
     const refusal = refusalOf(result, ask);
     if (refusal === null) {
       for (const piece of pieces) sink.piece(piece);
@@ -105,6 +105,20 @@ async function repeatedly(
     first ??= ending;
     asked = { ...ask, turns: [...ask.turns, ...correction(answer.text, form, result.reason)] };
   }
+}
+
+/** Of an answer that the client began, some engines write the rest, and others, whose grammars know no beginning, all of it. */
+async function checked(
+  text: string,
+  { turns }: Ask,
+  { tool, schema }: Form,
+  { checker, account }: StructuredOutputParts,
+): Promise<CheckResult> {
+  const alone = await checker.check({ schema, text }, account);
+  const begun = turns.at(-1);
+  if (alone.verdict !== "misfit" || tool !== null || !isBeginning(begun)) return alone;
+  const whole = await checker.check({ schema, text: begun.content + text }, account);
+  return whole.verdict === "misfit" ? alone : whole;
 }
 
 const fits: CheckResult = { verdict: "fits" };

@@ -229,6 +229,24 @@ describe("in line", () => {
     queue.check();
     expect(log).toEqual(["a", "b"]);
   });
+  test.each([[[1]], [[1, 2]], [[1, 2, 3]]])(
+    "nobody waits for longer than long prompts should be read for, where no first token comes: of accounts %j",
+    (accounts) => {
+      const queue = new SlotQueue(900_000, 100, new Placement());
+      queue.configure([{ name: "a", slots: 8, serves: () => true }]);
+      const hung: string[] = [];
+      for (const account of accounts) queue.enter(placeOf(wantingOf(text(account, 20_000), account), hung), 0);
+      while (hung.length < accounts.length) queue.expire(queue.nextExpiry()!);
+      const log: string[] = [];
+      for (const account of accounts) queue.enter(placeOf(wantingOf("hi", account), log), 1);
+      expect(log).toEqual([]);
+      let now = 1;
+      while (log.length < accounts.length) queue.expire((now = queue.nextExpiry()!));
+      expect(now).toBeWithin(1_000, 5_000 * accounts.length);
+      expect(queue.nextExpiry()).toBeNull();
+      queue.check();
+    },
+  );
   test("who leaves while it waits for its node leaves nothing behind", () => {
     const { queue, log, long } = warmAndFull();
     const place = placeOf(long, log);

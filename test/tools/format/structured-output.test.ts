@@ -79,6 +79,27 @@ describe("an answer that fits", () => {
   });
 });
 
+describe("an answer that the client began", () => {
+  const beginning = { role: "assistant", content: '{"a": ', reasoning: null, calls: [] } as const;
+  const begun = (stream: boolean): Ask => askOf({ format, stream, turns: [...plain.turns, beginning] });
+  const rest: Answer = { pieces: text("1}"), ending: ended(usageOf(10, 5)) };
+
+  test.each([false, true])("fits with its beginning or alone; streamed: %p", async (stream) => {
+    const { ending, asked, seen } = await run(begun(stream), [rest], { "1}": "misfit" });
+    expect([ending, seen]).toEqual([rest.ending, rest.pieces]);
+    expect(asked).toHaveLength(1);
+    expect((await run(begun(stream), [good])).ending).toEqual(good.ending);
+  });
+
+  test("does not fit where neither does", async () => {
+    const verdicts = { "1}": "misfit", '{"a": 1}': "misfit" } as const;
+    expect((await run(begun(true), [rest], verdicts)).ending).toMatchObject({ kind: "failed" });
+    const { asked, checked } = await run(begun(false), [rest, bad, good], { ...verdicts, no: "misfit" });
+    expect(asked).toHaveLength(3);
+    expect(checked.map(({ text: checkedText }) => checkedText)).not.toContain('{"a": no');
+  });
+});
+
 describe("an answer that does not fit", () => {
   test("is asked for again with what was wrong; only the answer that goes out is billed", async () => {
     const again: Answer = { ...good, ending: ended(usageOf(99, 6)) };

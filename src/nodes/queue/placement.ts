@@ -193,8 +193,10 @@ export class Placement {
     return this.#msOf(wanting, candidate, this.#unreadBytes(wanting, candidate.node.name), now);
   }
 
-  /** Until the node has read all that was sent there. */
-  /** A prompt that is read for longer than all were expected to take says nothing of the others: the engine may have hung. */
+  /**
+   * Until the node has read all that was sent there. A prompt that is read for longer than all were expected to take says
+   * nothing of the others: the engine may have hung.
+   */
   unreadMs(name: string, now: Ms): Ms {
     const { reading, readMs, headSince } = this.#node(name);
     return reading.length === 0 ? 0 : Math.max(0, readMs - (now - headSince));

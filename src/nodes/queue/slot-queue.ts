@@ -430,8 +430,8 @@ export class SlotQueue {
     for (const state of this.#nodes.values()) {
       if (state.lines.size === 0 || !hasRoom(state)) continue;
       const unreadMs = this.#chooser.unreadMs(state.node.name, this.#now);
-      const most = unreadMs > unreadAloneMaxMs ? unreadAloneMaxMs : unreadMaxMs;
-      if (unreadMs > most) next = Math.min(next, this.#now + unreadMs - most);
+      const most = [unreadAloneMaxMs, unreadMaxMs, unreadBulkMaxMs].find((ms) => unreadMs > ms);
+      if (most !== undefined) next = Math.min(next, this.#now + unreadMs - most);
     }
     return next;
   }

@@ -156,7 +156,7 @@ export class LockedAccounts<Item> {
         if (isWaiting && by !== null) state.by = by;
       });
     });
-    const locks = [call(sql.lockTables), call(sql.lockAccounts, arrayOf([account])), call(sql.lockKeys, account)];
+    const locks = [call(sql.waitForTables), call(sql.lockAccounts, arrayOf([account])), call(sql.lockKeys, account)];
     const isHeld = (await this.#send(this.#waits, locks)).some(isLocked);
     isWaiting = false;
     stop();

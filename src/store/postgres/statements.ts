@@ -114,11 +114,22 @@ export const tryAccount = statement(
   "SELECT 1 FROM accounts WHERE id = $1::text::bigint FOR UPDATE NOWAIT",
 );
 
-/** What a batch needs beside accounts' rows, for who wants to know whom it waits for. */
-export const lockTables = statement(
-  "lock tables",
-  `LOCK TABLE accounts, api_keys, holds, journal, key_use, quota_use, end_users, end_user_use, search_calls
-   IN ROW EXCLUSIVE MODE`,
+/** Waits for what a batch needs beside accounts' rows: who wants to know whom it waits for asks this. It changes nothing. */
+export const waitForTables = statement(
+  "wait for tables",
+  `WITH ${[
+    "accounts",
+    "api_keys",
+    "holds",
+    "journal",
+    "key_use",
+    "quota_use",
+    "end_users",
+    "end_user_use",
+    "search_calls",
+  ]
+    .map((table) => `${table}_free AS (DELETE FROM ${table} WHERE false)`)
+    .join(", ")} SELECT 1`,
 );
 export const lockKeys = statement(
   "lock keys",

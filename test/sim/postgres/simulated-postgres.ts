@@ -337,7 +337,7 @@ class Session {
         return [];
       case "recovery":
         return [];
-      case "lock tables":
+      case "wait for tables":
       case "lock keys":
         return [];
       case "backend id":

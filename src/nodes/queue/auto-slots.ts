@@ -45,7 +45,8 @@ export class AutoSlots {
 
   /** `busy`: requests of ours that it has; `unreadMs`: how long it is expected to read their prompts. */
   take({ running, waiting, cacheUse }: EngineLoad, busy: number, unreadMs: Ms = 0): void {
-    const isReading = unreadMs > autoSlotsReadingMs;
+    const hasCacheRoom = (cacheUse ?? 0) < autoSlotsCacheRoom;
+    const isReading = unreadMs > autoSlotsReadingMs && hasCacheRoom;
     const total = Math.max(running + waiting, busy);
     this.#elsewhere = total - busy;
     const wasQueued = this.#queued;
@@ -55,8 +56,7 @@ export class AutoSlots {
       if (wasQueued && busy > 0) this.#shrink(busy - Math.ceil((waiting * busy) / total));
     } else if (cacheUse !== null && cacheUse >= autoSlotsCacheFull) {
       if (busy > 0 && busy <= this.#slots) this.#shrink(busy - Math.max(1, busy >> 3));
-    } else if (busy >= this.#slots && (isReading || waiting <= running >> 4) && (cacheUse ?? 0) < autoSlotsCacheRoom)
-      this.#grow();
+    } else if (busy >= this.#slots && (isReading || waiting <= running >> 4) && hasCacheRoom) this.#grow();
   }
 
   forgetOthers(): void {

@@ -107,6 +107,9 @@ const crowdSteps = 0.3;
 /** Times that differ by no more say nothing of which node is sooner. */
 const alikeMs = 1;
 const alikePart = 0.05;
+/** An engine that runs many requests reads more slowly; beyond so much more time it may have hung. */
+const lateTimes = 2;
+const lateMinMs = 2_000;
 /** A cache of which nothing is known, and one of a node that is unlike all that are. */
 const cacheTokensUsual = 400_000;
 const cacheTokensMax = 8_000_000;
@@ -194,12 +197,15 @@ export class Placement {
   }
 
   /**
-   * Until the node has read all that was sent there. A prompt that is read for longer than all were expected to take says
-   * nothing of the others: the engine may have hung.
+   * Until the node has read all that was sent there. A prompt that is read for much longer than was expected says nothing of
+   * the others: the engine may have hung.
    */
   unreadMs(name: string, now: Ms): Ms {
-    const { reading, readMs, headSince } = this.#node(name);
-    return reading.length === 0 ? 0 : Math.max(0, readMs - (now - headSince));
+    const node = this.#node(name);
+    const head = node.reading.first?.value;
+    if (head === undefined) return 0;
+    const patienceMs = Math.max(lateMinMs, lateTimes * head.readMs);
+    return Math.max(0, waitOf(node, now) - Math.max(0, now - node.headSince - patienceMs));
   }
 
   #msOf({ modelId }: Wanting, candidate: Candidate, unread: number, now: Ms): Ms {

@@ -43,6 +43,11 @@ export class Shares<Key> {
   /** The one that has been idle for longest first. */
   readonly #idle = new Set<Key>();
 
+  /** Those who wait for something, or run something. */
+  get active(): number {
+    return this.#all.size - this.#idle.size;
+  }
+
   of(key: Key): Share {
     let share = this.#all.get(key);
     if (share === undefined) this.#all.set(key, (share = new Share()));

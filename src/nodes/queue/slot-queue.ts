@@ -180,6 +180,9 @@ const workLeastPart = 0.05;
 /** Beyond this, what was done is half forgotten. */
 const workOfLate = 400_000;
 
+/** A node that reads for longer than was expected is looked at again so often. */
+const lookAgainMs = 250;
+
 /** Of those who wait, so many are looked at when a node has room. */
 const looksMax = 48;
 
@@ -431,7 +434,7 @@ export class SlotQueue {
       if (state.lines.size === 0 || !hasRoom(state)) continue;
       const unreadMs = this.#chooser.unreadMs(state.node.name, this.#now);
       const most = [unreadAloneMaxMs, unreadMaxMs, unreadBulkMaxMs].find((ms) => unreadMs > ms);
-      if (most !== undefined) next = Math.min(next, this.#now + unreadMs - most);
+      if (most !== undefined) next = Math.min(next, this.#now + Math.max(unreadMs - most, lookAgainMs));
     }
     return next;
   }
@@ -638,18 +641,16 @@ export class SlotQueue {
     const unreadMs = this.#chooser.unreadMs(state.node.name, this.#now);
     if (state.busy === 0 || unreadMs <= (isBulk ? unreadBulkMaxMs : unreadMaxMs)) return true;
     if (isBulk) return false;
+    if (this.#shares.active <= 1) return unreadMs <= unreadAloneMaxMs;
     const there = state.running.get(account);
     let weights = state.weight;
-    let others = state.running.size - (there === undefined ? 0 : 1);
     let turn = Infinity;
     for (const { line, priority: other } of state.lines) {
       if (rankOf(other) < rankOf(priority)) return false;
       if (other !== priority) continue;
       weights += line.weight;
-      others += line.length - (line.has(account) ? 1 : 0);
       turn = Math.min(turn, line.turn);
     }
-    if (others === 0) return unreadMs <= unreadAloneMaxMs;
     if (share.tag > turn) return false;
     return there === undefined || (there.unread / there.weight) * weights < state.unread;
   }

@@ -9,6 +9,7 @@ import { NameDialog } from "../parts/name-dialog.tsx";
 import { Empty, Loaded } from "../parts/states.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
+import { sells } from "../session.ts";
 import { useAction, useResource } from "../resource.ts";
 import { useWish } from "../wish.ts";
 import { LimitsDialog, NewKeyDialog } from "./key-form.tsx";
@@ -94,7 +95,7 @@ function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
   if (keys.length === 0) {
     return (
       <Empty icon="key" title="No named keys yet">
-        A key for each program or person, with limits of its own, spends the same balance.
+        A key for each program or person, with limits of its own{sells.value && ", spends the same balance"}.
       </Empty>
     );
   }

@@ -35,7 +35,12 @@ export const ModelTable = ({ models }: { models: readonly ConsoleModel[] }): VNo
             {sells.value && <td class="number nowrap">{priceOf(model)}</td>}
             <td class="quiet nowrap">{model.reads_images ? "Text, images" : "Text"}</td>
             <td class="quiet nowrap wide-only">{formats[model.structured_output]}</td>
-            <td class="number quiet">{Math.round(model.context_tokens / 1024)}K</td>
+            <td
+              class={sells.value ? "number quiet" : "number quiet sentence"}
+              data-name={sells.value ? undefined : "Context"}
+            >
+              {Math.round(model.context_tokens / 1024)}K
+            </td>
             <td class="wide-only">
               <ServedBadge model={model} />
             </td>

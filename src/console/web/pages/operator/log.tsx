@@ -207,13 +207,10 @@ function Rows({ rows, onChoose }: { rows: readonly RequestRow[]; onChoose: (row:
               <td class="clip-cell wide-only widest-only quiet">{row.node ?? "–"}</td>
               <td class="number wide-only widest-only">{time(row.wait_ms)}</td>
               <td class="number wide-only">{time(row.first_token_ms)}</td>
-              <td class="number" data-name="End">
+              <td class={isFree ? "number sentence" : "number"} data-name="End">
                 {time(row.duration_ms)}
               </td>
-              <td
-                class={isFree ? "number" : "number wide-only"}
-                title={`${count(row.input)} in, ${count(row.output)} out`}
-              >
+              <td class="number wide-only" title={`${count(row.input)} in, ${count(row.output)} out`}>
                 {compact(row.input + row.output)}
               </td>
               {!isFree && <td class="number">{exactDollars(row.cost_usd)}</td>}

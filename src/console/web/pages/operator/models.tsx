@@ -57,11 +57,9 @@ const ModelsTable = ({ models }: { models: readonly OperatorModel[] }): VNode =>
           <th scope="col">Model</th>
           <th scope="col">State</th>
           <th scope="col">Nodes</th>
-          {sells.value && (
-            <th scope="col" class="number">
-              Input / cached / output
-            </th>
-          )}
+          <th scope="col" class="number" hidden={!sells.value}>
+            {sells.value && "Input / cached / output"}
+          </th>
           <th scope="col" class="widest-only">
             Plans
           </th>
@@ -119,11 +117,10 @@ function Row({ model }: { model: OperatorModel }): VNode {
           </p>
         ))}
       </td>
-      {sells.value && (
-        <td class="number nowrap sentence" data-name="Price">
-          {priceOf(model)}
-        </td>
-      )}
+      {/* Hidden, not left out: a phone's rows count their cells. */}
+      <td class="number nowrap sentence" data-name="Price" hidden={!sells.value}>
+        {sells.value && priceOf(model)}
+      </td>
       <td class="quiet break widest-only" data-name="Plans">
         {plans === null ? "all" : plans.length === 0 ? "none" : plans.join(", ")}
       </td>

@@ -139,6 +139,12 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
       await visit.goTo("/key", "API key");
       await page.getByRole("button", { name: "New key" }).click();
       await page.getByRole("textbox", { name: "Name" }).fill("nightly");
+      expect(
+        await page
+          .getByRole("dialog")
+          .getByText(/tokens/i)
+          .count(),
+      ).toBe(0); // nothing costs any
       await page.getByRole("dialog").locator("button[type=submit]").click();
       const key = (await page.locator("[data-secret]").textContent()) ?? "";
       expect(key).toStartWith("sk-tg-");

@@ -637,7 +637,7 @@ function summaryOf({ id, email, plan, credit, operator, disabledAt, createdAt }:
 const erasedName = /^deleted-[\d-]+@invalid$/i;
 
 /** One that is called so may be from a time when anybody could take the name. */
-const isErased = ({ email, disabledAt, passwordHash }: AccountRecord): boolean =>
+export const isErased = ({ email, disabledAt, passwordHash }: AccountRecord): boolean =>
   erasedName.test(email) && disabledAt !== null && passwordHash === null;
 
 /**

@@ -42,7 +42,7 @@ export type AccountChange =
   | Readonly<{ change: "operator"; account: AccountId; operator: boolean }>
   /** `at` null: the account may be used again. */
   | Readonly<{ change: "disabled"; account: AccountId; at: Ms | null }>
-  /** Who it was is taken away: its name, key, password, sessions and what people wrote. Its lines stay; a pending request for it is granted. */
+  /** Who it was is taken away: its name, key, password, sessions and what people wrote. Its lines stay; its pending requests end: one for this is granted. */
   | Readonly<{ change: "erase"; account: AccountId; email: string; name: string; keyHash: string; at: Ms }>
   /** Calls of the search service that day, in all. */
   | Readonly<{ change: "search_calls"; account: AccountId; day: Period; calls: number }>

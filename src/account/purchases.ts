@@ -91,9 +91,9 @@ export class Purchases {
     const latest = records.requestsOf(account, Number.MAX_SAFE_INTEGER, purchaseRequestsPerDayMax - asking);
     const freeAt = (latest[purchaseRequestsPerDayMax - asking - 1]?.createdAt ?? -Infinity) + dayMs;
     if (clock.wall() < freeAt) {
-      const when = new Date(freeAt).toISOString();
+      const [day, time] = new Date(freeAt).toISOString().split("T") as [string, string];
       throw new AccountError(
-        `at most ${purchaseRequestsPerDayMax} requests may be made in 24 hours; ask again at ${when}`,
+        `at most ${purchaseRequestsPerDayMax} requests may be made in 24 hours; ask again at ${day} ${time.slice(0, 8)} UTC`,
       );
     }
     const id = (this.#lastId ??= records.lastRequestId()) + 1;

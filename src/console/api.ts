@@ -87,6 +87,7 @@ import {
   passwordMaxLength,
   passwordMinLength,
 } from "../core/limits.ts";
+import { priorities } from "../core/priority.ts";
 
 // ---------------------------------------------------------------- shapes shared by several
 
@@ -709,6 +710,11 @@ export const PlanPage = Type.Object({
       coder_calls_per_window: nullable(count()),
       searches_per_day: nullable(count()),
       requests_per_minute: nullable(count()),
+      /** Its share where accounts wait for each other. */
+      weight: count(),
+      /** Of requests that ask for nothing, and the most urgent that one may ask for. */
+      priority: oneOf(priorities),
+      priority_max: oneOf(priorities),
     }),
   ),
   packs: Type.Array(Type.Object({ tokens: count(), price_usd: Type.Number() })),

@@ -21,6 +21,7 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
   beforeAll(async () => {
     [browser, node] = await Promise.all([launch(), ScriptedNode.start()]);
     const tables = [
+      '[[plans]]\nid = "pro"\n[[plans]]\nid = "night"\nweight = 3\npriority = "bulk"\npriority_max = "standard"',
       `[[nodes]]\nname = "gpu-1"\nurl = "${node.url}"\n[nodes.models]\n"house" = "core-3"`,
       `[[nodes]]\nname = "gpu-2"\nurl = "${idle.url}"`,
       '[[models]]\nid = "house"\n',
@@ -57,6 +58,14 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
       await visit.goTo("/plan", "Plan");
       await page.getByText("The models here are free").waitFor();
       await page.getByRole("heading", { name: "Pro" }).waitFor();
+      // Plans that differ by nothing else can be told apart.
+      const night = page.locator("article", { hasText: "Night" }).getByRole("listitem");
+      expect((await night.allTextContents()).map((fact) => fact.trim())).toEqual([
+        "120 requests a minute",
+        "3 times the share where accounts wait",
+        "Requests let others go first",
+        "x-priority up to standard",
+      ]);
       expect(
         await page
           .locator("main")
@@ -75,6 +84,34 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
           .getByText(/balance tokens|to spend|\$/i)
           .count(),
       ).toBe(0);
+
+      const money = /balance|credit|billed|worth|cost|price|to spend|\$\d/i;
+      const others = [
+        ["/key", "API key"],
+        ["/account", "Account"],
+        ["/operator", "Totals"],
+        ["/operator/activity?range=1h", "Activity"],
+        ["/operator/accounts", "Accounts"],
+        ["/operator/requests", "Requests"],
+        ["/operator/models", "Models"],
+        ["/operator/log", "Request log"],
+      ] as const;
+      for (const [path, heading] of others) {
+        await visit.goTo(path, heading);
+        await page.locator(".loading").first().waitFor({ state: "detached" });
+        expect(await page.locator("main").getByText(money).allTextContents(), path).toEqual([]);
+      }
+      await page.locator(".row-button").first().click();
+      await page.getByRole("dialog").getByText("Output").waitFor();
+      expect(await page.getByRole("dialog").getByText(money).allTextContents()).toEqual([]);
+      await visit.goTo("/operator/accounts", "Accounts");
+      await page.getByRole("button", { name: "Invite" }).click();
+      await page.getByLabel("Days until it expires").waitFor();
+      expect(await page.getByLabel(/credit/i).count()).toBe(0);
+      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: email }).click();
+      await page.getByText("In flight").waitFor();
+      expect(await page.getByRole("dialog").getByText(money).allTextContents()).toEqual([]);
 
       await visit.goTo("/operator/nodes", "Nodes");
       const card = page.getByRole("article", { name: "gpu-2" });
@@ -102,6 +139,12 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
       await visit.goTo("/key", "API key");
       await page.getByRole("button", { name: "New key" }).click();
       await page.getByRole("textbox", { name: "Name" }).fill("nightly");
+      expect(
+        await page
+          .getByRole("dialog")
+          .getByText(/tokens/i)
+          .count(),
+      ).toBe(0); // nothing costs any
       await page.getByRole("dialog").locator("button[type=submit]").click();
       const key = (await page.locator("[data-secret]").textContent()) ?? "";
       expect(key).toStartWith("sk-tg-");

@@ -106,6 +106,26 @@ describe.skipIf(withoutBrowser)("an owner", () => {
   );
 
   test(
+    "is asked to sign in again where the page was open for longer than a sign-in is fresh",
+    async () => {
+      await using gateway = await start("self");
+      await using visit = await Visit.open(browser, gateway.url);
+      await visit.signIn(owner, password);
+      let looks = 0;
+      await visit.page.route("**/console/api/deletion", (route) => {
+        const json = { way: "self", proof: "sign_in", is_fresh: looks === 0, request: null };
+        looks += 1;
+        return route.fulfill({ json });
+      });
+      await visit.goTo("/account", "Account");
+      await visit.page.getByRole("button", { name: "Delete account" }).click();
+      await visit.page.getByText("You signed in a while ago.").waitFor();
+      expect(looks).toBe(2);
+    },
+    timeLimit,
+  );
+
+  test(
     "sees no such button where nothing is configured",
     async () => {
       await using gateway = await start("");

@@ -101,8 +101,19 @@ test("a request is one at a time, is dismissed with a note, and granted by the d
 
   await asked();
   const [second] = await pending();
-  expect((await operator.post(`/operator/accounts/${owner.account.id}/delete`, { confirm })).status).toBe(200);
-  expect(await pending()).toEqual([]);
+  await owner.post("/plan/requests", { kind: "credit", tokens: 1_000_000, note: "for Ada" });
+  const deletion = (email: string) =>
+    operator.post(`/operator/accounts/${owner.account.id}/delete`, { confirm: email });
+  expect((await deletion(confirm)).status).toBe(200);
+  // Nobody could grant what a deleted account asked for.
+  expect((await operator.get("/operator/requests?state=pending")).body.requests).toEqual([]);
+  expect((await operator.get("/operator/requests?state=withdrawn")).body.requests).toMatchObject([
+    { kind: "credit", note: "", decided_at: expect.any(String) },
+  ]);
+  for (const email of [confirm, record().email]) {
+    const again = await deletion(email);
+    expect([again.status, again.body.error.message]).toEqual([409, "This account is deleted already."]);
+  }
   const { requests } = (await operator.get("/operator/requests?state=approved")).body;
   expect(requests).toMatchObject([{ id: second!.id, kind: "deletion", note: "" }]);
   expect(requests[0].decided_at).not.toBeNull();

@@ -1,5 +1,6 @@
 // What operators see and do. Every change is written to the audit log in the same commit.
 import { distinctModels } from "../../core/catalog.ts";
+import { isErased } from "../../account/accounts.ts";
 import type { AuditAction } from "../../account/audit.ts";
 import { costUsd } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";
@@ -160,6 +161,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       if (record === null) return noAccount;
       const { email } = record;
       if (call.id === call.visitor.account.id) return fail("conflict", "Operators cannot delete their own account.");
+      if (isErased(record)) return fail("conflict", "This account is deleted already.");
       if (call.body.confirm !== email) return fail("invalid_request", `Type ${email} to delete this account.`);
       const { openReservations: open } = await accounts.numbers(call.id);
       if (open > 0) {

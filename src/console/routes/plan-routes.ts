@@ -4,6 +4,7 @@ import { costUsd } from "../../account/price.ts";
 import type { PurchaseRequest as StoredRequest, Wanted } from "../../account/purchases.ts";
 import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../../core/limits.ts";
 import { isPlan, limitOf } from "../../core/plans.ts";
+import { priorities, priorityOf } from "../../core/priority.ts";
 import { Checkout, NewPurchaseRequest, type PlanPage, type PurchaseRequest } from "../api.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
@@ -31,6 +32,9 @@ export function planRoutes(parts: ConsoleParts): Route[] {
           coder_calls_per_window: limitOf(plan.coderCallsPerWindow),
           searches_per_day: limitOf(plan.searchesPerDay),
           requests_per_minute: limitOf(plan.requestsPerMinute),
+          weight: plan.weight ?? 1,
+          priority: priorityOf(plan),
+          priority_max: priorityOf(plan, priorities[0]),
         })),
         packs: catalog.creditPacksTokens.map((tokens) => ({ tokens, price_usd: costUsd(tokens) })),
         custom: {

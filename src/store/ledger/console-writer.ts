@@ -93,8 +93,8 @@ function prepare(database: Database) {
   return {
     eraseNotes: database.prepare<unknown, [number, number]>(`
       UPDATE purchase_requests SET note = '', decision_note = '',
-        decided_at = CASE WHEN kind = 'deletion' AND state = 'pending' THEN ? ELSE decided_at END,
-        state = CASE WHEN kind = 'deletion' AND state = 'pending' THEN 'approved' ELSE state END
+        decided_at = CASE state WHEN 'pending' THEN ? ELSE decided_at END,
+        state = CASE WHEN state <> 'pending' THEN state WHEN kind = 'deletion' THEN 'approved' ELSE 'withdrawn' END
       WHERE account_id = ?`),
     eraseAddresses: database.prepare<unknown, [number]>("UPDATE audit_log SET address = '' WHERE operator_id = ?"),
     eraseDetails: database.prepare<unknown, [number]>("UPDATE audit_log SET detail = '' WHERE subject_id = ?"),

@@ -157,8 +157,8 @@ const eraseNotes = sets(
   "erase notes",
   "purchase_requests",
   `note = '', decision_note = '',
-     decided_at = CASE WHEN kind = 'deletion' AND state = 'pending' THEN $2::text::bigint ELSE decided_at END,
-     state = CASE WHEN kind = 'deletion' AND state = 'pending' THEN 'approved' ELSE state END`,
+     decided_at = CASE state WHEN 'pending' THEN $2::text::bigint ELSE decided_at END,
+     state = CASE WHEN state <> 'pending' THEN state WHEN kind = 'deletion' THEN 'approved' ELSE 'withdrawn' END`,
   "account_id = $1::text::bigint",
 );
 

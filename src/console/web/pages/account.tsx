@@ -15,7 +15,7 @@ import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
 import { OwnDeletionSection } from "./own-deletion.tsx";
 import { useAction, useResource } from "../resource.ts";
-import { account, session, signOut } from "../session.ts";
+import { account, sells, session, signOut } from "../session.ts";
 
 type BrowserSession = BrowserSessions["sessions"][number];
 
@@ -66,8 +66,8 @@ export function AccountPage(): VNode {
         <section class="card stack">
           <h2>Your data</h2>
           <p class="quiet small-text">
-            Everything that this server keeps about your account as one JSON file: sign-ins, requests for plans and
-            credit, payments, the usage of every request, and stored responses.
+            Everything that this server keeps about your account as one JSON file: sign-ins, requests for plans
+            {sells.value && " and credit, payments"}, the usage of every request, and stored responses.
           </p>
           <ExportButton path="/export">Export your data</ExportButton>
         </section>

@@ -7,6 +7,7 @@ import { DialogFormEnd } from "../parts/dialog-form-end.tsx";
 import { Field } from "../parts/field.tsx";
 import { post } from "../request.ts";
 import { useAction } from "../resource.ts";
+import { sells } from "../session.ts";
 
 const dayMs = 86_400_000;
 
@@ -71,6 +72,8 @@ function KeyDialog({ title, given, forwarded, submit, onClose, send }: KeyDialog
   const [forwards, setForwards] = useState(forwarded);
   const action = useAction();
   const isNew = given.name === "";
+  /** These are balance tokens: where nothing costs any, no limit would ever end. */
+  const isLimited = sells.value || [given.day, given.month, given.each].some((limit) => limit !== "");
   const text = (name: keyof Fields, label: string, hint: string, more: object = {}): VNode => (
     <Field label={label} hint={hint}>
       {(control) => (
@@ -101,11 +104,16 @@ function KeyDialog({ title, given, forwarded, submit, onClose, send }: KeyDialog
             maxLength: 64,
             autofocus: true,
           })}
-        <div class="grid-2">
-          {text("day", "Tokens a day", "Empty: no limit of its own", { ...whole, autofocus: !isNew })}
-          {text("month", "Tokens a month", "By the UTC calendar", whole)}
-        </div>
-        {text("expires", "Last day", "In UTC; empty: it does not expire", { type: "date" })}
+        {isLimited && (
+          <div class="grid-2">
+            {text("day", "Tokens a day", "Empty: no limit of its own", { ...whole, autofocus: !isNew })}
+            {text("month", "Tokens a month", "By the UTC calendar", whole)}
+          </div>
+        )}
+        {text("expires", "Last day", "In UTC; empty: it does not expire", {
+          type: "date",
+          autofocus: !isNew && !isLimited,
+        })}
         {text("models", "Models", "Names with commas between; empty: all")}
         {text("addresses", "Addresses", "Such as 10.0.0.0/8, with commas between; empty: all")}
         <label class="check">
@@ -117,7 +125,9 @@ function KeyDialog({ title, given, forwarded, submit, onClose, send }: KeyDialog
             </span>
           </span>
         </label>
-        {forwards && text("each", "Tokens a day for each of them", "Empty: they share the key's limits", whole)}
+        {forwards &&
+          isLimited &&
+          text("each", "Tokens a day for each of them", "Empty: they share the key's limits", whole)}
         <DialogFormEnd action={action} onCancel={onClose}>
           {submit}
         </DialogFormEnd>

@@ -10,7 +10,7 @@ import { Page } from "../parts/page.tsx";
 import { Loaded } from "../parts/states.tsx";
 import { get, post } from "../request.ts";
 import { useAction, useResource } from "../resource.ts";
-import { session } from "../session.ts";
+import { sells, session } from "../session.ts";
 import { NamedKeys } from "./named-keys.tsx";
 import { quickStart } from "./quick-start.tsx";
 
@@ -36,7 +36,7 @@ export function KeyPage(): VNode {
   return (
     <Page
       title="API key"
-      lead="Every key works for all endpoints and spends this account's balance."
+      lead={`Every key works for all endpoints${sells.value ? " and spends this account's balance" : ""}.`}
       actions={
         <a class="button" data-leaves href="/docs">
           API reference

@@ -9,6 +9,7 @@ import { NameDialog } from "../parts/name-dialog.tsx";
 import { Empty, Loaded } from "../parts/states.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
+import { sells } from "../session.ts";
 import { useAction, useResource } from "../resource.ts";
 import { useWish } from "../wish.ts";
 import { LimitsDialog, NewKeyDialog } from "./key-form.tsx";
@@ -94,10 +95,12 @@ function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
   if (keys.length === 0) {
     return (
       <Empty icon="key" title="No named keys yet">
-        A key for each program or person, with limits of its own, spends the same balance.
+        A key for each program or person, with limits of its own{sells.value && ", spends the same balance"}.
       </Empty>
     );
   }
+  /** Balance tokens, which nothing costs in some houses. */
+  const isLimited = sells.value || keys.some((key) => key.limit_day !== null || key.limit_month !== null);
   return (
     <div class="table-scroll">
       <table class="cards">
@@ -107,12 +110,16 @@ function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
             <th scope="col">Name</th>
             <th scope="col">Last used</th>
             <th scope="col">May</th>
-            <th scope="col" class="number">
-              Today
-            </th>
-            <th scope="col" class="number">
-              This month
-            </th>
+            {isLimited && (
+              <>
+                <th scope="col" class="number">
+                  Today
+                </th>
+                <th scope="col" class="number">
+                  This month
+                </th>
+              </>
+            )}
             <th scope="col">
               <span class="for-readers">Actions</span>
             </th>
@@ -135,12 +142,16 @@ function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
                 )}
               </td>
               <td class="break sentence quiet small-text">{limitsOf(key)}</td>
-              <td class="number nowrap" data-name="Today">
-                {used(key.used_day, key.limit_day)}
-              </td>
-              <td class="number nowrap" data-name="Month">
-                {used(key.used_month, key.limit_month)}
-              </td>
+              {isLimited && (
+                <>
+                  <td class="number nowrap" data-name="Today">
+                    {used(key.used_day, key.limit_day)}
+                  </td>
+                  <td class="number nowrap" data-name="Month">
+                    {used(key.used_month, key.limit_month)}
+                  </td>
+                </>
+              )}
               <td class="nowrap sentence">
                 {actions.map(([what, caption]) => (
                   <>

@@ -19,6 +19,10 @@ export function OwnDeletionSection({ state }: { state: Resource<DeletionState> }
   if (state.value === null || state.value.way === "off") return null;
   const { way, request } = state.value;
   const isPending = request?.state === "pending";
+  const ask = (): void => {
+    state.reload(); // the sign-in may be less fresh by now
+    setAsking(true);
+  };
   return (
     <section class="card stack" aria-label="Delete the account">
       <h2>Delete the account</h2>
@@ -34,7 +38,7 @@ export function OwnDeletionSection({ state }: { state: Resource<DeletionState> }
         <Pending request={request} onWithdrawn={state.reload} />
       ) : (
         <div>
-          <button type="button" class="button danger-quiet" onClick={() => setAsking(true)}>
+          <button type="button" class="button danger-quiet" onClick={ask}>
             {way === "self" ? "Delete account" : "Ask for deletion"}
           </button>
         </div>

@@ -101,6 +101,9 @@ function PlanFacts({ plan, isAllowanceShown = false }: { plan: Plan; isAllowance
     factOf(plan.coder_calls_per_window, "coder calls in 4 hours"),
     factOf(plan.searches_per_day, "web searches a day"),
     factOf(plan.requests_per_minute, "requests a minute"),
+    plan.weight > 1 ? `${count(plan.weight)} times the share where accounts wait` : null,
+    plan.priority === "standard" ? null : `Requests ${plan.priority === "bulk" ? "let others go" : "go"} first`,
+    plan.priority_max === plan.priority ? null : `x-priority up to ${plan.priority_max}`,
   ];
   return (
     <ul>
@@ -317,7 +320,7 @@ function Requests({ page, onChanged }: { page: PlanPageReply; onChanged: () => v
       </header>
       {page.requests.length === 0 && page.payments.length === 0 && (
         <Empty icon="requests" title="Nothing requested yet">
-          Your requests for plans and credit are listed here with their state.
+          Your requests for plans{sells.value && " and credit"} are listed here with their state.
         </Empty>
       )}
       <ul class="item-list">

@@ -1,6 +1,7 @@
 // The frame of the pages that strangers see: signing in, coming back from a provider, and what a link is for.
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect } from "preact/hooks";
+import { sells } from "../session.ts";
 import { Mark } from "./icons.tsx";
 import { ThemeChoice } from "./theme-choice.tsx";
 
@@ -15,7 +16,7 @@ type DoorProps = Readonly<{
 export function Door({
   title,
   heading,
-  lead = "One address, one key, one balance for language models",
+  lead = `One address, one key${sells.value ? ", one balance" : ""} for language models`,
   children,
 }: DoorProps): VNode {
   useEffect(() => {

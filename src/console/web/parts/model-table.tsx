@@ -2,6 +2,7 @@
 import type { VNode } from "preact";
 import type { ConsoleModels } from "../../api.ts";
 import { cents } from "../format.ts";
+import { sells } from "../session.ts";
 
 export type ConsoleModel = ConsoleModels["models"][number];
 
@@ -14,9 +15,11 @@ export const ModelTable = ({ models }: { models: readonly ConsoleModel[] }): VNo
       <thead>
         <tr>
           <th scope="col">Model</th>
-          <th scope="col" class="number">
-            Input / cached / output
-          </th>
+          {sells.value && (
+            <th scope="col" class="number">
+              Input / cached / output
+            </th>
+          )}
           <th scope="col">Reads</th>
           <th scope="col">Structured output</th>
           <th scope="col" class="number">
@@ -29,10 +32,15 @@ export const ModelTable = ({ models }: { models: readonly ConsoleModel[] }): VNo
         {models.map((model) => (
           <tr key={model.id}>
             <td class="nowrap">{model.id}</td>
-            <td class="number nowrap">{priceOf(model)}</td>
+            {sells.value && <td class="number nowrap">{priceOf(model)}</td>}
             <td class="quiet nowrap">{model.reads_images ? "Text, images" : "Text"}</td>
             <td class="quiet nowrap wide-only">{formats[model.structured_output]}</td>
-            <td class="number quiet">{Math.round(model.context_tokens / 1024)}K</td>
+            <td
+              class={sells.value ? "number quiet" : "number quiet sentence"}
+              data-name={sells.value ? undefined : "Context"}
+            >
+              {Math.round(model.context_tokens / 1024)}K
+            </td>
             <td class="wide-only">
               <ServedBadge model={model} />
             </td>

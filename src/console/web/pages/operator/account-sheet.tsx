@@ -24,7 +24,7 @@ import { toast } from "../../parts/toasts.tsx";
 import { UsageTable } from "../../parts/usage-table.tsx";
 import { get, post } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
-import { account as own, planChoices, session } from "../../session.ts";
+import { account as own, planChoices, sells, session } from "../../session.ts";
 
 const usageRows = 10;
 
@@ -43,7 +43,7 @@ export function AccountSheet({ id, onClose, onChanged }: SheetProps): VNode {
         {(value) => (
           <div class="stack-large">
             <Facts account={value} />
-            <CreditForm account={value} onChanged={changed} />
+            {sells.value && <CreditForm account={value} onChanged={changed} />}
             <PlanForm account={value} onChanged={changed} />
             <PasswordForm account={value} onChanged={account.reload} />
             <StateForm account={value} onChanged={changed} />
@@ -84,11 +84,15 @@ const Facts = ({ account }: { account: OperatorAccount }): VNode => (
       {account.providers.length > 0 && <span class="badge">Known to a provider</span>}
     </div>
     <dl class="facts">
-      <dt>To spend now</dt>
-      <dd class="number">
-        {account.numbers.spendable === null ? "Not limited" : `${count(account.numbers.spendable)} balance tokens`}
-      </dd>
-      {account.numbers.allowance.granted !== null && account.numbers.allowance.granted > 0 && (
+      {sells.value && (
+        <>
+          <dt>To spend now</dt>
+          <dd class="number">
+            {account.numbers.spendable === null ? "Not limited" : `${count(account.numbers.spendable)} balance tokens`}
+          </dd>
+        </>
+      )}
+      {sells.value && account.numbers.allowance.granted !== null && account.numbers.allowance.granted > 0 && (
         <>
           <dt>Allowance left today</dt>
           <dd class="number">
@@ -96,13 +100,18 @@ const Facts = ({ account }: { account: OperatorAccount }): VNode => (
           </dd>
         </>
       )}
-      <dt>Credit</dt>
+      {(sells.value || account.credit !== 0) && (
+        <>
+          <dt>Credit</dt>
+          <dd class="number">
+            {count(account.credit)}, {worth(account.credit)}
+          </dd>
+        </>
+      )}
+      <dt>{sells.value ? "Reserved, in flight" : "In flight"}</dt>
       <dd class="number">
-        {count(account.credit)}, {worth(account.credit)}
-      </dd>
-      <dt>Reserved, in flight</dt>
-      <dd class="number">
-        {count(account.numbers.reserved.tokens)} balance tokens, {plural(account.numbers.requests_in_flight, "request")}
+        {sells.value && `${count(account.numbers.reserved.tokens)} balance tokens, `}
+        {plural(account.numbers.requests_in_flight, "request")}
       </dd>
       <dt>Made</dt>
       <dd title={utc(account.created_at)}>{ago(account.created_at)}</dd>
@@ -333,7 +342,7 @@ function StateForm({ account, onChanged }: FormProps): VNode {
       <div class="row spread">
         <p class="quiet small-text grow">
           {disabled
-            ? "Its key and its browsers are refused until it is enabled again. Balance and usage stay."
+            ? `Its key and its browsers are refused until it is enabled again. ${sells.value ? "Balance and usage stay." : "Its usage stays."}`
             : "Its key works again, and it may sign in."}
         </p>
         <button

@@ -9,6 +9,7 @@ import { Pager } from "../../parts/pager.tsx";
 import { Empty, isFirstLoad, Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
+import { sells } from "../../session.ts";
 import { useWish } from "../../wish.ts";
 import { AccountSheet } from "./account-sheet.tsx";
 import { DeletionRequests } from "./deletion-requests.tsx";
@@ -99,43 +100,50 @@ export function AccountsPage(): VNode {
 
 type AccountTableProps = Readonly<{ accounts: readonly AccountRow[]; onOpen: (id: number) => void }>;
 
-const AccountTable = ({ accounts, onOpen }: AccountTableProps): VNode => (
-  <div class="table-scroll">
-    <table class="cards">
-      <caption class="for-readers">Accounts, oldest first</caption>
-      <thead>
-        <tr>
-          <th scope="col">E-mail</th>
-          <th scope="col">Plan</th>
-          <th scope="col">State</th>
-          <th scope="col" class="number">
-            Credit
-          </th>
-          <th scope="col">Made</th>
-        </tr>
-      </thead>
-      <tbody>
-        {accounts.map((account) => (
-          <tr key={account.id}>
-            <td>
-              <button type="button" class="row-button" onClick={() => onOpen(account.id)}>
-                {account.email}
-              </button>
-            </td>
-            <td class="capital">{account.plan}</td>
-            <td>
-              {account.disabled ? <span class="badge bad">Disabled</span> : <span class="badge good">Active</span>}{" "}
-              {account.operator && <span class="badge accent">Operator</span>}
-            </td>
-            <td class="number" data-name="Credit">
-              {count(account.credit)}
-            </td>
-            <td class="quiet nowrap wide-only">
-              <time title={utc(account.created_at)}>{ago(account.created_at)}</time>
-            </td>
+function AccountTable({ accounts, onOpen }: AccountTableProps): VNode {
+  const hasCredit = sells.value || accounts.some(({ credit }) => credit !== 0);
+  return (
+    <div class="table-scroll">
+      <table class="cards">
+        <caption class="for-readers">Accounts, oldest first</caption>
+        <thead>
+          <tr>
+            <th scope="col">E-mail</th>
+            <th scope="col">Plan</th>
+            <th scope="col">State</th>
+            {hasCredit && (
+              <th scope="col" class="number">
+                Credit
+              </th>
+            )}
+            <th scope="col">Made</th>
           </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
-);
+        </thead>
+        <tbody>
+          {accounts.map((account) => (
+            <tr key={account.id}>
+              <td>
+                <button type="button" class="row-button" onClick={() => onOpen(account.id)}>
+                  {account.email}
+                </button>
+              </td>
+              <td class="capital">{account.plan}</td>
+              <td>
+                {account.disabled ? <span class="badge bad">Disabled</span> : <span class="badge good">Active</span>}{" "}
+                {account.operator && <span class="badge accent">Operator</span>}
+              </td>
+              {hasCredit && (
+                <td class="number" data-name="Credit">
+                  {count(account.credit)}
+                </td>
+              )}
+              <td class="quiet nowrap wide-only">
+                <time title={utc(account.created_at)}>{ago(account.created_at)}</time>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -10,6 +10,7 @@ import { TimeChart, type TimeSeries } from "../../parts/time-chart.tsx";
 import { get, search } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
+import { isFreeOfCharge } from "../../session.ts";
 import { TableHead } from "../../parts/table-head.tsx";
 
 /** The charts are asked for again this often while somebody looks. */
@@ -190,6 +191,7 @@ function TopAccounts({
   activity: Activity;
 }): VNode {
   const first = Math.floor(Date.parse(from) / dayMs) * dayMs;
+  const isFree = isFreeOfCharge(accounts);
   return (
     <section class="card flush">
       <header>
@@ -204,17 +206,20 @@ function TopAccounts({
       ) : (
         <div class="table-scroll" role="region" aria-label="Top accounts" tabIndex={0}>
           <table>
-            <TableHead texts={["Account"]} figures={["Requests", "Input", "Output", "Balance tokens", "Worth"]} />
+            <TableHead
+              texts={["Account"]}
+              figures={["Requests", "Input", "Output", ...(isFree ? [] : ["Balance tokens", "Worth"])]}
+            />
             <tbody>
               {accounts.map(({ id, email, requests, input, output, billed_tokens, cost_usd }) => (
                 <tr key={id}>
                   <td>{email}</td>
-                  {[requests, input, output, billed_tokens].map((value, at) => (
+                  {[requests, input, output, ...(isFree ? [] : [billed_tokens])].map((value, at) => (
                     <td key={at} class="number">
                       {count(value)}
                     </td>
                   ))}
-                  <td class="number">{dollars(cost_usd)}</td>
+                  {!isFree && <td class="number">{dollars(cost_usd)}</td>}
                 </tr>
               ))}
             </tbody>

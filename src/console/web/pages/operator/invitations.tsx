@@ -10,7 +10,7 @@ import { Field, FormError } from "../../parts/field.tsx";
 import { ShownLink } from "../../parts/shown-link.tsx";
 import { post } from "../../request.ts";
 import { type Resource, useAction } from "../../resource.ts";
-import { planChoices } from "../../session.ts";
+import { planChoices, sells } from "../../session.ts";
 
 const hoursOfDay = 24;
 
@@ -56,19 +56,21 @@ export function InviteDialog({ onClose, onMade }: { onClose: () => void; onMade:
         />
         <PlanField value={plan} onValue={setPlan} />
         <div class="grid-2">
-          <Field label="Credit in balance tokens" hint={Number.isNaN(credit) ? undefined : worth(credit)}>
-            {(control) => (
-              <input
-                {...control}
-                type="number"
-                min={0}
-                step={1}
-                required
-                value={credit}
-                onInput={(event) => setCredit(event.currentTarget.valueAsNumber)}
-              />
-            )}
-          </Field>
+          {sells.value && (
+            <Field label="Credit in balance tokens" hint={Number.isNaN(credit) ? undefined : worth(credit)}>
+              {(control) => (
+                <input
+                  {...control}
+                  type="number"
+                  min={0}
+                  step={1}
+                  required
+                  value={credit}
+                  onInput={(event) => setCredit(event.currentTarget.valueAsNumber)}
+                />
+              )}
+            </Field>
+          )}
           <Field label="Days until it expires">
             {(control) => (
               <input

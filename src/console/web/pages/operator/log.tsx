@@ -12,6 +12,7 @@ import { Empty, Loaded } from "../../parts/states.tsx";
 import { get, search } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
+import { isFreeOfCharge, sells } from "../../session.ts";
 import { TableHead } from "../../parts/table-head.tsx";
 
 /** New rows are looked for this often while somebody looks. */
@@ -155,7 +156,7 @@ function Filters({ filter, choices, change }: FiltersProps): VNode {
           {input("wait_min_ms", "Wait, ms at least", least)}
           {input("first_token_min_ms", "First token, ms at least", least)}
           {input("tokens_min", "Tokens, at least", least)}
-          {input("billed_min", "Balance tokens, at least", least)}
+          {sells.value && input("billed_min", "Balance tokens, at least", least)}
         </div>
       </details>
     </div>
@@ -170,53 +171,56 @@ const inWords = (reason: string): string => (reason === "left" ? "client left" :
 
 const time = (ms: number | null): string => (ms === null ? "–" : shortTime(ms));
 
-const Rows = ({ rows, onChoose }: { rows: readonly RequestRow[]; onChoose: (row: RequestRow) => void }): VNode => (
-  <div class="table-scroll">
-    <table class="cards log">
-      <caption class="for-readers">Requests, newest first</caption>
-      <TableHead
-        texts={["Time", "Result", "Account", "Model", "Node"]}
-        figures={["Wait", "First token", "End", "Tokens", "Cost"]}
-        widestOnly={["Node", "Wait"]}
-      />
-      <tbody>
-        {rows.map((row) => (
-          <tr key={row.request_id}>
-            <td>
-              <button type="button" class="row-button nowrap" onClick={() => onChoose(row)}>
-                <time dateTime={row.time} title={utc(row.time)}>
-                  {moment(row.time)}
-                </time>
-              </button>
-            </td>
-            <td>
-              <Result row={row} />
-            </td>
-            <td class="clip-cell">
-              {row.account ?? <span class="quiet">nobody</span>}
-              {row.key !== null && row.key !== "default" && (
-                <div class="quiet small-text clipped" title={row.key}>
-                  {row.key}
-                </div>
-              )}
-            </td>
-            <td class="clip-cell">{row.model === "" ? <span class="quiet">–</span> : row.model}</td>
-            <td class="clip-cell wide-only widest-only quiet">{row.node ?? "–"}</td>
-            <td class="number wide-only widest-only">{time(row.wait_ms)}</td>
-            <td class="number wide-only">{time(row.first_token_ms)}</td>
-            <td class="number" data-name="End">
-              {time(row.duration_ms)}
-            </td>
-            <td class="number wide-only" title={`${count(row.input)} in, ${count(row.output)} out`}>
-              {compact(row.input + row.output)}
-            </td>
-            <td class="number">{exactDollars(row.cost_usd)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
-);
+function Rows({ rows, onChoose }: { rows: readonly RequestRow[]; onChoose: (row: RequestRow) => void }): VNode {
+  const isFree = isFreeOfCharge(rows);
+  return (
+    <div class="table-scroll">
+      <table class="cards log">
+        <caption class="for-readers">Requests, newest first</caption>
+        <TableHead
+          texts={["Time", "Result", "Account", "Model", "Node"]}
+          figures={["Wait", "First token", "End", "Tokens", ...(isFree ? [] : ["Cost"])]}
+          widestOnly={["Node", "Wait"]}
+        />
+        <tbody>
+          {rows.map((row) => (
+            <tr key={row.request_id}>
+              <td>
+                <button type="button" class="row-button nowrap" onClick={() => onChoose(row)}>
+                  <time dateTime={row.time} title={utc(row.time)}>
+                    {moment(row.time)}
+                  </time>
+                </button>
+              </td>
+              <td>
+                <Result row={row} />
+              </td>
+              <td class="clip-cell">
+                {row.account ?? <span class="quiet">nobody</span>}
+                {row.key !== null && row.key !== "default" && (
+                  <div class="quiet small-text clipped" title={row.key}>
+                    {row.key}
+                  </div>
+                )}
+              </td>
+              <td class="clip-cell">{row.model === "" ? <span class="quiet">–</span> : row.model}</td>
+              <td class="clip-cell wide-only widest-only quiet">{row.node ?? "–"}</td>
+              <td class="number wide-only widest-only">{time(row.wait_ms)}</td>
+              <td class="number wide-only">{time(row.first_token_ms)}</td>
+              <td class={isFree ? "number sentence" : "number"} data-name="End">
+                {time(row.duration_ms)}
+              </td>
+              <td class="number wide-only" title={`${count(row.input)} in, ${count(row.output)} out`}>
+                {compact(row.input + row.output)}
+              </td>
+              {!isFree && <td class="number">{exactDollars(row.cost_usd)}</td>}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
 
 const Result = ({ row: { status, reason, more } }: { row: RequestRow }): VNode =>
   reason === null ? (
@@ -271,10 +275,14 @@ const Details = ({ row, onClose }: { row: RequestRow; onClose: () => void }): VN
       <dd class="number">
         {count(row.output)} tokens, {count(row.reasoning)} of it reasoning
       </dd>
-      <dt>Billed</dt>
-      <dd class="number">
-        {count(row.billed_tokens)} balance tokens, {exactDollars(row.cost_usd)}
-      </dd>
+      {!isFreeOfCharge([row]) && (
+        <>
+          <dt>Billed</dt>
+          <dd class="number">
+            {count(row.billed_tokens)} balance tokens, {exactDollars(row.cost_usd)}
+          </dd>
+        </>
+      )}
       {row.sum !== null && (
         <>
           <dt>Its sum</dt>

@@ -8,7 +8,7 @@ import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
-import { operatorNumbers } from "../../session.ts";
+import { operatorNumbers, sells } from "../../session.ts";
 
 type OperatorModel = OperatorModels["models"][number];
 
@@ -22,7 +22,10 @@ export function ModelsPage(): VNode {
     return () => clearInterval(timer);
   }, []);
   return (
-    <Page title="Models" lead="Prices are US dollars per 1,000,000 model tokens; use is that of 24 hours.">
+    <Page
+      title="Models"
+      lead={`${sells.value ? "Prices are US dollars per 1,000,000 model tokens; use" : "Use"} is that of 24 hours.`}
+    >
       <SickNodes />
       <section class="card flush" aria-label="Models">
         <Loaded resource={models} lines={10}>
@@ -54,8 +57,8 @@ const ModelsTable = ({ models }: { models: readonly OperatorModel[] }): VNode =>
           <th scope="col">Model</th>
           <th scope="col">State</th>
           <th scope="col">Nodes</th>
-          <th scope="col" class="number">
-            Input / cached / output
+          <th scope="col" class="number" hidden={!sells.value}>
+            {sells.value && "Input / cached / output"}
           </th>
           <th scope="col" class="widest-only">
             Plans
@@ -114,8 +117,9 @@ function Row({ model }: { model: OperatorModel }): VNode {
           </p>
         ))}
       </td>
-      <td class="number nowrap sentence" data-name="Price">
-        {priceOf(model)}
+      {/* Hidden, not left out: a phone's rows count their cells. */}
+      <td class="number nowrap sentence" data-name="Price" hidden={!sells.value}>
+        {sells.value && priceOf(model)}
       </td>
       <td class="quiet break widest-only" data-name="Plans">
         {plans === null ? "all" : plans.length === 0 ? "none" : plans.join(", ")}

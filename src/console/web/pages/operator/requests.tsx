@@ -13,6 +13,7 @@ import { Empty, Loaded } from "../../parts/states.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { get, post } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
+import { sells } from "../../session.ts";
 
 const states = ["pending", "approved", "declined", "withdrawn"] as const;
 type State = (typeof states)[number];
@@ -30,7 +31,7 @@ export function RequestsPage(): VNode {
   return (
     <Page
       title="Requests"
-      lead="Credit, plan changes and deletions that accounts request."
+      lead={`${sells.value ? "Credit, plan changes" : "Plan changes"} and deletions that accounts request.`}
       actions={
         <div class="segments" role="group" aria-label="State">
           {states.map((name) => (

@@ -7,7 +7,7 @@ import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
-import { operatorNumbers } from "../../session.ts";
+import { isFreeOfCharge, operatorNumbers, sells } from "../../session.ts";
 import { TableHead } from "../../parts/table-head.tsx";
 
 /** What happened today is asked for this often while requests come in. */
@@ -32,14 +32,16 @@ export function TotalsPage(): VNode {
               <Figure name="In flight" value={operatorNumbers.value?.requests_in_flight ?? value.requests_in_flight}>
                 {inAll() ?? `${count(operatorNumbers.value?.waiting ?? 0)} waiting for a node`}
               </Figure>
-              <Figure name="Reserved" value={operatorNumbers.value?.reserved_tokens ?? value.reserved_tokens}>
-                balance tokens of open requests{inAll() === null ? "" : `, ${inAll()}`}
-              </Figure>
+              {sells.value && (
+                <Figure name="Reserved" value={operatorNumbers.value?.reserved_tokens ?? value.reserved_tokens}>
+                  balance tokens of open requests{inAll() === null ? "" : `, ${inAll()}`}
+                </Figure>
+              )}
               <Figure name="Accounts" value={value.accounts}>
                 <a href="/operator/accounts">All accounts</a>
               </Figure>
               <Figure name="Requests to decide" value={value.pending_purchase_requests}>
-                <a href="/operator/requests">Plan and credit requests</a>
+                <a href="/operator/requests">All requests</a>
               </Figure>
             </section>
             <section class="grid-4" aria-label="Today">
@@ -50,9 +52,11 @@ export function TotalsPage(): VNode {
               <Figure name="Output today" value={value.today.output}>
                 tokens
               </Figure>
-              <Figure name="Billed today" value={value.today.billed_tokens}>
-                balance tokens, worth {dollars(value.today.billed_usd)}
-              </Figure>
+              {!isFreeOfCharge([value.today]) && (
+                <Figure name="Billed today" value={value.today.billed_tokens}>
+                  balance tokens, worth {dollars(value.today.billed_usd)}
+                </Figure>
+              )}
             </section>
             <Models models={value.models} />
           </div>
@@ -73,7 +77,10 @@ const Figure = ({ name, value, children }: FigureProps): VNode => (
 );
 
 function Models({ models }: { models: OperatorTotals["models"] }): VNode {
-  const used = models.filter(({ requests }) => requests > 0).sort((a, b) => b.billed_tokens - a.billed_tokens);
+  const used = models
+    .filter(({ requests }) => requests > 0)
+    .sort((a, b) => b.billed_tokens - a.billed_tokens || b.requests - a.requests);
+  const isFree = isFreeOfCharge(used);
   return (
     <section class="card flush">
       <header>
@@ -85,13 +92,13 @@ function Models({ models }: { models: OperatorTotals["models"] }): VNode {
       ) : (
         <div class="table-scroll">
           <table>
-            <TableHead texts={["Model"]} figures={["Requests", "Balance tokens"]} />
+            <TableHead texts={["Model"]} figures={["Requests", ...(isFree ? [] : ["Balance tokens"])]} />
             <tbody>
               {used.map(({ model, requests, billed_tokens }) => (
                 <tr key={model}>
                   <td>{model}</td>
                   <td class="number">{count(requests)}</td>
-                  <td class="number">{count(billed_tokens)}</td>
+                  {!isFree && <td class="number">{count(billed_tokens)}</td>}
                 </tr>
               ))}
             </tbody>

@@ -12,7 +12,7 @@ import { toast } from "../../parts/toasts.tsx";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
-import { session } from "../../session.ts";
+import { sells, session } from "../../session.ts";
 import { Composer } from "./composer.tsx";
 import { type Answer, change, readSchema, readTools, revision, settings, type Turn } from "./conversation.ts";
 import { ConversationList, conversationPath } from "./conversation-list.tsx";
@@ -323,7 +323,8 @@ function Conversation({ ready, children }: ConversationProps): VNode {
             <Icon name="playground" size={28} />
             <p class="empty-title">Try a model</p>
             <p class="quiet">
-              Its requests are like any others: they use the same endpoints and your balance, and appear in your usage.
+              Its requests are like any others: they use the same endpoints{sells.value && " and your balance"}, and
+              appear in your usage.
             </p>
             <div class="suggestions">
               {suggestions.map((text) => (

@@ -27,7 +27,8 @@ export async function readPictures(
     const sent = file.size > fileMaxBytes ? null : await sendable(file);
     if (file.size > fileMaxBytes) refused.push(`${file.name} is larger than 8 MiB.`);
     else if (together > filesMaxBytes) refused.push(`${file.name} would be more than 22 MiB with the others.`);
-    else if (sent === null) refused.push(`${file.name} is neither a PNG, JPEG, WebP or GIF nor a PDF or text.`);
+    else if (file.size === 0) refused.push(`${file.name} is empty.`);
+    else if (sent === null) refused.push(`${file.name} is neither a PNG, JPEG, WebP or GIF nor a PDF or UTF-8 text.`);
     else pictures.push(await readPicture(sent, file.name));
   }
   return { pictures, refused };

@@ -70,7 +70,7 @@ export function SettingsPanel({ outputTokens }: { outputTokens: number | null | 
               type="number"
               min={1}
               max={65_536}
-              placeholder={outputTokens === null ? "As long as needed" : (outputTokens?.toString() ?? "")}
+              placeholder={outputTokens === null ? "As needed" : (outputTokens?.toString() ?? "")}
               value={outputTokensMax ?? ""}
               onInput={(event) => change({ outputTokensMax: numberOf(event.currentTarget.value) })}
             />

@@ -93,7 +93,10 @@ function OwnDeletionDialog({ state: { way, proof, is_fresh }, onAsked, onClose }
   return (
     <Dialog title={way === "self" ? "Delete your account?" : "Ask for your account's deletion?"} onClose={onClose}>
       <form class="stack" onSubmit={(event) => void submit(event)}>
-        <p>Download your data first: nobody can bring it back.</p>
+        <p>
+          Download your data first: nobody can bring it back. The playground's conversations are in your browser alone:
+          delete them there before.
+        </p>
         <ExportButton path="/export">Export your data</ExportButton>
         {proof === "password" && (
           <Field label="Password">

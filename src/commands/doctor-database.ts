@@ -84,7 +84,7 @@ export function findingsOfServer(facts: ServerFacts): readonly Finding[] {
     findings.push(
       warning(
         what,
-        "a pooler gives every transaction another session: it must know prepared statements (PgBouncer 1.21 does)",
+        "a pooler gives every transaction another session: the address needs ?prepare=false at its end, unless the pooler knows prepared statements (PgBouncer 1.21 does)",
       ),
     );
   }

@@ -49,7 +49,7 @@ const known: Readonly<Partial<Record<EngineKind, Known>>> = {
     ...same("chat_template_kwargs", "continue_final_message", "add_generation_prompt", "json_schema", "grammar"),
     ...same("ignore_eos", "typical_p", "repeat_last_n", "top_n_sigma", "xtc_probability", "xtc_threshold"),
     ...same("dynatemp_range", "dynatemp_exponent", "mirostat", "mirostat_tau", "mirostat_eta", "dry_multiplier"),
-    ...same("dry_base", "dry_allowed_length", "dry_penalty_last_n", "dry_sequence_breakers"),
+    ...same("dry_base", "dry_allowed_length", "dry_penalty_last_n", "dry_sequence_breakers", "samplers"),
     repetition_penalty: "repeat_penalty",
     thinking_token_budget: "thinking_budget_tokens",
   },

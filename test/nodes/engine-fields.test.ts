@@ -59,6 +59,7 @@ describe("a field that only some engines know", () => {
     [{ min_tokens: 5 }, "llama.cpp", "min_tokens"],
     [{ prompt_logprobs: 1 }, "vllm", "prompt_logprobs"],
     [{ return_token_ids: true }, "vllm", "return_token_ids"],
+    [{ n_predict: 9_000 }, "llama.cpp", "n_predict"],
     [{ chat_template: "x" }, "vllm", "chat_template"],
     [{ chat_template_kwargs: { enable_thinking: false } }, "unknown", "chat_template_kwargs"],
     [{ enable_thinking: true }, "tgi", "enable_thinking"],

@@ -82,6 +82,7 @@ const rows: Readonly<Record<string, Row>> = {
   dry_allowed_length: { schema: whole },
   dry_penalty_last_n: { schema: whole },
   dry_sequence_breakers: { schema: words },
+  samplers: { schema: words },
   bad_words: { schema: words, usual: [] },
   allowed_token_ids: { schema: listOf(token, "tokens") },
   skip_special_tokens: { schema: flag, usual: true },
@@ -96,6 +97,7 @@ const rows: Readonly<Record<string, Row>> = {
   lora_path: refused,
   prompt_logprobs: refused,
   return_hidden_states: refused,
+  n_predict: refused,
   return_token_ids: refused,
   use_beam_search: refused,
 };

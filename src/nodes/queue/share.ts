@@ -10,6 +10,8 @@ export class Share {
   /** Requests that wait, and those that run. */
   waiting = 0;
   running = 0;
+  /** What its answers come to; null until the first has ended. */
+  answerWork: number | null = null;
   /** The tag of the last of `members` whose turn it was. */
   turn = 0;
   #members: Shares<string> | null = null;
@@ -23,6 +25,11 @@ export class Share {
   /** It has something to do again, beside those whose turn is at `turn`. */
   join(turn: number): void {
     this.tag = Math.min(Math.max(this.tag, turn), turn + aheadMax / this.weight);
+  }
+
+  /** An answer came to so much. */
+  answered(work: number): void {
+    this.answerWork = this.answerWork === null ? work : this.answerWork + 0.2 * (work - this.answerWork);
   }
 
   /** It had so much more work, or less. */

@@ -107,7 +107,9 @@ type NodeState = {
 };
 
 /** A request on a node. */
-type Running = Readonly<{ state: NodeState; share: Share; memberShare: Share; sent: SentWork }> & { unread: number };
+type Running = Readonly<{ state: NodeState; share: Share; memberShare: Share; sent: SentWork; work: number }> & {
+  unread: number;
+};
 
 /** Those who wait for the same set of nodes with the same priority. */
 type RouteLine = {
@@ -307,8 +309,14 @@ export class SlotQueue {
     if (free !== null && "best" in free) {
       const { best, free: now, savedMs } = free;
       const node = hasRoom(best) || !mayWait ? (hasRoom(best) ? best : now) : null;
-      if (node !== null && this.#mayHave(place.account, place.priority, share, node))
-        return this.#grant(place, share, memberShare, node); // (2)
+      // As time passed, the node may have room again for those who wait already.
+      if (node !== null && node.lines.size > 0) this.#fill(node);
+      const mayHave =
+        node !== null &&
+        hasRoom(node) &&
+        this.#mayHave(place.account, place.priority, share, node) &&
+        this.#memberMayHave(memberShare, node);
+      if (mayHave) return this.#grant(place, share, memberShare, node); // (2)
       if (node === null) return this.#choosyWait(place, candidates, best, savedMs); // (5)
     } else if (free !== null) return this.#grant(place, share, memberShare, free); // (1)
     if (this.#all.length >= this.#placesMax) return place.refused("full"); // (3)
@@ -342,7 +350,9 @@ export class SlotQueue {
     const { state, share, memberShare, sent } = running;
     this.#running.delete(place);
     this.#hasRead(place.account, running);
-    const more = this.#chooser.ended(sent, used, this.#now) - sent.work;
+    const all = this.#chooser.ended(sent, used, this.#now);
+    if (used !== null) share.answered(Math.max(0, all - sent.unreadWork));
+    const more = all - running.work;
     share.had(more);
     memberShare.had(more);
     share.running--;
@@ -588,13 +598,15 @@ export class SlotQueue {
     state.turn = Math.max(state.turn, share.tag);
     if (place.priority === "bulk") state.bulk++;
     const { work } = state;
-    state.lastWork = sent.work;
-    work[place.priority] += sent.work;
+    // Of an account's answers its own say most: those of others may be ten times as long.
+    const expected = share.answerWork === null ? sent.work : sent.unreadWork + share.answerWork;
+    state.lastWork = expected;
+    work[place.priority] += expected;
     if (work.interactive + work.standard + work.bulk > workOfLate)
       for (const priority of priorities) work[priority] /= 2;
     share.turn = Math.max(share.turn, memberShare.tag);
-    share.had(sent.work);
-    memberShare.had(sent.work);
+    share.had(expected);
+    memberShare.had(expected);
     share.running++;
     memberShare.running++;
     let there = state.running.get(place.account);
@@ -606,7 +618,7 @@ export class SlotQueue {
     there.requests++;
     there.unread += sent.unreadWork;
     state.unread += sent.unreadWork;
-    this.#running.set(place, { state, share, memberShare, sent, unread: sent.unreadWork });
+    this.#running.set(place, { state, share, memberShare, sent, work: expected, unread: sent.unreadWork });
     place.granted(state.node.name);
   }
 
@@ -653,6 +665,11 @@ export class SlotQueue {
     }
     if (share.tag > turn) return false;
     return there === undefined || (there.unread / there.weight) * weights < state.unread;
+  }
+
+  /** Within an account that is alone: who has something there leaves room for those who have nothing. */
+  #memberMayHave({ running }: Share, state: NodeState): boolean {
+    return running === 0 || this.#shares.active > 1 || state.busy === 0 || !this.#isPressed(state);
   }
 
   #isPressed({ node }: NodeState): boolean {
@@ -727,7 +744,7 @@ export class SlotQueue {
         const mayHave = state.health !== "well" || this.#mayHave(account.key, lines[0]!.priority, account.share, state);
         if (!mayHave) break;
         for (const waiting of requestsOf(account)) {
-          const node = this.#takes(waiting, state);
+          const node = this.#memberMayHave(waiting.memberShare, state) ? this.#takes(waiting, state) : null;
           if (node !== null) {
             this.#remove(waiting);
             this.#grant(waiting.place, waiting.share, waiting.memberShare, node);

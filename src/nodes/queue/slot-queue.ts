@@ -737,7 +737,7 @@ export class SlotQueue {
 
   /** False where nobody takes it. */
   #grantNext(state: NodeState): boolean {
-    if (state.drained) return false;
+    if (state.drained || state.lines.size === 0) return false;
     let looks = 0;
     for (const lines of linesOf(state)) {
       for (const account of inTurn(lines)) {

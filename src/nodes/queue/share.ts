@@ -19,7 +19,7 @@ export class Share {
   readonly lines = new Set<{ moved(): void }>();
 
   get members(): Shares<string> {
-    return (this.#members ??= new Shares());
+    return (this.#members ??= new Shares(idleMembersMax));
   }
 
   /** It has something to do again, beside those whose turn is at `turn`. */
@@ -42,20 +42,25 @@ export class Share {
 /** Beyond this, what somebody had is forgotten: it may have been on nodes of which nobody else had need. */
 const aheadMax = 500_000;
 
-/** Of those who wait for nothing and run nothing, so many are kept. */
-const idleMax = 10_000;
+/** Of accounts that wait for nothing and run nothing, so many are kept, and of those whom each of them serves. */
+export const idleAccountsMax = 10_000;
+const idleMembersMax = 100;
 
 export class Shares<Key> {
   readonly #all = new Map<Key, Share>();
   /** The one that has been idle for longest first. */
   readonly #idle = new Set<Key>();
 
+  constructor(readonly idleMax: number) {}
+
   /** Those who wait for something, or run something. */
   get active(): number {
     return this.#all.size - this.#idle.size;
   }
 
+  /** That of somebody who asks: to be followed by `used`, whatever becomes of the request. */
   of(key: Key): Share {
+    this.#idle.delete(key);
     let share = this.#all.get(key);
     if (share === undefined) this.#all.set(key, (share = new Share()));
     return share;
@@ -65,7 +70,7 @@ export class Shares<Key> {
   used(key: Key, { waiting, running }: Share): void {
     if (waiting + running > 0) return void this.#idle.delete(key);
     this.#idle.add(key);
-    if (this.#idle.size <= idleMax) return;
+    if (this.#idle.size <= this.idleMax) return;
     const oldest = this.#idle.values().next().value!;
     this.#idle.delete(oldest);
     this.#all.delete(oldest);

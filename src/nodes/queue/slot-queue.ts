@@ -30,7 +30,7 @@ import type { AccountId, Ms } from "../../core/types.ts";
 import { type AccountInLine, FairLine, requestsOf } from "./fair-line.ts";
 import { Line, type Link } from "./line.ts";
 import type { Candidate, Choice, Used, Wanting } from "./placement.ts";
-import { type Share, Shares } from "./share.ts";
+import { idleAccountsMax, type Share, Shares } from "./share.ts";
 
 /**
  * `cooling`: refuses new work for a moment, those who wait stay in line. `down`: not there, as far as is known.
@@ -205,7 +205,7 @@ export class SlotQueue {
   readonly #choosy = new Set<Waiting>();
   /** As the last event said it. */
   #now: Ms = -Infinity;
-  readonly #shares = new Shares<AccountId>();
+  readonly #shares = new Shares<AccountId>(idleAccountsMax);
   readonly #running = new Map<Place, Running>();
   #trials = 0;
   /** Of those who began to wait. */
@@ -319,7 +319,10 @@ export class SlotQueue {
       if (mayHave) return this.#grant(place, share, memberShare, node); // (2)
       if (node === null) return this.#choosyWait(place, candidates, best, savedMs); // (5)
     } else if (free !== null) return this.#grant(place, share, memberShare, free); // (1)
-    if (this.#all.length >= this.#placesMax) return place.refused("full"); // (3)
+    if (this.#all.length >= this.#placesMax) {
+      this.#rest(place, share, memberShare);
+      return place.refused("full"); // (3)
+    }
     this.#wait(place, candidates, now); // (4), (6)
   }
 
@@ -609,6 +612,7 @@ export class SlotQueue {
     memberShare.had(expected);
     share.running++;
     memberShare.running++;
+    this.#rest(place, share, memberShare);
     let there = state.running.get(place.account);
     if (there === undefined) {
       there = { requests: 0, unread: 0, weight: share.weight };

@@ -37,7 +37,12 @@ class World {
   /** By node: what is unread there, in the order in which it came. */
   readonly #unread = new Map<string, Request[]>();
 
-  constructor(slots: number, weights: Readonly<Record<number, number>> = {}, nodes: readonly string[] = ["a"]) {
+  constructor(
+    slots: number,
+    weights: Readonly<Record<number, number>> = {},
+    nodes: readonly string[] = ["a"],
+    placesMax = 100_000,
+  ) {
     const chooser: Chooser = {
       choose: (_wanting, candidates) => {
         const free = candidates.filter(({ busy, node }) => busy < node.slots);
@@ -55,7 +60,7 @@ class World {
       began() {},
       ended: (sent: SentWork) => sent.unreadWork + this.#ending!.work.answer,
     };
-    this.queue = new SlotQueue(1_000_000, 100_000, chooser, (account) => weights[account] ?? 1);
+    this.queue = new SlotQueue(1_000_000, placesMax, chooser, (account) => weights[account] ?? 1);
     this.queue.configure(nodes.map((name) => ({ name, slots, serves: () => true })));
   }
 
@@ -210,6 +215,28 @@ describe("what is unread on a node", () => {
     expect(third.node).toBeNull();
     world.read("b");
     expect(third.node).not.toBeNull();
+  });
+});
+
+describe("who is alone on the nodes", () => {
+  const much: Work = { prompt: 800, answer: 1 };
+  test("is nobody beside an account that comes back", () => {
+    const world = new World(100);
+    const before = world.ask(2, short);
+    world.read();
+    world.end(before);
+    world.ask(1, much);
+    expect(world.ask(2, short).node).toBe("a");
+    expect(world.ask(1, short, "another").node).toBeNull();
+  });
+  test("is an account still after others were refused", () => {
+    const world = new World(1, {}, ["a"], 1);
+    world.ask(1, short);
+    world.ask(1, short); // waits
+    expect(() => world.ask(2, short)).toThrow("full");
+    world.queue.setSlots("a", 100, 0);
+    world.ask(1, much);
+    expect(world.ask(1, short, "another").node).toBe("a");
   });
 });
 

@@ -50,7 +50,6 @@ import { coderWindowOf, dayOf } from "./quota.ts";
 import { coderQuotaReached, keyQuotaExceeded, quotaExceeded } from "./quota-refusals.ts";
 import { noSpendLimits, SpendLimit } from "./spend-limit.ts";
 
-/** What admission needs of a Principal: what limits it, the ledger knows. */
 /**
  * A hold that its account's rows know of: what is needed to go on with it, in a later batch on the same rows. `budget`: the
  * balance tokens that it holds. `cost`: those that it is expected to cost. `writes`: output tokens of a round, if no budget ends it.

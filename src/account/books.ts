@@ -15,7 +15,7 @@ import type {
 } from "../core/types.ts";
 import type { Asked } from "./asked.ts";
 
-/** Whose key it is. `keyHash`: of the key, where other gateways may have voided it. */
+/** Whose key it is; what limits it, the ledger knows. `keyHash`: of the key, where other gateways may have voided it. */
 export type Asker = Pick<Principal, "account" | "key" | "keyHash">;
 
 /** A request that wants to begin. `M`: its model, or the model's id on the way between threads. */

@@ -251,7 +251,7 @@ test("nothing is given to a deleted account, but what it paid for counts", async
   }
   // What it asked for went with it.
   for (const decide of [purchases.approve.bind(purchases), purchases.decline.bind(purchases)]) {
-    expect(decide(request, "")).rejects.toThrow("this request is withdrawn already");
+    await expect(decide(request, "")).rejects.toThrow("this request is withdrawn already");
   }
   await purchases.paid({ id: "stripe:1", account: id, tokens: 7, paidAt: noon });
   expect((await accounts.show(name)).credit).toBe(7);

@@ -307,8 +307,8 @@ export class SlotQueue {
     this.#join(share, memberShare, candidates);
     const mayWait = this.#choosy.size < choosyMax && this.#all.length < this.#placesMax;
     if (free !== null && "best" in free) {
-      const { best, free: now, savedMs } = free;
-      const node = hasRoom(best) || !mayWait ? (hasRoom(best) ? best : now) : null;
+      const { best, free: other, savedMs } = free;
+      const node = hasRoom(best) ? best : mayWait ? null : other;
       // As time passed, the node may have room again for those who wait already.
       if (node !== null && node.lines.size > 0) this.#fill(node);
       const mayHave =

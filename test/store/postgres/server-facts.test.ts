@@ -79,7 +79,7 @@ describe.skipIf(noPostgres)("a real server", () => {
       [
         "ok       gateways        2 alive: a, b",
         "WARNING  gateways        have different configurations of models, plans, nodes, limits or sign-up: a against b",
-        "WARNING  gateways        need 24 connections, and PostgreSQL has 12: raise max_connections",
+        "WARNING  gateways        need 30 connections, and PostgreSQL has 12: raise max_connections",
       ]
     `);
   });

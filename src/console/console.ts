@@ -28,8 +28,9 @@ import { Pages } from "./pages.ts";
 import type { ConsoleParts } from "./parts.ts";
 import { planRoutes } from "./routes/plan-routes.ts";
 import { providerRoutes } from "./routes/provider-routes.ts";
+import type { Access } from "./api/routes.ts";
 import { failureReply, jsonReply } from "./reply.ts";
-import { type Access, type Answer, fail, type Failure, isFailure, type Route, type Visitor } from "./routes/route.ts";
+import { fail, type Failure, isFailure, type Route, type Visitor, WithCookies } from "./routes/route.ts";
 import { SignedIn } from "./signed-in.ts";
 import { sessionRoutes } from "./routes/session-routes.ts";
 import { usageRoutes } from "./routes/usage-routes.ts";
@@ -95,7 +96,8 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
     try {
       const answered = await decide(route, request, connection, params);
       if (answered instanceof Response) return answered;
-      return isFailure(answered) ? failureReply(answered) : jsonReply(answered);
+      if (isFailure(answered)) return failureReply(answered);
+      return answered instanceof WithCookies ? jsonReply(answered.reply, answered.cookies) : jsonReply(answered);
     } catch (thrown) {
       const failure = failureOf(thrown);
       if (failure.failure === "internal") {
@@ -110,7 +112,7 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
     request: Request,
     connection: Connection | null,
     params: Params,
-  ): Promise<Answer> {
+  ): Promise<object> {
     // (1)
     if (route.method !== "GET" && !isOwnChange(request, parts.baseUrl)) {
       return fail("foreign_origin", "This change does not come from a page of this console.");

@@ -463,7 +463,7 @@ export const bugs: readonly Bug[] = [
   {
     id: "M36",
     what: "a request written again on a new connection is not counted as a generation",
-    edits: [["src/nodes/generation.ts", "return this.#parts.ask.generations?.take() !== false;", "return true;"]],
+    edits: [["src/nodes/node-exchange.ts", "return this.#parts.ask.generations?.take() !== false;", "return true;"]],
     file: "test/faults/every-way-at-once.test.ts",
   },
 ];

@@ -460,6 +460,12 @@ export const bugs: readonly Bug[] = [
     edits: [["src/nodes/queue/slot-queue.ts", "const bulkFreePart = 0.25;", "const bulkFreePart = 0;"]],
     file: "test/nodes/queue/fairness.test.ts",
   },
+  {
+    id: "M36",
+    what: "a request written again on a new connection is not counted as a generation",
+    edits: [["src/nodes/generation.ts", "return this.#parts.ask.generations?.take() !== false;", "return true;"]],
+    file: "test/faults/every-way-at-once.test.ts",
+  },
 ];
 
 const root = join(import.meta.dir, "..");

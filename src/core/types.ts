@@ -3,6 +3,7 @@
 import type { Priority } from "./priority.ts";
 import type { AnyCancelSignal } from "./cancel-signal.ts";
 import type { EngineField } from "./engine-fields.ts";
+import type { GenerationBudget } from "./generation-budget.ts";
 import type { PlanId } from "./plan-ids.ts";
 import type { RefusalName } from "./refusals.ts";
 
@@ -350,6 +351,8 @@ export type Ask = Readonly<{
   engineFields?: readonly EngineField[];
   /** How urgent it asks to be; absent: it does not say. */
   priority?: Priority;
+  /** What the request may still cost its nodes; all its rounds and answers count it down. Absent: nobody counts. */
+  generations?: GenerationBudget;
   /** Size of the request body in bytes: the basis of our own input estimate when a node reports no usage. */
   bodyBytes: number;
 }>;

@@ -100,6 +100,10 @@ class Generation implements ExchangeHandler, EventHandler, KnownEvents, EventLis
     this.#exchange = client.send(request, this);
   }
 
+  mayBeSentAgain(): boolean {
+    return this.#parts.ask.generations?.take() !== false;
+  }
+
   /** The client left. */
   handleEvent(): void {
     this.#exchange?.abort();

@@ -4,6 +4,7 @@ import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
+import { mayAskAgain } from "../core/generation-budget.ts";
 import { hasInputs } from "../core/inputs.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { modelNameOn, type NodeModelOf } from "./model-routes.ts";
@@ -189,6 +190,7 @@ export class NodeEndpoint {
     const mayNotFit = isConversation && this.#mayNotFit(ask, nodeModel);
     const fitted = untaken ?? (mayNotFit ? await this.#fitted(ask, account, nodeModel, cancelSignal) : ask);
     const attempt: Attempt = { ask: isRefusal(fitted) ? ask : fitted, account, nodeModel, cancelSignal, sink, began };
+    const mayRepeat = (): boolean => !cancelSignal.aborted && mayAskAgain(ask);
     let result =
       look?.health === "down"
         ? notThere(nodeAway(ask, look.problem ?? "it is down"))
@@ -198,18 +200,13 @@ export class NodeEndpoint {
     if (result.failure?.lacksModel === true) {
       await this.#lookAgain();
       const now = this.#nameOf(ask.model.id);
-      if (now !== nodeModel && !cancelSignal.aborted) result = await this.#once({ ...attempt, ask, nodeModel: now });
-    } else if (
-      isConversation &&
-      result.failure?.overflow !== undefined &&
-      !isRefusal(fitted) &&
-      !cancelSignal.aborted
-    ) {
+      if (now !== nodeModel && mayRepeat()) result = await this.#once({ ...attempt, ask, nodeModel: now });
+    } else if (isConversation && result.failure?.overflow !== undefined && !isRefusal(fitted) && mayRepeat()) {
       const again = await this.#instead(ask, fitted, nodeModel, result.failure.overflow, cancelSignal);
       result = isRefusal(again)
         ? withFailure(result, { ...result.failure, refusal: again })
         : await this.#once({ ...attempt, ask: again });
-    } else if (result.wordless && mayBeWordless.has(this.engine.kind) && !isRefusal(fitted) && !cancelSignal.aborted) {
+    } else if (result.wordless && mayBeWordless.has(this.engine.kind) && !isRefusal(fitted) && mayRepeat()) {
       const reason = await this.#reasonOfSilence(fitted, nodeModel);
       if (reason !== null) result = withFailure(result, reason);
     }
@@ -225,6 +222,7 @@ export class NodeEndpoint {
   }
 
   #once(attempt: Attempt): Promise<Outcome> {
+    if (attempt.ask.generations?.take() === false) return Promise.resolve(refusedHere(refuse("node_failed")));
     return hasInputs(attempt.ask) ? this.#inputsOnce(attempt) : this.#generateOnce(attempt);
   }
 
@@ -259,6 +257,7 @@ export class NodeEndpoint {
     };
     const result = await send(this.#basePath + pathOf(ask.inputs), inputsBody(ask, attempt.nodeModel));
     if (!result.unrouted || ask.inputs.kind === "vectors" || attempt.cancelSignal.aborted) return result;
+    if (ask.generations?.take() === false) return result;
     const second = await send(`${rootOf(this.#basePath)}/rerank`, bodyOfTextEmbeddingsInference(ask));
     return second.unrouted ? result : second;
   }
@@ -353,6 +352,7 @@ export class NodeEndpoint {
    * llama-cpp-python refuses a stream with an empty one. Asked for a token without a stream it says why; null: it does not.
    */
   async #reasonOfSilence(ask: Ask, nodeModel: string): Promise<Failure | null> {
+    if (ask.generations?.take() === false) return null;
     const counted = Buffer.concat(this.#countedBody(ask, nodeModel) as Buffer[]);
     const body = `${counted.toString("utf8", 0, counted.length - 1)},"max_tokens":1}`;
     const answer = await post(this.#client, this.#pathFor(ask), body, this.config.apiKey, this.#limits.probeTimeoutMs);

@@ -66,6 +66,10 @@ class InputsExchange implements ExchangeHandler, EventListenerObject {
     this.#exchange = client.send(request, this);
   }
 
+  mayBeSentAgain(): boolean {
+    return this.#parts.ask.generations?.take() !== false;
+  }
+
   /** The client left. */
   handleEvent(): void {
     this.#exchange?.abort();

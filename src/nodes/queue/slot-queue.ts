@@ -164,10 +164,9 @@ const idlest: Chooser = {
 };
 
 /**
- * While a node has this much to read, accounts above their share wait, and so does bulk. The engine takes nothing back and
- * reads in order of arrival, so a neighbor's first token waits for all of it. Less would read short prompts one by one: at
- * 1 ms, prompts of 100 tokens did 40 % less. More gains nothing: at 500 ms the throughput of long prompts was the same, and
- * their neighbors waited twice as long (bench/fairness.ts).
+ * While a node has this much to read, bulk and accounts above their share wait: the engine reads in order of arrival, and
+ * takes nothing back. With 1 ms, prompts of 100 tokens were read one by one (40 % less throughput); with 500 ms, neighbors
+ * waited twice as long, and throughput was the same (bench/fairness.ts).
  */
 const unreadMaxMs = 60;
 /** Nobody waits for an account that is alone there, but whoever comes next waits for all that it has read. */
@@ -674,7 +673,7 @@ export class SlotQueue {
     return there === undefined || (there.unread / there.weight) * weights < state.unread;
   }
 
-  /** Within an account that is alone: who has something there leaves room for those who have nothing. */
+  /** In an account that is alone: who has something there leaves room for those who have nothing. */
   #memberMayHave({ members }: Share, { running }: Share, state: NodeState): boolean {
     const isAlone = this.#shares.active > 1 || members.active <= 1;
     return isAlone || running === 0 || state.busy === 0 || !this.#isPressed(state);

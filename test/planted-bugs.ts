@@ -451,7 +451,7 @@ export const bugs: readonly Bug[] = [
   {
     id: "M34",
     what: "who has more unread on a node than its share is sent at once",
-    edits: [["src/nodes/queue/slot-queue.ts", "const unreadMaxMs = 500;", "const unreadMaxMs = 5_000_000;"]],
+    edits: [["src/nodes/queue/slot-queue.ts", "const unreadMaxMs = 60;", "const unreadMaxMs = 5_000_000;"]],
     file: "test/nodes/queue/fairness.test.ts",
   },
   {

@@ -25,7 +25,8 @@ import type { AccountId, Ask, Ending, Ms, Refusal, Sink } from "../core/types.ts
 import { answerRoom, askWithin, contextTold, isPromptTooLong, surelyFits } from "./answer-room.ts";
 import { type Dial, NodeClient, originOf } from "./client/client.ts";
 import { isAnswer, post } from "./client/get.ts";
-import { type Engine, type EngineKind, factsOf, unknownEngine } from "./engine.ts";
+import { type Engine, factsOf, unknownEngine } from "./engine.ts";
+import type { EngineKind } from "./engine-kind.ts";
 import { askForLoad, type LoadAnswer } from "./engine-load.ts";
 import { unknownField } from "./engine-fields.ts";
 import { type Asking, rootOf } from "./engine-routes.ts";

@@ -94,10 +94,7 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
     params: Params,
   ): Promise<Response> {
     try {
-      const answered = await decide(route, request, connection, params);
-      if (answered instanceof Response) return answered;
-      if (isFailure(answered)) return failureReply(answered);
-      return answered instanceof WithCookies ? jsonReply(answered.reply, answered.cookies) : jsonReply(answered);
+      return replyOf(await decide(route, request, connection, params));
     } catch (thrown) {
       const failure = failureOf(thrown);
       if (failure.failure === "internal") {
@@ -145,6 +142,12 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
       browser: (request.headers.get("user-agent") ?? "").slice(0, browserMaxLength),
     });
   }
+}
+
+function replyOf(answer: object): Response {
+  if (answer instanceof Response) return answer;
+  if (isFailure(answer)) return failureReply(answer);
+  return answer instanceof WithCookies ? jsonReply(answer.reply, answer.cookies) : jsonReply(answer);
 }
 
 /** A form of another site could send neither our Origin nor JSON; both are asked for. */

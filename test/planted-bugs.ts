@@ -451,7 +451,7 @@ export const bugs: readonly Bug[] = [
   {
     id: "M34",
     what: "who has more unread on a node than its share is sent at once",
-    edits: [["src/nodes/queue/slot-queue.ts", "const unreadMaxMs = 500;", "const unreadMaxMs = 5_000_000;"]],
+    edits: [["src/nodes/queue/slot-queue.ts", "const unreadMaxMs = 60;", "const unreadMaxMs = 5_000_000;"]],
     file: "test/nodes/queue/fairness.test.ts",
   },
   {
@@ -459,6 +459,12 @@ export const bugs: readonly Bug[] = [
     what: "bulk takes all slots of a node",
     edits: [["src/nodes/queue/slot-queue.ts", "const bulkFreePart = 0.25;", "const bulkFreePart = 0;"]],
     file: "test/nodes/queue/fairness.test.ts",
+  },
+  {
+    id: "M36",
+    what: "a request written again on a new connection is not counted as a generation",
+    edits: [["src/nodes/node-exchange.ts", "return this.#parts.ask.generations?.take() !== false;", "return true;"]],
+    file: "test/faults/every-way-at-once.test.ts",
   },
 ];
 

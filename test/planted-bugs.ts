@@ -142,7 +142,7 @@ export const bugs: readonly Bug[] = [
     what: "no unique billing key, so that a batch tried twice charges twice",
     edits: [
       ["src/store/ledger/writer.ts", "\n  ON CONFLICT (billing_key) DO NOTHING`", "`"],
-      ["src/store/ledger/schema.ts", 'text("billing_key").notNull().unique()', 'text("billing_key").notNull()'],
+      ["src/store/ledger/schema.ts", '    unique: { journal_by_billing_key: "billing_key" },\n', ""],
     ],
     file: "test/sim/ledger.test.ts",
   },

@@ -7,7 +7,7 @@ import type { Clock } from "../core/clock.ts";
 import { endUserName } from "../core/end-user.ts";
 import { hasLimits } from "../core/key-limits.ts";
 import { momentOfText } from "../core/iso-time.ts";
-import { keyListMax, keyNameMaxLength, keysEverMax, keysMax } from "../core/limits.ts";
+import { keyListMax, keyNameMaxLength } from "../core/limits.ts";
 import { nearest } from "../core/nearest.ts";
 import { type AccountId, defaultKey, type KeyId, type KeyLimits, type Ms, StoreUnavailable } from "../core/types.ts";
 import { AccountError, type Accounts } from "./accounts.ts";
@@ -16,6 +16,10 @@ import { defaultKeyName, isReservedName } from "./key-names.ts";
 import { endingOf, hashApiKey, type Keys, mintApiKey } from "./keys.ts";
 import type { Ledger } from "./ledger.ts";
 import type { AccountRecord, AccountRecords, KeyRecord } from "./records.ts";
+
+export const keysMax = 100;
+/** Including revoked keys, which stay for the names on their journal lines. */
+const keysEverMax = 5_000;
 
 /** The account has no such key, or it was revoked. */
 export class KeyNotFound extends AccountError {

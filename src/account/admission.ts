@@ -12,8 +12,6 @@ import {
   busyRetrySeconds,
   floodRequestsMax,
   inputRequestsPerMinuteDefault,
-  openBudgetAheadTokens,
-  openBudgetMinTokens,
   outputTokensDefault,
 } from "../core/limits.ts";
 import { allows } from "../core/plans.ts";
@@ -49,6 +47,11 @@ import { billedTokens, isFreeOfCharge, outputWithin, ratesOf, type Rates, usageW
 import { coderWindowOf, dayOf } from "./quota.ts";
 import { coderQuotaReached, keyQuotaExceeded, quotaExceeded } from "./quota-refusals.ts";
 import { noSpendLimits, SpendLimit } from "./spend-limit.ts";
+
+/** An answer without a budget starts once this much or more is available: less would be no answer. */
+const openBudgetMinTokens = 256;
+/** What is held beyond the tokens that an answer without a budget already has: as much as the default budget. */
+const openBudgetAheadTokens = outputTokensDefault;
 
 /**
  * A hold that its account's rows know of: what is needed to go on with it, in a later batch on the same rows. `budget`: the

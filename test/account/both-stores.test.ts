@@ -5,17 +5,14 @@ import { LinkVoid } from "../../src/account/access-links.ts";
 import { KeyNotFound } from "../../src/account/account-keys.ts";
 import { AccountError, EmailTaken } from "../../src/account/accounts.ts";
 import { theServer } from "../../src/account/audit.ts";
-import { DecidedOtherwise } from "../../src/account/purchases.ts";
 import {
-  dayMs,
-  hourMs,
+  DecidedOtherwise,
   purchaseRequestsPendingMax,
   purchaseRequestsPerDayMax,
-  sessionIdleMs,
-  sessionMaxMs,
-  sessionsMax,
-  sessionUseIntervalMs,
-} from "../../src/core/limits.ts";
+} from "../../src/account/purchases.ts";
+import { sessionMaxMs } from "../../src/core/limits.ts";
+import { dayMs, hourMs } from "../../src/core/units.ts";
+import { sessionIdleMs, sessionsMax, sessionUseIntervalMs } from "../../src/account/sessions.ts";
 import { longForm, missing } from "../fixtures/optional.ts";
 import { type AnyOffice, caught, caughtBy, type Opened, stores } from "./stores.ts";
 

@@ -12,7 +12,8 @@ import {
   type ActivityTotal,
   type EarlierActivity,
 } from "../../core/activity.ts";
-import { activityNamesMax, dayMs } from "../../core/limits.ts";
+import { activityNamesMax } from "../../core/limits.ts";
+import { dayMs } from "../../core/units.ts";
 import type { Ms } from "../../core/types.ts";
 import {
   activityLevels,

@@ -5,7 +5,7 @@ import type { Database } from "bun:sqlite";
 import type { Violation } from "../../account/accounts.ts";
 import type { Quota } from "../../account/quota.ts";
 import type { Catalog } from "../../core/catalog.ts";
-import { dayMs } from "../../core/limits.ts";
+import { dayMs } from "../../core/units.ts";
 import type { AccountId } from "../../core/types.ts";
 import { read } from "../open.ts";
 import { type ChecksOf, ledgerChecks } from "./ledger-checks.ts";

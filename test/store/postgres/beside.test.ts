@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ActivityRow, activityRanges, type ActivityRange, activitySplits } from "../../../src/core/activity.ts";
-import { dayMs, hourMs } from "../../../src/core/limits.ts";
+import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { refuse } from "../../../src/core/refusals.ts";
 import { ActivityStore } from "../../../src/store/activity/activity-store.ts";
 import {

@@ -1,7 +1,7 @@
 // The books in PostgreSQL over time: old lines are folded into sums once, by whichever gateway, and what contradicts itself is
 // found, before and after.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { dayMs } from "../../../src/core/limits.ts";
+import { dayMs } from "../../../src/core/units.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { Database } from "../../../src/store/postgres/database.ts";

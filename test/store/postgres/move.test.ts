@@ -18,7 +18,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { openAccounting } from "../../../src/accounting.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import { dayMs } from "../../../src/core/limits.ts";
+import { dayMs } from "../../../src/core/units.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import type { Hold } from "../../../src/core/types.ts";
 import { exportAccount } from "../../../src/store/backup/account-export.ts";

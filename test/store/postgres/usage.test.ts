@@ -12,7 +12,7 @@ import {
   type UsageQueries,
 } from "../../../src/account/usage-queries.ts";
 import { activitySplits } from "../../../src/core/activity.ts";
-import { dayMs, hourMs } from "../../../src/core/limits.ts";
+import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { mintRequestId } from "../../../src/core/request-id.ts";
 import { migrate as migrateSqlite } from "../../../src/store/ledger/migrate.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";

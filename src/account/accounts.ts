@@ -416,7 +416,8 @@ export class Accounts {
     return {
       isOvertaken: () => this.hasAnotherPassword(id, before),
       apply: (inSameCommit) => this.#setPassword(id, after, inSameCommit),
-      ...{ before, after },
+      before,
+      after,
     };
   }
 

@@ -441,10 +441,18 @@ class TokenHold implements RecordedHold, BalanceWaiter {
 
   get record(): HoldRecord {
     return {
-      ...{ requestId: this.#requestId, key: this.#key, ask: this.ask, kind: "tokens", budget: this.budget },
-      ...{ cost: this.cost, writes: this.#writes, waits: this.#state === "waiting" },
-      ...{ unlimited: this.#unlimited, keyHash: this.#keyHash },
-      ...{ endUser: this.#endUser?.name ?? null, output: this.outputHeld },
+      requestId: this.#requestId,
+      key: this.#key,
+      ask: this.ask,
+      kind: "tokens",
+      budget: this.budget,
+      cost: this.cost,
+      writes: this.#writes,
+      waits: this.#state === "waiting",
+      unlimited: this.#unlimited,
+      keyHash: this.#keyHash,
+      endUser: this.#endUser?.name ?? null,
+      output: this.outputHeld,
     };
   }
 
@@ -651,8 +659,16 @@ class CallHold implements RecordedHold {
   get record(): HoldRecord {
     const { account, key, endUser } = this.#caller;
     return {
-      ...{ requestId: this.#requestId, key, ask: this.#ask, kind: "call", budget: 0 },
-      ...{ cost: 0, writes: 0, waits: false, unlimited: false, keyHash: account.keyHash },
+      requestId: this.#requestId,
+      key,
+      ask: this.#ask,
+      kind: "call",
+      budget: 0,
+      cost: 0,
+      writes: 0,
+      waits: false,
+      unlimited: false,
+      keyHash: account.keyHash,
       endUser: endUser?.name ?? null,
       output: null,
     };

@@ -180,7 +180,9 @@ export class LargeBodies {
 
 const readingIn = ({ name }: Dialect, { route, id, search, headers }: RequestHead): PrepareOrder["reading"] => ({
   dialect: name,
-  ...{ route, id, search },
+  route,
+  id,
+  search,
   headers: [...headers],
   tokenizes: false,
 });

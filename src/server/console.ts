@@ -209,7 +209,9 @@ const backupsIn = (
 });
 
 const ofDatabase: Backups = {
-  ...{ folder: null, schedule: null, freeBytes: () => null },
+  folder: null,
+  schedule: null,
+  freeBytes: () => null,
   list: () => [],
   make: () => Promise.resolve({ failed: noBackup }),
 };

@@ -26,7 +26,11 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
   const folder = takeFolderBeside(config.dataFolder, databaseName(url));
   opened.defer(() => folder.release());
   const accounting = await openPostgresAccounting({
-    ...{ url, version, catalog, clock, log },
+    url,
+    version,
+    catalog,
+    clock,
+    log,
     gateway: config.gateway,
     gatherMs: config.gatherMs,
     siteUrl: addressesOf(config, port).siteUrl,

@@ -112,7 +112,11 @@ function privateGateway() {
       keys: new Keys(records, ledger),
       admission: new Admission(ledger, new Flood(), journal, ""),
       habits: new ModelHabits(),
-      ...{ pool, catalog, clock, storedResponses: keepsNone, log: () => {} },
+      pool,
+      catalog,
+      clock,
+      storedResponses: keepsNone,
+      log: () => {},
     },
     {
       dialects,
@@ -189,7 +193,9 @@ const toNobody: Dial = (_origin, listener) => {
       setImmediate(answer, 0);
       return length;
     },
-    ...{ pause() {}, resume() {}, terminate() {} },
+    pause() {},
+    resume() {},
+    terminate() {},
   };
   setImmediate(() => listener.opened(socket as unknown as Parameters<typeof listener.opened>[0]));
 };

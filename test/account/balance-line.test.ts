@@ -53,7 +53,9 @@ class Line {
 const quotaExceeded = {
   refusal: "quota_exceeded",
   detail: {
-    ...{ site_url: "http://site", spendable: expect.any(Number), requested: expect.any(Number) },
+    site_url: "http://site",
+    spendable: expect.any(Number),
+    requested: expect.any(Number),
     resets_at: Date.parse("2026-03-29T00:00:00Z") / 1_000,
   },
 } as const;

@@ -8,7 +8,10 @@ import { randomOf, seedOfRun } from "../fixtures/random.ts";
 
 const ask = askOf({});
 const used = (inputFresh: number, output = 1, inputCached = 0): Usage => ({
-  ...{ inputFresh, inputCached, output, reasoning: 0 },
+  inputFresh,
+  inputCached,
+  output,
+  reasoning: 0,
 });
 
 test("of a model that has answered nothing, a long template is expected, and never more than its context", () => {

@@ -98,8 +98,13 @@ function filterOf({ model, endpoint, key, end_user, from, to, text }: UsageFilte
   const [fromMs = null, toMs = null] = moments;
   const ofKey = key === undefined || key === "" ? null : Number(key);
   return {
-    ...{ model: model ?? null, endpoint: endpoint ?? null, key: ofKey, endUser: end_user || null },
-    ...{ from: fromMs, to: toMs, text: text ?? "" },
+    model: model ?? null,
+    endpoint: endpoint ?? null,
+    key: ofKey,
+    endUser: end_user || null,
+    from: fromMs,
+    to: toMs,
+    text: text ?? "",
   };
 }
 

@@ -168,7 +168,10 @@ export class ActivityStore {
     const { from, until } = boundsOf(range, now);
     const { ranked, between } = this.#statements[levelOf(range).table];
     return activityOf({
-      ...{ range, split, now, earlier },
+      range,
+      split,
+      now,
+      earlier,
       ranked: ranked.all(split, from, until),
       rows: (kind) => between.values(kind, from, until) as unknown as [Ms, ...Values][],
     });

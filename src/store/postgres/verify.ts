@@ -209,7 +209,9 @@ const uses = `
       WHEN 'allowance' THEN allowance_day WHEN 'coder_calls' THEN coder_window ELSE searches_day END)
   UNION ALL ${current}`;
 const ofPostgres: ChecksOf = {
-  ...{ after, last, uses },
+  after,
+  last,
+  uses,
   foldedDay: `coalesce((SELECT floor(value / ${dayMs}.0)::int FROM counters WHERE name = 'folded_at'), -1)`,
 };
 

@@ -91,7 +91,8 @@ function prepare(database: Database) {
 }
 
 const ofSqlite: ChecksOf = {
-  ...{ after: "?1", last: "?2" },
+  after: "?1",
+  last: "?2",
   uses: "SELECT account_id, quota, period, used FROM quota_use WHERE account_id > ?1 AND account_id <= ?2",
   foldedDay: `(SELECT at / ${dayMs} FROM journal_folded)`,
 };

@@ -23,7 +23,8 @@ function outletOf(vectors: number, room: ByteBudget) {
   const made = embeddings.unpack(ask, ask).writer.encoder({ requestId: "req_1", createdSeconds: 1 }, "whole");
   const state = { given: 0 };
   const encoder: Encoder = {
-    ...{ keepAlive: () => "", failure: () => "" },
+    keepAlive: () => "",
+    failure: () => "",
     piece: (piece) => made.piece(piece),
     end: (last) => made.end(last),
     *parts(last) {

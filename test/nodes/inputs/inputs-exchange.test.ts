@@ -17,7 +17,8 @@ test("after so many bytes the node waits until others had their turn", async () 
   const exchange: Exchange = {
     pause: () => void calls.push("pause"),
     resume: () => void calls.push("resume"),
-    ...{ abort: () => {}, release: () => {} },
+    abort: () => {},
+    release: () => {},
   };
   const send = (_: unknown, given: ExchangeHandler): Exchange => {
     handler = given;

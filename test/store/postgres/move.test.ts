@@ -289,7 +289,9 @@ describe.skipIf(noPostgres)("the books", () => {
       VALUES ('lives', 'gate-1', 0, clock_timestamp(), '0', '0')`);
     const waits = Promise.withResolvers<void>();
     const moved = moveOut({
-      ...{ dataFolder: back, url, now },
+      dataFolder: back,
+      url,
+      now,
       progress: (line) => line.includes("gate-1") && waits.resolve(),
     });
     await waits.promise;

@@ -338,7 +338,9 @@ test("whoever looks something up finds what was refused just before, and a file 
   migrate(journalFile);
   const logged: string[] = [];
   const log = new RequestLogFile({
-    ...{ dataFolder, journalFile, keepMs: 7 * dayMs },
+    dataFolder,
+    journalFile,
+    keepMs: 7 * dayMs,
     clock: { wall: () => now + 1_000, monotonic: () => 0 },
     log: (_level, message) => void logged.push(message),
   });

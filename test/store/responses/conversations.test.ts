@@ -72,7 +72,10 @@ describe.each(["SQLite", "PostgreSQL"])("a conversation in %s", (where) => {
   const add = (name: string, content: string, at = now): Promise<unknown> =>
     done(name, { act: "add", body: JSON.stringify({ items: [{ role: "user", content }] }), stem: `add${at}` }, at);
   const answer = (stem: string, name: string, only: boolean, text = "hi"): KeptResponse => ({
-    ...{ account, id: `resp_${stem}${account}`, previousId: null, conversation: { id: idOf(name), only } },
+    account,
+    id: `resp_${stem}${account}`,
+    previousId: null,
+    conversation: { id: idOf(name), only },
     input: JSON.stringify([{ role: "user", content: text }]),
     output: JSON.stringify([{ id: `msg_${stem}_0`, type: "message", role: "assistant", content: [] }]),
     settings: "{}",

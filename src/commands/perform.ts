@@ -1,6 +1,6 @@
 // Performs an operation on a data folder, whether a server is running on it or not.
 import { catalogOf, configuredCatalog, offeredPlans } from "../config/configured-catalog.ts";
-import { dayMs } from "../core/limits.ts";
+import { dayMs } from "../core/units.ts";
 import { CommandError } from "../core/expected-error.ts";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,8 @@ import { ConfigError } from "../config/faults.ts";
 import { standardErrorLog } from "../core/log.ts";
 import { noteInLedger } from "../store/ledger/audit-note.ts";
 import { type Backup, backUp } from "../store/backup/backup.ts";
-import { databaseName, DataFolderInUse, lockDataFolder, missingLedger } from "../store/folder/data-folder.ts";
+import { databaseName, lockDataFolder, missingLedger } from "../store/folder/data-folder.ts";
+import { DataFolderInUse } from "../store/folder/folder-faults.ts";
 import { RequestLogFile } from "../store/requests/request-log-file.ts";
 import { openPostgresOffice } from "../postgres-accounting.ts";
 import { noBackup } from "../store/postgres/no-backup.ts";

@@ -5,7 +5,7 @@ import type { AnyCancelSignal } from "./cancel-signal.ts";
 import type { EngineField } from "./engine-fields.ts";
 import type { GenerationBudget } from "./generation-budget.ts";
 import type { PlanId } from "./plan-ids.ts";
-import type { RefusalName } from "./refusals.ts";
+import type { Refusal, RefusalName } from "./refusals.ts";
 
 /** Row id of an account, unique within a data folder. */
 export type AccountId = number;
@@ -460,9 +460,7 @@ export interface Sink {
   flush(): Promise<void> | null;
 }
 
-/** A request that is not served: the name of a row of core/refusals.ts and the values its message needs. */
-export type Refusal = Readonly<{ refusal: RefusalName; detail?: Readonly<Record<string, string | number>> }>;
-export type { RefusalName };
+export type { Refusal, RefusalName };
 
 /** Balance reserved for one open request. Settled at most once; what was not settled goes back in full on dispose, once. */
 export interface Hold extends Disposable {

@@ -2,12 +2,14 @@
 import type { Clock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { modelNameOn } from "./model-routes.ts";
-import { nodeConnectTimeoutMs, nodeProbeTimeoutMs, nodeTrialTimeoutMs } from "../core/limits.ts";
+import { nodeConnectTimeoutMs } from "../core/limits.ts";
+import { nodeProbeTimeoutMs, nodeTrialTimeoutMs } from "./limits.ts";
 import type { Model } from "../core/types.ts";
 import { type Abilities, abilitiesOf, leastContext, modelsOn } from "./abilities.ts";
 import { NodeClient, originOf } from "./client/client.ts";
 import { isAnswer, post } from "./client/get.ts";
-import { type EngineKind, factsOf, noneServed, unknownEngine, unlisted } from "./engine.ts";
+import { factsOf, noneServed, unknownEngine, unlisted } from "./engine.ts";
+import type { EngineKind } from "./engine-kind.ts";
 import { askForLoad, type EngineLoad, isLoad } from "./engine-load.ts";
 import type { Asking } from "./engine-routes.ts";
 import { type Look, lookAt } from "./health/look.ts";

@@ -8,30 +8,22 @@ import { mayAskAgain } from "../core/generation-budget.ts";
 import { hasInputs } from "../core/inputs.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { modelNameOn, type NodeModelOf } from "./model-routes.ts";
-import {
-  nodeAfterFinishMs,
-  nodeConnectTimeoutMs,
-  nodeCoolOffMs,
-  nodeCountBytesMax,
-  nodeFirstLookMaxMs,
-  nodeFirstPieceMs,
-  nodeIdleSocketMs,
-  nodeProbeTimeoutMs,
-  nodeStallMs,
-} from "../core/limits.ts";
+import { nodeConnectTimeoutMs, nodeCountBytesMax } from "../core/limits.ts";
+import { nodeCoolOffMs, nodeIdleSocketMs, nodeProbeTimeoutMs } from "./limits.ts";
 import { blotted } from "../core/log.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, Ending, Ms, Refusal, Sink } from "../core/types.ts";
 import { answerRoom, askWithin, contextTold, isPromptTooLong, surelyFits } from "./answer-room.ts";
 import { type Dial, NodeClient, originOf } from "./client/client.ts";
 import { isAnswer, post } from "./client/get.ts";
-import { type Engine, type EngineKind, factsOf, unknownEngine } from "./engine.ts";
+import { type Engine, factsOf, unknownEngine } from "./engine.ts";
+import type { EngineKind } from "./engine-kind.ts";
 import { askForLoad, type LoadAnswer } from "./engine-load.ts";
 import { unknownField } from "./engine-fields.ts";
 import { type Asking, rootOf } from "./engine-routes.ts";
 import { failed, type Failure, failureOfStatus, nodeAway, tooLong } from "./failure/failure.ts";
 import type { Overflow } from "./failure/overflow.ts";
-import { generate, type GenerationLimits, type Outcome } from "./generation.ts";
+import { generate } from "./generation.ts";
 import { KnownShapes } from "./fast-path/known-shapes.ts";
 import { type Look, lookAt } from "./health/look.ts";
 import type { Channel } from "./reader.ts";
@@ -44,14 +36,27 @@ import {
   nodeRequest,
 } from "./request.ts";
 import { countedPrompt, isPlain, notTaken, plainRequest } from "./plain-request.ts";
-import { askForInputs, type InputsOutcome } from "./inputs/inputs-exchange.ts";
+import { askForInputs } from "./inputs/inputs-exchange.ts";
 import { bodyOfTextEmbeddingsInference, inputsBody, pathOf } from "./inputs/inputs-request.ts";
 import { loadModel, promptOnOllama } from "./ollama.ts";
+import type { GenerationLimits, Outcome } from "./node-exchange.ts";
 import { requestHead } from "./client/request-head.ts";
 import { askForCount, countRequestOfAsk, countRequestOfText, type CountRequest } from "./token-count.ts";
 import { estimatedInput } from "./usage.ts";
 
-/** Time limits of what is said to a node, in milliseconds; the defaults are those of core/limits.ts. */
+/** Longest silence before the first token; 15 minutes must be allowed. */
+const nodeFirstPieceMs = 20 * 60_000;
+/** Longest silence between two reads once the answer has begun. */
+const nodeStallMs = 16 * 60_000;
+/**
+ * Where no model is configured, first requests wait this long for the node's list: `transformers serve` takes 6 s for
+ * its first.
+ */
+const nodeFirstLookMaxMs = 10_000;
+/** Silence after the finish reason until an answer counts as complete. */
+const nodeAfterFinishMs = 900;
+
+/** Time limits of what is said to a node, in milliseconds. */
 export type EndpointLimits = GenerationLimits &
   Readonly<{ connectTimeoutMs: Ms; idleSocketMs: Ms; probeTimeoutMs: Ms }>;
 
@@ -193,7 +198,7 @@ export class NodeEndpoint {
     const mayRepeat = (): boolean => !cancelSignal.aborted && mayAskAgain(ask);
     let result =
       look?.health === "down"
-        ? notThere(nodeAway(ask, look.problem ?? "it is down"))
+        ? withFailure(unsent, nodeAway(ask, look.problem ?? "it is down"))
         : isRefusal(fitted)
           ? refusedHere(fitted)
           : await this.#once(attempt);
@@ -251,7 +256,7 @@ export class NodeEndpoint {
   /** Vectors or scores. Only text-embeddings-inference ranks at an address of its own, in a form of its own. */
   async #inputsOnce({ ask, ...attempt }: Attempt): Promise<Outcome> {
     assert(hasInputs(ask), "what holds no conversation has inputs");
-    const send = (path: string, body: readonly Buffer[]): Promise<InputsOutcome> => {
+    const send = (path: string, body: readonly Buffer[]): Promise<Outcome> => {
       const head = requestHead("POST", path, this.#client.origin.hostHeader, this.config.apiKey, byteLengthOf(body));
       return askForInputs({ ...attempt, ask, request: [head, ...body], client: this.#client, limits: this.#limits });
     };
@@ -493,19 +498,26 @@ const byteLengthOf = (body: RequestBody): number =>
 
 const notConfigured: NodeModelOf = () => null;
 
-/** A request that was not sent: it says nothing of the node. */
-function refusedHere(refusal: Refusal): Outcome {
-  const ending = { kind: "failed", refusal, elsewhere: "unlike", ofRequest: true } as const;
-  return { ending, failure: null, unreachable: false, responded: false, overloaded: false, wordless: false };
-}
+/** Of a request that was not sent, which says nothing of the node. */
+const unsent = {
+  failure: null,
+  unreachable: false,
+  responded: false,
+  overloaded: false,
+  wordless: false,
+  unrouted: false,
+} as const;
 
-/** Nor was this. */
-function notThere(failure: Failure): Outcome {
-  const ending = failed(failure);
-  return { ending, failure, unreachable: false, responded: false, overloaded: false, wordless: false };
-}
+const refusedHere = (refusal: Refusal): Outcome => ({
+  ...unsent,
+  ending: { kind: "failed", refusal, elsewhere: "unlike", ofRequest: true },
+});
 
-const withFailure = (outcome: Outcome, failure: Failure): Outcome => ({ ...outcome, failure, ending: failed(failure) });
+const withFailure = (outcome: Omit<Outcome, "ending">, failure: Failure): Outcome => ({
+  ...outcome,
+  failure,
+  ending: failed(failure),
+});
 
 function answeredIn(firstPieceMs: Ms, { usage, estimated }: Extract<Ending, { kind: "end" }>) {
   const { inputFresh, inputCached, output: outputTokens } = usage;

@@ -8,7 +8,6 @@
 // toward the budget, or the context where no budget limits the answer: text, reasoning, names and arguments of calls.
 import { AnswerText } from "./answer-text.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
-import { answerLogprobsMaxLength, answerMaxLength } from "../core/limits.ts";
 import type { Ask, Ending, FinishReason, Sink } from "../core/types.ts";
 import type { KnownEvents } from "./client/events.ts";
 import { failed, failureOfEvent, nodeFailed } from "./failure/failure.ts";
@@ -20,6 +19,11 @@ import type { RunningNumbers, Simple, Template } from "./fast-path/template.ts";
 import { mayBeginThought, ThinkTags } from "./think-tags.ts";
 import { ToolCalls } from "./tool-calls.ts";
 import { charactersPerTokenMax, reportedCacheWrites, reportedUsage, runningCount, tokensIn, usageOf } from "./usage.ts";
+
+/** UTF-16 units of one answer, which is collected in memory. The catalog's largest context has a million characters. */
+const answerMaxLength = 8 * 1024 * 1024;
+/** UTF-16 units of the log probabilities, as JSON, of an answer that is not streamed. */
+const answerLogprobsMaxLength = 64 * 1024 * 1024;
 
 /** What a one-string event carries: answer text, reasoning, or the arguments of the call with the node's index. */
 export type Channel = "text" | "reasoning" | number;
@@ -87,10 +91,9 @@ export class AnswerReader implements KnownEvents {
   /** The latest report while the answer runs, then the final one. */
   #reported: RunningNumbers | null = null;
   #cacheWritten = 0;
-  /** The one object that running reports of known events are written into. */
-  readonly #running: RunningNumbers = {};
-  /** Those of an event that may have to wait. */
-  readonly #ahead: RunningNumbers = {};
+  /** Known events write their running reports into these by turns: one that has to wait must not overwrite the one before. */
+  #running: RunningNumbers = {};
+  #spare: RunningNumbers = {};
   #reportIsFinal = false;
   #reportedAtEnd = false;
   /** First half of a surrogate pair that was cut between two events. */
@@ -230,10 +233,12 @@ export class AnswerReader implements KnownEvents {
     const template = this.#likely!;
     const { channel, literalStart, literalEnd, characters } = template;
     this.#shapes!.met();
-    if (this.#mayGrow && template.writeNumbers(this.#ahead)) {
-      if (this.#postpones(this.#ahead, () => bytes.toString("utf8", this.#matchedAt, template.end))) return;
+    const next = this.#spare;
+    if (template.writeNumbers(next)) {
+      if (this.#postpones(next, () => bytes.toString("utf8", this.#matchedAt, template.end))) return;
+      this.#spare = this.#running;
+      this.#reported = this.#running = next;
     }
-    if (template.writeNumbers(this.#running)) this.#reported = this.#running;
     if (characters === 0) return;
     const plain = this.#pieces.literal !== undefined && channel === this.#text.plain && !this.#mayThink;
     if (!plain || characters > this.#charactersMax - this.#characters || typeof channel === "number") {

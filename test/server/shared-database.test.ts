@@ -336,7 +336,9 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       await first.cli("accounts", "create", email, "--operator", "--password", "long enough 1");
       const headers = { origin: second.url, "content-type": "application/json" };
       const entered = await fetch(`${second.url}/console/api/sign-in`, {
-        ...{ method: "POST", headers, body: JSON.stringify({ email, password: "long enough 1" }) },
+        method: "POST",
+        headers,
+        body: JSON.stringify({ email, password: "long enough 1" }),
       });
       expect(entered.status).toBe(200);
       const cookie = entered.headers
@@ -451,7 +453,8 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       const main = join(import.meta.dir, "../../src/main.ts");
       const run = (variables: object, ...words: string[]) =>
         runToEnd([process.execPath, main, ...words, "--data", dataFolder], {
-          ...{ cwd: folder.path, env: { ...without, NO_COLOR: "1", ...variables } },
+          cwd: folder.path,
+          env: { ...without, NO_COLOR: "1", ...variables },
         });
       const files = readdirSync(dataFolder);
       for (const words of [["serve", "--port", "0"], ["accounts", "create", "a@x"], ["doctor"]]) {
@@ -479,7 +482,9 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       const checked = await run({ TOLLGATE_DATABASE_URL: url }, "check");
       expect(checked.stdout).toMatch(/^ledger +in the database "marked" on \S+ as tollgate$/m);
       await using again = await GatewayProcess.start({
-        ...{ config: nodeTable(node, 8), env: { TOLLGATE_DATABASE_URL: postgres.url("marked_too") }, dataFolder },
+        config: nodeTable(node, 8),
+        env: { TOLLGATE_DATABASE_URL: postgres.url("marked_too") },
+        dataFolder,
       });
       expect((await again.show("a@x")).credit).toBe(0);
     },

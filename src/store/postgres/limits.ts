@@ -1,6 +1,6 @@
 // How long a gateway waits for PostgreSQL, and how long others wait for a gateway; the unit comes last in the name.
 import { assert } from "../../core/assert.ts";
-import { journalGiveUpMs } from "../../core/limits.ts";
+import { journalGiveUpMs } from "../limits.ts";
 
 export const connectTimeoutMs = 2_000;
 /** For a gateway's console, its commands and what is done now and then. */

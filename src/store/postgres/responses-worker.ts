@@ -1,7 +1,7 @@
 // The Worker that reads and writes stored responses in PostgreSQL. Conversations of many megabytes come and go here, beside
 // the main thread. What is asked of them is found out as with SQLite: by the same code, on what was read, in memory.
 import { systemClock } from "../../core/clock.ts";
-import { storedResponsesExpiryIntervalMs, storedResponsesPauseMs } from "../../core/limits.ts";
+import { storedResponsesExpiryIntervalMs, storedResponsesPauseMs } from "../limits.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";
 import { converse } from "../responses/conversations.ts";
 import { unpackKept } from "../responses/kept-text.ts";

@@ -86,9 +86,19 @@ describe.skipIf(noPostgres)("a real server", () => {
 });
 
 const well: ServerFacts = {
-  ...{ version: "17.2", roundTripMs: 0.3, commitMs: 1.5, fsync: true, synchronousCommit: "on" },
-  ...{ synchronousStandbyNames: "", standbys: [], autovacuum: true, oldestSnapshotMs: 0 },
-  ...{ connections: { open: 10, most: 97 }, isPooled: false, keepsTimeouts: true, clockAheadMs: 3 },
+  version: "17.2",
+  roundTripMs: 0.3,
+  commitMs: 1.5,
+  fsync: true,
+  synchronousCommit: "on",
+  synchronousStandbyNames: "",
+  standbys: [],
+  autovacuum: true,
+  oldestSnapshotMs: 0,
+  connections: { open: 10, most: 97 },
+  isPooled: false,
+  keepsTimeouts: true,
+  clockAheadMs: 3,
 };
 const standby = { name: "s", sync: "async" };
 const cases: readonly (readonly [string, Partial<ServerFacts>])[] = [

@@ -159,10 +159,4 @@ describe("the workflows", () => {
     const tried = [...workflows[1]!.matchAll(/binary: tollgate-([\w-]+)/g)].map(([, target]) => `bun-${target}`);
     expect(tried).toEqual([...targets].filter((target) => !target.endsWith("-musl")));
   });
-
-  const withoutLinter = missing("actionlint", Bun.which("actionlint") !== null, "install it", false);
-  test.skipIf(withoutLinter)("are taken by actionlint", () => {
-    const { exitCode, stdout } = Bun.spawnSync(["actionlint", "-no-color"], { cwd: root });
-    expect([exitCode, stdout.toString()]).toEqual([0, ""]);
-  });
 });

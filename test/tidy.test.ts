@@ -83,14 +83,14 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     "store",
   ],
   "server/threads": ["accounting", "config", "dialects", "http", "nodes", "threads"],
-  "server/warm-up": ["account", "dialects", "http", "nodes", "store", "tools"],
+  "server/process/warm-up": ["account", "dialects", "http", "nodes", "store", "tools"],
   "server/compose": [
     ...["account", "bodies", "config", "console", "http", "nodes", "server", "server/console", "server/open-books"],
     ...["server/threads", "store", "telemetry", "threads", "tokens", "tools"],
   ],
   commands: ["account", "commands/perform", "config", "console", "nodes", "notices", "server", "store", "tools"],
   "commands/perform": ["account", "accounting", "commands", "config", "postgres-accounting", "server", "store"],
-  "commands/serve": ["account", "commands", "config", "server", "server/compose", "server/warm-up", "store"],
+  "commands/serve": ["account", "commands", "config", "server", "server/compose", "server/process/warm-up", "store"],
   main: ["commands", "commands/serve", "config"],
   build: ["console"],
 };

@@ -1,5 +1,5 @@
 // Something that fails again and again while its cause lasts: the log says once that it began, and once that it is over.
-import type { Log } from "./log.ts";
+import type { Log } from "../core/log.ts";
 
 export class Outage {
   #isOn = false;

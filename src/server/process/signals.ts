@@ -1,5 +1,5 @@
 // Handles signals: stop, and read the configuration again.
-import type { Clock } from "../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 
 /** A terminal, npm and the launcher may each pass the same Ctrl-C on: within this time it is one signal. */
 const sameSignalMs = 500;

@@ -3,12 +3,12 @@
 // does this, since a single row may hold tens of MB.
 import { type FileHandle, open, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import type { AccountRecord } from "../account/records.ts";
-import { RecentTries } from "../account/recent-tries.ts";
-import type { Clock } from "../core/clock.ts";
-import type { NoExport } from "../console/account-data.ts";
-import { hourMs } from "../core/units.ts";
-import { type AccountId, StoreUnavailable } from "../core/types.ts";
+import type { AccountRecord } from "../../account/records.ts";
+import { RecentTries } from "../../account/recent-tries.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { NoExport } from "../../console/account-data.ts";
+import { hourMs } from "../../core/units.ts";
+import { type AccountId, StoreUnavailable } from "../../core/types.ts";
 
 /** For each account: an export reads everything kept of it, up to several hundred MB. */
 export const exportsPerHourMax = 6;

@@ -1,11 +1,11 @@
 // Describes nodes in lines for people: what `serve` prints about each after the first look, and why none can serve.
-import type { Catalog } from "../core/catalog.ts";
-import { abilitiesOf, leastContext, modelsOn, type ServedModel } from "../nodes/abilities.ts";
-import type { EngineLoad } from "../nodes/engine-load.ts";
-import type { Model } from "../core/types.ts";
-import { engineInWords, noneServed } from "../nodes/engine.ts";
-import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
-import type { NodeHealth, NodeLine } from "../nodes/queue/slot-queue.ts";
+import type { Catalog } from "../../core/catalog.ts";
+import { abilitiesOf, leastContext, modelsOn, type ServedModel } from "../../nodes/abilities.ts";
+import type { EngineLoad } from "../../nodes/engine-load.ts";
+import type { Model } from "../../core/types.ts";
+import { engineInWords, noneServed } from "../../nodes/engine.ts";
+import type { NodePool, NodeState } from "../../nodes/queue/pool.ts";
+import type { NodeHealth, NodeLine } from "../../nodes/queue/slot-queue.ts";
 
 /** Accounts of a node's line that operators see by name: those with the most requests in it. */
 export const lineAccountsShownMax = 5;

@@ -4,12 +4,12 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ScheduledBackups } from "../../src/server/scheduled-backups.ts";
-import { hourMs } from "../../src/core/units.ts";
-import { eventually } from "../fixtures/eventually.ts";
-import { GatewayProcess } from "../fixtures/gateway-process.ts";
-import { ScriptedNode } from "../fixtures/node-process.ts";
-import { nodeTable } from "../fixtures/stack.ts";
+import { ScheduledBackups } from "../../../src/server/kept/scheduled-backups.ts";
+import { hourMs } from "../../../src/core/units.ts";
+import { eventually } from "../../fixtures/eventually.ts";
+import { GatewayProcess } from "../../fixtures/gateway-process.ts";
+import { ScriptedNode } from "../../fixtures/node-process.ts";
+import { nodeTable } from "../../fixtures/stack.ts";
 
 describe("a schedule", () => {
   const noon = Date.UTC(2026, 10, 21, 12);

@@ -1,15 +1,15 @@
 // What is told of models: what nodes offer, what is served of it, what is missing; and the [[models]] that are suggested.
 import { describe, expect, test } from "bun:test";
-import { ConfigError, readConfig } from "../../src/config/config.ts";
-import { configuredCatalog } from "../../src/config/configured-catalog.ts";
-import { embeddedCatalog, modelsByName, sampleModelOf } from "../../src/core/catalog.ts";
-import { unknownModels } from "../../src/core/plans.ts";
-import { planIds } from "../../src/core/plan-ids.ts";
-import type { EngineKind } from "../../src/nodes/engine-kind.ts";
-import type { Capabilities } from "../../src/nodes/model-facts.ts";
-import { hadModels, modelReport, understoodNames } from "../../src/server/model-report.ts";
-import { servedModels } from "../../src/server/served-models.ts";
-import { suggestedModels, suggestionText } from "../../src/server/suggested-models.ts";
+import { ConfigError, readConfig } from "../../../src/config/config.ts";
+import { configuredCatalog } from "../../../src/config/configured-catalog.ts";
+import { embeddedCatalog, modelsByName, sampleModelOf } from "../../../src/core/catalog.ts";
+import { unknownModels } from "../../../src/core/plans.ts";
+import { planIds } from "../../../src/core/plan-ids.ts";
+import type { EngineKind } from "../../../src/nodes/engine-kind.ts";
+import type { Capabilities } from "../../../src/nodes/model-facts.ts";
+import { hadModels, modelReport, understoodNames } from "../../../src/server/fleet/model-report.ts";
+import { servedModels } from "../../../src/server/fleet/served-models.ts";
+import { suggestedModels, suggestionText } from "../../../src/server/fleet/suggested-models.ts";
 
 type Listed = readonly [name: string, contextTokens?: number | null, capabilities?: Capabilities];
 type Given = { config?: string; listed?: readonly Listed[]; kind?: EngineKind; isWell?: boolean; signUp?: boolean };

@@ -1,8 +1,8 @@
 // Stored responses are no money: who removed their file while the server runs is told once what comes of it.
 import { join } from "node:path";
-import type { Log } from "../core/log.ts";
-import { responsesName } from "../store/folder/data-folder.ts";
-import { FilePlaces } from "../store/folder/file-places.ts";
+import type { Log } from "../../core/log.ts";
+import { responsesName } from "../../store/folder/data-folder.ts";
+import { FilePlaces } from "../../store/folder/file-places.ts";
 
 /** To be called again and again. */
 export function lookForLostResponses(folder: string, log: Log): () => void {

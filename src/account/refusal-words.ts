@@ -1,7 +1,7 @@
 // Why a request was refused or failed, and what to do about it: for the person whose request it was. The error that the
 // client got has the numbers.
-import type { FailedReason } from "./request-log.ts";
-import { refusals } from "./refusals.ts";
+import type { FailedReason } from "../core/request-log.ts";
+import { refusals } from "../core/refusals.ts";
 
 const words: Readonly<Record<FailedReason, string>> = {
   invalid_api_key: "The API key was missing, unknown, revoked or expired.",

@@ -1,7 +1,7 @@
 // Finds out which user runs a command, for the audit log. Whoever may run commands on a data folder may do everything
 // there.
 import { readFileSync } from "node:fs";
-import type { Environment } from "../config/config.ts";
+import type { Environment } from "../../config/config.ts";
 
 const nameMaxLength = 64;
 

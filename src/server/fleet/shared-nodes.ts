@@ -1,7 +1,7 @@
 // The pool's nodes by names that mean the same node on all gateways, which deal its slots out among themselves.
 import { hostname } from "node:os";
-import type { NodePool } from "../nodes/queue/pool.ts";
-import type { SharingPool } from "../store/postgres/node-shares.ts";
+import type { NodePool } from "../../nodes/queue/pool.ts";
+import type { SharingPool } from "../../store/postgres/node-shares.ts";
 
 /** A loopback address means another node on each machine. Two nodes of one address stay two, in their order. */
 export function sharedNodes(pool: Pick<NodePool, "needs" | "limitSlots">, host = hostname()): SharingPool & NamedNodes {

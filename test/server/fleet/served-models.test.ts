@@ -1,11 +1,11 @@
 // What is served: the catalog alone, with what nodes list, or a shop's own models.
 import { describe, expect, test } from "bun:test";
-import { ownModelContextTokensDefault } from "../../src/config/models.ts";
-import { claimsOf, embeddedCatalog } from "../../src/core/catalog.ts";
-import { readConfig } from "../../src/config/config.ts";
-import type { Capabilities } from "../../src/nodes/model-facts.ts";
-import type { EngineKind } from "../../src/nodes/engine-kind.ts";
-import { type ModelSources, servedModels } from "../../src/server/served-models.ts";
+import { ownModelContextTokensDefault } from "../../../src/config/models.ts";
+import { claimsOf, embeddedCatalog } from "../../../src/core/catalog.ts";
+import { readConfig } from "../../../src/config/config.ts";
+import type { Capabilities } from "../../../src/nodes/model-facts.ts";
+import type { EngineKind } from "../../../src/nodes/engine-kind.ts";
+import { type ModelSources, servedModels } from "../../../src/server/fleet/served-models.ts";
 
 type Listed = readonly [name: string, contextTokens?: number | null, capabilities?: Capabilities];
 

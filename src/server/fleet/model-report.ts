@@ -1,14 +1,14 @@
 // What nodes offer, what is served of it, under which name and at which price, and what is missing: for the `models`
 // command, for `doctor` and for the start.
-import { dollarsShown, isFreeOfCharge, ratesOf } from "../account/price.ts";
-import type { NodeConfig } from "../config/config.ts";
-import { claimsOf, distinctModels, type KnownModels } from "../core/catalog.ts";
-import type { Model, ModelKind } from "../core/types.ts";
-import { type Engine, factsOf } from "../nodes/engine.ts";
-import type { Capability, ModelFacts } from "../nodes/model-facts.ts";
-import { lackOf } from "../nodes/abilities.ts";
-import { modelNameOn, servesAmong } from "../nodes/model-routes.ts";
-import type { NodeState } from "../nodes/queue/pool.ts";
+import { dollarsShown, isFreeOfCharge, ratesOf } from "../../account/price.ts";
+import type { NodeConfig } from "../../config/config.ts";
+import { claimsOf, distinctModels, type KnownModels } from "../../core/catalog.ts";
+import type { Model, ModelKind } from "../../core/types.ts";
+import { type Engine, factsOf } from "../../nodes/engine.ts";
+import type { Capability, ModelFacts } from "../../nodes/model-facts.ts";
+import { lackOf } from "../../nodes/abilities.ts";
+import { modelNameOn, servesAmong } from "../../nodes/model-routes.ts";
+import type { NodeState } from "../../nodes/queue/pool.ts";
 import { kindOf } from "./served-models.ts";
 
 /** US dollars per 1,000,000 tokens. */

@@ -1,16 +1,16 @@
 // The nodes that a server uses: those of the configuration, else an engine on this machine, else the demo node. Nodes
 // that have a command are started here.
-import { CommandError } from "../core/expected-error.ts";
+import { CommandError } from "../../core/expected-error.ts";
 import { statSync } from "node:fs";
-import { type Catalog, distinctModels } from "../core/catalog.ts";
-import type { Clock } from "../core/clock.ts";
-import type { Config, NodeConfig } from "../config/config.ts";
-import { freePort } from "../http/free-port.ts";
-import { nodeSlotsDefault } from "../core/limits.ts";
-import type { Log } from "../core/log.ts";
-import { discoverLocalEngine } from "../nodes/engine.ts";
-import { type AppliedNodes, ManagedNodes } from "../nodes/managed/managed-nodes.ts";
-import type { Ms } from "../core/types.ts";
+import { type Catalog, distinctModels } from "../../core/catalog.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Config, NodeConfig } from "../../config/config.ts";
+import { freePort } from "../../http/free-port.ts";
+import { nodeSlotsDefault } from "../../core/limits.ts";
+import type { Log } from "../../core/log.ts";
+import { discoverLocalEngine } from "../../nodes/engine.ts";
+import { type AppliedNodes, ManagedNodes } from "../../nodes/managed/managed-nodes.ts";
+import type { Ms } from "../../core/types.ts";
 
 export type ServingNodes = Readonly<{
   /** Those of the start, with their addresses, also of those that run on a port that was free. */
@@ -92,7 +92,7 @@ async function foundNode(catalog: Catalog, clock: Clock): Promise<FoundNode> {
 
 /** On a free port. */
 async function demoNode(catalog: Catalog, clock: Clock): Promise<Pick<FoundNode, "node"> & Pick<ServingNodes, "stop">> {
-  const { startDemoNode } = await import("../nodes/demo/demo.ts"); // most servers have nodes of their own
+  const { startDemoNode } = await import("../../nodes/demo/demo.ts"); // most servers have nodes of their own
   const { url, stop } = startDemoNode({ models: distinctModels(catalog), clock });
   return { node: { name: "demo", url, apiKey: null, slots: nodeSlotsDefault, models: { "*": "*" } }, stop };
 }

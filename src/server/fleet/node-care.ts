@@ -2,16 +2,16 @@
 // drained is kept in a file of the data folder: a restart, a reload and a restored backup change nothing about it.
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Catalog } from "../core/catalog.ts";
-import type { Clock } from "../core/clock.ts";
-import { CommandError } from "../core/expected-error.ts";
-import type { Log } from "../core/log.ts";
-import type { Model, Ms } from "../core/types.ts";
-import { modelsOn } from "../nodes/abilities.ts";
-import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
-import type { Tested } from "../nodes/queue/test-request.ts";
-import { drainedName } from "../store/folder/data-folder.ts";
-import { readWhole, writeWhole } from "../store/folder/whole-file.ts";
+import type { Catalog } from "../../core/catalog.ts";
+import type { Clock } from "../../core/clock.ts";
+import { CommandError } from "../../core/expected-error.ts";
+import type { Log } from "../../core/log.ts";
+import type { Model, Ms } from "../../core/types.ts";
+import { modelsOn } from "../../nodes/abilities.ts";
+import type { NodePool, NodeState } from "../../nodes/queue/pool.ts";
+import type { Tested } from "../../nodes/queue/test-request.ts";
+import { drainedName } from "../../store/folder/data-folder.ts";
+import { readWhole, writeWhole } from "../../store/folder/whole-file.ts";
 
 /** How a node stands after it was drained or resumed. `busy`: requests that still run there. */
 export type DrainReport = Readonly<{ name: string; drained: boolean; busy: number }>;

@@ -1,5 +1,5 @@
 // Which models are served: a shop's own where it names any; else those of the catalog, and beside them what nodes list.
-import { type Catalog, distinctModels, type LiveCatalog, modelsByName } from "../core/catalog.ts";
+import { type Catalog, distinctModels, type LiveCatalog, modelsByName } from "../../core/catalog.ts";
 import {
   modelOf,
   nothingTold,
@@ -7,17 +7,17 @@ import {
   shopBudgetOf,
   type ToldOfModel,
   unpricedModel,
-} from "../config/models.ts";
-import type { Config, NodeConfig } from "../config/config.ts";
-import { offeredPlans } from "../config/configured-catalog.ts";
-import type { Derived } from "../config/running.ts";
-import { ownModelNameMaxLength } from "../core/limits.ts";
-import type { Model, ModelKind, Plan } from "../core/types.ts";
-import { type Engine, factsOf } from "../nodes/engine.ts";
-import type { EngineKind } from "../nodes/engine-kind.ts";
-import { type Capability, isNamedOtherwise, type ModelFacts, withoutTag } from "../nodes/model-facts.ts";
-import { modelNameOn, servesAmong } from "../nodes/model-routes.ts";
-import { engineTraits } from "../nodes/request.ts";
+} from "../../config/models.ts";
+import type { Config, NodeConfig } from "../../config/config.ts";
+import { offeredPlans } from "../../config/configured-catalog.ts";
+import type { Derived } from "../../config/running.ts";
+import { ownModelNameMaxLength } from "../../core/limits.ts";
+import type { Model, ModelKind, Plan } from "../../core/types.ts";
+import { type Engine, factsOf } from "../../nodes/engine.ts";
+import type { EngineKind } from "../../nodes/engine-kind.ts";
+import { type Capability, isNamedOtherwise, type ModelFacts, withoutTag } from "../../nodes/model-facts.ts";
+import { modelNameOn, servesAmong } from "../../nodes/model-routes.ts";
+import { engineTraits } from "../../nodes/request.ts";
 
 /** Models that nodes list without configuration; a hosted catalog of everything has some 500. */
 const listedModelsMax = 1_000;

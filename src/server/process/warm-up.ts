@@ -3,25 +3,25 @@
 //
 // The classes are the real ones, since compiled code belongs to functions and not to instances; the instances are of no
 // use to anybody else. Their journal is on no disk, their node in memory, and their metrics and log are not read.
-import { Admission } from "../account/admission.ts";
-import { Flood } from "../account/flood.ts";
-import { hashApiKey, Keys, mintApiKey } from "../account/keys.ts";
-import { Ledger } from "../account/ledger.ts";
-import type { AccountRecord, AccountRecords } from "../account/records.ts";
-import { assert } from "../core/assert.ts";
-import { embeddedCatalog, usualSampleModel } from "../core/catalog.ts";
-import { systemClock } from "../core/clock.ts";
-import { refuse } from "../core/refusals.ts";
-import type { Endpoint } from "../core/types.ts";
-import { Dialects } from "../dialects/registry.ts";
-import { Inference } from "../http/inference.ts";
-import { KeyHeaders } from "../http/key-headers.ts";
-import { Metrics } from "../http/metrics/metrics.ts";
-import { RequestWatch } from "../http/metrics/request-watch.ts";
-import type { Dial } from "../nodes/client/client.ts";
-import { NodePool } from "../nodes/queue/pool.ts";
-import { BatchingJournal, type Storage } from "../store/ledger/journal.ts";
-import { ModelHabits } from "../tools/model-habits.ts";
+import { Admission } from "../../account/admission.ts";
+import { Flood } from "../../account/flood.ts";
+import { hashApiKey, Keys, mintApiKey } from "../../account/keys.ts";
+import { Ledger } from "../../account/ledger.ts";
+import type { AccountRecord, AccountRecords } from "../../account/records.ts";
+import { assert } from "../../core/assert.ts";
+import { embeddedCatalog, usualSampleModel } from "../../core/catalog.ts";
+import { systemClock } from "../../core/clock.ts";
+import { refuse } from "../../core/refusals.ts";
+import type { Endpoint } from "../../core/types.ts";
+import { Dialects } from "../../dialects/registry.ts";
+import { Inference } from "../../http/inference.ts";
+import { KeyHeaders } from "../../http/key-headers.ts";
+import { Metrics } from "../../http/metrics/metrics.ts";
+import { RequestWatch } from "../../http/metrics/request-watch.ts";
+import type { Dial } from "../../nodes/client/client.ts";
+import { NodePool } from "../../nodes/queue/pool.ts";
+import { BatchingJournal, type Storage } from "../../store/ledger/journal.ts";
+import { ModelHabits } from "../../tools/model-habits.ts";
 
 /**
  * Each round runs as many streams of each dialect as its number, up to the most: 212 in all. 50 rounds gain 5 ms of 80

@@ -1,8 +1,8 @@
 // The [[models]] that `tollgate models suggest` prints for what nodes list: each row with what its nodes tell, and the other
 // keys as comments. Pasted into a configuration it starts as it is.
-import type { Config } from "../config/config.ts";
-import { modelNamesMax, ownModelNameMaxLength } from "../core/limits.ts";
-import { withoutTag } from "../nodes/model-facts.ts";
+import type { Config } from "../../config/config.ts";
+import { modelNamesMax, ownModelNameMaxLength } from "../../core/limits.ts";
+import { withoutTag } from "../../nodes/model-facts.ts";
 import type { ModelReport, OfferedReport, PriceInDollars, ServedReport } from "./model-report.ts";
 
 export type SuggestedModel = Readonly<{

@@ -1,5 +1,5 @@
 // Listening on an address: what the system says about one that cannot be had, in words.
-import { CommandError } from "../core/expected-error.ts";
+import { CommandError } from "../../core/expected-error.ts";
 
 /** Runs `start`. Throws CommandError where the address cannot be had. */
 export function listen<Started>(host: string, port: number, start: () => Started): Started {

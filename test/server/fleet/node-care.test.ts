@@ -3,8 +3,8 @@ import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { NodeCare } from "../../src/server/node-care.ts";
-import { drainedName } from "../../src/store/folder/data-folder.ts";
+import { NodeCare } from "../../../src/server/fleet/node-care.ts";
+import { drainedName } from "../../../src/store/folder/data-folder.ts";
 
 const folders: string[] = [];
 afterEach(() => {

@@ -1,9 +1,9 @@
 // Checks whether this user may work on a data folder. This is checked first, because the system's own errors would be
 // about sockets, locks and databases.
-import { CommandError } from "../core/expected-error.ts";
+import { CommandError } from "../../core/expected-error.ts";
 import { accessSync, constants, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { databaseName, lockName } from "../store/folder/data-folder.ts";
+import { databaseName, lockName } from "../../store/folder/data-folder.ts";
 
 /** Throws CommandError, which names whose the folder is. A folder that is not there, or a file of it, is no matter. */
 export function checkFolderRights(folder: string, socket: string): void {

@@ -1,5 +1,6 @@
 // The body of a node's error response, of which the beginning says what is wrong.
-import { nodeErrorBodyMaxBytes } from "../core/limits.ts";
+
+const nodeErrorBodyMaxBytes = 64 * 1024;
 
 export class ErrorBody {
   readonly #parts: Buffer[] = [];

@@ -2,7 +2,10 @@
 // character once. Patterns refused here make some engines refuse the whole request. llama.cpp's converter loops forever
 // on a stray bracket and ends its process where a group begins with a quantifier, as which it reads "(?"
 // (common/json-schema-to-grammar.cpp).
-import { grammarRepeatsMax, grammarPatternMaxLength } from "../core/limits.ts";
+import { grammarRepeatsMax } from "./limits.ts";
+
+/** A longer pattern is left out of what nodes compile into grammars; the answer is checked against it all the same. */
+const grammarPatternMaxLength = 1_000;
 
 export type GrammarPattern = Readonly<{
   /** For engines that read regular expressions. */

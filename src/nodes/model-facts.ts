@@ -1,7 +1,10 @@
 // What an engine reports about one of its models: its actual context and its abilities. A node may write anything, so
 // values that make no sense count as not reported.
-import { nodeContextMinTokens, nodeModelNameMaxLength } from "../core/limits.ts";
 import { record } from "./json.ts";
+
+const nodeModelNameMaxLength = 512;
+/** No model has a smaller context; a node that reports one would have every request refused. */
+const nodeContextMinTokens = 128;
 
 export type Capability = "chat" | "tools" | "thinking" | "images" | "embeddings" | "rerank";
 /** An absent ability was not reported. */

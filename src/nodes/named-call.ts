@@ -1,7 +1,7 @@
 // Reads a call that a model writes as text, where its engine cannot force a tool but can hold answers to a schema: an
 // object with the tool's name and then its arguments. Text and arguments both come in pieces.
 import { JsonEnd } from "../core/json-end.ts";
-import { calledNameMaxLength } from "../core/limits.ts";
+import { calledNameMaxLength } from "./limits.ts";
 import type { Tool } from "../core/types.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { parseNodeJson } from "./json.ts";

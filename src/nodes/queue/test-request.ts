@@ -1,7 +1,7 @@
 // The request with which an operator tests a node: one token, requested like any other and charged to no one.
 import { CancelSignal } from "../../core/cancel-signal.ts";
 import type { Clock } from "../../core/clock.ts";
-import { nodeTrialTimeoutMs } from "../../core/limits.ts";
+import { nodeTrialTimeoutMs } from "../limits.ts";
 import type { Ask, Ending, Inputs, Model, Ms } from "../../core/types.ts";
 import type { NodeEndpoint, NodeOutcome } from "../node-endpoint.ts";
 

@@ -12,7 +12,7 @@ type InputsParts = ExchangeParts & Readonly<{ ask: InputsAsk }>;
 export const askForInputs = (parts: InputsParts): Promise<Outcome> => new InputsExchange(parts).start();
 
 class InputsExchange extends NodeExchange<InputsAnswer> {
-  /** Bytes of this turn of the event loop. */
+  /** Bytes read in this turn of the event loop. */
   #turnBytes = 0;
   #resting = false;
 
@@ -20,7 +20,7 @@ class InputsExchange extends NodeExchange<InputsAnswer> {
     super(parts, new InputsAnswer(parts.ask, parts.sink));
   }
 
-  /** A single document comes all at once: its head is its beginning. */
+  /** A single document comes all at once, so it begins with its head. */
   protected override get hasBegun(): boolean {
     return this.status !== 0;
   }

@@ -500,13 +500,7 @@ export interface Slot extends Disposable {
    * Runs one generation on this node; resolves exactly once, never rejects. Aborting `cancelSignal` stops the node at once.
    * `began` is called once, when the first pieces are there.
    */
-  generate(
-    ask: Ask,
-    account: AccountId,
-    cancelSignal: AnyCancelSignal,
-    sink: Sink,
-    began?: () => void,
-  ): Promise<Ending>;
+  run(ask: Ask, account: AccountId, cancelSignal: AnyCancelSignal, sink: Sink, began?: () => void): Promise<Ending>;
   /** Of a generation that failed on the node: why, in its own words as an operator may read them. For no client. */
   readonly cause?: string | null;
 }

@@ -45,7 +45,7 @@ export function leastContext({ models }: Abilities): number | null {
   return contexts.length === 0 ? null : Math.min(...contexts);
 }
 
-type Asked = Readonly<{ facts: ModelFacts; models: Model[] }>;
+type ModelsAndFacts = Readonly<{ facts: ModelFacts; models: Model[] }>;
 
 /** `served`: the catalog's models that requests use on this node. */
 export function abilitiesOf(
@@ -54,7 +54,7 @@ export function abilitiesOf(
   served: readonly Model[],
 ): Abilities {
   if (engine.kind === "demo") return { models: [], below: [] };
-  const inUse = new Map<string, Asked>();
+  const inUse = new Map<string, ModelsAndFacts>();
   for (const model of served) {
     const facts = factsOf(engine, modelNameOn(models, model, engine));
     if (facts === null) continue;
@@ -87,7 +87,7 @@ export function lackOf({ contextTokens, capabilities }: ModelFacts, model: Model
   ];
 }
 
-function below({ facts: { name, contextTokens, capabilities }, models: asked }: Asked): string[] {
+function below({ facts: { name, contextTokens, capabilities }, models: asked }: ModelsAndFacts): string[] {
   const models = asked.filter(({ kind }) => kind === "chat"); // the others promise no answers
   if (models.length === 0) return [];
   const larger = contextTokens === null ? [] : models.filter((model) => model.contextTokens > contextTokens);

@@ -1,7 +1,7 @@
 // How busy an engine is: its running requests, its queue and how full its cache is, read from its Prometheus metrics.
 // An engine of several parts (data parallel) reports each part: requests are added up, and the fullest cache counts.
 import { type Asking, rootOf } from "./engine-routes.ts";
-import { get, isAnswer } from "./client/get.ts";
+import { get, isReply } from "./client/get.ts";
 
 export type EngineLoad = Readonly<{
   running: number;
@@ -35,7 +35,7 @@ const firstLetters: ReadonlySet<string> = new Set([...meanings.keys()].map((name
 /** Sends one small request. */
 export async function askForLoad({ client, basePath, apiKey, timeoutMs }: Asking): Promise<LoadAnswer> {
   const answer = await get(client, `${rootOf(basePath)}/metrics`, apiKey, timeoutMs);
-  if (!isAnswer(answer)) return "silent";
+  if (!isReply(answer)) return "silent";
   return (answer.status === 200 ? loadOf(answer.body) : null) ?? "unreported";
 }
 

@@ -3,7 +3,7 @@
 import { nodeSlotsMax } from "../core/limits.ts";
 import { visibleLine } from "../core/visible.ts";
 import type { NodeClient } from "./client/client.ts";
-import { type Answer, get, isAnswer, type NoAnswer, post } from "./client/get.ts";
+import { type NodeReply, get, isReply, type NoReply, post } from "./client/get.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { parseNodeJson, record } from "./json.ts";
 import { type Capabilities, contextOf, isNamed, type ListedModel, type ModelFacts } from "./model-facts.ts";
@@ -93,8 +93,8 @@ async function reportFrom(
   return { version: versionOf(version), requestsMax: requestsOf(requestsMax), ofModel: () => ofAll };
 }
 
-const fieldsOf = (answer: Answer | NoAnswer): Fields =>
-  isAnswer(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
+const fieldsOf = (answer: NodeReply | NoReply): Fields =>
+  isReply(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
 
 const versionOf = (value: unknown): string | null =>
   typeof value === "string" && value !== "" ? visibleLine(value.slice(0, versionMaxLength)) : null;

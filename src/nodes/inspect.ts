@@ -7,7 +7,7 @@ import { nodeProbeTimeoutMs, nodeTrialTimeoutMs } from "./limits.ts";
 import type { Model } from "../core/types.ts";
 import { type Abilities, abilitiesOf, leastContext, modelsOn } from "./abilities.ts";
 import { NodeClient, originOf } from "./client/client.ts";
-import { isAnswer, post } from "./client/get.ts";
+import { isReply, post } from "./client/get.ts";
 import { factsOf, noneServed, unknownEngine, unlisted } from "./engine.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { askForLoad, type EngineLoad, isLoad } from "./engine-load.ts";
@@ -154,7 +154,7 @@ async function eachAnswers(
       stream: false,
     });
     const answer = await post(client, `${basePath}/chat/completions`, body, apiKey, nodeTrialTimeoutMs);
-    const isAnswered = isAnswer(answer) && answer.status === 200;
+    const isAnswered = isReply(answer) && answer.status === 200;
     if (!isAnswered || !Array.isArray(record(parseNodeJson(answer.body))?.["choices"])) return false;
   }
   return names.length > 0;

@@ -600,19 +600,13 @@ class NodeSlot implements Slot, Grant {
     return this.#node.config.name;
   }
 
-  generate(
-    ask: Ask,
-    account: AccountId,
-    cancelSignal: AnyCancelSignal,
-    sink: Sink,
-    began?: () => void,
-  ): Promise<Ending> {
+  run(ask: Ask, account: AccountId, cancelSignal: AnyCancelSignal, sink: Sink, began?: () => void): Promise<Ending> {
     assert(!this.#released, "no generation on a slot that was given back");
     const begins = (): void => {
       this.began();
       began?.();
     };
-    return this.#node.endpoint.generate(ask, account, cancelSignal, sink, (outcome) => this.outcome(outcome), begins);
+    return this.#node.endpoint.send(ask, account, cancelSignal, sink, (outcome) => this.outcome(outcome), begins);
   }
 
   get cause(): string | null {

@@ -65,7 +65,7 @@ function granted(entered: Slot | Refusal): Slot {
   if (isRefusal(entered)) throw new Error(`refused: ${entered.refusal}`);
   return entered;
 }
-const generate = (slot: Slot, ask: Ask = askOf()) => slot.generate(ask, 1, never, { piece() {}, flush: () => null });
+const generate = (slot: Slot, ask: Ask = askOf()) => slot.run(ask, 1, never, { piece() {}, flush: () => null });
 
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await Bun.sleep(2);
@@ -266,7 +266,7 @@ describe("health", () => {
     });
     using slot = granted(await pool.enter(askOf(), 1, never));
     const sink = { piece: () => running.resolve(), flush: () => null };
-    const ending = slot.generate(askOf(), 1, never, sink);
+    const ending = slot.run(askOf(), 1, never, sink);
     await running.promise;
     node.stop(false); // what runs goes on, nothing new is taken
     using next = granted(await pool.enter(askOf(), 1, never));
@@ -443,7 +443,7 @@ describe("looks", () => {
     await until(() => state(pool).engine.kind === "vllm");
     using slot = granted(await pool.enter(askOf(), 1, never));
     const leaving = new AbortController();
-    const ending = slot.generate(askOf(), 1, leaving.signal, { piece() {}, flush: () => null });
+    const ending = slot.run(askOf(), 1, leaving.signal, { piece() {}, flush: () => null });
     listed = "n";
     await until(() => state(pool).engine.chatModels[0] === "n");
     expect(log).toEqual(["a answers: vllm, model n, context of 4096 tokens"]);

@@ -32,7 +32,7 @@ import type { Checker } from "./tools/format/answer-checker.ts";
 import type { Round } from "./tools/round.ts";
 import { asksForSeveral, severalAnswers } from "./tools/several-answers.ts";
 import { structuredOutput, wantsForm } from "./tools/format/structured-output.ts";
-import { toldInWords } from "./tools/told-in-words.ts";
+import { retriedInWords } from "./tools/retried-in-words.ts";
 import type { ToolLoop } from "./tools/tool-loop.ts";
 import {
   type AccountId,
@@ -428,7 +428,7 @@ function oneAnswer(ask: Ask, sink: Sink, serving: Serving, goesOn: Expect): Prom
   if (isPlain) return generateCounted(ask, sink, serving);
   const isChecked = checker !== undefined && wantsForm(ask);
   const repeated = () => void (record.repeats += 1);
-  const generation = toldInWords((ask, sink) => generateCounted(ask, sink, serving), { log, repeated });
+  const generation = retriedInWords((ask, sink) => generateCounted(ask, sink, serving), { log, repeated });
   const round = isChecked ? structuredOutput(generation, { checker, account, log, repeated }) : generation;
   if (toolLoop === undefined) return round(ask, sink);
   const called = (isSearch: boolean) => {

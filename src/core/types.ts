@@ -341,8 +341,8 @@ export type Ask = Readonly<{
   growing?: GrowingBudget;
   effort: Effort | null;
   format: Format | null;
-  /** What nodes could not be held to, and are told in words instead: a schema, or that a tool is to be called. */
-  told?: Readonly<{ schema?: true; call?: true }>;
+  /** What the prompt describes because nodes cannot enforce it: a schema, or a call that must be made. */
+  inWords?: Readonly<{ schema?: true; call?: true }>;
   /** Null: not to be searched for. */
   webSearch: WebSearch | null;
   stream: boolean;

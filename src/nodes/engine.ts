@@ -6,7 +6,7 @@ import { NodeClient, originOf } from "./client/client.ts";
 import type { ClientOptions } from "./client/client.ts";
 import { type NodeReply, get, isReply } from "./client/get.ts";
 import type { EngineKind } from "./engine-kind.ts";
-import { type Asking, type EngineTold, rootOf, tellingRoutes } from "./engine-routes.ts";
+import { type Asking, type EngineReport, rootOf, reportOf } from "./engine-routes.ts";
 import { parseNodeJson, record } from "./json.ts";
 import type { Model } from "../core/types.ts";
 import { chatModelsOf, isNamed, type ListedModel, listedModels, type ModelFacts, withoutTag } from "./model-facts.ts";
@@ -50,23 +50,23 @@ export async function engineOf(asking: Asking, listed: NodeReply, known: Engine 
   // Only Ollama changes its loaded models while its list stays the same.
   if (sameAsKnown !== null && sameAsKnown.kind !== "ollama") return sameAsKnown;
   const kind = sameAsKnown?.kind ?? (await kindOf(asking, listed, list));
-  const told = await tellingRoutes(kind, asking, list, sameAsKnown?.models ?? []);
-  const engine = engineOfTold(kind, list, told, sameAsKnown);
+  const report = await reportOf(kind, asking, list, sameAsKnown?.models ?? []);
+  const engine = engineFrom(kind, list, report, sameAsKnown);
   return Bun.deepEquals(engine, known) ? known : engine;
 }
 
-function engineOfTold(kind: EngineKind, list: readonly ListedModel[], told: EngineTold, known: Engine | null) {
+function engineFrom(kind: EngineKind, list: readonly ListedModel[], report: EngineReport, known: Engine | null) {
   const models = list.map(({ name, contextTokens, capabilities }): ModelFacts => {
-    const more = told.ofModel(name);
+    const more = report.ofModel(name);
     return {
       name,
       contextTokens: contextTokens ?? more.contextTokens,
       capabilities: { ...capabilities, ...more.capabilities },
     };
   });
-  const version = told.version ?? known?.version ?? null;
+  const version = report.version ?? known?.version ?? null;
   // It ends a stream as soon as it receives any other request.
-  const requestsMax = kind === "llama-cpp-python" ? 1 : told.requestsMax;
+  const requestsMax = kind === "llama-cpp-python" ? 1 : report.requestsMax;
   const runs = requestsMax === null ? {} : { requestsMax };
   return { kind, version, ...runs, models, chatModels: chatModelsOf(models) };
 }
@@ -88,8 +88,8 @@ async function kindOf(asking: Asking, listed: NodeReply, list: readonly ListedMo
 /** sglang-router lists its workers' local models. It identifies itself on a route of its own. */
 async function kindOfLocal({ client, basePath, apiKey, timeoutMs }: Asking): Promise<EngineKind | null> {
   const answer = await get(client, `${rootOf(basePath)}/workers`, apiKey, timeoutMs);
-  const told = isReply(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
-  return Array.isArray(told?.["workers"]) ? "sglang-router" : null;
+  const report = isReply(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
+  return Array.isArray(report?.["workers"]) ? "sglang-router" : null;
 }
 
 /** Identifies engines by their own routes where the model list does not. */
@@ -98,10 +98,10 @@ async function kindByRoutes({ client, basePath, apiKey, timeoutMs }: Asking): Pr
   const [version, info, loading] = await Promise.all(
     ["/api/version", "/info", "/load_model"].map((path) => get(client, root + path, apiKey, timeoutMs)),
   );
-  const told = (answer: typeof version) =>
+  const fieldsOf = (answer: typeof version) =>
     answer !== undefined && isReply(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
-  if (typeof told(version)?.["version"] === "string") return "ollama";
-  if (told(info)?.["max_total_tokens"] !== undefined) return "tgi";
+  if (typeof fieldsOf(version)?.["version"] === "string") return "ollama";
+  if (fieldsOf(info)?.["max_total_tokens"] !== undefined) return "tgi";
   // `transformers serve` does not identify itself, but it loads models on demand: only it has this route, for POST.
   const isLoading = loading !== undefined && isReply(loading) && loading.status === 405;
   return isLoading && loading.headers.get("allow") === "POST" ? "transformers" : "unknown";

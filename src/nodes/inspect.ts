@@ -81,20 +81,20 @@ async function inspect(
       const answers = well && (await eachAnswers(asking, namesOf(served, nameOf)));
       return { ...unasked, well, problem: answers ? null : `${url}: ${problem}`, warning: null };
     }
-    const isUntold = engine.chatModels.length === 0;
+    const listsNothing = engine.chatModels.length === 0;
     const unlistedOnes = served.filter((model) => {
       const name = nameOf(model);
-      return factsOf(engine, name) === null && (isUntold || unlisted(engine, [name]) !== null);
+      return factsOf(engine, name) === null && (listsNothing || unlisted(engine, [name]) !== null);
     });
     const unlistedNames = namesOf(unlistedOnes, nameOf);
     // A known engine lists everything that it has.
-    const isUnclear = unlistedOnes.length > 0 && (isUntold || engine.kind === "unknown");
+    const isUnclear = unlistedOnes.length > 0 && (listsNothing || engine.kind === "unknown");
     const lacking = isUnclear && (await eachAnswers(asking, unlistedNames)) ? [] : unlistedOnes;
     const listed = engine.models.map((model) => model.name);
-    const isUseless = isUntold && lacking.length > 0 && lacking.length === served.length;
+    const isUseless = listsNothing && lacking.length > 0 && lacking.length === served.length;
     const abilities = abilitiesOf(engine, node, served);
-    const told = typeof node.slots === "number" ? "untold" : await askForLoad(asking);
-    const load = isLoad(told) ? told : null;
+    const answer = typeof node.slots === "number" ? "unreported" : await askForLoad(asking);
+    const load = isLoad(answer) ? answer : null;
     const follows = node.slots === "auto" || load !== null;
     return {
       ...unasked,

@@ -13,7 +13,7 @@ import { nodeCoolOffMs, nodeIdleSocketMs, nodeProbeTimeoutMs } from "./limits.ts
 import { blotted } from "../core/log.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, Ending, Ms, Refusal, Sink } from "../core/types.ts";
-import { answerRoom, askWithin, contextTold, isPromptTooLong, surelyFits } from "./answer-room.ts";
+import { answerRoom, askWithin, reportedContext, isPromptTooLong, surelyFits } from "./answer-room.ts";
 import { type Dial, NodeClient, originOf } from "./client/client.ts";
 import { isReply, post } from "./client/get.ts";
 import { type Engine, factsOf, unknownEngine } from "./engine.ts";
@@ -280,7 +280,7 @@ export class NodeEndpoint {
 
   /** Whether the engine's reported context may be too small for the request. */
   #mayNotFit(ask: Ask, nodeModel: string): boolean {
-    const contextTokens = contextTold(this.engine, nodeModel);
+    const contextTokens = reportedContext(this.engine, nodeModel);
     // Ollama reports the context of a model only once it is loaded.
     if (contextTokens === null) return this.engine.kind === "ollama" && !surelyFits(ask, ollamaContextMinTokens, 0);
     const answerTokens = budgetLimitsAnswer(ask) ? ask.outputTokensMax : 0;
@@ -296,7 +296,7 @@ export class NodeEndpoint {
   ): Promise<Ask | Refusal> {
     const { kind } = this.engine;
     if (kind === "ollama") return this.#fittedForOllama(ask, account, nodeModel, cancelSignal);
-    const contextTokens = contextTold(this.engine, nodeModel)!;
+    const contextTokens = reportedContext(this.engine, nodeModel)!;
     if (!budgetLimitsAnswer(ask)) return ask;
     // llama-server ends an answer where its context is full, just as it does at the budget.
     if (kind === "llama.cpp") return askWithin(ask, contextTokens) ?? ask;
@@ -313,11 +313,11 @@ export class NodeEndpoint {
     cancelSignal: AnyCancelSignal,
   ): Promise<Ask | Refusal> {
     const asking = { ...this.#asking, timeoutMs: this.#limits.firstPieceMs };
-    if (contextTold(this.engine, nodeModel) === null) {
+    if (reportedContext(this.engine, nodeModel) === null) {
       await loadModel(asking, nodeModel, cancelSignal);
       if (!cancelSignal.aborted) await this.#lookAgain(this.engine);
     }
-    const contextTokens = contextTold(this.engine, nodeModel);
+    const contextTokens = reportedContext(this.engine, nodeModel);
     if (contextTokens === null || surelyFits(ask, contextTokens, ask.outputTokensMax)) return ask;
     const estimate = (await this.#estimate?.(ask, account, cancelSignal)) ?? estimatedInput(ask);
     const isUnclear = estimate * estimateErrorMax > contextTokens && estimate < contextTokens * estimateErrorMax;
@@ -350,7 +350,7 @@ export class NodeEndpoint {
     said: Overflow,
     cancelSignal: AnyCancelSignal,
   ): Promise<Ask | Refusal> {
-    const contextTokens = said.contextTokens ?? contextTold(this.engine, nodeModel);
+    const contextTokens = said.contextTokens ?? reportedContext(this.engine, nodeModel);
     const promptTokens = said.promptTokens ?? (await this.#counted(ask, nodeModel, cancelSignal));
     const overflow = { ...said, contextTokens, promptTokens };
     const room = contextTokens === null || isPromptTooLong(overflow) ? 0 : answerRoom(ask, contextTokens, promptTokens);

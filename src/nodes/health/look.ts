@@ -78,6 +78,6 @@ function inWords(cause: string): string {
   if (cause.includes("ALTNAME")) return `its certificate is for another name than its address has (${cause})`;
   if (cause.includes("HAS_EXPIRED")) return `its certificate has expired (${cause})`;
   if (["SELF_SIGNED", "UNABLE_TO_VERIFY", "ISSUER"].some((part) => cause.includes(part)))
-    return `nobody known here signed its certificate: name the authority's file in NODE_EXTRA_CA_CERTS (${cause})`;
+    return `no authority trusted here signed its certificate: name the authority's file in NODE_EXTRA_CA_CERTS (${cause})`;
   return cause;
 }

@@ -530,7 +530,7 @@ describe("looks", () => {
     const pool = poolOf([config({ url: `https://localhost:${server.port}/v1` })], { looks: true });
     await until(() => state(pool).health === "down");
     expect(state(pool).problem).toMatch(
-      /^it cannot be reached by https: nobody known .* NODE_EXTRA_CA_CERTS \(TLS failed: /,
+      /^it cannot be reached by https: no authority trusted here .* NODE_EXTRA_CA_CERTS \(TLS failed: /,
     );
   });
   test.each([
@@ -654,7 +654,7 @@ describe("slots that follow the engine's load", () => {
     const end = (): void => held.shift()?.write(answer);
     return { node, held, looked, others, told, end };
   }
-  const soon = { loadIntervalMs: 1, loadFullIntervalMs: 1, loadUntoldIntervalMs: 1 };
+  const soon = { loadIntervalMs: 1, loadFullIntervalMs: 1, loadUnreportedIntervalMs: 1 };
   const poolOn = (node: RawNode, slots: NodeConfig["slots"] = "auto") =>
     poolOf([config(node, { slots })], { limits: soon });
   /** So many requests, which are answered when the engine is told to; each gives its slot back then. */

@@ -523,6 +523,12 @@ async function resultOf(bug: Bug): Promise<"caught" | string> {
   }
 }
 
+/** Of the table in test/README.md. */
+export function rowOf({ id, what, file, name }: Bug, result: string): string {
+  const by = `\`${file.slice("test/".length)}\`${name === undefined ? "" : `: "${name}"`}`;
+  return `| ${id} ${what} | ${result} | ${by} | \`npm ${isLonger(file) ? "run test:all" : "test"}\` |`;
+}
+
 if (import.meta.main) {
   const wanted = process.argv.slice(2);
   const chosen = bugs.filter(({ id }) => wanted.length === 0 || wanted.includes(id));
@@ -533,12 +539,6 @@ if (import.meta.main) {
   };
   await Promise.all([work(), work()]); // much of it is waiting
   console.log("| Planted bug | Result | By | In |\n| --- | --- | --- | --- |");
-  for (const bug of chosen) {
-    const { id, what, file, name } = bug;
-    const test =
-      name === undefined ? `\`${file.slice("test/".length)}\`` : `\`${file.slice("test/".length)}\`: "${name}"`;
-    const command = isLonger(file) ? "`npm run test:all`" : "`npm test`";
-    console.log(`| ${id} ${what} | ${results.get(bug)} | ${test} | ${command} |`);
-  }
+  for (const bug of chosen) console.log(rowOf(bug, results.get(bug)!));
   process.exit([...results.values()].every((result) => result === "caught") ? 0 : 1);
 }

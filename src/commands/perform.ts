@@ -1,6 +1,6 @@
 // Performs an operation on a data folder, whether a server is running on it or not.
 import { catalogOf, configuredCatalog, offeredPlans } from "../config/configured-catalog.ts";
-import { dayMs } from "../core/limits.ts";
+import { dayMs } from "../core/units.ts";
 import { CommandError } from "../core/expected-error.ts";
 import { existsSync } from "node:fs";
 import { join } from "node:path";

@@ -3,7 +3,6 @@
 import { dirname } from "node:path";
 import { type TSchema, Type } from "@sinclair/typebox";
 import { type Catalog, modelsByName } from "../core/catalog.ts";
-import { plansMax } from "../core/limits.ts";
 import { planIds } from "../core/plan-ids.ts";
 import { nearest } from "../core/nearest.ts";
 import { misfitsOf } from "../core/schema-errors.ts";
@@ -13,6 +12,8 @@ import { modelOf, nothingTold, sharedNames, shopBudgetOf, type ToldOfModel } fro
 import type { AnyOption, ConfigFlags, FileTables } from "./option.ts";
 import { type FixedOptions, type LiveOptions, type OptionName, options, type OptionValues } from "./options.ts";
 import { type Keys, schemaOf } from "./rows.ts";
+
+const plansMax = 100;
 
 export { ConfigError, type Environment } from "./faults.ts";
 export type { McpConfig } from "./mcp.ts";

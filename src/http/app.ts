@@ -159,7 +159,11 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     siteFiles: options.siteFiles ?? null,
   });
   const scraped = {
-    ...{ metrics, others, watch, gauges, requests: live },
+    metrics,
+    others,
+    watch,
+    gauges,
+    requests: live,
     access: () => ({ token: options.metricsToken ?? null, behindProxy: options.behindProxy ?? false }),
   };
   let stopping = false;

@@ -1,5 +1,6 @@
 // The body of an error that a node answers with: its beginning says what is wrong.
-import { nodeErrorBodyMaxBytes } from "../core/limits.ts";
+
+const nodeErrorBodyMaxBytes = 64 * 1024;
 
 export class ErrorBody {
   readonly #parts: Buffer[] = [];

@@ -1,7 +1,10 @@
 // A `pattern` of a JSON schema as engines can compile it into a grammar. One walk, each character once. What it refuses
 // makes some engines refuse the whole request; llama.cpp's converter goes on for ever over a stray bracket, and ends the
 // process where a group begins with a quantifier, which "(?" is to it (common/json-schema-to-grammar.cpp).
-import { grammarRepeatsMax, grammarPatternMaxLength } from "../core/limits.ts";
+import { grammarRepeatsMax } from "./limits.ts";
+
+/** A longer pattern is left out of what nodes compile into grammars; the answer is checked against it all the same. */
+const grammarPatternMaxLength = 1_000;
 
 export type GrammarPattern = Readonly<{
   /** For engines that read regular expressions. */

@@ -2,7 +2,8 @@
 import type { Clock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { modelNameOn } from "./model-routes.ts";
-import { nodeConnectTimeoutMs, nodeProbeTimeoutMs, nodeTrialTimeoutMs } from "../core/limits.ts";
+import { nodeConnectTimeoutMs } from "../core/limits.ts";
+import { nodeProbeTimeoutMs, nodeTrialTimeoutMs } from "./limits.ts";
 import type { Model } from "../core/types.ts";
 import { type Abilities, abilitiesOf, leastContext, modelsOn } from "./abilities.ts";
 import { NodeClient, originOf } from "./client/client.ts";

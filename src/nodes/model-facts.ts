@@ -1,7 +1,10 @@
 // What an engine tells of one of its models: the context that it really has, and what it can do. A node may write what it
 // likes: what makes no sense counts as not told.
-import { nodeContextMinTokens, nodeModelNameMaxLength } from "../core/limits.ts";
 import { record } from "./json.ts";
+
+const nodeModelNameMaxLength = 512;
+/** No model has a smaller context; a node that reports one would have every request refused. */
+const nodeContextMinTokens = 128;
 
 export type Capability = "chat" | "tools" | "thinking" | "images" | "embeddings" | "rerank";
 /** What is not there was not told. */

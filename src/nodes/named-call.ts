@@ -1,7 +1,7 @@
 // A call that a model writes as text, where its engine forces no tools but holds answers to a schema: an object with the
 // tool's name and its arguments, in this order. The text comes in pieces, and so do the arguments.
 import { JsonEnd } from "../core/json-end.ts";
-import { calledNameMaxLength } from "../core/limits.ts";
+import { calledNameMaxLength } from "./limits.ts";
 import type { Tool } from "../core/types.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { parseNodeJson } from "./json.ts";

@@ -1,9 +1,12 @@
 // Lets nodes count the tokens of prompts and texts, because they know their own tokenizer and template.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
-import { nodeCountBytesMax, nodeCountsBytesMax } from "../core/limits.ts";
+import { nodeCountBytesMax } from "../core/limits.ts";
 import type { Ask, Model } from "../core/types.ts";
 import type { NodeEndpoint } from "./node-endpoint.ts";
 import type { CountRequest } from "./token-count.ts";
+
+/** Text of all counts that a node makes at once. */
+const nodeCountsBytesMax = 4 * 1024 * 1024;
 
 export class NodeCounting {
   readonly #serving: (modelId: string) => Iterable<NodeEndpoint>;

@@ -8,17 +8,8 @@ import { mayAskAgain } from "../core/generation-budget.ts";
 import { hasInputs } from "../core/inputs.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { modelNameOn, type NodeModelOf } from "./model-routes.ts";
-import {
-  nodeAfterFinishMs,
-  nodeConnectTimeoutMs,
-  nodeCoolOffMs,
-  nodeCountBytesMax,
-  nodeFirstLookMaxMs,
-  nodeFirstPieceMs,
-  nodeIdleSocketMs,
-  nodeProbeTimeoutMs,
-  nodeStallMs,
-} from "../core/limits.ts";
+import { nodeConnectTimeoutMs, nodeCountBytesMax } from "../core/limits.ts";
+import { nodeCoolOffMs, nodeIdleSocketMs, nodeProbeTimeoutMs } from "./limits.ts";
 import { blotted } from "../core/log.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, Ending, Ms, Refusal, Sink } from "../core/types.ts";
@@ -53,7 +44,19 @@ import { requestHead } from "./client/request-head.ts";
 import { askForCount, countRequestOfAsk, countRequestOfText, type CountRequest } from "./token-count.ts";
 import { estimatedInput } from "./usage.ts";
 
-/** Time limits of what is said to a node, in milliseconds; the defaults are those of core/limits.ts. */
+/** Longest silence before the first token; 15 minutes must be allowed. */
+const nodeFirstPieceMs = 20 * 60_000;
+/** Longest silence between two reads once the answer has begun. */
+const nodeStallMs = 16 * 60_000;
+/**
+ * Where no model is configured, first requests wait this long for the node's list: `transformers serve` takes 6 s for
+ * its first.
+ */
+const nodeFirstLookMaxMs = 10_000;
+/** Silence after the finish reason until an answer counts as complete. */
+const nodeAfterFinishMs = 900;
+
+/** Time limits of what is said to a node, in milliseconds. */
 export type EndpointLimits = GenerationLimits &
   Readonly<{ connectTimeoutMs: Ms; idleSocketMs: Ms; probeTimeoutMs: Ms }>;
 

@@ -6,7 +6,7 @@
 // (v1/structured_output/backend_xgrammar.py); SGLang xgrammar alone, behind a list of what it would not enforce
 // (constrained/json_schema_validation.py); llama.cpp, and Ollama and LM Studio with it, a converter of its own, or
 // llguidance where built so (common/json-schema-to-grammar.cpp).
-import { grammarRepeatsMax } from "../core/limits.ts";
+import { grammarRepeatsMax } from "./limits.ts";
 import type { Tool } from "../core/types.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { grammarPattern } from "./grammar-pattern.ts";

@@ -8,7 +8,6 @@
 // toward the budget, or the context where no budget limits the answer: text, reasoning, names and arguments of calls.
 import { AnswerText } from "./answer-text.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
-import { answerLogprobsMaxLength, answerMaxLength } from "../core/limits.ts";
 import type { Ask, Ending, FinishReason, Sink } from "../core/types.ts";
 import type { KnownEvents } from "./client/events.ts";
 import { failed, failureOfEvent, nodeFailed } from "./failure/failure.ts";
@@ -20,6 +19,11 @@ import type { RunningNumbers, Simple, Template } from "./fast-path/template.ts";
 import { mayBeginThought, ThinkTags } from "./think-tags.ts";
 import { ToolCalls } from "./tool-calls.ts";
 import { charactersPerTokenMax, reportedCacheWrites, reportedUsage, runningCount, tokensIn, usageOf } from "./usage.ts";
+
+/** UTF-16 units of one answer, which is collected in memory. The catalog's largest context has a million characters. */
+const answerMaxLength = 8 * 1024 * 1024;
+/** UTF-16 units of the log probabilities, as JSON, of an answer that is not streamed. */
+const answerLogprobsMaxLength = 64 * 1024 * 1024;
 
 /** What a one-string event carries: answer text, reasoning, or the arguments of the call with the node's index. */
 export type Channel = "text" | "reasoning" | number;

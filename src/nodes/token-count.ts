@@ -1,12 +1,16 @@
 // Asks an engine how many tokens a prompt has, if it can tell.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { limitAtEndOfTurn } from "../core/end-of-turn.ts";
-import { nodeCountTimeoutMs } from "../core/limits.ts";
 import type { Ask, PreparedTurns } from "../core/types.ts";
 import type { ExchangeHandler, NodeClient } from "./client/client.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { requestHead } from "./client/request-head.ts";
 import { readingPath, readingRequest } from "./ollama.ts";
+
+/**
+ * How long to wait for a node's own count before using ours; agents ask for 24 at once and expect them within a second.
+ */
+const nodeCountTimeoutMs = 900;
 
 /** Paths count from the engine's root, above the /v1 of its OpenAI-compatible routes. */
 export type CountRequest = Readonly<{ path: string; body: string | readonly Buffer[] }>;

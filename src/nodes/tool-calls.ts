@@ -2,9 +2,12 @@
 // name first, ids empty, numeric, repeated or missing, names repeated or in fragments or late, arguments as an object.
 import { base62Digits } from "../core/base62.ts";
 import { JsonEnd } from "../core/json-end.ts";
-import { answerCallsMax, calledNameMaxLength } from "../core/limits.ts";
+import { calledNameMaxLength } from "./limits.ts";
 import type { Sink, Tool } from "../core/types.ts";
 import { record } from "./json.ts";
+
+/** Tool calls of one answer; it ends with `length` at one more. No client runs as many. */
+const answerCallsMax = 128;
 
 type OpenCall = {
   /** The node's `index`, by which later deltas name the call. */

@@ -7,8 +7,11 @@ import type { AccountRecord } from "../account/records.ts";
 import { RecentTries } from "../account/recent-tries.ts";
 import type { Clock } from "../core/clock.ts";
 import type { NoExport } from "../console/account-data.ts";
-import { exportsPerHourMax, hourMs } from "../core/limits.ts";
+import { hourMs } from "../core/units.ts";
 import { type AccountId, StoreUnavailable } from "../core/types.ts";
+
+/** For each account: an export reads everything kept of it, up to several hundred MB. */
+export const exportsPerHourMax = 6;
 
 /** Written at once, of all accounts together; each is at most as large as the ledger. */
 const writingMax = 4;

@@ -18,7 +18,6 @@ import { reloadDetail } from "../console/server-care.ts";
 import { LiveCatalog, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import { CommandError, isExpected } from "../core/expected-error.ts";
-import { folderLookIntervalMs } from "../core/limits.ts";
 import { openLog, usualLogFormat } from "../core/log.ts";
 import { lastPlan, unconfiguredPlans, unknownModels } from "../core/plans.ts";
 import { startServer } from "../http/app.ts";
@@ -67,6 +66,9 @@ import { ScheduledBackups } from "./scheduled-backups.ts";
 import { ServedModels } from "./served-models.ts";
 import { sharedNodes } from "./shared-nodes.ts";
 import { ModelHabits } from "../tools/model-habits.ts";
+
+/** How often to check that the control socket and the file of stored responses are still there. */
+const folderLookIntervalMs = 1_000;
 
 export type Given = Readonly<{
   flags: ConfigFlags;

@@ -7,6 +7,9 @@ import { engineInWords, noneServed } from "../nodes/engine.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import type { NodeHealth, NodeLine } from "../nodes/queue/slot-queue.ts";
 
+/** Accounts of a node's line that operators see by name: those with the most requests in it. */
+export const lineAccountsShownMax = 5;
+
 /** What a running server answers: why requests should go elsewhere, or null, and what is wrong with all its nodes. */
 export type Health = Readonly<{ unready: string | null; nodes: string | null }>;
 

@@ -6,7 +6,7 @@ import { type Accounting, openAccounting } from "../accounting.ts";
 import { addressesOf, type Config } from "../config/config.ts";
 import type { LiveCatalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
-import { dayMs } from "../core/limits.ts";
+import { dayMs } from "../core/units.ts";
 import type { Log } from "../core/log.ts";
 import type { AccountId } from "../core/types.ts";
 import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";

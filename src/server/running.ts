@@ -13,7 +13,7 @@ import type { LiveValues, Running, Derived } from "../config/running.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Ms } from "../core/types.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
-import { dayMs } from "../core/limits.ts";
+import { dayMs } from "../core/units.ts";
 import type { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import type { KeptResponses } from "../store/responses/kept-responses.ts";
 import type { LedgerWatch } from "../store/verify/verify-watch.ts";

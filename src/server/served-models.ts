@@ -11,13 +11,16 @@ import {
 import type { Config, NodeConfig } from "../config/config.ts";
 import { offeredPlans } from "../config/configured-catalog.ts";
 import type { Derived } from "../config/running.ts";
-import { listedModelsMax, ownModelNameMaxLength } from "../core/limits.ts";
+import { ownModelNameMaxLength } from "../core/limits.ts";
 import type { Model, ModelKind, Plan } from "../core/types.ts";
 import { type Engine, factsOf } from "../nodes/engine.ts";
 import type { EngineKind } from "../nodes/engine-kind.ts";
 import { type Capability, isNamedOtherwise, type ModelFacts, withoutTag } from "../nodes/model-facts.ts";
 import { modelNameOn, servesAmong } from "../nodes/model-routes.ts";
 import { engineTraits } from "../nodes/request.ts";
+
+/** Models that nodes list without configuration; a hosted catalog of everything has some 500. */
+const listedModelsMax = 1_000;
 
 export type ModelSources = Readonly<{
   /** Models of the catalog's file. */

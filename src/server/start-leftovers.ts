@@ -1,5 +1,11 @@
 // Frees memory that starting took and serving does not need: parsed sources, code that ran once, and temporary data.
-import { startLeftoversLooks, startLeftoversMs } from "../core/limits.ts";
+
+/**
+ * How often, after the start and while requests are open, to look for a moment to give back what starting left in
+ * memory.
+ */
+const startLeftoversMs = 250;
+const startLeftoversLooks = 8;
 
 /**
  * Gives it back to the system, once, after the start: 3 to 5 MB. That stops the process for some tens of milliseconds and

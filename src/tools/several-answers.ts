@@ -70,7 +70,9 @@ export async function severalAnswers(
 type Failed = Extract<Ending, { kind: "failed" }>;
 
 const failedWith = ({ refusal, delivered: own }: Failed, delivered: Delivered): Failed => ({
-  ...{ kind: "failed", refusal, elsewhere: false },
+  kind: "failed",
+  refusal,
+  elsewhere: false,
   ...(own === undefined ? {} : { delivered }),
 });
 

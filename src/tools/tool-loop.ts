@@ -16,7 +16,6 @@
 //   (8) anything else                                       -> ours are run, and the next round follows
 import type { Clock } from "../core/clock.ts";
 import { mayAskAgain } from "../core/generation-budget.ts";
-import { ownedCallsAtOnceMax, ownedCallsPerRoundMax, toolRoundsMax } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { toolNameMaxLength } from "../core/server-tool-name.ts";
 import type { Soon } from "../core/soon.ts";
@@ -42,6 +41,12 @@ import { type CalledTool, RoundSink } from "./round-sink.ts";
 import type { SearchProvider } from "./search/search-provider.ts";
 import { madeSafe, resultText } from "./untrusted-text.ts";
 import { type SearchCalls, WebSearchTool } from "./search/web-search-tool.ts";
+
+/** Generations of one request (spec, per-request limits). */
+export const toolRoundsMax = 10;
+export const ownedCallsAtOnceMax = 8;
+/** Further calls of a round are not run, and the model is told so. */
+export const ownedCallsPerRoundMax = 32;
 
 export type ToolLoopParts = Readonly<{
   /** Null where nothing is searched. */

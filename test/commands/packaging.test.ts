@@ -5,7 +5,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { checkModelIds, readConfig } from "../../src/config/config.ts";
-import { stopGraceMs } from "../../src/core/limits.ts";
+import { stopGraceMs } from "../../src/config/options.ts";
 import { missing } from "../fixtures/optional.ts";
 import { run, temporaryFolder, tollgate } from "./program.ts";
 

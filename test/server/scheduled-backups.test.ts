@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, wr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ScheduledBackups } from "../../src/server/scheduled-backups.ts";
-import { hourMs } from "../../src/core/limits.ts";
+import { hourMs } from "../../src/core/units.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";

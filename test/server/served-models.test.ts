@@ -1,6 +1,6 @@
 // What is served: the catalog alone, with what nodes list, or a shop's own models.
 import { describe, expect, test } from "bun:test";
-import { ownModelContextTokensDefault } from "../../src/core/limits.ts";
+import { ownModelContextTokensDefault } from "../../src/config/models.ts";
 import { claimsOf, embeddedCatalog } from "../../src/core/catalog.ts";
 import { readConfig } from "../../src/config/config.ts";
 import type { Capabilities } from "../../src/nodes/model-facts.ts";

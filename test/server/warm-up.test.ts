@@ -3,9 +3,8 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { warmUpRounds } from "../../src/core/limits.ts";
 import { dropStartLeftovers } from "../../src/server/start-leftovers.ts";
-import { warmUp } from "../../src/server/warm-up.ts";
+import { warmUp, warmUpRounds } from "../../src/server/warm-up.ts";
 import { Server, temporaryFolder } from "../commands/program.ts";
 
 setDefaultTimeout(120_000); // processes are started, and the machine may be busy

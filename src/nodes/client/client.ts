@@ -10,19 +10,30 @@ import type { Socket } from "bun";
 import { assert } from "../../core/assert.ts";
 import type { Clock } from "../../core/clock.ts";
 import { atEndOfTurn, limitAtEndOfTurn } from "../../core/end-of-turn.ts";
-import {
-  nodeBusyLookMs,
-  nodeConnectTimeoutMs,
-  nodeGoneMs,
-  nodeHeardMs,
-  nodeIdleSocketMs,
-  nodeKeptSocketMs,
-  nodeReadRestBytes,
-  nodeSocketsIdleMax,
-} from "../../core/limits.ts";
+import { nodeConnectTimeoutMs } from "../../core/limits.ts";
+import { nodeIdleSocketMs } from "../limits.ts";
 import { ResponseParser } from "./framing.ts";
 import type { ResponseHandler, ResponseHeaders } from "./framing.ts";
 import { canPeek, hasWaiting, isGone, startProbes, stopProbes, wasHeard } from "./system-socket.ts";
+
+/**
+ * A connection idle for longer is reused if its node's system answered a probe within this time; probes are a second
+ * apart.
+ */
+const nodeHeardMs = 1_500;
+/** How often connections with a request are checked, and their nodes' systems probed. */
+const nodeBusyLookMs = 10_000;
+/**
+ * A node whose system has answered nothing for this long has lost power or network; a program may be silent for longer.
+ */
+const nodeGoneMs = 30_000;
+/** Longest time that an idle connection is kept, as in nginx. Engines that announce no time close after 5 s. */
+const nodeKeptSocketMs = 60_000;
+/**
+ * A read this large is the last one from a node in a turn: from a fast node the runtime would read 6 MB more at once.
+ */
+const nodeReadRestBytes = 256 * 1024;
+const nodeSocketsIdleMax = 256;
 
 /** Why no whole response came. */
 export type ExchangeFault = Readonly<{

@@ -1,7 +1,10 @@
 // Splits the bytes of a response body into the payloads of its server-sent events, however the bytes are cut. A line
 // ends with a line feed, a carriage return or both. Text is decoded only in whole lines, so that a character that is
 // split over two reads stays whole. Most events are recognized by their bytes and never decoded.
-import { nodeEventLinesMax, nodeLineMaxBytes } from "../../core/limits.ts";
+
+export const nodeLineMaxBytes = 4 * 1024 * 1024;
+/** Data lines of one event; engines write one. Each takes 60 bytes of memory, however short it is. */
+export const nodeEventLinesMax = 50_000;
 
 /** Receives the events of one body. */
 export interface EventHandler {

@@ -1,7 +1,8 @@
 // Parses the bytes of a node's connection into one HTTP/1.1 response after another, strictly: whatever two readers
 // could understand differently (both length headers, repeated ones, odd chunk sizes, control bytes) is an error, never
 // a guess.
-import { nodeHeadMaxBytes } from "../../core/limits.ts";
+
+const nodeHeadMaxBytes = 64 * 1024;
 
 /** Lower-case name -> value; repeated headers are joined with ", ". */
 export type ResponseHeaders = ReadonlyMap<string, string>;

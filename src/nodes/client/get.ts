@@ -1,9 +1,11 @@
 // One small request to a node, whole answer in memory: for probing and for finding out which engine it is.
 import { limitAtEndOfTurn } from "../../core/end-of-turn.ts";
-import { nodeFactsBodyMaxBytes } from "../../core/limits.ts";
 import type { ExchangeFault, ExchangeHandler, NodeClient } from "./client.ts";
 import type { ResponseHeaders } from "./framing.ts";
 import { requestHead } from "./request-head.ts";
+
+/** A list of models, or anything else that an engine reports about itself; a longer body is not understood. */
+const nodeFactsBodyMaxBytes = 1024 * 1024;
 
 export type Answer = Readonly<{ status: number; headers: ResponseHeaders; body: string }>;
 /** Why there is no answer; "silent": none came in time, but the connection may be there. */

@@ -1,7 +1,8 @@
 // Decides what a node's error means for the client. A node's own text is read for its meaning but never passed on to a
 // client: it may name addresses, models and other people's settings. The operator's log has it, without those.
 import { budgetLimitsAnswer } from "../../core/answer-budget.ts";
-import { busyRetrySeconds, nodeErrorTextMaxLength, pausedRetrySeconds } from "../../core/limits.ts";
+import { busyRetrySeconds } from "../../core/limits.ts";
+import { nodeErrorTextMaxLength } from "../limits.ts";
 import { refuse } from "../../core/refusals.ts";
 import type { Ask, Elsewhere, Ending, Model, Refusal } from "../../core/types.ts";
 import { clientFaultOf } from "./client-faults.ts";
@@ -10,6 +11,9 @@ import type { RefusalCause } from "../queue/slot-queue.ts";
 import { loggableWords, messageOfError } from "./node-words.ts";
 import { type Overflow, overflowOf } from "./overflow.ts";
 import { estimatedInput } from "../usage.ts";
+
+/** `retry-after` of a refusal because all nodes of a model are drained: restarting an engine takes minutes. */
+const pausedRetrySeconds = 30;
 
 /** A failed Ending together with what the operator should read in the log. */
 export type Failure = Readonly<{

@@ -1,9 +1,12 @@
 // Cleans a node's own words about a failure for the operator's log: short, and without the addresses, paths and parts
 // of the prompt that nodes repeat.
-import { nodeErrorTextMaxLength, nodeWordsMaxLength } from "../../core/limits.ts";
+import { nodeErrorTextMaxLength } from "../limits.ts";
 import type { Ask, Turn } from "../../core/types.ts";
 import { visible } from "../../core/visible.ts";
 import { parseNodeJson, record } from "../json.ts";
+
+/** What the log gets of a node's own words, in UTF-16 units. */
+const nodeWordsMaxLength = 300;
 
 /** The part of an error body that says why, or the whole body if it is not JSON. Bounded, so that nothing longer is reported. */
 export function messageOfError(body: string): string {

@@ -1,8 +1,10 @@
 // One request for vectors or scores to one node, and its answer: a single document, not a stream.
 import type { InputsAsk } from "../../core/inputs.ts";
-import { inputsAnswerTurnBytes } from "../../core/limits.ts";
 import { type ExchangeParts, NodeExchange, type Outcome } from "../node-exchange.ts";
 import { InputsAnswer } from "./inputs-answer.ts";
+
+/** What is read of one answer before others have their turn: 10 ms where numbers become base64. */
+export const inputsAnswerTurnBytes = 512 * 1024;
 
 type InputsParts = ExchangeParts & Readonly<{ ask: InputsAsk }>;
 

@@ -1,6 +1,11 @@
 // Takes the JSON of a list apart as it comes: the objects of the list, one by one, and what stands around it. An answer of
 // 2,048 vectors is 45 to 184 MB, so it is neither kept whole nor parsed at once.
-import { inputAnswerMaxBytes, inputsAnswerFrameMaxLength, jsonDepthMax } from "../../core/limits.ts";
+import { jsonDepthMax } from "../../core/limits.ts";
+
+/** What is read of a node's answer for one input: 8,192 numbers of 20 characters, and the names around them. */
+export const inputAnswerMaxBytes = 192 * 1024;
+/** Everything around the list of an answer. */
+export const inputsAnswerFrameMaxLength = 64 * 1024;
 
 const quote = 0x22;
 const comma = 0x2c;

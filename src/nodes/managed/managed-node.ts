@@ -8,21 +8,24 @@
 import { logLines } from "../../core/child-log.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { ManagedNodeConfig } from "../../config/config.ts";
-import {
-  managedRestartMaxMs,
-  managedRestartMinMs,
-  managedSettledMs,
-  managedSilenceMs,
-  managedStopGraceMs,
-  nodeConnectTimeoutMs,
-  nodeProbeIntervalMs,
-  nodeProbeTimeoutMs,
-} from "../../core/limits.ts";
+import { nodeConnectTimeoutMs } from "../../core/limits.ts";
+import { nodeProbeIntervalMs, nodeProbeTimeoutMs } from "../limits.ts";
+import { assert } from "../../core/assert.ts";
 import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
 import { NodeClient, originOf } from "../client/client.ts";
 import { get, isAnswer } from "../client/get.ts";
 import { type GuardedChild, startGuarded } from "./guarded-child.ts";
+
+/** A node that has answered before and then is silent for this long is restarted. */
+const managedSilenceMs = 2 * 60_000;
+const managedStopGraceMs = 10_000;
+const managedRestartMinMs = 1_000;
+const managedRestartMaxMs = 60_000;
+/** A node that has answered for this long is restarted without the pauses of earlier failures. */
+const managedSettledMs = 60_000;
+
+assert(managedRestartMinMs < managedRestartMaxMs, "waits before a program's restart grow");
 
 export type ManagedNodeParts = Readonly<{
   clock: Clock;

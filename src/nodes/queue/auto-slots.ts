@@ -8,16 +8,24 @@
 //
 // Others that use the engine are seen in its numbers. What waits is taken back from each gateway by its part of the load, so
 // that one that has much of it gives most to one that comes.
-import {
-  autoSlotsCacheFull,
-  autoSlotsCacheRoom,
-  autoSlotsGrowthsOfStep,
-  autoSlotsReadingMs,
-  autoSlotsStart,
-  nodeSlotsMax,
-} from "../../core/limits.ts";
+import { nodeSlotsMax } from "../../core/limits.ts";
 import type { Ms } from "../../core/types.ts";
 import type { EngineLoad } from "../engine-load.ts";
+
+/**
+ * Slots to begin with where the engine does not report its concurrency; an engine with fewer is known by its second
+ * answer.
+ */
+export const autoSlotsStart = 16;
+/**
+ * Share of the engine's cache, from 0 to 1: vLLM preempts requests when it is full, and each token of theirs fills it.
+ */
+const autoSlotsCacheFull = 0.95;
+const autoSlotsCacheRoom = 0.85;
+/** A request that waits longer than this while prompts are read waits for the reading, not for a slot. */
+const autoSlotsReadingMs = 100;
+/** The step doubles after this many growths. */
+const autoSlotsGrowthsOfStep = 2;
 
 export class AutoSlots {
   #slots: number;

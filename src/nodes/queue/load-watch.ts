@@ -7,18 +7,18 @@
 //   no answer several times in a row  -> no more than the usual number, until it tells it again
 import type { NodeConfig } from "../../config/config.ts";
 import type { Ms } from "../../core/types.ts";
-import {
-  autoSlotsIdleLooksMax,
-  autoSlotsSilentLooksMax,
-  ggufSlots,
-  loadFullIntervalMs,
-  loadIntervalMs,
-  loadUntoldIntervalMs,
-  nodeSlotsDefault,
-} from "../../core/limits.ts";
+import { ggufSlots, nodeSlotsDefault } from "../../core/limits.ts";
 import type { Engine } from "../engine.ts";
 import { type EngineLoad, isLoad, type LoadAnswer } from "../engine-load.ts";
 import { AutoSlots } from "./auto-slots.ts";
+
+/** Each look at the load is a line in some engines' access logs. */
+const loadIntervalMs = 1_000;
+const loadFullIntervalMs = 250;
+const loadUntoldIntervalMs = 60_000;
+/** Looks without a request before they end. */
+const autoSlotsIdleLooksMax = 5;
+const autoSlotsSilentLooksMax = 3;
 
 export type LoadLimits = Readonly<{ loadIntervalMs: Ms; loadFullIntervalMs: Ms; loadUntoldIntervalMs: Ms }>;
 export const loadLimitsDefault: LoadLimits = { loadIntervalMs, loadFullIntervalMs, loadUntoldIntervalMs };

@@ -5,7 +5,7 @@ import type { AnyCancelSignal } from "../../core/cancel-signal.ts";
 import { assert } from "../../core/assert.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { NodeConfig } from "../../config/config.ts";
-import { nodeLooksAtOnceMax, queuePlacesMax } from "../../core/limits.ts";
+import { queuePlacesMax } from "../../core/limits.ts";
 import { isRefusal } from "../../core/refusals.ts";
 import type { AccountId, Ask, Ending, Model, Ms, PromptBlocks, Refusal, Sink, Slot } from "../../core/types.ts";
 import type { Dial } from "../client/client.ts";
@@ -35,7 +35,9 @@ import { SlotQueue } from "./slot-queue.ts";
 import type { LineNeed, NodeHealth, NodeLine, Place, RefusalCause, WeightOf } from "./slot-queue.ts";
 import { type Tested, testNode } from "./test-request.ts";
 
-/** Time limits of the pool, in milliseconds; the defaults are those of core/limits.ts. */
+export const nodeLooksAtOnceMax = 32;
+
+/** Time limits of the pool, in milliseconds. */
 export type PoolLimits = EndpointLimits & NodeLimits;
 
 const defaultLimits: PoolLimits = { ...endpointLimitsDefault, ...nodeLimitsDefault };

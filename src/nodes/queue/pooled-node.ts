@@ -12,16 +12,8 @@
 // every few minutes: it may have been started as another one between two looks.
 import type { Clock } from "../../core/clock.ts";
 import type { NodeConfig } from "../../config/config.ts";
-import {
-  nodeCoolOffMs,
-  nodeDoubtMs,
-  nodeFactsIntervalMs,
-  nodeFirstProbeMs,
-  nodeIdleLookIntervalMs,
-  nodeProbeIntervalMs,
-  nodeSilentDoubtMs,
-  nodeSilentLooksMax,
-} from "../../core/limits.ts";
+import { nodeCoolOffMs, nodeProbeIntervalMs, nodeProbeTimeoutMs } from "../limits.ts";
+import { assert } from "../../core/assert.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import type { Dial } from "../client/client.ts";
 import { type Engine, engineInWords, unlisted } from "../engine.ts";
@@ -32,6 +24,30 @@ import { type EndpointLimits, type EstimateOfPrompt, type NodeOutcome, NodeEndpo
 import { type LoadLimits, loadLimitsDefault, LoadWatch } from "./load-watch.ts";
 import { RecentReplies } from "./recent-replies.ts";
 import type { NodeHealth } from "./slot-queue.ts";
+
+/** How often an engine's own facts are read again, even while it is busy: a different one may have been started. */
+const nodeFactsIntervalMs = 3 * 60_000;
+/** First pause before a node that is down is probed again; each next pause is twice as long, up to the interval. */
+const nodeFirstProbeMs = 250;
+/** How often a healthy, idle node is probed; each probe is a line in most engines' access logs. */
+const nodeIdleLookIntervalMs = 15_000;
+/**
+ * Consecutive probes that connect but time out before a node counts as down; single-threaded engines answer none while
+ * busy.
+ */
+const nodeSilentLooksMax = 3;
+/**
+ * After a failed request, requests that another node can take avoid this one for this long, or until it answers one.
+ */
+const nodeDoubtMs = 15_000;
+/** The same after an unanswered probe of a node that has requests: until the next such probe has ended. */
+const nodeSilentDoubtMs = 30_000;
+
+assert(nodeFirstProbeMs < nodeProbeIntervalMs, "the looks at a node that is down grow rarer");
+assert(
+  nodeIdleLookIntervalMs * 1.25 + nodeProbeTimeoutMs < nodeSilentDoubtMs,
+  "one that hangs is passed over all the time",
+);
 
 /** For the operator; `node` is the configured name, never an address. */
 export type NodeLog = (event: Readonly<{ level: "info" | "warn" | "error"; node: string; message: string }>) => void;

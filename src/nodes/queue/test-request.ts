@@ -1,7 +1,7 @@
 // The request that an operator tries a node with: one token, asked for as everybody's requests are, at nobody's expense.
 import { CancelSignal } from "../../core/cancel-signal.ts";
 import type { Clock } from "../../core/clock.ts";
-import { nodeTrialTimeoutMs } from "../../core/limits.ts";
+import { nodeTrialTimeoutMs } from "../limits.ts";
 import type { Ask, Ending, Inputs, Model, Ms } from "../../core/types.ts";
 import type { NodeEndpoint, NodeOutcome } from "../node-endpoint.ts";
 

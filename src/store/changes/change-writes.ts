@@ -17,156 +17,121 @@ import {
   type Write,
 } from "./write.ts";
 
-export function writesOf(change: AccountChange): readonly Write[] {
-  switch (change.change) {
-    case "create": {
-      const { account, email, plan, keyHash, keyEnding, passwordHash, operator, at } = change;
-      return [
-        insert("accounts", {
-          id: account,
-          email,
-          plan,
-          credit: 0,
-          key_hash: keyHash,
-          password_hash: passwordHash,
-          operator,
-          created_at: at,
-          key_created_at: at,
-          key_ending: keyEnding,
-        }),
-      ];
-    }
-    case "plan":
-      return [update("accounts", { plan: change.plan }, { id: change.account })];
-    case "key": {
-      const { account, keyHash, keyEnding, at } = change;
-      return [update("accounts", { key_hash: keyHash, key_created_at: at, key_ending: keyEnding }, { id: account })];
-    }
-    case "new_key": {
-      const { account, id, name, keyHash, keyEnding, createdAt, limits } = change.key;
-      const row = { account_id: account, id, name, key_hash: keyHash, created_at: createdAt, key_ending: keyEnding };
-      return [insert("api_keys", { ...row, ...limitColumns(limits ?? {}) })];
-    }
-    case "key_name":
-      return [update("api_keys", { name: change.name }, { account_id: change.account, id: change.key })];
-    case "key_limits": {
-      // Each by itself, so that there are as many statements as limits, and not as many as choices of them. A key that was
-      // revoked keeps what it had, as its account's erasure keeps nothing.
-      const key = { account_id: change.account, id: change.key, revoked_at: null };
-      return Object.entries(limitColumns(change.limits)).map(([column, limit]) =>
-        update("api_keys", { [column]: limit }, key),
-      );
-    }
-    case "revoke_key":
-      return [
-        update(
-          "api_keys",
-          { revoked_at: unlessSet(change.at), key_hash: null },
-          { account_id: change.account, id: change.key },
-        ),
-      ];
-    case "key_used":
-      return change.key === defaultKey
-        ? [update("accounts", { key_used_at: change.at }, { id: change.account })]
-        : [update("api_keys", { used_at: change.at }, { account_id: change.account, id: change.key })];
-    case "erase_end_user":
-      return [
-        update(
-          "end_users",
-          { name: null },
-          { account_id: change.account, name: change.name },
-          { index: "end_users_by_name" },
-        ),
-      ];
-    case "password":
-      return [
-        update("accounts", { password_hash: change.passwordHash }, { id: change.account }),
-        withoutPasswordLinks(change.account),
-      ];
-    case "operator":
-      return [update("accounts", { operator: change.operator }, { id: change.account })];
-    case "disabled":
-      return [update("accounts", { disabled_at: change.at }, { id: change.account })];
-    case "search_calls":
-      return [upsert("search_calls", { account_id: change.account, day: change.day, calls: change.calls })];
-    case "erase":
-      return erasureOf(change);
-    case "open_session": {
-      const { id, tokenHash, account, createdAt, usedAt, address, browser } = change.session;
-      const from = { address, browser };
-      return [
-        insert("sessions", {
-          id,
-          token_hash: tokenHash,
-          account_id: account,
-          created_at: createdAt,
-          used_at: usedAt,
-          ...from,
-        }),
-      ];
-    }
-    case "use_session":
-      return [update("sessions", { used_at: atLeast(change.at) }, { id: change.id })];
-    case "end_session":
-      return [remove("sessions", { id: change.id })];
-    case "end_sessions":
-      return [remove("sessions", { account_id: change.account, id: otherThan(change.except ?? 0) })];
-    case "purchase_request": {
-      const { account, createdAt, id, kind, tokens, plan, note, state } = change.request;
-      const row = { id, account_id: account, kind, tokens, plan, note, state, created_at: createdAt };
-      return [insert("purchase_requests", row)];
-    }
-    case "decision": {
-      const { id, state, at, note } = change;
-      return [update("purchase_requests", { state, decided_at: at, decision_note: note }, { id, state: "pending" })];
-    }
-    case "payment": {
-      const { id, account, tokens, at } = change;
-      return [insert("payments", { id, account_id: account, tokens, paid_at: at })];
-    }
-    case "identity": {
-      const { issuer, subject, account, connectedAt } = change.identity;
-      return [
-        remove("identities", { account_id: account, issuer }),
-        insert("identities", { issuer, subject, account_id: account, connected_at: connectedAt }, account),
-      ];
-    }
-    case "link": {
-      const { id, tokenHash, kind, account, email, plan, credit, createdAt, expiresAt } = change.link;
-      return [
-        ...(account === null ? [] : [withoutPasswordLinks(account)]),
-        remove("access_links", { used_at: below(change.forgetBefore) }),
-        remove("access_links", { used_at: null, expires_at: below(change.forgetBefore) }),
-        insert("access_links", {
-          id,
-          token_hash: tokenHash,
-          kind,
-          account_id: account,
-          email,
-          plan,
-          credit,
-          created_at: createdAt,
-          expires_at: expiresAt,
-        }),
-      ];
-    }
-    case "use_link": {
-      const { id, account, at } = change;
-      return [update("access_links", { used_at: at, account_id: account }, { id, used_at: null }, { needs: account })];
-    }
-    case "withdraw_link":
-      return [remove("access_links", { id: change.id, used_at: null })];
-    case "audit": {
-      const { id, at, operator, address, action, subject, detail } = change.entry;
-      return [insert("audit_log", { id, at, operator_id: operator, address, action, subject_id: subject, detail })];
-    }
-    default:
-      return change satisfies never;
-  }
-}
+type Kind = AccountChange["change"];
+type OfKind<Of extends Kind> = Extract<AccountChange, Readonly<{ change: Of }>>;
+
+export const writesOf = (change: AccountChange): readonly Write[] =>
+  (byKind[change.change] as (change: AccountChange) => readonly Write[])(change);
+
+const byKind: { readonly [Of in Kind]: (change: OfKind<Of>) => readonly Write[] } = {
+  create: ({ account, email, plan, keyHash, keyEnding, passwordHash, operator, at }) => [
+    insert("accounts", {
+      id: account,
+      email,
+      plan,
+      credit: 0,
+      key_hash: keyHash,
+      password_hash: passwordHash,
+      operator,
+      created_at: at,
+      key_created_at: at,
+      key_ending: keyEnding,
+    }),
+  ],
+  plan: ({ account, plan }) => [update("accounts", { plan }, { id: account })],
+  key: ({ account, keyHash, keyEnding, at }) => [
+    update("accounts", { key_hash: keyHash, key_created_at: at, key_ending: keyEnding }, { id: account }),
+  ],
+  new_key: ({ account, key: { id, name, keyHash, keyEnding, createdAt, limits } }) => [
+    insert("api_keys", {
+      account_id: account,
+      id,
+      name,
+      key_hash: keyHash,
+      created_at: createdAt,
+      key_ending: keyEnding,
+      ...limitColumns(limits ?? {}),
+    }),
+  ],
+  key_name: ({ account, key, name }) => [update("api_keys", { name }, { account_id: account, id: key })],
+  /**
+   * Each limit by itself, so that there are as many statements as limits, and not as many as choices of them. A key that was
+   * revoked keeps what it had, as its account's erasure keeps nothing.
+   */
+  key_limits: ({ account, key, limits }) =>
+    Object.entries(limitColumns(limits)).map(([column, limit]) =>
+      update("api_keys", { [column]: limit }, { account_id: account, id: key, revoked_at: null }),
+    ),
+  revoke_key: ({ account, key, at }) => [
+    update("api_keys", { revoked_at: unlessSet(at), key_hash: null }, { account_id: account, id: key }),
+  ],
+  key_used: ({ account, key, at }) =>
+    key === defaultKey
+      ? [update("accounts", { key_used_at: at }, { id: account })]
+      : [update("api_keys", { used_at: at }, { account_id: account, id: key })],
+  erase_end_user: ({ account, name }) => [
+    update("end_users", { name: null }, { account_id: account, name }, { index: "end_users_by_name" }),
+  ],
+  password: ({ account, passwordHash }) => [
+    update("accounts", { password_hash: passwordHash }, { id: account }),
+    removePasswordLinks(account),
+  ],
+  operator: ({ account, operator }) => [update("accounts", { operator }, { id: account })],
+  disabled: ({ account, at }) => [update("accounts", { disabled_at: at }, { id: account })],
+  search_calls: ({ account, day, calls }) => [upsert("search_calls", { account_id: account, day, calls })],
+  erase: erasureOf,
+  open_session: ({ session: { id, tokenHash, account, createdAt, usedAt, address, browser } }) => [
+    insert("sessions", {
+      id,
+      token_hash: tokenHash,
+      account_id: account,
+      created_at: createdAt,
+      used_at: usedAt,
+      address,
+      browser,
+    }),
+  ],
+  use_session: ({ id, at }) => [update("sessions", { used_at: atLeast(at) }, { id })],
+  end_session: ({ id }) => [remove("sessions", { id })],
+  end_sessions: ({ account, except }) => [remove("sessions", { account_id: account, id: otherThan(except ?? 0) })],
+  purchase_request: ({ request: { id, account, kind, tokens, plan, note, state, createdAt } }) => [
+    insert("purchase_requests", { id, account_id: account, kind, tokens, plan, note, state, created_at: createdAt }),
+  ],
+  decision: ({ id, state, at, note }) => [
+    update("purchase_requests", { state, decided_at: at, decision_note: note }, { id, state: "pending" }),
+  ],
+  payment: ({ id, account, tokens, at }) => [insert("payments", { id, account_id: account, tokens, paid_at: at })],
+  identity: ({ identity: { issuer, subject, account, connectedAt } }) => [
+    remove("identities", { account_id: account, issuer }),
+    insert("identities", { issuer, subject, account_id: account, connected_at: connectedAt }, account),
+  ],
+  link: ({ link: { id, tokenHash, kind, account, email, plan, credit, createdAt, expiresAt }, forgetBefore }) => [
+    ...(account === null ? [] : [removePasswordLinks(account)]),
+    remove("access_links", { used_at: below(forgetBefore) }),
+    remove("access_links", { used_at: null, expires_at: below(forgetBefore) }),
+    insert("access_links", {
+      id,
+      token_hash: tokenHash,
+      kind,
+      account_id: account,
+      email,
+      plan,
+      credit,
+      created_at: createdAt,
+      expires_at: expiresAt,
+    }),
+  ],
+  use_link: ({ id, account, at }) => [
+    update("access_links", { used_at: at, account_id: account }, { id, used_at: null }, { needs: account }),
+  ],
+  withdraw_link: ({ id }) => [remove("access_links", { id, used_at: null })],
+  audit: ({ entry: { id, at, operator, address, action, subject, detail } }) => [
+    insert("audit_log", { id, at, operator_id: operator, address, action, subject_id: subject, detail }),
+  ],
+};
 
 /** Those by which the account's password could still be set. */
-const withoutPasswordLinks = (account: number): Write =>
+const removePasswordLinks = (account: number): Write =>
   remove("access_links", { account_id: account, kind: "password", used_at: null });
 
 type Snake<Name extends string> = Name extends `${infer First}${infer More}`

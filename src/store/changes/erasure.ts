@@ -97,5 +97,6 @@ export const erasure: Readonly<Record<TableName, Rule>> = {
 export const erasureOf = (erase: Erase): readonly Write[] =>
   Object.values(erasure).flatMap((rule) => rule?.writes(erase) ?? []);
 
-/** "its e-mail, key ... and notes" */
-export const erasedInWords: readonly string[] = Object.values(erasure).flatMap((rule) => rule?.what ?? []);
+export const erasedInWords = Object.values(erasure)
+  .flatMap((rule) => rule?.what ?? [])
+  .join(", ");

@@ -1,4 +1,4 @@
-// The body of an error that a node answers with: its beginning says what is wrong.
+// The body of a node's error response, of which the beginning says what is wrong.
 
 const nodeErrorBodyMaxBytes = 64 * 1024;
 
@@ -6,7 +6,7 @@ export class ErrorBody {
   readonly #parts: Buffer[] = [];
   #room = nodeErrorBodyMaxBytes;
 
-  /** False: there is enough of it. */
+  /** False: no more is needed. */
   keep(bytes: Buffer, start: number, end: number): boolean {
     const part = Buffer.from(bytes.subarray(start, Math.min(end, start + this.#room)));
     this.#parts.push(part);

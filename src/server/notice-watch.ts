@@ -26,7 +26,7 @@ import { readWhole } from "../store/folder/whole-file.ts";
 import type { Fall } from "../store/postgres/books.ts";
 import type { SpentKey } from "../store/postgres/decide.ts";
 import type { LedgerWatch } from "../store/verify/verify-watch.ts";
-import type { BackupFailure, ScheduledBackups } from "./scheduled-backups.ts";
+import type { BackupFailure, ScheduledBackups } from "./kept/scheduled-backups.ts";
 
 /** How often nodes, balances, budgets, backups and the ledger's check are examined. */
 const noticeLookMs = 5_000;

@@ -21,7 +21,7 @@ import type { KeptResponses } from "../store/responses/kept-responses.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 import { UsageFile } from "../store/usage/usage-file.ts";
 import type { LedgerWatch } from "../store/verify/verify-watch.ts";
-import { AccountExports } from "./account-exports.ts";
+import { AccountExports } from "./kept/account-exports.ts";
 
 export type BooksParts = Readonly<{
   config: Config;

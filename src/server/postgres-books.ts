@@ -17,7 +17,7 @@ import { sharedSealingKey } from "../store/postgres/sealing-key.ts";
 import { PostgresUsage } from "../store/postgres/usage.ts";
 import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import { configDigest } from "./config-digest.ts";
-import { AccountExports } from "./account-exports.ts";
+import { AccountExports } from "./kept/account-exports.ts";
 import type { Books, BooksParts } from "./open-books.ts";
 
 /** The folder has what is of this gateway alone: its socket, which nodes are drained, the index of a searched folder. */

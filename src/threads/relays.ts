@@ -25,7 +25,7 @@ export type Reported = "metrics" | "activity" | "failed";
 export type LastWords = Readonly<{ activity: readonly ActivityRow[]; failed: FailedBatch }>;
 
 /** From a relay's Worker, beside texts, which are operations. */
-export type Report<Counted = unknown> =
+export type RelayReport<Counted = unknown> =
   | Readonly<{ report: "listening" }>
   | Readonly<{ report: "cannot listen"; code: string; message: string }>
   | Readonly<{ report: "so far"; number: number; counted: Counted }>
@@ -171,7 +171,7 @@ class Relay {
     this.#onLastWords = onLastWords;
     this.#batcher = new MessageBatcher((json) => this.#worker.postMessage(json));
     this.session = new RelaySession(parts, this.#batcher);
-    this.#worker.onmessage = ({ data }: MessageEvent<string | Report>) => {
+    this.#worker.onmessage = ({ data }: MessageEvent<string | RelayReport>) => {
       if (typeof data === "string") this.session.obey(data);
       else this.#reported(data);
     };
@@ -213,7 +213,7 @@ class Relay {
     this.#worker.postMessage(order);
   }
 
-  #reported(report: Report): void {
+  #reported(report: RelayReport): void {
     switch (report.report) {
       case "listening":
         return this.#listening.resolve();

@@ -27,7 +27,7 @@ function start(
   options: Partial<ServerOptions> = {},
   refuseModel: ServerParts["admission"]["refuseModel"] = () => null,
   principal: ServerParts["keys"]["principal"] = (key) => (key === "good" ? by(1) : null),
-  generate: Slot["generate"] = (_ask, _account, cancelSignal, sink) => {
+  run: Slot["run"] = (_ask, _account, cancelSignal, sink) => {
     sink.piece({ kind: "text", literal: '"word"', logprobs: null });
     void sink.flush();
     return new Promise<Ending>((resolve) =>
@@ -53,7 +53,7 @@ function start(
   const slot: Slot = {
     nodeName: "scripted",
     alike: () => new Set(["scripted"]),
-    generate,
+    run,
     [Symbol.dispose]() {},
   };
   const parts: ServerParts = {

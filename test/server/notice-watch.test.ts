@@ -15,7 +15,7 @@ import {
   ledgerNoticeIntervalMs,
   NoticeWatch,
 } from "../../src/server/notice-watch.ts";
-import type { BackupFailure } from "../../src/server/scheduled-backups.ts";
+import type { BackupFailure } from "../../src/server/kept/scheduled-backups.ts";
 import type { TellOnce } from "../../src/store/postgres/told-once.ts";
 import type { LedgerState } from "../../src/store/verify/verify-watch.ts";
 import { ask, Office, output } from "../account/office.ts";

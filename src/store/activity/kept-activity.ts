@@ -9,7 +9,7 @@ import type {
   EarlierActivity,
 } from "../../core/activity.ts";
 import type { Clock } from "../../core/clock.ts";
-import { Outage } from "../../core/outage.ts";
+import { Outage } from "../outage.ts";
 import type { Log } from "../../core/log.ts";
 import { type Ms, StoreUnavailable } from "../../core/types.ts";
 import type { ActivityCall } from "./activity-worker.ts";

@@ -3,7 +3,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { hourMs } from "../../core/units.ts";
 import type { Log } from "../../core/log.ts";
-import { Outage } from "../../core/outage.ts";
+import { Outage } from "../outage.ts";
 import type { FailedBatch, LogFilter, LogPage, LogPlace, RequestLogQueries } from "../../core/request-log.ts";
 import { type AccountId, type Ms, StoreUnavailable } from "../../core/types.ts";
 import type { RequestLogCall } from "./request-log-worker.ts";

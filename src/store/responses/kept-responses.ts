@@ -12,7 +12,7 @@ import type {
 import { bodyMaxBytes, storedResponsesLookupsWaitingMax, storedResponsesWaitingBytesMax } from "../../core/limits.ts";
 import { AccountTurns } from "../../core/account-turns.ts";
 import type { Log } from "../../core/log.ts";
-import { Outage } from "../../core/outage.ts";
+import { Outage } from "../outage.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import type { AccountId, Refusal } from "../../core/types.ts";
 import { WorkerClient, WorkerFailed } from "../../core/workers.ts";

@@ -26,7 +26,7 @@ export const largeEchoMaxLength = 2 * largeSettingsMaxLength;
 const mediaPartsMax = 1_000;
 
 /** As what a body is to be read: as a request of a dialect, or as one of POST /v1/tokenize whose messages are of it. */
-export type ReadAs = Omit<RequestHead, "headers"> &
+type ReadAs = Omit<RequestHead, "headers"> &
   Readonly<{ dialect: string; headers: readonly [string, string][]; tokenizes: boolean; namesUser?: boolean }>;
 
 /** What is wanted: a request; the texts of its conversation, to count them; its messages with media in their places. */

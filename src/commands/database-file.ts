@@ -12,7 +12,7 @@ import { type Invocation, textFlag } from "./command.ts";
 import { databaseUrlOf, missingLedgerOf } from "./perform.ts";
 
 /** Throws CommandError where there is none. */
-export function databaseFileOf({ flags, environment }: Invocation): string {
+function databaseFileOf({ flags, environment }: Invocation): string {
   const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
   checkFolderRights(dataFolder, socketFile(dataFolder)); // a folder that may not be seen is not one that is not there
   const file = join(dataFolder, databaseName);

@@ -105,7 +105,9 @@ export async function askRunningServer(
   } catch (error) {
     const { code } = error as { code?: string };
     if (code === "ENOENT" || code === "ECONNREFUSED" || code === "ENOTDIR") return null;
-    throw new CommandError(`the running server cannot be reached through ${socketFile(dataFolder)}: ${code ?? error}`);
+    throw new CommandError(
+      `the running server cannot be reached through ${socketFile(dataFolder)}: ${code ?? String(error)}`,
+    );
   }
   for await (const line of linesOf(response.body!)) {
     if ("result" in line) return line;

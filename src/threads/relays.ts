@@ -46,7 +46,7 @@ export type Opening = Readonly<{
 }>;
 
 /** A relay ended or failed. */
-export class RelayFailed extends Error {
+class RelayFailed extends Error {
   override readonly name = "RelayFailed";
 }
 

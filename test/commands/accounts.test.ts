@@ -81,7 +81,7 @@ describe.each(longForm ? ["1", "2"] : ["2"])("on a running server with %s thread
   });
   afterAll(async () => {
     await server?.[Symbol.asyncDispose]();
-    node.stop();
+    void node.stop();
     folder[Symbol.dispose]();
   });
 
@@ -243,7 +243,7 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
   });
   afterAll(async () => {
     await server?.[Symbol.asyncDispose]();
-    node.stop();
+    void node.stop();
     folder[Symbol.dispose]();
   });
 
@@ -376,5 +376,5 @@ test("reloads are in the audit log, by a command and by a signal, and so is a re
       detail: `from ${join(folder.path, "copy.db")}`,
     },
   ]);
-  node.stop();
+  void node.stop();
 });

@@ -6,7 +6,7 @@ const isUnready = (part: Part): part is MediaPart =>
   part.kind === "file" || (part.kind === "image" && !part.url.startsWith("data:"));
 
 /** What a part is known by: two that are the same are fetched once. */
-export const keyOf = (part: MediaPart): string => `${part.kind} ${part.kind === "file" ? part.name : ""} ${part.url}`;
+const keyOf = (part: MediaPart): string => `${part.kind} ${part.kind === "file" ? part.name : ""} ${part.url}`;
 
 /** True for a request with a part that `Media.ready` has to turn into something else. */
 export const needsMedia = ({ prepared, turns }: Ask): boolean =>

@@ -18,7 +18,7 @@ export type ScanResult = Readonly<{
 }>;
 
 /** `isNew`: the scan before found it to be otherwise, or not at all. */
-export type SkippedFile = Readonly<{ path: string; reason: string; isNew: boolean }>;
+type SkippedFile = Readonly<{ path: string; reason: string; isNew: boolean }>;
 
 export type Scan = Readonly<{
   folder: string;

@@ -466,7 +466,7 @@ describe.skipIf(noPostgres)("a lane", () => {
     await session.unsafe(`SELECT 1 FROM ${rows} FOR UPDATE`);
     return async () => {
       await session.unsafe("ROLLBACK");
-      session.release();
+      void session.release();
     };
   };
   const admitsOf = (lane: Lane, account: number, requestId: string) =>
@@ -559,7 +559,7 @@ describe.skipIf(noPostgres)("a lane", () => {
     const names = () => lane.locked.map(({ by }) => by.map(({ application }) => application).join());
     await eventually("both are named", async () => names().join() === "an operator,an operator");
     await session.unsafe("ROLLBACK");
-    session.release();
+    void session.release();
     for (const hold of await Promise.all(both)) await lane.put({ op: "release", hold });
     await lane.close();
     await client.close();

@@ -282,7 +282,6 @@ const longFunctions: Readonly<Record<string, number>> = {
   "accounts.tsx AccountsPage": 79,
   "admission.ts Admission.admit": 73,
   "app.ts startServer": 198,
-  "changes.ts callsOf": 102,
   "code-samples.ts codeSamples": 274,
   "compose.ts openDoors": 156,
   "compose.ts openGateway": 120,
@@ -320,8 +319,6 @@ const longFunctions: Readonly<Record<string, number>> = {
   "usage-chart.tsx UsageChart": 75,
   "usage-index.ts prepare": 127,
   "warm-up.ts privateGateway": 77,
-  "writer.ts Writer.#change": 79,
-  "writer.ts prepare": 112,
 };
 
 const functionsOver = (files: readonly Source[]): NamedFunction[] =>
@@ -476,6 +473,7 @@ const forbidden: readonly (readonly [what: string, sign: RegExp, example: string
     `"resolved": "http${"s"}://npm.corp/x"`,
   ],
   ["a skipped or focused test", /\b(?:test|describe|it)\.(?:only|todo)\(/, `test.${"only"}("x")`],
+  ["a literal that is spread where it could stand", /\.\.\.\{/, `{ ...${"{"} a } }`],
   ["an untyped escape", /@ts-(?:ignore|nocheck)\b/, `// @ts-${"ignore"}`],
 ];
 

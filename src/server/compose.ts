@@ -36,7 +36,7 @@ import { databaseAndUser } from "../store/postgres/place-of-url.ts";
 import type { LedgerState } from "../store/verify/verify-watch.ts";
 import { Tracing } from "../telemetry/tracing.ts";
 import { FollowedNodes } from "../threads/followed-nodes.ts";
-import { Counter } from "../tokens/counter.ts";
+import { TokenCounter } from "../tokens/counter.ts";
 import { TokenCounts } from "../tokens/node-count.ts";
 import { PublicFetchClient } from "../tools/fetch/public-fetch-client.ts";
 import { AnswerChecker } from "../tools/format/answer-checker.ts";
@@ -286,7 +286,7 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
     pool.shareSlots(() => dealt.lineBegan());
     await dealt.exchange();
   }
-  const counter = new Counter({ log });
+  const counter = new TokenCounter({ log });
   opened.defer(() => counter.close());
   const counts = new TokenCounts(counter, pool, clock);
   const checker = new AnswerChecker({ log });

@@ -75,10 +75,10 @@ export type News =
   | Readonly<{ news: "engine"; node: string; engine: Engine }>
   | Readonly<{ news: "health"; node: string; health: NodeHealth }>
   | Readonly<{ news: "drained"; nodes: readonly string[] }>
-  | Readonly<{ news: "rules"; rules: Rules }>;
+  | Readonly<{ news: "rules"; rules: RelayRules }>;
 
 /** What may change while the server runs, beside its nodes. */
-export type Rules = Readonly<{
+export type RelayRules = Readonly<{
   models: readonly Model[];
   plans: Catalog["plans"];
   creditPacksTokens: readonly number[];

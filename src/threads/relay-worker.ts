@@ -13,12 +13,12 @@ import { openLog, usualLogFormat } from "../core/log.ts";
 import { endWorker } from "../core/workers.ts";
 import { MainThreadClient } from "./main-thread-client.ts";
 import { mainServes } from "./main-serves.ts";
-import type { RelayOperation, Rules, ToRelay } from "./messages.ts";
+import type { RelayOperation, RelayRules, ToRelay } from "./messages.ts";
 import { MessageBatcher } from "./message-batcher.ts";
 import { RelayPool } from "./relay-pool.ts";
 import { saltSeedOf } from "../nodes/prefix-cache.ts";
 import type { Opening, Order, RelayReport, Reported } from "./relays.ts";
-import { Counter } from "../tokens/counter.ts";
+import { TokenCounter } from "../tokens/counter.ts";
 import { TokenCounts } from "../tokens/node-count.ts";
 import { AnswerChecker } from "../tools/format/answer-checker.ts";
 import { ModelHabits } from "../tools/model-habits.ts";
@@ -30,12 +30,12 @@ class RelayThread {
   readonly #pool: RelayPool;
   readonly #catalog: LiveCatalog;
   readonly #metrics = new Metrics();
-  readonly #counter: Counter;
+  readonly #counter: TokenCounter;
   readonly #counts: TokenCounts;
   readonly #checker: AnswerChecker;
   readonly #opening: Opening;
   readonly #log;
-  #rules: Rules;
+  #rules: RelayRules;
   readonly #tracing: Tracing;
   #server: Omit<RunningServer, "url"> | null = null;
 
@@ -64,7 +64,7 @@ class RelayThread {
       this.#catalog.nodeModelOf,
       saltSeedOf(opening.sealingKey),
     );
-    this.#counter = new Counter({ log: this.#log });
+    this.#counter = new TokenCounter({ log: this.#log });
     this.#counts = new TokenCounts(this.#counter, this.#pool, systemClock);
     this.#checker = new AnswerChecker({ log: this.#log });
   }
@@ -159,7 +159,7 @@ class RelayThread {
   }
 }
 
-const catalogOf = ({ models, plans, creditPacksTokens }: Rules) => ({
+const catalogOf = ({ models, plans, creditPacksTokens }: RelayRules) => ({
   models: modelsByName(models),
   plans,
   creditPacksTokens,

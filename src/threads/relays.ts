@@ -7,7 +7,7 @@ import type { AccountId, Ms } from "../core/types.ts";
 import { startWorker } from "../core/workers.ts";
 import { RelaySession, type RelaySessionParts } from "./relay-session.ts";
 import type { FollowedNodes } from "./followed-nodes.ts";
-import type { News, Rules, ToRelay } from "./messages.ts";
+import type { News, RelayRules, ToRelay } from "./messages.ts";
 import { MessageBatcher } from "./message-batcher.ts";
 
 /** To a relay's Worker, beside texts, which are answers and news. `number` is that of the report that it asks for. */
@@ -42,7 +42,7 @@ export type Opening = Readonly<{
   sealingKey: Uint8Array;
   /** One Int32 that is raised when a key becomes void. */
   keysVersion: SharedArrayBuffer;
-  rules: Rules;
+  rules: RelayRules;
 }>;
 
 /** A relay ended or failed. */
@@ -106,7 +106,7 @@ export class Relays {
   }
 
   /** Resolves when all relays go by these rules. */
-  async adopt(rules: Rules): Promise<void> {
+  async adopt(rules: RelayRules): Promise<void> {
     for (const relay of this.#relays) relay.tell({ news: "rules", rules });
     await this.reports("metrics");
   }

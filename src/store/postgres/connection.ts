@@ -23,7 +23,7 @@ export type Statement = Readonly<{
   isPrepared?: boolean;
 }>;
 /** Everything travels as text, which the statements cast: Bun.SQL would guess types. */
-type Parameter = string | null;
+export type Parameter = string | null;
 
 /** Why a statement failed: `state` is its SQLSTATE, or null where the connection failed. */
 export class StatementError extends Error {

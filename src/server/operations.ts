@@ -11,13 +11,13 @@ import {
 } from "../account/accounts.ts";
 import { type AuditAction, type AuditEntry, byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import { invitationInWords, type MadeLink, pathOf } from "../account/access-links.ts";
-import type { InSameCommit } from "../account/journal.ts";
 import { logPlaceOf, requestRowsOf, type RequestRows } from "../account/request-row.ts";
 import type { UsageRow } from "../account/usage-row.ts";
 import type { Accounting } from "../accounting.ts";
 import type { LogFilter } from "../core/request-log.ts";
 import type { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import type { Backup } from "../store/backup/backup.ts";
+import { erasedInWords } from "../store/changes/erasure.ts";
 import { systemClock } from "../core/clock.ts";
 import { keyNameMaxLength } from "../core/limits.ts";
 import type { AccountId, KeyId, Ms } from "../core/types.ts";
@@ -146,9 +146,7 @@ export const operations = {
 
   async "accounts delete"(work: CommandWork, { email }: { email: string }): Promise<ErasedAccount> {
     const { id } = await work.accounts.show(email);
-    // The e-mail must be forgotten, so the entry must not contain it.
-    const detail = "its e-mail, key, password, sessions, notes and stored responses were erased";
-    return eraseAccount(work, email, () => work.auditLog.append(entryOf(work, "account.delete", id, detail)));
+    return eraseAccount(work, email, (detail) => work.auditLog.append(entryOf(work, "account.delete", id, detail)));
   },
 
   async "keys create"(work: CommandWork, { email, key }: { email: string; key: NewKey }): Promise<CreatedKey> {
@@ -258,7 +256,13 @@ const entryOf = (
   detail: string,
 ): Omit<AuditEntry, "id"> => serverEntry(systemClock.wall(), byCommandOf(user), action, subject, detail);
 
-/** Takes away who the account was, wherever it is kept. Throws AccountError while a request of it is open. */
+/** For the audit log. The e-mail must be forgotten, so the entry must not contain it. */
+const erasedDetail = `its ${erasedInWords} and stored responses were erased`;
+
+/**
+ * Takes away who the account was, wherever it is kept; `inSameCommit` is given the words for the audit log. Throws
+ * AccountError while a request of it is open.
+ */
 export async function eraseAccount(
   {
     accounts,
@@ -267,13 +271,13 @@ export async function eraseAccount(
     requestLog,
   }: Pick<Work, "accounts" | "sessions" | "eraseResponses" | "requestLog">,
   email: string,
-  inSameCommit?: InSameCommit,
+  inSameCommit: (detail: string) => void,
 ): Promise<ErasedAccount> {
   const before = async (account: AccountId): Promise<void> => {
     await sessions.endAll(account, null);
     await eraseResponses(account, false); // the account may still stay, with all that it stores
   };
-  const erased = await accounts.erase(email, before, inSameCommit);
+  const erased = await accounts.erase(email, before, () => inSameCommit(erasedDetail));
   // A request that ended when the first look was taken may have kept its response after it.
   await eraseResponses(erased.id, true).catch((error: Error) => {
     const { name } = erased;

@@ -1,14 +1,15 @@
 // An account's deletion by its owner, who shows once more who it is: done at once, or asked of an operator, as the
 // configuration says.
-import { freshSignInMs } from "../../core/limits.ts";
 import type { DeletionState } from "../api/account.ts";
-import { erasedDetail } from "../account-data.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { signOutCookie } from "../signed-in.ts";
 import { sessionOf } from "./entering.ts";
 import type { OwnPasswordTries } from "./own-password-tries.ts";
 import { requestOf } from "./plan-routes.ts";
 import { fail, type Failure, isFailure, type Route, route, type Visitor, WithCookies } from "./route.ts";
+
+/** How long a sign-in counts as fresh: enough to read, to download the data and to type an address. */
+export const freshSignInMs = 10 * 60_000;
 
 export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries): Route[] {
   const { accounts, accountData, sessions, purchases, purchaseRecords, auditLog, clock, baseUrl } = parts;
@@ -45,7 +46,7 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
       if (open > 0) return fail("conflict", "Requests of this account are open. Try again when they have ended.");
       // The owner's address is forgotten with the rest.
       const entry = { at: clock.wall(), operator: id, address: "", action: "account.delete", subject: id } as const;
-      await accountData.erase(visitor.account, () => auditLog.append({ ...entry, detail: erasedDetail }));
+      await accountData.erase(visitor.account, (detail) => auditLog.append({ ...entry, detail }));
       return new WithCookies(await sessionOf(parts, null), signOutCookie(baseUrl));
     }),
   ];

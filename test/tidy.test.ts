@@ -44,9 +44,11 @@ const layers = {
   http: ["bodies", "dialects", "docs", "gateway", "telemetry", "tokens", "tools"],
   // a thread that serves clients has everything that a request meets
   threads: ["account", "bodies", "config", "dialects", "gateway", "http", "nodes", "telemetry", "tokens", "tools"],
-  console: ["account", "http"],
+  office: ["account"],
+  console: ["account", "http", "office"],
   web: ["console"], // the browser's side, which takes the contract's types
   server: [
+    "office",
     "account",
     "accounting",
     "bodies",
@@ -66,6 +68,7 @@ const layers = {
     "tools",
   ],
   commands: [
+    "office",
     "account",
     "accounting",
     "bodies",

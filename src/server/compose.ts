@@ -14,7 +14,6 @@ import { LargeBodies } from "../bodies/large-bodies.ts";
 import { addressesOf, type ConfigFlags, type Environment, isBehindProxy, loadConfig } from "../config/config.ts";
 import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
 import { lazyConsole } from "../console/lazy-console.ts";
-import { reloadDetail } from "../console/server-care.ts";
 import { LiveCatalog, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import { CommandError, isExpected } from "../core/expected-error.ts";
@@ -29,6 +28,8 @@ import type { LiveRequests } from "../http/site.ts";
 import { saltSeedOf } from "../nodes/prefix-cache.ts";
 import { modelsOn } from "../nodes/abilities.ts";
 import { NodePool, type NodeState } from "../nodes/queue/pool.ts";
+import { type ReloadOutcome, reloadDetail } from "../office/reloaded.ts";
+import type { Fleet, Work as OfficeWork } from "../office/work.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import { roomInWords } from "../store/folder/disk-room.ts";
 import type { NodeShares } from "../store/postgres/node-shares.ts";
@@ -49,19 +50,19 @@ import type { ControlParts } from "./control-handler.ts";
 import { type Handler, openControlSocket, socketFile } from "./control-socket.ts";
 import { countedFetch } from "./counted-tools.ts";
 import { checkFolderRights } from "./folder-rights.ts";
+import { fleetOf } from "./fleet.ts";
 import { gaugesOf } from "./gauges.ts";
 import { cannotListen, listen } from "./listening.ts";
 import { LiveConfig } from "./live-config.ts";
 import { type Books, openBooks } from "./open-books.ts";
 import { lookForLostResponses } from "./lost-responses.ts";
 import { hadModels, missingLines, modelReport, seenNode, understoodNames } from "./model-report.ts";
-import { type DrainReport, NodeCare } from "./node-care.ts";
+import { NodeCare } from "./node-care.ts";
 import { NoticeWatch } from "./notice-watch.ts";
 import { nodeLine, noNodeServes } from "./node-lines.ts";
 import { checkModelFile, findServingNodes } from "./nodes.ts";
-import type { Work as CommandsWork } from "./operations.ts";
 import { OwnedTools } from "./owned-tools.ts";
-import { Reloader, type ReloadOutcome } from "./reload.ts";
+import { Reloader } from "./reload.ts";
 import { RunningParts } from "./running.ts";
 import { ScheduledBackups } from "./scheduled-backups.ts";
 import { ServedModels } from "./served-models.ts";
@@ -407,11 +408,32 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
     },
   });
   const nodeCare = new NodeCare({ dataFolder: config.dataFolder, pool, catalog, clock, log });
-  const commandsWork: CommandsWork = {
+  /** Why requests should go to another gateway; `unwritable` is what is said of a ledger that cannot be written. */
+  const unready = (unwritable: (reason: string) => string): string | null => {
+    if (life.now !== "serving") return life.now;
+    const ofLane = laneState?.().unready ?? null;
+    if (accounting.unwritable === null) return ofLane ?? unreadyReason(watch.state);
+    const why = unwritable(accounting.unwritable);
+    return ofLane === null ? why : `${ofLane}: ${why}`;
+  };
+  const fleet = fleetOf({
+    pool,
+    catalog,
+    served,
+    reloader,
+    nodeCare,
+    gateway: config.databaseUrl === null ? null : config.gateway,
+    databaseUrl: config.databaseUrl,
+    testWebhook: (name) => notices.test(name),
+    unready: () => unready((reason) => reason), // who asks may know all
+  });
+  const officeWork: OfficeWork & Readonly<{ fleet: Fleet }> = {
     ...accounting,
+    clock,
     requestLog,
     consoleUrl: addressesOf(config, port).baseUrl,
     eraseResponses,
+    fleet,
   };
   return {
     relays,
@@ -422,17 +444,8 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
     noteReload: (by: string, outcome: ReloadOutcome): Promise<void> =>
       accounting.auditLog.note(serverEntry(clock.wall(), by, "server.reload", theServer, reloadDetail(outcome))),
     nodeCare,
-    noteNode: (by: string, { name, drained }: DrainReport): Promise<void> =>
-      accounting.auditLog.note(serverEntry(clock.wall(), by, `node.${drained ? "drain" : "resume"}`, theServer, name)),
-    commandsWork,
-    /** Why requests should go to another gateway; `unwritable` is what is said of a ledger that cannot be written. */
-    unready: (unwritable: (reason: string) => string): string | null => {
-      if (life.now !== "serving") return life.now;
-      const ofLane = laneState?.().unready ?? null;
-      if (accounting.unwritable === null) return ofLane ?? unreadyReason(watch.state);
-      const why = unwritable(accounting.unwritable);
-      return ofLane === null ? why : `${ofLane}: ${why}`;
-    },
+    officeWork,
+    unready,
   };
 }
 
@@ -449,8 +462,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
   const { accounting, laneState, usage, activity, requestLog, exports, watch, storedResponses, sealingKey } = earlier;
   const { pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
-  const { relays, backups, notices, reloader, noteReload, nodeCare, noteNode, commandsWork, unready, sampleModel } =
-    earlier;
+  const { relays, backups, notices, reloader, nodeCare, officeWork, unready, sampleModel } = earlier;
 
   let webConsole: ServingConsole | null = null;
   const openConsole = async (requests: LiveRequests): Promise<ServingConsole> => {
@@ -467,7 +479,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
       served,
       nodeCare,
       notices,
-      work: commandsWork,
+      work: officeWork,
       reloader,
       backupSchedule: () => backups.schedule,
       demo: serving.demo,
@@ -480,16 +492,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
 
   const hindrances = (): readonly string[] => laneState?.().hindrances ?? [];
   const forCommands: ControlParts = {
-    work: commandsWork,
-    pool,
-    catalog,
-    served,
-    reloader,
-    noteReload,
-    nodeCare,
-    testWebhook: (name) => notices.test(name),
-    noteNode,
-    unready: () => unready((reason) => reason), // whoever reaches the socket may know all
+    work: officeWork,
     notices: async () => [
       ...(webConsole?.notices() ?? []),
       ...unconfiguredPlans(catalog.plans, await accounting.accounts.byPlan()),
@@ -498,7 +501,6 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     started: {
       config: config.file === null ? null : resolve(config.file),
       nodes: flags.node ?? [],
-      gateway: config.databaseUrl === null ? null : config.gateway,
     },
   };
   const handler: Handler = async (...asked) => {

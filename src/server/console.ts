@@ -32,6 +32,8 @@ import type { Log } from "../core/log.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import type { NodeLine } from "../nodes/queue/slot-queue.ts";
 import type { WebhookState } from "../notices/deliveries.ts";
+import { eraseAccount } from "../office/erase-account.ts";
+import type { Work } from "../office/work.ts";
 import { freeBytesIn } from "../store/folder/disk-room.ts";
 import { noBackup } from "../store/postgres/no-backup.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
@@ -40,7 +42,6 @@ import { hadModels, type ModelReport, modelReport, seenNode } from "./model-repo
 import type { NodeCare } from "./node-care.ts";
 import { nodeReports } from "./node-lines.ts";
 import type { NoticeWatch } from "./notice-watch.ts";
-import { eraseAccount, type Work } from "./operations.ts";
 import type { Reloader } from "./reload.ts";
 import type { ServedModels } from "./served-models.ts";
 

@@ -23,7 +23,7 @@ import type {
 } from "./account/soon.ts";
 import type { Catalog } from "./core/catalog.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
-import { balanceLookMs, keysUsedBatch, keysUsedIntervalMs } from "./core/limits.ts";
+import { balanceLookMs } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 import type { Soon, Soonly } from "./core/soon.ts";
 import type { AccountId, Ms, Plan } from "./core/types.ts";
@@ -42,6 +42,10 @@ import { SqliteRecords } from "./store/ledger/sqlite-records.ts";
 import { LedgerWatch } from "./store/verify/verify-watch.ts";
 import { verify } from "./store/verify/verify.ts";
 import { WorkerStorage } from "./store/ledger/worker-storage.ts";
+
+/** When keys were last used is written at this interval, a batch at a time: no request waits for it. */
+const keysUsedIntervalMs = 5_000;
+const keysUsedBatch = 200;
 
 /** Where the books are rows of a database server, answers come later. */
 type OtherTries = Readonly<{

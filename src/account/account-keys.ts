@@ -7,7 +7,7 @@ import type { Clock } from "../core/clock.ts";
 import { endUserName } from "../core/end-user.ts";
 import { hasLimits } from "../core/key-limits.ts";
 import { momentOfText } from "../core/iso-time.ts";
-import { keyListMax, keyNameMaxLength, keysEverMax, keysMax } from "../core/limits.ts";
+import { keyListMax, keyNameMaxLength } from "../core/limits.ts";
 import { nearest } from "../core/nearest.ts";
 import { type AccountId, defaultKey, type KeyId, type KeyLimits, type Ms, StoreUnavailable } from "../core/types.ts";
 import { AccountError, type Accounts } from "./accounts.ts";
@@ -16,6 +16,10 @@ import { defaultKeyName, isReservedName } from "./key-names.ts";
 import { endingOf, hashApiKey, type Keys, mintApiKey } from "./keys.ts";
 import type { Ledger } from "./ledger.ts";
 import type { AccountRecord, AccountRecords, KeyRecord } from "./records.ts";
+
+export const keysMax = 100;
+/** Including revoked keys, which stay for the names on their journal lines. */
+const keysEverMax = 5_000;
 
 /** The account has no such key, or it was revoked. */
 export class KeyNotFound extends AccountError {
@@ -128,8 +132,15 @@ export class AccountKeys {
     const id = Math.max(defaultKey, ...known.map((key) => key.id)) + 1;
     const key = mintApiKey();
     const record: KeyRecord = {
-      ...{ account, id, name, keyHash: hashApiKey(key), keyEnding: endingOf(key), limits, createdAt: now },
-      ...{ usedAt: null, revokedAt: null },
+      account,
+      id,
+      name,
+      keyHash: hashApiKey(key),
+      keyEnding: endingOf(key),
+      limits,
+      createdAt: now,
+      usedAt: null,
+      revokedAt: null,
     };
     this.#underWay.add(record);
     try {
@@ -263,10 +274,21 @@ export class AccountKeys {
   #viewOfFirst(account: AccountId, createdAt: Ms, ending: string | null): KeyView {
     const { usedAt } = this.#parts.ledger.account(account);
     return {
-      ...{ id: defaultKey, name: defaultKeyName, ending, created_at: timeOf(createdAt) },
+      id: defaultKey,
+      name: defaultKeyName,
+      ending,
+      created_at: timeOf(createdAt),
       last_used_at: timeOrNull(usedAt),
-      ...{ expires_at: null, expired: false, limit_day: null, limit_month: null, used_day: null, used_month: null },
-      ...{ models: null, addresses: null, forwards_users: false, limit_end_user_day: null },
+      expires_at: null,
+      expired: false,
+      limit_day: null,
+      limit_month: null,
+      used_day: null,
+      used_month: null,
+      models: null,
+      addresses: null,
+      forwards_users: false,
+      limit_end_user_day: null,
     };
   }
 
@@ -276,7 +298,10 @@ export class AccountKeys {
     const loaded = ledger.key(ledger.account(account), id);
     const used = loaded?.spendLimits[0]?.used(now) ?? { day: 0, month: 0 };
     return {
-      ...{ id, name, ending: keyEnding, created_at: timeOf(createdAt) },
+      id,
+      name,
+      ending: keyEnding,
+      created_at: timeOf(createdAt),
       last_used_at: timeOrNull(loaded?.usedAt ?? usedAt),
       expires_at: timeOrNull(limits?.expiresAt ?? null),
       expired: limits !== null && limits.expiresAt !== null && limits.expiresAt <= now,

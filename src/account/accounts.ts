@@ -3,7 +3,8 @@
 import { assert } from "../core/assert.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
-import { creditGrantMaxTokens, dayMs, emailMaxLength, linkMaxMs } from "../core/limits.ts";
+import { creditGrantMaxTokens, emailMaxLength, linkMaxMs } from "../core/limits.ts";
+import { dayMs } from "../core/units.ts";
 import { firstPlan, isPlan, limitOf, planOf } from "../core/plans.ts";
 import type { Soon } from "../core/soon.ts";
 import { type AccountId, defaultKey, type Ms, type PlanId, StoreUnavailable } from "../core/types.ts";
@@ -415,7 +416,8 @@ export class Accounts {
     return {
       isOvertaken: () => this.hasAnotherPassword(id, before),
       apply: (inSameCommit) => this.#setPassword(id, after, inSameCommit),
-      ...{ before, after },
+      before,
+      after,
     };
   }
 

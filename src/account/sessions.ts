@@ -1,9 +1,18 @@
 // Browsers that are signed in. A session's token is 256 random bits that only its browser has; the session is found by
 // the token's hash. An ended session is void at once, even while it is still on disk.
-import { sessionIdleMs, sessionMaxMs, sessionsCachedMax, sessionsMax, sessionUseIntervalMs } from "../core/limits.ts";
+import { sessionMaxMs } from "../core/limits.ts";
+import { dayMs } from "../core/units.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import type { InSameCommit, Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
+
+export const sessionIdleMs = 7 * dayMs;
+/** A session's last use is written at most this often. */
+export const sessionUseIntervalMs = 5 * 60_000;
+/** Sessions of an account; the least recently used one goes first. */
+export const sessionsMax = 20;
+/** Sessions in memory; others are read from disk when they are used. */
+const sessionsCachedMax = 10_000;
 
 export type SessionRecord = Readonly<{
   id: number;

@@ -1,12 +1,14 @@
 // Reads large bodies in a Worker, one at a time; accounts take turns.
-import { largeBodyIdleMs } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { refuse } from "../core/refusals.ts";
 import { startWorker as startWorkerOf, WorkerClient, type WorkerFailed } from "../core/workers.ts";
 import { FairQueue } from "../core/fair-queue.ts";
 import type { AccountId, Ms, Refusal } from "../core/types.ts";
-import type { Prepared, PrepareOrder } from "./prepare.ts";
-import type { BodyCall } from "./preparing-worker.ts";
+import type { PrepareOrder } from "./prepare.ts";
+import type { BodyCall, Read } from "./preparing-worker.ts";
+
+/** The Worker ends after this long without a large body. */
+const largeBodyIdleMs = 2 * 60_000;
 
 export type BodyReaderOptions = Readonly<{
   log: Log;
@@ -17,9 +19,6 @@ export type BodyReaderOptions = Readonly<{
   /** For tests: makes another Worker than the one that reads. */
   startWorker?: () => Worker;
 }>;
-
-/** `body` comes back from the Worker; nobody has it after a refusal. */
-export type Read = Readonly<{ body: Uint8Array; prepared: Prepared }>;
 
 type Job = Readonly<{ account: AccountId; order: PrepareOrder; answered(read: Read | Refusal): void }>;
 

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CommandError } from "../core/expected-error.ts";
-import { checkFolderRights } from "../server/folder-rights.ts";
+import { checkFolderRights } from "../server/process/folder-rights.ts";
 import { socketFile } from "../server/control-socket.ts";
 import { checkLedger } from "../server/stopped-books.ts";
 import { databaseName } from "../store/folder/data-folder.ts";

@@ -22,7 +22,7 @@ import { isExpected } from "../core/expected-error.ts";
 import { providerFindings } from "./provider-findings.ts";
 import { databaseUrlOf } from "./perform.ts";
 import { type Finding, findingLine, ok, problem, warning } from "./finding.ts";
-import type { Health } from "../server/node-lines.ts";
+import type { Health } from "../server/fleet/node-lines.ts";
 import { missingAmong, type SeenModels, seenModels } from "./models-report.ts";
 import { asRunningServer } from "./started-with.ts";
 import { webhookFindings } from "./webhook-findings.ts";

@@ -1,6 +1,6 @@
 // tollgate gateways: asks the database itself, from any machine that knows its address.
 import { formatTable } from "../office/table.ts";
-import { gatewayReport, gatewaysOf, secondsOf } from "../server/gateway-reports.ts";
+import { gatewayReport, gatewaysOf, secondsOf } from "../server/fleet/gateway-reports.ts";
 import type { GatewayFacts } from "../store/postgres/server-facts.ts";
 import type { Invocation } from "./command.ts";
 import { findingsOfGateways } from "./doctor-database.ts";

@@ -8,8 +8,8 @@ import { CommandError } from "../core/expected-error.ts";
 import type { Verb } from "../office/verb.ts";
 import type { Progress, Work } from "../office/work.ts";
 import { askRunningServer, socketFile } from "../server/control-socket.ts";
-import { checkFolderRights } from "../server/folder-rights.ts";
-import { unixUser } from "../server/unix-user.ts";
+import { checkFolderRights } from "../server/process/folder-rights.ts";
+import { unixUser } from "../server/process/unix-user.ts";
 import { type Flags, type Invocation, textFlag } from "./command.ts";
 
 /** A folder that is neither free nor answered for belongs to another command, or to a server that is starting. */

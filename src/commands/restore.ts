@@ -4,13 +4,13 @@ import { resolve } from "node:path";
 import { byCommandOf } from "../account/audit.ts";
 import { systemClock } from "../core/clock.ts";
 import { dataFolderOf } from "../config/config.ts";
-import { DataFolderInUse } from "../store/folder/data-folder.ts";
+import { DataFolderInUse } from "../store/folder/folder-faults.ts";
 import { type Restored, restore } from "../store/backup/restore.ts";
 import { socketFile } from "../server/control-socket.ts";
-import { checkFolderRights } from "../server/folder-rights.ts";
+import { checkFolderRights } from "../server/process/folder-rights.ts";
 import { type Invocation, textFlag } from "./command.ts";
 import { databaseUrlOf } from "./perform.ts";
-import { unixUser } from "../server/unix-user.ts";
+import { unixUser } from "../server/process/unix-user.ts";
 
 export default async function restoreBackup(invocation: Invocation): Promise<number> {
   const { words, flags, environment } = invocation;

@@ -3,7 +3,6 @@
 import { dirname } from "node:path";
 import { type TSchema, Type } from "@sinclair/typebox";
 import { type Catalog, modelsByName } from "../core/catalog.ts";
-import { plansMax } from "../core/limits.ts";
 import { planIds } from "../core/plan-ids.ts";
 import { nearest } from "../core/nearest.ts";
 import { misfitsOf } from "../core/schema-errors.ts";
@@ -14,21 +13,17 @@ import type { AnyOption, ConfigFlags, FileTables } from "./option.ts";
 import { type FixedOptions, type LiveOptions, type OptionName, options, type OptionValues } from "./options.ts";
 import { type Keys, schemaOf } from "./rows.ts";
 
+const plansMax = 100;
+
 export { ConfigError, type Environment } from "./faults.ts";
 export type { McpConfig } from "./mcp.ts";
 export type { OwnModel } from "./models.ts";
 export type { ManagedConfig, ManagedNodeConfig, NodeConfig } from "./nodes.ts";
 export type { OidcConfig } from "./oidc.ts";
 export type { ConfigFlags } from "./option.ts";
-export type {
-  BackupSchedule,
-  FixedOptions,
-  LiveOptions,
-  OptionName,
-  StoredResponsesConfig,
-  StripeConfig,
-  TelemetryConfig,
-} from "./options.ts";
+export type { BackupSchedule, StoredResponsesConfig } from "./running.ts";
+export type { TelemetryConfig } from "./telemetry.ts";
+export type { FixedOptions, LiveOptions, OptionName, StripeConfig } from "./options.ts";
 export type { FolderSearchConfig, SearchConfig, WebSearchConfig } from "./search.ts";
 
 /** All options, as they were set. */

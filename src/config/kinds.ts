@@ -2,7 +2,7 @@
 // of a flag or a variable. A schema's description is what errors and the reference say of it.
 import { resolve } from "node:path";
 import { type TSchema, Type } from "@sinclair/typebox";
-import { dayMs, hourMs } from "../core/limits.ts";
+import { dayMs, hourMs } from "../core/units.ts";
 import type { Ms } from "../core/types.ts";
 import type { Place } from "./faults.ts";
 

@@ -1,9 +1,10 @@
 // [[mcp]]: one MCP server each, whose tools models may call.
-import { mcpCallTimeoutMs } from "../core/limits.ts";
 import { planId } from "./plans.ts";
 import type { Place } from "./faults.ts";
 import { anyText, endpoint, listOf, names, seconds, text, textLike, variables } from "./kinds.ts";
 import { apiKey, type FileTable, key, required, table } from "./rows.ts";
+
+const mcpCallTimeoutMs = 60_000;
 
 export const mcpTable = table(
   {

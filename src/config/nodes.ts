@@ -1,7 +1,7 @@
 // [[nodes]]: one inference node each, and the nodes that flags name.
 import { resolve } from "node:path";
 import { Type } from "@sinclair/typebox";
-import { ggufSlots, managedStartTimeoutMs, nodeSlotsDefault, nodeSlotsMax } from "../core/limits.ts";
+import { ggufSlots, nodeSlotsDefault, nodeSlotsMax } from "../core/limits.ts";
 import { show } from "../core/schema-errors.ts";
 import type { Effort } from "../core/types.ts";
 import type { Faults, Place } from "./faults.ts";
@@ -21,6 +21,9 @@ import {
   yesOrNo,
 } from "./kinds.ts";
 import { apiKey, type FileTable, key, required, table } from "./rows.ts";
+
+/** Loading a large model from a cold disk takes minutes. */
+const managedStartTimeoutMs = 10 * 60_000;
 
 /** What a request is about is not for a depth to change. */
 const notDepth: ReadonlySet<string> = new Set([

@@ -20,7 +20,8 @@ import { CrossOrigin } from "./cross-origin.ts";
 import { Documentation, type DocumentationOptions } from "./documentation.ts";
 import { askerOf } from "./incoming.ts";
 import { KeyHeaders } from "./key-headers.ts";
-import { type Connection, idleTimeoutSeconds, Inference } from "./inference.ts";
+import { idleTimeoutSeconds, Inference } from "./inference.ts";
+import type { Connection } from "./peer-address.ts";
 import { LoopDelay } from "./metrics/loop-delay.ts";
 import type { Gauge } from "./metrics/metric.ts";
 import { Metrics } from "./metrics/metrics.ts";
@@ -158,7 +159,11 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     siteFiles: options.siteFiles ?? null,
   });
   const scraped = {
-    ...{ metrics, others, watch, gauges, requests: live },
+    metrics,
+    others,
+    watch,
+    gauges,
+    requests: live,
     access: () => ({ token: options.metricsToken ?? null, behindProxy: options.behindProxy ?? false }),
   };
   let stopping = false;

@@ -7,7 +7,7 @@ import type { Dialect, Keep, RequestHead } from "../dialects/dialect.ts";
 import type { Dialects } from "../dialects/registry.ts";
 import { type Admitted, admit, type ForOthers, isRefused, type Parts, type Refused, serve } from "../gateway.ts";
 import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
-import { inputsRepliesAccountBytesMax, inputsRepliesBytesMax, inputsReplyStepBytes } from "../core/limits.ts";
+import { inputsRepliesAccountBytesMax } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { ActiveSet } from "../core/active-set.ts";
 import type { RequestRecord } from "../telemetry/request-record.ts";
@@ -15,10 +15,11 @@ import type { TokenCounts } from "../tokens/node-count.ts";
 import type { AccountId, Ask } from "../core/types.ts";
 import { addressesOf, type ApiRoutes } from "./api-routes.ts";
 import { CollectOutlet, type ReplyParts } from "./outlets/collect-outlet.ts";
-import { InputsOutlet } from "./outlets/inputs-outlet.ts";
+import { InputsOutlet, inputsReplyStepBytes } from "./outlets/inputs-outlet.ts";
 import { Heartbeat } from "./outlets/heartbeat.ts";
 import { unreadBodies } from "./arriving-bodies.ts";
 import { clientAddress } from "./client-address.ts";
+import type { Connection } from "./peer-address.ts";
 import { ArrivedHead, incomingOf, type RawBody } from "./incoming.ts";
 import type { KeyHeaders } from "./key-headers.ts";
 import { refusalReply } from "./reply.ts";
@@ -27,6 +28,9 @@ import type { RequestWatch } from "./metrics/request-watch.ts";
 import type { Soon } from "../core/soon.ts";
 import type { LiveRequests, Site } from "./site.ts";
 import { StreamOutlet } from "./outlets/stream-outlet.ts";
+
+/** What replies may take on each thread while they are made or sent. */
+const inputsRepliesBytesMax = 512 * 1024 * 1024;
 
 /** Bun counts seconds of silence on a connection; a client that is waiting for its answer is exempt (`answer`). */
 export const idleTimeoutSeconds = 120;
@@ -44,13 +48,6 @@ const inputsRepliesLimits: ByteBudgetLimits = {
   accountPlaces: inputsRepliesAccountBytesMax / inputsReplyStepBytes,
   accountBytes: inputsRepliesAccountBytesMax,
 };
-
-/** What is used of a server. */
-export interface Connection {
-  timeout(request: Request, seconds: number): void;
-  requestIP(request: Request): { address: string } | null;
-  readonly url: URL;
-}
 
 export type InferenceOptions = Readonly<{
   dialects: Dialects;

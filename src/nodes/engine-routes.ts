@@ -1,23 +1,23 @@
-// What engines tell of themselves on routes of their own, above their OpenAI-compatible ones: version, contexts and what
-// their models can do. Each route is one small request; what is not answered, or not as expected, is not known.
+// What engines report on routes of their own, above their OpenAI-compatible ones: version, contexts and the abilities
+// of their models. Each route is one small request. An answer that is missing or unexpected leaves its facts unknown.
 import { nodeSlotsMax } from "../core/limits.ts";
 import { visibleLine } from "../core/visible.ts";
 import type { NodeClient } from "./client/client.ts";
 import { type Answer, get, isAnswer, type NoAnswer, post } from "./client/get.ts";
-import type { EngineKind } from "./engine.ts";
+import type { EngineKind } from "./engine-kind.ts";
 import { parseNodeJson, record } from "./json.ts";
 import { type Capabilities, contextOf, isNamed, type ListedModel, type ModelFacts } from "./model-facts.ts";
 
-/** How a node is asked for small things. */
+/** How to reach a node for small requests. */
 export type Asking = Readonly<{
   client: NodeClient;
-  /** Of its OpenAI-compatible routes. */
+  /** The base path of its OpenAI-compatible routes. */
   basePath: string;
   apiKey: string | null;
   timeoutMs: number;
 }>;
 
-/** What is above the /v1 of an engine's OpenAI-compatible routes. */
+/** The path above the /v1 of an engine's OpenAI-compatible routes. */
 export const rootOf = (basePath: string): string => basePath.replace(/\/v1$/, "");
 
 type Told = Readonly<{ contextTokens: number | null; capabilities: Capabilities }>;
@@ -31,7 +31,7 @@ export type EngineTold = Readonly<{
 const nothing: Told = { contextTokens: null, capabilities: {} };
 const versionMaxLength = 60;
 
-/** `known`: what was known of the same models before. */
+/** `known`: what was known about the same models before. */
 export function tellingRoutes(
   kind: EngineKind,
   asking: Asking,
@@ -80,7 +80,7 @@ type Found = Readonly<{
   capabilities?: Capabilities;
 }>;
 
-/** Of an engine with one model. */
+/** For an engine with one model. */
 async function told(
   { client, basePath, apiKey, timeoutMs }: Asking,
   paths: readonly string[],
@@ -105,13 +105,13 @@ const requestsOf = (value: unknown): number | null =>
 const flag = (name: keyof Capabilities, value: unknown): Capabilities =>
   typeof value === "boolean" ? { [name]: value } : {};
 
-/** Models that Ollama is asked about one by one; whoever has installed more names the one that is meant. */
+/** Models that Ollama is asked about one by one. Operators with more installed name the one they mean. */
 const shownMax = 32;
 const shownAtOnce = 4;
 
 /**
- * Ollama's context is not in its list: a loaded model has that of /api/ps, and one that is not loaded will have its
- * num_ctx; without one that is decided when it is loaded. What it showed before of a model stands while it lists the same.
+ * Ollama's list lacks contexts. A loaded model has the one in /api/ps. An unloaded model will get its num_ctx; without
+ * one, Ollama decides when it loads the model. Earlier details of a model stand while the list stays the same.
  */
 async function ollamaTold(
   { client, basePath, apiKey, timeoutMs }: Asking,

@@ -2,7 +2,7 @@
 import { systemClock } from "../core/clock.ts";
 import { CommandError } from "../core/expected-error.ts";
 import { momentOfText } from "../core/iso-time.ts";
-import { dayMs, hourMs } from "../core/limits.ts";
+import { dayMs, hourMs } from "../core/units.ts";
 import type { SchemaError } from "../core/schema-errors.ts";
 import type { Ms } from "../core/types.ts";
 

@@ -17,7 +17,6 @@ import { lazyConsole } from "../console/lazy-console.ts";
 import { LiveCatalog, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import { CommandError, isExpected } from "../core/expected-error.ts";
-import { folderLookIntervalMs } from "../core/limits.ts";
 import { openLog, usualLogFormat } from "../core/log.ts";
 import { lastPlan, unconfiguredPlans, unknownModels } from "../core/plans.ts";
 import { startServer } from "../http/app.ts";
@@ -29,7 +28,7 @@ import { saltSeedOf } from "../nodes/prefix-cache.ts";
 import { modelsOn } from "../nodes/abilities.ts";
 import { NodePool, type NodeState } from "../nodes/queue/pool.ts";
 import { type ReloadOutcome, reloadDetail } from "../office/reloaded.ts";
-import type { Fleet, Work as OfficeWork } from "../office/work.ts";
+import type { Work as OfficeWork } from "../office/work.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import { roomInWords } from "../store/folder/disk-room.ts";
 import type { NodeShares } from "../store/postgres/node-shares.ts";
@@ -49,25 +48,28 @@ import type { ServingConsole } from "./console.ts";
 import type { ControlParts } from "./control-handler.ts";
 import { type Handler, openControlSocket, socketFile } from "./control-socket.ts";
 import { countedFetch } from "./counted-tools.ts";
-import { checkFolderRights } from "./folder-rights.ts";
-import { fleetOf } from "./fleet.ts";
+import { checkFolderRights } from "./process/folder-rights.ts";
+import { fleetOf } from "./fleet/fleet.ts";
 import { gaugesOf } from "./gauges.ts";
-import { cannotListen, listen } from "./listening.ts";
+import { cannotListen, listen } from "./process/listening.ts";
 import { LiveConfig } from "./live-config.ts";
 import { type Books, openBooks } from "./open-books.ts";
-import { lookForLostResponses } from "./lost-responses.ts";
-import { hadModels, missingLines, modelReport, seenNode, understoodNames } from "./model-report.ts";
-import { NodeCare } from "./node-care.ts";
+import { lookForLostResponses } from "./kept/lost-responses.ts";
+import { hadModels, missingLines, modelReport, seenNode, understoodNames } from "./fleet/model-report.ts";
+import { NodeCare } from "./fleet/node-care.ts";
 import { NoticeWatch } from "./notice-watch.ts";
-import { nodeLine, noNodeServes } from "./node-lines.ts";
-import { checkModelFile, findServingNodes } from "./nodes.ts";
+import { nodeLine, noNodeServes } from "./fleet/node-lines.ts";
+import { checkModelFile, findServingNodes } from "./fleet/nodes.ts";
 import { OwnedTools } from "./owned-tools.ts";
 import { Reloader } from "./reload.ts";
 import { RunningParts } from "./running.ts";
-import { ScheduledBackups } from "./scheduled-backups.ts";
-import { ServedModels } from "./served-models.ts";
-import { sharedNodes } from "./shared-nodes.ts";
+import { ScheduledBackups } from "./kept/scheduled-backups.ts";
+import { ServedModels } from "./fleet/served-models.ts";
+import { sharedNodes } from "./fleet/shared-nodes.ts";
 import { ModelHabits } from "../tools/model-habits.ts";
+
+/** How often to check that the control socket and the file of stored responses are still there. */
+const folderLookIntervalMs = 1_000;
 
 export type Given = Readonly<{
   flags: ConfigFlags;
@@ -319,18 +321,7 @@ type Gateway = Awaited<ReturnType<typeof openGateway>>;
 async function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisposableStack) {
   const { flags, environment, config, live, life, catalog, clock, log, metrics, tracing, port, onFatal } = earlier;
   const { activity, requestLog, databaseBytes, eraseResponses, adopt, programEnvironment } = earlier;
-  const {
-    accounting,
-    laneState,
-    watch,
-    storedResponses,
-    sealingKey,
-    followedNodes,
-    pool,
-    served,
-    serving,
-    ownedTools,
-  } = earlier;
+  const { accounting, watch, storedResponses, sealingKey, followedNodes, pool, served, serving, ownedTools } = earlier;
   const relays =
     followedNodes === null
       ? null
@@ -408,33 +399,19 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
     },
   });
   const nodeCare = new NodeCare({ dataFolder: config.dataFolder, pool, catalog, clock, log });
-  /** Why requests should go to another gateway; `unwritable` is what is said of a ledger that cannot be written. */
-  const unready = (unwritable: (reason: string) => string): string | null => {
-    if (life.now !== "serving") return life.now;
-    const ofLane = laneState?.().unready ?? null;
-    if (accounting.unwritable === null) return ofLane ?? unreadyReason(watch.state);
-    const why = unwritable(accounting.unwritable);
-    return ofLane === null ? why : `${ofLane}: ${why}`;
-  };
+  const unready = unreadyOf(earlier);
   const fleet = fleetOf({
     pool,
     catalog,
     served,
     reloader,
     nodeCare,
-    gateway: config.databaseUrl === null ? null : config.gateway,
-    databaseUrl: config.databaseUrl,
+    config,
     testWebhook: (name) => notices.test(name),
     unready: () => unready((reason) => reason), // who asks may know all
   });
-  const officeWork: OfficeWork & Readonly<{ fleet: Fleet }> = {
-    ...accounting,
-    clock,
-    requestLog,
-    consoleUrl: addressesOf(config, port).baseUrl,
-    eraseResponses,
-    fleet,
-  };
+  const consoleUrl = addressesOf(config, port).baseUrl;
+  const officeWork = { ...accounting, clock, requestLog, consoleUrl, eraseResponses, fleet } satisfies OfficeWork;
   return {
     relays,
     backups,
@@ -448,6 +425,17 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
     unready,
   };
 }
+
+/** Why requests should go to another gateway; `unwritable` is what is said of a ledger that cannot be written. */
+const unreadyOf =
+  ({ life, accounting, laneState, watch }: Pick<Settings & Books, "life" | "accounting" | "laneState" | "watch">) =>
+  (unwritable: (reason: string) => string): string | null => {
+    if (life.now !== "serving") return life.now;
+    const ofLane = laneState?.().unready ?? null;
+    if (accounting.unwritable === null) return ofLane ?? unreadyReason(watch.state);
+    const why = unwritable(accounting.unwritable);
+    return ofLane === null ? why : `${ofLane}: ${why}`;
+  };
 
 /** A ledger that contradicts itself goes on serving, but a balancer with another gateway should prefer that. */
 function unreadyReason({ violations }: LedgerState): string | null {

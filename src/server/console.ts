@@ -13,12 +13,12 @@ import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { isExpected } from "../core/expected-error.ts";
-import { lineAccountsShownMax } from "../core/limits.ts";
 import { allows } from "../core/plans.ts";
 import type { AccountId } from "../core/types.ts";
 import { addressesOf, type BackupSchedule, type Config } from "../config/config.ts";
 import type { AccountData } from "../console/account-data.ts";
-import type { ConsoleWebhook, OperatorNode } from "../console/api.ts";
+import type { OperatorNode } from "../console/api/nodes.ts";
+import type { ConsoleWebhook } from "../console/api/server.ts";
 import { assets } from "../console/assets.ts";
 import { BrowserAddresses } from "../console/browser-addresses.ts";
 import { openProvider } from "../console/oidc/open-provider.ts";
@@ -37,13 +37,13 @@ import type { Work } from "../office/work.ts";
 import { freeBytesIn } from "../store/folder/disk-room.ts";
 import { noBackup } from "../store/postgres/no-backup.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
-import type { AccountExports } from "./account-exports.ts";
-import { hadModels, type ModelReport, modelReport, seenNode } from "./model-report.ts";
-import type { NodeCare } from "./node-care.ts";
-import { nodeReports } from "./node-lines.ts";
+import type { AccountExports } from "./kept/account-exports.ts";
+import { hadModels, type ModelReport, modelReport, seenNode } from "./fleet/model-report.ts";
+import type { NodeCare } from "./fleet/node-care.ts";
+import { lineAccountsShownMax, nodeReports } from "./fleet/node-lines.ts";
 import type { NoticeWatch } from "./notice-watch.ts";
 import type { Reloader } from "./reload.ts";
-import type { ServedModels } from "./served-models.ts";
+import type { ServedModels } from "./fleet/served-models.ts";
 
 export type ServingConsole = Site &
   Readonly<{
@@ -210,7 +210,9 @@ const backupsIn = (
 });
 
 const ofDatabase: Backups = {
-  ...{ folder: null, schedule: null, freeBytes: () => null },
+  folder: null,
+  schedule: null,
+  freeBytes: () => null,
   list: () => [],
   make: () => Promise.resolve({ failed: noBackup }),
 };

@@ -12,7 +12,7 @@ import { isExpected } from "../core/expected-error.ts";
 import type { Log } from "../core/log.ts";
 import type { Ms } from "../core/types.ts";
 import type { ReloadOutcome, ReloadReport } from "../office/reloaded.ts";
-import { checkPrograms } from "./nodes.ts";
+import { checkPrograms } from "./fleet/nodes.ts";
 
 export type ReloadParts = Readonly<{
   clock: Clock;

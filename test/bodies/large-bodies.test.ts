@@ -2,10 +2,9 @@
 // happens when there is no room, a client leaves or the Worker dies.
 import { afterEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { BodyCall } from "../../src/bodies/preparing-worker.ts";
-import type { Read } from "../../src/bodies/body-reader.ts";
+import type { BodyCall, Read } from "../../src/bodies/preparing-worker.ts";
 import { LargeBodies, type LargeBodiesOptions, type LargeBody } from "../../src/bodies/large-bodies.ts";
-import { prepare } from "../../src/bodies/prepare.ts";
+import { largeEchoMaxLength, largeSettingsMaxLength, prepare } from "../../src/bodies/prepare.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
@@ -14,7 +13,6 @@ import { messages } from "../../src/dialects/messages/messages.ts";
 import { Dialects } from "../../src/dialects/registry.ts";
 import { responsesDialect } from "../../src/dialects/responses/responses.ts";
 import { earlierOf, type EarlierTexts } from "../../src/dialects/stored-responses.ts";
-import { largeEchoMaxLength, largeSettingsMaxLength } from "../../src/core/limits.ts";
 import type { LogFields } from "../../src/core/log.ts";
 import { estimatedInput } from "../../src/nodes/usage.ts";
 import { largeNodeRequest, nodeRequest } from "../../src/nodes/request.ts";

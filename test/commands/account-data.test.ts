@@ -4,7 +4,7 @@ import { beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eraseAccount } from "../../src/office/erase-account.ts";
-import { unixUser } from "../../src/server/unix-user.ts";
+import { unixUser } from "../../src/server/process/unix-user.ts";
 import { Office } from "../account/office.ts";
 import { type GatewayProcess, type Account } from "../fixtures/gateway-process.ts";
 import { eventually } from "../fixtures/eventually.ts";

@@ -2,31 +2,17 @@
 // every place where the console shows one run nothing and fetch nothing, even without the content security policy.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
-import type {
-  AccountKeys,
-  AccountNumbers,
-  AccountsPage,
-  AuditPage,
-  BrowserSessions,
-  ConsoleModels,
-  Invitations,
-  KeyState,
-  LogPage,
-  OperatorAccount,
-  OperatorModels,
-  OperatorNodes,
-  OperatorServer,
-  OperatorTotals,
-  Overview,
-  PlanPage,
-  PurchaseRequest,
-  PurchaseRequestsPage,
-  RefusalsPage,
-  Session,
-  UsagePage,
-  UsageRow,
-  UsageSummary,
-} from "../../src/console/api.ts";
+import type { BrowserSessions } from "../../src/console/api/account.ts";
+import type { AccountsPage, Invitations, OperatorAccount } from "../../src/console/api/accounts.ts";
+import type { AccountKeys, KeyState } from "../../src/console/api/keys.ts";
+import type { AccountNumbers } from "../../src/console/api/live.ts";
+import type { OperatorModels, OperatorNodes } from "../../src/console/api/nodes.ts";
+import type { ConsoleModels, Overview } from "../../src/console/api/overview.ts";
+import type { PlanPage, PurchaseRequest, PurchaseRequestsPage } from "../../src/console/api/plan.ts";
+import type { LogPage, RefusalsPage } from "../../src/console/api/request-log.ts";
+import type { AuditPage, OperatorServer, OperatorTotals } from "../../src/console/api/server.ts";
+import type { Session } from "../../src/console/api/sign-in.ts";
+import type { UsagePage, UsageRow, UsageSummary } from "../../src/console/api/usage.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { longForm } from "../fixtures/optional.ts";
 import { launch, Visit, withoutBrowser } from "./browser.ts";
@@ -337,19 +323,30 @@ const summary: UsageSummary = {
 
 const requestLog: LogPage = {
   rows: payloads.map((payload, index) => ({
-    ...{ time, request_id: `${payload}${index}`, account: payload, account_id: 1, key: payload, endpoint: payload },
-    ...{
-      model: payload,
-      node: payload,
-      status: 500,
-      reason: payload,
-      why: payload,
-      cause: payload,
-      wait_ms: 1,
-      sent_ms: 2,
-    },
-    ...{ first_token_ms: 3, duration_ms: 4, input: 1, cached_input: 1, output: 1, reasoning: 1, billed_tokens: 1 },
-    ...{ cost_usd: 1, sum: payload, more: 1 },
+    time,
+    request_id: `${payload}${index}`,
+    account: payload,
+    account_id: 1,
+    key: payload,
+    endpoint: payload,
+    model: payload,
+    node: payload,
+    status: 500,
+    reason: payload,
+    why: payload,
+    cause: payload,
+    wait_ms: 1,
+    sent_ms: 2,
+    first_token_ms: 3,
+    duration_ms: 4,
+    input: 1,
+    cached_input: 1,
+    output: 1,
+    reasoning: 1,
+    billed_tokens: 1,
+    cost_usd: 1,
+    sum: payload,
+    more: 1,
   })),
   next: null,
   searched_to: time,
@@ -361,8 +358,15 @@ const requestLog: LogPage = {
 
 const ownRefusals: RefusalsPage = {
   rows: payloads.map((payload, index) => ({
-    ...{ time, request_id: `${payload}${index}`, endpoint: payload, model: payload, key: payload, status: 429 },
-    ...{ reason: payload, why: payload, more: 1 },
+    time,
+    request_id: `${payload}${index}`,
+    endpoint: payload,
+    model: payload,
+    key: payload,
+    status: 429,
+    reason: payload,
+    why: payload,
+    more: 1,
   })),
   next: null,
 };
@@ -408,16 +412,32 @@ const plan: PlanPage = {
 const accountKeys: AccountKeys = {
   prefix: payloads[0] ?? "",
   keys: payloads.map((payload, index) => ({
-    ...{ id: index + 2, name: payload, ending: payload, created_at: time, last_used_at: time, expires_at: time },
+    id: index + 2,
+    name: payload,
+    ending: payload,
+    created_at: time,
+    last_used_at: time,
+    expires_at: time,
     expired: false,
-    ...{ limit_day: 1_000, limit_month: 1_000, used_day: 1, used_month: 1, models: [payload], addresses: [payload] },
-    ...{ forwards_users: true, limit_end_user_day: 1_000 },
+    limit_day: 1_000,
+    limit_month: 1_000,
+    used_day: 1,
+    used_month: 1,
+    models: [payload],
+    addresses: [payload],
+    forwards_users: true,
+    limit_end_user_day: 1_000,
   })),
 };
 
 const invitations: Invitations = {
   invitations: payloads.map((payload, id) => ({
-    ...{ id, email: payload, plan: payload, credit: 1, created_at: time, expires_at: time },
+    id,
+    email: payload,
+    plan: payload,
+    credit: 1,
+    created_at: time,
+    expires_at: time,
   })),
 };
 

@@ -1,7 +1,7 @@
 // An account's deletion by its owner: only where the configuration says so, by who shows to be the owner, and with the one
 // verb of deletion; or a request of which there is one at a time, and which the deletion itself grants.
 import { expect, test } from "bun:test";
-import { freshSignInMs } from "../../src/core/limits.ts";
+import { freshSignInMs } from "../../src/console/routes/own-deletion-routes.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import { ask } from "../account/office.ts";
 import { ConsoleSite } from "./console-site.ts";

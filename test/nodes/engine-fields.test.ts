@@ -4,7 +4,7 @@ import { readEngineFields } from "../../src/dialects/request/engine-fields.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Ask, Model } from "../../src/core/types.ts";
 import { unknownField, type KnowingNode } from "../../src/nodes/engine-fields.ts";
-import type { EngineKind } from "../../src/nodes/engine.ts";
+import type { EngineKind } from "../../src/nodes/engine-kind.ts";
 import { engineTraits, nodeRequest } from "../../src/nodes/request.ts";
 import { askOf, hostedModel } from "../fixtures/asks.ts";
 
@@ -145,7 +145,10 @@ describe("a field that only some engines know", () => {
   test("the specification's models keep to what they always sent", () => {
     const body = { chat_template_kwargs: { a: 1 }, ignore_eos: "no", guided_json: 5, thinking: 7 };
     expect(readEngineFields(body, hostedModel, none, true)).toEqual({
-      ...{ fields: [], format: null, effort: null, sampling: {} },
+      fields: [],
+      format: null,
+      effort: null,
+      sampling: {},
     });
   });
 });

@@ -2,9 +2,14 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { anySearch } from "../../src/dialects/request/search-request.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
-import { countingCacheEntriesMax, countingCacheMs, nodeCountBytesMax } from "../../src/core/limits.ts";
+import { nodeCountBytesMax } from "../../src/core/limits.ts";
 import { Counter } from "../../src/tokens/counter.ts";
-import { type NodeCounter, TokenCounts } from "../../src/tokens/node-count.ts";
+import {
+  countingCacheEntriesMax,
+  countingCacheMs,
+  type NodeCounter,
+  TokenCounts,
+} from "../../src/tokens/node-count.ts";
 import { askOf, preparedOf } from "../fixtures/asks.ts";
 
 const catalog = embeddedCatalog();

@@ -1,12 +1,14 @@
-// One small request to a node, whole answer in memory: for probing and for finding out which engine it is.
+// One small request to a node with the whole answer in memory, for probes and for identifying the engine.
 import { limitAtEndOfTurn } from "../../core/end-of-turn.ts";
-import { nodeFactsBodyMaxBytes } from "../../core/limits.ts";
 import type { ExchangeFault, ExchangeHandler, NodeClient } from "./client.ts";
 import type { ResponseHeaders } from "./framing.ts";
 import { requestHead } from "./request-head.ts";
 
+/** A list of models, or anything else that an engine reports about itself; a longer body is not understood. */
+const nodeFactsBodyMaxBytes = 1024 * 1024;
+
 export type Answer = Readonly<{ status: number; headers: ResponseHeaders; body: string }>;
-/** Why there is no answer; "silent": none came in time, but the connection may be there. */
+/** Why there is no answer; "silent": none came in time, but the connection may be open. */
 export type NoAnswer = Readonly<{ kind: ExchangeFault["kind"] | "silent"; cause: string }>;
 export const isAnswer = (result: Answer | NoAnswer): result is Answer => "status" in result;
 

@@ -1,4 +1,4 @@
-// One look at how a node is: a GET of its list of models, which costs its GPU nothing, and what that says in plain words.
+// One probe of a node: a GET of its model list, which costs its GPU nothing, and what the answer means in plain words.
 //
 //   a list of models                         -> well
 //   no connection, no HTTP, 401, 403         -> down
@@ -11,7 +11,7 @@ import { type Answer, get, isAnswer, type NoAnswer } from "../client/get.ts";
 
 export type Look = Readonly<{
   health: "well" | "down";
-  /** It was connected to and gave no answer in time: it may be busy. */
+  /** It accepted the connection but did not answer in time: it may be busy. */
   silent: boolean;
   /** Null where it lists no models. */
   engine: Engine | null;
@@ -73,7 +73,7 @@ function unreachable(cause: string): string {
   return `it cannot be reached: ${cause}`;
 }
 
-/** Of a certificate: what the operator can do, and the code, to search for. */
+/** For a certificate: what the operator can do, and the code to search for. */
 function inWords(cause: string): string {
   if (cause.includes("ALTNAME")) return `its certificate is for another name than its address has (${cause})`;
   if (cause.includes("HAS_EXPIRED")) return `its certificate has expired (${cause})`;

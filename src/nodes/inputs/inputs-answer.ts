@@ -1,9 +1,9 @@
-// Reads a node's answer to a request for vectors or scores: each item goes to the sink as it comes, then the usage decides
-// what is charged. An answer in which anything is missing or twice is none.
+// Reads a node's answer to a request for vectors or scores: each item goes to the sink as it comes, then the usage
+// decides the charge. An answer with a missing or repeated item is invalid.
 import { type InputsAsk, mostTokens } from "../../core/inputs.ts";
 import { inputsAnswerMaxBytes } from "../../core/limits.ts";
 import { refuse } from "../../core/refusals.ts";
-import type { Ending, Sink, Usage } from "../../core/types.ts";
+import { type Ending, noUsage, type Sink, type Usage } from "../../core/types.ts";
 import { type Failure, failed, failureOfEvent, nodeFailed } from "../failure/failure.ts";
 import { parseNodeJson, record } from "../json.ts";
 import { estimatedInput } from "../usage.ts";
@@ -17,7 +17,7 @@ export class InputsAnswer {
   readonly #seen: Uint8Array;
   #items = 0;
   #bytes = 0;
-  /** Of the vectors, which are alike. */
+  /** All vectors have the same. */
   #dimensions: number | null = null;
   failure: Failure | null = null;
 
@@ -31,7 +31,7 @@ export class InputsAnswer {
     return this.#items > 0;
   }
 
-  /** After a failure nothing more is taken. */
+  /** Takes nothing after a failure. */
   push(bytes: Buffer, start: number, end: number): void {
     if (this.failure !== null) return;
     this.#bytes += end - start;
@@ -45,7 +45,12 @@ export class InputsAnswer {
     return failed(this.failure);
   }
 
-  /** What it came to, when all of it is there. */
+  /** Nothing of it went out. */
+  cancelled(): Ending {
+    return { kind: "cancelled", usage: noUsage, estimated: false };
+  }
+
+  /** The ending, once the whole answer has come. */
   end(): Ending {
     const { inputs } = this.#ask;
     const frame = parseNodeJson(this.#scanner.frame);
@@ -91,7 +96,7 @@ export class InputsAnswer {
     return this.#dimensions === dimensions;
   }
 
-  /** The node's report where it makes sense; else what the inputs are known to be, or about that. */
+  /** The node's report where it is plausible, otherwise the known or estimated tokens of the inputs. */
   #usage(fields: Record<string, unknown> | null): Readonly<{ usage: Usage; estimated: boolean }> {
     const tokens = reportedTokens(fields);
     const makesSense = tokens !== null && Number.isSafeInteger(tokens) && tokens > 0 && tokens <= mostTokens(this.#ask);
@@ -100,7 +105,7 @@ export class InputsAnswer {
   }
 }
 
-/** From the places where engines have it: OpenAI's, Jina's and vLLM's, and Cohere's. */
+/** From the fields that engines use: OpenAI's, Jina's and vLLM's, and Cohere's. */
 function reportedTokens(fields: Record<string, unknown> | null): number | null {
   const usage = record(fields?.["usage"]);
   const meta = record(fields?.["meta"]);

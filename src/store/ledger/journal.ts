@@ -12,7 +12,7 @@ import { assert } from "../../core/assert.ts";
 import type { Entry } from "../../account/entry.ts";
 import type { AccountChange, Journal, JournalListener } from "../../account/journal.ts";
 import type { Clock } from "../../core/clock.ts";
-import { journalGiveUpMs } from "../../core/limits.ts";
+import { journalGiveUpMs } from "../limits.ts";
 import { StoreUnavailable, type Ms } from "../../core/types.ts";
 import { accountsNotMade, type Batch, batchOf, type RefusedChange } from "./batch.ts";
 

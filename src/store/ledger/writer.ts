@@ -15,11 +15,15 @@ import {
   type RefusedChange,
 } from "./batch.ts";
 import { ConsoleWriter } from "./console-writer.ts";
-import { codeOf, messageOf } from "../folder/data-folder.ts";
+import { codeOf, messageOf } from "../folder/folder-faults.ts";
 import { Folding } from "./folding.ts";
 import { LedgerMisplaced, type LedgerPlace } from "./ledger-place.ts";
-import { dayMs, endUserUseKeepDays, endUserUsePruned } from "../../core/limits.ts";
+import { endUserUseKeepDays } from "../limits.ts";
+import { dayMs } from "../../core/units.ts";
 import { type AccountId, defaultKey, type KeyId, type Ms } from "../../core/types.ts";
+
+/** Old days of end users' use removed with each commit that has charges of end users. */
+const endUserUsePruned = 64;
 
 /** Lines that one statement inserts where there are as many: 2 to 5 us less for each of them. */
 const linesAtOnce = 8;

@@ -132,8 +132,11 @@ class PostgresConnection implements Connection {
   static async open(url: string): Promise<PostgresConnection> {
     // No idleTimeout and no maxLifetime: both end queries that are under way.
     const options = {
-      ...{ url: url.replace(unprepared, "") },
-      ...{ max: 1, idleTimeout: 0, maxLifetime: 0, connectionTimeout: connectTimeoutMs / 1000 },
+      url: url.replace(unprepared, ""),
+      max: 1,
+      idleTimeout: 0,
+      maxLifetime: 0,
+      connectionTimeout: connectTimeoutMs / 1000,
       prepare: !url.includes(unprepared),
     };
     let pool: Bun.SQL | null = null;

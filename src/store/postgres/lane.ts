@@ -146,8 +146,16 @@ type Tried =
 
 export class Lane {
   readonly counts: LaneCounts = {
-    ...{ batches: 0, operations: 0, conflicts: 0, unknown: 0, readBack: 0 },
-    ...{ gone: 0, lostCommits: 0, void: 0, cut: 0, orphans: 0 },
+    batches: 0,
+    operations: 0,
+    conflicts: 0,
+    unknown: 0,
+    readBack: 0,
+    gone: 0,
+    lostCommits: 0,
+    void: 0,
+    cut: 0,
+    orphans: 0,
   };
   readonly #options: LaneOptions;
   readonly #pace: Pace;

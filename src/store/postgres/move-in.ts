@@ -5,18 +5,18 @@ import { Database as Sqlite } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { CommandError } from "../../core/expected-error.ts";
-import { dayMs } from "../../core/limits.ts";
+import { dayMs } from "../../core/units.ts";
 import type { Ms } from "../../core/types.ts";
 import { activityLevels } from "../activity/activity-sums.ts";
 import {
   activityName,
-  DataFolderInUse,
   lockDataFolder,
   missingLedger,
   requestsName,
   responsesName,
   sealingKeyName,
 } from "../folder/data-folder.ts";
+import { DataFolderInUse } from "../folder/folder-faults.ts";
 import { movedMark, setMovedMark, whyMoved } from "../folder/moved-folder.ts";
 import { booksOf, setServedMark } from "../folder/served-folder.ts";
 import { readWhole } from "../folder/whole-file.ts";

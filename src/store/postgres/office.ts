@@ -130,7 +130,8 @@ function accountsOn(units: Units, { catalog }: OfficeOptions): SoonAccounts {
       return {
         isOvertaken: () => all.hasAnotherPassword(id, before),
         apply: (inSameCommit) => all.replacePassword(id, before, after, inSameCommit),
-        ...{ before, after },
+        before,
+        after,
       };
     },
 

@@ -419,10 +419,22 @@ function accountOf(row: typeof accounts.$inferSelect): AccountRecord {
   const { id, email, plan, credit, keyHash, passwordHash, operator, createdAt } = row;
   const { keyCreatedAt, keyUsedAt, keyEnding, disabledAt, held, holds, searchesHeld } = row;
   return {
-    ...{ id, email, plan, credit, keyHash: base64Of(keyHash), passwordHash, operator, createdAt, keyCreatedAt },
-    ...{ keyUsedAt, keyEnding, disabledAt },
+    id,
+    email,
+    plan,
+    credit,
+    keyHash: base64Of(keyHash),
+    passwordHash,
+    operator,
+    createdAt,
+    keyCreatedAt,
+    keyUsedAt,
+    keyEnding,
+    disabledAt,
     open: {
-      ...{ held, holds, searchesHeld },
+      held,
+      holds,
+      searchesHeld,
       uses: [
         { quota: "allowance", period: row.allowanceDay, used: row.allowanceUsed },
         { quota: "coder_calls", period: row.coderWindow, used: row.coderUsed },
@@ -437,23 +449,40 @@ function keyOf({ accountId, keyHash, models, addresses, ...row }: typeof apiKeys
   const { forwardsUsers, endUserTokensPerDay, keyEnding } = row;
   const list = (text: string | null) => (text === null ? null : (JSON.parse(text) as readonly string[]));
   const limits: KeyLimits = {
-    ...{ expiresAt, tokensPerDay, tokensPerMonth, models: list(models), addresses: list(addresses) },
-    ...{ forwardsUsers: forwardsUsers === 1, endUserTokensPerDay },
+    expiresAt,
+    tokensPerDay,
+    tokensPerMonth,
+    models: list(models),
+    addresses: list(addresses),
+    forwardsUsers: forwardsUsers === 1,
+    endUserTokensPerDay,
   };
   return {
-    ...{ account: accountId, id, name, keyHash: keyHash === null ? null : base64Of(keyHash), keyEnding },
-    ...{ limits: hasLimits(limits) ? limits : null, createdAt, usedAt, revokedAt },
+    account: accountId,
+    id,
+    name,
+    keyHash: keyHash === null ? null : base64Of(keyHash),
+    keyEnding,
+    limits: hasLimits(limits) ? limits : null,
+    createdAt,
+    usedAt,
+    revokedAt,
   };
 }
 
 const sessionOf = ({ tokenHash, accountId, ...row }: typeof sessions.$inferSelect): SessionRecord => ({
-  ...{ ...row, account: accountId, tokenHash: base64Of(tokenHash) },
+  ...row,
+  account: accountId,
+  tokenHash: base64Of(tokenHash),
 });
 
 const linkOf = ({ tokenHash, accountId, ...row }: typeof accessLinks.$inferSelect): AccessLink => ({
-  ...{ ...row, account: accountId, tokenHash: base64Of(tokenHash) },
+  ...row,
+  account: accountId,
+  tokenHash: base64Of(tokenHash),
 });
 
 const requestOf = ({ accountId, ...row }: typeof purchaseRequests.$inferSelect): PurchaseRequest => ({
-  ...{ ...row, account: accountId },
+  ...row,
+  account: accountId,
 });

@@ -10,7 +10,7 @@ import {
   responseText,
 } from "../../dialects/stored-responses.ts";
 import { assert } from "../../core/assert.ts";
-import { journalGiveUpMs } from "../../core/limits.ts";
+import { journalGiveUpMs } from "../limits.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import { type AccountId, type Ms, type Refusal, StoreUnavailable } from "../../core/types.ts";
 import {

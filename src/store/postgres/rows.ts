@@ -66,8 +66,17 @@ export type KeyRow = Readonly<
 export function keyRowOf(row: Row): KeyRow {
   const { account, id, name, key_hash, used_at, revoked, held, waiting_held, begun, expected } = row as KeyRow;
   return {
-    ...{ account, id, name, key_hash, used_at, revoked },
-    ...{ held, waiting_held, begun, expected, limits: keyLimitsOf(row) },
+    account,
+    id,
+    name,
+    key_hash,
+    used_at,
+    revoked,
+    held,
+    waiting_held,
+    begun,
+    expected,
+    limits: keyLimitsOf(row),
   };
 }
 
@@ -252,8 +261,14 @@ type HoldRow = Pick<HoldRecord, "requestId" | "key" | "budget" | "cost" | "waits
 const heldRow = ({ requestId, account, record }: OpenHold): HoldRow => ({ ...record, requestId, account, searches: 0 });
 
 const searchRow = ({ requestId, account }: OpenSearch): HoldRow => ({
-  ...{ requestId, account, key: defaultKey, budget: 0 },
-  ...{ cost: 0, waits: false, searches: 1, endUser: null },
+  requestId,
+  account,
+  key: defaultKey,
+  budget: 0,
+  cost: 0,
+  waits: false,
+  searches: 1,
+  endUser: null,
 });
 
 /** One statement must not add to a row twice. */

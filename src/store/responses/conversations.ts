@@ -73,8 +73,11 @@ export function conversed(
 
 const listOf = (items: readonly Item[]): string =>
   JSON.stringify({
-    ...{ object: "list", data: items },
-    ...{ first_id: items[0]?.id ?? null, last_id: items.at(-1)?.id ?? null, has_more: false },
+    object: "list",
+    data: items,
+    first_id: items[0]?.id ?? null,
+    last_id: items.at(-1)?.id ?? null,
+    has_more: false,
   });
 
 /** As OpenAI's own list has them: each with an id that no other has, a type, its parts, and a status where there is one. */
@@ -100,7 +103,9 @@ export const answerOf = ({ id, output }: KeptResponse, input: string): Step => {
 };
 
 export const notAdded = ({ id, conversation }: KeptResponse, refusal: Refusal): NotAdded => ({
-  ...{ response: id, conversation: conversation!.id, reason: messageOf(refusal) },
+  response: id,
+  conversation: conversation!.id,
+  reason: messageOf(refusal),
 });
 
 /** Where they are kept: the table in SQLite or those in PostgreSQL. */

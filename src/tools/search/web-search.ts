@@ -1,38 +1,24 @@
 // Searches with a service on the web: one request, limited in time and size, whose answer is not trusted.
 import type { WebSearchConfig } from "../../config/config.ts";
 import { AccountTurns } from "../../core/account-turns.ts";
-import {
-  searchAnswerMaxBytes,
-  searchesAccountMax,
-  searchesAtOnceMax,
-  searchResultTextMaxLength,
-} from "../../core/limits.ts";
+import { searchResultTextMaxLength } from "../limits.ts";
+import { assert } from "../../core/assert.ts";
 import type { AccountId } from "../../core/types.ts";
 import type { Source } from "../owned-tool.ts";
 import { SearchFailed, type SearchProvider } from "./search-provider.ts";
 import { braveSearch } from "./brave.ts";
+import type { SearchService, ServiceRequest, ServiceResult } from "./search-service.ts";
 import { searxngSearch } from "./searxng.ts";
 import { tavilySearch } from "./tavily.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
 
-export type ServiceRequest = Readonly<{
-  url: string;
-  /** Of a POST; null: a GET. */
-  body: string | null;
-  headers: Readonly<Record<string, string>>;
-}>;
+/** An answer of a search service; 20 results with their snippets are 100 KB. */
+export const searchAnswerMaxBytes = 2 * 1024 * 1024;
+/** Concurrent searches; others wait their turn, at most as long as a search may take. */
+export const searchesAtOnceMax = 64;
+export const searchesAccountMax = 16;
 
-/** A result as the service gave it; `url` may be anything. */
-export type ServiceResult = Readonly<{ title: string; url: string; text: string }>;
-
-/** How one service is asked, and what its answers look like. */
-export interface SearchService {
-  request(query: string, resultsMax: number): ServiceRequest;
-  /** Best first; [] for an answer without results. Throws where the answer has another shape. */
-  results(answer: Readonly<Record<string, unknown>>): readonly ServiceResult[];
-  /** What the operator can do about this status, or null. */
-  remedy(status: number): string | null;
-}
+assert(searchesAccountMax < searchesAtOnceMax, "an account leaves turns to others: searches");
 
 const serviceOf = {
   searxng: searxngSearch,

@@ -428,8 +428,13 @@ class Session {
         for (const [index, id] of ids!.entries()) {
           if (get(`holds:${id}`) !== null) return failure("23505", `the hold ${id} exists`);
           rows.set(`holds:${id}`, {
-            ...{ request_id: id, lane: first, account: Number(accounts![index]), key: Number(keys![index]) },
-            ...{ tokens: Number(tokens![index]), cost: Number(costs![index]), waits: waits![index] === "true" },
+            request_id: id,
+            lane: first,
+            account: Number(accounts![index]),
+            key: Number(keys![index]),
+            tokens: Number(tokens![index]),
+            cost: Number(costs![index]),
+            waits: waits![index] === "true",
           });
         }
         return [];

@@ -1,8 +1,12 @@
 // Retrying a batch: for how long, after which errors, and what is reported meanwhile.
 import { expect, test } from "bun:test";
-import { journalProbeIntervalMs, journalRetryIntervalMs } from "../../../src/core/limits.ts";
 import { LedgerMisplaced } from "../../../src/store/ledger/ledger-place.ts";
-import { Persistence, type Report } from "../../../src/store/ledger/persistence.ts";
+import {
+  journalProbeIntervalMs,
+  journalRetryIntervalMs,
+  Persistence,
+  type Report,
+} from "../../../src/store/ledger/persistence.ts";
 
 const batch = { changes: [], rows: [] };
 const failure = (code: string) => Object.assign(new Error(code), { code });

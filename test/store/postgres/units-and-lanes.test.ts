@@ -32,8 +32,14 @@ describe.skipIf(store.missing)("on one database", () => {
 
   async function openLane(): Promise<Lane> {
     const lane = new Lane({
-      ...{ server: new PostgresServer(store.server!.url()), gateway: `g${lanes.length}`, version: "test", rules },
-      ...{ log: () => {}, configDigest: () => "", decided: () => {}, pace: systemPace },
+      server: new PostgresServer(store.server!.url()),
+      gateway: `g${lanes.length}`,
+      version: "test",
+      rules,
+      log: () => {},
+      configDigest: () => "",
+      decided: () => {},
+      pace: systemPace,
     });
     await lane.open();
     lanes.push(lane);
@@ -42,8 +48,14 @@ describe.skipIf(store.missing)("on one database", () => {
 
   const admit = async (lane: Lane, account: number, key: number, apiKey: string, most: number) =>
     (await lane.put({
-      ...{ op: "admit", account, key, keyHash: hashApiKey(apiKey), ask: ask(most), inputTokens: 0 },
-      ...{ requestId: `r${(requests += 1)}`, endUser: null },
+      op: "admit",
+      account,
+      key,
+      keyHash: hashApiKey(apiKey),
+      ask: ask(most),
+      inputTokens: 0,
+      requestId: `r${(requests += 1)}`,
+      endUser: null,
     } as Operation)) as OpenHold | Refusal;
 
   async function closeAll(): Promise<void> {

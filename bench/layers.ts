@@ -88,7 +88,7 @@ const freeHold = (): Hold => ({ ready: null, settle: (usage) => Promise.resolve(
 const readySlot: Slot = {
   nodeName: "bench",
   alike: () => new Set(),
-  async generate(_ask, _account, _cancelSignal, sink, began): Promise<Ending> {
+  async run(_ask, _account, _cancelSignal, sink, began): Promise<Ending> {
     began?.();
     sink.piece({ kind: "text", literal: readyText, logprobs: null });
     void sink.flush();

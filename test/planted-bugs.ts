@@ -466,6 +466,18 @@ export const bugs: readonly Bug[] = [
     edits: [["src/nodes/node-exchange.ts", "return this.#parts.ask.generations?.take() !== false;", "return true;"]],
     file: "test/faults/every-way-at-once.test.ts",
   },
+  {
+    id: "M37",
+    what: "an erasure leaves a table out",
+    edits: [
+      [
+        "src/store/changes/erasure.ts",
+        'writes: ({ account }) => [remove("sessions", { account_id: account })],',
+        "writes: () => [],",
+      ],
+    ],
+    file: "test/store/both-stores.test.ts",
+  },
 ];
 
 const root = join(import.meta.dir, "..");

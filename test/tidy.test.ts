@@ -289,7 +289,6 @@ const longFunctions: Readonly<Record<string, number>> = {
   "accounts.tsx AccountsPage": 79,
   "admission.ts Admission.admit": 73,
   "app.ts startServer": 198,
-  "changes.ts callsOf": 102,
   "code-samples.ts codeSamples": 274,
   "compose.ts openDoors": 156,
   "compose.ts openGateway": 120,
@@ -326,8 +325,6 @@ const longFunctions: Readonly<Record<string, number>> = {
   "usage-chart.tsx UsageChart": 75,
   "usage-index.ts prepare": 127,
   "warm-up.ts privateGateway": 77,
-  "writer.ts Writer.#change": 79,
-  "writer.ts prepare": 112,
 };
 
 const functionsOver = (files: readonly Source[]): NamedFunction[] =>

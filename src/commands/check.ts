@@ -4,7 +4,7 @@ import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { distinctModels } from "../core/catalog.ts";
 import { loadConfig } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
-import { isTold, modelInWords } from "../nodes/abilities.ts";
+import { isReported, modelInWords } from "../nodes/abilities.ts";
 import { inspectNodes } from "../nodes/inspect.ts";
 import type { Invocation } from "./command.ts";
 import { checkPrograms } from "../server/fleet/nodes.ts";
@@ -56,7 +56,7 @@ export default async function check({ flags, environment }: Invocation): Promise
         : `${engine ?? "an engine that does not say which it is"}${version === null ? "" : ` ${version}`} at ${url}${by}`;
       const well = warning === null ? `ok  ${found}` : `warning  ${found}: ${warning}`;
       console.log(`node ${name}  ${problem === null ? well : `WRONG  ${problem}`}`);
-      for (const model of abilities.models.filter(isTold)) console.log(`  ${model.name}  ${modelInWords(model)}`);
+      for (const model of abilities.models.filter(isReported)) console.log(`  ${model.name}  ${modelInWords(model)}`);
       for (const line of abilities.below) console.log(`  below the catalog: ${line}`);
     }
     for (const line of missingLines(missing)) console.log(`models         WRONG  ${line}`);

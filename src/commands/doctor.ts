@@ -5,7 +5,7 @@ import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { readFileSync, statSync } from "node:fs";
 import { systemClock } from "../core/clock.ts";
 import { type Config, dataFolderOf, type Environment, loadConfig } from "../config/config.ts";
-import { isTold, modelInWords, type ServedModel } from "../nodes/abilities.ts";
+import { isReported, modelInWords, type ServedModel } from "../nodes/abilities.ts";
 import { type EngineLoad, loadInWords } from "../nodes/engine-load.ts";
 import { type Inspection, inspectNodes } from "../nodes/inspect.ts";
 import type { Catalog } from "../core/catalog.ts";
@@ -123,7 +123,7 @@ function nodeFindings(
     ...(odd === null ? [] : [warning(what, odd)]),
     ...(slots === null ? [loadFinding(what, load)] : []),
     ...(node.sharePrefixCache === false && !keepsApart(engine ?? "unknown") ? [sharedFinding(what)] : []),
-    ...abilities.models.filter(isTold).map((model) => ok(what, `${model.name}: ${modelInWords(model)}`)),
+    ...abilities.models.filter(isReported).map((model) => ok(what, `${model.name}: ${modelInWords(model)}`)),
     ...abilities.below.map((line) => warning(what, line)),
     ...(engine === "ollama" ? abilities.models.flatMap((model) => ollamaFinding(what, model, served)) : []),
   ];

@@ -7,7 +7,7 @@ import { planIds } from "../core/plan-ids.ts";
 import { nearest } from "../core/nearest.ts";
 import { misfitsOf } from "../core/schema-errors.ts";
 import { namesThisMachine } from "../core/this-machine.ts";
-import { ConfigError, type Environment, Faults, type Reading } from "./faults.ts";
+import { ConfigError, type Environment, Faults, type ConfigReading } from "./faults.ts";
 import { modelOf, nothingTold, sharedNames, shopBudgetOf, type ToldOfModel } from "./models.ts";
 import type { AnyOption, ConfigFlags, FileTables } from "./option.ts";
 import { type FixedOptions, type LiveOptions, type OptionName, options, type OptionValues } from "./options.ts";
@@ -100,7 +100,7 @@ export async function loadConfig(flags: ConfigFlags, environment: Environment): 
 /** Merges the text of a configuration file with flags and environment; throws ConfigError. */
 export function readConfig(file: string | null, toml: string, flags: ConfigFlags, environment: Environment): Config {
   const faults = new Faults(file, toml);
-  const reading: Reading = { faults, environment, folder: dirname(file ?? "."), keys: new Set() };
+  const reading: ConfigReading = { faults, environment, folder: dirname(file ?? "."), keys: new Set() };
   const sources = { tables: parseTables(toml, faults), flags, reading };
   const read = optionEntries.map(([name, option]) => [name, option.read(sources)] as const);
   faults.throwIfAny();
@@ -183,7 +183,7 @@ const isTableOfAllNodes = (written: unknown): boolean =>
 
 /** The data folder: known without the file, so that the commands on accounts need no configuration. */
 export function dataFolderOf(flags: Pick<ConfigFlags, "data">, environment: Environment): string {
-  const reading: Reading = { faults: new Faults(null, ""), environment, folder: ".", keys: new Set() };
+  const reading: ConfigReading = { faults: new Faults(null, ""), environment, folder: ".", keys: new Set() };
   return options.dataFolder.read({ tables: {}, flags, reading });
 }
 

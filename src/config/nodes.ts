@@ -4,7 +4,7 @@ import { Type } from "@sinclair/typebox";
 import { ggufSlots, nodeSlotsDefault, nodeSlotsMax } from "../core/limits.ts";
 import { show } from "../core/schema-errors.ts";
 import type { Effort } from "../core/types.ts";
-import type { Faults, Place } from "./faults.ts";
+import type { Faults, FaultPlace } from "./faults.ts";
 import {
   address,
   type Kind,
@@ -166,7 +166,7 @@ export type ManagedConfig = Readonly<NonNullable<NodeConfig["managed"]>>;
 /** A node that the gateway starts itself. */
 export type ManagedNodeConfig = NodeConfig & Readonly<{ managed: ManagedConfig }>;
 
-function checkManaged({ url, command, ...given }: FileTable, place: Place): void {
+function checkManaged({ url, command, ...given }: FileTable, place: FaultPlace): void {
   const hasPort = Array.isArray(command) && command.some((word: string) => word.includes("{port}"));
   if (command === undefined) {
     if (url === undefined) place.at("url").fault(`is missing: must be ${webAddress}`);

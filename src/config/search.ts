@@ -1,7 +1,7 @@
 // [search]: what `web_search` finds with, a service or a folder of the operator's files.
 import { searchTimeoutMs } from "../core/limits.ts";
 import type { Ms } from "../core/types.ts";
-import type { Place } from "./faults.ts";
+import type { FaultPlace } from "./faults.ts";
 import { address, mapped, oneOf, path, seconds, webAddress, whole } from "./kinds.ts";
 import { apiKey, type FileTable, key, required, table, type TableKind } from "./rows.ts";
 
@@ -96,7 +96,7 @@ function checkService(
   provider: WebSearchConfig["provider"],
   given: FileTable,
   apiKey: string | null,
-  place: Place,
+  place: FaultPlace,
 ): void {
   if (provider === "searxng" && given["url"] === undefined) {
     place.at("url").fault(`is missing: must be ${webAddress} for provider "searxng"`);

@@ -2,7 +2,7 @@
 import { readBodyJson } from "../bodies/body-json.ts";
 import type { LargeBody } from "../bodies/large-bodies.ts";
 import type { RequestHead } from "../dialects/dialect.ts";
-import type { Body, Incoming, Parts } from "../gateway.ts";
+import type { Body, Incoming, GatewayParts } from "../gateway.ts";
 import { endOfTurn } from "../core/end-of-turn.ts";
 import { bodyMaxBytes, largeBodyMinBytes, smallBodyTokensMax } from "../core/limits.ts";
 import { assert } from "../core/assert.ts";
@@ -78,7 +78,7 @@ function signedInOf(site: Site, request: Request): Soon<Principal | null> {
 export async function askerOf(
   request: Request,
   keyHeaders: KeyHeaders,
-  { keys, clock }: Pick<Parts, "keys" | "clock">,
+  { keys, clock }: Pick<GatewayParts, "keys" | "clock">,
   site: Site | null,
   address: () => string | null,
 ): Promise<Principal | Refusal> {

@@ -5,7 +5,7 @@ import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Dialect, Keep, RequestHead } from "../dialects/dialect.ts";
 import type { Dialects } from "../dialects/registry.ts";
-import { type Admitted, admit, type ForOthers, isRefused, type Parts, type Refused, serve } from "../gateway.ts";
+import { type Admitted, admit, type ForOthers, isRefused, type GatewayParts, type Refused, serve } from "../gateway.ts";
 import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
 import { inputsRepliesAccountBytesMax } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
@@ -67,7 +67,7 @@ export type InferenceOptions = Readonly<{
 type RoutesTaken = { add(...route: Parameters<ApiRoutes["add"]>): unknown };
 
 export class Inference implements LiveRequests {
-  readonly #parts: Parts;
+  readonly #parts: GatewayParts;
   readonly #options: InferenceOptions;
   readonly #heartbeat = new Heartbeat();
   readonly #open = new ActiveSet<{ outlet: StreamOutlet | CollectOutlet; served: Promise<void> | null }>();
@@ -81,7 +81,7 @@ export class Inference implements LiveRequests {
   /** Browsers that are signed in to it may ask without a key. */
   site: Site | null = null;
 
-  constructor(parts: Parts, options: InferenceOptions) {
+  constructor(parts: GatewayParts, options: InferenceOptions) {
     this.#parts = parts;
     this.#options = options;
   }

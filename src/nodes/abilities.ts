@@ -41,11 +41,11 @@ const knownOf = ({ models, engine = null }: Pick<NodeConfig, "models"> & Readonl
 
 /** The smallest context of the models that requests use; null where the engine reports none. */
 export function leastContext({ models }: Abilities): number | null {
-  const told = models.flatMap(({ contextTokens }) => contextTokens ?? []);
-  return told.length === 0 ? null : Math.min(...told);
+  const contexts = models.flatMap(({ contextTokens }) => contextTokens ?? []);
+  return contexts.length === 0 ? null : Math.min(...contexts);
 }
 
-type Asked = Readonly<{ facts: ModelFacts; models: Model[] }>;
+type ModelsAndFacts = Readonly<{ facts: ModelFacts; models: Model[] }>;
 
 /** `served`: the catalog's models that requests use on this node. */
 export function abilitiesOf(
@@ -54,25 +54,25 @@ export function abilitiesOf(
   served: readonly Model[],
 ): Abilities {
   if (engine.kind === "demo") return { models: [], below: [] };
-  const asked = new Map<string, Asked>();
+  const inUse = new Map<string, ModelsAndFacts>();
   for (const model of served) {
     const facts = factsOf(engine, modelNameOn(models, model, engine));
     if (facts === null) continue;
-    const known = asked.get(facts.name);
-    if (known === undefined) asked.set(facts.name, { facts, models: [model] });
+    const known = inUse.get(facts.name);
+    if (known === undefined) inUse.set(facts.name, { facts, models: [model] });
     else known.models.push(model);
   }
   return {
-    models: [...asked.values()].map(({ facts }) => servedModel(facts)),
-    below: [...asked.values()].flatMap(below),
+    models: [...inUse.values()].map(({ facts }) => servedModel(facts)),
+    below: [...inUse.values()].flatMap(below),
   };
 }
 
 /** Abilities that every model has are left out. */
 function servedModel({ name, contextTokens, capabilities }: ModelFacts): ServedModel {
-  const told = Object.entries(capabilities) as [Capability, boolean][];
+  const reported = Object.entries(capabilities) as [Capability, boolean][];
   const only = (wanted: boolean) =>
-    told.filter(([capability, has]) => has === wanted && capability !== "chat").map(([capability]) => capability);
+    reported.filter(([capability, has]) => has === wanted && capability !== "chat").map(([capability]) => capability);
   return { name, contextTokens, can: only(true), cannot: only(false) };
 }
 
@@ -87,7 +87,7 @@ export function lackOf({ contextTokens, capabilities }: ModelFacts, model: Model
   ];
 }
 
-function below({ facts: { name, contextTokens, capabilities }, models: asked }: Asked): string[] {
+function below({ facts: { name, contextTokens, capabilities }, models: asked }: ModelsAndFacts): string[] {
   const models = asked.filter(({ kind }) => kind === "chat"); // the others promise no answers
   if (models.length === 0) return [];
   const larger = contextTokens === null ? [] : models.filter((model) => model.contextTokens > contextTokens);
@@ -112,7 +112,8 @@ export const abilitiesInWords = ({ can, cannot }: Pick<ServedModel, "can" | "can
   [...can, ...cannot.filter((each) => shownAbsent.has(each)).map((each) => `no ${each}`)].join(", ");
 
 /** Whether the engine reports anything about the model. */
-export const isTold = (model: ServedModel): boolean => model.contextTokens !== null || abilitiesInWords(model) !== "";
+export const isReported = (model: ServedModel): boolean =>
+  model.contextTokens !== null || abilitiesInWords(model) !== "";
 
 /** The same, with the model's context. */
 export function modelInWords(model: ServedModel): string {

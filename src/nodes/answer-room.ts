@@ -16,7 +16,7 @@ const leastAnswerTokens = 16;
 /**
  * The model's context as the engine reports it; null where it reports none. The demo node reports the catalog's own.
  */
-export function contextTold(engine: Engine, nodeModel: string): number | null {
+export function reportedContext(engine: Engine, nodeModel: string): number | null {
   return engine.kind === "demo" ? null : (factsOf(engine, nodeModel)?.contextTokens ?? null);
 }
 

@@ -1,7 +1,7 @@
 // How busy an engine is: its running requests, its queue and how full its cache is, read from its Prometheus metrics.
 // An engine of several parts (data parallel) reports each part: requests are added up, and the fullest cache counts.
 import { type Asking, rootOf } from "./engine-routes.ts";
-import { get, isAnswer } from "./client/get.ts";
+import { get, isReply } from "./client/get.ts";
 
 export type EngineLoad = Readonly<{
   running: number;
@@ -12,8 +12,8 @@ export type EngineLoad = Readonly<{
   cacheTokens?: number;
 }>;
 
-/** `untold`: it answered without these numbers. `silent`: it did not answer. */
-export type LoadAnswer = EngineLoad | "untold" | "silent";
+/** `unreported`: it answered without these numbers. `silent`: it did not answer. */
+export type LoadAnswer = EngineLoad | "unreported" | "silent";
 export const isLoad = (answer: LoadAnswer): answer is EngineLoad => typeof answer === "object";
 
 const meanings: ReadonlyMap<string, keyof EngineLoad> = new Map([
@@ -35,13 +35,13 @@ const firstLetters: ReadonlySet<string> = new Set([...meanings.keys()].map((name
 /** Sends one small request. */
 export async function askForLoad({ client, basePath, apiKey, timeoutMs }: Asking): Promise<LoadAnswer> {
   const answer = await get(client, `${rootOf(basePath)}/metrics`, apiKey, timeoutMs);
-  if (!isAnswer(answer)) return "silent";
-  return (answer.status === 200 ? loadOf(answer.body) : null) ?? "untold";
+  if (!isReply(answer)) return "silent";
+  return (answer.status === 200 ? loadOf(answer.body) : null) ?? "unreported";
 }
 
 /** Reads Prometheus text in one pass; null where it lacks the running and waiting requests. */
 export function loadOf(text: string): EngineLoad | null {
-  const told: Partial<Record<keyof EngineLoad, number>> = {};
+  const sums: Partial<Record<keyof EngineLoad, number>> = {};
   for (let start = 0, end = 0; start < text.length; start = end + 1) {
     end = text.indexOf("\n", start);
     if (end < 0) end = text.length;
@@ -53,9 +53,9 @@ export function loadOf(text: string): EngineLoad | null {
     if (meaning === undefined || isPartOfSum(line)) continue;
     const value = meaning === "cacheTokens" ? cacheTokensOf(line) : valueOf(line);
     if (value === null) continue;
-    told[meaning] = meaning === "cacheUse" ? Math.max(told.cacheUse ?? 0, value) : (told[meaning] ?? 0) + value;
+    sums[meaning] = meaning === "cacheUse" ? Math.max(sums.cacheUse ?? 0, value) : (sums[meaning] ?? 0) + value;
   }
-  const { running, waiting, cacheUse = null, cacheTokens } = told;
+  const { running, waiting, cacheUse = null, cacheTokens } = sums;
   if (running === undefined || waiting === undefined) return null;
   return { running, waiting, cacheUse, ...(cacheTokens !== undefined && { cacheTokens }) };
 }

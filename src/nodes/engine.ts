@@ -4,9 +4,9 @@ import { systemClock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { NodeClient, originOf } from "./client/client.ts";
 import type { ClientOptions } from "./client/client.ts";
-import { type Answer, get, isAnswer } from "./client/get.ts";
+import { type NodeReply, get, isReply } from "./client/get.ts";
 import type { EngineKind } from "./engine-kind.ts";
-import { type Asking, type EngineTold, rootOf, tellingRoutes } from "./engine-routes.ts";
+import { type Asking, type EngineReport, rootOf, reportOf } from "./engine-routes.ts";
 import { parseNodeJson, record } from "./json.ts";
 import type { Model } from "../core/types.ts";
 import { chatModelsOf, isNamed, type ListedModel, listedModels, type ModelFacts, withoutTag } from "./model-facts.ts";
@@ -43,30 +43,30 @@ export const answersToAnyName: ReadonlySet<EngineKind> = new Set(["sglang", "lla
  * The engine behind this list of models; null where it is no such list. `known`: the engine as it was. While its list
  * stays the same, facts that cannot change are not requested again.
  */
-export async function engineOf(asking: Asking, listed: Answer, known: Engine | null = null): Promise<Engine | null> {
+export async function engineOf(asking: Asking, listed: NodeReply, known: Engine | null = null): Promise<Engine | null> {
   const list = listed.status === 200 ? listedModels(parseNodeJson(listed.body)) : null;
   if (list === null) return null;
   const sameAsKnown = known !== null && isSameList(known.models, list) ? known : null;
   // Only Ollama changes its loaded models while its list stays the same.
   if (sameAsKnown !== null && sameAsKnown.kind !== "ollama") return sameAsKnown;
   const kind = sameAsKnown?.kind ?? (await kindOf(asking, listed, list));
-  const told = await tellingRoutes(kind, asking, list, sameAsKnown?.models ?? []);
-  const engine = engineOfTold(kind, list, told, sameAsKnown);
+  const report = await reportOf(kind, asking, list, sameAsKnown?.models ?? []);
+  const engine = engineFrom(kind, list, report, sameAsKnown);
   return Bun.deepEquals(engine, known) ? known : engine;
 }
 
-function engineOfTold(kind: EngineKind, list: readonly ListedModel[], told: EngineTold, known: Engine | null) {
+function engineFrom(kind: EngineKind, list: readonly ListedModel[], report: EngineReport, known: Engine | null) {
   const models = list.map(({ name, contextTokens, capabilities }): ModelFacts => {
-    const more = told.ofModel(name);
+    const more = report.ofModel(name);
     return {
       name,
       contextTokens: contextTokens ?? more.contextTokens,
       capabilities: { ...capabilities, ...more.capabilities },
     };
   });
-  const version = told.version ?? known?.version ?? null;
+  const version = report.version ?? known?.version ?? null;
   // It ends a stream as soon as it receives any other request.
-  const requestsMax = kind === "llama-cpp-python" ? 1 : told.requestsMax;
+  const requestsMax = kind === "llama-cpp-python" ? 1 : report.requestsMax;
   const runs = requestsMax === null ? {} : { requestsMax };
   return { kind, version, ...runs, models, chatModels: chatModelsOf(models) };
 }
@@ -79,7 +79,7 @@ const isSameList = (known: readonly ModelFacts[], list: readonly ListedModel[]):
     return before.name === name && (contextTokens === null || before.contextTokens === contextTokens);
   });
 
-async function kindOf(asking: Asking, listed: Answer, list: readonly ListedModel[]): Promise<EngineKind> {
+async function kindOf(asking: Asking, listed: NodeReply, list: readonly ListedModel[]): Promise<EngineKind> {
   if (listed.headers.get("server") === "llama.cpp") return "llama.cpp";
   const owner = list[0]?.owner ?? "";
   return owners[owner] ?? (owner === "local" ? await kindOfLocal(asking) : null) ?? (await kindByRoutes(asking));
@@ -88,8 +88,8 @@ async function kindOf(asking: Asking, listed: Answer, list: readonly ListedModel
 /** sglang-router lists its workers' local models. It identifies itself on a route of its own. */
 async function kindOfLocal({ client, basePath, apiKey, timeoutMs }: Asking): Promise<EngineKind | null> {
   const answer = await get(client, `${rootOf(basePath)}/workers`, apiKey, timeoutMs);
-  const told = isAnswer(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
-  return Array.isArray(told?.["workers"]) ? "sglang-router" : null;
+  const report = isReply(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
+  return Array.isArray(report?.["workers"]) ? "sglang-router" : null;
 }
 
 /** Identifies engines by their own routes where the model list does not. */
@@ -98,12 +98,12 @@ async function kindByRoutes({ client, basePath, apiKey, timeoutMs }: Asking): Pr
   const [version, info, loading] = await Promise.all(
     ["/api/version", "/info", "/load_model"].map((path) => get(client, root + path, apiKey, timeoutMs)),
   );
-  const told = (answer: typeof version) =>
-    answer !== undefined && isAnswer(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
-  if (typeof told(version)?.["version"] === "string") return "ollama";
-  if (told(info)?.["max_total_tokens"] !== undefined) return "tgi";
+  const fieldsOf = (answer: typeof version) =>
+    answer !== undefined && isReply(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
+  if (typeof fieldsOf(version)?.["version"] === "string") return "ollama";
+  if (fieldsOf(info)?.["max_total_tokens"] !== undefined) return "tgi";
   // `transformers serve` does not identify itself, but it loads models on demand: only it has this route, for POST.
-  const isLoading = loading !== undefined && isAnswer(loading) && loading.status === 405;
+  const isLoading = loading !== undefined && isReply(loading) && loading.status === 405;
   return isLoading && loading.headers.get("allow") === "POST" ? "transformers" : "unknown";
 }
 
@@ -188,7 +188,7 @@ export async function discoverLocalEngine(dial?: ClientOptions["dial"]): Promise
       const client = new NodeClient(originOf(new URL(url)), options);
       const listed = await get(client, "/v1/models", null, discoverMs);
       client.close();
-      const isEngine = isAnswer(listed) && listed.status === 200 && listedModels(parseNodeJson(listed.body)) !== null;
+      const isEngine = isReply(listed) && listed.status === 200 && listedModels(parseNodeJson(listed.body)) !== null;
       return isEngine ? { name, url, apiKey: null, slots, models: { "*": "*" } } : null;
     }),
   );

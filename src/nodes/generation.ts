@@ -8,7 +8,7 @@ import type { EventHandler, KnownEvents } from "./client/events.ts";
 import { nodeFailed } from "./failure/failure.ts";
 import type { ResponseHeaders } from "./client/framing.ts";
 import type { KnownShapes } from "./fast-path/known-shapes.ts";
-import { type ExchangeParts, NodeExchange, type Outcome } from "./node-exchange.ts";
+import { type ExchangeParts, NodeExchange, type ExchangeOutcome } from "./node-exchange.ts";
 import { AnswerReader, type Channel } from "./reader.ts";
 import type { Expected } from "./request.ts";
 
@@ -24,7 +24,7 @@ export type GenerationParts = ExchangeParts &
 const drainMs = 1_000;
 
 /** Runs the generation; resolves once, never rejects. */
-export const generate = (parts: GenerationParts): Promise<Outcome> => new Generation(parts).start();
+export const askForStream = (parts: GenerationParts): Promise<ExchangeOutcome> => new Generation(parts).start();
 
 class Generation extends NodeExchange<AnswerReader> implements EventHandler, KnownEvents {
   readonly #sink: Sink;

@@ -7,7 +7,7 @@ import { nodeProbeTimeoutMs, nodeTrialTimeoutMs } from "./limits.ts";
 import type { Model } from "../core/types.ts";
 import { type Abilities, abilitiesOf, leastContext, modelsOn } from "./abilities.ts";
 import { NodeClient, originOf } from "./client/client.ts";
-import { isAnswer, post } from "./client/get.ts";
+import { isReply, post } from "./client/get.ts";
 import { factsOf, noneServed, unknownEngine, unlisted } from "./engine.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { askForLoad, type EngineLoad, isLoad } from "./engine-load.ts";
@@ -81,20 +81,20 @@ async function inspect(
       const answers = well && (await eachAnswers(asking, namesOf(served, nameOf)));
       return { ...unasked, well, problem: answers ? null : `${url}: ${problem}`, warning: null };
     }
-    const isUntold = engine.chatModels.length === 0;
+    const listsNothing = engine.chatModels.length === 0;
     const unlistedOnes = served.filter((model) => {
       const name = nameOf(model);
-      return factsOf(engine, name) === null && (isUntold || unlisted(engine, [name]) !== null);
+      return factsOf(engine, name) === null && (listsNothing || unlisted(engine, [name]) !== null);
     });
     const unlistedNames = namesOf(unlistedOnes, nameOf);
     // A known engine lists everything that it has.
-    const isUnclear = unlistedOnes.length > 0 && (isUntold || engine.kind === "unknown");
+    const isUnclear = unlistedOnes.length > 0 && (listsNothing || engine.kind === "unknown");
     const lacking = isUnclear && (await eachAnswers(asking, unlistedNames)) ? [] : unlistedOnes;
     const listed = engine.models.map((model) => model.name);
-    const isUseless = isUntold && lacking.length > 0 && lacking.length === served.length;
+    const isUseless = listsNothing && lacking.length > 0 && lacking.length === served.length;
     const abilities = abilitiesOf(engine, node, served);
-    const told = typeof node.slots === "number" ? "untold" : await askForLoad(asking);
-    const load = isLoad(told) ? told : null;
+    const answer = typeof node.slots === "number" ? "unreported" : await askForLoad(asking);
+    const load = isLoad(answer) ? answer : null;
     const follows = node.slots === "auto" || load !== null;
     return {
       ...unasked,
@@ -154,7 +154,7 @@ async function eachAnswers(
       stream: false,
     });
     const answer = await post(client, `${basePath}/chat/completions`, body, apiKey, nodeTrialTimeoutMs);
-    const isAnswered = isAnswer(answer) && answer.status === 200;
+    const isAnswered = isReply(answer) && answer.status === 200;
     if (!isAnswered || !Array.isArray(record(parseNodeJson(answer.body))?.["choices"])) return false;
   }
   return names.length > 0;

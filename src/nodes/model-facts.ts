@@ -73,9 +73,9 @@ const placeholder = "unknown";
 export function chatModelsOf(models: readonly ModelFacts[]): readonly string[] {
   const able = models.filter(({ capabilities }) => capabilities.chat !== false);
   if (models.length === 1 && able.length === 1) return able[0]!.name === placeholder ? [] : [able[0]!.name];
-  const told = able.filter(({ name, capabilities }) => capabilities.chat === true || !isNamedOtherwise(name));
+  const likely = able.filter(({ name, capabilities }) => capabilities.chat === true || !isNamedOtherwise(name));
   // Where every name matches, names prove nothing.
-  return (told.length > 0 ? told : able).map(({ name }) => name);
+  return (likely.length > 0 ? likely : able).map(({ name }) => name);
 }
 
 /**

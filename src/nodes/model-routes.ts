@@ -13,11 +13,15 @@ import { answersToAnyName, type Engine, factsOf, listedAs } from "./engine.ts";
 /** The nodes' name for a model; null where none is configured. */
 export type NodeModelOf = (modelId: string) => string | null;
 
-type Asked = Pick<Model, "id" | "nodeModel">;
+type RoutedModel = Pick<Model, "id" | "nodeModel">;
 type Known = Readonly<{ models: NodeConfig["models"]; engine: Engine | null }>;
 
 /** The name that a request for the model uses on a node. */
-export function modelNameOn(models: NodeConfig["models"], { id, nodeModel }: Asked, engine: Engine | null): string {
+export function modelNameOn(
+  models: NodeConfig["models"],
+  { id, nodeModel }: RoutedModel,
+  engine: Engine | null,
+): string {
   const name = Object.hasOwn(models, id) ? models[id]! : (models["*"] ?? id);
   if (name !== "*") return name;
   if (nodeModel !== null) return (engine === null ? null : factsOf(engine, nodeModel))?.name ?? nodeModel;

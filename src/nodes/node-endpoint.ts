@@ -13,9 +13,9 @@ import { nodeCoolOffMs, nodeIdleSocketMs, nodeProbeTimeoutMs } from "./limits.ts
 import { blotted } from "../core/log.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, Ending, Ms, Refusal, Sink } from "../core/types.ts";
-import { answerRoom, askWithin, contextTold, isPromptTooLong, surelyFits } from "./answer-room.ts";
+import { answerRoom, askWithin, reportedContext, isPromptTooLong, surelyFits } from "./answer-room.ts";
 import { type Dial, NodeClient, originOf } from "./client/client.ts";
-import { isAnswer, post } from "./client/get.ts";
+import { isReply, post } from "./client/get.ts";
 import { type Engine, factsOf, unknownEngine } from "./engine.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { askForLoad, type LoadAnswer } from "./engine-load.ts";
@@ -23,7 +23,7 @@ import { unknownField } from "./engine-fields.ts";
 import { type Asking, rootOf } from "./engine-routes.ts";
 import { failed, type Failure, failureOfStatus, nodeAway, tooLong } from "./failure/failure.ts";
 import type { Overflow } from "./failure/overflow.ts";
-import { generate } from "./generation.ts";
+import { askForStream } from "./generation.ts";
 import { KnownShapes } from "./fast-path/known-shapes.ts";
 import { type Look, lookAt } from "./health/look.ts";
 import type { Channel } from "./reader.ts";
@@ -39,7 +39,7 @@ import { countedPrompt, isPlain, notTaken, plainRequest } from "./plain-request.
 import { askForInputs } from "./inputs/inputs-exchange.ts";
 import { bodyOfTextEmbeddingsInference, inputsBody, pathOf } from "./inputs/inputs-request.ts";
 import { loadModel, promptOnOllama } from "./ollama.ts";
-import type { GenerationLimits, Outcome } from "./node-exchange.ts";
+import type { GenerationLimits, ExchangeOutcome } from "./node-exchange.ts";
 import { requestHead } from "./client/request-head.ts";
 import { askForCount, countRequestOfAsk, countRequestOfText, type CountRequest } from "./token-count.ts";
 import { estimatedInput } from "./usage.ts";
@@ -173,7 +173,7 @@ export class NodeEndpoint {
   /**
    * Runs one generation. Resolves once, never rejects, and calls `outcome` right before it resolves. `began`: see Slot.
    */
-  async generate(
+  async send(
     ask: Ask,
     account: AccountId,
     cancelSignal: AnyCancelSignal,
@@ -228,12 +228,12 @@ export class NodeEndpoint {
     return ending;
   }
 
-  #once(attempt: Attempt): Promise<Outcome> {
+  #once(attempt: Attempt): Promise<ExchangeOutcome> {
     if (attempt.ask.generations?.take() === false) return Promise.resolve(refusedHere(refuse("node_failed")));
-    return hasInputs(attempt.ask) ? this.#inputsOnce(attempt) : this.#generateOnce(attempt);
+    return hasInputs(attempt.ask) ? this.#inputsOnce(attempt) : this.#streamOnce(attempt);
   }
 
-  #generateOnce({ ask, account, nodeModel, cancelSignal, sink, began }: Attempt): Promise<Outcome> {
+  #streamOnce({ ask, account, nodeModel, cancelSignal, sink, began }: Attempt): Promise<ExchangeOutcome> {
     const { apiKey, thinkTagOpened = [] } = this.config;
     const { body, expected } = this.#nodeRequest(ask, account, nodeModel);
     const opened =
@@ -241,7 +241,7 @@ export class NodeEndpoint {
       ask.plain === undefined &&
       thinkTagOpened.some((name) => name === nodeModel || name === "*");
     const head = requestHead("POST", this.#pathFor(ask), this.#client.origin.hostHeader, apiKey, byteLengthOf(body));
-    return generate({
+    return askForStream({
       ask,
       request: typeof body === "string" ? [head, body] : [head, ...body],
       expected,
@@ -256,9 +256,9 @@ export class NodeEndpoint {
   }
 
   /** Vectors or scores. Only text-embeddings-inference ranks on a path of its own, with its own form. */
-  async #inputsOnce({ ask, ...attempt }: Attempt): Promise<Outcome> {
+  async #inputsOnce({ ask, ...attempt }: Attempt): Promise<ExchangeOutcome> {
     assert(hasInputs(ask), "what holds no conversation has inputs");
-    const send = (path: string, body: readonly Buffer[]): Promise<Outcome> => {
+    const send = (path: string, body: readonly Buffer[]): Promise<ExchangeOutcome> => {
       const head = requestHead("POST", path, this.#client.origin.hostHeader, this.config.apiKey, byteLengthOf(body));
       return askForInputs({ ...attempt, ask, request: [head, ...body], client: this.#client, limits: this.#limits });
     };
@@ -280,7 +280,7 @@ export class NodeEndpoint {
 
   /** Whether the engine's reported context may be too small for the request. */
   #mayNotFit(ask: Ask, nodeModel: string): boolean {
-    const contextTokens = contextTold(this.engine, nodeModel);
+    const contextTokens = reportedContext(this.engine, nodeModel);
     // Ollama reports the context of a model only once it is loaded.
     if (contextTokens === null) return this.engine.kind === "ollama" && !surelyFits(ask, ollamaContextMinTokens, 0);
     const answerTokens = budgetLimitsAnswer(ask) ? ask.outputTokensMax : 0;
@@ -296,7 +296,7 @@ export class NodeEndpoint {
   ): Promise<Ask | Refusal> {
     const { kind } = this.engine;
     if (kind === "ollama") return this.#fittedForOllama(ask, account, nodeModel, cancelSignal);
-    const contextTokens = contextTold(this.engine, nodeModel)!;
+    const contextTokens = reportedContext(this.engine, nodeModel)!;
     if (!budgetLimitsAnswer(ask)) return ask;
     // llama-server ends an answer where its context is full, just as it does at the budget.
     if (kind === "llama.cpp") return askWithin(ask, contextTokens) ?? ask;
@@ -313,11 +313,11 @@ export class NodeEndpoint {
     cancelSignal: AnyCancelSignal,
   ): Promise<Ask | Refusal> {
     const asking = { ...this.#asking, timeoutMs: this.#limits.firstPieceMs };
-    if (contextTold(this.engine, nodeModel) === null) {
+    if (reportedContext(this.engine, nodeModel) === null) {
       await loadModel(asking, nodeModel, cancelSignal);
       if (!cancelSignal.aborted) await this.#lookAgain(this.engine);
     }
-    const contextTokens = contextTold(this.engine, nodeModel);
+    const contextTokens = reportedContext(this.engine, nodeModel);
     if (contextTokens === null || surelyFits(ask, contextTokens, ask.outputTokensMax)) return ask;
     const estimate = (await this.#estimate?.(ask, account, cancelSignal)) ?? estimatedInput(ask);
     const isUnclear = estimate * estimateErrorMax > contextTokens && estimate < contextTokens * estimateErrorMax;
@@ -350,7 +350,7 @@ export class NodeEndpoint {
     said: Overflow,
     cancelSignal: AnyCancelSignal,
   ): Promise<Ask | Refusal> {
-    const contextTokens = said.contextTokens ?? contextTold(this.engine, nodeModel);
+    const contextTokens = said.contextTokens ?? reportedContext(this.engine, nodeModel);
     const promptTokens = said.promptTokens ?? (await this.#counted(ask, nodeModel, cancelSignal));
     const overflow = { ...said, contextTokens, promptTokens };
     const room = contextTokens === null || isPromptTooLong(overflow) ? 0 : answerRoom(ask, contextTokens, promptTokens);
@@ -366,7 +366,7 @@ export class NodeEndpoint {
     const counted = Buffer.concat(this.#countedBody(ask, nodeModel) as Buffer[]);
     const body = `${counted.toString("utf8", 0, counted.length - 1)},"max_tokens":1}`;
     const answer = await post(this.#client, this.#pathFor(ask), body, this.config.apiKey, this.#limits.probeTimeoutMs);
-    return isAnswer(answer) && answer.status >= 400 ? failureOfStatus(ask, answer.status, answer.body) : null;
+    return isReply(answer) && answer.status >= 400 ? failureOfStatus(ask, answer.status, answer.body) : null;
   }
 
   /** The prompt's tokens, where this engine can count them. */
@@ -513,12 +513,12 @@ const unsent = {
   unrouted: false,
 } as const;
 
-const refusedHere = (refusal: Refusal): Outcome => ({
+const refusedHere = (refusal: Refusal): ExchangeOutcome => ({
   ...unsent,
   ending: { kind: "failed", refusal, elsewhere: "unlike", ofRequest: true },
 });
 
-const withFailure = (outcome: Omit<Outcome, "ending">, failure: Failure): Outcome => ({
+const withFailure = (outcome: Omit<ExchangeOutcome, "ending">, failure: Failure): ExchangeOutcome => ({
   ...outcome,
   failure,
   ending: failed(failure),

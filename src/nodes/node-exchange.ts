@@ -9,11 +9,11 @@ import { ErrorBody } from "./error-body.ts";
 import { failureOfStatus, nodeAway, nodeFailed } from "./failure/failure.ts";
 import type { Failure } from "./failure/failure.ts";
 
-/** Time limits of a generation, in milliseconds; core/limits.ts says where each comes from. */
+/** Time limits of a generation, in milliseconds; node-endpoint.ts says why. */
 export type GenerationLimits = Readonly<{ firstPieceMs: number; stallMs: number; afterFinishMs: number }>;
 
 /** How a generation went, for the node's health and the log; the Ending is for the client. */
-export type Outcome = Readonly<{
+export type ExchangeOutcome = Readonly<{
   ending: Ending;
   failure: Failure | null;
   unreachable: boolean;
@@ -49,8 +49,8 @@ interface AnswerSource {
 
 /** Resolves `outcome` once and never rejects. */
 export abstract class NodeExchange<Answer extends AnswerSource> implements ExchangeHandler, EventListenerObject {
-  readonly outcome: Promise<Outcome>;
-  readonly #resolve: (outcome: Outcome) => void;
+  readonly outcome: Promise<ExchangeOutcome>;
+  readonly #resolve: (outcome: ExchangeOutcome) => void;
   readonly #parts: ExchangeParts;
   protected readonly answer: Answer;
   protected exchange: Exchange | null = null;
@@ -69,7 +69,7 @@ export abstract class NodeExchange<Answer extends AnswerSource> implements Excha
   protected wordless = false;
 
   constructor(parts: ExchangeParts, answer: Answer) {
-    const { promise, resolve } = Promise.withResolvers<Outcome>();
+    const { promise, resolve } = Promise.withResolvers<ExchangeOutcome>();
     this.outcome = promise;
     this.#resolve = resolve;
     this.#parts = parts;
@@ -84,7 +84,7 @@ export abstract class NodeExchange<Answer extends AnswerSource> implements Excha
   protected abstract answerEnd(): void;
   abstract readEnd(): void;
 
-  start(): Promise<Outcome> {
+  start(): Promise<ExchangeOutcome> {
     const { cancelSignal, client, request } = this.#parts;
     if (cancelSignal.aborted) this.settle(this.answer.cancelled());
     else {

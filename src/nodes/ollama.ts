@@ -1,7 +1,7 @@
 // Ollama's own routes, for what its OpenAI-compatible ones do not show: the context of an unloaded model, and whether a
 // prompt fits. Unless asked here not to, it cuts off the beginning of a prompt that does not.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
-import { type Answer, isAnswer, type NoAnswer, post } from "./client/get.ts";
+import { type NodeReply, isReply, type NoReply, post } from "./client/get.ts";
 import { type Asking, rootOf } from "./engine-routes.ts";
 import { parseNodeJson, record } from "./json.ts";
 
@@ -24,7 +24,7 @@ export async function promptOnOllama(
 ): Promise<number | "too long" | null> {
   const request = readingRequest(chatBody);
   const answer = request === null ? null : await postWhileStaying(asking, readingPath(request), request, cancelSignal);
-  if (answer === null || !isAnswer(answer)) return null;
+  if (answer === null || !isReply(answer)) return null;
   if (answer.status === 400 && tooLongWords.test(answer.body.slice(0, wordsMaxLength))) return "too long";
   const count = answer.status === 200 ? record(parseNodeJson(answer.body))?.["prompt_eval_count"] : null;
   return typeof count === "number" && Number.isSafeInteger(count) && count > 0 ? count : null;
@@ -78,7 +78,7 @@ async function postWhileStaying(
   path: string,
   body: object,
   cancelSignal: AnyCancelSignal,
-): Promise<Answer | NoAnswer | null> {
+): Promise<NodeReply | NoReply | null> {
   const left = Promise.withResolvers<null>();
   const leave = (): void => left.resolve(null);
   cancelSignal.addEventListener("abort", leave);

@@ -297,22 +297,20 @@ function fieldsOf(
   const tools = sentTools(ask);
   const mustCall = forced !== null || (ask.toolChoice === "required" && tools.length > 0);
   // On the second attempt, or where the node refuses the schema, the engine's own way with tools applies.
-  const textNamesCall =
-    mustCall && traits.forcedTool === "schema" && ask.told?.call !== true && ask.told?.schema !== true;
+  const { inWords = nothing } = ask;
+  const textNamesCall = mustCall && traits.forcedTool === "schema" && inWords.call !== true && inWords.schema !== true;
   const sendsTools = tools.length > 0 && !textNamesCall;
   const unthinking = mustCall && traits.forcedTool === "required-unthinking";
-  const { told = nothing } = ask;
   const format: Format | null = textNamesCall
     ? { kind: "json_schema", name: "call", schema: namedCallSchema(tools, engine), strict: null }
     : ask.format;
 
   // Never a schema and tools in one request: the schema would win, or the engine would refuse.
-  const constrains = format !== null && traits.formats && !sendsTools && told.schema !== true;
+  const constrains = format !== null && traits.formats && !sendsTools && inWords.schema !== true;
   const held = constrains && format.kind === "json_schema" ? nodeSchema(format.schema, engine) : null;
   const isFree = !constrains || engine === "unknown" || held?.isWhole === false;
-  const inWords = format !== null && isFree && !textNamesCall;
-  const formatWords = inWords ? formatPrompt(format) : "";
-  const callWords = textNamesCall ? namedCallPrompt(tools) : told.call === true ? callPrompt(tools) : "";
+  const formatWords = format !== null && isFree && !textNamesCall ? formatPrompt(format) : "";
+  const callWords = textNamesCall ? namedCallPrompt(tools) : inWords.call === true ? callPrompt(tools) : "";
   const addition = formatWords + (formatWords === "" || callWords === "" ? "" : "\n\n") + callWords;
   const body = streamFields(traits);
   if (budgetLimitsAnswer(ask)) body["max_tokens"] = ask.outputTokensMax;
@@ -322,7 +320,7 @@ function fieldsOf(
   if (sendsTools) {
     // These engines allow a required call any arguments, such as `160` or too few, unless its tool is strict.
     const isStrict = mustCall && (engine === "sglang" || engine === "vllm");
-    body["tools"] = tools.map((tool) => nodeTool(tool, engine, told.schema === true, isStrict));
+    body["tools"] = tools.map((tool) => nodeTool(tool, engine, inWords.schema === true, isStrict));
     if (forced !== null)
       body["tool_choice"] =
         traits.forcedTool === "native" ? { type: "function", function: { name: forced.name } } : "required";
@@ -344,7 +342,7 @@ function fieldsOf(
   return { model: nodeModel, messages, rest: body, addition, expected: { textNamesCall, stops } };
 }
 
-const nothing: NonNullable<Ask["told"]> = {};
+const nothing: NonNullable<Ask["inWords"]> = {};
 
 /** Whether the last message is the beginning of the answer, unless the client says otherwise. */
 function continues({ turns, prepared, engineFields = [] }: Ask): boolean {

@@ -5,6 +5,10 @@ import { CommandError } from "../core/expected-error.ts";
 import type { AccountId } from "../core/types.ts";
 import type { Work } from "./work.ts";
 
+/** For the audit log. The e-mail must be forgotten, so the entry must not contain it. */
+export const erasedDetail = ({ erasedInWords }: Pick<Work, "erasedInWords">): string =>
+  `its ${erasedInWords} and stored responses were erased`;
+
 /** Throws AccountError while a request of it is open. */
 export async function eraseAccount(
   {

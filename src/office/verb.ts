@@ -70,7 +70,7 @@ type Spec<Input, Given, Found, Result> = Omit<Verb<Input, Result>, "input" | "wo
     audit?: Readonly<{
       action: AuditAction;
       /** A sentence without secrets; null: nothing changed, and there is no line. Absent: the action says all. */
-      detail?(given: Given, found: Found): string | null;
+      detail?(given: Given, found: Found, work: Work): string | null;
       /** Absent: the account that the verb is about, or the server. */
       subject?(found: Found): AccountId;
       /** Owners who are no operators are in the log, too. */
@@ -153,7 +153,7 @@ async function perform<Input, Given extends Asked<Input>, Found, Result extends 
     isNoted = true;
     if (!isAudited) return null;
     const { action, subject, detail = () => "" } = audit;
-    const text = detail(given, found);
+    const text = detail(given, found, work);
     return text === null ? null : entryBy(actor, work.clock.wall(), action, subject?.(found) ?? about, text);
   };
   const noted = (found: Found): void => {

@@ -23,6 +23,8 @@ export type Work = Readonly<{
   requestLog: RequestLogQueries & Readonly<{ erase(account: AccountId): Promise<void> }>;
   /** Removes the stored responses of an account, wherever they are; `forEver`: none of that account are kept anymore. */
   eraseResponses(account: AccountId, forEver: boolean): Promise<void>;
+  /** What an erasure takes away from the ledger, in words. */
+  erasedInWords: string;
   /** Copies the database to a new file while it is in use, and checks the copy. */
   backup(file: string, progress: Progress): Promise<BackupMade>;
   /** Null where no server runs. */

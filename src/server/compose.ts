@@ -29,6 +29,7 @@ import { modelsOn } from "../nodes/abilities.ts";
 import { NodePool, type NodeState } from "../nodes/queue/pool.ts";
 import { type ReloadOutcome, reloadDetail } from "../office/reloaded.ts";
 import type { Work as OfficeWork } from "../office/work.ts";
+import { erasedInWords } from "../store/changes/erasure.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import { roomInWords } from "../store/folder/disk-room.ts";
 import type { NodeShares } from "../store/postgres/node-shares.ts";
@@ -37,7 +38,7 @@ import { databaseAndUser } from "../store/postgres/place-of-url.ts";
 import type { LedgerState } from "../store/verify/verify-watch.ts";
 import { Tracing } from "../telemetry/tracing.ts";
 import { FollowedNodes } from "../threads/followed-nodes.ts";
-import { Counter } from "../tokens/counter.ts";
+import { TokenCounter } from "../tokens/counter.ts";
 import { TokenCounts } from "../tokens/node-count.ts";
 import { PublicFetchClient } from "../tools/fetch/public-fetch-client.ts";
 import { AnswerChecker } from "../tools/format/answer-checker.ts";
@@ -287,7 +288,7 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
     pool.shareSlots(() => dealt.lineBegan());
     await dealt.exchange();
   }
-  const counter = new Counter({ log });
+  const counter = new TokenCounter({ log });
   opened.defer(() => counter.close());
   const counts = new TokenCounts(counter, pool, clock);
   const checker = new AnswerChecker({ log });
@@ -411,7 +412,8 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
     unready: () => unready((reason) => reason), // who asks may know all
   });
   const consoleUrl = addressesOf(config, port).baseUrl;
-  const officeWork = { ...accounting, clock, requestLog, consoleUrl, eraseResponses, fleet } satisfies OfficeWork;
+  const own = { clock, requestLog, consoleUrl, eraseResponses, erasedInWords, fleet };
+  const officeWork = { ...accounting, ...own } satisfies OfficeWork;
   return {
     relays,
     backups,

@@ -32,7 +32,7 @@ import type { Log } from "../core/log.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import type { NodeLine } from "../nodes/queue/slot-queue.ts";
 import type { WebhookState } from "../notices/deliveries.ts";
-import { eraseAccount } from "../office/erase-account.ts";
+import { eraseAccount, erasedDetail } from "../office/erase-account.ts";
 import type { Work } from "../office/work.ts";
 import { freeBytesIn } from "../store/folder/disk-room.ts";
 import { noBackup } from "../store/postgres/no-backup.ts";
@@ -125,7 +125,8 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
   };
   const accountData: AccountData = {
     export: (account, asking) => exports.open(account, asking),
-    erase: async ({ email }, inSameCommit) => (await eraseAccount(work, email, inSameCommit)).name,
+    erase: async ({ email }, inSameCommit) =>
+      (await eraseAccount(work, email, () => inSameCommit(erasedDetail(work)))).name,
   };
   const addresses = new BrowserAddresses(config.addressHeader, log);
   const configuration: Configuration = {

@@ -13,6 +13,7 @@ import { notNoted } from "../office/verb.ts";
 import { backupDetail } from "../office/verbs/server.ts";
 import type { BackupMade, Progress, Work } from "../office/work.ts";
 import { openPostgresOffice } from "../postgres-accounting.ts";
+import { erasedInWords } from "../store/changes/erasure.ts";
 import { backUp } from "../store/backup/backup.ts";
 import { databaseName, lockDataFolder, missingLedger } from "../store/folder/data-folder.ts";
 import { DataFolderInUse } from "../store/folder/folder-faults.ts";
@@ -44,6 +45,7 @@ export async function inDatabase<Result>(
       consoleUrl: addressesOf(config, config.port).baseUrl,
       eraseResponses: (account, forEver) => eraseResponsesIn(database, account, forEver),
       backup: () => Promise.reject(new CommandError(noBackup)),
+      erasedInWords,
       fleet: null,
     });
   } finally {
@@ -76,6 +78,7 @@ export async function inFolder<Result>(
       requestLog,
       consoleUrl: addressesOf(config, config.port).baseUrl,
       eraseResponses: (account) => StoredResponsesFile.eraseIn(dataFolder, account, log),
+      erasedInWords,
       fleet: null,
     });
   } finally {

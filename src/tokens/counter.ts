@@ -43,7 +43,7 @@ export type CounterOptions = Readonly<{
 }>;
 
 /** Counts tokens off the main thread. */
-export class Counter {
+export class TokenCounter {
   readonly #log: Log;
   readonly #room: ByteBudget;
   readonly #worker: WorkerClient<CountingCall>;

@@ -7,7 +7,7 @@ import { nodeCountBytesMax } from "../core/limits.ts";
 import { assert } from "../core/assert.ts";
 import { isRefusal } from "../core/refusals.ts";
 import type { AccountId, Ask, EncodingName, Model, Ms, PreparedTurns, Refusal } from "../core/types.ts";
-import type { Counter } from "./counter.ts";
+import type { TokenCounter } from "./counter.ts";
 import { bytesOf } from "./encoded-texts.ts";
 import { renderAsk, type Rendering } from "./render.ts";
 
@@ -50,14 +50,14 @@ const bytesPerToken = 4;
 type Cached = Readonly<{ count: TokenCount; until: Ms }>;
 
 export class TokenCounts {
-  readonly #counter: Counter;
+  readonly #counter: TokenCounter;
   readonly #nodes: NodeCounter | null;
   readonly #clock: Pick<Clock, "monotonic">;
   /** By content; the first entry was used longest ago. */
   readonly #cache = new Map<string, Cached>();
 
   /** `nodes`: null where no node is ever asked. */
-  constructor(counter: Counter, nodes: NodeCounter | null, clock: Pick<Clock, "monotonic">) {
+  constructor(counter: TokenCounter, nodes: NodeCounter | null, clock: Pick<Clock, "monotonic">) {
     this.#counter = counter;
     this.#nodes = nodes;
     this.#clock = clock;

@@ -139,7 +139,7 @@ export class ToolLoop {
     round: Round,
   ): Promise<Ending> {
     if (owned.length === 0) return round(ask, sink);
-    return new Answer(ask, owned, forced, { ...context, sink, round, log: this.#parts.log }).run();
+    return new AnswerInRounds(ask, owned, forced, { ...context, sink, round, log: this.#parts.log }).run();
   }
 
   /** Not offered where a format is asked for: engines hold a model to a format or give it tools, never both. */
@@ -167,7 +167,7 @@ function possibleChoice({ tools, toolChoice }: Ask): Ask["toolChoice"] {
 type AnswerContext = LoopContext & Readonly<{ sink: Sink; round: Round; log: Log }>;
 
 /** One answer, over all its rounds. */
-class Answer {
+class AnswerInRounds {
   readonly #context: AnswerContext;
   /** Our tools by the names under which the model knows them. */
   readonly #owned = new Map<string, OwnedTool>();

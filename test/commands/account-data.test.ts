@@ -156,7 +156,8 @@ test("an export and a deletion are in the audit log, without the e-mail, on a ru
     {
       action: "account.delete",
       ...byCommand,
-      detail: "its e-mail, key, password, sessions, notes and stored responses were erased",
+      detail:
+        "its e-mail, key, password, names of keys, end users, links, identities, sessions, notes, addresses and stored responses were erased",
     },
   ];
   const given = await gateway.cli<Export>("accounts", "export", account.email);

@@ -125,7 +125,13 @@ export class ConsoleSite {
       accountData: {
         export: async ({ email }) => new Response(JSON.stringify({ account: { email } })).body!,
         erase: async ({ email }, inSameCommit) =>
-          (await office.accounts.erase(email, async () => {}, inSameCommit)).name,
+          (
+            await office.accounts.erase(
+              email,
+              async () => {},
+              () => inSameCommit("erased"),
+            )
+          ).name,
       },
       configuration: {
         gateway: null,

@@ -9,7 +9,7 @@ import { emailsOf } from "../../account/account-names.ts";
 import type { AccountRecord } from "../../account/records.ts";
 import { everyAccount } from "../../account/usage-queries.ts";
 import type { AccountId } from "../../core/types.ts";
-import { erasedDetail, exportReply } from "../account-data.ts";
+import { exportReply } from "../account-data.ts";
 import { done } from "./account-routes.ts";
 import type { AccountRow, OperatorAccount } from "../api/accounts.ts";
 import { Decision, type PurchaseRequest } from "../api/plan.ts";
@@ -149,7 +149,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
         const requests = open === 1 ? "a request that is" : `${open} requests that are`;
         return fail("conflict", `${email} has ${requests} open. Disable it, and delete it when they have ended.`);
       }
-      await accountData.erase(record, () => audit(call, "account.delete", call.id, erasedDetail));
+      await accountData.erase(record, (detail) => audit(call, "account.delete", call.id, detail));
       return show(call.id);
     }),
 

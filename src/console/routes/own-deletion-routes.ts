@@ -1,7 +1,6 @@
 // An account's deletion by its owner, who shows once more who it is: done at once, or asked of an operator, as the
 // configuration says.
 import type { DeletionState } from "../api/account.ts";
-import { erasedDetail } from "../account-data.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { signOutCookie } from "../signed-in.ts";
 import { sessionOf } from "./entering.ts";
@@ -47,7 +46,7 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
       if (open > 0) return fail("conflict", "Requests of this account are open. Try again when they have ended.");
       // The owner's address is forgotten with the rest.
       const entry = { at: clock.wall(), operator: id, address: "", action: "account.delete", subject: id } as const;
-      await accountData.erase(visitor.account, () => auditLog.append({ ...entry, detail: erasedDetail }));
+      await accountData.erase(visitor.account, (detail) => auditLog.append({ ...entry, detail }));
       return new WithCookies(await sessionOf(parts, null), signOutCookie(baseUrl));
     }),
   ];

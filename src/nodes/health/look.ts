@@ -7,7 +7,7 @@
 //   any other answer                         -> well, with a problem: some engines list no models and work
 import { type Engine, engineOf } from "../engine.ts";
 import type { Asking } from "../engine-routes.ts";
-import { type Answer, get, isAnswer, type NoAnswer } from "../client/get.ts";
+import { type NodeReply, get, isReply, type NoReply } from "../client/get.ts";
 
 export type Look = Readonly<{
   health: "well" | "down";
@@ -23,7 +23,7 @@ export type Look = Readonly<{
 export async function lookAt(asking: Asking, known: Engine | null = null): Promise<Look> {
   const { client, basePath, apiKey, timeoutMs } = asking;
   const listed = await get(client, `${basePath}/models`, apiKey, timeoutMs);
-  if (!isAnswer(listed)) return down(problemOf(listed), listed.kind === "silent");
+  if (!isReply(listed)) return down(problemOf(listed), listed.kind === "silent");
   const engine = await engineOf(asking, listed, known);
   if (engine !== null) return { health: "well", silent: false, engine, problem: null };
   const { status } = listed;
@@ -32,7 +32,7 @@ export async function lookAt(asking: Asking, known: Engine | null = null): Promi
   if (status === 502 || status === 504) return down(`a proxy answers, but no engine behind it (status ${status})`);
   if (!basePath.endsWith("/v1")) {
     const below = await get(client, `${basePath}/v1/models`, apiKey, timeoutMs);
-    const isThere = isAnswer(below) && (await engineOf(asking, below)) !== null;
+    const isThere = isReply(below) && (await engineOf(asking, below)) !== null;
     if (isThere) return down("its API is one step further down: add /v1 to its address");
   }
   return { health: "well", silent: false, engine: null, problem: noList(listed) };
@@ -45,13 +45,13 @@ const refusedKey = (status: number, apiKey: string | null): string =>
     ? `it wants an API key (status ${status}): give it one with api_key_env in [[nodes]] of the configuration`
     : `it does not take the API key that it is given (status ${status})`;
 
-function noList({ status, body }: Answer): string {
+function noList({ status, body }: NodeReply): string {
   if (status === 200 && /"data":\s?(?:\[\]|null)/.test(body)) return "it answers, but has no model: load one";
   return `it answers, but with no list of models (status ${status} at /models): is this an engine's address?`;
 }
 
 /** Why a node gave no answer, in words. */
-export function problemOf({ kind, cause }: NoAnswer): string {
+export function problemOf({ kind, cause }: NoReply): string {
   switch (kind) {
     case "silent":
       return `it takes the connection, but gives ${cause}`;
@@ -78,6 +78,6 @@ function inWords(cause: string): string {
   if (cause.includes("ALTNAME")) return `its certificate is for another name than its address has (${cause})`;
   if (cause.includes("HAS_EXPIRED")) return `its certificate has expired (${cause})`;
   if (["SELF_SIGNED", "UNABLE_TO_VERIFY", "ISSUER"].some((part) => cause.includes(part)))
-    return `nobody known here signed its certificate: name the authority's file in NODE_EXTRA_CA_CERTS (${cause})`;
+    return `no authority trusted here signed its certificate: name the authority's file in NODE_EXTRA_CA_CERTS (${cause})`;
   return cause;
 }

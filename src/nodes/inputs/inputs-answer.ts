@@ -109,13 +109,13 @@ export class InputsAnswer {
 function reportedTokens(fields: Record<string, unknown> | null): number | null {
   const usage = record(fields?.["usage"]);
   const meta = record(fields?.["meta"]);
-  const told = [
+  const reports = [
     usage?.["prompt_tokens"],
     usage?.["total_tokens"],
     record(meta?.["tokens"])?.["input_tokens"],
     record(meta?.["billed_units"])?.["input_tokens"],
   ];
-  return told.find((tokens): tokens is number => typeof tokens === "number") ?? null;
+  return reports.find((tokens): tokens is number => typeof tokens === "number") ?? null;
 }
 
 function scoreOf(json: string): Readonly<{ index: number; dimensions: null; json: string }> | null {

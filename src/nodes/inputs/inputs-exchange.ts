@@ -1,6 +1,6 @@
 // One request for vectors or scores to one node, and its answer: a single document, not a stream.
 import type { InputsAsk } from "../../core/inputs.ts";
-import { type ExchangeParts, NodeExchange, type Outcome } from "../node-exchange.ts";
+import { type ExchangeParts, NodeExchange, type ExchangeOutcome } from "../node-exchange.ts";
 import { InputsAnswer } from "./inputs-answer.ts";
 
 /** What is read of one answer before others have their turn: 10 ms where numbers become base64. */
@@ -9,7 +9,7 @@ export const inputsAnswerTurnBytes = 512 * 1024;
 type InputsParts = ExchangeParts & Readonly<{ ask: InputsAsk }>;
 
 /** Resolves once, never rejects. */
-export const askForInputs = (parts: InputsParts): Promise<Outcome> => new InputsExchange(parts).start();
+export const askForInputs = (parts: InputsParts): Promise<ExchangeOutcome> => new InputsExchange(parts).start();
 
 class InputsExchange extends NodeExchange<InputsAnswer> {
   /** Bytes read in this turn of the event loop. */

@@ -14,7 +14,7 @@ import { assert } from "../../core/assert.ts";
 import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
 import { NodeClient, originOf } from "../client/client.ts";
-import { get, isAnswer } from "../client/get.ts";
+import { get, isReply } from "../client/get.ts";
 import { type GuardedChild, startGuarded } from "./guarded-child.ts";
 
 /** A node that has answered before and then is silent for this long is restarted. */
@@ -166,7 +166,7 @@ export class ManagedNode {
     });
     const answer = await get(client, `${address.pathname.replace(/\/+$/, "")}/models`, apiKey, nodeProbeTimeoutMs);
     client.close();
-    return isAnswer(answer) && answer.status < 500;
+    return isReply(answer) && answer.status < 500;
   }
 
   /** Returns early when the node is closed. */

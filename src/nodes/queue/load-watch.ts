@@ -15,13 +15,13 @@ import { AutoSlots } from "./auto-slots.ts";
 /** Each look at the load is a line in some engines' access logs. */
 const loadIntervalMs = 1_000;
 const loadFullIntervalMs = 250;
-const loadUntoldIntervalMs = 60_000;
+const loadUnreportedIntervalMs = 60_000;
 /** Looks without a request before they end. */
 const autoSlotsIdleLooksMax = 5;
 const autoSlotsSilentLooksMax = 3;
 
-export type LoadLimits = Readonly<{ loadIntervalMs: Ms; loadFullIntervalMs: Ms; loadUntoldIntervalMs: Ms }>;
-export const loadLimitsDefault: LoadLimits = { loadIntervalMs, loadFullIntervalMs, loadUntoldIntervalMs };
+export type LoadLimits = Readonly<{ loadIntervalMs: Ms; loadFullIntervalMs: Ms; loadUnreportedIntervalMs: Ms }>;
+export const loadLimitsDefault: LoadLimits = { loadIntervalMs, loadFullIntervalMs, loadUnreportedIntervalMs };
 
 export type LoadWatchParts = Readonly<{
   limits: LoadLimits;
@@ -39,7 +39,7 @@ export type LoadWatchParts = Readonly<{
 
 export class LoadWatch {
   /** The last report; null where none is current. */
-  told: EngineLoad | null = null;
+  latest: EngineLoad | null = null;
   readonly #parts: LoadWatchParts;
   /** Null where the engine does not report its load. */
   #auto: AutoSlots | null;
@@ -64,7 +64,7 @@ export class LoadWatch {
   /** Whether to ask for the load at all. */
   get isAsked(): boolean {
     const wanted = this.#parts.wanted();
-    return wanted === "auto" || (wanted === null && tellsLoad.has(this.#parts.engine().kind));
+    return wanted === "auto" || (wanted === null && reportsLoad.has(this.#parts.engine().kind));
   }
 
   get slots(): number {
@@ -84,7 +84,7 @@ export class LoadWatch {
   /** The engine changed, or reports more about itself. */
   restart(): void {
     const { wanted, engine } = this.#parts;
-    this.told = null;
+    this.latest = null;
     this.#auto = wanted() === "auto" ? new AutoSlots(engine().requestsMax ?? null) : null;
     this.#fixed = usualSlots(engine(), wanted());
     this.#silent = 0;
@@ -115,7 +115,7 @@ export class LoadWatch {
   #take(answer: LoadAnswer): void {
     const { engine, busy, unreadMs, wanted } = this.#parts;
     if (isLoad(answer)) {
-      this.told = answer;
+      this.latest = answer;
       this.#silent = 0;
       this.#auto ??= new AutoSlots(engine().requestsMax ?? null);
       return this.#auto.take(answer, busy(), unreadMs());
@@ -123,21 +123,21 @@ export class LoadWatch {
     this.#silent = answer === "silent" ? this.#silent + 1 : 0;
     if (answer === "silent" && this.#silent < autoSlotsSilentLooksMax) return;
     const usual = usualSlots(engine(), wanted());
-    if (this.#auto !== null) this.#fixed = this.told === null ? usual : Math.min(usual, this.slots);
-    this.told = null;
+    if (this.#auto !== null) this.#fixed = this.latest === null ? usual : Math.min(usual, this.slots);
+    this.latest = null;
     this.#auto = null;
   }
 
   #delayAfter(answer: LoadAnswer): Ms {
     const { limits, busy } = this.#parts;
-    if (answer === "untold") return limits.loadUntoldIntervalMs;
+    if (answer === "unreported") return limits.loadUnreportedIntervalMs;
     const isFull = isLoad(answer) && (busy() >= this.slots || answer.waiting > 0);
     return isFull ? limits.loadFullIntervalMs : limits.loadIntervalMs;
   }
 
   /** From now on the others' requests are unknown. */
   #rest(): void {
-    this.told = null;
+    this.latest = null;
     this.#auto?.forgetOthers();
     this.#parts.changed();
   }
@@ -157,7 +157,7 @@ export class LoadWatch {
 }
 
 /** Engines whose numbers `engine-load` can read. */
-const tellsLoad: ReadonlySet<Engine["kind"]> = new Set(["vllm", "sglang", "llama.cpp"]);
+const reportsLoad: ReadonlySet<Engine["kind"]> = new Set(["vllm", "sglang", "llama.cpp"]);
 
 /** Programs for one person run few requests at once by default. */
 const small: ReadonlySet<Engine["kind"]> = new Set(["llama.cpp", "ollama", "lm-studio"]);

@@ -262,7 +262,7 @@ export class NodePool {
   /** What its engine keeps of prompts, and for whom. */
   #know({ config: { name, sharePrefixCache }, endpoint: { engine }, load }: PooledNode): void {
     const keeps = keptPrompts(engineTraits[engine.kind].prefixCache, sharePrefixCache);
-    this.#placement.know(name, keeps, load.told?.cacheTokens ?? null);
+    this.#placement.know(name, keeps, load.latest?.cacheTokens ?? null);
   }
 
   /** Expected cache hits, and those that the nodes reported. */
@@ -347,10 +347,10 @@ export class NodePool {
 
   /** The smallest context in tokens that the model's nodes report; null where none does. */
   contextTokensOf(modelId: string): number | null {
-    const told = [...this.#nodes.values()].flatMap((node) =>
+    const contexts = [...this.#nodes.values()].flatMap((node) =>
       this.#serves(knownOf(node), modelId) ? (node.endpoint.contextTokensOf(modelId) ?? []) : [],
     );
-    return told.length === 0 ? null : Math.min(...told);
+    return contexts.length === 0 ? null : Math.min(...contexts);
   }
 
   /** Probes all nodes; resolves when the reachable ones have answered. */
@@ -365,9 +365,9 @@ export class NodePool {
       const drainedAt = this.#drained.get(state.name) ?? null;
       const { url, models } = config;
       const quickness = recent.quickness(this.#now());
-      const load = isAuto ? node.load.told : null;
-      const told = { url, since, problem, lastError, drainedAt, engine: endpoint.engine, models, quickness };
-      return { ...state, isAuto, load, ...told };
+      const load = isAuto ? node.load.latest : null;
+      const facts = { url, since, problem, lastError, drainedAt, engine: endpoint.engine, models, quickness };
+      return { ...state, isAuto, load, ...facts };
     });
   }
 
@@ -600,19 +600,13 @@ class NodeSlot implements Slot, Grant {
     return this.#node.config.name;
   }
 
-  generate(
-    ask: Ask,
-    account: AccountId,
-    cancelSignal: AnyCancelSignal,
-    sink: Sink,
-    began?: () => void,
-  ): Promise<Ending> {
+  run(ask: Ask, account: AccountId, cancelSignal: AnyCancelSignal, sink: Sink, began?: () => void): Promise<Ending> {
     assert(!this.#released, "no generation on a slot that was given back");
     const begins = (): void => {
       this.began();
       began?.();
     };
-    return this.#node.endpoint.generate(ask, account, cancelSignal, sink, (outcome) => this.outcome(outcome), begins);
+    return this.#node.endpoint.send(ask, account, cancelSignal, sink, (outcome) => this.outcome(outcome), begins);
   }
 
   get cause(): string | null {

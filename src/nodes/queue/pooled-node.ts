@@ -127,7 +127,7 @@ export class PooledNode {
   #factsAt: Ms = -Infinity;
   #looking = false;
   /** The engine that others were last notified of. */
-  #told: Engine;
+  #announced: Engine;
   /** A request was answered since then. */
   #answers = false;
 
@@ -135,7 +135,7 @@ export class PooledNode {
   constructor(config: NodeConfig, arrival: Promise<void> | null, parts: PooledNodeParts) {
     const { clock, limits, dial, estimate, nodeModelOf, saltSeed, looks } = parts;
     this.endpoint = new NodeEndpoint(config, { clock, limits, dial, estimate, nodeModelOf, saltSeed, looks });
-    this.#told = this.endpoint.engine;
+    this.#announced = this.endpoint.engine;
     this.#parts = parts;
     this.load = new LoadWatch({
       limits,
@@ -347,8 +347,8 @@ export class PooledNode {
   }
 
   #takeEngine(engine: Engine): void {
-    if (Bun.deepEquals(engine, this.#told)) return;
-    this.#told = engine;
+    if (Bun.deepEquals(engine, this.#announced)) return;
+    this.#announced = engine;
     this.#answers = false;
     this.endpoint.engine = engine;
     this.load.restart();

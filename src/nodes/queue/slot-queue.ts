@@ -497,12 +497,12 @@ export class SlotQueue {
       for (const state of route.nodes)
         assert(
           !hasRoom(state) || isReading || wait.every(({ wants }) => wants !== null),
-          "nobody waits beside a free slot unasked",
+          "a request waits beside a free slot only where it may not have it",
         );
       const open = route.nodes.filter(isOpen);
       assert(
         open.length === 0 || open.some((state) => !isAway(state) || state.trial),
-        "nobody waits for nodes that are all away and not tried",
+        "no request waits for nodes that are all away and not tried",
       );
     }
     const wanted = [...this.#nodes.values()].reduce((sum, state) => sum + state.wanted, 0);

@@ -15,13 +15,13 @@ export type Tested = Readonly<{
 }>;
 
 /** No account's number: accounts are numbered from 1. */
-const nobody = 0;
+const noAccount = 0;
 
-/** Resolves within half a minute. `told` gets the outcome, which counts for the node like that of any request. */
+/** Resolves within half a minute. `onOutcome` gets the outcome, which counts for the node like that of any request. */
 export async function testNode(
   endpoint: NodeEndpoint,
   model: Model,
-  told: (outcome: NodeOutcome) => void,
+  onOutcome: (outcome: NodeOutcome) => void,
   clock: Clock,
 ): Promise<Tested> {
   const askedAt = clock.monotonic();
@@ -30,12 +30,12 @@ export async function testNode(
   let cause: string | null = null;
   const outcome = (met: NodeOutcome): void => {
     cause = met.failure?.cause ?? null;
-    told(met);
+    onOutcome(met);
   };
   const cancelSignal = new CancelSignal();
   const timer = setTimeout(() => cancelSignal.abort(), nodeTrialTimeoutMs);
   const sink = { piece: first, literal: first, flush: () => null };
-  const ending = await endpoint.generate(testAsk(model), nobody, cancelSignal, sink, outcome);
+  const ending = await endpoint.send(testAsk(model), noAccount, cancelSignal, sink, outcome);
   clearTimeout(timer);
   const tookMs = clock.monotonic() - askedAt;
   // Its only token may be one that clients never see, such as the start of a thought.

@@ -5,7 +5,7 @@ import type { AccountView } from "../../account/accounts.ts";
 import { CommandError } from "../../core/expected-error.ts";
 import { invitationMs, passwordLinkMs } from "../../core/limits.ts";
 import type { AccountId } from "../../core/types.ts";
-import { eraseAccount } from "../erase-account.ts";
+import { eraseAccount, erasedDetail } from "../erase-account.ts";
 import { password, planId, tokens, when } from "../fields.ts";
 import { expiryOf, expiryProblem } from "../link-expiry.ts";
 import { formatPairs, formatTable } from "../table.ts";
@@ -262,9 +262,6 @@ export const exportAccount = accountVerb(
   },
 );
 
-/** The e-mail must be forgotten, so the entry must not contain it. */
-const erasedDetail = "its e-mail, key, password, sessions, notes and stored responses were erased";
-
 export const erase = accountVerb(
   {},
   {
@@ -275,7 +272,7 @@ export const erase = accountVerb(
     owner: true,
     warning: ({ email }) =>
       `this erases ${email}, its key, sessions and stored responses for good, and keeps its books without a name`,
-    audit: { action: "account.delete", detail: () => erasedDetail, ofOwners: true },
+    audit: { action: "account.delete", detail: (_, __, work) => erasedDetail(work), ofOwners: true },
     run: (work, { account, noted }) => eraseAccount(work, account.email, () => noted({})),
     print: ({ id, name }) => `deleted; the books of account ${id} stay, under the name ${name}`,
   },

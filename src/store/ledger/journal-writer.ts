@@ -5,7 +5,7 @@ import type { Batch } from "./batch.ts";
 import { codeOf, messageOf } from "../folder/folder-faults.ts";
 import { LedgerPlace } from "./ledger-place.ts";
 import { openForWriting } from "../open.ts";
-import { Persistence, type Report } from "./persistence.ts";
+import { Persistence, type CommitReport } from "./persistence.ts";
 import { Retention } from "./retention.ts";
 import { Writer } from "./writer.ts";
 
@@ -23,7 +23,7 @@ export type Order =
   | Readonly<{ order: "close" }>;
 
 /** From the Worker. `fatal` is followed by nothing. */
-export type Answer = Report | "opened" | "closed" | Readonly<{ fatal: string; code: string }>;
+export type WriterAnswer = CommitReport | "opened" | "closed" | Readonly<{ fatal: string; code: string }>;
 
 declare const self: Worker;
 
@@ -106,6 +106,6 @@ function end(): void {
   self.onmessage = null;
 }
 
-function answer(message: Answer): void {
+function answer(message: WriterAnswer): void {
   self.postMessage(message);
 }

@@ -15,7 +15,7 @@ export const journalProbeIntervalMs = 250;
 assert(journalProbeIntervalMs < journalGiveUpMs, "a disk that takes writes again is noticed in time");
 
 /** `refused`: committed but for these changes. `misplaced`: stalled, because of this. */
-export type Report =
+export type CommitReport =
   | "committed"
   | Readonly<{ refused: readonly RefusedChange[] }>
   | "gave_up"
@@ -27,7 +27,7 @@ export class Persistence {
   readonly #writer: Pick<Writer, "commit" | "probe" | "checkPlace">;
   readonly #clock: Clock;
   readonly #sleep: (ms: Ms) => Promise<void>;
-  readonly #report: (report: Report) => void;
+  readonly #report: (report: CommitReport) => void;
   #stalled = false;
   #probing = false;
   /** The last try was written to files that were lost by then: it may be on disk, where they come back. */
@@ -37,7 +37,7 @@ export class Persistence {
     writer: Pick<Writer, "commit" | "probe" | "checkPlace">,
     clock: Clock,
     sleep: (ms: Ms) => Promise<void>,
-    report: (report: Report) => void,
+    report: (report: CommitReport) => void,
   ) {
     this.#writer = writer;
     this.#clock = clock;

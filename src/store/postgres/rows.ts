@@ -4,7 +4,7 @@ import { type KeyLimits, type AccountId, defaultKey, type KeyId, type Ms, type P
 import type { HoldRecord } from "../../account/admission.ts";
 import { AccountSum, endUserPlace, type JournalRow, rowOf } from "../ledger/batch.ts";
 import { arrayOf, call, type Call, type Row } from "./connection.ts";
-import type { Decision, OpenHold, OpenSearch, Operation } from "./decide.ts";
+import type { Decision, OpenHold, OpenSearch, LaneOperation } from "./decide.ts";
 import {
   accountColumns,
   addEndUsers,
@@ -112,7 +112,7 @@ const listOf = (json: string | null): readonly string[] | null =>
 /** Periods that accounts come to at a moment, whose use their rows do not have. */
 export function missingUse(
   accounts: readonly AccountRow[],
-  operations: readonly Operation[],
+  operations: readonly LaneOperation[],
   now: Ms,
 ): readonly Readonly<{ account: AccountId; quota: Quota; period: Period }>[] {
   const [day, window] = [dayOf(now), coderWindowOf(now)];

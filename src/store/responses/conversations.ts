@@ -15,7 +15,7 @@ export type KeptConversation = Readonly<{ input: string; settings: string }>;
 export type Conversed = Readonly<{ after: KeptConversation | null; reply: string }>;
 
 /** An answer with its input is added once, however often that is tried. */
-export type Step =
+export type ConversationStep =
   | Exclude<ReadConversationAct, Readonly<{ act: "create" }>>
   | Readonly<{ act: "answer"; items: readonly Item[]; lastId: unknown; stem: string }>;
 
@@ -32,7 +32,7 @@ export const conversationBytes = ({ input, settings }: KeptConversation): number
 export function conversed(
   id: string,
   before: KeptConversation | null,
-  step: Step,
+  step: ConversationStep,
   lengthMax: number,
 ): Conversed | Refusal {
   if (before === null) return conversationNotFound(id);
@@ -96,7 +96,7 @@ function wholeItems(items: readonly Item[], taken: Set<unknown>, stem: string): 
 
 const typesWithStatus: ReadonlySet<string> = new Set(["message", "function_call", "function_call_output"]);
 
-export const answerOf = ({ id, output }: KeptResponse, input: string): Step => {
+export const answerOf = ({ id, output }: KeptResponse, input: string): ConversationStep => {
   const written = JSON.parse(output) as Item[];
   const items = [...(JSON.parse(input) as Item[]), ...written];
   return { act: "answer", items, lastId: written.at(-1)?.id, stem: id.slice("resp_".length) };
@@ -111,7 +111,7 @@ export const notAdded = ({ id, conversation }: KeptResponse, refusal: Refusal): 
 /** Where they are kept: the table in SQLite or those in PostgreSQL. */
 type Tables = Readonly<{
   keepAll(responses: readonly KeptResponse[], now: Ms): Soon<unknown>;
-  converse(account: AccountId, id: string, step: Step, now: Ms): Soon<string | Refusal>;
+  converse(account: AccountId, id: string, step: ConversationStep, now: Ms): Soon<string | Refusal>;
 }>;
 
 type Order = Readonly<{ account: AccountId; id: string; act: ConversationAct }>;

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import type { Refusal } from "../../../src/core/types.ts";
-import type { OpenHold, Operation } from "../../../src/store/postgres/decide.ts";
+import type { OpenHold, LaneOperation } from "../../../src/store/postgres/decide.ts";
 import { Lane } from "../../../src/store/postgres/lane.ts";
 import { ask, output, plans } from "../../account/office.ts";
 import { SimulatedPostgres } from "./simulated-postgres.ts";
@@ -68,7 +68,7 @@ test("who leaves while a batch refuses it gives back nothing twice", async () =>
       inputTokens,
       requestId,
       endUser: null,
-    } satisfies Operation) as Promise<OpenHold>;
+    } satisfies LaneOperation) as Promise<OpenHold>;
   await done(lane.open());
   const first = await done(admit("r1", 15_000));
   const second = await done(admit("r2", 5_000));

@@ -5,7 +5,7 @@ import {
   journalProbeIntervalMs,
   journalRetryIntervalMs,
   Persistence,
-  type Report,
+  type CommitReport,
 } from "../../../src/store/ledger/persistence.ts";
 
 const batch = { changes: [], rows: [] };
@@ -14,7 +14,7 @@ const failure = (code: string) => Object.assign(new Error(code), { code });
 /** A writer that fails until `wellAt` on a clock that sleeping moves. */
 function setUp(wellAt: number, code = "SQLITE_BUSY") {
   let now = 0;
-  const said: [number, Report][] = [];
+  const said: [number, CommitReport][] = [];
   const write = () => {
     if (now < wellAt) throw failure(code);
     return [];

@@ -11,7 +11,7 @@ import {
   type Server,
   StatementError,
 } from "../../../src/store/postgres/connection.ts";
-import type { OpenHold, OpenSearch, Operation, Rules } from "../../../src/store/postgres/decide.ts";
+import type { OpenHold, OpenSearch, LaneOperation, Rules } from "../../../src/store/postgres/decide.ts";
 import { lockedInWords } from "../../../src/store/postgres/locked-accounts.ts";
 import { Database } from "../../../src/store/postgres/database.ts";
 import { verifyBooks } from "../../../src/store/postgres/verify.ts";
@@ -112,7 +112,7 @@ describe.skipIf(noPostgres)("a lane", () => {
         office.moment,
       );
       const keyHash = hashOf(key === undefined ? `a${account}@x` : `${isOfPeople ? "p" : "k"}${account}`);
-      const operation: Operation = {
+      const operation: LaneOperation = {
         op: "admit",
         account,
         key: key ?? 1,
@@ -159,7 +159,7 @@ describe.skipIf(noPostgres)("a lane", () => {
     const { client, open, server } = await books("shut_out");
     await addAccount(client, 1, "free", 1_000_000);
     const lane = await open("old");
-    const admit = (requestId: string): Operation => ({
+    const admit = (requestId: string): LaneOperation => ({
       op: "admit",
       account: 1,
       key: 1,
@@ -307,7 +307,7 @@ describe.skipIf(noPostgres)("a lane", () => {
         inputTokens: 0,
         requestId,
         ask: ask(4_096),
-      } as Operation) as Promise<OpenHold | Refusal>;
+      } as LaneOperation) as Promise<OpenHold | Refusal>;
     const answers = await Promise.all(Array.from({ length: 60 }, (_, index) => admit(lanes[index % 2]!, `r${index}`)));
     const admitted = answers.filter((answer) => !isRefusal(answer)) as OpenHold[];
     // 30,000 of the day and 100,000 bought.
@@ -376,7 +376,7 @@ describe.skipIf(noPostgres)("a lane", () => {
         inputTokens: 0,
         requestId,
         ask: ask(10),
-      } as Operation) as Promise<OpenHold>;
+      } as LaneOperation) as Promise<OpenHold>;
     await client.unsafe(
       "INSERT INTO journal (billing_key, kind, account_id, at, period, used, credit_delta) VALUES ('r2', 'credit', 1, 0, 0, 0, 0)",
     );
@@ -418,7 +418,7 @@ describe.skipIf(noPostgres)("a lane", () => {
       inputTokens,
       requestId,
       ask: asked,
-    } as Operation) as Promise<OpenHold>;
+    } as LaneOperation) as Promise<OpenHold>;
 
   test("what a gateway held that is gone is given back, and its ends are charged if they fit", async () => {
     const { client, open, server } = await books("gone");
@@ -478,7 +478,7 @@ describe.skipIf(noPostgres)("a lane", () => {
       inputTokens: 0,
       requestId,
       ask: ask(10),
-    } as Operation) as Promise<OpenHold>;
+    } as LaneOperation) as Promise<OpenHold>;
 
   test.each([
     ["its own row", "accounts WHERE id = 1"],

@@ -5,7 +5,7 @@ import { hashApiKey } from "../../../src/account/keys.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import type { Refusal } from "../../../src/core/types.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
-import type { OpenHold, Operation, Rules } from "../../../src/store/postgres/decide.ts";
+import type { OpenHold, LaneOperation, Rules } from "../../../src/store/postgres/decide.ts";
 import { Lane } from "../../../src/store/postgres/lane.ts";
 import { systemPace } from "../../../src/store/postgres/pace.ts";
 import { ask, output, plans } from "../../account/office.ts";
@@ -56,7 +56,7 @@ describe.skipIf(store.missing)("on one database", () => {
       inputTokens: 0,
       requestId: `r${(requests += 1)}`,
       endUser: null,
-    } as Operation)) as OpenHold | Refusal;
+    } as LaneOperation)) as OpenHold | Refusal;
 
   async function closeAll(): Promise<void> {
     for (const lane of lanes) await lane.close();

@@ -1,7 +1,7 @@
 // What a node was not held to is asked for once more in words: what goes out, what is charged, and what is not.
 import { describe, expect, test } from "bun:test";
 import { refuse } from "../../src/core/refusals.ts";
-import { toldInWords } from "../../src/tools/told-in-words.ts";
+import { retriedInWords } from "../../src/tools/retried-in-words.ts";
 import type { Ask, Ending, Piece, Usage } from "../../src/core/types.ts";
 import { askOf, toolOf } from "../fixtures/asks.ts";
 
@@ -35,7 +35,7 @@ async function serve(ask: Ask, ...answers: readonly Answer[]) {
   const asks: Ask[] = [];
   const log: string[] = [];
   let repeats = 0;
-  const round = toldInWords(
+  const round = retriedInWords(
     (asked, sink) => {
       const { pieces = [], ending = ends() } = answers[asks.length]!;
       asks.push(asked);
@@ -72,7 +72,7 @@ describe("a call that must be made", () => {
       { pieces: [thinks, said("Hello")], ending: ends({ usage: usage(10, 500), estimated: true }) },
       { pieces: call, ending: ends({ reason: "tool_calls", usage: usage(40, 7) }) },
     );
-    expect(asks.map(({ told }) => told)).toEqual([undefined, { call: true }]);
+    expect(asks.map(({ inWords }) => inWords)).toEqual([undefined, { call: true }]);
     expect(log.filter((each) => !each.startsWith("node"))).toEqual(["call", "call-arguments"]);
     expect(ending).toMatchObject({ usage: usage(10, 7), estimated: true });
     expect(repeats).toBe(1);
@@ -89,7 +89,7 @@ describe("a call that must be made", () => {
         { pieces: wrong, ending: ends({ reason: "tool_calls" }) },
         { pieces: [{ kind: "call", index: 0, id: "c", name: right }], ending: ends({ reason: "tool_calls" }) },
       );
-      expect(asks.map(({ told }) => told)).toEqual([undefined, { call: true }]);
+      expect(asks.map(({ inWords }) => inWords)).toEqual([undefined, { call: true }]);
       expect(log.filter((each) => !each.startsWith("node"))).toEqual(["call"]);
       expect(ending).toMatchObject({ reason: "tool_calls" });
     }
@@ -138,7 +138,7 @@ describe("a schema that is refused", () => {
   const ask = askOf({ format });
   test("is asked for once in words", async () => {
     const { asks, ending, repeats } = await serve(ask, { ending: schemaRefused }, { pieces: [said("{}")] });
-    expect(asks.map(({ told }) => told)).toEqual([undefined, { schema: true }]);
+    expect(asks.map(({ inWords }) => inWords)).toEqual([undefined, { schema: true }]);
     expect(ending).toEqual(ends());
     expect(repeats).toBe(1);
   });
@@ -163,7 +163,7 @@ describe("a schema that is refused", () => {
       { pieces: [said("Hello")] },
       { pieces: call, ending: ends({ reason: "tool_calls" }) },
     );
-    expect(asks.map(({ told }) => told)).toEqual([undefined, { schema: true }, { call: true, schema: true }]);
+    expect(asks.map(({ inWords }) => inWords)).toEqual([undefined, { schema: true }, { call: true, schema: true }]);
     expect(ending).toMatchObject({ reason: "tool_calls" });
   });
 });

@@ -14,15 +14,15 @@ import type { Ask, Ending, Piece, Sink } from "../core/types.ts";
 import { billedRepeat } from "../core/usage.ts";
 import type { Round } from "./round.ts";
 
-export type ToldInWordsParts = Readonly<{
+export type RetriedInWordsParts = Readonly<{
   log: Log;
   /** Called for each answer that is asked for again. */
   repeated?: () => void;
 }>;
 
-export function toldInWords(round: Round, { log, repeated }: ToldInWordsParts): Round {
+export function retriedInWords(round: Round, { log, repeated }: RetriedInWordsParts): Round {
   const again = (model: string, what: string): void => {
-    log("warn", "a node is told in words what it was not held to", { model, what });
+    log("warn", "asking a node again in words for what it did not enforce", { model, what });
     repeated?.();
   };
   return (ask, sink) => {
@@ -30,14 +30,14 @@ export function toldInWords(round: Round, { log, repeated }: ToldInWordsParts): 
     let refused = false;
     /** (1) */
     const held: Round = async (asked, sink) => {
-      const inWords: Ask = { ...asked, told: { ...asked.told, schema: true } };
-      if (refused) return round(inWords, sink);
+      const described: Ask = { ...asked, inWords: { ...asked.inWords, schema: true } };
+      if (refused) return round(described, sink);
       const ending = await round(asked, sink);
-      if (ending.kind !== "failed" || ending.ofSchema !== true || asked.told?.schema === true) return ending;
+      if (ending.kind !== "failed" || ending.ofSchema !== true || asked.inWords?.schema === true) return ending;
       if (!mayAskAgain(asked)) return ending;
       refused = true;
       again(asked.model.id, "schema");
-      const second = await round(inWords, sink);
+      const second = await round(described, sink);
       return isRefused(second) ? ending : second; // the words may be too many for the model
     };
     return demandsCall(ask) ? called(held, ask, sink, () => again(ask.model.id, "call")) : held(ask, sink);
@@ -53,7 +53,7 @@ async function called(round: Round, ask: Ask, sink: Sink, again: () => void): Pr
   if (!mayAskAgain(ask)) return notCalled;
   again();
   const second = new UntilCall(sink, names);
-  const last = await round({ ...ask, told: { ...ask.told, call: true } }, second);
+  const last = await round({ ...ask, inWords: { ...ask.inWords, call: true } }, second);
   if (isRefused(last) || second.endsWithout(last)) return notCalled;
   const ending = second.released(last);
   return ending.kind === "failed" ? ending : billedRepeat(first, ending);

@@ -479,6 +479,7 @@ const forbidden: readonly (readonly [what: string, sign: RegExp, example: string
     `"resolved": "http${"s"}://npm.corp/x"`,
   ],
   ["a skipped or focused test", /\b(?:test|describe|it)\.(?:only|todo)\(/, `test.${"only"}("x")`],
+  ["a literal that is spread where it could stand", /\.\.\.\{/, `{ ...${"{"} a } }`],
   ["an untyped escape", /@ts-(?:ignore|nocheck)\b/, `// @ts-${"ignore"}`],
 ];
 

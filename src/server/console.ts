@@ -125,8 +125,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
   };
   const accountData: AccountData = {
     export: (account, asking) => exports.open(account, asking),
-    erase: async ({ email }, inSameCommit) =>
-      (await eraseAccount(work, email, () => inSameCommit(erasedDetail(work)))).name,
+    erase: ({ email }, inSameCommit) => eraseAccount(work, email, () => inSameCommit(erasedDetail(work))),
   };
   const addresses = new BrowserAddresses(config.addressHeader, log);
   const configuration: Configuration = {

@@ -1,6 +1,5 @@
-// A relay: one of the threads that serve clients. It does what costs time for each request and token: HTTP, bodies,
-// dialects, the nodes' sockets. What must be decided in one place it asks the main thread. It lies beside main.ts because
-// Workers of its own are found from there in a compiled binary.
+// A relay: one of the threads that serve clients. It does the work that takes time for each request and token: HTTP,
+// bodies, dialects, the nodes' sockets. Decisions that must be made in one place it requests from the main thread.
 import { assert } from "../core/assert.ts";
 import { LiveCatalog, modelsByName } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
@@ -167,7 +166,7 @@ const catalogOf = ({ models, plans, creditPacksTokens }: RelayRules) => ({
 
 let relay: RelayThread | null = null;
 
-// Installed before anything is awaited: a message that comes earlier would be lost.
+// Installed before anything is awaited, because an earlier message would be lost.
 self.onmessage = ({ data }: MessageEvent<string | Order>) => {
   if (typeof data !== "string") return obey(data);
   assert(relay !== null, "a relay is opened first");

@@ -1,6 +1,6 @@
-// Decodes HTML's character references, because HTMLRewriter returns text as it is in the document.
+// Decodes HTML's character references, because HTMLRewriter returns raw text.
 
-// U+00A0 to U+00FF have names in this order (HTML 4, section 24.2); what is left out below stays as it stands.
+// U+00A0 to U+00FF have names in this order (HTML 4, section 24.2). References that are missing below stay unchanged.
 const latin1 =
   "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro " +
   "para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil " +
@@ -59,7 +59,7 @@ const named = new Map<string, string>([
   }),
 ]);
 
-/** Numbered references and the names that pages use; unknown names and impossible numbers stay as they are. */
+/** Numbered references and the names that pages use; unknown names and impossible numbers stay unchanged. */
 export function decodeEntities(text: string): string {
   if (!text.includes("&")) return text;
   return text.replace(

@@ -49,11 +49,12 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   http: ["bodies", "dialects", "docs", "gateway", "telemetry", "tokens", "tools"],
   // a thread that serves clients has everything that a request meets
   threads: ["account", "config", "dialects", "gateway", "http", "nodes", "telemetry", "tokens", "tools"],
-  console: ["account", "http"],
+  office: ["account"],
+  console: ["account", "http", "office"],
   "console/web": ["console"], // the browser's side, which takes the contract's types
   server: [
     ...["account", "accounting", "config", "console", "http", "nodes", "notices", "postgres-accounting", "store"],
-    ...["telemetry", "tools"],
+    ...["office", "telemetry", "tools"],
   ],
   // what joins the parts of a server, each for its subject
   "server/open-books": [
@@ -79,19 +80,25 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     "http",
     "nodes",
     "notices",
+    "office",
     "server",
     "store",
   ],
   "server/threads": ["accounting", "config", "dialects", "http", "nodes", "threads"],
   "server/process/warm-up": ["account", "dialects", "http", "nodes", "store", "tools"],
+  "server/stopped-books": ["account", "accounting", "config", "office", "postgres-accounting", "store"],
   "server/compose": [
     ...["account", "bodies", "config", "console", "http", "nodes", "server", "server/console", "server/open-books"],
-    ...["server/threads", "store", "telemetry", "threads", "tokens", "tools"],
+    ...["office", "server/threads", "store", "telemetry", "threads", "tokens", "tools"],
   ],
-  commands: ["account", "commands/perform", "config", "console", "nodes", "notices", "server", "store", "tools"],
-  "commands/perform": ["account", "accounting", "commands", "config", "postgres-accounting", "server", "store"],
+  commands: [
+    ...["account", "commands/perform", "config", "console", "nodes", "notices", "office", "server"],
+    ...["server/stopped-books", "store", "tools"],
+  ],
+  "commands/commands": ["commands", "commands/serve", "config", "office"], // lists all, and loads what is asked for
+  "commands/perform": ["commands", "config", "office", "server", "server/stopped-books"],
   "commands/serve": ["account", "commands", "config", "server", "server/compose", "server/process/warm-up", "store"],
-  main: ["commands", "commands/serve", "config"],
+  main: ["commands", "commands/commands"],
   build: ["console"],
 };
 
@@ -290,7 +297,6 @@ const longFunctions: Readonly<Record<string, number>> = {
   "gauges.ts gaugesOf": 93,
   "ledger-checks.ts ledgerChecks": 131,
   "log-routes.ts logRoutes": 72,
-  "nodes.ts run": 74,
   "operator-routes.ts accountRoutesOf": 112,
   "plan-routes.ts planRoutes": 74,
   "postgres-accounting.ts openPostgresAccounting": 83,

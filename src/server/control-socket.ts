@@ -4,8 +4,8 @@
 import { CommandError } from "../core/expected-error.ts";
 import { chmodSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import type { Progress } from "../office/work.ts";
 import { checkFolderRights } from "./process/folder-rights.ts";
-import type { Progress } from "./operations.ts";
 import { unixUser } from "./process/unix-user.ts";
 
 /** `user` is the user of the system who asks. */

@@ -245,7 +245,7 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       const starting = start(url);
       const socket = join(folder.path, String(gateways), "tollgate.sock");
       const health = () =>
-        fetch("http://tollgate/health", { unix: socket, method: "POST", body: "{}" }).then(
+        fetch("http://tollgate/state", { unix: socket, method: "POST", body: "{}" }).then(
           (reply) => reply.text(),
           () => "",
         );

@@ -346,6 +346,47 @@ describe("how long a function may be", () => {
 });
 
 // ---------------------------------------------------------------------------------------------------------------
+// Where limits stand
+// ---------------------------------------------------------------------------------------------------------------
+
+/** Names in the code of each source. */
+const wordsOf = (sources: readonly Source[]): ReadonlyMap<string, ReadonlySet<string>> =>
+  new Map(sources.map(({ path, text }) => [path, new Set(withoutComments(text).match(/\b\w+\b/g))]));
+
+/**
+ * Limits of a limits.ts that one file alone uses, or of core/ that one room alone does: they belong there. Those that a relation
+ * holds to others stay.
+ */
+function lonelyLimits({ path, text }: Source, words: ReadonlyMap<string, ReadonlySet<string>>): string[] {
+  const code = withoutComments(text);
+  const placeOf = (reader: string): string => (path.startsWith("src/core/") ? reader.split("/")[1]! : reader);
+  return [...code.matchAll(/^export const (\w+)/gm)].flatMap(([, name = ""]) => {
+    const readers = [...words].filter(([reader, found]) => reader !== path && found.has(name));
+    const isShared = new Set(readers.map(([reader]) => placeOf(reader))).size > 1;
+    return isShared || code.match(new RegExp(`\\b${name}\\b`, "g"))!.length > 1 ? [] : [`${path}: ${name}`];
+  });
+}
+
+describe("where limits stand", () => {
+  test("a limits.ts has what several files use, and that of core/ what several rooms use", () => {
+    // store/postgres/ has on one page all the times for which gateways wait for one another
+    const shared = sources.filter(({ path }) => path.endsWith("/limits.ts") && !path.startsWith("src/store/postgres/"));
+    expect(shared.length).toBeGreaterThan(2);
+    const words = wordsOf(sources);
+    expect(shared.flatMap((source) => lonelyLimits(source, words))).toEqual([]);
+  });
+
+  test("one that a single room reads is found, and one that another is held to is not", () => {
+    const text = "export const aMs = 1;\nexport const bMs = 2;\nassert(bMs > 1);";
+    const readers = wordsOf(["a", "b"].map((file) => ({ path: `src/http/${file}.ts`, text: "x(aMs, bMs);" })));
+    const one = new Map([...readers].slice(1));
+    expect(lonelyLimits({ path: "src/core/limits.ts", text }, readers)).toEqual(["src/core/limits.ts: aMs"]);
+    expect(lonelyLimits({ path: "src/http/limits.ts", text }, readers)).toEqual([]);
+    expect(lonelyLimits({ path: "src/http/limits.ts", text }, one)).toEqual(["src/http/limits.ts: aMs"]);
+  });
+});
+
+// ---------------------------------------------------------------------------------------------------------------
 // Dangerous things have one home
 // ---------------------------------------------------------------------------------------------------------------
 

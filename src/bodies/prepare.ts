@@ -26,7 +26,7 @@ export const largeEchoMaxLength = 2 * largeSettingsMaxLength;
 const mediaPartsMax = 1_000;
 
 /** How to read a body: as a request of a dialect, or as one of POST /v1/tokenize with that dialect's messages. */
-export type ReadAs = Omit<RequestHead, "headers"> &
+type ReadAs = Omit<RequestHead, "headers"> &
   Readonly<{ dialect: string; headers: readonly [string, string][]; tokenizes: boolean; namesUser?: boolean }>;
 
 /** What to return: a request; the texts of its conversation, to count them; its messages with media in their places. */

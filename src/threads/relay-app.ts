@@ -44,20 +44,9 @@ export type RelayServerOptions = Readonly<{
 
 /** Starts to listen beside the other relays. Throws if another program uses the address. */
 export function startRelayServer(parts: GatewayParts, options: RelayServerOptions): Omit<RunningServer, "url"> {
-  const { host, port, unix, addressHeader, sealingKey, counts, metrics, tracing, logsRequests, corsOrigins, decided } =
-    options;
+  const { host, port, unix, addressHeader, sealingKey, counts, metrics, corsOrigins, decided } = options;
   const { clock, log } = parts;
-  const watch = new RequestWatch({
-    metrics,
-    clock,
-    log,
-    get logsRequests() {
-      return logsRequests();
-    },
-    get tracer() {
-      return tracing.tracer;
-    },
-  });
+  const watch = watchOf(parts, options);
   const loopDelay = new LoopDelay(clock, (delayMs) => metrics.countLoopDelay(delayMs));
   const dialects = new Dialects({ sealingKey, clock, storesResponses: parts.storedResponses !== null });
   const keyHeaders = new KeyHeaders(dialects.keyHeaders);
@@ -123,6 +112,20 @@ export function startRelayServer(parts: GatewayParts, options: RelayServerOption
     return crossOrigin.opened(request, reply);
   }
 }
+
+/** Reads anew what a reload may change. */
+const watchOf = ({ clock, log }: GatewayParts, { metrics, logsRequests, tracing }: RelayServerOptions): RequestWatch =>
+  new RequestWatch({
+    metrics,
+    clock,
+    log,
+    get logsRequests() {
+      return logsRequests();
+    },
+    get tracer() {
+      return tracing.tracer;
+    },
+  });
 
 /** The requests that the complete server answers. */
 class PassedRequests {

@@ -160,7 +160,8 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "main.ts": "our own messages",
   "core/this-machine.ts": [/^(?:localhost|127\.[\d.]+|\[?::1\]?)$/, /^(?:::ffff:)?127\.|^::1$/],
   "core/schema-errors.ts": [/^[\w-]+$/],
-  "nodes/client/client.ts": [/^\[(.*)\]$/, /\btimeout=(\d+)/i, /\bmax=(\d+)/i],
+  "nodes/client/connection.ts": [/\btimeout=(\d+)/i, /\bmax=(\d+)/i],
+  "nodes/client/dial.ts": [/^\[(.*)\]$/],
   "nodes/demo/demo-answer.ts": [
     /\s?\S{1,6}|\s/gu,
     /([a-z])([A-Z])/g,

@@ -13,7 +13,8 @@ import { nodeProbeIntervalMs, nodeProbeTimeoutMs } from "../limits.ts";
 import { assert } from "../../core/assert.ts";
 import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
-import { NodeClient, originOf } from "../client/client.ts";
+import { NodeClient } from "../client/client.ts";
+import { originOf } from "../client/dial.ts";
 import { get, isReply } from "../client/get.ts";
 import { type GuardedChild, startGuarded } from "./guarded-child.ts";
 

@@ -22,7 +22,7 @@ export const everyDialect: readonly OpenDialect[] = [
 /** The dialects of a server. */
 export class Dialects {
   readonly all: readonly Dialect[];
-  /** Of clients that say nothing of themselves; it also reads the messages of POST /v1/tokenize. */
+  /** For clients that cannot be identified; it also reads the messages of POST /v1/tokenize. */
   readonly usual: Dialect;
   /** Headers that may carry a key beside `Authorization`. */
   readonly keyHeaders: readonly string[];
@@ -39,12 +39,12 @@ export class Dialects {
     return dialect;
   }
 
-  /** The dialect whose clients alone send one of these headers; null: there is none. */
+  /** The dialect whose clients alone send one of these headers; null: none. */
   speaking(headers: Headers): Dialect | null {
     return this.all.find(({ clientHeaders }) => clientHeaders.some((name) => headers.has(name))) ?? null;
   }
 
-  /** Whose client asks at an address that says no dialect: a key in a header of its own is telling, too. */
+  /** The dialect of a client at an address that names none: a key in a header of its own identifies it, too. */
   ofClient(headers: Headers): Dialect {
     const known = this.speaking(headers);
     if (known !== null || headers.has("authorization")) return known ?? this.usual;

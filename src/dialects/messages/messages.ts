@@ -14,7 +14,7 @@ export const messages = defineDialect<MessagesAsk>({
   modelKind: "chat",
   coderBilling,
   keyHeaders: ["x-api-key"],
-  /** Its SDKs say the version that they speak. */
+  /** Its SDKs announce their version. */
   clientHeaders: ["anthropic-version"],
   replyIdPrefix: "msg_",
   storesResponses: false,

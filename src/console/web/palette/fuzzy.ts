@@ -1,7 +1,7 @@
 // Matches some letters in order: "plg" finds "Playground". Takes linear time in the name for each word.
 
 /** Higher scores are better; `at` holds the positions of the matching letters. */
-export type Fit = Readonly<{ score: number; at: readonly number[] }>;
+type Fit = Readonly<{ score: number; at: readonly number[] }>;
 
 const atStart = 8;
 const atWordStart = 5;

@@ -35,7 +35,7 @@ function drawWaiting(): void {
   if (waiting.length > 0) setTimeout(drawWaiting);
 }
 
-export type FormulaProps = Readonly<{
+type FormulaProps = Readonly<{
   tex: string;
   /** On a line of its own. */
   display: boolean;

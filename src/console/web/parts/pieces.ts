@@ -36,7 +36,7 @@ function cutIn(text: string, start: number): number {
 const isHighSurrogate = (text: string, at: number): boolean => (text.charCodeAt(at) & 0xfc00) === 0xd800;
 
 /** Self-contained Markdown, or a block of code. */
-export type MarkdownPiece = string | Readonly<{ code: string; language: string }>;
+type MarkdownPiece = string | Readonly<{ code: string; language: string }>;
 
 /**
  * Cuts where a block ends, if possible. A cut list continues as a list, a cut table repeats its head, and each piece

@@ -72,7 +72,7 @@ export type Answer = {
 export type Turn = UserTurn | ToolTurn | Answer;
 
 /** Parsed settings: `tools` and `schema` are JSON that was checked. */
-export type NeutralTool = Readonly<{ name: string; description: string; parameters: Record<string, unknown> }>;
+type NeutralTool = Readonly<{ name: string; description: string; parameters: Record<string, unknown> }>;
 
 export const defaultSettings: Settings = {
   model: "",

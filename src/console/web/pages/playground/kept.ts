@@ -9,7 +9,7 @@ import * as store from "./conversation-store.ts";
 import { type Conversation, isEmpty, newConversation, newId, type Step } from "./tree.ts";
 
 /** The newest conversations are kept, up to this number and approximate size; the browser may have less room. */
-export const keptMax = 1_000;
+const keptMax = 1_000;
 const keptBytesMax = 256 * 1024 * 1024;
 const presetsMax = 100;
 /** How often a growing answer is kept. */

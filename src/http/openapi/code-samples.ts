@@ -309,6 +309,19 @@ print(len(reply.data[0].embedding))`,
       javaScript: openaiJs(base, "await client.responses.delete(process.env.RESPONSE_ID);"),
       python: openaiPython(base, 'client.responses.delete(os.environ["RESPONSE_ID"])'),
     },
+    quote: {
+      shell: curlPost(`${base}/v1/quote`, { model: "core-3", messages: [{ role: "user", content: "Say hello" }] }),
+      javaScript: fetchJs(
+        `${base}/v1/quote`,
+        "POST",
+        '{ model: "core-3", messages: [{ role: "user", content: "Say hello" }] }',
+      ),
+      python: pythonRequest(
+        `${base}/v1/quote`,
+        "POST",
+        '{"model": "core-3", "messages": [{"role": "user", "content": "Say hello"}]}',
+      ),
+    },
     tokenize: {
       shell: curlPost(`${base}/v1/tokenize`, { model: "core-3", text: "How many tokens is this?" }),
       javaScript: fetchJs(`${base}/v1/tokenize`, "POST", '{ model: "core-3", text: "How many tokens is this?" }'),

@@ -151,10 +151,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   const live = others === null ? inference : together(inference, others);
   const site = openSite?.(live) ?? null;
   inference.site = site;
-  const refuseModel = (asker: Principal, model: Model) => parts.admission.refuseModel(asker, model);
-  const quoteParts =
-    options.quotes === undefined ? null : { ...parts, counts, dialects, refuseModel, quotes: options.quotes };
-  const tokens = new TokenRoutes({ ...parts, dialects, keyHeaders }, counts, site, addressHeader, quoteParts);
+  const tokens = new TokenRoutes({ ...parts, dialects, keyHeaders }, counts, site, addressHeader, options.quotes);
   const documentation = new Documentation({
     facts: () => ({
       catalog: parts.catalog,

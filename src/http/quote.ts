@@ -31,7 +31,7 @@ export type QuoteParts = Pick<GatewayParts, "catalog" | "storedResponses" | "lar
     counts: Pick<TokenCounts, "ofAsk">;
     quotes: Quotes;
     /** Why the plan or the key may not ask for the model; null: it may. */
-    refuseModel(asker: Principal, model: Model): Soon<Refusal | null>;
+    admission: { refuseModel(asker: Principal, model: Model): Soon<Refusal | null> };
   }>;
 
 export type Quote = Readonly<{
@@ -89,7 +89,7 @@ export async function quote(
   const { ask } = read;
   using _conversation = ask.prepared;
   const { model, outputTokensMax } = ask;
-  const refused = await parts.refuseModel(asker, model);
+  const refused = await parts.admission.refuseModel(asker, model);
   if (refused !== null) return refused;
   const counted = await parts.counts.ofAsk(ask, account, request.signal);
   if (isRefusal(counted)) return counted;

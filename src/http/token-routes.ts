@@ -2,7 +2,6 @@
 // need a key, reserve nothing and are not counted by flood protection; counting itself happens off the main thread.
 import type { Dialect, RequestHead } from "../dialects/dialect.ts";
 import { type Body, isLarge, type GatewayParts, readAsk } from "../gateway.ts";
-import type { Dialects } from "../dialects/registry.ts";
 import { isRefusal } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
@@ -14,7 +13,7 @@ import { clientAddress } from "./client-address.ts";
 import { askerOf, ArrivedHead, readBody } from "./incoming.ts";
 import type { Connection } from "./peer-address.ts";
 import type { KeyHeaders } from "./key-headers.ts";
-import type { QuoteParts } from "./quote.ts";
+import type { QuoteParts, Quotes } from "./quote.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
 import type { Site } from "./site.ts";
 
@@ -23,8 +22,9 @@ type Count = (body: Body, asker: Principal, dialect: Dialect) => Promise<object 
 
 const tokenizePath = "/v1/tokenize";
 
-type TokenParts = Pick<GatewayParts, "keys" | "catalog" | "storedResponses" | "largeBodies" | "clock"> &
-  Readonly<{ keyHeaders: KeyHeaders; dialects: Dialects }>;
+type TokenParts = Pick<GatewayParts, "keys" | "clock"> &
+  Omit<QuoteParts, "counts" | "quotes"> &
+  Readonly<{ keyHeaders: KeyHeaders }>;
 
 export class TokenRoutes {
   readonly #parts: TokenParts;
@@ -32,17 +32,17 @@ export class TokenRoutes {
   readonly #site: Site | null;
   readonly #addressHeader: string | null;
   readonly #bodyTurns = new BodyTurns();
-  readonly #quoting: QuoteParts | null;
+  readonly #quotes: Quotes | null;
 
-  /** `quoting`: null where nothing is quoted. */
+  /** `quotes`: absent where nothing is quoted. */
   constructor(
     parts: TokenParts,
     counts: TokenCounts,
     site: Site | null,
     addressHeader: string | null,
-    quoting: QuoteParts | null = null,
+    quotes: Quotes | null = null,
   ) {
-    this.#quoting = quoting;
+    this.#quotes = quotes;
     this.#addressHeader = addressHeader;
     this.#parts = parts;
     this.#counts = counts;
@@ -52,8 +52,9 @@ export class TokenRoutes {
   addRoutesTo(api: ApiRoutes): void {
     const { all, usual } = this.#parts.dialects;
     api.add("POST", tokenizePath, (request, connection) => this.tokenize(request, connection, usual));
-    const quoting = this.#quoting;
-    if (quoting !== null) api.add("POST", "/v1/quote", (...arrived) => this.#quote(...arrived, quoting));
+    const quotes = this.#quotes;
+    if (quotes !== null)
+      api.add("POST", "/v1/quote", (request, connection) => this.#quote(request, connection, quotes));
     for (const dialect of all) {
       for (const { path, counted } of dialect.routes) {
         if (counted === undefined) continue;
@@ -105,7 +106,8 @@ export class TokenRoutes {
   }
 
   /** Takes the body of any dialect, and refuses in its form. */
-  async #quote(request: Request, connection: Connection | null, _id: string, parts: QuoteParts): Promise<Response> {
+  async #quote(request: Request, connection: Connection | null, quotes: Quotes): Promise<Response> {
+    const parts: QuoteParts = { ...this.#parts, counts: this.#counts, quotes };
     const { quotedDialect, quote } = await import("./quote.ts"); // loaded when it is first asked for
     const assumed = parts.dialects.speaking(request.headers) ?? parts.dialects.usual;
     const count: Count = (body, asker, dialect) => quote(request, body, dialect, asker, parts);

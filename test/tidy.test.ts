@@ -301,7 +301,6 @@ const longFunctions: Readonly<Record<string, number>> = {
   "plan-routes.ts planRoutes": 74,
   "postgres-accounting.ts openPostgresAccounting": 83,
   "provider-routes.ts providerRoutes": 185,
-  "rows.ts writesOf": 113,
   "usage-index.ts prepare": 127,
   "warm-up.ts privateGateway": 77,
 };

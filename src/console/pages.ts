@@ -44,7 +44,7 @@ export class Pages {
     try {
       asset = (await this.#assets()).get(path);
     } catch (error) {
-      this.#log("error", "the console's pages cannot be made", { reason: String(error) });
+      this.#log("error", "the console's pages cannot be built", { reason: String(error) });
       return new Response("The console cannot be shown.\n", { status: 500, headers: pageHeaders });
     }
     if (asset === undefined) return new Response("There is no such file.\n", { status: 404, headers: pageHeaders });

@@ -188,7 +188,7 @@ export async function compose(given: Given): Promise<ComposedServer> {
       try {
         await gateway.noteReload(by, await gateway.reloader.applyAndLog());
       } catch (error) {
-        log("error", "a reload is not in the audit log", { error: String(error) });
+        log("error", "a reload is missing in the audit log", { error: String(error) });
       }
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
@@ -507,7 +507,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     try {
       control.keep();
     } catch (error) {
-      log("error", "the socket of the commands is gone and cannot be made", { reason: (error as Error).message });
+      log("error", "the command socket is gone and cannot be made again", { reason: (error as Error).message });
     }
     lookForResponses();
   }, folderLookIntervalMs);

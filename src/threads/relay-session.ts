@@ -79,7 +79,7 @@ export class RelaySession {
     return open;
   }
 
-  /** Answers that wait for their charge to be on disk. */
+  /** Answers whose end waits until their charge is on disk. */
   get heldEnds(): number {
     return this.#heldEnds;
   }

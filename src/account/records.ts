@@ -28,7 +28,7 @@ export type AccountRecord = Readonly<{
 }>;
 
 /** What open requests of all gateways hold together, and what was used in the periods that the account is in. */
-export type OpenUse = Readonly<{
+type OpenUse = Readonly<{
   held: number;
   holds: number;
   searchesHeld: number;

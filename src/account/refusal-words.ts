@@ -1,7 +1,6 @@
 // Why a request was refused or failed, and what to do about it: for the person whose request it was. The error that the
 // client got has the numbers.
 import type { FailedReason } from "../core/request-log.ts";
-import { refusals } from "../core/refusals.ts";
 
 const words: Readonly<Record<FailedReason, string>> = {
   invalid_api_key: "The API key was missing, unknown, revoked or expired.",
@@ -39,6 +38,7 @@ const words: Readonly<Record<FailedReason, string>> = {
     "The request might have cost more than the person for whom the program asked may still use that day. Ask for a shorter answer (max_tokens).",
   coder_quota_reached: "The calls of coder models of this 4-hour window are used up.",
   busy: "All places for this model were taken for too long. Try again later.",
+  deadline_unmet: "The line was too long for the time that the request allowed. Nothing was charged.",
   busy_unreachable: "No machine that serves this model could be reached. Nothing was charged; try again later.",
   busy_unlisted: "No machine has this model loaded. Nothing was charged; the operator must load it.",
   model_unreachable: "No machine that serves this model could be reached. Nothing was charged; try again later.",
@@ -59,7 +59,3 @@ const words: Readonly<Record<FailedReason, string>> = {
 /** A reason of another version may be unknown here. */
 export const inPlainWords = (reason: string): string =>
   Object.hasOwn(words, reason) ? words[reason as FailedReason] : "The request was not served.";
-
-/** The account's own doing (4xx), or ours and the nodes' (5xx). */
-export const isRefusedReason = (reason: string): boolean =>
-  reason === "left" || (Object.hasOwn(refusals, reason) && refusals[reason as keyof typeof refusals].status < 500);

@@ -83,7 +83,7 @@ export class BodyReader {
     if (job === null) return;
     this.#running = job;
     const { order } = job;
-    this.#worker
+    void this.#worker
       .call<Read>({ order: "prepare", ...order }, { moved: [order.body.buffer as ArrayBuffer] })
       .catch(({ hasDied, message }: WorkerFailed) => {
         if (!hasDied) this.#log("error", "a large body could not be read", { reason: message });

@@ -9,7 +9,7 @@ import { smallBodyTokensMax } from "../core/limits.ts";
 import { JsonScan } from "../core/outside-json.ts";
 import { writtenInputs } from "../nodes/inputs/inputs-request.ts";
 import { promptBlocks } from "../nodes/queue/prompt-blocks.ts";
-import { writtenTurns } from "../nodes/request.ts";
+import { writtenTurns } from "../nodes/request-messages.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { encodeTexts } from "../tokens/encoded-texts.ts";
 import { renderInputTexts, renderTurns } from "../tokens/render.ts";
@@ -26,7 +26,7 @@ export const largeEchoMaxLength = 2 * largeSettingsMaxLength;
 const mediaPartsMax = 1_000;
 
 /** How to read a body: as a request of a dialect, or as one of POST /v1/tokenize with that dialect's messages. */
-export type ReadAs = Omit<RequestHead, "headers"> &
+type ReadAs = Omit<RequestHead, "headers"> &
   Readonly<{ dialect: string; headers: readonly [string, string][]; tokenizes: boolean; namesUser?: boolean }>;
 
 /** What to return: a request; the texts of its conversation, to count them; its messages with media in their places. */

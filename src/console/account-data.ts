@@ -13,10 +13,10 @@ export interface AccountData {
   /** JSON of everything that is kept about the account, for the account `asking`. Rejects with StoreUnavailable. */
   export(account: AccountRecord, asking: AccountId): Promise<ReadableStream<Uint8Array> | NoExport>;
   /**
-   * Takes away who it was; resolves with the name that stands there from then on. `inSameCommit` notes it in the audit log,
+   * Takes away who it was. `inSameCommit` notes it in the audit log,
    * with what was erased. Throws AccountError.
    */
-  erase(account: AccountRecord, inSameCommit: (detail: string) => void): Promise<string>;
+  erase(account: AccountRecord, inSameCommit: (detail: string) => void): Promise<unknown>;
 }
 
 /** The account's data as a download. */

@@ -26,7 +26,7 @@ export class BrowserAddresses {
     const wrong = this.#header === null ? "address_header of [console] is missing" : `it sends no ${this.#header}`;
     return (
       `browsers come through a proxy (it sends ${this.#unnamed}), but ${wrong}: ` +
-      "all of them count as one, and sign-in attempts are only slowed down; name the header with the browser's address"
+      "all of them count as one, and sign-in attempts are only slowed down; name the header that has their address"
     );
   }
 

@@ -84,7 +84,7 @@ export type CentParts = Readonly<{ input: number; cachedInput: number; output: n
 /** A tokenizer by which tokens can be counted without a node, as the tiktoken package calls it. */
 export type EncodingName = "o200k_base" | "cl100k_base" | "p50k_base" | "r50k_base";
 
-export type StructuredOutput = "json_schema" | "json_object" | "none";
+type StructuredOutput = "json_schema" | "json_object" | "none";
 
 /** What a model is asked for: conversations, vectors of texts, or an order of documents. */
 export type ModelKind = "chat" | "embedding" | "rerank";
@@ -351,6 +351,8 @@ export type Ask = Readonly<{
   engineFields?: readonly EngineField[];
   /** How urgent it asks to be; absent: it does not say. */
   priority?: Priority;
+  /** Its answer is of use only if it begins within this time. Absent: it waits. */
+  deadlineMs?: Ms;
   /** What the request may still cost its nodes; all its rounds and answers count it down. Absent: nobody counts. */
   generations?: GenerationBudget;
   /** Size of the request body in bytes: the basis of our own input estimate when a node reports no usage. */

@@ -34,7 +34,7 @@ export async function bodyOf(
 const slackText = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-export function headersOf({ secret }: Pick<WebhookConfig, "secret">, id: string, now: Ms, body: string) {
+function headersOf({ secret }: Pick<WebhookConfig, "secret">, id: string, now: Ms, body: string) {
   const seconds = String(Math.floor(now / 1000));
   const headers: Record<string, string> = {
     "content-type": "application/json",

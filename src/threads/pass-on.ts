@@ -120,9 +120,9 @@ async function responseOf(reply: IncomingMessage, method: string): Promise<Respo
       // A reply that is cut throws here, which cuts it for the client too.
       for await (const bytes of reply as AsyncIterable<Uint8Array>) {
         await controller.write(bytes);
-        controller.flush();
+        void controller.flush();
       }
-      controller.end();
+      void controller.end();
     },
     cancel: () => void reply.destroy(),
   };

@@ -16,7 +16,7 @@ import type { RelayOperation, RelayRules, ToRelay } from "./messages.ts";
 import { MessageBatcher } from "./message-batcher.ts";
 import { RelayPool } from "./relay-pool.ts";
 import { saltSeedOf } from "../nodes/prefix-cache.ts";
-import type { Opening, Order, RelayReport, Reported } from "./relays.ts";
+import type { Opening, RelayOrder, RelayReport, Reported } from "./relays.ts";
 import { TokenCounter } from "../tokens/counter.ts";
 import { TokenCounts } from "../tokens/node-count.ts";
 import { AnswerChecker } from "../tools/format/answer-checker.ts";
@@ -167,13 +167,13 @@ const catalogOf = ({ models, plans, creditPacksTokens }: RelayRules) => ({
 let relay: RelayThread | null = null;
 
 // Installed before anything is awaited, because an earlier message would be lost.
-self.onmessage = ({ data }: MessageEvent<string | Order>) => {
+self.onmessage = ({ data }: MessageEvent<string | RelayOrder>) => {
   if (typeof data !== "string") return obey(data);
   assert(relay !== null, "a relay is opened first");
   for (const message of JSON.parse(data) as readonly ToRelay[]) relay.said(message);
 };
 
-function obey(order: Order): void {
+function obey(order: RelayOrder): void {
   switch (order.order) {
     case "open":
       relay = new RelayThread(order.opening);

@@ -11,7 +11,7 @@ import type { News, RelayRules, ToRelay } from "./messages.ts";
 import { MessageBatcher } from "./message-batcher.ts";
 
 /** To a relay's Worker, beside texts, which are answers and news. `number` identifies the requested report. */
-export type Order =
+export type RelayOrder =
   | Readonly<{ order: "open"; opening: Opening }>
   | Readonly<{ order: "listen" }>
   /** Answered once everything before it was processed. */
@@ -46,7 +46,7 @@ export type Opening = Readonly<{
 }>;
 
 /** A relay ended or failed. */
-export class RelayFailed extends Error {
+class RelayFailed extends Error {
   override readonly name = "RelayFailed";
 }
 
@@ -209,7 +209,7 @@ class Relay {
     return { refusing: this.#refusing.promise, stopped: this.#stopped.promise };
   }
 
-  #order(order: Order): void {
+  #order(order: RelayOrder): void {
     this.#worker.postMessage(order);
   }
 

@@ -10,11 +10,9 @@ import type { Model, Ms } from "../../core/types.ts";
 import { modelsOn } from "../../nodes/abilities.ts";
 import type { NodePool, NodeState } from "../../nodes/queue/pool.ts";
 import type { Tested } from "../../nodes/queue/test-request.ts";
+import type { DrainReport } from "../../office/work.ts";
 import { drainedName } from "../../store/folder/data-folder.ts";
 import { readWhole, writeWhole } from "../../store/folder/whole-file.ts";
-
-/** How a node stands after it was drained or resumed. `busy`: requests that still run there. */
-export type DrainReport = Readonly<{ name: string; drained: boolean; busy: number }>;
 
 export type TestReport = Tested & Readonly<{ name: string; model: string | null }>;
 
@@ -109,7 +107,10 @@ export class NodeCare {
       return new Map(since.map(([name, at]) => [name, Math.max(0, Math.min(at, now))]));
     } catch (thrown) {
       const reason = (thrown as Error).message;
-      this.#parts.log("error", "which nodes are drained cannot be read: none is", { file: this.#file, reason });
+      this.#parts.log("error", "the list of drained nodes cannot be read: none counts as drained", {
+        file: this.#file,
+        reason,
+      });
       return new Map();
     }
   }

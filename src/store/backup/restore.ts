@@ -25,14 +25,8 @@ import { systemClock } from "../../core/clock.ts";
 import type { Ms } from "../../core/types.ts";
 import { noteInLedger } from "../ledger/audit-note.ts";
 import { bytesText } from "./backup.ts";
-import {
-  checkPages,
-  contentsOf,
-  DatabaseUnfit,
-  ledgerViolations,
-  type LedgerContents,
-  versionOf,
-} from "../verify/database-check.ts";
+import { checkPages, contentsOf, DatabaseUnfit, type LedgerContents, versionOf } from "../verify/database-check.ts";
+import { ledgerViolations } from "../verify/verify.ts";
 import {
   activityName,
   requestsName,
@@ -52,7 +46,7 @@ import { openForReading, openForWriting } from "../open.ts";
 import { openStoredResponses } from "../responses/stored-responses-file.ts";
 
 /** Nothing was put in place and nothing has changed; the message is one line for the operator. */
-export class RestoreFailed extends Error {
+class RestoreFailed extends Error {
   override readonly name = "RestoreFailed";
 }
 

@@ -52,7 +52,7 @@ export class AnswerValidator {
       "7": { meta: new Ajv(options), start: () => new Ajv(alone) },
     };
     // Compiles the meta-schemas.
-    for (const { meta } of Object.values(this.#drafts)) meta.validateSchema({});
+    for (const { meta } of Object.values(this.#drafts)) void meta.validateSchema({});
   }
 
   /** The verdict on the schema alone, given as JSON text. */

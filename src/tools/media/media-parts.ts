@@ -6,7 +6,7 @@ const isUnready = (part: Part): part is MediaPart =>
   part.kind === "file" || (part.kind === "image" && !part.url.startsWith("data:"));
 
 /** Identifies a part: equal parts are fetched once. */
-export const keyOf = (part: MediaPart): string => `${part.kind} ${part.kind === "file" ? part.name : ""} ${part.url}`;
+const keyOf = (part: MediaPart): string => `${part.kind} ${part.kind === "file" ? part.name : ""} ${part.url}`;
 
 /** True for a request with a part that `Media.ready` must replace. */
 export const needsMedia = ({ prepared, turns }: Ask): boolean =>

@@ -1,5 +1,5 @@
 // Extracts the readable text of a web page: its main part if it names one, without scripts, styles and navigation.
-import { decodeEntities } from "./html-entities.ts";
+import { decodeHTML } from "entities/decode";
 
 export type PageText = Readonly<{ title: string; text: string }>;
 
@@ -108,7 +108,7 @@ class PageReader {
     if (this.#open.skipped > 0) return;
     this.#node += text;
     if (!lastInTextNode) return;
-    const node = decodeEntities(this.#node);
+    const node = decodeHTML(this.#node);
     this.#node = "";
     if (this.#open.title > 0) this.#title ??= node;
     else this.#write(this.#open.literal > 0 ? node : node.replace(/\s+/g, " "));

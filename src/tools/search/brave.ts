@@ -1,7 +1,7 @@
 // Brave Search (api-dashboard.search.brave.com, Web Search). Its answers contain HTML with entities.
 import type { WebSearchConfig } from "../../config/config.ts";
 import { searchResultTextMaxLength } from "../limits.ts";
-import { decodeEntities } from "../media/html-entities.ts";
+import { decodeHTML } from "entities/decode";
 import { objectsOf, textOf } from "./answer-fields.ts";
 import type { SearchService } from "./search-service.ts";
 
@@ -42,7 +42,7 @@ export function braveSearch({ url, apiKey }: WebSearchConfig): SearchService {
 }
 
 const plain = (html: unknown): string =>
-  decodeEntities(
+  decodeHTML(
     textOf(html)
       .slice(0, 2 * searchResultTextMaxLength)
       .replace(/<\/?[a-z][^<>]*>/gi, ""),

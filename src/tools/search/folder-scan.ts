@@ -18,7 +18,7 @@ export type ScanResult = Readonly<{
 }>;
 
 /** `isNew`: the previous scan did not report it so. */
-export type SkippedFile = Readonly<{ path: string; reason: string; isNew: boolean }>;
+type SkippedFile = Readonly<{ path: string; reason: string; isNew: boolean }>;
 
 export type Scan = Readonly<{
   folder: string;

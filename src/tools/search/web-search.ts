@@ -105,7 +105,7 @@ export class WebSearch implements SearchProvider {
     if (error.name === "TimeoutError") return `it did not answer within ${this.#config.timeoutMs / 1000} seconds`;
     if (error instanceof SyntaxError) return "its answer is no JSON";
     // Messages of connection errors end with the requested address, which contains the query.
-    return "code" in error ? `it cannot be reached (${error.code})` : "its answer could not be understood";
+    return "code" in error ? `it cannot be reached (${String(error.code)})` : "its answer could not be understood";
   }
 
   #failed(reason: string, options?: ErrorOptions): SearchFailed {

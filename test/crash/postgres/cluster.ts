@@ -4,7 +4,7 @@ import { appendFileSync, rmSync } from "node:fs";
 import { Database } from "../../../src/store/postgres/database.ts";
 import { openServer } from "../../../src/store/postgres/start.ts";
 import { verifyBooks } from "../../../src/store/postgres/verify.ts";
-import { boundsOf } from "../../../src/store/verify/verify-disk.ts";
+import { boundsOf } from "../../../src/store/verify/quota-bounds.ts";
 import { plans } from "../../account/office.ts";
 import { bodyOf, budgetField, type ToldUsage, viewOf } from "../../fixtures/client-view.ts";
 import { eventually } from "../../fixtures/eventually.ts";
@@ -14,7 +14,7 @@ import { TestPostgres } from "../../fixtures/postgres.ts";
 import { nodeTable } from "../../fixtures/stack.ts";
 
 /** `cut`: the connection broke off, or never came about. */
-export type Outcome = "end" | "failed" | "cut" | "not connected";
+type Outcome = "end" | "failed" | "cut" | "not connected";
 /** What a client knows of its request; `why` is the answer of one that failed. */
 export type Seen = Readonly<{
   number: number;

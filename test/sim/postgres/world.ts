@@ -18,9 +18,9 @@ import {
   type BatchOf,
   type Charged,
   decide,
-  type Decision,
+  type LaneDecision,
   type OpenHold,
-  type Rules,
+  type LaneRules,
 } from "../../../src/store/postgres/decide.ts";
 import { GoneLanes } from "../../../src/store/postgres/gone-lanes.ts";
 import { Lane } from "../../../src/store/postgres/lane.ts";
@@ -83,7 +83,7 @@ export class World {
   readonly #requests = new Map<string, Request>();
   readonly #begins = new Map<OpenHold, (refusal: Refusal | null) => void>();
   /** By lane, what it decided last. */
-  readonly #decided = new Map<string, Readonly<{ batch: BatchOf; decision: Decision }>>();
+  readonly #decided = new Map<string, Readonly<{ batch: BatchOf; decision: LaneDecision }>>();
   #committedNumbers = new Map<string, number>();
   /** What can be seen and is not safe yet. */
   #unsafe: (() => void)[] = [];
@@ -92,7 +92,7 @@ export class World {
   #lanes = 0;
   #purchases = 0;
   #error: unknown = null;
-  readonly #rules: Rules = { plans, siteUrl: "http://site", maxWaitMs: 600_000, inputRequestsPerMinute: 3_000 };
+  readonly #rules: LaneRules = { plans, siteUrl: "http://site", maxWaitMs: 600_000, inputRequestsPerMinute: 3_000 };
 
   constructor(readonly options: WorldOptions) {
     this.random = randomOf(options.seed);
@@ -469,7 +469,7 @@ export class World {
       const { now } = this.postgres;
       this.#apply(() => {
         for (const hold of given) {
-          const books = this.#models.get(hold["account"] as number)!;
+          const books = this.#models.get(hold["account_id"] as number)!;
           books.line = ""; // nobody's: those who wait for it are decided at their gateways
           books.release("a", hold["request_id"] as string, now);
         }
@@ -498,7 +498,7 @@ export class World {
   /** Does what a committed batch did, and compares. */
   #follow(
     batch: BatchOf,
-    decision: Decision,
+    decision: LaneDecision,
     rows: ReadonlyMap<string, Row | null>,
     states: readonly (readonly [OpenHold, HoldRecord | Refusal])[],
   ): void {
@@ -544,7 +544,9 @@ export class World {
           const { hold, usage } = operation;
           const expected = this.#settle(books, hold, usage, hold.lane === batch.lane, now);
           expect(at(answer)).toEqual(at(expected));
+          break;
         }
+        default: // the model knows no searches, and asks for nothing between
       }
       books.committed(books.pending);
     }
@@ -679,11 +681,11 @@ export class World {
         found.set(`allowance ${of["id"]} ${of["allowance_day"]}`, of["allowance_used"]!);
         found.set(`coder_calls ${of["id"]} ${of["coder_window"]}`, of["coder_used"]!);
       }
-      if (name.startsWith("key_use:")) found.set(`key ${of["account"]} ${of["key"]} ${of["day"]}`, of["used"]!);
+      if (name.startsWith("key_use:")) found.set(`key ${of["account_id"]} ${of["key_id"]} ${of["day"]}`, of["used"]!);
     }
     for (const [name, row] of this.postgres.rows) {
       if (!name.startsWith("quota_use:")) continue;
-      const key = `${row["quota"] as string} ${row["account"] as number} ${row["period"] as number}`;
+      const key = `${row["quota"] as string} ${row["account_id"] as number} ${row["period"] as number}`;
       if (!found.has(key)) found.set(key, row["used"] as number); // the account's row has the period that it is in
     }
     const positive = (map: Map<string, number>) => Object.fromEntries([...map].filter(([, sum]) => sum !== 0).sort());

@@ -11,11 +11,11 @@ import {
   type Server,
   StatementError,
 } from "../../../src/store/postgres/connection.ts";
-import type { OpenHold, OpenSearch, LaneOperation, Rules } from "../../../src/store/postgres/decide.ts";
+import type { OpenHold, OpenSearch, LaneOperation, LaneRules } from "../../../src/store/postgres/decide.ts";
 import { lockedInWords } from "../../../src/store/postgres/locked-accounts.ts";
 import { Database } from "../../../src/store/postgres/database.ts";
 import { verifyBooks } from "../../../src/store/postgres/verify.ts";
-import { boundsOf } from "../../../src/store/verify/verify-disk.ts";
+import { boundsOf } from "../../../src/store/verify/quota-bounds.ts";
 import { GoneLanes } from "../../../src/store/postgres/gone-lanes.ts";
 import { Lane } from "../../../src/store/postgres/lane.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
@@ -26,7 +26,7 @@ import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
 import { by } from "../../fixtures/principals.ts";
 import { randomOf } from "../../fixtures/random.ts";
 
-const rules: Rules = { plans, siteUrl: "http://site", maxWaitMs: 600_000, inputRequestsPerMinute: 3_000 };
+const rules: LaneRules = { plans, siteUrl: "http://site", maxWaitMs: 600_000, inputRequestsPerMinute: 3_000 };
 
 describe.skipIf(noPostgres)("a lane", () => {
   let postgres: TestPostgres;
@@ -466,7 +466,7 @@ describe.skipIf(noPostgres)("a lane", () => {
     await session.unsafe(`SELECT 1 FROM ${rows} FOR UPDATE`);
     return async () => {
       await session.unsafe("ROLLBACK");
-      session.release();
+      void session.release();
     };
   };
   const admitsOf = (lane: Lane, account: number, requestId: string) =>
@@ -559,7 +559,7 @@ describe.skipIf(noPostgres)("a lane", () => {
     const names = () => lane.locked.map(({ by }) => by.map(({ application }) => application).join());
     await eventually("both are named", async () => names().join() === "an operator,an operator");
     await session.unsafe("ROLLBACK");
-    session.release();
+    void session.release();
     for (const hold of await Promise.all(both)) await lane.put({ op: "release", hold });
     await lane.close();
     await client.close();
@@ -590,7 +590,7 @@ describe.skipIf(noPostgres)("a lane", () => {
     await client.close();
   }, 60_000);
 
-  test("holds of no open request are given back by their own lane", async () => {
+  test("holds without an open request are released by their own lane", async () => {
     const { pace, pass } = handPace();
     const { client, open } = await books("orphans");
     await addAccount(client, 1, "free", 0);

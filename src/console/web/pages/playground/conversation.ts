@@ -34,10 +34,10 @@ export const isImage = ({ type }: Picture): boolean => type.startsWith("image/")
 export type Call = { id: string; name: string; arguments: string };
 /** A call that the server itself ran on an MCP server; `result` is null until it arrives. */
 export type ServerCall = Call & { server: string; result: string | null; failed: boolean };
-export type Source = Readonly<{ url: string; title: string }>;
+type Source = Readonly<{ url: string; title: string }>;
 /** The messages dialect expects its thinking and signature back after tool calls. */
-export type Thinking = { text: string; signature: string };
-export type Usage = Readonly<{ input: number; output: number; cached: number; reasoning: number }>;
+type Thinking = { text: string; signature: string };
+type Usage = Readonly<{ input: number; output: number; cached: number; reasoning: number }>;
 
 export type UserTurn = Readonly<{ role: "user"; text: string; pictures: readonly Picture[] }>;
 /** `lane`: which of two models side by side made the call. */

@@ -93,6 +93,8 @@ type DialectFacts = Readonly<{
   modelKind: ModelKind;
   /** Whether a request to a model of the coder tier uses up one of the account's calls or costs its tokens. */
   coderBilling: CoderBilling;
+  /** Fields of its bodies that distinguish it where the address does not. */
+  bodyFields: readonly string[];
   /**
    * Headers in which its clients send the key beside `Authorization: Bearer`, in lower case. They work on every route.
    */

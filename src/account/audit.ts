@@ -1,7 +1,8 @@
 // The audit log: what operators did, in the console or by commands. An entry is committed together with the change that
 // it describes.
+import type { Soon } from "../core/soon.ts";
 import type { AccountId, Ms } from "../core/types.ts";
-import type { Journal } from "./journal.ts";
+import type { Draft } from "./draft.ts";
 
 export type AuditAction =
   | "account.create"
@@ -71,40 +72,32 @@ export type AuditEntry = Readonly<{
 }>;
 
 export interface AuditRecords {
+  /** 0 where the entries are numbered when they are written. */
   lastAuditId(): number;
   /** Newest first, those with an id below `before`. */
-  audit(before: number, limit: number): readonly AuditEntry[];
+  audit(before: number, limit: number): Soon<readonly AuditEntry[]>;
 }
 
 export class AuditLog {
   readonly #records: AuditRecords;
-  readonly #journal: Journal;
+  readonly #draft: Draft;
   /** Null until there is an entry. */
   #lastId: number | null = null;
 
-  constructor(records: AuditRecords, journal: Journal) {
+  constructor({ records, draft }: Readonly<{ records: AuditRecords; draft: Draft }>) {
     this.#records = records;
-    this.#journal = journal;
+    this.#draft = draft;
   }
 
-  /** Queues an entry; on disk with whatever is appended in the same turn of the event loop. */
+  /** In one commit with what it tells of. */
   append(entry: Omit<AuditEntry, "id">): void {
-    this.#queue(entry);
-  }
-
-  /** For what changes no account. Resolves when the entry is on disk; rejects with StoreUnavailable. */
-  async note(entry: Omit<AuditEntry, "id">): Promise<void> {
-    await this.#journal.durable(this.#queue(entry));
+    const id = (this.#lastId ?? this.#records.lastAuditId()) + 1;
+    this.#lastId = id;
+    this.#draft.changes.push({ change: "audit", entry: { ...entry, id } });
   }
 
   /** Newest first, those with an id below `before`. */
-  list(before: number, limit: number): readonly AuditEntry[] {
+  async list(before: number, limit: number): Promise<readonly AuditEntry[]> {
     return this.#records.audit(before, limit);
-  }
-
-  #queue(entry: Omit<AuditEntry, "id">): number {
-    const id = (this.#lastId ??= this.#records.lastAuditId()) + 1;
-    this.#lastId = id;
-    return this.#journal.change({ change: "audit", entry: { ...entry, id } });
   }
 }

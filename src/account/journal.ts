@@ -9,12 +9,6 @@ import type { PurchaseRequest } from "./purchases.ts";
 import type { Period } from "./quota.ts";
 import type { SessionRecord } from "./sessions.ts";
 
-/**
- * Appends what belongs to a change: called in the same turn of the event loop, so that both are in one commit, and not
- * at all where the change is refused.
- */
-export type InSameCommit = () => void;
-
 /** A change of an account that moves no money. */
 export type AccountChange =
   | Readonly<{

@@ -3,6 +3,9 @@
 // itself.
 import { passwordHashesMax, passwordHashesNameWaitingMax, passwordHashesWaitingMax } from "../core/limits.ts";
 import type { Ms } from "../core/types.ts";
+import { AccountError } from "./accounts.ts";
+import type { AccountRecord } from "./records.ts";
+import type { Office } from "./office.ts";
 
 /** `Bun.password`, or what a test counts with. */
 export type Hasher = Readonly<{
@@ -55,6 +58,24 @@ export class Passwords {
   /** Throws PasswordsBusy. */
   hash(password: string, turn = atOnce): Promise<string> {
     return this.#inTurn(turn, () => this.#hasher.hash(password));
+  }
+
+  /** Of a new password. Throws AccountError for none, and PasswordsBusy. */
+  async hashNew(password: string, turn?: PasswordTurn): Promise<string> {
+    if (password === "") throw new AccountError("a password must not be empty");
+    return this.hash(password, turn);
+  }
+
+  /**
+   * The account of an e-mail and password, or null. Unknown e-mails and accounts without a password cost the same work as a
+   * wrong password, so that the time says nothing. That took its time: the unit that lets somebody in asks whether the
+   * account `isAsItWas`. Throws PasswordsBusy.
+   */
+  async owner(office: Office, email: string, password: string, turn?: PasswordTurn): Promise<AccountRecord | null> {
+    const record = await office.read(({ accounts }) => accounts.recordOf(email));
+    const nobodys = await this.ofNobody();
+    const matches = await this.verify(password, record?.passwordHash ?? nobodys, turn);
+    return matches && record !== null && record.passwordHash !== null ? record : null;
   }
 
   /** Throws PasswordsBusy. */

@@ -12,6 +12,7 @@ import type { BookKeys, RequestBooks } from "./account/books.ts";
 import { endUserName, nobodyNamed } from "./core/end-user.ts";
 import type { LargeBodies, LargeBody } from "./bodies/large-bodies.ts";
 import { type AnyCancelSignal, CancelSignal, signalOf } from "./core/cancel-signal.ts";
+import { GenerationBudget, mayAskAgain } from "./core/generation-budget.ts";
 import { HeldBudget } from "./core/growing-budget.ts";
 import type { AnswerEnd, Dialect, DialectRequest, Reading, RequestHead, Writer } from "./dialects/dialect.ts";
 import { tooDeep } from "./dialects/request/field.ts";
@@ -29,7 +30,7 @@ import type { ModelHabits } from "./tools/model-habits.ts";
 import { needsMedia } from "./tools/media/media-parts.ts";
 import type { Checker } from "./tools/format/answer-checker.ts";
 import type { Round } from "./tools/round.ts";
-import { asksForSeveral, severalAnswers, sum } from "./tools/several-answers.ts";
+import { asksForSeveral, severalAnswers } from "./tools/several-answers.ts";
 import { structuredOutput, wantsForm } from "./tools/format/structured-output.ts";
 import { toldInWords } from "./tools/told-in-words.ts";
 import type { ToolLoop } from "./tools/tool-loop.ts";
@@ -48,6 +49,7 @@ import {
   type Usage,
   noUsage,
 } from "./core/types.ts";
+import { sumOfUsage } from "./core/usage.ts";
 
 /** The parts of the gateway that a request meets, in the order in which it meets them. */
 export type Parts = Readonly<{
@@ -314,8 +316,9 @@ export async function serve(
       if (refusal !== null) return fail(refusal, hold, outlet, record);
     }
     const held = hold.outputHeld ?? null;
+    const counted = { ...asked, generations: new GenerationBudget(answersOf(asked)) };
     const ask =
-      held === null ? asked : { ...asked, outputTokensMax: held.most, growing: new HeldBudget(hold, held, clock) };
+      held === null ? counted : { ...counted, outputTokensMax: held.most, growing: new HeldBudget(hold, held, clock) };
     // No node fetches anything: what the request names by address is data before it waits for a place.
     using media = needsMedia(ask) ? await readMedia(ask, serving) : null;
     // Its files are texts now.
@@ -405,7 +408,7 @@ function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
     (ask, sink) =>
       oneAnswer(ask, sink, { ...serving, cancelSignal: stop }, (spent, inputTokens) => {
         spentBy.set(index, spent);
-        return expect([...spentBy.values()].reduce(sum), inputTokens);
+        return expect([...spentBy.values()].reduce(sumOfUsage), inputTokens);
       });
   return severalAnswers(ask, sink, cancelSignal, stop, roundOf);
 }
@@ -480,7 +483,7 @@ async function generate(ask: Ask, sink: Sink, serving: Serving): Promise<Ending>
   const round = record.beginRound(parts.clock.monotonic());
   const tried: Tried = { nodes: none };
   const first = await generateOnce(ask, sink, serving, round, tried);
-  if (first.kind !== "failed" || first.elsewhere === false || round.node === null) return first;
+  if (first.kind !== "failed" || first.elsewhere === false || round.node === null || !mayAskAgain(ask)) return first;
   const again = record.beginRound(parts.clock.monotonic());
   const second = await generateOnce(ask, sink, serving, again, tried);
   return second.kind === "failed" && again.node === null ? first : second; // no other node: the first one's reason

@@ -4,10 +4,11 @@
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { constants } from "node:os";
-import { basename, delimiter, dirname, join, resolve } from "node:path";
+import { basename, delimiter, dirname, join } from "node:path";
 import process from "node:process";
+import { fileURLToPath } from "node:url";
 
-const root = resolve(import.meta.dirname ?? ".", "..");
+const root = join(fileURLToPath(import.meta.url), "../.."); // Node 20.10 has no import.meta.dirname
 // An installed package lies beside the packages that it needs.
 const isInstalled = basename(dirname(root)) === "node_modules";
 const moduleFolders = [join(root, "node_modules"), ...(isInstalled ? [dirname(root)] : [])];

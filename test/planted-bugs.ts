@@ -142,7 +142,7 @@ export const bugs: readonly Bug[] = [
     what: "no unique billing key, so that a batch tried twice charges twice",
     edits: [
       ["src/store/ledger/writer.ts", "\n  ON CONFLICT (billing_key) DO NOTHING`", "`"],
-      ["src/store/ledger/schema.ts", 'text("billing_key").notNull().unique()', 'text("billing_key").notNull()'],
+      ["src/store/ledger/schema.ts", '    unique: { journal_by_billing_key: "billing_key" },\n', ""],
     ],
     file: "test/sim/ledger.test.ts",
   },
@@ -451,7 +451,7 @@ export const bugs: readonly Bug[] = [
   {
     id: "M34",
     what: "who has more unread on a node than its share is sent at once",
-    edits: [["src/nodes/queue/slot-queue.ts", "const unreadMaxMs = 500;", "const unreadMaxMs = 5_000_000;"]],
+    edits: [["src/nodes/queue/slot-queue.ts", "const unreadMaxMs = 60;", "const unreadMaxMs = 5_000_000;"]],
     file: "test/nodes/queue/fairness.test.ts",
   },
   {
@@ -459,6 +459,12 @@ export const bugs: readonly Bug[] = [
     what: "bulk takes all slots of a node",
     edits: [["src/nodes/queue/slot-queue.ts", "const bulkFreePart = 0.25;", "const bulkFreePart = 0;"]],
     file: "test/nodes/queue/fairness.test.ts",
+  },
+  {
+    id: "M36",
+    what: "a request written again on a new connection is not counted as a generation",
+    edits: [["src/nodes/node-exchange.ts", "return this.#parts.ask.generations?.take() !== false;", "return true;"]],
+    file: "test/faults/every-way-at-once.test.ts",
   },
 ];
 

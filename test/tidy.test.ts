@@ -2,9 +2,10 @@
 // be in the repository. Every rule is also tried on a planted violation, so that it is known to bite.
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, join, normalize } from "node:path";
+import { basename, dirname, join, normalize } from "node:path";
 import { targets } from "../src/build/targets.ts";
 import { missing } from "./fixtures/optional.ts";
+import { type Import, type NamedFunction, readSyntax } from "./fixtures/syntax.ts";
 
 const root = join(import.meta.dir, "..");
 type Source = Readonly<{ path: string; text: string }>;
@@ -19,12 +20,17 @@ const files = (...patterns: string[]): Source[] =>
 
 const sources = files("src/**/*.{ts,tsx}");
 
+const importsOf = ({ path, text }: Source): readonly Import[] => readSyntax(path, text).imports;
+
 // ---------------------------------------------------------------------------------------------------------------
 // Who may import whom
 // ---------------------------------------------------------------------------------------------------------------
 
-/** A layer is a folder of src, or a file there. Everybody may import core/, which imports nobody. */
-const layers = {
+/**
+ * A layer is a folder of src or a file there, at any depth: the longest row that a path begins with. Everything may import core/,
+ * which imports nothing. A row allows what is needed today and no more.
+ */
+const layers: Readonly<Record<string, readonly string[]>> = {
   core: [],
   config: [],
   dialects: [],
@@ -36,98 +42,98 @@ const layers = {
   // reads HTTP responses with the strict parser of nodes, keeps the index of a searched folder in the store
   tools: ["config", "nodes", "store", "tokens"],
   accounting: ["account", "store"],
-  "postgres-accounting": ["account", "accounting", "store"],
+  "postgres-accounting": ["accounting", "store"],
   telemetry: ["config"],
   bodies: ["dialects", "nodes", "tokens", "tools"], // reads a body, writes it as a node gets it, renders it to be counted
   gateway: ["account", "bodies", "dialects", "telemetry", "tools"],
   docs: [],
   http: ["bodies", "dialects", "docs", "gateway", "telemetry", "tokens", "tools"],
   // a thread that serves clients has everything that a request meets
-  threads: ["account", "bodies", "config", "dialects", "gateway", "http", "nodes", "telemetry", "tokens", "tools"],
+  threads: ["account", "config", "dialects", "gateway", "http", "nodes", "telemetry", "tokens", "tools"],
   console: ["account", "http"],
-  web: ["console"], // the browser's side, which takes the contract's types
+  "console/web": ["console"], // the browser's side, which takes the contract's types
   server: [
-    "account",
-    "accounting",
-    "bodies",
-    "config",
-    "console",
-    "dialects",
-    "docs",
-    "gateway",
-    "http",
-    "nodes",
-    "notices",
-    "postgres-accounting",
-    "store",
-    "telemetry",
-    "threads",
-    "tokens",
-    "tools",
+    ...["account", "accounting", "config", "console", "http", "nodes", "notices", "postgres-accounting", "store"],
+    ...["telemetry", "tools"],
   ],
-  commands: [
+  // what joins the parts of a server, each for its subject
+  "server/open-books": [
+    ...[
+      "account",
+      "accounting",
+      "config",
+      "dialects",
+      "http",
+      "postgres-accounting",
+      "server",
+      "server/postgres-books",
+    ],
+    "store",
+  ],
+  "server/postgres-books": ["config", "dialects", "postgres-accounting", "server", "server/open-books", "store"],
+  "server/console": [
     "account",
     "accounting",
-    "bodies",
     "config",
     "console",
-    "dialects",
     "docs",
-    "gateway",
     "http",
     "nodes",
     "notices",
-    "postgres-accounting",
     "server",
     "store",
-    "telemetry",
-    "threads",
-    "tokens",
-    "tools",
   ],
-  main: ["commands", "config"],
-  build: ["bodies", "commands", "console", "main", "store", "tokens"],
-} as const satisfies Record<string, readonly string[]>;
-type Layer = keyof typeof layers;
+  "server/threads": ["accounting", "config", "dialects", "http", "nodes", "threads"],
+  "server/warm-up": ["account", "dialects", "http", "nodes", "store", "tools"],
+  "server/compose": [
+    ...["account", "bodies", "config", "console", "http", "nodes", "server", "server/console", "server/open-books"],
+    ...["server/threads", "store", "telemetry", "threads", "tokens", "tools"],
+  ],
+  commands: ["account", "commands/perform", "config", "console", "nodes", "notices", "server", "store", "tools"],
+  "commands/perform": ["account", "accounting", "commands", "config", "postgres-accounting", "server", "store"],
+  "commands/serve": ["account", "commands", "config", "server", "server/compose", "server/warm-up", "store"],
+  main: ["commands", "commands/serve", "config"],
+  build: ["console"],
+};
 
-function layerOf(path: string): Layer {
-  if (path.startsWith("src/console/web/")) return "web";
-  const [, first = "", second] = path.split("/");
-  const name = second === undefined ? first.replace(/\.ts$/, "") : first;
-  if (!(name in layers)) throw new Error(`${path} is in no layer: put it into a folder that the table knows`);
-  return name as Layer;
+function layerOf(path: string): string {
+  const place = path.replace(/^src\/|\.tsx?$/g, "");
+  const layer = Object.keys(layers)
+    .filter((name) => place === name || place.startsWith(`${name}/`))
+    .sort((a, b) => b.length - a.length)[0];
+  if (layer === undefined) throw new Error(`${path} is in no layer: put it into a folder that the table knows`);
+  return layer;
 }
 
-/**
- * Paths of all imports, those of types too, which Bun.Transpiler.scanImports leaves out in each of their forms:
- * `import type { A }`, `import { type A }`, `import("./a.ts").A`. The formatter puts each statement at the start of a line.
- */
-function importsOf({ text }: Source): string[] {
-  const code = withoutComments(text);
-  const statements = code.matchAll(/^(?:import|export)\b(?:[^;"'`]*?\bfrom)?\s*["']([^"']+)["']/gm);
-  const calls = code.matchAll(/\bimport\(\s*["']([^"']+)["']/g);
-  return [...new Set([...statements, ...calls].map(([, found = ""]) => found))];
-}
+const isRelative = ({ path }: Import): boolean => path.startsWith(".");
+const resolved = (source: Source, { path }: Import): string => normalize(join(dirname(source.path), path));
 
-const isRelative = (path: string): boolean => path.startsWith(".");
-const resolved = ({ path }: Source, found: string): string =>
-  isRelative(found) ? normalize(join(dirname(path), found)) : found;
-
-function misplacedImports(source: Source): string[] {
+/** What a file imports of other layers. */
+function arrowsOf(source: Source): { from: string; to: string; path: string }[] {
   const from = layerOf(source.path);
-  return importsOf(source).flatMap((found) => {
-    const path = resolved(source, found);
-    if (!path.startsWith("src/")) return [];
-    const to = layerOf(path);
-    const allowed = to === from || to === "core" || (layers[from] as readonly Layer[]).includes(to);
-    return allowed ? [] : [`${source.path} (${from}) imports ${path} (${to})`];
-  });
+  return importsOf(source)
+    .filter(isRelative)
+    .map((found) => resolved(source, found))
+    .filter((path) => path.startsWith("src/"))
+    .map((path) => ({ from, to: layerOf(path), path }))
+    .filter(({ to }) => to !== from && to !== "core");
 }
+
+const misplacedImports = (source: Source): string[] =>
+  arrowsOf(source)
+    .filter(({ from, to }) => !layers[from]!.includes(to))
+    .map(({ from, to, path }) => `${source.path} (${from}) imports ${path} (${to})`);
 
 describe("who may import whom", () => {
   test("every import follows the table", () => {
     expect(sources.length).toBeGreaterThan(20);
     expect(sources.flatMap(misplacedImports)).toEqual([]);
+  });
+
+  test("no row of the table allows what nothing needs: whoever takes the last import away narrows the row", () => {
+    const used = new Set(sources.flatMap(arrowsOf).map(({ from, to }) => `${from} -> ${to}`));
+    const allowed = Object.entries(layers).flatMap(([from, row]) => row.map((to) => `${from} -> ${to}`));
+    expect(allowed.filter((arrow) => !used.has(arrow))).toEqual([]);
   });
 
   test.each([
@@ -138,17 +144,54 @@ describe("who may import whom", () => {
     ["src/gateway.ts", 'import { x } from "./http/app.ts";'],
     ["src/console/web/a.tsx", 'import { x } from "../../account/keys.ts";'],
     ["src/console/a.ts", 'import { x } from "../store/open.ts";'],
-    ["src/http/a.ts", 'const x = await import("../main.ts");'],
     ["src/store/a.ts", 'import { x } from "../tools/page-text.ts";'],
     ["src/http/a.ts", 'import { x } from "../threads/main-thread-client.ts";'],
-    ["src/account/a.ts", 'export type { A } from "../store/schema.ts";'],
-    ["src/account/a.ts", 'import { type Dialect } from "../dialects/dialect.ts";'],
-    ["src/account/a.ts", 'import {\n  x, // used\n  type Dialect,\n} from "../dialects/dialect.ts";'],
-    ["src/account/a.ts", 'let dialect: import("../dialects/dialect.ts").Dialect;'],
-    ["src/account/a.ts", 'export type * from "../store/schema.ts";'],
-    ["src/core/a.ts", 'import "../account/ledger.ts";'],
+    ["src/server/a.ts", 'import { compose } from "./compose.ts";'],
+    ["src/commands/a.ts", 'import { x } from "../server/console.ts";'],
   ])("the table forbids %s: %s", (path, text) => {
-    expect(misplacedImports({ path, text: `${text}\nexport const used = [x, gateway];` })).toHaveLength(1);
+    expect(misplacedImports({ path, text })).toHaveLength(1);
+  });
+
+  test.each([
+    ['import { x } from "X";', false],
+    ['import x from "X";', false],
+    ['import * as x from "X";', false],
+    ['import x, { type Y } from "X";', false],
+    ['import "X";', false],
+    ['import {} from "X";', false],
+    ['import data from "X" with { type: "json" };', false],
+    ['import x = require("X");', false],
+    ['import /* of */ {\n  x, // used\n  type Y,\n}\nfrom "X";', false],
+    ['const text = `${(await import("X")).x}`;', false],
+    ['const { x } = await import("X");', false],
+    ["const { x } = await import(`X`);", false],
+    ['const x = require("X");', false],
+    ['new Worker(new URL("X", import.meta.url));', false],
+    ['export { x } from "X";', false],
+    ['export * from "X";', false],
+    ['export * as x from "X";', false],
+    ['export { x, type Y } from "X";', false],
+    ['import type { Y } from "X";', true],
+    ['import type Y from "X";', true],
+    ['import type * as Y from "X";', true],
+    ['import { type Y, type Z } from "X";', true],
+    ['let y: import("X").Y;', true],
+    ['let y: import("X").Y<import("X").Z>;', true],
+    ['type Y = typeof import("X");', true],
+    ['export type { Y } from "X";', true],
+    ['export type * from "X";', true],
+    ['export { type Y } from "X";', true],
+    ['declare module "X" {}', true],
+  ])("every form of an import is seen: %s", (form, isType) => {
+    const found = importsOf({ path: "src/account/a.ts", text: form.replaceAll("X", "../store/schema.ts") });
+    expect(new Set(found.map((each) => JSON.stringify(each)))).toEqual(
+      new Set([JSON.stringify({ path: "../store/schema.ts", isType })]),
+    );
+  });
+
+  test("what only looks like an import is none", () => {
+    const text = '// import "./a.ts";\nconst text = `import "./b.ts"`;\n/* import("./c.ts") */\nload("./d.ts");';
+    expect(importsOf({ path: "src/account/a.ts", text })).toEqual([]);
   });
 
   test("core may be imported from everywhere, siblings of a folder by each other", () => {
@@ -158,12 +201,12 @@ describe("who may import whom", () => {
 });
 
 /** Files that reach each other by imports, each group sorted; a file alone is none. Tarjan's algorithm. */
-function circlesOf(files: readonly Source[]): string[][] {
+function circlesOf(files: readonly Source[], counts: (found: Import) => boolean = () => true): string[][] {
   const imports = new Map(
     files.map((source) => [
       source.path,
       importsOf(source)
-        .filter(isRelative)
+        .filter((found) => isRelative(found) && counts(found))
         .map((found) => resolved(source, found)),
     ]),
   );
@@ -191,36 +234,26 @@ function circlesOf(files: readonly Source[]): string[][] {
   return circles.sort((a, b) => b.length - a.length || (a[0]! < b[0]! ? -1 : 1));
 }
 
-/** Circles that are there, by folder. A new one fails; who opens one takes its row out. */
+/** Circles of types that are there, by folder. A new one fails; whoever opens one takes its row out. */
 const knownCircles: Readonly<Record<string, readonly string[]>> = {
   "src/account/": [
     ...["access-links", "accounts", "audit", "balance-line", "end-users", "identities", "journal", "keys", "ledger"],
     ...["loaded-account", "purchases", "sessions"],
   ],
-  "src/http/": ["api-routes", "client-address", "inference", "peer-address"],
-  "src/store/folder/": ["data-folder", "moved-folder", "served-folder", "whole-file"],
-  "src/tools/search/": ["brave", "searxng", "tavily", "web-search"],
-  "src/config/": ["option", "options", "running"],
-  "src/bodies/": ["body-reader", "preparing-worker"],
-  "src/console/web/": ["pages", "pages/door-pages"],
-  "src/core/": ["refusals", "types"],
-  "src/dialects/": ["registry", "responses/responses"],
-  "src/dialects/responses/": ["request", "response-object"],
-  "src/nodes/": ["engine", "engine-routes"],
   "src/server/": ["open-books", "postgres-books"],
   "src/store/postgres/": ["decide", "rows"],
 };
 
 describe("circles of imports", () => {
-  const withoutSuffix = (circle: readonly string[]): string =>
-    circle
-      .map((path) => path.replace(/\.tsx?$/, ""))
-      .sort()
-      .join();
+  const isValue = ({ isType }: Import): boolean => !isType;
 
-  test("none is new, and none of the known ones grows", () => {
-    const known = Object.entries(knownCircles).map(([folder, names]) => names.map((name) => folder + name).sort());
-    expect(circlesOf(sources).map(withoutSuffix).sort()).toEqual(known.map(withoutSuffix).sort());
+  test("no files need each other to run", () => {
+    expect(circlesOf(sources, isValue)).toEqual([]);
+  });
+
+  test("none of types is new, and none of the known ones grows", () => {
+    const known = Object.entries(knownCircles).map(([folder, names]) => names.map((name) => `${folder}${name}.ts`));
+    expect(circlesOf(sources)).toEqual(known);
   });
 
   test("one of types alone is found, and files that only import each other's imports are none", () => {
@@ -231,7 +264,100 @@ describe("circles of imports", () => {
     ];
     const aside = { path: "src/core/d.ts", text: 'import { b } from "./b.ts";\nimport { c } from "./c.ts";' };
     expect(circlesOf([aside, ...circle])).toEqual([circle.map(({ path }) => path)]);
+    expect(circlesOf([aside, ...circle], isValue)).toEqual([]);
     expect(circlesOf([aside, ...circle.slice(0, 2)])).toEqual([]);
+  });
+});
+
+// ---------------------------------------------------------------------------------------------------------------
+// How long a function may be
+// ---------------------------------------------------------------------------------------------------------------
+
+const functionLinesMax = 70; // TigerBeetle's bound: what fits on a screen
+
+/** Functions that are longer, with the lines that they have at most: by file and name, so that a folder may move. */
+const longFunctions: Readonly<Record<string, number>> = {
+  "account-routes.ts accountRoutes": 174,
+  "account-sheet.tsx CreditForm": 80,
+  "accounting.ts openAccounting": 85,
+  "accounts.tsx AccountsPage": 79,
+  "admission.ts Admission.admit": 73,
+  "app.ts startServer": 194,
+  "changes.ts callsOf": 102,
+  "code-samples.ts codeSamples": 274,
+  "compose.ts openDoors": 156,
+  "compose.ts openGateway": 120,
+  "composer.tsx Composer": 154,
+  "console.ts makeConsole": 107,
+  "console.ts openConsole": 85,
+  "conversation-list.tsx ConversationList": 80,
+  "description.ts generation": 106,
+  "gauges.ts gaugesOf": 93,
+  "invitations.tsx InviteDialog": 79,
+  "key.tsx KeyPage": 90,
+  "ledger-checks.ts ledgerChecks": 131,
+  "log-routes.ts logRoutes": 72,
+  "log.tsx LogPage": 71,
+  "named-keys.tsx KeyTable": 82,
+  "nodes.ts run": 74,
+  "nodes.tsx NodeCard": 110,
+  "operator-routes.ts accountRoutesOf": 112,
+  "page.tsx Conversation": 77,
+  "page.tsx PlaygroundPage": 95,
+  "palette.tsx Palette": 112,
+  "plan-routes.ts planRoutes": 74,
+  "plan.tsx Credit": 84,
+  "plan.tsx Requests": 74,
+  "postgres-accounting.ts openPostgresAccounting": 75,
+  "presets.tsx Presets": 71,
+  "provider-routes.ts providerRoutes": 185,
+  "quick-start.tsx quickStart": 115,
+  "relay-app.ts startRelayServer": 97,
+  "rows.ts writesOf": 113,
+  "settings-panel.tsx SettingsPanel": 121,
+  "time-chart.tsx TimeChart": 128,
+  "tracer.ts openTracer": 113,
+  "usage-chart.tsx UsageChart": 75,
+  "usage-index.ts prepare": 127,
+  "warm-up.ts privateGateway": 73,
+  "writer.ts Writer.#change": 79,
+  "writer.ts prepare": 112,
+};
+
+const functionsOver = (files: readonly Source[]): NamedFunction[] =>
+  files.flatMap(({ path, text }) =>
+    readSyntax(path, text)
+      .functions.filter(({ lines }) => lines > functionLinesMax)
+      .map(({ name, lines }) => ({ name: `${basename(path)} ${name}`, lines })),
+  );
+
+describe("how long a function may be", () => {
+  test("none is new above the bound, and none of the known ones grows", () => {
+    const grown = functionsOver(sources).filter(({ name, lines }) => lines > (longFunctions[name] ?? 0));
+    expect(grown).toEqual([]);
+  });
+
+  test("those that were split are off the list", () => {
+    const over = new Set(functionsOver(sources).map(({ name }) => name));
+    expect(Object.keys(longFunctions).filter((name) => !over.has(name))).toEqual([]);
+  });
+
+  test.each([
+    ["function a() {", "}", "a"],
+    ["export default function () {", "}", "(no name)"],
+    ["const b = async () => {", "};", "b"],
+    ["class C { #d = () => {", "} }", "C.#d"],
+    ["class C { static async *e() {", "} }", "C.e"],
+    ["class C { get f() {", "return 1; } }", "C.f"],
+    ["const g = { h() {", "} };", "h"],
+    ["const i = { j: function () {", "} };", "j"],
+    ["call(() => {", "});", "call"],
+    ["this.k.call(1, function () {", "});", "this.k.call"],
+    ["const l = call(() => {", "});", "call"],
+  ])("every form of a function is seen: %s", (first, last, name) => {
+    const of = (lines: number) => [{ path: "src/core/a.ts", text: `${first}${"\n".repeat(lines - 1)}${last}` }];
+    expect(functionsOver(of(functionLinesMax + 1))).toEqual([{ name: `a.ts ${name}`, lines: functionLinesMax + 1 }]);
+    expect(functionsOver(of(functionLinesMax))).toEqual([]);
   });
 });
 
@@ -375,14 +501,21 @@ describe("what must not be in the repository", () => {
     expect(text).toStartWith(`${named} License\n\nCopyright (c) 2026 Tollgate contributors\n`);
   });
 
-  // npm warns of each package that does not take the Node that runs it.
-  test.each(["20.6.0", "20.20.2", "22.0.0", "24.0.0"])("every package takes Node %s", (node) => {
+  // npm warns of each package that does not take the Node that runs it: of those that the program needs, and of all.
+  test.each([
+    ...(["20.6.0", "22.0.0", "24.0.0"] as const).map((node) => [node, "needed to run", false] as const),
+    ...(["20.19.0", "22.13.0", "24.0.0"] as const).map((node) => [node, "of a checkout", true] as const),
+  ])("Node %s is taken by every package %s", (node, _, withDevelopment) => {
     const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
-      packages: Record<string, { engines?: { node?: string } }>;
+      packages: Record<string, { engines?: { node?: string }; dev?: boolean }>;
     };
-    const refusing = Object.entries(packages).flatMap(([path, { engines }]) =>
-      engines?.node === undefined || Bun.semver.satisfies(node, engines.node) ? [] : [`${path} wants ${engines.node}`],
-    );
+    const refusing = Object.entries(packages)
+      .filter(([, { dev }]) => withDevelopment || dev !== true)
+      .flatMap(([path, { engines }]) =>
+        engines?.node === undefined || Bun.semver.satisfies(node, engines.node)
+          ? []
+          : [`${path} wants ${engines.node}`],
+      );
     expect(refusing).toEqual([]);
   });
 

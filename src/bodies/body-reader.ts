@@ -5,8 +5,8 @@ import { refuse } from "../core/refusals.ts";
 import { startWorker as startWorkerOf, WorkerClient, type WorkerFailed } from "../core/workers.ts";
 import { FairQueue } from "../core/fair-queue.ts";
 import type { AccountId, Ms, Refusal } from "../core/types.ts";
-import type { Prepared, PrepareOrder } from "./prepare.ts";
-import type { BodyCall } from "./preparing-worker.ts";
+import type { PrepareOrder } from "./prepare.ts";
+import type { BodyCall, Read } from "./preparing-worker.ts";
 
 export type BodyReaderOptions = Readonly<{
   log: Log;
@@ -17,9 +17,6 @@ export type BodyReaderOptions = Readonly<{
   /** For tests: makes another Worker than the one that reads. */
   startWorker?: () => Worker;
 }>;
-
-/** `body` comes back from the Worker; nobody has it after a refusal. */
-export type Read = Readonly<{ body: Uint8Array; prepared: Prepared }>;
 
 type Job = Readonly<{ account: AccountId; order: PrepareOrder; answered(read: Read | Refusal): void }>;
 

@@ -4,10 +4,12 @@ import { setPriority } from "node:os";
 import { systemClock } from "../core/clock.ts";
 import { answerCalls, endWorker, Moved } from "../core/workers.ts";
 import { Dialects } from "../dialects/registry.ts";
-import type { Read } from "./body-reader.ts";
 import { prepare, type Prepared, type PrepareOrder } from "./prepare.ts";
 
-/** First how responses are read, then one body at a time: a `Read` (body-reader.ts) is the answer. */
+/** `body` comes back from the Worker; nobody has it after a refusal. */
+export type Read = Readonly<{ body: Uint8Array; prepared: Prepared }>;
+
+/** First how responses are read, then one body at a time: a `Read` is the answer. */
 export type BodyCall =
   | Readonly<{ order: "open"; sealingKey: Uint8Array; storesResponses: boolean }>
   | (PrepareOrder & Readonly<{ order: "prepare" }>)

@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { byCommandOf } from "../account/audit.ts";
 import { systemClock } from "../core/clock.ts";
 import { dataFolderOf } from "../config/config.ts";
-import { DataFolderInUse } from "../store/folder/data-folder.ts";
+import { DataFolderInUse } from "../store/folder/folder-faults.ts";
 import { type Restored, restore } from "../store/backup/restore.ts";
 import { socketFile } from "../server/control-socket.ts";
 import { checkFolderRights } from "../server/folder-rights.ts";

@@ -20,15 +20,9 @@ export type { OwnModel } from "./models.ts";
 export type { ManagedConfig, ManagedNodeConfig, NodeConfig } from "./nodes.ts";
 export type { OidcConfig } from "./oidc.ts";
 export type { ConfigFlags } from "./option.ts";
-export type {
-  BackupSchedule,
-  FixedOptions,
-  LiveOptions,
-  OptionName,
-  StoredResponsesConfig,
-  StripeConfig,
-  TelemetryConfig,
-} from "./options.ts";
+export type { BackupSchedule, StoredResponsesConfig } from "./running.ts";
+export type { TelemetryConfig } from "./telemetry.ts";
+export type { FixedOptions, LiveOptions, OptionName, StripeConfig } from "./options.ts";
 export type { FolderSearchConfig, SearchConfig, WebSearchConfig } from "./search.ts";
 
 /** All options, as they were set. */

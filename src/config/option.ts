@@ -1,13 +1,10 @@
 // What an option is: a row of the table of options. It is read from the file, or from a flag or variable that wins over it,
 // and it says what becomes of a change while the server runs: who applies it, or that it takes a restart.
-import type { Catalog } from "../core/catalog.ts";
-import type { Plan } from "../core/types.ts";
 import { show } from "../core/schema-errors.ts";
 import { type Environment, type Faults, Place, type Reading } from "./faults.ts";
-import type { OwnModel } from "./models.ts";
 import type { NodeFlags } from "./nodes.ts";
 import { type FileTable, type Keys, type Row, type TableKind } from "./rows.ts";
-import type { Running } from "./running.ts";
+import type { Derived, Running } from "./running.ts";
 
 /** Flags of the command line as they were typed; absent ones were not given. */
 export type ConfigFlags = NodeFlags &
@@ -18,14 +15,6 @@ export type FileTables = Readonly<Record<string, FileTable | readonly FileTable[
 
 /** Where options are read from. */
 export type Sources = Readonly<{ tables: FileTables; flags: ConfigFlags; reading: Reading }>;
-
-/** What is in force when a change was applied, beside the options themselves. */
-export type Derived = Readonly<{
-  catalog: Catalog;
-  /** Models and plans speak of each other, and so are put in force together. */
-  models: readonly OwnModel[];
-  plans: readonly Plan[];
-}>;
 
 /** An option that is applied to a running server. */
 export type Live<Value> = Readonly<{

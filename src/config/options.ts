@@ -19,7 +19,6 @@ import {
   dayMs,
 } from "../core/limits.ts";
 import { type LogFormat, logLevels } from "../core/log.ts";
-import type { Ms } from "../core/types.ts";
 import { usualDataFolder } from "./usual-data-folder.ts";
 import { databaseUrl, databaseUrlVariable } from "./database-url.ts";
 import {
@@ -28,7 +27,6 @@ import {
   hoursOrNone,
   mapped,
   mebibytes,
-  number,
   oneOf,
   origins,
   path,
@@ -45,7 +43,9 @@ import { nodesOfFlags, nodeTable } from "./nodes.ts";
 import { oidcTable } from "./oidc.ts";
 import { list, option, outside, type Restart, restart, section } from "./option.ts";
 import { key, required, secret, table } from "./rows.ts";
+import type { BackupSchedule, StoredResponsesConfig } from "./running.ts";
 import { searchTable } from "./search.ts";
+import { telemetryTable } from "./telemetry.ts";
 import { webhookTable } from "./webhooks.ts";
 
 const logFormats = ["json", "text"] as const satisfies readonly LogFormat[];
@@ -54,21 +54,6 @@ const logFormats = ["json", "text"] as const satisfies readonly LogFormat[];
 const headerName = (example = "x-openwebui-user-email") =>
   mapped(textLike("^[A-Za-z][A-Za-z0-9-]{0,63}$", `a header such as "${example}"`), (name) => name.toLowerCase());
 
-export type TelemetryConfig = Readonly<ReturnType<typeof telemetryTable.read>>;
-const telemetryTable = table(
-  {
-    /** Of an OpenTelemetry collector, without /v1/traces. */
-    otlpEndpoint: required("otlp_endpoint", address(), "Where traces are sent, by OTLP over HTTP."),
-    sampleRatio: key("sample_ratio", number(0, 1), {
-      about: "The share of requests that is traced, where callers do not decide.",
-      otherwise: 1,
-    }),
-  },
-  (telemetry) => telemetry,
-);
-
-/** How long and how many of an account's responses are kept for `previous_response_id`. */
-export type StoredResponsesConfig = Readonly<{ keepMs: Ms; accountBytesMax: number }>;
 const responsesTable = table(
   {
     keepMs: key("keep_days", days(0, 3_650, "a number of days from 0 (store nothing) to 3650"), {
@@ -100,8 +85,6 @@ const stripeTable = table(
   },
 );
 
-/** The server makes a backup each `everyMs` and keeps the last `keep` of them. */
-export type BackupSchedule = Readonly<{ everyMs: Ms; keep: number }>;
 const backupsTable = table(
   {
     everyMs: required(

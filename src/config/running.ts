@@ -1,13 +1,27 @@
 // What of a running server an option may change: what the rows of live options are applied to. `server/running.ts` is it.
 import type { Catalog } from "../core/catalog.ts";
 import type { LogLevel } from "../core/log.ts";
-import type { Ms } from "../core/types.ts";
+import type { Ms, Plan } from "../core/types.ts";
 import type { McpConfig } from "./mcp.ts";
-import type { Derived } from "./option.ts";
 import type { NodeConfig } from "./nodes.ts";
-import type { BackupSchedule, StoredResponsesConfig, TelemetryConfig } from "./options.ts";
+import type { OwnModel } from "./models.ts";
 import type { SearchConfig } from "./search.ts";
+import type { TelemetryConfig } from "./telemetry.ts";
 import type { WebhookConfig } from "./webhooks.ts";
+
+/** How long and how many of an account's responses are kept for `previous_response_id`. */
+export type StoredResponsesConfig = Readonly<{ keepMs: Ms; accountBytesMax: number }>;
+
+/** The server makes a backup each `everyMs` and keeps the last `keep` of them. */
+export type BackupSchedule = Readonly<{ everyMs: Ms; keep: number }>;
+
+/** What is in force when a change was applied, beside the options themselves. */
+export type Derived = Readonly<{
+  catalog: Catalog;
+  /** Models and plans speak of each other, and so are put in force together. */
+  models: readonly OwnModel[];
+  plans: readonly Plan[];
+}>;
 
 /** What parts of the server look up whenever they need it. */
 export type LiveValues = {

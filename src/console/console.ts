@@ -28,8 +28,9 @@ import { Pages } from "./pages.ts";
 import type { ConsoleParts } from "./parts.ts";
 import { planRoutes } from "./routes/plan-routes.ts";
 import { providerRoutes } from "./routes/provider-routes.ts";
+import type { Access } from "./api/routes.ts";
 import { failureReply, jsonReply } from "./reply.ts";
-import { type Access, type Answer, fail, type Failure, isFailure, type Route, type Visitor } from "./routes/route.ts";
+import { fail, type Failure, isFailure, type Route, type Visitor, WithCookies } from "./routes/route.ts";
 import { SignedIn } from "./signed-in.ts";
 import { sessionRoutes } from "./routes/session-routes.ts";
 import { usageRoutes } from "./routes/usage-routes.ts";
@@ -93,9 +94,7 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
     params: Params,
   ): Promise<Response> {
     try {
-      const answered = await decide(route, request, connection, params);
-      if (answered instanceof Response) return answered;
-      return isFailure(answered) ? failureReply(answered) : jsonReply(answered);
+      return replyOf(await decide(route, request, connection, params));
     } catch (thrown) {
       const failure = failureOf(thrown);
       if (failure.failure === "internal") {
@@ -110,7 +109,7 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
     request: Request,
     connection: Connection | null,
     params: Params,
-  ): Promise<Answer> {
+  ): Promise<object> {
     // (1)
     if (route.method !== "GET" && !isOwnChange(request, parts.baseUrl)) {
       return fail("foreign_origin", "This change does not come from a page of this console.");
@@ -143,6 +142,12 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
       browser: (request.headers.get("user-agent") ?? "").slice(0, browserMaxLength),
     });
   }
+}
+
+function replyOf(answer: object): Response {
+  if (answer instanceof Response) return answer;
+  if (isFailure(answer)) return failureReply(answer);
+  return answer instanceof WithCookies ? jsonReply(answer.reply, answer.cookies) : jsonReply(answer);
 }
 
 /** A form of another site could send neither our Origin nor JSON; both are asked for. */

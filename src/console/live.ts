@@ -3,7 +3,7 @@
 import { keepAliveIntervalMs, liveIntervalMs, liveStreamsMax, liveStreamsPerAccountMax } from "../core/limits.ts";
 import type { LiveRequests } from "../http/site.ts";
 import { StoreUnavailable } from "../core/types.ts";
-import type { LiveEvent, OperatorNumbers } from "./api.ts";
+import type { LiveEvent, OperatorNumbers } from "./api/live.ts";
 import { numbersOf } from "./numbers.ts";
 import type { ConsoleParts, Everywhere } from "./parts.ts";
 import { privateHeaders } from "./reply.ts";

@@ -2,7 +2,7 @@
 import { coderWindowOf, dayOf } from "../account/quota.ts";
 import { coderWindowMs, dayMs } from "../core/limits.ts";
 import type { AccountId } from "../core/types.ts";
-import type { AccountNumbers } from "./api.ts";
+import type { AccountNumbers } from "./api/live.ts";
 import type { ConsoleParts } from "./parts.ts";
 
 /** Throws StoreUnavailable where the account was not in memory and the disk cannot be read. */

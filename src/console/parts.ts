@@ -19,7 +19,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import type { Soon, Soonly } from "../core/soon.ts";
 import type { AccountId, Model, Ms } from "../core/types.ts";
-import type { NodeTest, OperatorModels, OperatorNode } from "./api.ts";
+import type { NodeTest, OperatorModels, OperatorNode } from "./api/nodes.ts";
 import type { AccountData } from "./account-data.ts";
 import type { Asset } from "./assets.ts";
 import type { BrowserAddresses } from "./browser-addresses.ts";

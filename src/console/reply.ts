@@ -1,5 +1,5 @@
 // The console's replies: JSON that must not be cached, and failures with their status.
-import type { ApiError, ApiErrorCode } from "./api.ts";
+import type { ApiError, ApiErrorCode } from "./api/shapes.ts";
 import type { Failure } from "./routes/route.ts";
 
 const statuses: Readonly<Record<ApiErrorCode, number>> = {
@@ -26,22 +26,21 @@ export const safetyHeaders = {
 /** Of every reply that shows an account's data. */
 export const privateHeaders = { ...safetyHeaders, "cache-control": "no-store" } as const;
 
-/** With these cookies for the browser. */
-export function withCookies(reply: Response, ...cookies: readonly string[]): Response {
+export function jsonReply(body: unknown, cookies: readonly string[] = []): Response {
+  const reply = json(body, 200);
   for (const cookie of cookies) reply.headers.append("set-cookie", cookie);
   return reply;
 }
-
-export const jsonReply = (body: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Response =>
-  new Response(JSON.stringify(body), {
-    status,
-    headers: { ...privateHeaders, "content-type": "application/json; charset=utf-8", ...headers },
-  });
 
 export function failureReply({ failure, message, retrySeconds }: Failure): Response {
   const body: ApiError = {
     error: { code: failure, message, ...(retrySeconds === undefined ? {} : { retry_seconds: retrySeconds }) },
   };
-  const headers: Record<string, string> = retrySeconds === undefined ? {} : { "retry-after": String(retrySeconds) };
-  return jsonReply(body, statuses[failure], headers);
+  return json(body, statuses[failure], retrySeconds === undefined ? {} : { "retry-after": String(retrySeconds) });
 }
+
+const json = (body: unknown, status: number, headers: Readonly<Record<string, string>> = {}): Response =>
+  new Response(JSON.stringify(body), {
+    status,
+    headers: { ...privateHeaders, "content-type": "application/json; charset=utf-8", ...headers },
+  });

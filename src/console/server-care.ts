@@ -1,6 +1,6 @@
 // What operators do to the whole server: apply a changed configuration and make backups. `tollgate serve` implements it
 // with the functions behind SIGHUP and `tollgate backup`.
-import type { ConsoleWebhook } from "./api.ts";
+import type { ConsoleWebhook } from "./api/server.ts";
 import type { Ms } from "../core/types.ts";
 
 /** Names of parts of the configuration; `refused` says what is wrong with it, and then nothing has changed. */

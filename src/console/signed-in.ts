@@ -8,7 +8,7 @@ import { isSameOrigin } from "../http/same-origin.ts";
 import { knownBrowserMaxMs, providerSignInMs, sessionMaxMs } from "../core/limits.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId } from "../core/types.ts";
-import { consoleHeader } from "./api.ts";
+import { consoleHeader } from "./api/console-header.ts";
 import type { Visitor } from "./routes/route.ts";
 
 type Parts = Readonly<{ sessions: SoonSessions; accounts: SoonAccounts; clock: Clock; baseUrl: string }>;

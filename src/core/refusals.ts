@@ -1,7 +1,5 @@
 // The error table: every way a request can be refused, with status, type, code and message.
 // A dialect turns a row into its own body shape; nothing else writes an error message for a client.
-import type { Refusal } from "./types.ts";
-
 export type RefusalRow = Readonly<{
   status: number;
   type: string;
@@ -273,6 +271,9 @@ export const refusals = {
 } as const satisfies Record<string, RefusalRow>;
 
 export type RefusalName = keyof typeof refusals;
+
+/** A request that is not served: the name of a row and the values its message needs. */
+export type Refusal = Readonly<{ refusal: RefusalName; detail?: Readonly<Record<string, string | number>> }>;
 
 export const refuse = (refusal: RefusalName, detail?: Refusal["detail"]): Refusal =>
   detail === undefined ? { refusal } : { refusal, detail };

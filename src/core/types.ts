@@ -3,8 +3,9 @@
 import type { Priority } from "./priority.ts";
 import type { AnyCancelSignal } from "./cancel-signal.ts";
 import type { EngineField } from "./engine-fields.ts";
+import type { GenerationBudget } from "./generation-budget.ts";
 import type { PlanId } from "./plan-ids.ts";
-import type { RefusalName } from "./refusals.ts";
+import type { Refusal, RefusalName } from "./refusals.ts";
 
 /** Row id of an account, unique within a data folder. */
 export type AccountId = number;
@@ -350,6 +351,8 @@ export type Ask = Readonly<{
   engineFields?: readonly EngineField[];
   /** How urgent it asks to be; absent: it does not say. */
   priority?: Priority;
+  /** What the request may still cost its nodes; all its rounds and answers count it down. Absent: nobody counts. */
+  generations?: GenerationBudget;
   /** Size of the request body in bytes: the basis of our own input estimate when a node reports no usage. */
   bodyBytes: number;
 }>;
@@ -457,9 +460,7 @@ export interface Sink {
   flush(): Promise<void> | null;
 }
 
-/** A request that is not served: the name of a row of core/refusals.ts and the values its message needs. */
-export type Refusal = Readonly<{ refusal: RefusalName; detail?: Readonly<Record<string, string | number>> }>;
-export type { RefusalName };
+export type { Refusal, RefusalName };
 
 /** Balance reserved for one open request. Settled at most once; what was not settled goes back in full on dispose, once. */
 export interface Hold extends Disposable {

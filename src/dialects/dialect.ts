@@ -1,6 +1,7 @@
 // What a dialect is, as one value: what the rest of the gateway must know of it, how it reads a request into an Ask, and how
 // it writes an answer's pieces as its own events or JSON. A dialect knows no balance, node, database or server.
 import type { Priority } from "../core/priority.ts";
+import type { Clock } from "../core/clock.ts";
 import type { ByteWriter } from "../core/byte-writer.ts";
 import type { KnownModels } from "../core/catalog.ts";
 import { endUserName } from "../core/end-user.ts";
@@ -24,6 +25,15 @@ export type ReplyIdentity = Readonly<{
   createdSeconds: number;
   /** How urgent it is; absent: it did not ask. */
   priority?: Priority | undefined;
+}>;
+
+/** What a dialect may need of the server that speaks it. */
+export type DialectContext = Readonly<{
+  /** `sealingKeyBytes` random bytes, the same in every process and after every restart. */
+  sealingKey: Uint8Array;
+  clock: Clock;
+  /** True if something keeps responses (see `StoredResponses`). */
+  storesResponses: boolean;
 }>;
 
 /** The end of an answer as a client sees it. */

@@ -1,22 +1,12 @@
 // Every dialect that is served: a new one is a folder beside this file and a line in it.
 import { assert } from "../core/assert.ts";
-import type { Clock } from "../core/clock.ts";
 import { chatCompletions } from "./chat/chat-completions.ts";
 import { completions } from "./completions/completions.ts";
-import type { Dialect } from "./dialect.ts";
+import type { Dialect, DialectContext } from "./dialect.ts";
 import { embeddings } from "./embeddings/embeddings.ts";
 import { messages } from "./messages/messages.ts";
 import { rerank } from "./rerank/rerank.ts";
 import { responsesDialect } from "./responses/responses.ts";
-
-/** What a dialect may need of the server that speaks it. */
-export type DialectContext = Readonly<{
-  /** `sealingKeyBytes` random bytes, the same in every process and after every restart. */
-  sealingKey: Uint8Array;
-  clock: Clock;
-  /** True if something keeps responses (see `StoredResponses`). */
-  storesResponses: boolean;
-}>;
 
 export type OpenDialect = (context: DialectContext) => Dialect;
 

@@ -4,7 +4,7 @@ import type { AnyElysia } from "elysia";
 import type { Endpoint } from "../core/types.ts";
 import type { Soon } from "../core/soon.ts";
 import type { CrossOrigin } from "./cross-origin.ts";
-import type { Connection } from "./inference.ts";
+import type { Connection } from "./peer-address.ts";
 
 /**
  * What may stand in place of a path's version, such as /v1: a client was given {base_url}/v1 or {base_url} where it wants the

@@ -1,7 +1,6 @@
 // The address of a request's client: the other end of its connection or, behind a proxy, what the proxy's header says.
 import { forwardedAddress } from "./forwarded-address.ts";
-import type { Connection } from "./inference.ts";
-import { peerAddress } from "./peer-address.ts";
+import { peerAddress, type Connection } from "./peer-address.ts";
 
 /**
  * `header`: where a proxy in front names it; null: there is none. Null where it is not known, as where the header says

@@ -19,6 +19,7 @@ import { InputsOutlet } from "./outlets/inputs-outlet.ts";
 import { Heartbeat } from "./outlets/heartbeat.ts";
 import { unreadBodies } from "./arriving-bodies.ts";
 import { clientAddress } from "./client-address.ts";
+import type { Connection } from "./peer-address.ts";
 import { ArrivedHead, incomingOf, type RawBody } from "./incoming.ts";
 import type { KeyHeaders } from "./key-headers.ts";
 import { refusalReply } from "./reply.ts";
@@ -44,13 +45,6 @@ const inputsRepliesLimits: ByteBudgetLimits = {
   accountPlaces: inputsRepliesAccountBytesMax / inputsReplyStepBytes,
   accountBytes: inputsRepliesAccountBytesMax,
 };
-
-/** What is used of a server. */
-export interface Connection {
-  timeout(request: Request, seconds: number): void;
-  requestIP(request: Request): { address: string } | null;
-  readonly url: URL;
-}
 
 export type InferenceOptions = Readonly<{
   dialects: Dialects;

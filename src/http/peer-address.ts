@@ -1,6 +1,12 @@
 // The address of a request's sender. Behind relays, the main server listens on a unix socket, which has no addresses:
 // there the relay that accepted the connection reports it in a header. From anyone else that header is not trusted.
-import type { Connection } from "./inference.ts";
+
+/** What is used of a server. */
+export interface Connection {
+  timeout(request: Request, seconds: number): void;
+  requestIP(request: Request): { address: string } | null;
+  readonly url: URL;
+}
 
 /** Relays write it over whatever a client sent. */
 export const peerHeader = "x-tollgate-peer";

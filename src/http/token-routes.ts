@@ -12,7 +12,7 @@ import { BodyTurns } from "./body-turns.ts";
 import type { ApiRoutes } from "./api-routes.ts";
 import { clientAddress } from "./client-address.ts";
 import { askerOf, ArrivedHead, readBody } from "./incoming.ts";
-import type { Connection } from "./inference.ts";
+import type { Connection } from "./peer-address.ts";
 import type { KeyHeaders } from "./key-headers.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
 import type { Site } from "./site.ts";

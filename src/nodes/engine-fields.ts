@@ -6,7 +6,7 @@ import type { NodeConfig } from "../config/config.ts";
 import type { EngineField, EngineFieldName } from "../core/engine-fields.ts";
 import { refuse } from "../core/refusals.ts";
 import type { Ask, Refusal, Sampling } from "../core/types.ts";
-import type { EngineKind } from "./engine.ts";
+import type { EngineKind } from "./engine-kind.ts";
 
 /** Field -> its name there, which may be one within another field; "" where the engine does so unasked. */
 type Known = Readonly<Partial<Record<EngineFieldName, string>>>;

@@ -4,7 +4,7 @@ import { nodeSlotsMax } from "../core/limits.ts";
 import { visibleLine } from "../core/visible.ts";
 import type { NodeClient } from "./client/client.ts";
 import { type Answer, get, isAnswer, type NoAnswer, post } from "./client/get.ts";
-import type { EngineKind } from "./engine.ts";
+import type { EngineKind } from "./engine-kind.ts";
 import { parseNodeJson, record } from "./json.ts";
 import { type Capabilities, contextOf, isNamed, type ListedModel, type ModelFacts } from "./model-facts.ts";
 

@@ -5,24 +5,11 @@ import type { NodeConfig } from "../config/config.ts";
 import { NodeClient, originOf } from "./client/client.ts";
 import type { ClientOptions } from "./client/client.ts";
 import { type Answer, get, isAnswer } from "./client/get.ts";
+import type { EngineKind } from "./engine-kind.ts";
 import { type Asking, type EngineTold, rootOf, tellingRoutes } from "./engine-routes.ts";
 import { parseNodeJson, record } from "./json.ts";
 import type { Model } from "../core/types.ts";
 import { chatModelsOf, isNamed, type ListedModel, listedModels, type ModelFacts, withoutTag } from "./model-facts.ts";
-
-export type EngineKind =
-  | "vllm"
-  | "sglang"
-  | "tensorrt-llm"
-  | "llama.cpp"
-  | "ollama"
-  | "lm-studio"
-  | "tgi"
-  | "transformers"
-  | "llama-cpp-python"
-  | "sglang-router"
-  | "demo"
-  | "unknown";
 
 export type Engine = Readonly<{
   kind: EngineKind;

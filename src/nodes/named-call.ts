@@ -3,7 +3,7 @@
 import { JsonEnd } from "../core/json-end.ts";
 import { calledNameMaxLength } from "../core/limits.ts";
 import type { Tool } from "../core/types.ts";
-import type { EngineKind } from "./engine.ts";
+import type { EngineKind } from "./engine-kind.ts";
 import { parseNodeJson } from "./json.ts";
 import { toolParameters } from "./node-schema.ts";
 

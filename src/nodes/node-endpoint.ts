@@ -4,6 +4,7 @@ import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
+import { mayAskAgain } from "../core/generation-budget.ts";
 import { hasInputs } from "../core/inputs.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { modelNameOn, type NodeModelOf } from "./model-routes.ts";
@@ -24,13 +25,14 @@ import type { AccountId, Ask, Ending, Ms, Refusal, Sink } from "../core/types.ts
 import { answerRoom, askWithin, contextTold, isPromptTooLong, surelyFits } from "./answer-room.ts";
 import { type Dial, NodeClient, originOf } from "./client/client.ts";
 import { isAnswer, post } from "./client/get.ts";
-import { type Engine, type EngineKind, factsOf, unknownEngine } from "./engine.ts";
+import { type Engine, factsOf, unknownEngine } from "./engine.ts";
+import type { EngineKind } from "./engine-kind.ts";
 import { askForLoad, type LoadAnswer } from "./engine-load.ts";
 import { unknownField } from "./engine-fields.ts";
 import { type Asking, rootOf } from "./engine-routes.ts";
 import { failed, type Failure, failureOfStatus, nodeAway, tooLong } from "./failure/failure.ts";
 import type { Overflow } from "./failure/overflow.ts";
-import { generate, type GenerationLimits, type Outcome } from "./generation.ts";
+import { generate } from "./generation.ts";
 import { KnownShapes } from "./fast-path/known-shapes.ts";
 import { type Look, lookAt } from "./health/look.ts";
 import type { Channel } from "./reader.ts";
@@ -43,9 +45,10 @@ import {
   nodeRequest,
 } from "./request.ts";
 import { countedPrompt, isPlain, notTaken, plainRequest } from "./plain-request.ts";
-import { askForInputs, type InputsOutcome } from "./inputs/inputs-exchange.ts";
+import { askForInputs } from "./inputs/inputs-exchange.ts";
 import { bodyOfTextEmbeddingsInference, inputsBody, pathOf } from "./inputs/inputs-request.ts";
 import { loadModel, promptOnOllama } from "./ollama.ts";
+import type { GenerationLimits, Outcome } from "./node-exchange.ts";
 import { requestHead } from "./client/request-head.ts";
 import { askForCount, countRequestOfAsk, countRequestOfText, type CountRequest } from "./token-count.ts";
 import { estimatedInput } from "./usage.ts";
@@ -189,27 +192,23 @@ export class NodeEndpoint {
     const mayNotFit = isConversation && this.#mayNotFit(ask, nodeModel);
     const fitted = untaken ?? (mayNotFit ? await this.#fitted(ask, account, nodeModel, cancelSignal) : ask);
     const attempt: Attempt = { ask: isRefusal(fitted) ? ask : fitted, account, nodeModel, cancelSignal, sink, began };
+    const mayRepeat = (): boolean => !cancelSignal.aborted && mayAskAgain(ask);
     let result =
       look?.health === "down"
-        ? notThere(nodeAway(ask, look.problem ?? "it is down"))
+        ? withFailure(unsent, nodeAway(ask, look.problem ?? "it is down"))
         : isRefusal(fitted)
           ? refusedHere(fitted)
           : await this.#once(attempt);
     if (result.failure?.lacksModel === true) {
       await this.#lookAgain();
       const now = this.#nameOf(ask.model.id);
-      if (now !== nodeModel && !cancelSignal.aborted) result = await this.#once({ ...attempt, ask, nodeModel: now });
-    } else if (
-      isConversation &&
-      result.failure?.overflow !== undefined &&
-      !isRefusal(fitted) &&
-      !cancelSignal.aborted
-    ) {
+      if (now !== nodeModel && mayRepeat()) result = await this.#once({ ...attempt, ask, nodeModel: now });
+    } else if (isConversation && result.failure?.overflow !== undefined && !isRefusal(fitted) && mayRepeat()) {
       const again = await this.#instead(ask, fitted, nodeModel, result.failure.overflow, cancelSignal);
       result = isRefusal(again)
         ? withFailure(result, { ...result.failure, refusal: again })
         : await this.#once({ ...attempt, ask: again });
-    } else if (result.wordless && mayBeWordless.has(this.engine.kind) && !isRefusal(fitted) && !cancelSignal.aborted) {
+    } else if (result.wordless && mayBeWordless.has(this.engine.kind) && !isRefusal(fitted) && mayRepeat()) {
       const reason = await this.#reasonOfSilence(fitted, nodeModel);
       if (reason !== null) result = withFailure(result, reason);
     }
@@ -225,6 +224,7 @@ export class NodeEndpoint {
   }
 
   #once(attempt: Attempt): Promise<Outcome> {
+    if (attempt.ask.generations?.take() === false) return Promise.resolve(refusedHere(refuse("node_failed")));
     return hasInputs(attempt.ask) ? this.#inputsOnce(attempt) : this.#generateOnce(attempt);
   }
 
@@ -253,12 +253,13 @@ export class NodeEndpoint {
   /** Vectors or scores. Only text-embeddings-inference ranks at an address of its own, in a form of its own. */
   async #inputsOnce({ ask, ...attempt }: Attempt): Promise<Outcome> {
     assert(hasInputs(ask), "what holds no conversation has inputs");
-    const send = (path: string, body: readonly Buffer[]): Promise<InputsOutcome> => {
+    const send = (path: string, body: readonly Buffer[]): Promise<Outcome> => {
       const head = requestHead("POST", path, this.#client.origin.hostHeader, this.config.apiKey, byteLengthOf(body));
       return askForInputs({ ...attempt, ask, request: [head, ...body], client: this.#client, limits: this.#limits });
     };
     const result = await send(this.#basePath + pathOf(ask.inputs), inputsBody(ask, attempt.nodeModel));
     if (!result.unrouted || ask.inputs.kind === "vectors" || attempt.cancelSignal.aborted) return result;
+    if (ask.generations?.take() === false) return result;
     const second = await send(`${rootOf(this.#basePath)}/rerank`, bodyOfTextEmbeddingsInference(ask));
     return second.unrouted ? result : second;
   }
@@ -353,6 +354,7 @@ export class NodeEndpoint {
    * llama-cpp-python refuses a stream with an empty one. Asked for a token without a stream it says why; null: it does not.
    */
   async #reasonOfSilence(ask: Ask, nodeModel: string): Promise<Failure | null> {
+    if (ask.generations?.take() === false) return null;
     const counted = Buffer.concat(this.#countedBody(ask, nodeModel) as Buffer[]);
     const body = `${counted.toString("utf8", 0, counted.length - 1)},"max_tokens":1}`;
     const answer = await post(this.#client, this.#pathFor(ask), body, this.config.apiKey, this.#limits.probeTimeoutMs);
@@ -493,19 +495,26 @@ const byteLengthOf = (body: RequestBody): number =>
 
 const notConfigured: NodeModelOf = () => null;
 
-/** A request that was not sent: it says nothing of the node. */
-function refusedHere(refusal: Refusal): Outcome {
-  const ending = { kind: "failed", refusal, elsewhere: "unlike", ofRequest: true } as const;
-  return { ending, failure: null, unreachable: false, responded: false, overloaded: false, wordless: false };
-}
+/** Of a request that was not sent, which says nothing of the node. */
+const unsent = {
+  failure: null,
+  unreachable: false,
+  responded: false,
+  overloaded: false,
+  wordless: false,
+  unrouted: false,
+} as const;
 
-/** Nor was this. */
-function notThere(failure: Failure): Outcome {
-  const ending = failed(failure);
-  return { ending, failure, unreachable: false, responded: false, overloaded: false, wordless: false };
-}
+const refusedHere = (refusal: Refusal): Outcome => ({
+  ...unsent,
+  ending: { kind: "failed", refusal, elsewhere: "unlike", ofRequest: true },
+});
 
-const withFailure = (outcome: Outcome, failure: Failure): Outcome => ({ ...outcome, failure, ending: failed(failure) });
+const withFailure = (outcome: Omit<Outcome, "ending">, failure: Failure): Outcome => ({
+  ...outcome,
+  failure,
+  ending: failed(failure),
+});
 
 function answeredIn(firstPieceMs: Ms, { usage, estimated }: Extract<Ending, { kind: "end" }>) {
   const { inputFresh, inputCached, output: outputTokens } = usage;

@@ -8,7 +8,7 @@
 // llguidance where built so (common/json-schema-to-grammar.cpp).
 import { grammarRepeatsMax } from "../core/limits.ts";
 import type { Tool } from "../core/types.ts";
-import type { EngineKind } from "./engine.ts";
+import type { EngineKind } from "./engine-kind.ts";
 import { grammarPattern } from "./grammar-pattern.ts";
 import { record } from "./json.ts";
 

@@ -2,7 +2,7 @@
 // in request.ts, only fields named here are ever sent.
 import { refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, PlainCompletion, Refusal } from "../core/types.ts";
-import type { EngineKind } from "./engine.ts";
+import type { EngineKind } from "./engine-kind.ts";
 import { addEngineFields, type KnowingNode } from "./engine-fields.ts";
 import { noSuffix } from "./failure/client-faults.ts";
 import { prefixCacheFields, type PrefixCacheRule, usualPrefixCache } from "./prefix-cache.ts";

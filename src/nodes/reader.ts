@@ -87,10 +87,9 @@ export class AnswerReader implements KnownEvents {
   /** The latest report while the answer runs, then the final one. */
   #reported: RunningNumbers | null = null;
   #cacheWritten = 0;
-  /** The one object that running reports of known events are written into. */
-  readonly #running: RunningNumbers = {};
-  /** Those of an event that may have to wait. */
-  readonly #ahead: RunningNumbers = {};
+  /** Known events write their running reports into these by turns: one that has to wait must not overwrite the one before. */
+  #running: RunningNumbers = {};
+  #spare: RunningNumbers = {};
   #reportIsFinal = false;
   #reportedAtEnd = false;
   /** First half of a surrogate pair that was cut between two events. */
@@ -230,10 +229,12 @@ export class AnswerReader implements KnownEvents {
     const template = this.#likely!;
     const { channel, literalStart, literalEnd, characters } = template;
     this.#shapes!.met();
-    if (this.#mayGrow && template.writeNumbers(this.#ahead)) {
-      if (this.#postpones(this.#ahead, () => bytes.toString("utf8", this.#matchedAt, template.end))) return;
+    const next = this.#spare;
+    if (template.writeNumbers(next)) {
+      if (this.#postpones(next, () => bytes.toString("utf8", this.#matchedAt, template.end))) return;
+      this.#spare = this.#running;
+      this.#reported = this.#running = next;
     }
-    if (template.writeNumbers(this.#running)) this.#reported = this.#running;
     if (characters === 0) return;
     const plain = this.#pieces.literal !== undefined && channel === this.#text.plain && !this.#mayThink;
     if (!plain || characters > this.#charactersMax - this.#characters || typeof channel === "number") {

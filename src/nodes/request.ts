@@ -4,7 +4,7 @@ import { parseNodeJson, record } from "./json.ts";
 import { furtherStopsMaxLength, stopSequencesMax } from "../core/limits.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import { forcedTool, sentTools } from "../core/sent-tools.ts";
-import type { EngineKind } from "./engine.ts";
+import type { EngineKind } from "./engine-kind.ts";
 import { addEngineFields, type KnowingNode, type KnownSampling } from "./engine-fields.ts";
 import { callPrompt, formatPrompt, namedCallPrompt } from "./in-words.ts";
 import { namedCallSchema } from "./named-call.ts";

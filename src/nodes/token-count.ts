@@ -4,7 +4,7 @@ import { limitAtEndOfTurn } from "../core/end-of-turn.ts";
 import { nodeCountTimeoutMs } from "../core/limits.ts";
 import type { Ask, PreparedTurns } from "../core/types.ts";
 import type { ExchangeHandler, NodeClient } from "./client/client.ts";
-import type { EngineKind } from "./engine.ts";
+import type { EngineKind } from "./engine-kind.ts";
 import { requestHead } from "./client/request-head.ts";
 import { readingPath, readingRequest } from "./ollama.ts";
 

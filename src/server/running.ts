@@ -8,9 +8,8 @@ import type {
   StoredResponsesConfig,
   TelemetryConfig,
 } from "../config/config.ts";
-import type { Derived } from "../config/option.ts";
 import type { WebhookConfig } from "../config/webhooks.ts";
-import type { LiveValues, Running } from "../config/running.ts";
+import type { LiveValues, Running, Derived } from "../config/running.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Ms } from "../core/types.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";

@@ -10,10 +10,11 @@ import {
 } from "../config/models.ts";
 import type { Config, NodeConfig } from "../config/config.ts";
 import { offeredPlans } from "../config/configured-catalog.ts";
-import type { Derived } from "../config/option.ts";
+import type { Derived } from "../config/running.ts";
 import { listedModelsMax, ownModelNameMaxLength } from "../core/limits.ts";
 import type { Model, ModelKind, Plan } from "../core/types.ts";
-import { type Engine, type EngineKind, factsOf } from "../nodes/engine.ts";
+import { type Engine, factsOf } from "../nodes/engine.ts";
+import type { EngineKind } from "../nodes/engine-kind.ts";
 import { type Capability, isNamedOtherwise, type ModelFacts, withoutTag } from "../nodes/model-facts.ts";
 import { modelNameOn, servesAmong } from "../nodes/model-routes.ts";
 import { engineTraits } from "../nodes/request.ts";

@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { assert } from "../core/assert.ts";
 import { journalBusyMs } from "../core/limits.ts";
 import { StoreUnavailable } from "../core/types.ts";
-import { DataFolderUnusable, messageOf } from "./folder/data-folder.ts";
+import { DataFolderUnusable, messageOf } from "./folder/folder-faults.ts";
 
 /** SQLite checkpoints by itself only above this many pages of 4 KiB (64 MiB): before that, it is done when idle. */
 const walPagesMax = 16_384;

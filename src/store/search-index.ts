@@ -2,7 +2,8 @@
 // folder: an index of another version, or one that SQLite cannot read, is removed and started anew.
 import { Database } from "bun:sqlite";
 import { closeSync, openSync, rmSync } from "node:fs";
-import { DataFolderUnusable, giveToOwner, messageOf } from "./folder/data-folder.ts";
+import { giveToOwner } from "./folder/whole-file.ts";
+import { DataFolderUnusable, messageOf } from "./folder/folder-faults.ts";
 
 /** Raised with every change of the tables, and of how texts are read from files. */
 const version = 1;

@@ -16,8 +16,8 @@ import {
   type Refusal,
   type Sink,
   type Turn,
-  type Usage,
 } from "../core/types.ts";
+import { sumOfUsage } from "../core/usage.ts";
 import { encodeTexts } from "../tokens/encoded-texts.ts";
 import { promptBlocks } from "../nodes/queue/prompt-blocks.ts";
 import type { Round } from "./round.ts";
@@ -85,7 +85,7 @@ function usageOf(answers: readonly Answer[], { each }: Answers): Delivered {
     const used = ending?.kind === "failed" ? ending.delivered : ending;
     if (used == null || (ending?.kind === "cancelled" && !begun)) continue;
     const prompt = Math.floor(index / each);
-    usage = sum(usage, prompt === last ? { ...used.usage, ...noInput } : used.usage);
+    usage = sumOfUsage(usage, prompt === last ? { ...used.usage, ...noInput } : used.usage);
     estimated ||= used.estimated;
     last = prompt;
   }
@@ -93,17 +93,6 @@ function usageOf(answers: readonly Answer[], { each }: Answers): Delivered {
 }
 
 const noInput = { inputFresh: 0, inputCached: 0, cacheWritten: 0 };
-
-export function sum(one: Usage, other: Usage): Usage {
-  const cacheWritten = (one.cacheWritten ?? 0) + (other.cacheWritten ?? 0);
-  return {
-    inputFresh: one.inputFresh + other.inputFresh,
-    inputCached: one.inputCached + other.inputCached,
-    output: one.output + other.output,
-    reasoning: one.reasoning + other.reasoning,
-    ...(cacheWritten > 0 ? { cacheWritten } : {}),
-  };
-}
 
 /** Says before a piece whose it is, where the one before was another's. */
 class Mixed {

@@ -6,10 +6,12 @@
 //       (a) it comes                                       -> all flows on
 //       (b) the answer ends without one, or with another   -> the same again, the demand in the prompt
 //       (c) it ends otherwise: budget, stop string, filter -> as it is
-//   (3) (b) a second time                                  -> an error that says so
+//   (3) (b) a second time, or no generation is left        -> an error that says so
+import { mayAskAgain } from "../core/generation-budget.ts";
 import type { Log } from "../core/log.ts";
 import { refuse } from "../core/refusals.ts";
-import type { Ask, Ending, Piece, Sink, Usage } from "../core/types.ts";
+import type { Ask, Ending, Piece, Sink } from "../core/types.ts";
+import { billedRepeat } from "../core/usage.ts";
 import type { Round } from "./round.ts";
 
 export type ToldInWordsParts = Readonly<{
@@ -32,6 +34,7 @@ export function toldInWords(round: Round, { log, repeated }: ToldInWordsParts): 
       if (refused) return round(inWords, sink);
       const ending = await round(asked, sink);
       if (ending.kind !== "failed" || ending.ofSchema !== true || asked.told?.schema === true) return ending;
+      if (!mayAskAgain(asked)) return ending;
       refused = true;
       again(asked.model.id, "schema");
       const second = await round(inWords, sink);
@@ -47,17 +50,16 @@ async function called(round: Round, ask: Ask, sink: Sink, again: () => void): Pr
   const waiting = new UntilCall(sink, names);
   const first = await round(ask, waiting);
   if (!waiting.endsWithout(first)) return waiting.released(first);
+  if (!mayAskAgain(ask)) return notCalled;
   again();
   const second = new UntilCall(sink, names);
   const last = await round({ ...ask, told: { ...ask.told, call: true } }, second);
-  if (isRefused(last) || second.endsWithout(last))
-    return { kind: "failed", refusal: refuse("not_called"), elsewhere: false };
+  if (isRefused(last) || second.endsWithout(last)) return notCalled;
   const ending = second.released(last);
-  if (ending.kind === "failed") return ending;
-  const estimated = first.estimated || ending.estimated;
-  return { ...ending, usage: billedUsage(first.usage, ending.usage), estimated };
+  return ending.kind === "failed" ? ending : billedRepeat(first, ending);
 }
 
+const notCalled: Ending = { kind: "failed", refusal: refuse("not_called"), elsewhere: false };
 const isRefused = (ending: Ending): boolean => ending.kind === "failed" && ending.ofRequest === true;
 
 /** Whether the client has the right to a call. The gateway's own wish for one is no demand. */
@@ -69,13 +71,6 @@ function demandsCall({ tools, toolChoice }: Ask): boolean {
 /** Models write calls of tools that nobody offered, where nothing holds them. */
 const namesDemanded = ({ tools, toolChoice }: Ask): ReadonlySet<string> =>
   new Set(typeof toolChoice === "object" ? [toolChoice.named] : tools.map(({ name }) => name));
-
-/** The client pays for its own prompt and for the answer that it gets. */
-const billedUsage = (first: Usage, last: Usage): Usage => ({
-  ...first,
-  output: last.output,
-  reasoning: last.reasoning,
-});
 
 type Ended = Extract<Ending, { kind: "end" }>;
 

@@ -9,11 +9,13 @@
 //   (2) it called no tool of ours                           -> the answer ends as the round did
 //   (3) the budget or a filter cut it                       -> the answer ends so: a call that may be cut is not run
 //   (4) it was the last round, without tools to call        -> the answer ends
-//   (5) the budget of all rounds is used up                 -> the answer ends with length
+//   (5) the budget of all rounds is used up, or the request
+//       may cost its nodes no further generation            -> the answer ends with length
 //   (6) it called the client's tools too                    -> ours are run and shown; the client runs its own
 //   (7) the account's open requests came to all that it has -> ours are run and shown; the answer ends with length
 //   (8) anything else                                       -> ours are run, and the next round follows
 import type { Clock } from "../core/clock.ts";
+import { mayAskAgain } from "../core/generation-budget.ts";
 import { ownedCallsAtOnceMax, ownedCallsPerRoundMax, toolRoundsMax } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { toolNameMaxLength } from "../core/server-tool-name.ts";
@@ -32,6 +34,7 @@ import {
   type Usage,
   noUsage,
 } from "../core/types.ts";
+import { sumOfUsage } from "../core/usage.ts";
 import { Sources } from "./search/citations.ts";
 import type { OwnedTool } from "./owned-tool.ts";
 import type { Round } from "./round.ts";
@@ -240,10 +243,10 @@ class Answer {
       // (1) A client that left while it waited for a node is charged for the rounds before.
       if (this.#rounds > 1 && this.#context.cancelSignal.aborted) return this.#left();
       if (ending.delivered === undefined) return this.#rounds > 1 && ending.ofRequest ? this.#end("length") : ending; // (0)
-      const usage = sumOf(this.#usage, ending.delivered.usage);
+      const usage = sumOfUsage(this.#usage, ending.delivered.usage);
       return { ...ending, delivered: { usage, estimated: this.#estimated || ending.delivered.estimated } };
     }
-    this.#usage = sumOf(this.#usage, ending.usage);
+    this.#usage = sumOfUsage(this.#usage, ending.usage);
     this.#estimated ||= ending.estimated;
     this.#clientCalls += round.clientCalls;
     this.#textLength = round.textLengthAfter;
@@ -252,7 +255,8 @@ class Answer {
     if (round.ownedCalls.length === 0) return this.#end(reason, stopSequence); // (2)
     if (reason === "length" || reason === "content_filter") return this.#end(reason); // (3)
     if (this.#ask.toolChoice === "none") return this.#end(round.clientCalls > 0 ? "tool_calls" : "stop"); // (4)
-    if (this.#budgetLeft() < 1 && round.clientCalls === 0) return this.#end("length"); // (5)
+    const mayGoOn = this.#budgetLeft() >= 1 && mayAskAgain(this.#ask);
+    if (!mayGoOn && round.clientCalls === 0) return this.#end("length"); // (5)
     return null; // (6) to (8)
   }
 
@@ -355,16 +359,6 @@ function freeName(name: string, taken: readonly Tool[]): string {
   }
   return free;
 }
-
-const sumOf = (a: Usage, b: Usage): Usage => ({
-  ...(a.cacheWritten === undefined && b.cacheWritten === undefined
-    ? {}
-    : { cacheWritten: (a.cacheWritten ?? 0) + (b.cacheWritten ?? 0) }),
-  inputFresh: a.inputFresh + b.inputFresh,
-  inputCached: a.inputCached + b.inputCached,
-  output: a.output + b.output,
-  reasoning: a.reasoning + b.reasoning,
-});
 
 /** Lets N run at once; the others wait for their turn. */
 class Turns {

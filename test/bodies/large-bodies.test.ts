@@ -2,8 +2,7 @@
 // happens when there is no room, a client leaves or the Worker dies.
 import { afterEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { BodyCall } from "../../src/bodies/preparing-worker.ts";
-import type { Read } from "../../src/bodies/body-reader.ts";
+import type { BodyCall, Read } from "../../src/bodies/preparing-worker.ts";
 import { LargeBodies, type LargeBodiesOptions, type LargeBody } from "../../src/bodies/large-bodies.ts";
 import { prepare } from "../../src/bodies/prepare.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";

@@ -2,7 +2,7 @@
 // readers say, when an answer was stopped, failed or could not begin.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
-import type { ConsoleModels } from "../../src/console/api.ts";
+import type { ConsoleModels } from "../../src/console/api/overview.ts";
 import { finish, role, text } from "../fixtures/scripts.ts";
 import { useStack } from "../fixtures/stack.ts";
 import { expectEventually, launch, Visit, withoutBrowser } from "./browser.ts";

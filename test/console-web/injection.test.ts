@@ -2,31 +2,17 @@
 // every place where the console shows one run nothing and fetch nothing, even without the content security policy.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
-import type {
-  AccountKeys,
-  AccountNumbers,
-  AccountsPage,
-  AuditPage,
-  BrowserSessions,
-  ConsoleModels,
-  Invitations,
-  KeyState,
-  LogPage,
-  OperatorAccount,
-  OperatorModels,
-  OperatorNodes,
-  OperatorServer,
-  OperatorTotals,
-  Overview,
-  PlanPage,
-  PurchaseRequest,
-  PurchaseRequestsPage,
-  RefusalsPage,
-  Session,
-  UsagePage,
-  UsageRow,
-  UsageSummary,
-} from "../../src/console/api.ts";
+import type { BrowserSessions } from "../../src/console/api/account.ts";
+import type { AccountsPage, Invitations, OperatorAccount } from "../../src/console/api/accounts.ts";
+import type { AccountKeys, KeyState } from "../../src/console/api/keys.ts";
+import type { AccountNumbers } from "../../src/console/api/live.ts";
+import type { OperatorModels, OperatorNodes } from "../../src/console/api/nodes.ts";
+import type { ConsoleModels, Overview } from "../../src/console/api/overview.ts";
+import type { PlanPage, PurchaseRequest, PurchaseRequestsPage } from "../../src/console/api/plan.ts";
+import type { LogPage, RefusalsPage } from "../../src/console/api/request-log.ts";
+import type { AuditPage, OperatorServer, OperatorTotals } from "../../src/console/api/server.ts";
+import type { Session } from "../../src/console/api/sign-in.ts";
+import type { UsagePage, UsageRow, UsageSummary } from "../../src/console/api/usage.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { longForm } from "../fixtures/optional.ts";
 import { launch, Visit, withoutBrowser } from "./browser.ts";

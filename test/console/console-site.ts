@@ -1,12 +1,14 @@
 // The console's server side without a socket: its real routes on accounts in memory, called as a browser calls them.
+import { Value } from "@sinclair/typebox/value";
 import { KnownBrowsers } from "../../src/account/known-browsers.ts";
 import type { Activity } from "../../src/core/activity.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
-import type { OperatorNode } from "../../src/console/api.ts";
+import type { OperatorNode } from "../../src/console/api/nodes.ts";
 import { BrowserAddresses } from "../../src/console/browser-addresses.ts";
 import { consoleRoutes, openConsole } from "../../src/console/console.ts";
 import { Live } from "../../src/console/live.ts";
 import type { ConsoleParts } from "../../src/console/parts.ts";
+import { type RouteShape, routes } from "../../src/console/api/routes.ts";
 import type { Route } from "../../src/console/routes/route.ts";
 import type { BackupOutcome, ReloadOutcome } from "../../src/console/server-care.ts";
 import type { UsageQueries, UsageSummary } from "../../src/account/usage-queries.ts";
@@ -185,6 +187,17 @@ export class ConsoleSite {
   }
 }
 
+/** Throws where a reply is not what the contract says, down to a field that it does not name. */
+function checkReply(call: string, body: unknown): void {
+  const name = call.replace(/\?.*/, "").replace(/\/\d+(?=\/|$)/, "/:id");
+  const { reply }: RouteShape = routes[name as keyof typeof routes];
+  if (reply === null) return;
+  const [error] = [...Value.Errors(reply, body)];
+  if (error !== undefined) throw new Error(`${name} replied ${error.path}: ${error.message}`);
+  const stated = Value.Clean(reply, structuredClone(body));
+  if (!Bun.deepEquals(stated, body)) throw new Error(`${name} replied fields that the contract does not name`);
+}
+
 export type Reply = Readonly<{ status: number; body: any; response: Response }>;
 
 /** Keeps its cookies and sends its Origin, as browsers do. */
@@ -227,6 +240,8 @@ export class ConsoleBrowser {
       else this.cookie = cookie;
     }
     const isJson = response.headers.get("content-type")?.startsWith("application/json") === true;
-    return { status: response.status, body: isJson ? await response.json() : null, response };
+    const body = isJson ? await response.json() : null;
+    if (response.status === 200) checkReply(`${init.method} ${path}`, body);
+    return { status: response.status, body, response };
   }
 }

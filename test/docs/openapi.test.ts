@@ -11,7 +11,7 @@ import { Dialects } from "../../src/dialects/registry.ts";
 import { embeddingsBody } from "../../src/dialects/embeddings/request.ts";
 import { rerankBody } from "../../src/dialects/rerank/request.ts";
 import { messagesBody } from "../../src/dialects/messages/request.ts";
-import { responsesBody } from "../../src/dialects/responses/request.ts";
+import { responsesBody } from "../../src/dialects/responses/body.ts";
 import type { JsonSchema, Method, OpenApiDocument, Operation } from "../../src/docs/openapi-document.ts";
 import { describeApi } from "../../src/http/openapi/description.ts";
 import { plainSchema } from "../../src/http/openapi/plain-schema.ts";

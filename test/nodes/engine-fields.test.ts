@@ -4,7 +4,7 @@ import { readEngineFields } from "../../src/dialects/request/engine-fields.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Ask, Model } from "../../src/core/types.ts";
 import { unknownField, type KnowingNode } from "../../src/nodes/engine-fields.ts";
-import type { EngineKind } from "../../src/nodes/engine.ts";
+import type { EngineKind } from "../../src/nodes/engine-kind.ts";
 import { engineTraits, nodeRequest } from "../../src/nodes/request.ts";
 import { askOf, hostedModel } from "../fixtures/asks.ts";
 

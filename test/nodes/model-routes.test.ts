@@ -1,6 +1,7 @@
 // Which of several nodes a model goes to, and under which name.
 import { describe, expect, test } from "bun:test";
-import type { Engine, EngineKind } from "../../src/nodes/engine.ts";
+import type { Engine } from "../../src/nodes/engine.ts";
+import type { EngineKind } from "../../src/nodes/engine-kind.ts";
 import { modelNameOn, servesAmong } from "../../src/nodes/model-routes.ts";
 
 const engine = (names: readonly string[], kind: EngineKind = "unknown"): Engine => ({

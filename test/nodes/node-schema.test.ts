@@ -1,7 +1,7 @@
 // A client's schema as each engine takes it. What engines refuse was found by asking their own checks and grammars, and in
 // recordings: vLLM 0.32 and SGLang 0.5.23 with xgrammar 0.2.8, llguidance, Ollama 0.17.4 with llama.cpp's converter.
 import { describe, expect, test } from "bun:test";
-import type { EngineKind } from "../../src/nodes/engine.ts";
+import type { EngineKind } from "../../src/nodes/engine-kind.ts";
 import { grammarPattern } from "../../src/nodes/grammar-pattern.ts";
 import { nodeSchema, toolParameters } from "../../src/nodes/node-schema.ts";
 import { toolOf } from "../fixtures/asks.ts";

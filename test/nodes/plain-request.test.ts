@@ -1,6 +1,6 @@
 // What goes to each engine for a plain completion: the prompt as it stands, and only fields that it obeys.
 import { describe, expect, test } from "bun:test";
-import type { EngineKind } from "../../src/nodes/engine.ts";
+import type { EngineKind } from "../../src/nodes/engine-kind.ts";
 import { countedPrompt, notTaken, type PlainAsk, plainRequest } from "../../src/nodes/plain-request.ts";
 import { writtenTurns } from "../../src/nodes/request.ts";
 import { countRequestOfAsk } from "../../src/nodes/token-count.ts";

@@ -1,6 +1,6 @@
 // What goes to each engine: only known fields, in the form that it takes.
 import { describe, expect, test } from "bun:test";
-import type { EngineKind } from "../../src/nodes/engine.ts";
+import type { EngineKind } from "../../src/nodes/engine-kind.ts";
 import { nodeRequest } from "../../src/nodes/request.ts";
 import type { Ask } from "../../src/core/types.ts";
 import { askOf, firstPartyModel, toolOf } from "../fixtures/asks.ts";

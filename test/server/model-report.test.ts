@@ -5,7 +5,7 @@ import { configuredCatalog } from "../../src/config/configured-catalog.ts";
 import { embeddedCatalog, modelsByName, sampleModelOf } from "../../src/core/catalog.ts";
 import { unknownModels } from "../../src/core/plans.ts";
 import { planIds } from "../../src/core/plan-ids.ts";
-import type { EngineKind } from "../../src/nodes/engine.ts";
+import type { EngineKind } from "../../src/nodes/engine-kind.ts";
 import type { Capabilities } from "../../src/nodes/model-facts.ts";
 import { hadModels, modelReport, understoodNames } from "../../src/server/model-report.ts";
 import { servedModels } from "../../src/server/served-models.ts";

@@ -4,7 +4,7 @@ import { ownModelContextTokensDefault } from "../../src/core/limits.ts";
 import { claimsOf, embeddedCatalog } from "../../src/core/catalog.ts";
 import { readConfig } from "../../src/config/config.ts";
 import type { Capabilities } from "../../src/nodes/model-facts.ts";
-import type { EngineKind } from "../../src/nodes/engine.ts";
+import type { EngineKind } from "../../src/nodes/engine-kind.ts";
 import { type ModelSources, servedModels } from "../../src/server/served-models.ts";
 
 type Listed = readonly [name: string, contextTokens?: number | null, capabilities?: Capabilities];

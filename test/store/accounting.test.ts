@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openAccounting, type FolderAccounting } from "../../src/accounting.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
-import { DataFolderInUse, DataFolderUnusable } from "../../src/store/folder/data-folder.ts";
+import { DataFolderInUse, DataFolderUnusable } from "../../src/store/folder/folder-faults.ts";
 import { schemaVersion } from "../../src/store/ledger/schema-version.ts";
 import type { Hold } from "../../src/core/types.ts";
 import { ask, coderAsk, noon, output, plans } from "../account/office.ts";

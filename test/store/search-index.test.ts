@@ -6,7 +6,7 @@ import { chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { DataFolderUnusable } from "../../src/store/folder/data-folder.ts";
+import { DataFolderUnusable } from "../../src/store/folder/folder-faults.ts";
 import { prepareSearchIndex, SearchIndexReader, SearchIndexWriter } from "../../src/store/search-index.ts";
 
 let folder: string;

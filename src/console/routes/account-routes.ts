@@ -7,31 +7,17 @@ import { apiKeyPrefix } from "../../account/keys.ts";
 import { allows, planOf } from "../../core/plans.ts";
 import { centsShown, costUsd, ratesOf } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";
-import {
-  type AccountKey,
-  type AccountKeys,
-  type BrowserSessions,
-  type ConsoleModels,
-  type Done,
-  KeyLimits,
-  KeyName,
-  KeyRegeneration,
-  type KeyState,
-  NewAccountKey,
-  type NewKey,
-  type Overview,
-  PasswordChange,
-} from "../api.ts";
+import type { AccountKey } from "../api/keys.ts";
+import type { Done } from "../api/shapes.ts";
 import { exportReply } from "../account-data.ts";
 import { auditEntry } from "../audit-entry.ts";
 import type { Live } from "../live.ts";
 import { numbersOf, timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { jsonReply, withCookies } from "../reply.ts";
 import { withoutPasswords } from "./entering.ts";
 import { OwnPasswordTries } from "./own-password-tries.ts";
 import { ownDeletionRoutes } from "./own-deletion-routes.ts";
-import { type Answer, type Call, fail, type Failure, isFailure, type Route, route, routeWithBody } from "./route.ts";
+import { type Call, fail, type Failure, isFailure, type Route, route, WithCookies } from "./route.ts";
 import { knownBrowserCookie, knownBrowserText } from "../signed-in.ts";
 import { everything } from "./usage-routes.ts";
 
@@ -53,7 +39,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
   };
 
   return [
-    route("GET", "/overview", "account", async ({ visitor: { account } }): Promise<Overview> => {
+    route("GET /overview", async ({ visitor: { account } }) => {
       const today = dayOf(clock.wall());
       const [page, summary] = await Promise.all([
         usage.page(account.id, everything, null, lastRequests),
@@ -76,9 +62,9 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       };
     }),
 
-    route("GET", "/events", "account", ({ visitor }) => live.open(visitor)),
+    route("GET /events", ({ visitor }) => live.open(visitor)),
 
-    route("GET", "/models", "account", ({ visitor: { account } }): ConsoleModels => {
+    route("GET /models", ({ visitor: { account } }) => {
       const plan = planOf(catalog.plans, account.plan);
       const had = parts.nodes.had();
       const models = listedModels(catalog).map((model) => {
@@ -107,21 +93,21 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       return { models, sample: sample === null ? null : { id: sample.id, context_tokens: sample.contextTokens } };
     }),
 
-    route("GET", "/key", "account", ({ visitor: { account } }): KeyState => {
+    route("GET /key", ({ visitor: { account } }) => {
       return { prefix: apiKeyPrefix, ending: account.keyEnding, created_at: timeOf(account.keyCreatedAt) };
     }),
 
-    routeWithBody("/key/regenerate", "account", KeyRegeneration, async (call): Promise<NewKey> => {
+    route("POST /key/regenerate", async (call) => {
       const created_at = timeOf(clock.wall());
       const rotated = await accounts.rotateKeyById(call.visitor.account.id, () => audit(call, "key.rotate"));
       return { ...rotated, created_at };
     }),
 
-    route("GET", "/keys", "account", async ({ visitor: { account } }): Promise<AccountKeys> => {
+    route("GET /keys", async ({ visitor: { account } }) => {
       return { keys: (await accountKeys.list(account.id)).map(keyOf), prefix: apiKeyPrefix };
     }),
 
-    routeWithBody("/keys", "account", NewAccountKey, (call) =>
+    route("POST /keys", (call) =>
       orRefused(async () => {
         const { id } = call.visitor.account;
         const detail = `"${call.body.name}"`;
@@ -130,7 +116,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       }),
     ),
 
-    routeWithBody("/keys/:id/name", "account", KeyName, (call) =>
+    route("POST /keys/:id/name", (call) =>
       orRefused(async () => {
         const { visitor, id, body } = call;
         const detail = `key ${id} to "${body.name}"`;
@@ -140,7 +126,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       }),
     ),
 
-    routeWithBody("/keys/:id/limits", "account", KeyLimits, (call) =>
+    route("POST /keys/:id/limits", (call) =>
       orRefused(async () => {
         const { visitor, id, body } = call;
         const noted = (): void => audit(call, "key.limits", limitsDetail(id, body));
@@ -148,7 +134,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       }),
     ),
 
-    route("POST", "/keys/:id/revoke", "account", (call) =>
+    route("POST /keys/:id/revoke", (call) =>
       orRefused(async () => {
         await accountKeys.revoke(call.visitor.account.id, call.id, () => audit(call, "key.revoke", `key ${call.id}`));
         return done;
@@ -156,7 +142,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     ),
 
     // A stolen session could try out passwords here.
-    routeWithBody("/password", "account", PasswordChange, async (call) => {
+    route("POST /password", async (call) => {
       if (!parts.passwordSignIn) return withoutPasswords;
       const { account, session } = call.visitor;
       const turn = passwordTries.begin(call.visitor);
@@ -183,16 +169,16 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       );
       // Other browsers are strangers from now on; this one said both passwords.
       const introduced = browsers.introduce((await accounts.record(account.id))!, known);
-      return withCookies(jsonReply(done), knownBrowserCookie(introduced, baseUrl));
+      return new WithCookies(done, knownBrowserCookie(introduced, baseUrl));
     }),
 
-    route("POST", "/export", "account", ({ visitor: { account } }) =>
+    route("POST /export", ({ visitor: { account } }) =>
       exportReply(parts.accountData, account, account.id, clock.wall()),
     ),
 
     ...ownDeletionRoutes(parts, passwordTries),
 
-    route("GET", "/sessions", "account", async ({ visitor: { account, session } }): Promise<BrowserSessions> => {
+    route("GET /sessions", async ({ visitor: { account, session } }) => {
       const open = await sessions.list(account.id, clock.wall());
       return {
         sessions: open.map(({ id, createdAt, usedAt, address, browser }) => ({
@@ -206,12 +192,12 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       };
     }),
 
-    route("POST", "/sessions/end-others", "account", async ({ visitor: { account, session } }): Promise<Done> => {
+    route("POST /sessions/end-others", async ({ visitor: { account, session } }) => {
       await sessions.endAll(account.id, session.id);
       return done;
     }),
 
-    route("POST", "/sessions/:id/end", "account", async ({ visitor: { account }, id }) => {
+    route("POST /sessions/:id/end", async ({ visitor: { account }, id }) => {
       return (await sessions.end(account.id, id)) ? done : fail("not_found", "There is no such session.");
     }),
   ];
@@ -224,7 +210,7 @@ const keyOf = ({ models, addresses, ...key }: KeyView): AccountKey => ({
 });
 
 /** What is wrong about a key, in words for whoever asked. */
-async function orRefused<Reply extends Answer>(work: () => Promise<Reply>): Promise<Reply | Failure> {
+async function orRefused<Reply>(work: () => Promise<Reply>): Promise<Reply | Failure> {
   try {
     return await work();
   } catch (thrown) {

@@ -12,15 +12,14 @@ import {
 } from "../../core/activity.ts";
 import { dayMs, topAccountsMax, usagePatienceMs } from "../../core/limits.ts";
 import { type RefusalName, refusals } from "../../core/refusals.ts";
-import { type ActivityPage, ActivityQuery } from "../api.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { type Route, routeWithQuery } from "./route.ts";
+import { type Route, route } from "./route.ts";
 
 type Parts = Pick<ConsoleParts, "activity" | "usage" | "accounts" | "accountKeys" | "clock">;
 
 export function activityRoute({ activity, usage, accounts, accountKeys, clock }: Parts): Route {
-  return routeWithQuery("/operator/activity", "operator", ActivityQuery, async ({ query }): Promise<ActivityPage> => {
+  return route("GET /operator/activity", async ({ query }) => {
     const today = dayOf(clock.wall());
     const began = (await activity.began(query.range)) ?? Number.POSITIVE_INFINITY;
     const first = startOf(query.range, clock.wall());

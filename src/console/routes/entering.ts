@@ -6,11 +6,10 @@ import { networkOf } from "../../account/sign-in-tries.ts";
 import { distinctModels } from "../../core/catalog.ts";
 import { signInAddressTriesMax, signInWindowMs } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
-import type { Entered, Session } from "../api.ts";
+import type { Entered, Session } from "../api/sign-in.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { jsonReply, withCookies } from "../reply.ts";
 import { signInCookie } from "../signed-in.ts";
-import { type Call, fail, type Failure, type Visitor } from "./route.ts";
+import { type Call, fail, type Failure, type Visitor, WithCookies } from "./route.ts";
 
 export type PublicCall = Pick<Call<"public", unknown, unknown>, "visitor" | "address" | "isShared" | "browser">;
 
@@ -36,10 +35,9 @@ export async function enteredReply(
   call: PublicCall,
   account: Visitor["account"],
   { apiKey = null, next = "/" }: { apiKey?: string | null; next?: string } = {},
-): Promise<Response> {
+): Promise<WithCookies<Entered>> {
   const cookie = await enter(parts, call, account.id);
-  const entered: Entered = { session: await sessionOf(parts, account), api_key: apiKey, next };
-  return withCookies(jsonReply(entered), cookie);
+  return new WithCookies({ session: await sessionOf(parts, account), api_key: apiKey, next }, cookie);
 }
 
 export async function sessionOf(

@@ -2,11 +2,11 @@
 import { invitationInWords, pathOf } from "../../account/access-links.ts";
 import { hourMs, invitationMs, invitationsShownMax, passwordLinkMs } from "../../core/limits.ts";
 import { theServer } from "../../account/audit.ts";
-import { type Invitations, NewInvitation, type NewLink } from "../api.ts";
+import type { Invitations, NewLink } from "../api/accounts.ts";
 import { auditEntry } from "../audit-entry.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { fail, type Route, route, routeWithBody } from "./route.ts";
+import { fail, type Route, route } from "./route.ts";
 
 export function invitationRoutes(parts: ConsoleParts): Route[] {
   const { accounts, links, auditLog, clock } = parts;
@@ -21,9 +21,9 @@ export function invitationRoutes(parts: ConsoleParts): Route[] {
   };
 
   return [
-    route("GET", "/operator/invitations", "operator", show),
+    route("GET /operator/invitations", show),
 
-    routeWithBody("/operator/invitations", "operator", NewInvitation, async (call): Promise<NewLink> => {
+    route("POST /operator/invitations", async (call) => {
       const { email = null, plan, credit = 0, expires_in_hours } = call.body;
       const now = clock.wall();
       const lastsMs = expires_in_hours === undefined ? invitationMs : expires_in_hours * hourMs;
@@ -34,7 +34,7 @@ export function invitationRoutes(parts: ConsoleParts): Route[] {
       return { id: made.link.id, path: pathOf(made), expires_at: timeOf(made.link.expiresAt) };
     }),
 
-    route("POST", "/operator/invitations/:id/withdraw", "operator", async (call) => {
+    route("POST /operator/invitations/:id/withdraw", async (call) => {
       if ((await links.findById(call.id)).kind !== "invitation")
         return fail("not_found", "There is no such invitation.");
       await links.withdraw(call.id, () =>
@@ -43,7 +43,7 @@ export function invitationRoutes(parts: ConsoleParts): Route[] {
       return show();
     }),
 
-    route("POST", "/operator/accounts/:id/password-link", "operator", async (call) => {
+    route("POST /operator/accounts/:id/password-link", async (call) => {
       const record = await accounts.record(call.id);
       if (record === null) return fail("not_found", "There is no such account.");
       const now = clock.wall();

@@ -1,9 +1,9 @@
 // What people do with a link that they were given: an invitation makes an account, a password link sets a password.
-import { type LinkShown, LinkToken, LinkUse } from "../api.ts";
+import type { LinkShown } from "../api/sign-in.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { AddressTries, enteredReply, isDisabled, noteOwn, withoutPasswords } from "./entering.ts";
-import { fail, type Route, routeWithBody } from "./route.ts";
+import { fail, type Route, route } from "./route.ts";
 
 export function linkRoutes(parts: ConsoleParts): Route[] {
   const { accounts, sessions, links, clock } = parts;
@@ -11,7 +11,7 @@ export function linkRoutes(parts: ConsoleParts): Route[] {
   const tries = new AddressTries();
 
   return [
-    routeWithBody("/link", "public", LinkToken, async (call) => {
+    route("POST /link", async (call) => {
       const refused = tries.begin(call, clock.monotonic());
       if (refused !== null) return refused;
       const { kind, account, email, plan, credit, expiresAt } = await links.find(call.body.token);
@@ -27,7 +27,7 @@ export function linkRoutes(parts: ConsoleParts): Route[] {
       return shown;
     }),
 
-    routeWithBody("/link/use", "public", LinkUse, async (call) => {
+    route("POST /link/use", async (call) => {
       const refused = tries.begin(call, clock.monotonic());
       if (refused !== null) return refused;
       if (!parts.passwordSignIn) return withoutPasswords;

@@ -6,9 +6,9 @@ import { distinctModels } from "../../core/catalog.ts";
 import { anyRequest, type LogPage as StoredPage } from "../../core/request-log.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { refusals } from "../../core/refusals.ts";
-import { type LogPage, LogQuery, pageMax, type RefusalsPage, RefusalsQuery } from "../api.ts";
+import { pageMax } from "../api/shapes.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { fail, type Failure, isFailure, type Route, routeWithQuery } from "./route.ts";
+import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 
 const pageDefault = 50;
 const nobody = "nobody";
@@ -30,7 +30,7 @@ export function logRoutes(parts: Parts): Route[] {
     );
 
   return [
-    routeWithQuery("/operator/log", "operator", LogQuery, async ({ query }): Promise<LogPage | Failure> => {
+    route("GET /operator/log", async ({ query }) => {
       const { account, key, after, limit, ...words } = query;
       const filter = logFilterOf(words);
       if (typeof filter === "string") return fail("invalid_request", `${filter[0]!.toUpperCase()}${filter.slice(1)}.`);
@@ -45,7 +45,7 @@ export function logRoutes(parts: Parts): Route[] {
       };
     }),
 
-    routeWithQuery("/refusals", "account", RefusalsQuery, async ({ visitor, query }): Promise<RefusalsPage> => {
+    route("GET /refusals", async ({ visitor, query }) => {
       const filter = { ...anyRequest, account: visitor.account.id, reason: "failed" };
       const page = await requestLog.page(filter, logPlaceOf(query.after), limitOf(query.limit));
       const { rows, next } = await rowsOf(page);

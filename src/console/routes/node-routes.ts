@@ -2,10 +2,10 @@
 import { theServer } from "../../account/audit.ts";
 import type { ActivityTotal } from "../../core/activity.ts";
 import { hourMs } from "../../core/limits.ts";
-import { NamedNode, type NodeTest, type OperatorModels, type OperatorNodes } from "../api.ts";
+import type { OperatorModels, OperatorNodes } from "../api/nodes.ts";
 import { auditEntry } from "../audit-entry.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { type Answer, type Call, fail, type Route, route, routeWithBody } from "./route.ts";
+import { type CallOf, fail, type Failure, type Route, route } from "./route.ts";
 
 type Parts = Pick<ConsoleParts, "nodes" | "configuration" | "activity" | "auditLog" | "clock">;
 
@@ -17,16 +17,16 @@ export function nodeRoutes({ nodes, configuration, activity, auditLog, clock }: 
   });
 
   return [
-    route("GET", "/operator/nodes", "operator", show),
-    routeWithBody("/operator/nodes/drain", "operator", NamedNode, (call) => setDrained(call, true)),
-    routeWithBody("/operator/nodes/resume", "operator", NamedNode, (call) => setDrained(call, false)),
+    route("GET /operator/nodes", show),
+    route("POST /operator/nodes/drain", (call) => setDrained(call, true)),
+    route("POST /operator/nodes/resume", (call) => setDrained(call, false)),
 
-    routeWithBody("/operator/nodes/test", "operator", NamedNode, async ({ body }) => {
+    route("POST /operator/nodes/test", async ({ body }) => {
       const tested = await nodes.test(body.name);
-      return "refused" in tested ? fail("conflict", `${tested.refused}.`) : (tested satisfies NodeTest);
+      return "refused" in tested ? fail("conflict", `${tested.refused}.`) : tested;
     }),
 
-    route("GET", "/operator/models", "operator", async (): Promise<OperatorModels> => {
+    route("GET /operator/models", async () => {
       const thisHour = Math.floor(clock.wall() / hourMs) * hourMs;
       const use = new Map(
         (await activity.totals("model", thisHour - 23 * hourMs)).map(({ name, total }) => [name, total]),
@@ -35,7 +35,10 @@ export function nodeRoutes({ nodes, configuration, activity, auditLog, clock }: 
     }),
   ];
 
-  async function setDrained(call: Call<"operator", NamedNode, null>, drained: boolean): Promise<Answer> {
+  async function setDrained(
+    call: CallOf<"POST /operator/nodes/drain" | "POST /operator/nodes/resume">,
+    drained: boolean,
+  ): Promise<OperatorNodes | Failure> {
     const { name } = call.body;
     const outcome = nodes.setDrained(name, drained);
     if ("refused" in outcome) return fail("not_found", `${outcome.refused}.`);

@@ -11,28 +11,9 @@ import { everyAccount } from "../../account/usage-queries.ts";
 import type { AccountId } from "../../core/types.ts";
 import { erasedDetail, exportReply } from "../account-data.ts";
 import { done } from "./account-routes.ts";
-import {
-  AccountDeletion,
-  type AccountRow,
-  type AccountsPage,
-  AccountsQuery,
-  type AuditPage,
-  AuditQuery,
-  type CreatedAccount,
-  CreditGrant,
-  Decision,
-  NewConsoleAccount,
-  type OperatorAccount,
-  type OperatorTotals,
-  pageMax,
-  PasswordReset,
-  PlanChange,
-  type PurchaseRequest,
-  type PurchaseRequestsPage,
-  PurchaseRequestsQuery,
-  StateChange,
-  UsageQuery,
-} from "../api.ts";
+import type { AccountRow, OperatorAccount } from "../api/accounts.ts";
+import { Decision, type PurchaseRequest } from "../api/plan.ts";
+import { pageMax } from "../api/shapes.ts";
 import { activityRoute } from "./activity-route.ts";
 import { auditEntry, type OperatorCall } from "../audit-entry.ts";
 import type { Live } from "../live.ts";
@@ -41,7 +22,7 @@ import type { ConsoleParts } from "../parts.ts";
 import { nodeRoutes } from "./node-routes.ts";
 import { requestOf, requestsOf } from "./plan-routes.ts";
 import { serverCareRoutes } from "./server-care-routes.ts";
-import { type Call, fail, type Failure, isFailure, type Route, route, routeWithBody, routeWithQuery } from "./route.ts";
+import { type Call, fail, type Failure, isFailure, type Route, route } from "./route.ts";
 import { invitationRoutes } from "./invitation-routes.ts";
 import { withoutPasswords } from "./entering.ts";
 import { usagePage } from "./usage-routes.ts";
@@ -74,22 +55,22 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
   };
 
   return [
-    routeWithQuery("/operator/accounts", "operator", AccountsQuery, async ({ query }): Promise<AccountsPage> => {
+    route("GET /operator/accounts", async ({ query }) => {
       const limit = limitOf(query.limit);
       const found = await accounts.search(query.search ?? "", Number(query.after ?? 0), limit + 1);
       const shown = found.slice(0, limit);
       return { accounts: shown, next: found.length > limit ? String(shown.at(-1)!.id) : null };
     }),
 
-    routeWithBody("/operator/accounts", "operator", NewConsoleAccount, async (call): Promise<CreatedAccount> => {
+    route("POST /operator/accounts", async (call) => {
       const { plan = accounts.planOfNew, credit = 0, operator = false } = call.body;
       const detail = `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`;
       return accounts.create(call.body, (id) => audit(call, "account.create", id, detail));
     }),
 
-    route("GET", "/operator/accounts/:id", "operator", ({ id }) => show(id)),
+    route("GET /operator/accounts/:id", ({ id }) => show(id)),
 
-    routeWithBody("/operator/accounts/:id/plan", "operator", PlanChange, async (call) => {
+    route("POST /operator/accounts/:id/plan", async (call) => {
       const record = await accounts.record(call.id);
       if (record === null) return noAccount;
       const { plan } = call.body;
@@ -98,7 +79,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       return show(call.id);
     }),
 
-    routeWithBody("/operator/accounts/:id/credit", "operator", CreditGrant, async (call) => {
+    route("POST /operator/accounts/:id/credit", async (call) => {
       if ((await accounts.record(call.id)) === null) return noAccount;
       await accounts.checkNotErased(call.id);
       const { tokens, reason, reference = crypto.randomUUID() } = call.body;
@@ -109,7 +90,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       return show(call.id);
     }),
 
-    routeWithBody("/operator/accounts/:id/state", "operator", StateChange, async (call) => {
+    route("POST /operator/accounts/:id/state", async (call) => {
       const { disabled } = call.body;
       if ((await accounts.record(call.id)) === null) return noAccount;
       if (disabled && call.id === call.visitor.account.id) {
@@ -128,7 +109,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       return show(call.id);
     }),
 
-    routeWithBody("/operator/accounts/:id/password", "operator", PasswordReset, async (call) => {
+    route("POST /operator/accounts/:id/password", async (call) => {
       if (!parts.passwordSignIn) return withoutPasswords;
       if ((await accounts.record(call.id)) === null) return noAccount;
       const { account, session } = call.visitor;
@@ -142,7 +123,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
     }),
 
     // Written down before the first byte leaves.
-    route("POST", "/operator/accounts/:id/export", "operator", async (call) => {
+    route("POST /operator/accounts/:id/export", async (call) => {
       const record = await accounts.record(call.id);
       if (record === null) return noAccount;
       const reply = await exportReply(accountData, record, call.visitor.account.id, clock.wall());
@@ -156,7 +137,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       return reply;
     }),
 
-    routeWithBody("/operator/accounts/:id/delete", "operator", AccountDeletion, async (call) => {
+    route("POST /operator/accounts/:id/delete", async (call) => {
       const record = await accounts.record(call.id);
       if (record === null) return noAccount;
       const { email } = record;
@@ -172,7 +153,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       return show(call.id);
     }),
 
-    routeWithQuery("/operator/accounts/:id/usage", "operator", UsageQuery, async ({ id, query }) =>
+    route("GET /operator/accounts/:id/usage", async ({ id, query }) =>
       (await accounts.record(id)) === null ? noAccount : usagePage(parts, id, query),
     ),
   ];
@@ -204,7 +185,7 @@ function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
   const { accounts, nodes, usage, catalog, purchaseRecords, auditLog, clock } = parts;
 
   return [
-    route("GET", "/operator/totals", "operator", async (): Promise<OperatorTotals> => {
+    route("GET /operator/totals", async () => {
       const { days } = await usage.summary(everyAccount, dayOf(clock.wall()));
       const sum = (of: (day: (typeof days)[number]) => number) => days.reduce((total, day) => total + of(day), 0);
       const billed = sum(({ billedTokens }) => billedTokens);
@@ -235,7 +216,7 @@ function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
       };
     }),
 
-    routeWithQuery("/operator/audit", "operator", AuditQuery, async ({ query }): Promise<AuditPage> => {
+    route("GET /operator/audit", async ({ query }) => {
       const limit = limitOf(query.limit);
       const found = await auditLog.list(Number(query.after ?? newest), limit + 1);
       const shown = found.slice(0, limit);
@@ -267,27 +248,22 @@ function requestRoutes(parts: ConsoleParts): Route[] {
   const audit = auditOf(parts);
 
   return [
-    routeWithQuery(
-      "/operator/requests",
-      "operator",
-      PurchaseRequestsQuery,
-      async ({ query }): Promise<PurchaseRequestsPage> => {
-        const limit = limitOf(query.limit);
-        const { state = null, after = newest, kind = null } = query;
-        const found = await purchaseRecords.requestsIn(state, Number(after), limit + 1, kind);
-        const shown = found.slice(0, limit);
-        return {
-          requests: await requestsOf(parts, shown),
-          next: found.length > limit ? String(shown.at(-1)!.id) : null,
-        };
-      },
-    ),
+    route("GET /operator/requests", async ({ query }) => {
+      const limit = limitOf(query.limit);
+      const { state = null, after = newest, kind = null } = query;
+      const found = await purchaseRecords.requestsIn(state, Number(after), limit + 1, kind);
+      const shown = found.slice(0, limit);
+      return {
+        requests: await requestsOf(parts, shown),
+        next: found.length > limit ? String(shown.at(-1)!.id) : null,
+      };
+    }),
 
-    routeWithBody("/operator/requests/:id/approve", "operator", Decision, (call) =>
+    route("POST /operator/requests/:id/approve", (call) =>
       decide(call, "request.approve", (request, note, inSameCommit) => purchases.approve(request, note, inSameCommit)),
     ),
 
-    routeWithBody("/operator/requests/:id/decline", "operator", Decision, (call) =>
+    route("POST /operator/requests/:id/decline", (call) =>
       decide(call, "request.decline", (request, note, inSameCommit) => purchases.decline(request, note, inSameCommit)),
     ),
   ];

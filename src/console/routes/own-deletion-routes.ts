@@ -1,15 +1,14 @@
 // An account's deletion by its owner, who shows once more who it is: done at once, or asked of an operator, as the
 // configuration says.
 import { freshSignInMs } from "../../core/limits.ts";
-import { type DeletionState, OwnDeletion } from "../api.ts";
+import type { DeletionState } from "../api/account.ts";
 import { erasedDetail } from "../account-data.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { jsonReply } from "../reply.ts";
 import { signOutCookie } from "../signed-in.ts";
 import { sessionOf } from "./entering.ts";
 import type { OwnPasswordTries } from "./own-password-tries.ts";
 import { requestOf } from "./plan-routes.ts";
-import { fail, type Failure, isFailure, type Route, route, routeWithBody, type Visitor } from "./route.ts";
+import { fail, type Failure, isFailure, type Route, route, type Visitor, WithCookies } from "./route.ts";
 
 export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries): Route[] {
   const { accounts, accountData, sessions, purchases, purchaseRecords, auditLog, clock, baseUrl } = parts;
@@ -18,7 +17,7 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
   const isFresh = ({ session }: Visitor): boolean => clock.wall() - session.createdAt < freshSignInMs;
 
   return [
-    route("GET", "/deletion", "account", async ({ visitor }): Promise<DeletionState> => {
+    route("GET /deletion", async ({ visitor }) => {
       const request = await purchaseRecords.lastDeletionRequest(visitor.account.id);
       return {
         way: parts.accountDeletion,
@@ -28,7 +27,7 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
       };
     }),
 
-    routeWithBody("/deletion", "account", OwnDeletion, async ({ visitor, body }) => {
+    route("POST /deletion", async ({ visitor, body }) => {
       if (parts.accountDeletion === "off")
         return fail("forbidden", "Ask whoever runs this server to delete the account.");
       const { id, email } = visitor.account;
@@ -41,13 +40,13 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
       if (isAnother instanceof Promise) await isAnother;
       if (parts.accountDeletion === "request") {
         await purchases.ask(id, { kind: "deletion" }, "");
-        return jsonReply(await sessionOf(parts, visitor.account));
+        return sessionOf(parts, visitor.account);
       }
       if (open > 0) return fail("conflict", "Requests of this account are open. Try again when they have ended.");
       // The owner's address is forgotten with the rest.
       const entry = { at: clock.wall(), operator: id, address: "", action: "account.delete", subject: id } as const;
       await accountData.erase(visitor.account, () => auditLog.append({ ...entry, detail: erasedDetail }));
-      return jsonReply(await sessionOf(parts, null), 200, { "set-cookie": signOutCookie(baseUrl) });
+      return new WithCookies(await sessionOf(parts, null), signOutCookie(baseUrl));
     }),
   ];
 

@@ -5,11 +5,11 @@ import type { PurchaseRequest as StoredRequest, Wanted } from "../../account/pur
 import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../../core/limits.ts";
 import { isPlan, limitOf } from "../../core/plans.ts";
 import { priorities, priorityOf } from "../../core/priority.ts";
-import { Checkout, NewPurchaseRequest, type PlanPage, type PurchaseRequest } from "../api.ts";
+import type { PurchaseRequest } from "../api/plan.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { centsOf } from "../payment-provider.ts";
-import { fail, type Route, route, routeWithBody } from "./route.ts";
+import { fail, type Route, route } from "./route.ts";
 
 const shownRequests = 20;
 const newest = Number.MAX_SAFE_INTEGER;
@@ -18,7 +18,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
   const { accounts, purchases, purchaseRecords, catalog, payment, baseUrl, log } = parts;
 
   return [
-    route("GET", "/plan", "account", async ({ visitor: { account } }): Promise<PlanPage> => {
+    route("GET /plan", async ({ visitor: { account } }) => {
       const requests = await purchaseRecords.requestsOf(account.id, newest, shownRequests);
       const payments = await purchaseRecords.paymentsOf(account.id, shownRequests);
       return {
@@ -52,7 +52,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
       };
     }),
 
-    routeWithBody("/plan/requests", "account", NewPurchaseRequest, async ({ visitor: { account }, body }) => {
+    route("POST /plan/requests", async ({ visitor: { account }, body }) => {
       const { note = "", ...wanted } = body;
       if (wanted.kind === "plan" && !isPlan(catalog.plans, wanted.plan)) {
         const ids = Object.keys(catalog.plans).map((id) => JSON.stringify(id));
@@ -64,13 +64,13 @@ export function planRoutes(parts: ConsoleParts): Route[] {
       return requestOf(parts, await purchases.ask(account.id, wanted satisfies Wanted, note));
     }),
 
-    route("POST", "/plan/requests/:id/withdraw", "account", async ({ visitor: { account }, id }) => {
+    route("POST /plan/requests/:id/withdraw", async ({ visitor: { account }, id }) => {
       const request = await purchaseRecords.request(id);
       if (request?.account !== account.id) return fail("not_found", "There is no such request.");
       return requestOf(parts, await purchases.withdraw(request));
     }),
 
-    routeWithBody("/plan/checkout", "account", Checkout, async ({ visitor: { account }, body: { tokens } }) => {
+    route("POST /plan/checkout", async ({ visitor: { account }, body: { tokens } }) => {
       if (payment === null) return fail("not_found", "There is no payment provider here: request credit instead.");
       const { id, email } = account;
       const order = { account: id, email, tokens, cents: centsOf(tokens) };

@@ -7,15 +7,14 @@ import type { AccountRecord } from "../../account/records.ts";
 import { busyRetrySeconds } from "../../core/limits.ts";
 import { isPlan } from "../../core/plans.ts";
 import type { AccountId, PlanId } from "../../core/types.ts";
-import { ProviderAnswer, ProviderStart } from "../api.ts";
+import type { Entered } from "../api/sign-in.ts";
 import type { BegunSignIn } from "../oidc/begun-sign-ins.ts";
 import { AnswerRefused, ProviderAway, ProviderBusy } from "../oidc/identity-provider.ts";
 import { claimsWanted, type Person, personOf } from "../oidc/person.ts";
 import type { ConsoleParts, ProviderParts } from "../parts.ts";
-import { jsonReply, withCookies } from "../reply.ts";
 import { begunCookie, begunText } from "../signed-in.ts";
 import { AddressTries, enteredReply, isDisabled, noteOwn, type PublicCall, sessionOf } from "./entering.ts";
-import { fail, type Failure, isFailure, type Route, routeWithBody } from "./route.ts";
+import { fail, type Failure, isFailure, type Route, route, WithCookies } from "./route.ts";
 
 /** Who is let in; `apiKey` of an account that was made just now. */
 type Admitted = Readonly<{ account: AccountId; apiKey: string | null }>;
@@ -25,7 +24,7 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
   const tries = new AddressTries();
 
   return [
-    routeWithBody("/provider/start", "public", ProviderStart, async (call) => {
+    route("POST /provider/start", async (call) => {
       if (oidc === null) return noProvider;
       const { next = "/", token, connect = false, again = false } = call.body;
       // Without a token nothing is tried yet.
@@ -40,13 +39,13 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
           { checks, next: ownPage(next, baseUrl), link: link?.id ?? null, account },
           clock.wall(),
         );
-        return withCookies(jsonReply({ url }), begunCookie(begun, baseUrl));
+        return new WithCookies({ url }, begunCookie(begun, baseUrl));
       } catch (thrown) {
         return failureOf(oidc, thrown);
       }
     }),
 
-    routeWithBody("/provider/finish", "public", ProviderAnswer, async (call) => {
+    route("POST /provider/finish", async (call) => {
       if (oidc === null) return noProvider;
       const refused = tries.begin(call, clock.monotonic());
       if (refused !== null) return refused;
@@ -81,7 +80,7 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
     call: PublicCall,
     begun: BegunSignIn,
     person: Person,
-  ): Promise<Response | Failure> {
+  ): Promise<WithCookies<Entered> | Failure> {
     const admitted = await admit(oidc, call, begun, person);
     if (isFailure(admitted)) return admitted;
     if ((await accounts.record(admitted.account))!.disabledAt !== null) return isDisabled;
@@ -89,10 +88,10 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
     const account = (await accounts.record(admitted.account))!;
     const gone = begunCookie(null, baseUrl);
     if (begun.account === null) {
-      return withCookies(await enteredReply(parts, call, account, { ...admitted, next: begun.next }), gone);
+      const { reply, cookies } = await enteredReply(parts, call, account, { ...admitted, next: begun.next });
+      return new WithCookies(reply, ...cookies, gone);
     }
-    const entered = { session: await sessionOf(parts, account), api_key: null, next: begun.next };
-    return withCookies(jsonReply(entered), gone);
+    return new WithCookies({ session: await sessionOf(parts, account), api_key: null, next: begun.next }, gone);
   }
 
   /** The account of a person: one that is known, that a link leads to, that has the address, or a new one. */

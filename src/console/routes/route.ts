@@ -1,16 +1,23 @@
-// What a route of the console's API is: who may call it, what it takes, and what it returns.
-import type { Static, TSchema } from "@sinclair/typebox";
+// A handler for a route of the console's contract: what it is called with, and what it may answer.
+import type { TSchema } from "@sinclair/typebox";
 import type { AccountRecord } from "../../account/records.ts";
 import type { SessionRecord } from "../../account/sessions.ts";
-import type { ApiErrorCode } from "../api.ts";
-
-/** `operator` is also signed in; everything below is refused to others before the route sees it. */
-export type Access = "public" | "account" | "operator";
+import {
+  type Access,
+  type AccessOf,
+  type BodyOf,
+  type QueryOf,
+  type ReplyOf,
+  type RouteName,
+  type RouteShape,
+  routes,
+} from "../api/routes.ts";
+import type { ApiErrorCode } from "../api/shapes.ts";
 
 /** Who is signed in. */
 export type Visitor = Readonly<{ session: SessionRecord; account: AccountRecord }>;
 
-export type Call<Of extends Access, Body, Query> = Readonly<{
+export type Call<Of extends Access = Access, Body = unknown, Query = unknown> = Readonly<{
   visitor: Of extends "public" ? Visitor | null : Visitor;
   body: Body;
   query: Query;
@@ -24,11 +31,26 @@ export type Call<Of extends Access, Body, Query> = Readonly<{
   browser: string;
 }>;
 
+export type CallOf<Name extends RouteName> = Call<AccessOf<Name>, BodyOf<Name>, QueryOf<Name>>;
+
 /** A call that cannot be done, for people; its status is that of the code. */
 export type Failure = Readonly<{ failure: ApiErrorCode; message: string; retrySeconds?: number }>;
 
-/** JSON for 200, or a reply with a status, headers or a body of its own. */
-export type Answer = Failure | Response | Readonly<Record<string, unknown>>;
+/** A reply that leaves `set-cookie` headers. */
+export class WithCookies<Reply> {
+  readonly cookies: readonly string[];
+
+  constructor(
+    readonly reply: Reply,
+    ...cookies: readonly string[]
+  ) {
+    this.cookies = cookies;
+  }
+}
+
+/** JSON of the contract for status 200, a failure, or the file or stream of a route whose reply is none. */
+export type Answer<Reply> = Failure | (Reply extends null ? Response : Reply | WithCookies<Reply>);
+export type AnswerOf<Name extends RouteName> = Answer<ReplyOf<Name>>;
 
 export const fail = (failure: ApiErrorCode, message: string, retrySeconds?: number): Failure =>
   retrySeconds === undefined ? { failure, message } : { failure, message, retrySeconds };
@@ -37,40 +59,30 @@ export const isFailure = (answer: unknown): answer is Failure =>
   typeof answer === "object" && answer !== null && "failure" in answer;
 
 export type Route = Readonly<{
-  method: "GET" | "POST";
-  /** Below /console/api; `:id` stands for a whole number. */
+  /** "GET" or "POST". */
+  method: string;
+  /** Below /console/api. */
   path: string;
   access: Access;
   body: TSchema | null;
   query: TSchema | null;
   /** The caller has checked access, origin, body and query. */
-  handle(call: Call<Access, unknown, unknown>): Answer | Promise<Answer>;
+  handle(call: Call): object | Promise<object>;
 }>;
 
-/** A route that takes neither body nor query. */
-export function route<Of extends Access>(
-  method: Route["method"],
-  path: string,
-  access: Of,
-  handle: (call: Call<Of, null, null>) => Answer | Promise<Answer>,
+export function route<Name extends RouteName>(
+  name: Name,
+  handle: (call: CallOf<Name>) => AnswerOf<Name> | Promise<AnswerOf<Name>>,
 ): Route {
-  return { method, path, access, body: null, query: null, handle: handle as Route["handle"] };
-}
-
-export function routeWithBody<Of extends Access, Body extends TSchema>(
-  path: string,
-  access: Of,
-  body: Body,
-  handle: (call: Call<Of, Static<Body>, null>) => Answer | Promise<Answer>,
-): Route {
-  return { method: "POST", path, access, body, query: null, handle: handle as Route["handle"] };
-}
-
-export function routeWithQuery<Of extends Access, Query extends TSchema>(
-  path: string,
-  access: Of,
-  query: Query,
-  handle: (call: Call<Of, null, Static<Query>>) => Answer | Promise<Answer>,
-): Route {
-  return { method: "GET", path, access, body: null, query, handle: handle as Route["handle"] };
+  const { access, body, query }: RouteShape = routes[name];
+  const [method = "", path = ""] = name.split(" ");
+  return {
+    method,
+    path,
+    access,
+    body: body ?? null,
+    query: query ?? null,
+    // The caller checks body and query against the very schemas that the handler's types come from.
+    handle: handle as Route["handle"],
+  };
 }

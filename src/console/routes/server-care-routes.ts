@@ -1,11 +1,11 @@
 // The operators' page about the server itself: its configuration and its backups.
 import { theServer } from "../../account/audit.ts";
 import type { Ms } from "../../core/types.ts";
-import { type BackupResult, NamedWebhook, type OperatorServer, type ReloadResult, type WebhookTest } from "../api.ts";
+import type { BackupResult, OperatorServer, ReloadResult, WebhookTest } from "../api/server.ts";
 import { auditEntry, type OperatorCall } from "../audit-entry.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { fail, type Route, route, routeWithBody } from "./route.ts";
+import { fail, type Route, route } from "./route.ts";
 import { type BackupOutcome, reloadDetail, type ReloadOutcome } from "../server-care.ts";
 
 /** As long as other details, which people write. */
@@ -32,9 +32,9 @@ export function serverCareRoutes({ configuration, backups, webhooks, auditLog, c
   });
 
   return [
-    route("GET", "/operator/server", "operator", show),
+    route("GET /operator/server", show),
 
-    route("POST", "/operator/server/reload", "operator", async (call) => {
+    route("POST /operator/server/reload", async (call) => {
       const outcome = await configuration.reload();
       reload = reloadResult(outcome, clock.wall());
       await auditLog.note(
@@ -43,14 +43,14 @@ export function serverCareRoutes({ configuration, backups, webhooks, auditLog, c
       return show();
     }),
 
-    routeWithBody("/operator/webhooks/test", "operator", NamedWebhook, async ({ body: { name } }) => {
+    route("POST /operator/webhooks/test", async ({ body: { name } }) => {
       const tested = await webhooks.test(name);
       if ("refused" in tested) return fail("not_found", `${tested.refused}.`);
       return { name, problem: tested.problem } satisfies WebhookTest;
     }),
 
     // Answered before it is made, which may take longer than a connection may be silent; the page asks again.
-    route("POST", "/operator/server/backup", "operator", (call) => {
+    route("POST /operator/server/backup", (call) => {
       if (backups.folder === null) return fail("conflict", "The ledger is in PostgreSQL: pg_dump backs it up.");
       if (backup?.state === "running") return fail("conflict", "A backup is already running.");
       const now = clock.wall();

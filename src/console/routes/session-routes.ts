@@ -3,11 +3,9 @@ import { PasswordsBusy } from "../../account/passwords.ts";
 import { RecentTries } from "../../account/recent-tries.ts";
 import { networkOf, SignInTries } from "../../account/sign-in-tries.ts";
 import { signInWindowMs, signUpAddressTriesMax } from "../../core/limits.ts";
-import { type CreatedAccount, type Session, SignIn, SignUp } from "../api.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { jsonReply, withCookies } from "../reply.ts";
 import { enter, sessionOf, tooManyTries, withoutPasswords } from "./entering.ts";
-import { fail, type Route, route, routeWithBody } from "./route.ts";
+import { fail, type Route, route, WithCookies } from "./route.ts";
 import { knownBrowserCookie, knownBrowserText, signOutCookie } from "../signed-in.ts";
 
 export function sessionRoutes(parts: ConsoleParts): Route[] {
@@ -26,11 +24,11 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
   const signUps = new RecentTries(signUpAddressTriesMax, signInWindowMs);
 
   return [
-    route("GET", "/session", "public", ({ visitor }) => sessionOf(parts, visitor?.account ?? null)),
+    route("GET /session", ({ visitor }) => sessionOf(parts, visitor?.account ?? null)),
 
     // Unknown names, wrong passwords, accounts without a password and disabled ones are answered alike, after the same
     // work; a try is counted before any of it.
-    routeWithBody("/sign-in", "public", SignIn, async (call) => {
+    route("POST /sign-in", async (call) => {
       const { body, address, isShared, request } = call;
       if (!parts.passwordSignIn) return withoutPasswords;
       const kept = knownBrowserText(request.headers, baseUrl);
@@ -46,10 +44,10 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
       attempt.succeeded();
       const introduced = browsers.introduce(account, knownBrowser);
       const cookie = await enter(parts, call, account.id);
-      return signedInReply(await sessionOf(parts, account), cookie, introduced);
+      return signedIn(await sessionOf(parts, account), cookie, introduced);
     }),
 
-    routeWithBody("/sign-up", "public", SignUp, async (call) => {
+    route("POST /sign-up", async (call) => {
       const { body, address } = call;
       if (!parts.passwordSignIn) return withoutPasswords;
       if (!parts.signUp) return fail("forbidden", "Only this server's operator can create accounts.");
@@ -62,16 +60,16 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
       const created = await accounts.create({ email: body.email, password: body.password }, undefined, turn);
       const owner = (await accounts.record(created.id))!;
       const cookie = await enter(parts, call, created.id);
-      return signedInReply(created satisfies CreatedAccount, cookie, browsers.introduce(owner, null));
+      return signedIn(created, cookie, browsers.introduce(owner, null));
     }),
 
-    route("POST", "/sign-out", "public", async ({ visitor }) => {
+    route("POST /sign-out", async ({ visitor }) => {
       if (visitor !== null) await sessions.end(visitor.account.id, visitor.session.id);
-      return jsonReply(await sessionOf(parts, null), 200, { "set-cookie": signOutCookie(baseUrl) });
+      return new WithCookies(await sessionOf(parts, null), signOutCookie(baseUrl));
     }),
   ];
 
-  function signedInReply(body: Session | CreatedAccount, cookie: string, introduced: string): Response {
-    return withCookies(jsonReply(body), cookie, knownBrowserCookie(introduced, baseUrl));
+  function signedIn<Reply>(reply: Reply, cookie: string, introduced: string): WithCookies<Reply> {
+    return new WithCookies(reply, cookie, knownBrowserCookie(introduced, baseUrl));
   }
 }

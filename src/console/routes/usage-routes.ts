@@ -11,12 +11,13 @@ import {
 } from "../../account/usage-queries.ts";
 import { dayMs, usageExportPageRows } from "../../core/limits.ts";
 import type { AccountId } from "../../core/types.ts";
-import { UsageFilter, type UsagePage, usagePageMax, UsageQuery, type UsageSum, type UsageSummary } from "../api.ts";
+import { usagePageMax } from "../api/shapes.ts";
+import { UsageFilter, type UsagePage, UsageQuery, type UsageSum } from "../api/usage.ts";
 import { csvHead, csvLine } from "../csv.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { privateHeaders } from "../reply.ts";
-import { fail, type Failure, isFailure, type Route, route, routeWithQuery } from "./route.ts";
+import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 
 const pageDefault = 50;
 const summaryDays = 30;
@@ -28,11 +29,9 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
   const { usage, clock } = parts;
 
   return [
-    routeWithQuery("/usage", "account", UsageQuery, ({ visitor: { account }, query }) =>
-      usagePage(parts, account.id, query),
-    ),
+    route("GET /usage", ({ visitor: { account }, query }) => usagePage(parts, account.id, query)),
 
-    route("GET", "/usage/summary", "account", async ({ visitor: { account } }): Promise<UsageSummary> => {
+    route("GET /usage/summary", async ({ visitor: { account } }) => {
       const fromDay = dayOf(clock.wall()) - (summaryDays - 1);
       const { days, total, models, endpoints, keys, endUsers } = await usage.summary(account.id, fromDay);
       const named = await parts.accountKeys.namesOf(account.id);
@@ -58,7 +57,7 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
       };
     }),
 
-    routeWithQuery("/usage.csv", "account", UsageFilter, ({ visitor: { account }, query }) => {
+    route("GET /usage.csv", ({ visitor: { account }, query }) => {
       const filter = filterOf(query);
       if (isFailure(filter)) return filter;
       const headers = {

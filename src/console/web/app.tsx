@@ -1,7 +1,7 @@
 // Chooses the page to draw: sign-in for strangers, else the page of the address inside the shell.
 import { type ComponentType, type VNode } from "preact";
 import { useEffect } from "preact/hooks";
-import { doorPage, operatorPages, type PageEntry, pageAt } from "./pages.ts";
+import { operatorPages, type PageEntry, pageAt } from "./pages.ts";
 import { SignInPage } from "./pages/sign-in.tsx";
 import { Mark } from "./parts/icons.tsx";
 import { Page } from "./parts/page.tsx";
@@ -34,7 +34,7 @@ function Content(): VNode {
       </div>
     );
   }
-  if (doorPage.paths.includes(path)) return <LazyDoor />;
+  if (doorPaths.includes(path)) return <LazyDoor />;
   if (!signedIn || path === "/sign-in") return <SignInPage />;
   const page = pageAt(path);
   if (operatorPages.some((known) => known === page) && account.value?.operator !== true) {
@@ -46,6 +46,9 @@ function Content(): VNode {
   }
   return <Shell>{page === undefined ? <UnknownPage /> : <LazyPage key={page.path} page={page} />}</Shell>;
 }
+
+/** Of the page for those who come by a link or from an identity provider, signed in or not. */
+const doorPaths = ["/sign-in/callback", "/join", "/set-password"];
 
 /** Where to go after the sign-in: a page of this console, never another site. */
 function nextPath(query: URLSearchParams): string {
@@ -75,7 +78,7 @@ function LazyPage({ page }: { page: PageEntry }): VNode {
 
 function LazyDoor(): VNode {
   const resource = useResource(async () => {
-    loaded.set("door", await doorPage.load());
+    loaded.set("door", (await import("./pages/door-pages.tsx")).DoorPage);
   }, "door");
   const Drawn = loaded.get("door");
   if (Drawn !== undefined) return <Drawn />;

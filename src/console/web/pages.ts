@@ -92,11 +92,5 @@ export const operatorPages: readonly PageEntry[] = [
   },
 ];
 
-/** For those who come by a link or from an identity provider, signed in or not. */
-export const doorPage = {
-  paths: ["/sign-in/callback", "/join", "/set-password"],
-  load: lazy(() => import("./pages/door-pages.tsx"), "DoorPage"),
-};
-
 export const pageAt = (path: string): PageEntry | undefined =>
   [...accountPages, ...operatorPages].find((page) => page.path === path);

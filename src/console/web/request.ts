@@ -1,5 +1,29 @@
 // Requests to the console's own API.
-import type { ApiError } from "../api.ts";
+import type { LiveEvent } from "../api/live.ts";
+import type { BodyOf, QueryOf, ReplyOf, RouteName } from "../api/routes.ts";
+import type { ApiError } from "../api/shapes.ts";
+
+/** A path with a number in the place of `:id`. */
+type Filled<Path> = Path extends `${infer Start}/:id${infer End}` ? `${Start}/${number}${End}` : Path;
+/** The routes of a method by the path that a page asks for. */
+type Paths<Method extends string> = {
+  [Name in RouteName as Name extends `${Method} ${infer Path}` ? Filled<Path> : never]: Name;
+};
+type Get = Paths<"GET">;
+type Post = Paths<"POST">;
+/** Paths whose reply is a file. */
+export type FilePath = { [Path in keyof Post]: ReplyOf<Post[Path]> extends null ? Path : never }[keyof Post];
+
+/** A query as pages have it: numbers become text, and what is empty or null is left out. */
+type Given<Query> = { readonly [Field in keyof Query]: GivenText<Extract<Query[Field], string | undefined>> };
+type GivenText<Text extends string | undefined> = Text | (string extends Text ? number | null : never);
+/** Optional where every field of it is. */
+type GivenQuery<Path extends keyof Get> =
+  QueryOf<Get[Path]> extends null
+    ? []
+    : object extends QueryOf<Get[Path]>
+      ? [query?: Given<QueryOf<Get[Path]>>]
+      : [query: Given<QueryOf<Get[Path]>>];
 
 /** A request that was not answered with a success; `message` is a sentence for people. */
 export class RequestError extends Error {
@@ -20,12 +44,19 @@ export function whenSignedOut(act: () => void): void {
   onSignedOut = act;
 }
 
-export const get = <Reply>(path: string, query: Query = {}): Promise<Reply> => send<Reply>("GET", path + search(query));
+export const get = <Path extends keyof Get>(path: Path, ...[query]: GivenQuery<Path>): Promise<ReplyOf<Get[Path]>> =>
+  send("GET", path + search(query ?? {}));
 
-export const post = <Reply, Body extends object = Record<string, never>>(path: string, body?: Body): Promise<Reply> =>
-  send<Reply>("POST", path, body);
+export const post = <Path extends keyof Post>(
+  path: Path,
+  ...[body]: BodyOf<Post[Path]> extends null ? [] : [body: BodyOf<Post[Path]>]
+): Promise<ReplyOf<Post[Path]>> => send("POST", path, body ?? null);
 
-export type Query = Readonly<Record<string, string | number | null | undefined>>;
+/** The address of a route that the browser itself asks for. */
+export const address = <Path extends keyof Get>(path: Path, ...[query]: GivenQuery<Path>): string =>
+  `/console/api${path}${search(query ?? {})}`;
+
+type Query = Readonly<Record<string, string | number | null | undefined>>;
 
 /** `?a=1&b=2` of those that have a value. */
 export function search(query: Query): string {
@@ -38,7 +69,7 @@ export function search(query: Query): string {
 const downloadMs = 60_000;
 
 /** Asks for a file, which the browser keeps under the name that the server gave it. */
-export async function download(path: string): Promise<void> {
+export async function download(path: FilePath): Promise<void> {
   const response = await ask("POST", path);
   if (!response.ok) throw errorOf(response, await json(response));
   const [, name = ""] = /filename="([^"]+)"/.exec(response.headers.get("content-disposition") ?? "") ?? [];
@@ -52,20 +83,30 @@ export function saveFile(content: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(address), downloadMs);
 }
 
-async function send<Reply>(method: string, path: string, body?: object): Promise<Reply> {
+/** Takes the events of one name from the event stream. */
+export function listenTo<Name extends LiveEvent["event"]>(
+  source: EventSource,
+  name: Name,
+  take: (data: Extract<LiveEvent, { event: Name }>["data"]) => void,
+): void {
+  source.addEventListener(name, ({ data }) => take(JSON.parse(data)));
+}
+
+async function send<Reply>(method: string, path: string, body: object | null = null): Promise<Reply> {
   const response = await ask(method, path, body);
   const reply = await json(response);
+  // The one cast of the contract: the same server serves this page, and answers with what its routes say.
   if (response.ok) return reply as Reply;
   throw errorOf(response, reply);
 }
 
 /** Throws RequestError where no answer comes. */
-async function ask(method: string, path: string, body?: object): Promise<Response> {
+async function ask(method: string, path: string, body: object | null = null): Promise<Response> {
   try {
     return await fetch(`/console/api${path}`, {
       method,
-      headers: body === undefined ? {} : { "content-type": "application/json" },
-      body: body === undefined ? null : JSON.stringify(body),
+      headers: body === null ? {} : { "content-type": "application/json" },
+      body: body === null ? null : JSON.stringify(body),
     });
   } catch {
     throw new RequestError("The server cannot be reached. Check the connection and try again.", 0, null);

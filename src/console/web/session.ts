@@ -1,8 +1,9 @@
 // Who is signed in, what this server offers, and the live numbers from its event stream.
 import { computed, signal } from "@preact/signals";
-import type { AccountNumbers, OperatorNumbers, Session } from "../api.ts";
+import type { AccountNumbers, OperatorNumbers } from "../api/live.ts";
+import type { Session } from "../api/sign-in.ts";
 import { navigate, place } from "./route.ts";
-import { get, post, whenSignedOut } from "./request.ts";
+import { address, get, listenTo, post, whenSignedOut } from "./request.ts";
 
 /** Null until the first answer. */
 export const session = signal<Session | null>(null);
@@ -28,7 +29,7 @@ const listenAgainMs = 2_000;
 let events: EventSource | null = null;
 
 export async function loadSession(): Promise<void> {
-  become(await get<Session>("/session"));
+  become(await get("/session"));
 }
 
 export function become(next: Session): void {
@@ -40,7 +41,7 @@ export function become(next: Session): void {
 }
 
 export async function signOut(): Promise<void> {
-  become(await post<Session>("/sign-out"));
+  become(await post("/sign-out"));
   navigate("/sign-in");
 }
 
@@ -56,7 +57,7 @@ function leave(): void {
 whenSignedOut(leave);
 
 function listen(): void {
-  const source = new EventSource("/console/api/events");
+  const source = new EventSource(address("/events"));
   events = source;
   source.addEventListener("open", () => {
     live.value = true;
@@ -67,18 +68,18 @@ function listen(): void {
     // the server restarts, or the 401 of a session that ended before the stream was open.
     if (source.readyState === EventSource.CLOSED) setTimeout(() => void listenAgain(source), listenAgainMs);
   });
-  source.addEventListener("account", ({ data }) => {
-    numbers.value = JSON.parse(data) as AccountNumbers;
+  listenTo(source, "account", (data) => {
+    numbers.value = data;
   });
-  source.addEventListener("operator", ({ data }) => {
-    operatorNumbers.value = JSON.parse(data) as OperatorNumbers;
+  listenTo(source, "operator", (data) => {
+    operatorNumbers.value = data;
   });
-  source.addEventListener("ended", leave);
+  listenTo(source, "ended", leave);
 }
 
 async function listenAgain(broken: EventSource): Promise<void> {
   if (events !== broken) return;
-  const known = await get<Session>("/session").catch(() => null);
+  const known = await get("/session").catch(() => null);
   if (events !== broken) return;
   if (known?.account === null) leave();
   else listen();

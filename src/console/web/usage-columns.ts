@@ -1,5 +1,5 @@
 // Computes the chart's columns: one for each of the last 30 days, with a part for each model.
-import type { UsageSummary } from "../api.ts";
+import type { UsageSummary } from "../api/usage.ts";
 
 const dayMs = 86_400_000;
 export const days = 30;

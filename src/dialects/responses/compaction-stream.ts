@@ -6,7 +6,7 @@ import { LiteralText } from "../reply/literal-text.ts";
 import { compactionItem } from "./output-items.ts";
 import { type ReplyContext, ResponseLifecycle } from "./lifecycle.ts";
 import { stemOf, usageBody } from "./response-object.ts";
-import type { ResponsesAsk } from "./request.ts";
+import type { ResponsesAsk } from "./body.ts";
 import type { Sealer } from "../request/sealed-content.ts";
 
 export class CompactionEncoder implements Encoder {

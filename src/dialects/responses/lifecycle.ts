@@ -11,7 +11,7 @@ import {
   responseInProgress,
   type ResponseText,
 } from "./response-object.ts";
-import type { ResponsesAsk } from "./request.ts";
+import type { ResponsesAsk } from "./body.ts";
 import type { Sealer } from "../request/sealed-content.ts";
 import type { StoredResponse } from "../stored-responses.ts";
 

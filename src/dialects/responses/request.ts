@@ -1,33 +1,20 @@
 // A body of POST /v1/responses -> ResponsesAsk.
-import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { isRecord } from "../../core/is-record.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import type { Ask, Effort, Format, Model, Refusal, Sampling, Turn, WebSearch } from "../../core/types.ts";
 import { checkedFormat } from "../request/answer-format.ts";
 import type { DialectRequest, Packed, PackedAsk } from "../dialect.ts";
+import { Body, type ResponsesAsk, type ResponsesBody } from "./body.ts";
 import { summarising, userMessages } from "./compaction.ts";
 import { engineFieldsOf, noOthers, oneFormat, readEngineFields } from "../request/engine-fields.ts";
-import {
-  BodySchema,
-  flag,
-  malformed,
-  numberBetween,
-  oneOf,
-  optional,
-  record,
-  text,
-  tooDeep,
-  whole,
-  wholeBetween,
-} from "../request/field.ts";
+import { BodySchema, malformed, tooDeep } from "../request/field.ts";
 import { namedModel } from "../request/named-model.ts";
-import { leftOut } from "../request/not-served.ts";
 import { OfferedTools, type ToolSelection } from "./offered-tools.ts";
 import { echoOf } from "./response-object.ts";
 import { readItems } from "./input.ts";
 import type { Sealer } from "../request/sealed-content.ts";
 import { anySearch, searchOf } from "../request/search-request.ts";
-import { priorityAsked, serviceTier } from "../request/service-tier.ts";
+import { priorityAsked } from "../request/service-tier.ts";
 import { budgetOf, efforts } from "../request/settings.ts";
 import { systemText } from "../request/system-text.ts";
 import {
@@ -37,47 +24,6 @@ import {
   type Item,
   nothingEarlier,
 } from "../stored-responses.ts";
-
-// Fields that are not named here are accepted and ignored: clients send what other servers know.
-const Body = Type.Object({
-  model: text,
-  input: optional(Type.Union([Type.String(), Type.Array(record)], { description: "a string or an array of items" })),
-  instructions: optional(text),
-  tools: optional(Type.Array(record, { description: "an array of tools" })),
-  tool_choice: optional(Type.Union([Type.String(), record], { description: "a string or an object" })),
-  parallel_tool_calls: optional(flag),
-  reasoning: optional(record),
-  text: optional(record),
-  max_output_tokens: optional(whole),
-  max_tool_calls: optional(whole),
-  stream: optional(flag),
-  store: optional(flag),
-  include: optional(Type.Array(Type.String(), { description: "an array of strings" })),
-  previous_response_id: optional(text),
-  conversation: optional(
-    Type.Union([Type.String(), Type.Object({ id: Type.String() })], {
-      description: "an id or an object with one",
-    }),
-  ),
-  prompt_cache_key: optional(text),
-  safety_identifier: optional(text),
-  service_tier: serviceTier,
-  user: optional(text),
-  metadata: optional(record),
-  truncation: optional(oneOf("auto", "disabled")),
-  web_search: optional(flag),
-  temperature: optional(numberBetween(0, 2)),
-  top_p: optional(numberBetween(0, 1)),
-  presence_penalty: optional(numberBetween(-2, 2)),
-  frequency_penalty: optional(numberBetween(-2, 2)),
-  top_logprobs: optional(wholeBetween(0, 20)),
-  background: optional(Type.Literal(false, { description: "false: requests are not run in the background here" })),
-  prompt: leftOut("prompts are not stored here; send instructions and input"),
-  moderation: leftOut("nothing is moderated here"),
-});
-export type ResponsesBody = Static<typeof Body>;
-/** For the description of the API. */
-export const responsesBody: TSchema = Body;
 
 const bodySchema = new BodySchema(Body);
 const forwarded = [
@@ -90,31 +36,6 @@ const forwarded = [
 export const endpoint = "/v1/responses";
 /** The one dialect in which the coder tier costs tokens (spec, per-request limits). */
 export const coderBilling = "tokens";
-
-/** An Ask with what this dialect must remember of the request to write its reply. */
-export type ResponsesAsk = Ask &
-  Readonly<{
-    /** The names under which the client knows the tools that the model calls. */
-    offered: OfferedTools;
-    /** The settings that every response object repeats, as members of a JSON object. */
-    echo: string;
-    /** True if reasoning goes out sealed too, so that a client can send it back. */
-    sealsReasoning: boolean;
-    /** True if web searches are shown with all addresses that they found. */
-    showsSources: boolean;
-    /** Not null if the reply is one sealed summary of the conversation instead of an answer: in a response, or alone. */
-    compacts: "in a response" | "alone" | null;
-    /** True if the response may be referred to by later requests. */
-    store: boolean;
-    previousResponseId: string | null;
-    /** To which input and answer are added. */
-    conversationId: string | null;
-    /**
-     * The request's own input, if it must be kept with the response: as items, or as their JSON text where it is a text or in
-     * a large body. Of POST /v1/responses/compact the user's messages of the conversation, which its reply repeats.
-     */
-    input: readonly Item[] | string;
-  }>;
 
 type PackedResponsesAsk = Omit<ResponsesAsk, "turns" | "model" | "prepared" | "offered"> &
   Readonly<{ offered: OfferedTools["given"] }>;

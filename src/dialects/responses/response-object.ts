@@ -5,7 +5,7 @@ import { messageOf } from "../../core/refusals.ts";
 import type { RefusalName } from "../../core/types.ts";
 import type { ReplyIdentity } from "../dialect.ts";
 import { tierOf } from "../request/service-tier.ts";
-import type { ResponsesAsk, ResponsesBody } from "./request.ts";
+import type { ResponsesAsk, ResponsesBody } from "./body.ts";
 import { conversationIdOf, type Item } from "../stored-responses.ts";
 
 /** Characters of a request id that go into the ids of the response and its items. */

@@ -2,21 +2,13 @@
 import { refusals } from "../../core/refusals.ts";
 import type { Ask, Refusal } from "../../core/types.ts";
 import { CompactionEncoder } from "./compaction-stream.ts";
-import { type Dialect, defineDialect } from "../dialect.ts";
-import type { DialectContext } from "../registry.ts";
+import { type Dialect, defineDialect, type DialectContext } from "../dialect.ts";
 import { errorBody } from "../reply/error-object.ts";
 import { openAiEndUser } from "../request/end-user.ts";
 import { Sealer } from "../request/sealed-content.ts";
 import { referencesOf } from "../stored-responses.ts";
-import {
-  coderBilling,
-  compactPath,
-  endpoint,
-  packRequest,
-  readRequest,
-  type ResponsesAsk,
-  unpackRequest,
-} from "./request.ts";
+import { coderBilling, compactPath, endpoint, packRequest, readRequest, unpackRequest } from "./request.ts";
+import type { ResponsesAsk } from "./body.ts";
 import { ResponsesEncoder } from "./stream.ts";
 
 export function responsesDialect({ sealingKey, clock, storesResponses }: DialectContext): Dialect {

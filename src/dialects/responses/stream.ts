@@ -15,7 +15,7 @@ import {
 } from "./output-items.ts";
 import { type ReplyContext, ResponseLifecycle } from "./lifecycle.ts";
 import { incompleteReason, keptOf, stemOf } from "./response-object.ts";
-import type { ResponsesAsk } from "./request.ts";
+import type { ResponsesAsk } from "./body.ts";
 import type { Sealer } from "../request/sealed-content.ts";
 
 export class ResponsesEncoder implements Encoder {

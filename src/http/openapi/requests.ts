@@ -7,7 +7,7 @@ import { embeddingsBody } from "../../dialects/embeddings/request.ts";
 import { messagesBody } from "../../dialects/messages/request.ts";
 import { rerankBody } from "../../dialects/rerank/request.ts";
 import { conversationItemsMax, metadataLimits } from "../../dialects/responses/conversations.ts";
-import { responsesBody } from "../../dialects/responses/request.ts";
+import { responsesBody } from "../../dialects/responses/body.ts";
 import type { JsonSchema } from "../../docs/openapi-document.ts";
 import {
   answersMax,

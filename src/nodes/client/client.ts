@@ -44,6 +44,8 @@ export interface ExchangeHandler {
   readEnd(): void;
   end(): void;
   fault(fault: ExchangeFault): void;
+  /** Asked before a request is written again; absent: it may be. */
+  mayBeSentAgain?(): boolean;
 }
 
 /** One request and its response. */
@@ -301,7 +303,8 @@ class PendingExchange implements Exchange {
     this.connection = null;
     if (this.handler === null) return;
     // The second try has a new connection, so that there is no third.
-    if (fault.kind === "no-reply" && wasReused) return this.#client.startAgain(this);
+    const isStale = fault.kind === "no-reply" && wasReused;
+    if (isStale && this.handler.mayBeSentAgain?.() !== false) return this.#client.startAgain(this);
     this.failed(fault);
   }
 

@@ -3,7 +3,7 @@
 import { type InputsAsk, mostTokens } from "../../core/inputs.ts";
 import { inputsAnswerMaxBytes } from "../../core/limits.ts";
 import { refuse } from "../../core/refusals.ts";
-import type { Ending, Sink, Usage } from "../../core/types.ts";
+import { type Ending, noUsage, type Sink, type Usage } from "../../core/types.ts";
 import { type Failure, failed, failureOfEvent, nodeFailed } from "../failure/failure.ts";
 import { parseNodeJson, record } from "../json.ts";
 import { estimatedInput } from "../usage.ts";
@@ -43,6 +43,11 @@ export class InputsAnswer {
   fail(failure: Failure): Ending {
     this.failure ??= failure;
     return failed(this.failure);
+  }
+
+  /** None of it went out. */
+  cancelled(): Ending {
+    return { kind: "cancelled", usage: noUsage, estimated: false };
   }
 
   /** What it came to, when all of it is there. */

@@ -2,7 +2,7 @@
 import { Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { checkPages } from "../verify/database-check.ts";
-import { messageOf } from "../folder/data-folder.ts";
+import { messageOf } from "../folder/folder-faults.ts";
 import { startWorker, WorkerClient } from "../../core/workers.ts";
 import type { BackupCall, BackupProgress } from "./backup-writer.ts";
 

@@ -36,16 +36,15 @@ import {
 import {
   activityName,
   requestsName,
-  codeOf,
   databaseName,
-  giveToOwner,
   lockDataFolder,
   lockName,
-  messageOf,
   missingLedger,
   responsesName,
   usageName,
 } from "../folder/data-folder.ts";
+import { giveToOwner } from "../folder/whole-file.ts";
+import { codeOf, messageOf } from "../folder/folder-faults.ts";
 import { whyMoved } from "../folder/moved-folder.ts";
 import { servedMark } from "../folder/served-folder.ts";
 import { migrate } from "../ledger/migrate.ts";

@@ -1,23 +1,11 @@
 // The data folder: readable by its owner alone, and held by one process at a time.
 import { Database } from "bun:sqlite";
-import { chmodSync, chownSync, closeSync, mkdirSync, openSync, readdirSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { chmodSync, closeSync, mkdirSync, openSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { databaseName, lockName } from "../../core/ledger-files.ts";
 import { movedMark, whyMoved } from "./moved-folder.ts";
+import { codeOf, DataFolderInUse, DataFolderUnusable, messageOf } from "./folder-faults.ts";
 import { servedMark, servedName } from "./served-folder.ts";
-
-/** Another running process works on the data folder. */
-export class DataFolderInUse extends Error {
-  override readonly name = "DataFolderInUse";
-  constructor(folder: string) {
-    super(`the data folder ${folder} is in use by another running tollgate`);
-  }
-}
-
-/** The data folder cannot be made, written or understood; the message is one line for the operator. */
-export class DataFolderUnusable extends Error {
-  override readonly name = "DataFolderUnusable";
-}
 
 export { databaseName, lockName };
 /** The files of the stored responses, of the usage index, of the operators' charts and of refused and failed requests. */
@@ -157,23 +145,4 @@ function unusable(folder: string, thrown: unknown): DataFolderUnusable {
 /** Creates the file readable by its owner alone; SQLite gives its -wal and -shm files the same mode. */
 function createPrivate(file: string): void {
   closeSync(openSync(file, "a", 0o600));
-}
-
-/**
- * What a command of root makes in a data folder belongs to whose the ledger is, or the folder: a service that runs as
- * another user must be able to open it.
- */
-export function giveToOwner(file: string): void {
-  if (process.geteuid?.() !== 0) return;
-  const folder = dirname(file);
-  const { uid, gid } = statSync(join(folder, databaseName), { throwIfNoEntry: false }) ?? statSync(folder);
-  chownSync(file, uid, gid);
-}
-
-export function codeOf(thrown: unknown): string {
-  return thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
-}
-
-export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
 }

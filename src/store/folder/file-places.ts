@@ -1,7 +1,7 @@
 // Checks that a process's open files are still the ones that their names lead to. Writes to a file that was removed or
 // replaced still succeed, and all of them are lost when the process ends.
 import { type BigIntStats, statSync } from "node:fs";
-import { codeOf } from "./data-folder.ts";
+import { codeOf } from "./folder-faults.ts";
 
 export class FilePlaces {
   readonly #places: Readonly<{ file: string; was: BigIntStats | null }>[];

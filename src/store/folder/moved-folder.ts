@@ -2,7 +2,7 @@
 // what would not be there. Only a move that ended says that they are there.
 import { join } from "node:path";
 import type { Ms } from "../../core/types.ts";
-import { DataFolderUnusable } from "./data-folder.ts";
+import { DataFolderUnusable } from "./folder-faults.ts";
 import { readMark, writeWhole } from "./whole-file.ts";
 
 const movedName = "moved.json";

@@ -1,7 +1,8 @@
 // The key that seals what clients carry for us (reasoning, summaries): minted once for a data folder, beside the
 // database. Without it (another folder, a restored backup) sealed content is left out of conversations, not an error.
 import { join } from "node:path";
-import { DataFolderUnusable, messageOf, sealingKeyName } from "./data-folder.ts";
+import { sealingKeyName } from "./data-folder.ts";
+import { DataFolderUnusable, messageOf } from "./folder-faults.ts";
 import { readWhole, writeWhole } from "./whole-file.ts";
 
 /** The key of `folder`, `bytes` long. Throws DataFolderUnusable when it can be neither read nor written. */

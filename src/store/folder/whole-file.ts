@@ -1,6 +1,8 @@
 // Small files of the data folder that are there as a whole or not at all, whatever happens while they are written.
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
-import { codeOf, DataFolderUnusable, giveToOwner, messageOf } from "./data-folder.ts";
+import { chownSync, closeSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { databaseName } from "../../core/ledger-files.ts";
+import { codeOf, DataFolderUnusable, messageOf } from "./folder-faults.ts";
 
 /** Null where there is none. */
 export function readWhole(file: string): Uint8Array | null {
@@ -46,4 +48,15 @@ export function flush(path: string): void {
   } finally {
     closeSync(descriptor);
   }
+}
+
+/**
+ * What a command of root makes in a data folder belongs to whose the ledger is, or the folder: a service that runs as
+ * another user must be able to open it.
+ */
+export function giveToOwner(file: string): void {
+  if (process.geteuid?.() !== 0) return;
+  const folder = dirname(file);
+  const { uid, gid } = statSync(join(folder, databaseName), { throwIfNoEntry: false }) ?? statSync(folder);
+  chownSync(file, uid, gid);
 }

@@ -3,7 +3,7 @@
 import { type Entry, quotaOf } from "../../account/entry.ts";
 import type { AccountChange } from "../../account/journal.ts";
 import { type AccountId, defaultKey, type KeyId } from "../../core/types.ts";
-import type { journal, RowOf } from "./schema.ts";
+import type { RowOf } from "./schema.ts";
 
 /** The columns of a journal line in the order of `JournalRow`; SQLite gives it its `sequence`. */
 export const journalColumns = [
@@ -37,7 +37,7 @@ export const journalColumns = [
   "duration_ms",
 ] as const;
 
-type Line = RowOf<typeof journal>;
+type Line = RowOf<"journal">;
 type InOrder<Names extends readonly (keyof Line)[]> = { readonly [Place in keyof Names]: Line[Names[Place]] };
 type Missing = Exclude<keyof Line, "sequence" | (typeof journalColumns)[number]>;
 /** `never`, so that nothing compiles, where a column of the table is missing above. */

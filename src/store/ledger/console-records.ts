@@ -7,7 +7,7 @@ import type { Payment, PurchaseRecords, PurchaseRequest } from "../../account/pu
 import type { SessionRecord, SessionRecords } from "../../account/sessions.ts";
 import type { AccountId } from "../../core/types.ts";
 import { read } from "../open.ts";
-import type { accessLinks, auditLog, identities, payments, purchaseRequests, RowOf, sessions } from "./schema.ts";
+import type { RowOf } from "./schema.ts";
 
 export class ConsoleRecords
   implements SessionRecords, PurchaseRecords, AuditRecords, AccessLinkRecords, IdentityRecords
@@ -106,12 +106,12 @@ export class ConsoleRecords
   }
 }
 
-type SessionRow = RowOf<typeof sessions>;
-type RequestRow = RowOf<typeof purchaseRequests>;
-type LinkRow = RowOf<typeof accessLinks>;
-type IdentityRow = RowOf<typeof identities>;
-type PaymentRow = RowOf<typeof payments>;
-type AuditRow = RowOf<typeof auditLog>;
+type SessionRow = RowOf<"sessions">;
+type RequestRow = RowOf<"purchase_requests">;
+type LinkRow = RowOf<"access_links">;
+type IdentityRow = RowOf<"identities">;
+type PaymentRow = RowOf<"payments">;
+type AuditRow = RowOf<"audit_log">;
 type Id = { id: number };
 type Count = { count: number };
 type Values = [] | [Readonly<Record<string, number | string | Uint8Array | null>>];

@@ -1,6 +1,6 @@
 // Begins a ledger's next epoch, which every start does. Where its tables are this program's, nothing else is needed.
 import type { Database } from "bun:sqlite";
-import { DataFolderUnusable, messageOf } from "../folder/data-folder.ts";
+import { DataFolderUnusable, messageOf } from "../folder/folder-faults.ts";
 import { openForWriting, versionOf } from "../open.ts";
 import { schemaVersion } from "./schema-version.ts";
 

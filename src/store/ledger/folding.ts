@@ -4,9 +4,9 @@
 import type { Database } from "bun:sqlite";
 import { dayMs } from "../../core/limits.ts";
 import type { Ms } from "../../core/types.ts";
-import type { journal, RowOf } from "./schema.ts";
+import type { RowOf } from "./schema.ts";
 
-type Line = Pick<RowOf<typeof journal>, "sequence" | "at" | "billing_key">;
+type Line = Pick<RowOf<"journal">, "sequence" | "at" | "billing_key">;
 
 const sums = "lines, used, credit_delta, input_fresh, input_cached, output, reasoning, billed_tokens";
 const addSums = sums

@@ -3,7 +3,7 @@ import { systemClock } from "../../core/clock.ts";
 import { journalIdleCheckpointMs, ledgerPlaceIntervalMs } from "../../core/limits.ts";
 import type { Ms } from "../../core/types.ts";
 import type { Batch } from "./batch.ts";
-import { codeOf, messageOf } from "../folder/data-folder.ts";
+import { codeOf, messageOf } from "../folder/folder-faults.ts";
 import { LedgerPlace } from "./ledger-place.ts";
 import { openForWriting } from "../open.ts";
 import { Persistence, type Report } from "./persistence.ts";

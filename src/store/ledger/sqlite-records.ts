@@ -7,7 +7,7 @@ import { type JournalReply, type UsageRow, usageRowOf } from "../../account/usag
 import { hasLimits } from "../../core/key-limits.ts";
 import type { AccountId, KeyId, KeyLimits } from "../../core/types.ts";
 import { read } from "../open.ts";
-import type { accounts, apiKeys, RowOf } from "./schema.ts";
+import type { RowOf } from "./schema.ts";
 
 export class SqliteRecords implements AccountRecords {
   readonly #queries: ReturnType<typeof prepare>;
@@ -102,8 +102,8 @@ export class SqliteRecords implements AccountRecords {
 const isErased = `(email LIKE 'deleted-_%@invalid' AND substr(email, 9, length(email) - 16) NOT GLOB '*[^0-9-]*'
   AND disabled_at IS NOT NULL AND password_hash IS NULL)`;
 
-type AccountRow = RowOf<typeof accounts>;
-type KeyRow = RowOf<typeof apiKeys>;
+type AccountRow = RowOf<"accounts">;
+type KeyRow = RowOf<"api_keys">;
 type Values = [] | [Readonly<Record<string, number | string | Uint8Array>>];
 
 function prepare(database: Database) {

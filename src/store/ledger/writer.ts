@@ -15,7 +15,7 @@ import {
   type RefusedChange,
 } from "./batch.ts";
 import { ConsoleWriter } from "./console-writer.ts";
-import { codeOf, messageOf } from "../folder/data-folder.ts";
+import { codeOf, messageOf } from "../folder/folder-faults.ts";
 import { Folding } from "./folding.ts";
 import { LedgerMisplaced, type LedgerPlace } from "./ledger-place.ts";
 import { dayMs, endUserUseKeepDays, endUserUsePruned } from "../../core/limits.ts";

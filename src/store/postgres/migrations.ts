@@ -198,7 +198,8 @@ function definitionOf(column: PgColumn): string {
   const parts = [column.name, column.getSQLType()];
   if (column.primary) parts.push("PRIMARY KEY");
   else if (column.notNull) parts.push("NOT NULL");
-  if (column.default !== undefined) parts.push(`DEFAULT ${String(column.default as number | boolean)}`);
+  const otherwise = column.default as number | boolean | string | undefined;
+  if (otherwise !== undefined) parts.push(`DEFAULT ${typeof otherwise === "string" ? `'${otherwise}'` : otherwise}`);
   return parts.join(" ");
 }
 

@@ -10,13 +10,13 @@ import type { Ms } from "../../core/types.ts";
 import { activityLevels } from "../activity/activity-sums.ts";
 import {
   activityName,
-  DataFolderInUse,
   lockDataFolder,
   missingLedger,
   requestsName,
   responsesName,
   sealingKeyName,
 } from "../folder/data-folder.ts";
+import { DataFolderInUse } from "../folder/folder-faults.ts";
 import { movedMark, setMovedMark, whyMoved } from "../folder/moved-folder.ts";
 import { booksOf, setServedMark } from "../folder/served-folder.ts";
 import { readWhole } from "../folder/whole-file.ts";

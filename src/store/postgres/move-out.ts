@@ -14,7 +14,6 @@ import {
   activityName,
   databaseName,
   drainedName,
-  giveToOwner,
   lockDataFolder,
   lockName,
   requestsName,
@@ -23,7 +22,7 @@ import {
   toldName,
 } from "../folder/data-folder.ts";
 import { clearServedMark, servedName } from "../folder/served-folder.ts";
-import { flush, writeWhole } from "../folder/whole-file.ts";
+import { flush, writeWhole, giveToOwner } from "../folder/whole-file.ts";
 import { migrate as migrateFolder } from "../ledger/migrate.ts";
 import { openForReading, openForWriting } from "../open.ts";
 import { RequestLogStore } from "../requests/request-log-store.ts";

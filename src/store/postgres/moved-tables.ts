@@ -1,11 +1,7 @@
 // What a move carries between a data folder and a database: the tables that both have, column by column, and sums by which the
 // two are compared.
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
-import { getTableConfig as ofSqlite, type SQLiteTable } from "drizzle-orm/sqlite-core";
-import * as folder from "../ledger/schema.ts";
-import * as console_ from "./schema-console.ts";
-import * as base from "./schema.ts";
-import * as usage from "./schema-usage.ts";
+import { type Column, columnTypes, tableNames, tables } from "../tables.ts";
 
 export type MovedTable = Readonly<{
   name: string;
@@ -13,30 +9,13 @@ export type MovedTable = Readonly<{
   columns: readonly Readonly<{ name: string; type: string }>[];
 }>;
 
-const pairs: readonly (readonly [SQLiteTable, PgTable])[] = [
-  [folder.accounts, base.accounts],
-  [folder.apiKeys, base.apiKeys],
-  [folder.keyUse, base.keyUse],
-  [folder.quotaUse, base.quotaUse],
-  [folder.endUsers, console_.endUsers],
-  [folder.endUserUse, console_.endUserUse],
-  [folder.journal, base.journal],
-  [folder.journalFolds, usage.journalFolds],
-  [folder.sessions, console_.sessions],
-  [folder.purchaseRequests, console_.purchaseRequests],
-  [folder.payments, console_.payments],
-  [folder.auditLog, console_.auditLog],
-  [folder.searchCalls, console_.searchCalls],
-  [folder.accessLinks, console_.accessLinks],
-  [folder.identities, console_.identities],
-];
-
-export const movedTables: readonly MovedTable[] = pairs.map(([source, target]) => {
-  const names = new Set(ofSqlite(source).columns.map(({ name }) => name));
-  const { name, columns } = getTableConfig(target);
-  const both = columns.filter((column) => names.has(column.name));
-  return { name, columns: both.map((column) => ({ name: column.name, type: column.getSQLType().split(" ")[0]! })) };
-});
+export const movedTables: readonly MovedTable[] = tableNames.map((name) => ({
+  name,
+  columns: Object.entries<Column>(tables[name].columns).map(([column, { kind }]) => ({
+    name: column,
+    type: columnTypes[kind].postgres,
+  })),
+}));
 
 /** Columns of a table of the database alone. */
 export const columnsOf = (table: PgTable): MovedTable["columns"] =>

@@ -2,37 +2,9 @@
 // log's failures, stored responses, and who does the work that one gateway does for all. What SQLite keeps in files of their
 // own is here in one database; the rules for additions are those of `schema.ts`.
 import { index, integer, pgTable, type PgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
-import { whole } from "./columns.ts";
-import { exactText } from "./exact-text.ts";
-import type { EntryKind } from "../../account/entry.ts";
+import { columnsOf, exactText, rulesOf, whole } from "./columns.ts";
 
-/** Lines that are older than they are kept, summed up by day; balances are the sums of lines and of these. */
-export const journalFolds = pgTable(
-  "journal_folds",
-  {
-    accountId: whole("account_id").notNull(),
-    day: integer().notNull(),
-    kind: text().$type<EntryKind>().notNull(),
-    period: integer().notNull(),
-    /** Empty where the lines are about no reply, as is `endpoint`. */
-    model: text().notNull(),
-    endpoint: text().notNull(),
-    lines: whole().notNull(),
-    used: whole().notNull(),
-    creditDelta: whole("credit_delta").notNull(),
-    inputFresh: whole("input_fresh").notNull(),
-    inputCached: whole("input_cached").notNull(),
-    output: whole().notNull(),
-    reasoning: whole().notNull(),
-    billedTokens: whole("billed_tokens").notNull(),
-    keyId: integer("key_id").notNull().default(1),
-  },
-  (table) => [
-    primaryKey({
-      columns: [table.accountId, table.day, table.kind, table.period, table.model, table.endpoint, table.keyId],
-    }),
-  ],
-);
+export const journalFolds = pgTable("journal_folds", columnsOf("journal_folds"), rulesOf("journal_folds"));
 
 /**
  * Replies of days that are over, for the usage page; a mark in `counters` says up to which day. Account 0 is all accounts

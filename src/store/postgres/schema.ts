@@ -1,5 +1,5 @@
-// The ledger's tables in PostgreSQL, described once: `migrations.ts` makes and extends them by it. They are those of SQLite
-// (../ledger/schema.ts) with what several gateways must know of each other: lanes, holds, and an account's sums of its holds.
+// The ledger's tables in PostgreSQL: those that both stores have (../tables.ts) with what several gateways must know of each
+// other: lanes, holds, and an account's sums of its holds. `migrations.ts` makes and extends them by it.
 //
 // A new version may add tables, columns that may be null or have a default, and indexes; raise `schemaVersion` with it.
 // Programs of two versions work on one database while gateways are replaced one by one, so that nothing else may change.
@@ -12,20 +12,12 @@ import {
   pgTable,
   type PgTable,
   primaryKey,
-  smallint,
   text,
   timestamp,
-  uniqueIndex,
 } from "drizzle-orm/pg-core";
-import { hash, whole } from "./columns.ts";
-import type { EntryKind } from "../../account/entry.ts";
-import type { Quota } from "../../account/quota.ts";
-import type { PlanId } from "../../core/types.ts";
+import { columnsOf, hash, rulesOf, whole } from "./columns.ts";
 import { consoleTables } from "./schema-console.ts";
-import { exactText } from "./exact-text.ts";
 import { usageTables } from "./schema-usage.ts";
-
-/** Money, milliseconds and ids: whole numbers below 2^53. */
 
 /** What open requests hold together: always the sums of the rows in `holds`. */
 const heldSums = {
@@ -40,22 +32,7 @@ const heldSums = {
 export const accounts = pgTable(
   "accounts",
   {
-    id: whole().primaryKey(),
-    email: text().notNull(),
-    plan: text().$type<PlanId>().notNull(),
-    /** Balance tokens; always the sum of the account's journal lines. */
-    credit: whole().notNull(),
-    keyHash: hash("key_hash").notNull(),
-    passwordHash: text("password_hash"),
-    operator: boolean().notNull(),
-    createdAt: whole("created_at").notNull(),
-    keyCreatedAt: whole("key_created_at").notNull(),
-    /** Null where the account may be used. */
-    disabledAt: whole("disabled_at"),
-    /** Of its first key, as the next. */
-    keyUsedAt: whole("key_used_at"),
-    /** Its last four characters; null where they were not kept yet. */
-    keyEnding: text("key_ending"),
+    ...columnsOf("accounts"),
     ...heldSums,
     /** Requests in `holds`, also those that hold no tokens. */
     holds: integer().notNull().default(0),
@@ -75,110 +52,23 @@ export const accounts = pgTable(
     inputsLatest: whole("inputs_latest").notNull().default(0),
     inputsCount: integer("inputs_count").notNull().default(0),
   },
-  (table) => [
-    check("accounts_key_hash_is_sha256", sql`length(key_hash) = 32`),
-    uniqueIndex("accounts_by_key").on(table.keyHash),
-    // The same in upper and lower case of ASCII letters, whatever the database's own order of letters is.
-    uniqueIndex("accounts_by_email").on(sql`lower(email COLLATE "C")`),
-  ],
+  rulesOf("accounts"),
 );
 
 /** Keys beside the one that every account has. Whoever writes their sums holds the account's lock. */
-export const apiKeys = pgTable(
-  "api_keys",
-  {
-    accountId: whole("account_id").notNull(),
-    /** Counted from 2 within the account. */
-    id: integer().notNull(),
-    name: text().notNull(),
-    /** Null where it was revoked. */
-    keyHash: hash("key_hash"),
-    createdAt: whole("created_at").notNull(),
-    usedAt: whole("used_at"),
-    revokedAt: whole("revoked_at"),
-    expiresAt: whole("expires_at"),
-    tokensPerDay: whole("tokens_per_day"),
-    tokensPerMonth: whole("tokens_per_month"),
-    /** JSON, as the next: an array of texts. */
-    models: text(),
-    addresses: text(),
-    /** 1 where it may say for whom it asks. */
-    forwardsUsers: integer("forwards_users"),
-    endUserTokensPerDay: whole("end_user_tokens_per_day"),
-    keyEnding: text("key_ending"),
-    ...heldSums,
-  },
-  (table) => [
-    primaryKey({ columns: [table.accountId, table.id] }),
-    check("api_keys_key_hash_is_sha256", sql`length(key_hash) = 32`),
-    uniqueIndex("api_keys_by_key").on(table.keyHash),
-  ],
-);
+export const apiKeys = pgTable("api_keys", { ...columnsOf("api_keys"), ...heldSums }, rulesOf("api_keys"));
 
-/** What named keys were charged for by UTC day; always the sums of the journal lines. */
-export const keyUse = pgTable(
-  "key_use",
-  {
-    accountId: whole("account_id").notNull(),
-    keyId: integer("key_id").notNull(),
-    day: integer().notNull(),
-    used: whole().notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.accountId, table.keyId, table.day] })],
-);
+export const keyUse = pgTable("key_use", columnsOf("key_use"), rulesOf("key_use"));
 
 /** Periods that an account has left; the one that it is in is in its row. */
-export const quotaUse = pgTable(
-  "quota_use",
-  {
-    accountId: whole("account_id").notNull(),
-    quota: text().$type<Quota>().notNull(),
-    period: integer().notNull(),
-    used: whole().notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.accountId, table.quota, table.period] })],
-);
+export const quotaUse = pgTable("quota_use", columnsOf("quota_use"), rulesOf("quota_use"));
 
-/** A row for each charge, purchase and counted call. It has no sequence: the times of an account's lines never step back. */
-export const journal = pgTable(
-  "journal",
-  {
-    billingKey: exactText("billing_key").primaryKey(),
-    kind: text().$type<EntryKind>().notNull(),
-    accountId: whole("account_id").notNull(),
-    at: whole().notNull(),
-    period: integer().notNull(),
-    used: whole().notNull(),
-    creditDelta: whole("credit_delta").notNull(),
-    endpoint: text(),
-    model: text(),
-    inputFresh: whole("input_fresh"),
-    inputCached: whole("input_cached"),
-    output: whole(),
-    reasoning: whole(),
-    inputCents: whole("input_cents"),
-    cachedInputCents: whole("cached_input_cents"),
-    outputCents: whole("output_cents"),
-    billedTokens: whole("billed_tokens"),
-    /** 1 where the node gave no usable usage. */
-    estimated: smallint(),
-    /** Ten-thousandths of a cent beside the whole cents; null where there are none. */
-    inputParts: integer("input_parts"),
-    cachedInputParts: integer("cached_input_parts"),
-    outputParts: integer("output_parts"),
-    /** By which it was asked for: 1 is the first key, 0 a signed-in browser. */
-    keyId: integer("key_id").notNull().default(1),
-    /** For whom; null where the key may not say so. */
-    endUserId: integer("end_user_id"),
-    /** How the request went, for the request log. */
-    node: text(),
-    waitMs: integer("wait_ms"),
-    sentMs: integer("sent_ms"),
-    firstTokenMs: integer("first_token_ms"),
-    durationMs: integer("duration_ms"),
-  },
-  (table) => [index("journal_by_account").on(table.accountId, table.at), index("journal_by_time").on(table.at)],
-);
+/** It has no sequence: the times of an account's lines never step back. */
+export const journal = pgTable("journal", columnsOf("journal"), (table) => [
+  ...rulesOf("journal")(table),
+  index("journal_by_account").on(table.accountId, table.at),
+  index("journal_by_time").on(table.at),
+]);
 
 /** One life of one gateway process: its heartbeat, its fence, and how far its batches came. */
 export const lanes = pgTable("lanes", {

@@ -5,6 +5,7 @@
 // statements of their own, behind it.
 import { journalColumns } from "../ledger/batch.ts";
 import type { Ms } from "../../core/types.ts";
+import { columnTypes, tables } from "../tables.ts";
 import { type Call, call, type Statement } from "./connection.ts";
 import { idleInTransactionMs, lockTimeoutMs } from "./limits.ts";
 
@@ -231,41 +232,10 @@ export const countEndUsers = statement(
 
 // ---------------------------------------------------------------- a batch's writes
 
-const journalTypes: Readonly<Record<(typeof journalColumns)[number], string>> = {
-  billing_key: "text",
-  kind: "text",
-  account_id: "bigint",
-  at: "bigint",
-  period: "int",
-  used: "bigint",
-  credit_delta: "bigint",
-  endpoint: "text",
-  model: "text",
-  input_fresh: "bigint",
-  input_cached: "bigint",
-  output: "bigint",
-  reasoning: "bigint",
-  input_cents: "bigint",
-  cached_input_cents: "bigint",
-  output_cents: "bigint",
-  billed_tokens: "bigint",
-  estimated: "smallint",
-  input_parts: "int",
-  cached_input_parts: "int",
-  output_parts: "int",
-  key_id: "int",
-  end_user_id: "int",
-  node: "text",
-  wait_ms: "int",
-  sent_ms: "int",
-  first_token_ms: "int",
-  duration_ms: "int",
-};
-
 export const insertLines = statement(
   "insert lines",
   `INSERT INTO journal (${journalColumns.join(", ")})
-   SELECT * FROM ${unnest(journalColumns.map((column) => journalTypes[column]))}`,
+   SELECT * FROM ${unnest(journalColumns.map((column) => columnTypes[tables.journal.columns[column].kind].postgres))}`,
 );
 
 export const insertHolds = statement(

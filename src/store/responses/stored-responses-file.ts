@@ -1,7 +1,7 @@
 // Opens the file of stored responses and creates its tables. They are described only here, because only this file's
 // Worker uses them, with prepared statements.
 import { Database } from "bun:sqlite";
-import { DataFolderUnusable, messageOf } from "../folder/data-folder.ts";
+import { DataFolderUnusable, messageOf } from "../folder/folder-faults.ts";
 import { pageBytesOf, tooNew, versionOf } from "../open.ts";
 
 /** About as large the log becomes before it goes into the file. */

@@ -12,7 +12,7 @@ import {
 } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";
-import { messageOf } from "../folder/data-folder.ts";
+import { messageOf } from "../folder/folder-faults.ts";
 import { converse } from "./conversations.ts";
 import { unpackKept } from "./kept-text.ts";
 import { openStoredResponses } from "./stored-responses-file.ts";

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import type { Log } from "../../core/log.ts";
 import type { AccountId } from "../../core/types.ts";
 import { startWorker as startWorkerOf } from "../../core/workers.ts";
-import { DataFolderUnusable, responsesName } from "../folder/data-folder.ts";
+import { responsesName } from "../folder/data-folder.ts";
+import { DataFolderUnusable } from "../folder/folder-faults.ts";
 import { KeptResponses, type SetLimits } from "./kept-responses.ts";
 
 export type StoredResponsesOptions = SetLimits &

@@ -22,7 +22,7 @@ import { dayMs, endUsersShownMax, journalDisorderMs, usageIndexSliceLines } from
 import { requestIdBeginning } from "../../core/request-log.ts";
 import { type AccountId, type KeyId, type Ms, noKey } from "../../core/types.ts";
 import { type BesideLedger, openBesideLedger } from "../beside-ledger.ts";
-import type { journal, journalFolded, RowOf } from "../ledger/schema.ts";
+import type { RowOf } from "../ledger/schema.ts";
 
 /** Raised when the tables change: an index of another version is made again. */
 const indexVersion = 3;
@@ -127,9 +127,9 @@ type EarlierRow = Readonly<{
   cached_input: number;
   output: number;
 }>;
-type Line = Pick<RowOf<typeof journal>, "at" | "sequence"> & JournalReply;
+type Line = Pick<RowOf<"journal">, "at" | "sequence"> & JournalReply;
 type LinePlace = Readonly<{ at: Ms; sequence: number }>;
-type Mark = Pick<RowOf<typeof journalFolded>, "sequence" | "billing_key">;
+type Mark = Pick<RowOf<"journal_folded">, "sequence" | "billing_key">;
 
 /** A power cut may take the last steps or all of it; only time is lost. */
 const form: BesideLedger = {

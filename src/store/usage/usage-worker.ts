@@ -5,7 +5,7 @@ import type { ActivitySplit } from "../../core/activity.ts";
 import { usageIndexIntervalMs } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";
-import { messageOf } from "../folder/data-folder.ts";
+import { messageOf } from "../folder/folder-faults.ts";
 import { UsageIndex } from "./usage-index.ts";
 
 /** What the Worker is called for; the result depends on it. Its news is why it could not follow the journal. */

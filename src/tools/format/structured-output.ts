@@ -7,13 +7,15 @@
 //   (2) cut by its budget, a stop string or a filter; a tool call -> as it is: nobody claims that it is complete
 //   (3) it fits                                                   -> as it is
 //   (4) a stream                                                  -> an error event, what was delivered is charged
-//   (5) the last repeat                                           -> 500, nothing is charged
+//   (5) the last repeat, or no generation is left                 -> 500, nothing is charged
 //   (6) else                                                      -> the same again, with what did not fit
+import { mayAskAgain } from "../../core/generation-budget.ts";
 import { answerRepeatsMax } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import { refusals, refuse } from "../../core/refusals.ts";
 import { forcedTool } from "../../core/sent-tools.ts";
-import type { AccountId, Ask, Ending, Piece, Refusal, Sink, Turn, Usage } from "../../core/types.ts";
+import type { AccountId, Ask, Ending, Piece, Refusal, Sink, Turn } from "../../core/types.ts";
+import { billedRepeat } from "../../core/usage.ts";
 import { isBeginning } from "../../nodes/request.ts";
 import type { Checker, CheckResult } from "./answer-checker.ts";
 import type { Round } from "../round.ts";
@@ -97,10 +99,11 @@ async function repeatedly(
     if (refusal === null) {
       for (const piece of pieces) sink.piece(piece);
       await sink.flush();
-      return first === null ? ending : { ...ending, usage: billedUsage(first.usage, ending.usage) };
+      return first === null ? ending : billedRepeat(first, ending);
     }
     log("warn", "structured output did not fit", { model: ask.model.id, streamed: false, repeats });
-    if (result.verdict !== "misfit" || repeats === answerRepeatsMax || ending.kind !== "end") return failed(refusal);
+    const mayRepeat = repeats < answerRepeatsMax && mayAskAgain(ask);
+    if (result.verdict !== "misfit" || !mayRepeat || ending.kind !== "end") return failed(refusal);
     repeated?.();
     first ??= ending;
     asked = { ...ask, turns: [...ask.turns, ...correction(answer.text, form, result.reason)] };
@@ -132,13 +135,6 @@ function correction(text: string, { tool }: Form, reason: string): readonly Turn
     { role: "user", content: `That does not fit the required format: ${reason}. ${again}` },
   ];
 }
-
-/** The client pays for its own prompt and for the answer that it gets, not for what went wrong in between. */
-const billedUsage = (first: Usage, last: Usage): Usage => ({
-  ...first,
-  output: last.output,
-  reasoning: last.reasoning,
-});
 
 /** Whether the model says that this is its answer. */
 function isComplete(ending: Ending, answer: FormText): ending is Ended {

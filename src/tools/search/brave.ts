@@ -3,7 +3,7 @@ import type { WebSearchConfig } from "../../config/config.ts";
 import { searchResultTextMaxLength } from "../../core/limits.ts";
 import { decodeEntities } from "../media/html-entities.ts";
 import { objectsOf, textOf } from "./answer-fields.ts";
-import type { SearchService } from "./web-search.ts";
+import type { SearchService } from "./search-service.ts";
 
 const publicUrl = "https://api.search.brave.com/res/v1";
 /** Limits of its parameters; beyond them it answers with status 422. */

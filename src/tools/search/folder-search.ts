@@ -7,7 +7,7 @@ import { AccountTurns } from "../../core/account-turns.ts";
 import { searchProgressIntervalMs, searchResultTextMaxLength, searchTimeoutMs } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import { startWorker, WorkerClient, WorkerFailed } from "../../core/workers.ts";
-import { DataFolderUnusable } from "../../store/folder/data-folder.ts";
+import { DataFolderUnusable } from "../../store/folder/folder-faults.ts";
 import type { Found } from "../../store/search-index.ts";
 import type { Source } from "../owned-tool.ts";
 import type { AccountId } from "../../core/types.ts";

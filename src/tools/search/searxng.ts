@@ -2,7 +2,7 @@
 // results it gives; its results are plain text.
 import type { WebSearchConfig } from "../../config/config.ts";
 import { objectsOf, textOf } from "./answer-fields.ts";
-import type { SearchService } from "./web-search.ts";
+import type { SearchService } from "./search-service.ts";
 
 export function searxngSearch({ url, apiKey }: WebSearchConfig): SearchService {
   // SearXNG itself knows no keys, the proxy before it may.

@@ -1,7 +1,7 @@
 // Tavily (docs.tavily.com, POST /search). Its `content` holds the passages of a page that match the query.
 import type { WebSearchConfig } from "../../config/config.ts";
 import { objectsOf, textOf } from "./answer-fields.ts";
-import type { SearchService } from "./web-search.ts";
+import type { SearchService } from "./search-service.ts";
 
 const publicUrl = "https://api.tavily.com";
 const resultsLimit = 20;

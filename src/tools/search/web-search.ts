@@ -11,28 +11,10 @@ import type { AccountId } from "../../core/types.ts";
 import type { Source } from "../owned-tool.ts";
 import { SearchFailed, type SearchProvider } from "./search-provider.ts";
 import { braveSearch } from "./brave.ts";
+import type { SearchService, ServiceRequest, ServiceResult } from "./search-service.ts";
 import { searxngSearch } from "./searxng.ts";
 import { tavilySearch } from "./tavily.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
-
-export type ServiceRequest = Readonly<{
-  url: string;
-  /** Of a POST; null: a GET. */
-  body: string | null;
-  headers: Readonly<Record<string, string>>;
-}>;
-
-/** A result as the service gave it; `url` may be anything. */
-export type ServiceResult = Readonly<{ title: string; url: string; text: string }>;
-
-/** How one service is asked, and what its answers look like. */
-export interface SearchService {
-  request(query: string, resultsMax: number): ServiceRequest;
-  /** Best first; [] for an answer without results. Throws where the answer has another shape. */
-  results(answer: Readonly<Record<string, unknown>>): readonly ServiceResult[];
-  /** What the operator can do about this status, or null. */
-  remedy(status: number): string | null;
-}
 
 const serviceOf = {
   searxng: searxngSearch,

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { embeddedCatalog } from "../../../src/core/catalog.ts";
 import type { AnswerEnd, Encoder } from "../../../src/dialects/dialect.ts";
 import { responsesDialect } from "../../../src/dialects/responses/responses.ts";
-import type { ResponsesAsk } from "../../../src/dialects/responses/request.ts";
+import type { ResponsesAsk } from "../../../src/dialects/responses/body.ts";
 import { atRoute, readBody, writerOf, wholeReply } from "../../fixtures/reading.ts";
 import { type Earlier, responseText, type StoredResponse } from "../../../src/dialects/stored-responses.ts";
 import { Sealer, sealingKeyBytes } from "../../../src/dialects/request/sealed-content.ts";

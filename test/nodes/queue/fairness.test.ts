@@ -42,12 +42,15 @@ class World {
     weights: Readonly<Record<number, number>> = {},
     nodes: readonly string[] = ["a"],
     placesMax = 100_000,
+    warm: string | null = null,
   ) {
     const chooser: Chooser = {
       choose: (_wanting, candidates) => {
         const free = candidates.filter(({ busy, node }) => busy < node.slots);
         const unread = ({ node }: (typeof free)[number]) => this.unreadOf(node.name).length;
-        const least = free.reduce((least, one) => (unread(one) < unread(least) ? one : least));
+        const least =
+          free.find(({ node }) => node.name === warm) ??
+          free.reduce((least, one) => (unread(one) < unread(least) ? one : least));
         return { best: least, free: least, savedMs: 0 };
       },
       unreadMs: (node) => this.unreadOf(node).reduce((sum, { work }) => sum + work.prompt, 0),
@@ -215,6 +218,26 @@ describe("what is unread on a node", () => {
     expect(third.node).toBeNull();
     world.read("b");
     expect(third.node).not.toBeNull();
+  });
+});
+
+describe("people whom an account serves", () => {
+  const prompt: Work = { prompt: 50, answer: 10 };
+
+  test("leave room for each other on every node, also on the one that knows their prompts", () => {
+    const world = new World(100, {}, ["a"], undefined, "warm");
+    const [first] = [world.ask(1, { prompt: 5, answer: 1 }, "calm"), world.ask(1, { prompt: 5, answer: 1 }, "calm")];
+    world.queue.configure(["a", "warm"].map((name) => ({ name, slots: 100, serves: () => true })));
+    for (let n = 0; n < 20; n++) world.ask(1, prompt, "greedy");
+    expect(world.unreadOf("warm").length).toBe(2);
+    world.end(first); // "a" has room, but those who wait would rather have the other
+    expect(world.unreadOf("warm").length).toBe(2);
+  });
+
+  test("hold back none of its requests where it has no other person", () => {
+    const world = new World(100);
+    for (let n = 0; n < 20; n++) world.ask(1, prompt, "one");
+    expect(world.running.length).toBe(20);
   });
 });
 

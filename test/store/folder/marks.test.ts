@@ -3,12 +3,8 @@
 import { expect, test } from "bun:test";
 import { chownSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  DataFolderUnusable,
-  lockDataFolder,
-  takeDataFolder,
-  takeFolderBeside,
-} from "../../../src/store/folder/data-folder.ts";
+import { lockDataFolder, takeDataFolder, takeFolderBeside } from "../../../src/store/folder/data-folder.ts";
+import { DataFolderUnusable } from "../../../src/store/folder/folder-faults.ts";
 import { movedMark, setMovedMark } from "../../../src/store/folder/moved-folder.ts";
 import { servedMark, setServedMark } from "../../../src/store/folder/served-folder.ts";
 import { run, temporaryFolder } from "../../commands/program.ts";

@@ -1,42 +1,43 @@
-// The tables in PostgreSQL: they have what those in SQLite have, and are made and extended on a real server.
+// The tables: both databases have what is described once, and PostgreSQL's are made and extended on a real server.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { getTableConfig as ofPostgres, type PgTable } from "drizzle-orm/pg-core";
-import { getTableConfig as ofSqlite, type SQLiteTable } from "drizzle-orm/sqlite-core";
-import * as sqlite from "../../../src/store/ledger/schema.ts";
 import { call, PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
 import { systemPace } from "../../../src/store/postgres/pace.ts";
 import * as postgres from "../../../src/store/postgres/schema.ts";
-import * as ofConsole from "../../../src/store/postgres/schema-console.ts";
 import * as statements from "../../../src/store/postgres/statements.ts";
+import { type Column, columnTypes, tableNames, tables } from "../../../src/store/tables.ts";
 import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
+import { memoryDatabase } from "../memory-storage.ts";
 
-const twins: readonly (readonly [SQLiteTable, PgTable, without?: readonly string[]])[] = [
-  [sqlite.accounts, postgres.accounts],
-  [sqlite.apiKeys, postgres.apiKeys],
-  [sqlite.keyUse, postgres.keyUse],
-  [sqlite.quotaUse, postgres.quotaUse],
-  [sqlite.journal, postgres.journal, ["sequence"]], // a sequence would be a lock of all gateways
-  [sqlite.endUsers, ofConsole.endUsers],
-  [sqlite.endUserUse, ofConsole.endUserUse],
-  [sqlite.searchCalls, ofConsole.searchCalls],
-  [sqlite.sessions, ofConsole.sessions],
-  [sqlite.purchaseRequests, ofConsole.purchaseRequests],
-  [sqlite.payments, ofConsole.payments],
-  [sqlite.auditLog, ofConsole.auditLog],
-  [sqlite.accessLinks, ofConsole.accessLinks],
-  [sqlite.identities, ofConsole.identities],
-];
+/** Of every column of a table that both stores have: its type in a database, and whether it may be null. */
+const described = (store: "sqlite" | "postgres") =>
+  tableNames.map((table) => [
+    table,
+    Object.entries<Column>(tables[table].columns).map(([name, { kind, mayBeNull }]) => ({
+      name,
+      type: columnTypes[kind][store],
+      mayBeNull,
+    })),
+  ]);
 
-test("each table that both have has the same columns in both, and none that may be null in one alone", () => {
-  for (const [table, twin, without = []] of twins) {
-    const of = new Map(ofPostgres(twin).columns.map((column) => [column.name, column]));
-    for (const column of ofSqlite(table).columns) {
-      if (without.includes(column.name)) continue;
-      const other = of.get(column.name);
-      expect([column.name, other?.notNull]).toEqual([column.name, column.notNull]);
-    }
-  }
+test("SQLite has the tables that both stores have, column by column", () => {
+  const database = memoryDatabase();
+  const own: readonly string[] = ["sequence"]; // of the journal: in PostgreSQL it would be a lock of all gateways
+  const found = tableNames.map((table) => {
+    type Info = Readonly<{ name: string; type: string; notnull: number; pk: number }>;
+    const columns = database.query<Info, [string]>("SELECT * FROM pragma_table_info(?)").all(table);
+    return [
+      table,
+      columns
+        .filter(({ name }) => !own.includes(name))
+        .map(({ name, type, notnull, pk }) => ({
+          name,
+          type: type.toLowerCase(),
+          mayBeNull: notnull === 0 && pk === 0,
+        })),
+    ];
+  });
+  expect(found).toEqual(described("sqlite"));
 });
 
 test("what waits for locks reads nothing else", () => {
@@ -60,6 +61,31 @@ describe.skipIf(noPostgres)("on a server", () => {
       { schema: postgres.schemaVersion, oldest_program: postgres.oldestProgram, closed: false },
     ] as never);
     for (const connection of connections) connection.close();
+    await client.close();
+  });
+
+  test("it has the tables that both stores have, column by column", async () => {
+    const url = await server.database("described");
+    const connection = await new PostgresServer(url).connect();
+    await migrate(connection);
+    const client = new Bun.SQL({ url, max: 1 });
+    type Info = Readonly<{ name: string; type: string; nullable: string }>;
+    const found = [];
+    for (const table of tableNames) {
+      const names = Object.keys(tables[table].columns);
+      const columns: readonly Info[] = await client.unsafe(
+        `SELECT column_name AS name, data_type AS type, is_nullable AS nullable FROM information_schema.columns
+         WHERE table_schema = current_schema() AND table_name = '${table}' ORDER BY ordinal_position`,
+      );
+      found.push([
+        table,
+        columns
+          .filter(({ name }) => names.includes(name)) // beside them: sums that gateways share
+          .map(({ name, type, nullable }) => ({ name, type, mayBeNull: nullable === "YES" })),
+      ]);
+    }
+    expect(found as unknown[]).toEqual(described("postgres"));
+    connection.close();
     await client.close();
   });
 

@@ -1,7 +1,7 @@
 // The account page: password, signed-in browsers, and the theme.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { BrowserSessions, DeletionState, Done, PasswordChange } from "../../api.ts";
+import type { BrowserSessions } from "../../api/account.ts";
 import { ago, utc } from "../format.ts";
 import { passwordMinLength } from "../parts/account-fields.tsx";
 import { Confirm } from "../parts/dialog.tsx";
@@ -20,8 +20,8 @@ import { account, sells, session, signOut } from "../session.ts";
 type BrowserSession = BrowserSessions["sessions"][number];
 
 export function AccountPage(): VNode {
-  const sessions = useResource(() => get<BrowserSessions>("/sessions"), "sessions");
-  const deletion = useResource(() => get<DeletionState>("/deletion"), "deletion");
+  const sessions = useResource(() => get("/sessions"), "sessions");
+  const deletion = useResource(() => get("/deletion"), "deletion");
   return (
     <Page
       title="Account"
@@ -121,7 +121,7 @@ function PasswordForm({ onChanged }: { onChanged: () => void }): VNode {
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const done = await action.run(async () => {
-      await post<Done, PasswordChange>("/password", { old_password: oldPassword, new_password: newPassword });
+      await post("/password", { old_password: oldPassword, new_password: newPassword });
     });
     if (!done) return;
     setOld("");
@@ -175,7 +175,7 @@ function EndOthers({ shown, onEnded }: { shown: boolean; onEnded: () => void }):
   if (!shown) return null;
   const end = async (): Promise<void> => {
     const done = await action.run(async () => {
-      await post<Done>("/sessions/end-others");
+      await post("/sessions/end-others");
     });
     if (!done) return;
     setAsking(false);
@@ -208,7 +208,7 @@ function SessionItem({ session: shown, onEnded }: { session: BrowserSession; onE
   const name = browserName(shown.browser);
   const end = async (): Promise<void> => {
     const done = await action.run(async () => {
-      await post<Done>(`/sessions/${shown.id}/end`);
+      await post(`/sessions/${shown.id}/end`);
     });
     if (!done) return;
     setAsking(false);

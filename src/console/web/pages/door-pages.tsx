@@ -1,7 +1,7 @@
 // Pages that a link or an identity provider leads to: coming back from the provider, an invitation, a new password.
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Entered, LinkShown, LinkToken, LinkUse, ProviderAnswer } from "../../api.ts";
+import type { Entered, LinkShown } from "../../api/sign-in.ts";
 import { count, fullMoment, worth } from "../format.ts";
 import { EmailField, PasswordField } from "../parts/account-fields.tsx";
 import { Door } from "../parts/door.tsx";
@@ -43,9 +43,7 @@ function Callback(): VNode {
   useEffect(() => {
     const { search } = location;
     history.replaceState(null, "", "/sign-in/callback"); // what it brought works once, and is nobody's to keep
-    post<Entered, ProviderAnswer>("/provider/finish", { query: search }).then(enter, (error: unknown) =>
-      setProblem(messageOf(error)),
-    );
+    post("/provider/finish", { query: search }).then(enter, (error: unknown) => setProblem(messageOf(error)));
   }, []);
   if (entered !== null) return <Welcome {...entered} />;
   const back = account.value === null ? "/sign-in" : "/account";
@@ -69,7 +67,7 @@ function Callback(): VNode {
 function LinkPage(): VNode {
   const [token] = useState(location.hash.slice(1));
   const [entered, enter] = useEntered();
-  const link = useResource(() => post<LinkShown, LinkToken>("/link", { token }), token);
+  const link = useResource(() => post("/link", { token }), token);
   if (entered !== null) return <Welcome {...entered} />;
   const { value, error } = link;
   if (value === null) {
@@ -119,7 +117,7 @@ function LinkForm({ token, link, onEntered }: LinkFormProps): VNode {
     event.preventDefault();
     void action.run(async () => {
       const chosen = isNew && link.email === null ? { email } : {};
-      onEntered(await post<Entered, LinkUse>("/link/use", { token, password, ...chosen }));
+      onEntered(await post("/link/use", { token, password, ...chosen }));
     });
   };
   return (

@@ -1,7 +1,7 @@
 // The dialogs that make a named key, and that give one other limits.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { AccountKey, CreatedAccountKey, KeyLimits, NewAccountKey } from "../../api.ts";
+import type { AccountKey, CreatedAccountKey, KeyLimits } from "../../api/keys.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { DialogFormEnd } from "../parts/dialog-form-end.tsx";
 import { Field } from "../parts/field.tsx";
@@ -27,7 +27,7 @@ export const NewKeyDialog = ({ onClose, onMade }: NewKeyDialogProps): VNode => (
       const limits = limitsOf(fields, (name) => name !== "each" || forwards);
       const said = Object.entries(limits).filter(([, limit]) => limit !== null);
       const wanted = { name: fields.name, ...Object.fromEntries(said), ...(forwards ? { forwards_users: true } : {}) };
-      onMade(await post<CreatedAccountKey, NewAccountKey>("/keys", wanted));
+      onMade(await post("/keys", wanted));
     }}
   />
 );
@@ -46,7 +46,7 @@ export const LimitsDialog = ({ shown, onClose, onDone }: LimitsDialogProps): VNo
       send={async (fields, forwards) => {
         // What nobody touched stays exactly as it is, such as an expiry in the middle of a day.
         const isTouched = (name: keyof Fields) => fields[name] !== given[name] && (name !== "each" || forwards);
-        await post<AccountKey, KeyLimits>(`/keys/${shown.id}/limits`, {
+        await post(`/keys/${shown.id}/limits`, {
           ...limitsOf(fields, isTouched),
           ...(forwards === shown.forwards_users ? {} : { forwards_users: forwards }),
         });

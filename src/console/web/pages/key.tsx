@@ -1,7 +1,8 @@
 // The key page: when the key was made, how to get a new one, the named keys, and how each client uses them.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { ConsoleModels, KeyRegeneration, KeyState, NewKey } from "../../api.ts";
+import type { NewKey } from "../../api/keys.ts";
+import type { ConsoleModels } from "../../api/overview.ts";
 import { ago, utc } from "../format.ts";
 import { SnippetTabs } from "../parts/code-block.tsx";
 import { CopyButton } from "../parts/copy-button.tsx";
@@ -15,7 +16,7 @@ import { NamedKeys } from "./named-keys.tsx";
 import { quickStart } from "./quick-start.tsx";
 
 export function KeyPage(): VNode {
-  const state = useResource(() => get<KeyState>("/key"), "key");
+  const state = useResource(() => get("/key"), "key");
   const [fresh, setFresh] = useState<NewKey | null>(null);
   /** The key that was shown last; it stands in the samples. */
   const [newest, setNewest] = useState<string | null>(null);
@@ -23,14 +24,14 @@ export function KeyPage(): VNode {
   const action = useAction();
   const regenerate = async (): Promise<void> => {
     const done = await action.run(async () => {
-      const made = await post<NewKey, KeyRegeneration>("/key/regenerate", { confirm: true });
+      const made = await post("/key/regenerate", { confirm: true });
       setFresh(made);
       setNewest(made.api_key);
       state.reload();
     });
     if (done) setAsking(false);
   };
-  const models = useResource(() => get<ConsoleModels>("/models"), "models");
+  const models = useResource(() => get("/models"), "models");
   const { id: model, context_tokens: contextTokens } = models.value?.sample ?? usualModel;
   const baseUrl = session.value?.base_url ?? location.origin;
   return (

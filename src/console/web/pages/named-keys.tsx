@@ -1,7 +1,7 @@
 // The account's named keys: a table of what they may do and did, and how to make, rename, limit and revoke them.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { AccountKey, AccountKeys, CreatedAccountKey, Done, KeyName } from "../../api.ts";
+import type { AccountKey, CreatedAccountKey } from "../../api/keys.ts";
 import { ago, count, date, utc } from "../format.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Confirm } from "../parts/dialog.tsx";
@@ -21,7 +21,7 @@ type Asking = Readonly<{ what: "limits" | "rename" | "revoke"; key: AccountKey }
 
 /** `onMade`: with a key that is shown this once; null where it is void. */
 export function NamedKeys({ onMade }: { onMade: (apiKey: string | null) => void }): VNode {
-  const keys = useResource(() => get<AccountKeys>("/keys"), "keys");
+  const keys = useResource(() => get("/keys"), "keys");
   const [making, setMaking] = useState(false);
   const [made, setMade] = useState<CreatedAccountKey | null>(null);
   const [asking, setAsking] = useState<Asking | null>(null);
@@ -198,7 +198,7 @@ const RenameDialog = ({ shown, onClose, onDone }: KeyDialogProps): VNode => (
     maxLength={64}
     caption="Rename"
     onName={async (name) => {
-      await post<AccountKey, KeyName>(`/keys/${shown.id}/name`, { name });
+      await post(`/keys/${shown.id}/name`, { name });
       onDone();
     }}
     onClose={onClose}
@@ -209,7 +209,7 @@ function RevokeDialog({ shown, onClose, onDone }: KeyDialogProps): VNode {
   const action = useAction();
   const revoke = async (): Promise<void> => {
     const done = await action.run(async () => {
-      await post<Done>(`/keys/${shown.id}/revoke`);
+      await post(`/keys/${shown.id}/revoke`);
     });
     if (!done) return;
     toast(`The key ${shown.name} is void.`);

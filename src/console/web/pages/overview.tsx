@@ -1,7 +1,8 @@
 // The overview: what is left to spend, what runs now and what the last requests cost. Live while it is open.
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { AccountNumbers, Overview } from "../../api.ts";
+import type { AccountNumbers } from "../../api/live.ts";
+import type { Overview } from "../../api/overview.ts";
 import { count, dollars, plural, worth } from "../format.ts";
 import { Countdown } from "../parts/countdown.tsx";
 import { Meter } from "../parts/meter.tsx";
@@ -13,7 +14,7 @@ import { useResource } from "../resource.ts";
 import { isFreeOfCharge, numbers, sells, session } from "../session.ts";
 
 export function OverviewPage(): VNode {
-  const overview = useResource(() => get<Overview>("/overview"), "overview");
+  const overview = useResource(() => get("/overview"), "overview");
   useReloadAfterRequests(overview.reload);
   return (
     <Page

@@ -1,7 +1,8 @@
 // The end of the account page: how its owner has it deleted, where this server lets owners do so.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { DeletionState, OwnDeletion, PurchaseRequest, Session } from "../../api.ts";
+import type { DeletionState } from "../../api/account.ts";
+import type { PurchaseRequest } from "../../api/plan.ts";
 import { ago, utc } from "../format.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { DialogFormEnd } from "../parts/dialog-form-end.tsx";
@@ -52,7 +53,7 @@ function Pending({ request, onWithdrawn }: { request: PurchaseRequest; onWithdra
   const action = useAction();
   const withdraw = (): void =>
     void action.run(async () => {
-      await post<PurchaseRequest>(`/plan/requests/${request.id}/withdraw`);
+      await post(`/plan/requests/${request.id}/withdraw`);
       toast("The request was withdrawn.");
       onWithdrawn();
     });
@@ -82,7 +83,7 @@ function OwnDeletionDialog({ state: { way, proof, is_fresh }, onAsked, onClose }
     event.preventDefault();
     await action.run(async () => {
       const body = { confirm: confirm.trim(), ...(proof === "password" ? { password } : {}) };
-      const session = await post<Session, OwnDeletion>("/deletion", body);
+      const session = await post("/deletion", body);
       onClose();
       toast(way === "self" ? "Your account was deleted." : "The request was sent to the operator.");
       become(session);

@@ -1,14 +1,7 @@
 // Plans, credit and the requests for them. Without a payment provider an operator approves each request.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type {
-  Checkout,
-  CheckoutPage,
-  ConsoleModels,
-  NewPurchaseRequest,
-  PlanPage as PlanPageReply,
-  PurchaseRequest,
-} from "../../api.ts";
+import type { PlanPage as PlanPageReply, PurchaseRequest } from "../../api/plan.ts";
 import { ago, count, date, dollars, price, utc, worth } from "../format.ts";
 import { Confirm, Dialog } from "../parts/dialog.tsx";
 import { DialogFormEnd } from "../parts/dialog-form-end.tsx";
@@ -26,8 +19,8 @@ import { numbers, sells } from "../session.ts";
 type Plan = PlanPageReply["plans"][number];
 
 export function PlanPage(): VNode {
-  const page = useResource(() => get<PlanPageReply>("/plan"), "plan");
-  const models = useResource(() => get<ConsoleModels>("/models"), "models");
+  const page = useResource(() => get("/plan"), "plan");
+  const models = useResource(() => get("/models"), "models");
   const isAlone = page.value?.plans.length === 1;
   const isUnlimited = page.value !== null && currentOf(page.value)?.unlimited === true;
   return (
@@ -161,9 +154,7 @@ function Plans({ page, onRequested }: PartProps): VNode {
         <RequestDialog
           title={`Change to ${wanted.name}?`}
           about={`An operator of this server decides on plan changes.${sells.value ? " Tokens used today count in the new plan too." : ""}`}
-          send={(note) =>
-            post<PurchaseRequest, NewPurchaseRequest>("/plan/requests", { kind: "plan", plan: wanted.id, note })
-          }
+          send={(note) => post("/plan/requests", { kind: "plan", plan: wanted.id, note })}
           onClose={() => setWanted(null)}
           onRequested={onRequested}
         />
@@ -182,7 +173,7 @@ function Credit({ page, onRequested }: PartProps): VNode {
   const buy = (): void => {
     if (page.payment === null) return setAsking(true);
     void checkout.run(async () => {
-      const { url } = await post<CheckoutPage, Checkout>("/plan/checkout", { tokens });
+      const { url } = await post("/plan/checkout", { tokens });
       location.assign(url);
     });
   };
@@ -248,7 +239,7 @@ function Credit({ page, onRequested }: PartProps): VNode {
         <RequestDialog
           title={`Request ${count(tokens)} balance tokens?`}
           about={`Worth ${worth(tokens)}. An operator of this server approves it and arranges the payment.`}
-          send={(note) => post<PurchaseRequest, NewPurchaseRequest>("/plan/requests", { kind: "credit", tokens, note })}
+          send={(note) => post("/plan/requests", { kind: "credit", tokens, note })}
           onClose={() => setAsking(false)}
           onRequested={onRequested}
         />
@@ -306,7 +297,7 @@ function Requests({ page, onChanged }: { page: PlanPageReply; onChanged: () => v
   const action = useAction();
   const withdraw = async (id: number): Promise<void> => {
     const done = await action.run(async () => {
-      await post<PurchaseRequest>(`/plan/requests/${id}/withdraw`);
+      await post(`/plan/requests/${id}/withdraw`);
     });
     if (!done) return;
     setWithdrawing(null);

@@ -1,7 +1,7 @@
 // Sign-in, with a password or an identity provider, and sign-up where the server allows it.
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { CreatedAccount, Session, SignIn, SignUp } from "../../api.ts";
+import type { CreatedAccount } from "../../api/sign-in.ts";
 import { EmailField, PasswordField } from "../parts/account-fields.tsx";
 import { Door } from "../parts/door.tsx";
 import { FormError } from "../parts/field.tsx";
@@ -68,8 +68,8 @@ function CredentialsForm({ isNew, onCreated }: CredentialsProps): VNode {
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     void action.run(async () => {
-      if (!isNew) return become(await post<Session, SignIn>("/sign-in", { email, password }));
-      const created = await post<CreatedAccount, SignUp>("/sign-up", { email, password });
+      if (!isNew) return become(await post("/sign-in", { email, password }));
+      const created = await post("/sign-up", { email, password });
       onCreated(created);
       await loadSession();
     });

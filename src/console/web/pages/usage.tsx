@@ -1,7 +1,7 @@
 // Usage: sums and a chart of the last 30 days, and every request with filters.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { Overview, RefusalsPage, UsagePage as UsagePageReply, UsageRow, UsageSummary } from "../../api.ts";
+import type { UsageRow, UsageSummary } from "../../api/usage.ts";
 import { ago, count, dollars, exactDollars, fullMoment, plural, utc, worth } from "../format.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
@@ -12,7 +12,7 @@ import { Empty, isFirstLoad, Loaded } from "../parts/states.tsx";
 import { UsageChart } from "../parts/usage-chart.tsx";
 import { isFree } from "../usage-columns.ts";
 import { UsageTable } from "../parts/usage-table.tsx";
-import { get, search } from "../request.ts";
+import { address, get, search } from "../request.ts";
 import { useResource } from "../resource.ts";
 import { navigate, place } from "../route.ts";
 import { isFreeOfCharge, numbers } from "../session.ts";
@@ -34,20 +34,20 @@ function filterOf(query: URLSearchParams): Filter {
 }
 
 /** The API's `to` is the first moment after; people mean the whole last day. */
-function queryOf(filter: Filter): Record<string, string> {
+function queryOf(filter: Filter): Filter {
   const last = Date.parse(filter.to);
   const to = Number.isNaN(last) ? "" : new Date(last + dayMs).toISOString().slice(0, 10);
   return { ...filter, to };
 }
 
 export function UsagePage(): VNode {
-  const summary = useResource(() => get<UsageSummary>("/usage/summary"), "summary");
+  const summary = useResource(() => get("/usage/summary"), "summary");
   const filter = filterOf(place.value.query);
   return (
     <Page
       title="Usage"
       actions={
-        <a class="button" data-leaves download href={`/console/api/usage.csv${search(queryOf(filter))}`}>
+        <a class="button" data-leaves download href={address("/usage.csv", queryOf(filter))}>
           <Icon name="download" size={16} /> Download CSV
         </a>
       }
@@ -159,7 +159,7 @@ const Amounts = ({ summary: { days30, all_time } }: { summary: UsageSummary }): 
 );
 
 function Spend({ summary }: { summary: UsageSummary }): VNode {
-  const overview = useResource(() => get<Overview>("/overview"), "overview");
+  const overview = useResource(() => get("/overview"), "overview");
   const current = numbers.value ?? overview.value?.numbers ?? null;
   return (
     <section class="grid-4" aria-label="Balance and spend">
@@ -208,7 +208,7 @@ function Requests({ filter, summary }: { filter: Filter; summary: UsageSummary |
   const query = queryOf(filter);
   const after = cursors.at(-1);
   const key = search({ ...query, after });
-  const page = useResource(() => get<UsagePageReply>("/usage", { ...query, after, limit: pageRows }), key);
+  const page = useResource(() => get("/usage", { ...query, after, limit: pageRows }), key);
   const change = (name: keyof Filter, value: string): void => {
     setCursors([]);
     navigate(`/usage${search({ ...filter, [name]: value })}`, { replace: true });
@@ -258,7 +258,7 @@ function Requests({ filter, summary }: { filter: Filter; summary: UsageSummary |
 function Refusals(): VNode | null {
   const [cursors, setCursors] = useState<readonly string[]>([]);
   const after = cursors.at(-1);
-  const page = useResource(() => get<RefusalsPage>("/refusals", { after, limit: refusalRows }), `${after}`);
+  const page = useResource(() => get("/refusals", { after, limit: refusalRows }), `${after}`);
   if (page.error === null && (page.value === null || (page.value.rows.length === 0 && after === undefined)))
     return null;
   return (

@@ -1,5 +1,4 @@
 // What the palette leads to: pages, commands, chapters of the guide, models, keys, nodes, accounts and conversations.
-import type { AccountKeys, AccountsPage, ConsoleModels } from "../../api.ts";
 import { accountPages, operatorPages } from "../pages.ts";
 import { setTheme } from "../parts/theme-choice.tsx";
 import type { IconName } from "../parts/icons.tsx";
@@ -97,7 +96,7 @@ const docs: readonly Item[] = [
 /** What is fetched when the palette opens. A part that cannot be had is left out: the page behind it says why. */
 export const fetchedItems: readonly (() => Promise<readonly Item[]>)[] = [
   async () =>
-    (await get<ConsoleModels>("/models")).models.map(({ id, served, usable, coder }) => ({
+    (await get("/models")).models.map(({ id, served, usable, coder }) => ({
       id: `model ${id}`,
       group: "Models",
       name: id,
@@ -107,7 +106,7 @@ export const fetchedItems: readonly (() => Promise<readonly Item[]>)[] = [
       run: () => navigate(`/playground?model=${encodeURIComponent(id)}`),
     })),
   async () =>
-    (await get<AccountKeys>("/keys")).keys.map(({ id, name }) => ({
+    (await get("/keys")).keys.map(({ id, name }) => ({
       id: `key ${id}`,
       group: "Keys",
       name,
@@ -137,7 +136,7 @@ const accountsShown = 8;
 /** Operators look for accounts on the server: there may be many. */
 export async function accountItems(search: string): Promise<readonly Item[]> {
   if (!isOperator()) return [];
-  const { accounts } = await get<AccountsPage>("/operator/accounts", { search, limit: accountsShown });
+  const { accounts } = await get("/operator/accounts", { search, limit: accountsShown });
   return accounts.map(({ id, email, plan }) => accountItem(id, email, plan));
 }
 

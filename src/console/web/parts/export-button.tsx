@@ -1,13 +1,12 @@
 // A button that downloads an account's data.
 import type { ComponentChildren, VNode } from "preact";
-import { download } from "../request.ts";
+import { download, type FilePath } from "../request.ts";
 import { useAction } from "../resource.ts";
 import { FormError } from "./field.tsx";
 import { Icon } from "./icons.tsx";
 
 type ExportButtonProps = Readonly<{
-  /** Below /console/api. */
-  path: string;
+  path: FilePath;
   children: ComponentChildren;
 }>;
 

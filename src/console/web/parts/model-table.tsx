@@ -1,6 +1,6 @@
 // A table of models: what they read, what they can do and what they cost.
 import type { VNode } from "preact";
-import type { ConsoleModels } from "../../api.ts";
+import type { ConsoleModels } from "../../api/overview.ts";
 import { cents } from "../format.ts";
 import { sells } from "../session.ts";
 

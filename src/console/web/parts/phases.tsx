@@ -1,7 +1,7 @@
 // The course of a request as one bar: what came before its wait, the wait for a node, the time to the first token, and
 // the answer.
 import type { VNode } from "preact";
-import type { RequestRow } from "../../api.ts";
+import type { RequestRow } from "../../api/request-log.ts";
 import { shortTime } from "../format.ts";
 
 type Phase = Readonly<{ name: string; from: number; to: number; series: number }>;

@@ -1,6 +1,6 @@
 // The button that leaves for the identity provider.
 import type { VNode } from "preact";
-import type { ProviderPage, ProviderStart } from "../../api.ts";
+import type { ProviderStart } from "../../api/sign-in.ts";
 import { post } from "../request.ts";
 import { useAction } from "../resource.ts";
 import { session } from "../session.ts";
@@ -23,7 +23,7 @@ export function ProviderButton({
   const action = useAction();
   const leave = (): void =>
     void action.run(async () => {
-      const { url } = await post<ProviderPage, ProviderStart>("/provider/start", body);
+      const { url } = await post("/provider/start", body);
       location.assign(url);
       await new Promise(() => {}); // the button stays busy until the page is gone
     });

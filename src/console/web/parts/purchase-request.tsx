@@ -1,6 +1,6 @@
 // Describes a request for credit or another plan, and its state.
 import type { VNode } from "preact";
-import type { PurchaseRequest } from "../../api.ts";
+import type { PurchaseRequest } from "../../api/plan.ts";
 import { count, worth } from "../format.ts";
 
 export const requestTitle = ({ kind, tokens, plan }: PurchaseRequest): string =>

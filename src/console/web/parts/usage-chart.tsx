@@ -1,7 +1,7 @@
 // The last 30 days as stacked bars by model, drawn as SVG: sharp at any size, and each day can be reached by keyboard.
 import type { VNode } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import type { UsageSummary } from "../../api.ts";
+import type { UsageSummary } from "../../api/usage.ts";
 import { compact, count, day as dayName, dollars, plural } from "../format.ts";
 import { sells } from "../session.ts";
 import { GridLine, tipLeft, useWidth } from "./chart-frame.tsx";

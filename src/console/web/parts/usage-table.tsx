@@ -1,6 +1,6 @@
 // Usage records as a table; on a phone each record is a small card.
 import type { VNode } from "preact";
-import type { UsageRow } from "../../api.ts";
+import type { UsageRow } from "../../api/usage.ts";
 import { ago, count, exactDollars, utc } from "../format.ts";
 import { isFreeOfCharge } from "../session.ts";
 import { TableHead } from "./table-head.tsx";

@@ -1,17 +1,7 @@
 // One account as its operator sees it: balance, last requests, and changes of plan, credit, password and state.
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
-import type {
-  AccountDeletion,
-  CreditGrant,
-  Done,
-  NewLink,
-  OperatorAccount,
-  PasswordReset,
-  PlanChange,
-  StateChange,
-  UsagePage,
-} from "../../../api.ts";
+import type { NewLink, OperatorAccount } from "../../../api/accounts.ts";
 import { ago, count, plural, utc, worth } from "../../format.ts";
 import { passwordMinLength } from "../../parts/account-fields.tsx";
 import { Confirm, Dialog } from "../../parts/dialog.tsx";
@@ -31,8 +21,8 @@ const usageRows = 10;
 type SheetProps = Readonly<{ id: number; onClose: () => void; onChanged: () => void }>;
 
 export function AccountSheet({ id, onClose, onChanged }: SheetProps): VNode {
-  const account = useResource(() => get<OperatorAccount>(`/operator/accounts/${id}`), String(id));
-  const usage = useResource(() => get<UsagePage>(`/operator/accounts/${id}/usage`, { limit: usageRows }), String(id));
+  const account = useResource(() => get(`/operator/accounts/${id}`), String(id));
+  const usage = useResource(() => get(`/operator/accounts/${id}/usage`, { limit: usageRows }), String(id));
   const changed = (next: OperatorAccount): void => {
     account.replace(next);
     onChanged();
@@ -141,7 +131,7 @@ function CreditForm({ account, onChanged }: FormProps): VNode {
   const grant = async (): Promise<void> => {
     const done = await action.run(async () => {
       const body = { tokens, reason: reason.trim(), reference };
-      onChanged(await post<OperatorAccount, CreditGrant>(`/operator/accounts/${account.id}/credit`, body));
+      onChanged(await post(`/operator/accounts/${account.id}/credit`, body));
     });
     if (!done) return;
     setAsking(false);
@@ -221,7 +211,7 @@ function PlanForm({ account, onChanged }: FormProps): VNode {
   const action = useAction();
   const change = async (): Promise<void> => {
     const done = await action.run(async () => {
-      onChanged(await post<OperatorAccount, PlanChange>(`/operator/accounts/${account.id}/plan`, { plan }));
+      onChanged(await post(`/operator/accounts/${account.id}/plan`, { plan }));
     });
     if (!done) return;
     setAsking(false);
@@ -277,7 +267,7 @@ function PasswordForm({ account, onChanged }: { account: OperatorAccount; onChan
   const reset = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const done = await action.run(async () => {
-      await post<Done, PasswordReset>(`/operator/accounts/${account.id}/password`, { password });
+      await post(`/operator/accounts/${account.id}/password`, { password });
     });
     if (!done) return;
     setPassword("");
@@ -286,7 +276,7 @@ function PasswordForm({ account, onChanged }: { account: OperatorAccount; onChan
   };
   const [link, setLink] = useState<NewLink | null>(null);
   const makeLink = (): void =>
-    void action.run(async () => setLink(await post<NewLink>(`/operator/accounts/${account.id}/password-link`)));
+    void action.run(async () => setLink(await post(`/operator/accounts/${account.id}/password-link`)));
   const { passwords = true, provider = null } = session.value ?? {};
   const ways = [passwords ? "set a password" : null, provider === null ? null : `connect with ${provider}`];
   return (
@@ -330,7 +320,7 @@ function StateForm({ account, onChanged }: FormProps): VNode {
   const disabled = !account.disabled;
   const change = async (): Promise<void> => {
     const done = await action.run(async () => {
-      onChanged(await post<OperatorAccount, StateChange>(`/operator/accounts/${account.id}/state`, { disabled }));
+      onChanged(await post(`/operator/accounts/${account.id}/state`, { disabled }));
     });
     if (!done) return;
     setAsking(false);
@@ -420,7 +410,7 @@ export function DeletionDialog({ account, onDeleted, onClose }: DeletionProps): 
     event.preventDefault();
     let left: OperatorAccount | null = null;
     await action.run(async () => {
-      left = await post<OperatorAccount, AccountDeletion>(`/operator/accounts/${id}/delete`, {
+      left = await post(`/operator/accounts/${id}/delete`, {
         confirm: confirm.trim(),
       });
     });

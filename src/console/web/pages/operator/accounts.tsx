@@ -1,7 +1,7 @@
 // All accounts: searched by e-mail, opened in a sheet with what an operator may change.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { AccountRow, AccountsPage as AccountsPageReply, Invitations, PurchaseRequestsPage } from "../../../api.ts";
+import type { AccountRow } from "../../../api/accounts.ts";
 import { ago, count, utc } from "../../format.ts";
 import { Icon } from "../../parts/icons.tsx";
 import { Page } from "../../parts/page.tsx";
@@ -30,15 +30,9 @@ export function AccountsPage(): VNode {
     open: (id) => setOpen(Number(id)),
   });
   const after = cursors.at(-1);
-  const page = useResource(
-    () => get<AccountsPageReply>("/operator/accounts", { search, after, limit: pageRows }),
-    `${search} ${after}`,
-  );
-  const deletions = useResource(
-    () => get<PurchaseRequestsPage>("/operator/requests", { state: "pending", kind: "deletion" }),
-    "deletions",
-  );
-  const invitations = useResource(() => get<Invitations>("/operator/invitations"), "invitations");
+  const page = useResource(() => get("/operator/accounts", { search, after, limit: pageRows }), `${search} ${after}`);
+  const deletions = useResource(() => get("/operator/requests", { state: "pending", kind: "deletion" }), "deletions");
+  const invitations = useResource(() => get("/operator/invitations"), "invitations");
   return (
     <Page
       title="Accounts"

@@ -2,7 +2,7 @@
 // cost most, and why requests were refused today.
 import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
-import type { ActivityFigures, ActivityPage as Activity, ActivityQuery } from "../../../api.ts";
+import type { ActivityFigures, ActivityPage as Activity, ActivityQuery } from "../../../api/activity.ts";
 import { compact, count, date, dollars, shortTime } from "../../format.ts";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
@@ -39,8 +39,7 @@ function queryOf(query: URLSearchParams): ActivityQuery {
 
 export function ActivityPage(): VNode {
   const query = queryOf(place.value.query);
-  const address = search(query);
-  const activity = useResource(() => get<Activity>(`/operator/activity${address}`), address);
+  const activity = useResource(() => get("/operator/activity", query), search(query));
   useEffect(() => {
     const ms = activity.value?.is_complete === false ? soonMs : refreshMs;
     const timer = setInterval(() => document.visibilityState === "visible" && activity.reload(), ms);

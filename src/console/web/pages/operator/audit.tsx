@@ -1,7 +1,7 @@
 // What operators did, newest first.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { AuditPage as AuditPageReply } from "../../../api.ts";
+import type { AuditPage as AuditPageReply } from "../../../api/server.ts";
 import { moment, utc } from "../../format.ts";
 import { Page } from "../../parts/page.tsx";
 import { Pager } from "../../parts/pager.tsx";
@@ -12,7 +12,7 @@ import { useResource } from "../../resource.ts";
 export function AuditPage(): VNode {
   const [cursors, setCursors] = useState<readonly string[]>([]);
   const after = cursors.at(-1);
-  const page = useResource(() => get<AuditPageReply>("/operator/audit", { after }), String(after));
+  const page = useResource(() => get("/operator/audit", { after }), String(after));
   return (
     <Page title="Audit log" lead="Every change that an operator made, here or by a command on the server.">
       <section class="card flush" aria-label="Changes by operators">

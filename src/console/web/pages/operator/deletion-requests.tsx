@@ -2,7 +2,7 @@
 // than a page those that asked last, until they are decided.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { PurchaseRequest, PurchaseRequestsPage } from "../../../api.ts";
+import type { PurchaseRequest, PurchaseRequestsPage } from "../../../api/plan.ts";
 import { ago, utc } from "../../format.ts";
 import type { Resource } from "../../resource.ts";
 import { account as own } from "../../session.ts";

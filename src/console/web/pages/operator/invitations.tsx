@@ -1,7 +1,7 @@
 // Invitations: the dialog that makes one and shows its link once, and those that nobody has used yet.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { Invitations, NewInvitation, NewLink } from "../../../api.ts";
+import type { Invitations, NewLink } from "../../../api/accounts.ts";
 import { count, fullMoment, worth } from "../../format.ts";
 import { EmailField, PlanField } from "../../parts/account-fields.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -25,7 +25,7 @@ export function InviteDialog({ onClose, onMade }: { onClose: () => void; onMade:
     event.preventDefault();
     void action.run(async () => {
       const wanted = { plan, credit, expires_in_hours: days * hoursOfDay, ...(email === "" ? {} : { email }) };
-      setMade(await post<NewLink, NewInvitation>("/operator/invitations", wanted));
+      setMade(await post("/operator/invitations", wanted));
       onMade();
     });
   };
@@ -102,7 +102,7 @@ export function OpenInvitations({ resource }: OpenInvitationsProps): VNode | nul
   const { value, replace } = resource;
   if (value === null || value.invitations.length === 0) return null;
   const withdraw = (id: number): void =>
-    void action.run(async () => replace(await post<Invitations>(`/operator/invitations/${id}/withdraw`)));
+    void action.run(async () => replace(await post(`/operator/invitations/${id}/withdraw`)));
   return (
     <section class="card flush">
       <header>

@@ -1,7 +1,7 @@
 // The request log: everything that was asked, also what was refused or failed, as it comes or by filter.
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { LogPage as Log, RequestRow } from "../../../api.ts";
+import type { LogPage as Log, RequestRow } from "../../../api/request-log.ts";
 import { compact, count, exactDollars, fullMoment, moment, shortTime, utc } from "../../format.ts";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -40,8 +40,8 @@ export function LogPage(): VNode {
   const [live, setLive] = useState(true);
   const [shown, setShown] = useState<RequestRow | null>(null);
   const after = cursors.at(-1);
-  const query = search({ ...filter, from: timeOf(filter.from), to: timeOf(filter.to), after, limit: pageRows });
-  const log = useResource(() => get<Log>(`/operator/log${query}`), query);
+  const query = { ...filter, from: timeOf(filter.from), to: timeOf(filter.to), after, limit: pageRows };
+  const log = useResource(() => get("/operator/log", query), search(query));
   const follows = live && after === undefined;
   useEffect(() => {
     if (!follows) return;

@@ -2,7 +2,7 @@
 // was used.
 import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
-import type { OperatorModels } from "../../../api.ts";
+import type { OperatorModels } from "../../../api/nodes.ts";
 import { compact, count, plural, price } from "../../format.ts";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
@@ -16,7 +16,7 @@ type OperatorModel = OperatorModels["models"][number];
 const refreshMs = 10_000;
 
 export function ModelsPage(): VNode {
-  const models = useResource(() => get<OperatorModels>("/operator/models"), nodesNow());
+  const models = useResource(() => get("/operator/models"), nodesNow());
   useEffect(() => {
     const timer = setInterval(models.reload, refreshMs);
     return () => clearInterval(timer);

@@ -1,7 +1,7 @@
 // The dialog that creates an account and shows its key once.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { CreatedAccount, NewConsoleAccount } from "../../../api.ts";
+import type { CreatedAccount } from "../../../api/sign-in.ts";
 import { EmailField, PasswordField, PlanField } from "../../parts/account-fields.tsx";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -21,7 +21,7 @@ export function NewAccountDialog({ onClose, onMade }: { onClose: () => void; onM
     event.preventDefault();
     void action.run(async () => {
       const wanted = { email, plan, operator, ...(password === "" ? {} : { password }) };
-      setMade(await post<CreatedAccount, NewConsoleAccount>("/operator/accounts", wanted));
+      setMade(await post("/operator/accounts", wanted));
       onMade();
     });
   };

@@ -2,7 +2,7 @@
 // be tried with a token, drained and resumed.
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { NamedNode, NodeTest, OperatorNode, OperatorNodes } from "../../../api.ts";
+import type { NodeTest, OperatorNode } from "../../../api/nodes.ts";
 import { ago, count, moment, plural } from "../../format.ts";
 import { Confirm } from "../../parts/dialog.tsx";
 import { FormError } from "../../parts/field.tsx";
@@ -17,7 +17,7 @@ import { useWish } from "../../wish.ts";
 type NodeWish = Readonly<{ act: "drain" | "resume"; name: string }>;
 
 export function NodesPage(): VNode {
-  const nodes = useResource(() => get<OperatorNodes>("/operator/nodes"), "nodes");
+  const nodes = useResource(() => get("/operator/nodes"), "nodes");
   const [wish, setWish] = useState<NodeWish | null>(null);
   useWish({
     drain: (name) => setWish({ act: "drain", name }),
@@ -202,11 +202,11 @@ function Actions({ node: { name, drained_since: drainedSince }, wish }: NodeProp
   const test = (): void =>
     void testing.run(async () => {
       setTested(null);
-      setTested(await post<NodeTest, NamedNode>("/operator/nodes/test", { name }));
+      setTested(await post("/operator/nodes/test", { name }));
     });
   const setDrained = async (drained: boolean): Promise<void> => {
     const done = await draining.run(async () => {
-      await post<OperatorNodes, NamedNode>(drained ? "/operator/nodes/drain" : "/operator/nodes/resume", { name });
+      await post(drained ? "/operator/nodes/drain" : "/operator/nodes/resume", { name });
     });
     if (done) setAsking(false);
   };

@@ -1,7 +1,7 @@
 // What accounts ask for: credit and plan changes, approved or declined here.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { Decision, PurchaseRequest, PurchaseRequestsPage } from "../../../api.ts";
+import type { PurchaseRequest } from "../../../api/plan.ts";
 import { ago, utc } from "../../format.ts";
 import { Dialog } from "../../parts/dialog.tsx";
 import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
@@ -24,10 +24,7 @@ export function RequestsPage(): VNode {
   const [cursors, setCursors] = useState<readonly string[]>([]);
   const [deciding, setDeciding] = useState<{ request: PurchaseRequest; verdict: Verdict } | null>(null);
   const after = cursors.at(-1);
-  const page = useResource(
-    () => get<PurchaseRequestsPage>("/operator/requests", { state, after }),
-    `${state} ${after}`,
-  );
+  const page = useResource(() => get("/operator/requests", { state, after }), `${state} ${after}`);
   return (
     <Page
       title="Requests"
@@ -149,7 +146,7 @@ export function DecisionDialog({ request, verdict, onClose, onDecided }: Decisio
     event.preventDefault();
     const done = await action.run(async () => {
       const decision = note.trim() === "" ? {} : { note: note.trim() };
-      await post<PurchaseRequest, Decision>(`/operator/requests/${request.id}/${verdict}`, decision);
+      await post(`/operator/requests/${request.id}/${verdict}`, decision);
     });
     if (!done) return;
     toast(`${request.account.email} was ${approve ? "approved" : "declined"}.`);

@@ -1,7 +1,7 @@
 // The server itself: applies a changed configuration and makes backups.
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { BackupFile, BackupResult, OperatorServer, ReloadResult } from "../../../api.ts";
+import type { BackupFile, BackupResult, OperatorServer, ReloadResult } from "../../../api/server.ts";
 import { ago, bytes, count, interval, moment, utc } from "../../format.ts";
 import { Confirm } from "../../parts/dialog.tsx";
 import { FormError } from "../../parts/field.tsx";
@@ -16,7 +16,7 @@ import { TableHead } from "../../parts/table-head.tsx";
 const refreshMs = 1_000;
 
 export function ServerPage(): VNode {
-  const server = useResource(() => get<OperatorServer>("/operator/server"), "server");
+  const server = useResource(() => get("/operator/server"), "server");
   const running = server.value?.backup?.state === "running";
   useEffect(() => {
     if (!running) return;
@@ -45,7 +45,7 @@ function Configuration({ server, onChanged }: PartProps): VNode {
   const action = useAction();
   const { gateway, config_file: file, config_loaded_at: loadedAt } = server;
   const reload = async (): Promise<void> => {
-    const done = await action.run(async () => onChanged(await post<OperatorServer>("/operator/server/reload")));
+    const done = await action.run(async () => onChanged(await post("/operator/server/reload")));
     if (done) setAsking(false);
   };
   return (
@@ -146,8 +146,7 @@ function Backup({ server, onChanged }: PartProps): VNode {
   const action = useAction();
   const { backup } = server;
   const running = backup?.state === "running";
-  const make = (): void =>
-    void action.run(async () => onChanged(await post<OperatorServer>("/operator/server/backup")));
+  const make = (): void => void action.run(async () => onChanged(await post("/operator/server/backup")));
   return (
     <section class="card stack" aria-label="Backup">
       <h2>Backup</h2>

@@ -1,7 +1,7 @@
 // All accounts together: what runs now, today's totals and the models behind them.
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { OperatorTotals } from "../../../api.ts";
+import type { OperatorTotals } from "../../../api/server.ts";
 import { count, dollars } from "../../format.ts";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
@@ -21,7 +21,7 @@ function inAll(): string | null {
 }
 
 export function TotalsPage(): VNode {
-  const totals = useResource(() => get<OperatorTotals>("/operator/totals"), "totals");
+  const totals = useResource(() => get("/operator/totals"), "totals");
   useRefreshWhileBusy(totals.reload);
   return (
     <Page title="Totals" lead="All accounts of this server. Days in UTC.">

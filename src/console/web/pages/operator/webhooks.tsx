@@ -1,7 +1,7 @@
 // Who is told what operators should know, how that goes, and a button that tries it.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { ConsoleWebhook, NamedWebhook, WebhookTest } from "../../../api.ts";
+import type { ConsoleWebhook, WebhookTest } from "../../../api/server.ts";
 import { ago, count, utc } from "../../format.ts";
 import { FormError } from "../../parts/field.tsx";
 import { post } from "../../request.ts";
@@ -30,7 +30,7 @@ function Webhook({ webhook, onTested }: Readonly<{ webhook: ConsoleWebhook; onTe
   const test = (): void =>
     void action.run(async () => {
       setTested(null);
-      setTested(await post<WebhookTest, NamedWebhook>("/operator/webhooks/test", { name }));
+      setTested(await post("/operator/webhooks/test", { name }));
       onTested();
     });
   return (

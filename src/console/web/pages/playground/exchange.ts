@@ -1,6 +1,5 @@
 // What can be done with a conversation: ask, stop, ask again, edit a question and go on from there, give a tool's result.
 import { effect } from "@preact/signals";
-import type { UsagePage } from "../../../api.ts";
 import { now } from "../../clock.ts";
 import { get } from "../../request.ts";
 import { type Answer, change, newAnswer, type Picture, revision, settings } from "./conversation.ts";
@@ -163,7 +162,7 @@ async function addCost(answer: Answer, of: string | null): Promise<void> {
   const { requestId } = answer;
   if (requestId === null) return;
   for (let left = costTries; left > 0 && of === owner.value; left--) {
-    const page = await get<UsagePage>("/usage", { text: requestId, limit: 1 }).catch(() => null);
+    const page = await get("/usage", { text: requestId, limit: 1 }).catch(() => null);
     if (page === null) return;
     const row = page.rows.find(({ request_id }) => request_id === requestId);
     if (row !== undefined) {

@@ -2,7 +2,7 @@
 // prices as every client.
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { ConsoleModels } from "../../../api.ts";
+import type { ConsoleModels } from "../../../api/overview.ts";
 import { SnippetTabs } from "../../parts/code-block.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Icon, type IconName } from "../../parts/icons.tsx";
@@ -34,7 +34,7 @@ const suggestions = [
 const followPixels = 80;
 
 export function PlaygroundPage(): VNode {
-  const models = useResource(() => get<ConsoleModels>("/models"), "models");
+  const models = useResource(() => get("/models"), "models");
   const [sheet, setSheet] = useState<"settings" | "code" | "conversations" | null>(null);
   const close = (): void => setSheet(null);
   const shown = conversation.value;

@@ -1,5 +1,5 @@
 // Sends a request of the playground and reads its stream into the answer, event by event.
-import { consoleHeader } from "../../console-header.ts";
+import { consoleHeader } from "../../../api/console-header.ts";
 import { now } from "../../clock.ts";
 import { messageOf } from "../../request.ts";
 import type { Answer, DialectName, Settings, Turn } from "./conversation.ts";

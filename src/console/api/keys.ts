@@ -1,0 +1,92 @@
+// The account's API keys.
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { keyListMax, keyNameMaxLength } from "../../core/limits.ts";
+import { closed, count, keyEnding, nullable, time, tokens } from "./shapes.ts";
+
+/** Only a hash of the key is kept, so that it cannot be shown again. */
+export const KeyState = Type.Object({ prefix: Type.String(), ending: keyEnding(), created_at: time() });
+export type KeyState = Static<typeof KeyState>;
+
+/** The old key is void at once, so the page asks first and sends what was confirmed. */
+export const KeyRegeneration = Type.Object({ confirm: Type.Literal(true, { description: "true" }) }, closed);
+
+export const NewKey = Type.Object({ api_key: Type.String(), created_at: time() });
+export type NewKey = Static<typeof NewKey>;
+
+const keyName = () =>
+  Type.String({
+    minLength: 1,
+    maxLength: keyNameMaxLength,
+    description: `a name of 1 to ${keyNameMaxLength} characters`,
+  });
+const someTokens = () => Type.Integer({ minimum: 1, description: "a whole number of tokens from 1 on" });
+
+const someTexts = (what: string) =>
+  Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { maxItems: keyListMax, description: `a list of ${what}` });
+
+/** A key of the account. */
+export const AccountKey = Type.Object({
+  /** Number 1 is the key that every account has, "default": it is regenerated and never revoked. */
+  id: count(),
+  name: Type.String(),
+  ending: keyEnding(),
+  created_at: time(),
+  /** To within a few seconds; null where it never was. */
+  last_used_at: nullable(time()),
+  expires_at: nullable(time()),
+  expired: Type.Boolean(),
+  limit_day: nullable(tokens()),
+  limit_month: nullable(tokens()),
+  /** Balance tokens charged today and this month (UTC); null for the first key. */
+  used_day: nullable(tokens()),
+  used_month: nullable(tokens()),
+  /** Null where it may use all. */
+  models: nullable(Type.Array(Type.String())),
+  addresses: nullable(Type.Array(Type.String())),
+  /** It may say for whom it asks, and each of those may use so many tokens a day. */
+  forwards_users: Type.Boolean(),
+  limit_end_user_day: nullable(tokens()),
+});
+export type AccountKey = Static<typeof AccountKey>;
+
+export const AccountKeys = Type.Object({ keys: Type.Array(AccountKey), prefix: Type.String() });
+export type AccountKeys = Static<typeof AccountKeys>;
+
+/** What is absent is not limited. */
+export const NewAccountKey = Type.Object(
+  {
+    name: keyName(),
+    expires_at: Type.Optional(time()),
+    limit_day: Type.Optional(someTokens()),
+    limit_month: Type.Optional(someTokens()),
+    models: Type.Optional(someTexts("models")),
+    /** CIDR ranges. */
+    addresses: Type.Optional(someTexts("addresses")),
+    forwards_users: Type.Optional(Type.Boolean({ description: "true or false" })),
+    limit_end_user_day: Type.Optional(someTokens()),
+  },
+  closed,
+);
+
+const orNone = <Schema extends TSchema>(schema: Schema) => Type.Optional(nullable(schema));
+
+/** What is absent stays as it is; null lifts a limit. */
+export const KeyLimits = Type.Object(
+  {
+    expires_at: orNone(time()),
+    limit_day: orNone(someTokens()),
+    limit_month: orNone(someTokens()),
+    models: orNone(someTexts("models")),
+    addresses: orNone(someTexts("addresses")),
+    forwards_users: Type.Optional(Type.Boolean({ description: "true or false" })),
+    limit_end_user_day: orNone(someTokens()),
+  },
+  closed,
+);
+export type KeyLimits = Static<typeof KeyLimits>;
+
+/** `api_key` is shown this once. */
+export const CreatedAccountKey = Type.Intersect([AccountKey, Type.Object({ api_key: Type.String() })]);
+export type CreatedAccountKey = Static<typeof CreatedAccountKey>;
+
+export const KeyName = Type.Object({ name: keyName() }, closed);

@@ -1,0 +1,103 @@
+// Sign-in, sign-up, the identity provider, and links that let people in.
+import { type Static, Type } from "@sinclair/typebox";
+import { emailMaxLength } from "../../core/limits.ts";
+import { closed, count, email, knownPassword, newPassword, nullable, oneOf, planId, time, tokens } from "./shapes.ts";
+
+/** Who is signed in, and what the sign-in page may offer. */
+export const Session = Type.Object({
+  account: nullable(
+    Type.Object({
+      id: count(),
+      email: Type.String(),
+      plan: planId(),
+      operator: Type.Boolean(),
+      /** Whether it has a password. */
+      password: Type.Boolean(),
+      /** Whether the identity provider's person is known. */
+      connected: Type.Boolean(),
+    }),
+  ),
+  /** Whether strangers may make an account. */
+  sign_up: Type.Boolean(),
+  /** Whether people may sign in with a password. */
+  passwords: Type.Boolean(),
+  /** The name of the identity provider that people may sign in with. */
+  provider: nullable(Type.String()),
+  version: Type.String(),
+  /** {base_url} for examples, without /v1; null where none is configured: the address that the browser itself used. */
+  base_url: nullable(Type.String()),
+  /** True where answers come from the built-in demo node and are synthetic. */
+  demo: Type.Boolean(),
+  /** Whether any model costs something: else credit is of no use. */
+  sells: Type.Boolean(),
+  /** In the order in which they are offered. */
+  plans: Type.Array(Type.Object({ id: planId(), name: Type.String() })),
+});
+export type Session = Static<typeof Session>;
+
+export const SignIn = Type.Object(
+  { email: Type.String({ maxLength: emailMaxLength, description: "an e-mail address" }), password: knownPassword() },
+  closed,
+);
+
+export const SignUp = Type.Object({ email: email(), password: newPassword() }, closed);
+
+/** `token`: of a link that is used by it. `connect`: for the account that is signed in. `again`: signed in there or not. */
+export const ProviderStart = Type.Object(
+  {
+    next: Type.Optional(Type.String({ maxLength: 500, description: "an address of the console" })),
+    token: Type.Optional(Type.String({ maxLength: 100, description: "the token of a link" })),
+    connect: Type.Optional(Type.Literal(true, { description: "true" })),
+    again: Type.Optional(Type.Literal(true, { description: "true" })),
+  },
+  closed,
+);
+export type ProviderStart = Static<typeof ProviderStart>;
+
+/** Where the browser goes on. */
+export const ProviderPage = Type.Object({ url: Type.String() });
+
+/** What the provider sent the browser back with, behind the `?`. */
+export const ProviderAnswer = Type.Object(
+  { query: Type.String({ maxLength: 8_192, description: "the query of an address" }) },
+  closed,
+);
+
+/** Somebody is signed in now; `api_key` is that of an account that was made by it, and is shown this once. */
+export const Entered = Type.Object({
+  session: Session,
+  api_key: nullable(Type.String()),
+  /** The page to go on with, as the browser asked. */
+  next: Type.String(),
+});
+export type Entered = Static<typeof Entered>;
+
+const linkToken = () => Type.String({ maxLength: 100, description: "the token of a link" });
+
+export const LinkToken = Type.Object({ token: linkToken() }, closed);
+
+/** What a link is for. */
+export const LinkShown = Type.Object({
+  kind: oneOf(["invitation", "password"]),
+  /** Of an invitation: the address that it is for, or null; of a password: the account's. */
+  email: nullable(Type.String()),
+  plan: planId(),
+  credit: tokens(),
+  expires_at: time(),
+});
+export type LinkShown = Static<typeof LinkShown>;
+
+/** `email` is chosen where an invitation names none. */
+export const LinkUse = Type.Object(
+  { token: linkToken(), email: Type.Optional(email()), password: newPassword() },
+  closed,
+);
+
+/** A new account of the plan free, or that an operator made; `api_key` is shown this once. A sign-up is signed in. */
+export const CreatedAccount = Type.Object({
+  id: count(),
+  email: Type.String(),
+  plan: planId(),
+  api_key: Type.String(),
+});
+export type CreatedAccount = Static<typeof CreatedAccount>;

@@ -1,0 +1,14 @@
+// The inference engines that are told apart.
+export type EngineKind =
+  | "vllm"
+  | "sglang"
+  | "tensorrt-llm"
+  | "llama.cpp"
+  | "ollama"
+  | "lm-studio"
+  | "tgi"
+  | "transformers"
+  | "llama-cpp-python"
+  | "sglang-router"
+  | "demo"
+  | "unknown";

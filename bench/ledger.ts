@@ -49,7 +49,7 @@ export async function measureLedger(flags: LedgerFlags) {
       console.log(`  run ${run + 1}/${flags.runs} ${durable.at(-1)!.perSecond.toFixed(0)} durable settlements/s`);
     }
     // Before the measurement in memory, which the disk knows nothing of.
-    const verification = await accounting.accounts.verify();
+    const verification = await accounting.verify();
     const rows = await accounting.accounts.usage("bench-0@example.com", flags.settlements * flags.runs);
     const pairsPerSecond: number[] = [];
     for (let run = 0; run < flags.runs; run++) {

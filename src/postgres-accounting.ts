@@ -1,6 +1,7 @@
 // Assembles the accounting on a PostgreSQL server: what requests ask goes through the gateway's lane, all else is a transaction
 // of its own.
 import type { Accounting, AccountingOptions } from "./accounting.ts";
+import { Passwords } from "./account/passwords.ts";
 import { CommandError } from "./core/expected-error.ts";
 import { keyHintMs } from "./store/postgres/limits.ts";
 import type { Log } from "./core/log.ts";
@@ -11,7 +12,7 @@ import { Database } from "./store/postgres/database.ts";
 import type { LaneCounts } from "./store/postgres/lane.ts";
 import { type LockedAccount, lockedInWords } from "./store/postgres/locked-accounts.ts";
 import { NodeShares, type SharingPool } from "./store/postgres/node-shares.ts";
-import { openOffice, type PostgresOffice } from "./store/postgres/office.ts";
+import { PostgresOffice, PostgresSessions } from "./store/postgres/office.ts";
 import { systemPace } from "./store/postgres/pace.ts";
 import { inOneSentence, openServer } from "./store/postgres/start.ts";
 import { tellOnceOn } from "./store/postgres/told-once.ts";
@@ -46,7 +47,7 @@ export async function openPostgresOffice({
   clock,
 }: Pick<PostgresAccountingOptions, "url" | "catalog" | "clock">): Promise<OpenDatabase> {
   const database = new Database(await openServer(url));
-  return { office: officeOn(database, { catalog, clock }), database, [Symbol.asyncDispose]: () => database.close() };
+  return { office: new PostgresOffice({ database, catalog, clock }), database, [Symbol.asyncDispose]: () => database.close() };
 }
 
 /** Throws as `openPostgresOffice`. */
@@ -76,7 +77,10 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
   // Other gateways void keys and limit them anew, of which relays hear by asking again.
   const looks = setInterval(() => keys.onVoid(), keyHintMs);
   return {
-    ...officeOn(database, { catalog, clock }),
+    office: new PostgresOffice({ database, catalog, clock }),
+    passwords: new Passwords(),
+    sessions: new PostgresSessions(database),
+    verify: () => verifyBooks(database, boundsOf(catalog.plans)),
     database,
     books,
     keys,
@@ -148,9 +152,3 @@ export type LaneState = Readonly<{
   hindrances: readonly string[];
   unready: string | null;
 }>;
-
-const officeOn = (
-  database: Database,
-  { catalog, clock }: Pick<PostgresAccountingOptions, "catalog" | "clock">,
-): PostgresOffice =>
-  openOffice({ database, catalog, clock, verify: () => verifyBooks(database, boundsOf(catalog.plans)) });

@@ -31,7 +31,7 @@ export type NewAccessLink = Pick<AccessLink, "kind" | "account" | "email" | "pla
 export interface AccessLinkRecords {
   link(tokenHash: string): Soon<AccessLink | null>;
   linkById(id: number): Soon<AccessLink | null>;
-  lastLinkId(): Soon<number>;
+  nextLinkId(): Soon<number>;
   /** Invitations that were not used, the newest first; expired ones too. */
   openInvitations(limit: number): Soon<readonly AccessLink[]>;
 }
@@ -47,8 +47,6 @@ type Parts = Readonly<{ records: AccessLinkRecords; draft: Draft; now: Ms }>;
 
 export class AccessLinks {
   readonly #parts: Parts;
-  /** Null until one is made. */
-  #lastId: number | null = null;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -60,8 +58,7 @@ export class AccessLinks {
     const token = crypto
       .getRandomValues(new Uint8Array(accessTokenBytes))
       .toBase64({ alphabet: "base64url", omitPadding: true });
-    const id = (this.#lastId ?? (await records.lastLinkId())) + 1;
-    this.#lastId = id;
+    const id = await records.nextLinkId();
     const made: AccessLink = { ...link, id, tokenHash: hashToken(token), createdAt: now, usedAt: null };
     draft.changes.push({ change: "link", link: made, forgetBefore: now - linkKeptMs });
     return { link: made, token };

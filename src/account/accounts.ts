@@ -78,8 +78,6 @@ type Parts = Readonly<{
 
 export class Accounts {
   readonly #parts: Parts;
-  /** Null until one is made, as the next. */
-  #lastId: AccountId | null = null;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -89,7 +87,7 @@ export class Accounts {
 
   /** True before the first account was made. */
   async none(): Promise<boolean> {
-    return (await this.#parts.records.lastId()) === 0;
+    return (await this.#parts.records.list(0, 1)).length === 0;
   }
 
   /** How many there are, without those that were erased. */
@@ -184,8 +182,7 @@ export class Accounts {
     const planId = this.#plan(plan);
     if (credit !== 0) checkAmount(credit);
     if ((await this.recordOf(email)) !== null) throw new EmailTaken(email);
-    const id = (this.#lastId ?? (await records.lastId())) + 1;
-    this.#lastId = id;
+    const id = await records.nextId();
     const key = mintApiKey();
     const ofKey = { keyHash: hashApiKey(key), keyEnding: endingOf(key), passwordHash: passwordHash ?? null };
     draft.changes.push({ change: "create", account: id, email, plan: planId, ...ofKey, operator, at });

@@ -73,7 +73,7 @@ export type AuditEntry = Readonly<{
 
 export interface AuditRecords {
   /** 0 where the entries are numbered when they are written. */
-  lastAuditId(): number;
+  nextAuditId(): number;
   /** Newest first, those with an id below `before`. */
   audit(before: number, limit: number): Soon<readonly AuditEntry[]>;
 }
@@ -81,8 +81,6 @@ export interface AuditRecords {
 export class AuditLog {
   readonly #records: AuditRecords;
   readonly #draft: Draft;
-  /** Null until there is an entry. */
-  #lastId: number | null = null;
 
   constructor({ records, draft }: Readonly<{ records: AuditRecords; draft: Draft }>) {
     this.#records = records;
@@ -91,9 +89,7 @@ export class AuditLog {
 
   /** In one commit with what it tells of. */
   append(entry: Omit<AuditEntry, "id">): void {
-    const id = (this.#lastId ?? this.#records.lastAuditId()) + 1;
-    this.#lastId = id;
-    this.#draft.changes.push({ change: "audit", entry: { ...entry, id } });
+    this.#draft.changes.push({ change: "audit", entry: { ...entry, id: this.#records.nextAuditId() } });
   }
 
   /** Newest first, those with an id below `before`. */

@@ -10,7 +10,7 @@ import { isOver, type SessionLookup, type SessionRecord, type SessionRecords, to
 export type SessionsOnDisk = Readonly<{
   session(tokenHash: string): SessionRecord | null;
   sessionsOf(account: AccountId): readonly SessionRecord[];
-  lastSessionId(): number;
+  nextSessionId(): number;
 }>;
 
 export class KnownSessions implements SessionLookup, SessionRecords {
@@ -50,8 +50,8 @@ export class KnownSessions implements SessionLookup, SessionRecords {
     return this.#disk.sessionsOf(account).map((session) => this.#known.get(session.tokenHash) ?? session);
   }
 
-  lastSessionId(): number {
-    return this.#disk.lastSessionId();
+  nextSessionId(): number {
+    return this.#disk.nextSessionId();
   }
 
   /** Sessions that end with these are void from now on, until `resolved`. */

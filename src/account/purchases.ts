@@ -37,7 +37,7 @@ export type Payment = Readonly<{
 /** Every call gives the committed state and throws StoreUnavailable when the disk cannot be read. */
 export interface PurchaseRecords {
   request(id: number): Soon<PurchaseRequest | null>;
-  lastRequestId(): Soon<number>;
+  nextRequestId(): Soon<number>;
   /** Newest first, those with an id below `before`. */
   requestsOf(account: AccountId, before: number, limit: number): Soon<readonly PurchaseRequest[]>;
   requestsIn(
@@ -73,8 +73,6 @@ type Parts = Readonly<{
 export class Purchases {
   readonly records: PurchaseRecords;
   readonly #parts: Parts;
-  /** Null until somebody asked. */
-  #lastId: number | null = null;
 
   constructor(parts: Parts) {
     this.records = parts.records;
@@ -98,10 +96,8 @@ export class Purchases {
         `at most ${purchaseRequestsPerDayMax} requests may be made in 24 hours; ask again at ${day} ${time.slice(0, 8)} UTC`,
       );
     }
-    const id = (this.#lastId ?? (await records.lastRequestId())) + 1;
-    this.#lastId = id;
     const request: PurchaseRequest = {
-      id,
+      id: await records.nextRequestId(),
       account,
       kind: wanted.kind,
       tokens: wanted.kind === "credit" ? wanted.tokens : null,

@@ -75,8 +75,8 @@ export interface OfficeRecords {
   list(after: AccountId, limit: number): Soon<readonly AccountRecord[]>;
   /** The same, of those whose e-mail contains a text, in any case of ASCII letters. */
   search(text: string, after: AccountId, limit: number): Soon<readonly AccountRecord[]>;
-  /** The highest account id that was given, 0 when there is no account. */
-  lastId(): Soon<AccountId>;
+  /** A number for a new account: none comes twice, which holds for those of all else, too. */
+  nextId(): Soon<AccountId>;
   /** How many accounts there are of each plan, without those that are disabled. Looks at all of them. */
   byPlan(): Soon<readonly PlanCount[]>;
   /** Operators that are not disabled. */

@@ -22,7 +22,7 @@ export type SessionRecord = Readonly<{
 export interface SessionRecords {
   session(tokenHash: string): Soon<SessionRecord | null>;
   sessionsOf(account: AccountId): Soon<readonly SessionRecord[]>;
-  lastSessionId(): Soon<number>;
+  nextSessionId(): Soon<number>;
 }
 
 /** Who a browser is, asked with each of its calls and beside its streams; in memory that is known at once. */
@@ -37,8 +37,6 @@ type Parts = Readonly<{ records: SessionRecords; accounts: Pick<Accounts, "recor
 
 export class Sessions {
   readonly #parts: Parts;
-  /** Null until one is opened. */
-  #lastId: number | null = null;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -48,8 +46,7 @@ export class Sessions {
   async open(account: AccountId, from: Pick<SessionRecord, "address" | "browser">): Promise<OpenedSession> {
     const { records, draft, now } = this.#parts;
     const others = (await records.sessionsOf(account)).toSorted((one, other) => other.usedAt - one.usedAt);
-    const id = (this.#lastId ?? (await records.lastSessionId())) + 1;
-    this.#lastId = id;
+    const id = await records.nextSessionId();
     const token = crypto
       .getRandomValues(new Uint8Array(tokenBytes))
       .toBase64({ alphabet: "base64url", omitPadding: true });
@@ -69,9 +66,10 @@ export class Sessions {
   }
 
   /** Whether a session that was found earlier may still be used. */
-  async isOpen({ id, account }: SessionRecord): Promise<boolean> {
+  async isOpen({ tokenHash, account }: SessionRecord): Promise<boolean> {
     const owner = await this.#parts.accounts.record(account);
-    return owner !== null && owner.disabledAt === null && (await this.list(account)).some((each) => each.id === id);
+    if (owner === null || owner.disabledAt !== null) return false;
+    return (await this.list(account)).some((session) => session.tokenHash === tokenHash);
   }
 
   /** Ends one of the account's sessions; says whether there was one. */

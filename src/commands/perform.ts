@@ -5,6 +5,7 @@ import { CommandError } from "../core/expected-error.ts";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
+import { Passwords } from "../account/passwords.ts";
 import { openAccounting } from "../accounting.ts";
 import { systemClock } from "../core/clock.ts";
 import { addressesOf, type Config, dataFolderOf, loadConfig } from "../config/config.ts";
@@ -107,7 +108,8 @@ async function performInDatabase<Name extends OperationName>(
   const requestLog = new KeptRequestLog(new PostgresRequestLog(database, keepMs), keepMs, systemClock, log);
   try {
     const work = {
-      ...office,
+      office,
+      passwords: new Passwords(),
       requestLog,
       backup: () => Promise.reject(new CommandError(noBackup)),
       consoleUrl: addressesOf(config, config.port).baseUrl,

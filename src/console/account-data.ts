@@ -1,6 +1,6 @@
 // Exports and erases all data of an account for the console, exactly as the commands `accounts export` and `accounts
 // delete` do.
-import type { InSameCommit } from "../account/journal.ts";
+import type { Unit } from "../account/office.ts";
 import type { AccountRecord } from "../account/records.ts";
 import { dayName, dayOf } from "../account/quota.ts";
 import type { AccountId, Ms } from "../core/types.ts";
@@ -10,6 +10,9 @@ import { fail, type Failure } from "./routes/route.ts";
 /** There is no export now: others are being made or one of who asks is not read yet, or they had too many. */
 export type NoExport = Readonly<{ noExport: "busy" | "too_many"; retrySeconds: number }>;
 
+/** `allowed` throws where it must not begin; `noted` writes it down with its last step. */
+export type Erasure = Readonly<{ allowed(unit: Unit): Promise<void>; noted(unit: Unit): void }>;
+
 /** For the audit log. The e-mail must be forgotten, so the entry must not contain it. */
 export const erasedDetail = "its e-mail, key, password, sessions and notes were erased";
 
@@ -17,7 +20,7 @@ export interface AccountData {
   /** JSON of everything that is kept of the account, for `asking`. Rejects with StoreUnavailable. */
   export(account: AccountRecord, asking: AccountId): Promise<ReadableStream<Uint8Array> | NoExport>;
   /** Takes away who it was; resolves with the name that stands there from then on. Throws AccountError. */
-  erase(account: AccountRecord, inSameCommit: InSameCommit): Promise<string>;
+  erase(account: AccountId, erasure: Erasure): Promise<string>;
 }
 
 /** The account's data as a download. */

@@ -4,7 +4,7 @@
 //   (2) whoever is not signed in sees the public routes alone                              401 not_signed_in
 //   (3) whoever is no operator sees no operator route, whether what it names exists or not 403 forbidden
 //   (4) body and query must fit their schemas                                              400 invalid_request
-// Where there is a body, (2) and (3) are decided again when it is whole, in the turn in which the call is handled.
+// Where there is a body, (2) and (3) are decided again when it is whole.
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { Elysia } from "elysia";
@@ -122,8 +122,7 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
     const body = route.body === null ? null : await readJson(request, route.body);
     if (route.body !== null) {
       // Its sender may take minutes over it: by now the session may be void, or the operator dismissed.
-      const still = signedIn.visitor(request.headers);
-      visitor = still instanceof Promise ? await still : still;
+      visitor = await signedIn.visitor(request.headers);
       denied = refuseAccess(route.access, visitor);
       if (denied !== null) return denied;
     }

@@ -9,7 +9,7 @@ import type { ConsoleParts, Everywhere } from "./parts.ts";
 import { privateHeaders } from "./reply.ts";
 import { fail, type Failure, type Visitor } from "./routes/route.ts";
 
-type Parts = Pick<ConsoleParts, "accounts" | "sessions" | "nodes" | "reserved" | "clock" | "log"> &
+type Parts = Pick<ConsoleParts, "office" | "sessions" | "nodes" | "reserved" | "clock" | "log"> &
   Readonly<{ everywhere?: Pick<Everywhere, "numbers" | "marks"> | null }>;
 
 /** Looks without a change after which a sign of life is sent. */

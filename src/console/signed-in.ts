@@ -1,8 +1,8 @@
 // Finds out who is signed in from a request's cookie, for the console's API and for the playground's calls to /v1. Also
 // defines a browser's cookies: the one of its session, the one that says where it signed in before, and for ten minutes the
 // one of a sign-in with an identity provider.
-import type { SessionRecord } from "../account/sessions.ts";
-import type { SoonAccounts, SoonSessions } from "../account/soon.ts";
+import type { Office } from "../account/office.ts";
+import type { SessionLookup, SessionRecord } from "../account/sessions.ts";
 import type { Clock } from "../core/clock.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
 import { knownBrowserMaxMs, providerSignInMs, sessionMaxMs } from "../core/limits.ts";
@@ -11,7 +11,7 @@ import type { AccountId } from "../core/types.ts";
 import { consoleHeader } from "./api/console-header.ts";
 import type { Visitor } from "./routes/route.ts";
 
-type Parts = Readonly<{ sessions: SoonSessions; accounts: SoonAccounts; clock: Clock; baseUrl: string }>;
+type Parts = Readonly<{ sessions: SessionLookup; office: Office; clock: Clock; baseUrl: string }>;
 
 export class SignedIn {
   readonly #parts: Parts;
@@ -21,11 +21,12 @@ export class SignedIn {
   }
 
   /** Null where nobody is. Throws StoreUnavailable. */
-  visitor(headers: Headers): Soon<Visitor | null> {
-    const { sessions, clock, baseUrl } = this.#parts;
+  async visitor(headers: Headers): Promise<Visitor | null> {
+    const { sessions, office, clock, baseUrl } = this.#parts;
     const token = tokenOf(headers, baseUrl);
-    const session = token === null ? null : sessions.find(token, clock.wall());
-    return session instanceof Promise ? session.then((found) => this.#visitorOf(found)) : this.#visitorOf(session);
+    const session = token === null ? null : await sessions.find(token, clock.wall());
+    const account = session === null ? null : await office.read(({ accounts }) => accounts.record(session.account));
+    return session === null || account === null ? null : { session, account };
   }
 
   /**
@@ -38,13 +39,6 @@ export class SignedIn {
     const token = tokenOf(headers, baseUrl);
     const session = token === null ? null : sessions.find(token, clock.wall());
     return session instanceof Promise ? session.then(accountOf) : accountOf(session);
-  }
-
-  #visitorOf(session: SessionRecord | null): Soon<Visitor | null> {
-    const account = session === null ? null : this.#parts.accounts.record(session.account);
-    if (account instanceof Promise)
-      return account.then((found) => (found === null ? null : { session: session!, account: found }));
-    return session === null || account === null ? null : { session, account };
   }
 }
 

@@ -9,7 +9,7 @@
 //
 // What a phase opens it leaves on one stack, which closes in the reverse order: at the end, or at once where a phase fails.
 import { resolve } from "node:path";
-import { serverEntry, theServer } from "../account/audit.ts";
+import { type AuditAction, serverEntry, theServer } from "../account/audit.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
 import { addressesOf, type ConfigFlags, type Environment, isBehindProxy, loadConfig } from "../config/config.ts";
 import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
@@ -158,7 +158,7 @@ export async function compose(given: Given): Promise<ComposedServer> {
     nodes: work.serving.description,
     sampleModel: work.sampleModel,
     largestPlan: lastPlan(settings.catalog.plans).id,
-    planNotices: async () => unconfiguredPlans(settings.catalog.plans, await books.accounting.accounts.byPlan()),
+    planNotices: async () => unconfiguredPlans(settings.catalog.plans, await books.accounting.office.read(({ accounts }) => accounts.byPlan())),
     modelNotices: () => [
       ...unknownModels(Object.values(settings.catalog.plans), settings.catalog.models).map(
         ({ plan, problem }) => `The plan "${plan}" ${problem}`,
@@ -407,6 +407,10 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
     },
   });
   const nodeCare = new NodeCare({ dataFolder: config.dataFolder, pool, catalog, clock, log });
+  const note = (by: string, action: AuditAction, detail: string): Promise<void> =>
+    accounting.office.change(async ({ auditLog, now }) =>
+      auditLog.append(serverEntry(now, by, action, theServer, detail)),
+    );
   const commandsWork: CommandsWork = {
     ...accounting,
     requestLog,
@@ -420,10 +424,10 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
     reloader,
     /** Records in the audit log who reloaded the configuration, and the result. */
     noteReload: (by: string, outcome: ReloadOutcome): Promise<void> =>
-      accounting.auditLog.note(serverEntry(clock.wall(), by, "server.reload", theServer, reloadDetail(outcome))),
+      note(by, "server.reload", reloadDetail(outcome)),
     nodeCare,
     noteNode: (by: string, { name, drained }: DrainReport): Promise<void> =>
-      accounting.auditLog.note(serverEntry(clock.wall(), by, `node.${drained ? "drain" : "resume"}`, theServer, name)),
+      note(by, `node.${drained ? "drain" : "resume"}`, name),
     commandsWork,
     /** Why requests should go to another gateway; `unwritable` is what is said of a ledger that cannot be written. */
     unready: (unwritable: (reason: string) => string): string | null => {
@@ -492,7 +496,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     unready: () => unready((reason) => reason), // whoever reaches the socket may know all
     notices: async () => [
       ...(webConsole?.notices() ?? []),
-      ...unconfiguredPlans(catalog.plans, await accounting.accounts.byPlan()),
+      ...unconfiguredPlans(catalog.plans, await accounting.office.read(({ accounts }) => accounts.byPlan())),
       ...hindrances(),
     ],
     started: {

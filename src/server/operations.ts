@@ -7,26 +7,26 @@ import {
   type AccountView,
   type CreatedAccount,
   type ErasedAccount,
-  type NewAccount,
 } from "../account/accounts.ts";
-import { type AuditAction, type AuditEntry, byCommandOf, serverEntry, theServer } from "../account/audit.ts";
+import { type AuditAction, byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import { invitationInWords, type MadeLink, pathOf } from "../account/access-links.ts";
-import type { InSameCommit } from "../account/journal.ts";
+import type { Unit } from "../account/office.ts";
+import type { Passwords } from "../account/passwords.ts";
 import { logPlaceOf, requestRowsOf, type RequestRows } from "../account/request-row.ts";
 import type { UsageRow } from "../account/usage-row.ts";
 import type { Accounting } from "../accounting.ts";
 import type { LogFilter } from "../core/request-log.ts";
 import type { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import type { Backup } from "../store/backup/backup.ts";
-import { systemClock } from "../core/clock.ts";
 import { keyNameMaxLength } from "../core/limits.ts";
 import type { AccountId, KeyId, Ms } from "../core/types.ts";
 
 /** Tells how far a long operation is, as one line of words. */
 export type Progress = (line: string) => void;
 
-export type Work = Pick<Accounting, "accounts" | "accountKeys" | "auditLog" | "backup" | "links" | "sessions"> &
+export type Work = Pick<Accounting, "office" | "backup"> &
   Readonly<{
+    passwords: Pick<Passwords, "hashNew">;
     /** Where browsers find the console, without a slash at the end. */
     consoleUrl: string;
     requestLog: Pick<KeptRequestLog, "page" | "erase">;
@@ -40,196 +40,209 @@ export type CommandWork = Work & Readonly<{ user: string }>;
 export type CreditedView = AccountView & Readonly<{ credited: boolean }>;
 export type RotatedKey = Readonly<{ email: string; api_key: string }>;
 
+export type NewOperatorsAccount = Readonly<{
+  email: string;
+  plan?: string;
+  credit?: number;
+  password?: string;
+  operator?: boolean;
+}>;
+
 /** Whatever changes something leaves an entry in the audit log, in one commit with what it changed. */
 export const operations = {
-  async "accounts create"(work: CommandWork, account: NewAccount): Promise<CreatedAccount> {
-    const { plan = work.accounts.planOfNew, credit = 0, operator = false } = account;
-    const detail = `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`;
-    return work.accounts.create(account, (id) => work.auditLog.append(entryOf(work, "account.create", id, detail)));
+  async "accounts create"(work: CommandWork, { password, ...account }: NewOperatorsAccount): Promise<CreatedAccount> {
+    const hashed = password === undefined ? {} : { passwordHash: await work.passwords.hashNew(password) };
+    return work.office.change(async (unit) => {
+      const { plan = unit.accounts.planOfNew, credit = 0, operator = false } = account;
+      const created = await unit.accounts.create({ ...account, ...hashed });
+      const detail = `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`;
+      note(work, unit, "account.create", created.id, detail);
+      return created;
+    });
   },
 
-  "accounts list": async ({ accounts }: Work, { after, limit }: { after: number; limit: number }) =>
-    accounts.list({ after, limit }),
+  "accounts list": ({ office }: Work, { after, limit }: { after: number; limit: number }) =>
+    office.read(({ accounts }) => accounts.list({ after, limit })),
 
-  "accounts show": async ({ accounts }: Work, { email }: { email: string }): Promise<AccountView> =>
-    accounts.show(email),
+  "accounts show": ({ office }: Work, { email }: { email: string }): Promise<AccountView> =>
+    office.read(async ({ accounts }) => accounts.show((await accounts.ofEmail(email)).id)),
 
-  async "accounts plan"(work: CommandWork, { email, plan }: { email: string; plan: string }): Promise<AccountView> {
-    await work.accounts.changePlan(email, plan, (before) =>
-      work.auditLog.append(entryOf(work, "account.plan", before.id, `from ${before.plan} to ${plan}`)),
-    );
-    return work.accounts.show(email);
-  },
+  "accounts plan": (work: CommandWork, { email, plan }: { email: string; plan: string }): Promise<AccountView> =>
+    work.office.change(async (unit) => {
+      const { id, plan: before } = await unit.accounts.ofEmail(email);
+      await unit.accounts.changePlan(id, plan);
+      note(work, unit, "account.plan", id, `from ${before} to ${plan}`);
+      return unit.accounts.show(id);
+    }),
 
   async "accounts password"(
     work: CommandWork,
     { email, password }: { email: string; password: string },
   ): Promise<Readonly<{ id: AccountId; email: string }>> {
-    const { accounts, sessions, auditLog } = work;
-    const account = await accounts.show(email);
-    await sessions.endAllWith(account.id, null, (endSessions) =>
-      accounts.changePasswordById(account.id, password, () => {
-        auditLog.append(entryOf(work, "account.password", account.id, ""));
-        endSessions();
-      }),
-    );
-    return { id: account.id, email: account.email };
+    await work.office.read(({ accounts }) => accounts.ofEmail(email));
+    const passwordHash = await work.passwords.hashNew(password);
+    return work.office.change(async (unit) => {
+      const account = await unit.accounts.ofEmail(email);
+      await unit.accounts.setPassword(account.id, passwordHash);
+      unit.sessions.endAll(account.id, null);
+      note(work, unit, "account.password", account.id, "");
+      return { id: account.id, email: account.email };
+    });
   },
 
-  async "accounts password link"(
+  "accounts password link": (
     work: CommandWork,
     { email, expiresAt }: { email: string; expiresAt: Ms },
-  ): Promise<Readonly<{ id: AccountId; email: string }> & ShownLink> {
-    const account = await work.accounts.show(email);
-    const wanted = await work.accounts.passwordLink(account.id, expiresAt, systemClock.wall());
-    const made = await work.links.make(wanted, (id) =>
-      work.auditLog.append(entryOf(work, "account.password_link", account.id, `link ${id}`)),
-    );
-    return { id: account.id, email: account.email, ...shownLink(work, made) };
-  },
+  ): Promise<Readonly<{ id: AccountId; email: string }> & ShownLink> =>
+    work.office.change(async (unit) => {
+      const account = await unit.accounts.ofEmail(email);
+      const made = await unit.links.make(await unit.accounts.passwordLink(account.id, expiresAt));
+      note(work, unit, "account.password_link", account.id, `link ${made.link.id}`);
+      return { id: account.id, email: account.email, ...shownLink(work, made) };
+    }),
 
-  async "accounts invite"(
+  "accounts invite": (
     work: CommandWork,
-    { email, plan, credit, expiresAt }: { email: string | null; plan?: string; credit: number; expiresAt: Ms },
-  ): Promise<Readonly<{ id: number; email: string | null; plan: string; credit: number }> & ShownLink> {
-    const wanted = await work.accounts.invitation({ email, plan, credit, expiresAt }, systemClock.wall());
-    const made = await work.links.make(wanted, (id) =>
-      work.auditLog.append(entryOf(work, "invitation.create", theServer, invitationInWords({ ...wanted, id }))),
-    );
-    return { id: made.link.id, email, plan: wanted.plan, credit, ...shownLink(work, made) };
-  },
+    wanted: { email: string | null; plan?: string; credit: number; expiresAt: Ms },
+  ): Promise<Readonly<{ id: number; email: string | null; plan: string; credit: number }> & ShownLink> =>
+    work.office.change(async (unit) => {
+      const made = await unit.links.make(await unit.accounts.invitation(wanted));
+      const { id, email, plan, credit } = made.link;
+      note(work, unit, "invitation.create", theServer, invitationInWords(made.link));
+      return { id, email, plan, credit, ...shownLink(work, made) };
+    }),
 
-  async "accounts disable"(work: CommandWork, { email }: { email: string }): Promise<AccountView> {
-    const { accounts, sessions, auditLog } = work;
-    const { id } = await accounts.show(email);
-    const isAnother = accounts.checkNotLastOperator(id);
-    if (isAnother instanceof Promise) await isAnother;
-    await sessions.endAllWith(id, null, (endSessions) =>
-      accounts.setDisabled(id, true, () => {
-        auditLog.append(entryOf(work, "account.disable", id, ""));
-        endSessions();
-      }),
-    );
-    return accounts.show(email);
-  },
+  "accounts disable": (work: CommandWork, { email }: { email: string }): Promise<AccountView> =>
+    work.office.change(async (unit) => {
+      const { id } = await unit.accounts.ofEmail(email);
+      await unit.accounts.checkNotLastOperator(id);
+      await unit.accounts.setDisabled(id, true);
+      unit.sessions.endAll(id, null);
+      note(work, unit, "account.disable", id, "");
+      return unit.accounts.show(id);
+    }),
 
-  async "accounts enable"(work: CommandWork, { email }: { email: string }): Promise<AccountView> {
-    const { accounts, auditLog } = work;
-    const { id } = await accounts.show(email);
-    await accounts.setDisabled(id, false, () => auditLog.append(entryOf(work, "account.enable", id, "")));
-    return accounts.show(email);
-  },
+  "accounts enable": (work: CommandWork, { email }: { email: string }): Promise<AccountView> =>
+    work.office.change(async (unit) => {
+      const { id } = await unit.accounts.ofEmail(email);
+      await unit.accounts.setDisabled(id, false);
+      note(work, unit, "account.enable", id, "");
+      return unit.accounts.show(id);
+    }),
 
-  async "accounts credit"(
+  "accounts credit": (
     work: CommandWork,
     { email, tokens, reference }: { email: string; tokens: number; reference?: string },
-  ): Promise<CreditedView> {
-    const { accounts, auditLog } = work;
-    const detail = `${tokens} balance tokens${reference === undefined ? "" : `: reference ${reference}`}`;
-    const { credited } = await accounts.addCredit(email, tokens, reference, (id) =>
-      auditLog.append(entryOf(work, "account.credit", id, detail)),
-    );
-    const account = await accounts.show(email);
-    const owner = credited || reference === undefined ? null : await accounts.creditedTo(reference);
-    if (owner !== null && owner.id !== account.id) {
-      throw new AccountError(`nothing was added: the reference ${reference} was credited to ${owner.email}`);
-    }
-    return { ...account, credited };
-  },
+  ): Promise<CreditedView> =>
+    work.office.change(async (unit) => {
+      const { accounts } = unit;
+      const { id } = await accounts.ofEmail(email);
+      const { credited } = await accounts.addCredit(id, tokens, reference);
+      const owner = credited || reference === undefined ? null : await accounts.creditedTo(reference);
+      if (owner !== null && owner.id !== id) {
+        throw new AccountError(`nothing was added: the reference ${reference} was credited to ${owner.email}`);
+      }
+      const detail = `${tokens} balance tokens${reference === undefined ? "" : `: reference ${reference}`}`;
+      if (credited) note(work, unit, "account.credit", id, detail);
+      return { ...(await accounts.show(id)), credited };
+    }),
 
   /** Writes down that its data is being given out, which the command itself does. */
-  async "accounts export"(work: CommandWork, { email }: { email: string }): Promise<null> {
-    const { id } = await work.accounts.show(email);
-    await work.auditLog.note(entryOf(work, "account.export", id, ""));
-    return null;
-  },
+  "accounts export": (work: CommandWork, { email }: { email: string }): Promise<null> =>
+    work.office.change(async (unit) => {
+      note(work, unit, "account.export", (await unit.accounts.ofEmail(email)).id, "");
+      return null;
+    }),
 
-  async "accounts delete"(work: CommandWork, { email }: { email: string }): Promise<ErasedAccount> {
-    const { id } = await work.accounts.show(email);
+  "accounts delete": async (work: CommandWork, { email }: { email: string }): Promise<ErasedAccount> => {
+    const { id } = await work.office.read(({ accounts }) => accounts.ofEmail(email));
     // The e-mail must be forgotten, so the entry must not contain it.
     const detail = "its e-mail, key, password, sessions, notes and stored responses were erased";
-    return eraseAccount(work, email, () => work.auditLog.append(entryOf(work, "account.delete", id, detail)));
+    return eraseAccount(work, id, { noted: (unit) => note(work, unit, "account.delete", id, detail) });
   },
 
-  async "keys create"(work: CommandWork, { email, key }: { email: string; key: NewKey }): Promise<CreatedKey> {
-    const { id } = await work.accountKeys.accountOf(email);
-    return work.accountKeys.create(id, key, () =>
-      work.auditLog.append(entryOf(work, "key.create", id, JSON.stringify(key.name.slice(0, keyNameMaxLength)))),
-    );
-  },
+  "keys create": (work: CommandWork, { email, key }: { email: string; key: NewKey }): Promise<CreatedKey> =>
+    work.office.change(async (unit) => {
+      const { id } = await unit.accounts.ofEmail(email);
+      const created = await unit.accountKeys.create(id, key);
+      note(work, unit, "key.create", id, JSON.stringify(key.name.slice(0, keyNameMaxLength)));
+      return created;
+    }),
 
-  "keys list": async ({ accountKeys }: Work, { email }: { email: string }): Promise<readonly KeyView[]> =>
-    accountKeys.list((await accountKeys.accountOf(email)).id),
+  "keys list": ({ office }: Work, { email }: { email: string }): Promise<readonly KeyView[]> =>
+    office.read(async ({ accounts, accountKeys }) => accountKeys.list((await accounts.ofEmail(email)).id)),
 
-  async "keys limits"(
+  "keys limits": (
     work: CommandWork,
     { email, key, limits }: { email: string; key: KeyId; limits: NewLimits },
-  ): Promise<KeyView> {
-    const { id } = await work.accountKeys.accountOf(email);
-    return work.accountKeys.limit(id, key, limits, () =>
-      work.auditLog.append(entryOf(work, "key.limits", id, limitsDetail(key, limits))),
-    );
-  },
+  ): Promise<KeyView> =>
+    work.office.change(async (unit) => {
+      const { id } = await unit.accounts.ofEmail(email);
+      const limited = await unit.accountKeys.limit(id, key, limits);
+      note(work, unit, "key.limits", id, limitsDetail(key, limits));
+      return limited;
+    }),
 
-  async "keys revoke"(work: CommandWork, { email, key }: { email: string; key: KeyId }) {
-    const { id } = await work.accountKeys.accountOf(email);
-    return work.accountKeys.revoke(id, key, () => work.auditLog.append(entryOf(work, "key.revoke", id, `key ${key}`)));
-  },
+  "keys revoke": (work: CommandWork, { email, key }: { email: string; key: KeyId }) =>
+    work.office.change(async (unit) => {
+      const { id } = await unit.accounts.ofEmail(email);
+      const revoked = await unit.accountKeys.revoke(id, key);
+      note(work, unit, "key.revoke", id, `key ${key}`);
+      return revoked;
+    }),
 
-  async "keys rotate"(work: CommandWork, { email }: { email: string }): Promise<RotatedKey> {
-    const rotated = await work.accounts.rotateKey(email, (id) =>
-      work.auditLog.append(entryOf(work, "key.rotate", id, "")),
-    );
-    return { email, ...rotated };
-  },
+  "keys rotate": (work: CommandWork, { email }: { email: string }): Promise<RotatedKey> =>
+    work.office.change(async (unit) => {
+      const { id } = await unit.accounts.ofEmail(email);
+      const rotated = await unit.accounts.rotateKey(id);
+      note(work, unit, "key.rotate", id, "");
+      return { email, ...rotated };
+    }),
 
   /** Whose they are: the command reads them by itself. */
-  "end-users list": async (
-    { accountKeys }: Work,
-    { email }: { email: string },
-  ): Promise<Readonly<{ id: AccountId }>> => ({
-    id: (await accountKeys.accountOf(email)).id,
-  }),
+  "end-users list": ({ office }: Work, { email }: { email: string }): Promise<Readonly<{ id: AccountId }>> =>
+    office.read(async ({ accounts }) => ({ id: (await accounts.ofEmail(email)).id })),
 
   /** Writes down that it is given out; without the name, which can be erased. */
-  async "end-users export"(
+  "end-users export": (
     work: CommandWork,
     given: { email: string; name: string },
-  ): Promise<Readonly<{ id: AccountId; name: string }>> {
-    const { id } = await work.accountKeys.accountOf(given.email);
-    const { name, keys } = await work.accountKeys.endUser(id, given.name);
-    await work.auditLog.note(entryOf(work, "end_user.export", id, `an end user of ${keys.join(", ")}`));
-    return { id, name };
-  },
+  ): Promise<Readonly<{ id: AccountId; name: string }>> =>
+    work.office.change(async (unit) => {
+      const { id } = await unit.accounts.ofEmail(given.email);
+      const { name, keys } = await unit.accountKeys.endUser(id, given.name);
+      note(work, unit, "end_user.export", id, `an end user of ${keys.join(", ")}`);
+      return { id, name };
+    }),
 
-  async "end-users erase"(work: CommandWork, { email, name }: { email: string; name: string }) {
-    const { id } = await work.accountKeys.accountOf(email);
-    const { keys } = await work.accountKeys.endUser(id, name);
-    return work.accountKeys.eraseEndUser(id, name, () =>
-      work.auditLog.append(entryOf(work, "end_user.erase", id, `an end user of ${keys.join(", ")}`)),
-    );
-  },
+  "end-users erase": (work: CommandWork, { email, name }: { email: string; name: string }) =>
+    work.office.change(async (unit) => {
+      const { id } = await unit.accounts.ofEmail(email);
+      const erased = await unit.accountKeys.eraseEndUser(id, name);
+      note(work, unit, "end_user.erase", id, `an end user of ${erased.keys.join(", ")}`);
+      return erased;
+    }),
 
-  usage: async ({ accounts }: Work, { email, limit }: { email: string; limit: number }): Promise<readonly UsageRow[]> =>
-    accounts.usage(email, limit),
+  usage: ({ office }: Work, { email, limit }: { email: string; limit: number }): Promise<readonly UsageRow[]> =>
+    office.read(async ({ accounts }) => accounts.usage((await accounts.ofEmail(email)).id, limit)),
 
   /** `email`: of one account. */
   async requests(
-    { accounts, accountKeys, requestLog }: Work,
+    { office, requestLog }: Work,
     given: { email: string | null; filter: LogFilter; after: string | undefined; limit: number },
   ): Promise<RequestRows> {
     const { email, filter, after, limit } = given;
-    const account = email === null ? null : (await accountKeys.accountOf(email)).id;
+    const account = email === null ? null : (await office.read(({ accounts }) => accounts.ofEmail(email))).id;
     const page = await requestLog.page({ ...filter, account }, logPlaceOf(after), limit);
     const named = page.rows.map((row) => row.account);
-    return requestRowsOf(page, namesIn(await emailsOf(accounts, named)));
+    return requestRowsOf(page, namesIn(await emailsOf(office, named)));
   },
 
   /** `file` is absolute: the server's working folder may be another. */
   async backup(work: CommandWork, { file }: { file: string }, progress: Progress): Promise<Backup> {
     const made = await work.backup(file, progress);
     try {
-      await work.auditLog.note(entryOf(work, "server.backup", theServer, backupDetail(made)));
+      await work.office.change(async (unit) => note(work, unit, "server.backup", theServer, backupDetail(made)));
     } catch (error) {
       progress(notNoted(error as Error));
     }
@@ -251,35 +264,45 @@ export const notNoted = ({ message }: Error): string => `the backup is not in th
 export const backupDetail = ({ file, bytes }: Pick<Backup, "file" | "bytes">): string =>
   `${file}: ${bytes} bytes, checked`;
 
-const entryOf = (
+const note = (
   { user }: Pick<CommandWork, "user">,
+  { auditLog, now }: Unit,
   action: AuditAction,
   subject: AccountId,
   detail: string,
-): Omit<AuditEntry, "id"> => serverEntry(systemClock.wall(), byCommandOf(user), action, subject, detail);
+): void => auditLog.append(serverEntry(now, byCommandOf(user), action, subject, detail));
 
-/** Takes away who the account was, wherever it is kept. Throws AccountError while a request of it is open. */
+/** Units of an erasure: `allowed` throws where it must not begin, `noted` writes it down. */
+export type Erasure = Readonly<{ allowed?(unit: Unit): Promise<void>; noted(unit: Unit): void }>;
+
+/**
+ * Takes away who the account was, wherever it is kept. It is disabled first, and what is kept elsewhere is erased while the
+ * e-mail still names it: an erasure that failed can be asked for again. Throws AccountError while a request of it is open.
+ */
 export async function eraseAccount(
-  {
-    accounts,
-    sessions,
-    eraseResponses,
-    requestLog,
-  }: Pick<Work, "accounts" | "sessions" | "eraseResponses" | "requestLog">,
-  email: string,
-  inSameCommit?: InSameCommit,
+  { office, eraseResponses, requestLog }: Pick<Work, "office" | "eraseResponses" | "requestLog">,
+  id: AccountId,
+  { allowed, noted }: Erasure,
 ): Promise<ErasedAccount> {
-  const before = async (account: AccountId): Promise<void> => {
-    await sessions.endAll(account, null);
-    await eraseResponses(account, false); // the account may still stay, with all that it stores
-  };
-  const erased = await accounts.erase(email, before, inSameCommit);
+  const { email } = await office.change(async (unit) => {
+    await allowed?.(unit);
+    await unit.accounts.setDisabled(id, true);
+    unit.sessions.endAll(id, null);
+    return (await unit.accounts.record(id))!;
+  });
+  await office.read(({ accounts }) => accounts.checkNothingOpen(id));
+  await eraseResponses(id, false); // the account may still stay, with all that it stores
+  const erased = await office.change(async (unit) => {
+    const done = await unit.accounts.erase(id);
+    noted(unit);
+    return done;
+  });
   // A request that ended when the first look was taken may have kept its response after it.
-  await eraseResponses(erased.id, true).catch((error: Error) => {
+  await eraseResponses(id, true).catch((error: Error) => {
     const { name } = erased;
     throw new AccountError(`${email} is ${name} now, but may have stored responses; delete ${name}: ${error.message}`);
   });
-  await requestLog.erase(erased.id);
+  await requestLog.erase(id);
   return erased;
 }
 

@@ -39,7 +39,7 @@ test("the books of a filled data folder add up, and it has as many accounts and 
   try {
     fillDataFolder(folder, { accounts: 40, rows: 100 });
     const accounting = await openBenchAccounting(folder);
-    expect(await accounting.accounts.verify()).toEqual({ accounts: 40, violations: [] });
+    expect(await accounting.verify()).toEqual({ accounts: 40, violations: [] });
     expect(await accounting.accounts.usage("filled-20@example.com", 10)).toHaveLength(3);
     expect(await accounting.accounts.usage("filled-40@example.com", 10)).toHaveLength(2);
     await accounting.close();

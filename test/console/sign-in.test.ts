@@ -168,7 +168,7 @@ describe("a browser is known", () => {
     await office.accounts.setDisabled(known.account.id, true);
     expect(await attempts(known, 1, "correct horse")).toEqual([429]);
     await office.accounts.setDisabled(known.account.id, false);
-    await office.accounts.changePasswordById(known.account.id, "battery staple");
+    await office.accounts.changePassword(known.account.id, "battery staple");
     expect(await attempts(known, 1, "battery staple")).toEqual([429]);
   });
 

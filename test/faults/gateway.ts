@@ -146,7 +146,7 @@ export class FaultGateway implements AsyncDisposable {
     await eventually("nothing is open any more", async () => Bun.deepEquals(state(), quiet)).catch(() =>
       expect(state()).toEqual(quiet),
     );
-    expect((await this.accounting.accounts.verify()).violations).toEqual([]);
+    expect((await this.accounting.verify()).violations).toEqual([]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

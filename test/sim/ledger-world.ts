@@ -422,7 +422,7 @@ export abstract class LedgerWorld {
     // Days were used under other plans, which bound what may be used now: none does more than these.
     const { free, pro } = specPlans;
     replacePlans(this.plans, plansById([{ ...free, unlimited: true, tokensPerDay: amountMax }, pro]));
-    expect(await this.office.accounts.verify()).toEqual({ accounts: this.accounts.length, violations: [] });
+    expect(await this.office.verify()).toEqual({ accounts: this.accounts.length, violations: [] });
     expect(this.office.ledger.totals()).toMatchObject({
       holds: 0,
       heldTokens: 0,

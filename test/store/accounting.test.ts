@@ -79,7 +79,7 @@ test("what was settled, bought, counted and changed is there after a restart", a
   expect(second.keys.principal(rotated.api_key)?.account ?? null).toBe(id);
   expect(await second.accounts.signIn("a@x", "p")).toMatchObject({ operator: true });
   expect((await second.accounts.create({ email: "b@x" })).id).toBe(id + 1);
-  expect(await second.accounts.verify()).toEqual({ accounts: 2, violations: [] });
+  expect(await second.verify()).toEqual({ accounts: 2, violations: [] });
 });
 
 test("an account that the database refuses is refused to its caller; the process goes on, and so do charges", async () => {
@@ -94,7 +94,7 @@ test("an account that the database refuses is refused to its caller; the process
   await settled;
   expect(await accounting.accounts.show("b@x")).toMatchObject({ id, allowance: { left: 29_990 }, credit: 0 });
   await accounting.accounts.create({ email: "c@x" });
-  expect(await accounting.accounts.verify()).toEqual({ accounts: 2, violations: [] });
+  expect(await accounting.verify()).toEqual({ accounts: 2, violations: [] });
 });
 
 test("1,000 charges at once are a few commits, each charge once", async () => {
@@ -136,7 +136,7 @@ test("kill -9 under load loses no acknowledged charge and makes none twice, five
     const onDisk = new Set(usage.map((row) => row.request_id));
     expect(onDisk.size).toBe(usage.length);
     expect([...acknowledged].filter((requestId) => !onDisk.has(requestId))).toEqual([]);
-    expect(await accounting.accounts.verify()).toEqual({ accounts: 1, violations: [] });
+    expect(await accounting.verify()).toEqual({ accounts: 1, violations: [] });
     expect((await accounting.accounts.show("a@x")).reserved).toBe(0);
     await close(accounting);
   }

@@ -3,6 +3,7 @@ import { claimsOf, listedModels, sampleModelOf } from "../../core/catalog.ts";
 import { KeyNotFound, type KeyView, limitsDetail } from "../../account/account-keys.ts";
 import { AccountError } from "../../account/accounts.ts";
 import type { AuditAction } from "../../account/audit.ts";
+import type { Unit } from "../../account/office.ts";
 import { apiKeyPrefix } from "../../account/keys.ts";
 import { allows, planOf } from "../../core/plans.ts";
 import { centsShown, costUsd, ratesOf } from "../../account/price.ts";
@@ -10,7 +11,7 @@ import { dayOf } from "../../account/quota.ts";
 import type { AccountKey } from "../api/keys.ts";
 import type { Done } from "../api/shapes.ts";
 import { exportReply } from "../account-data.ts";
-import { auditEntry } from "../audit-entry.ts";
+import { audit } from "../audit-entry.ts";
 import type { Live } from "../live.ts";
 import { numbersOf, timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
@@ -29,14 +30,25 @@ export const done: Done = { done: true };
 type OwnAction = Extract<AuditAction, "account.password" | `key.${string}`>;
 
 export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
-  const { accounts, accountKeys, sessions, browsers, usage, catalog, auditLog, clock, baseUrl } = parts;
+  const { office, passwords, browsers, usage, catalog, clock, baseUrl } = parts;
   const passwordTries = new OwnPasswordTries(clock);
 
   /** What operators do to their own accounts is in the audit log like all that they do. */
-  const audit = (call: Call<"account", unknown, unknown>, action: OwnAction, detail = ""): void => {
+  const auditOwn = (unit: Unit, call: Call<"account", unknown, unknown>, action: OwnAction, detail = ""): void => {
     const { account } = call.visitor;
-    if (account.operator) auditLog.append(auditEntry(clock, call, action, account.id, detail));
+    if (account.operator) audit(unit, call, action, account.id, detail);
   };
+
+  /** What is wrong about a key, in words for whoever asked. */
+  async function changedKey<Reply>(work: (unit: Unit) => Promise<Reply>): Promise<Reply | Failure> {
+    try {
+      return await office.change(work);
+    } catch (thrown) {
+      if (thrown instanceof KeyNotFound) return fail("not_found", "There is no such key.");
+      if (thrown instanceof AccountError) return fail("conflict", sentence(thrown.message));
+      throw thrown;
+    }
+  }
 
   return [
     route("GET /overview", async ({ visitor: { account } }) => {
@@ -97,46 +109,49 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       return { prefix: apiKeyPrefix, ending: account.keyEnding, created_at: timeOf(account.keyCreatedAt) };
     }),
 
-    route("POST /key/regenerate", async (call) => {
-      const created_at = timeOf(clock.wall());
-      const rotated = await accounts.rotateKeyById(call.visitor.account.id, () => audit(call, "key.rotate"));
-      return { ...rotated, created_at };
-    }),
+    route("POST /key/regenerate", (call) =>
+      office.change(async (unit) => {
+        const rotated = await unit.accounts.rotateKey(call.visitor.account.id);
+        auditOwn(unit, call, "key.rotate");
+        return { ...rotated, created_at: timeOf(unit.now) };
+      }),
+    ),
 
     route("GET /keys", async ({ visitor: { account } }) => {
-      return { keys: (await accountKeys.list(account.id)).map(keyOf), prefix: apiKeyPrefix };
+      const keys = await office.read(({ accountKeys }) => accountKeys.list(account.id));
+      return { keys: keys.map(keyOf), prefix: apiKeyPrefix };
     }),
 
     route("POST /keys", (call) =>
-      orRefused(async () => {
-        const { id } = call.visitor.account;
-        const detail = `"${call.body.name}"`;
-        const { api_key, ...key } = await accountKeys.create(id, call.body, () => audit(call, "key.create", detail));
+      changedKey(async (unit) => {
+        const { api_key, ...key } = await unit.accountKeys.create(call.visitor.account.id, call.body);
+        auditOwn(unit, call, "key.create", `"${call.body.name}"`);
         return { ...keyOf(key), api_key };
       }),
     ),
 
     route("POST /keys/:id/name", (call) =>
-      orRefused(async () => {
+      changedKey(async (unit) => {
         const { visitor, id, body } = call;
-        const detail = `key ${id} to "${body.name}"`;
-        return keyOf(
-          await accountKeys.rename(visitor.account.id, id, body.name, () => audit(call, "key.rename", detail)),
-        );
+        const renamed = await unit.accountKeys.rename(visitor.account.id, id, body.name);
+        auditOwn(unit, call, "key.rename", `key ${id} to "${body.name}"`);
+        return keyOf(renamed);
       }),
     ),
 
     route("POST /keys/:id/limits", (call) =>
-      orRefused(async () => {
+      changedKey(async (unit) => {
         const { visitor, id, body } = call;
-        const noted = (): void => audit(call, "key.limits", limitsDetail(id, body));
-        return keyOf(await accountKeys.limit(visitor.account.id, id, body, noted));
+        const limited = await unit.accountKeys.limit(visitor.account.id, id, body);
+        auditOwn(unit, call, "key.limits", limitsDetail(id, body));
+        return keyOf(limited);
       }),
     ),
 
     route("POST /keys/:id/revoke", (call) =>
-      orRefused(async () => {
-        await accountKeys.revoke(call.visitor.account.id, call.id, () => audit(call, "key.revoke", `key ${call.id}`));
+      changedKey(async (unit) => {
+        await unit.accountKeys.revoke(call.visitor.account.id, call.id);
+        auditOwn(unit, call, "key.revoke", `key ${call.id}`);
         return done;
       }),
     ),
@@ -148,27 +163,23 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       const turn = passwordTries.begin(call.visitor);
       if (isFailure(turn)) return turn;
       const { old_password, new_password } = call.body;
-      const replacement = await accounts.replacementOfPassword(account.id, old_password, new_password, turn);
-      if (replacement === null) return fail("wrong_credentials", "The old password is wrong.");
+      const { passwordHash: before } = account;
+      if (before === null || !(await passwords.verify(old_password, before, turn))) return wrongOldPassword;
+      const passwordHash = await passwords.hashNew(new_password, turn);
       passwordTries.succeeded(call.visitor);
-      // Hashing takes its time: an operator may have set another password since, and ended this session.
-      const overtaken = replacement.isOvertaken();
-      const open = sessions.isOpen(session, clock.wall());
-      // Where it is known at once, nothing comes between this look and the change.
-      const isVoid = overtaken instanceof Promise ? await overtaken : overtaken;
-      const isOpen = open instanceof Promise ? await open : open;
-      if (isVoid || !isOpen) {
-        return fail("wrong_credentials", "The old password is wrong.");
-      }
+      const changed = await office.change(async (unit) => {
+        // Hashing takes its time: an operator may have set another password since, and ended this session.
+        const isStill = (await unit.accounts.isAsItWas(account)) && (await unit.sessions.isOpen(session));
+        if (!isStill) return null;
+        await unit.accounts.setPassword(account.id, passwordHash);
+        unit.sessions.endAll(account.id, session.id);
+        auditOwn(unit, call, "account.password");
+        return unit.accounts.record(account.id);
+      });
+      if (changed === null) return wrongOldPassword;
       const known = browsers.recognize(knownBrowserText(call.request.headers, baseUrl), account);
-      await sessions.endAllWith(account.id, session.id, (endSessions) =>
-        replacement.apply(() => {
-          audit(call, "account.password");
-          endSessions();
-        }),
-      );
       // Other browsers are strangers from now on; this one said both passwords.
-      const introduced = browsers.introduce((await accounts.record(account.id))!, known);
+      const introduced = browsers.introduce(changed, known);
       return new WithCookies(done, knownBrowserCookie(introduced, baseUrl));
     }),
 
@@ -179,7 +190,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     ...ownDeletionRoutes(parts, passwordTries),
 
     route("GET /sessions", async ({ visitor: { account, session } }) => {
-      const open = await sessions.list(account.id, clock.wall());
+      const open = await office.read(({ sessions }) => sessions.list(account.id));
       return {
         sessions: open.map(({ id, createdAt, usedAt, address, browser }) => ({
           id,
@@ -193,12 +204,12 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     }),
 
     route("POST /sessions/end-others", async ({ visitor: { account, session } }) => {
-      await sessions.endAll(account.id, session.id);
+      await office.change(async ({ sessions }) => sessions.endAll(account.id, session.id));
       return done;
     }),
 
     route("POST /sessions/:id/end", async ({ visitor: { account }, id }) => {
-      return (await sessions.end(account.id, id)) ? done : fail("not_found", "There is no such session.");
+      return (await office.change(({ sessions }) => sessions.end(account.id, id))) ? done : fail("not_found", "There is no such session.");
     }),
   ];
 }
@@ -209,15 +220,6 @@ const keyOf = ({ models, addresses, ...key }: KeyView): AccountKey => ({
   addresses: addresses === null ? null : [...addresses],
 });
 
-/** What is wrong about a key, in words for whoever asked. */
-async function orRefused<Reply>(work: () => Promise<Reply>): Promise<Reply | Failure> {
-  try {
-    return await work();
-  } catch (thrown) {
-    if (thrown instanceof KeyNotFound) return fail("not_found", "There is no such key.");
-    if (thrown instanceof AccountError) return fail("conflict", sentence(thrown.message));
-    throw thrown;
-  }
-}
+const wrongOldPassword = fail("wrong_credentials", "The old password is wrong.");
 
 const sentence = (message: string): string => `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;

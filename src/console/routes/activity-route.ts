@@ -16,9 +16,9 @@ import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { type Route, route } from "./route.ts";
 
-type Parts = Pick<ConsoleParts, "activity" | "usage" | "accounts" | "accountKeys" | "clock">;
+type Parts = Pick<ConsoleParts, "activity" | "usage" | "office" | "clock">;
 
-export function activityRoute({ activity, usage, accounts, accountKeys, clock }: Parts): Route {
+export function activityRoute({ activity, usage, office, clock }: Parts): Route {
   return route("GET /operator/activity", async ({ query }) => {
     const today = dayOf(clock.wall());
     const began = (await activity.began(query.range)) ?? Number.POSITIVE_INFINITY;
@@ -36,7 +36,7 @@ export function activityRoute({ activity, usage, accounts, accountKeys, clock }:
     );
     const emailOf = namesIn(
       await emailsOf(
-        accounts,
+        office,
         (top ?? []).map(({ account }) => account),
       ),
     );
@@ -61,14 +61,14 @@ export function activityRoute({ activity, usage, accounts, accountKeys, clock }:
 
   /** Those that were revoked have their names too. */
   async function keyName(account: number, key: number): Promise<string> {
-    const names = await accountKeys.namesOf(account);
+    const names = await office.read(({ accountKeys }) => accountKeys.namesOf(account));
     return keyNameOf(key, names.find(({ id }) => id === key)?.name ?? null);
   }
 
   async function labelsOf(split: ActivitySplit, names: readonly (string | null)[]): Promise<readonly string[]> {
     const isOfAccounts = split === "key" || split === "account";
     const ids = isOfAccounts ? names.flatMap((name) => (name ? [Number(name.split(" ")[0])] : [])) : [];
-    const emailOf = namesIn(await emailsOf(accounts, ids));
+    const emailOf = namesIn(await emailsOf(office, ids));
     return Promise.all(names.map((name) => labelOf(split, name, emailOf)));
   }
 

@@ -13,17 +13,17 @@ import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 const pageDefault = 50;
 const nobody = "nobody";
 
-type Parts = Pick<ConsoleParts, "requestLog" | "accounts" | "accountKeys" | "catalog" | "nodes">;
+type Parts = Pick<ConsoleParts, "requestLog" | "office" | "catalog" | "nodes">;
 
 export function logRoutes(parts: Parts): Route[] {
-  const { requestLog, accounts, catalog, nodes } = parts;
+  const { requestLog, office, catalog, nodes } = parts;
   /** In the words of the API. */
   const rowsOf = async (page: StoredPage) =>
     requestRowsOf(
       page,
       namesIn(
         await emailsOf(
-          accounts,
+          office,
           page.rows.map(({ account }) => account),
         ),
       ),
@@ -77,10 +77,12 @@ export function logRoutes(parts: Parts): Route[] {
       return { account: null, key: id };
     }
     if (email === nobody) return { account: 0, key: null };
-    const account = await accounts.recordOf(email);
+    const [account, names] = await office.read(async ({ accounts, accountKeys }) => {
+      const found = await accounts.recordOf(email);
+      return [found, found === null ? [] : await accountKeys.namesOf(found.id)] as const;
+    });
     if (account === null) return fail("not_found", `There is no account ${email}.`);
     if (key === "") return { account: account.id, key: null };
-    const names = await parts.accountKeys.namesOf(account.id);
     const named = names.find(({ name }) => name === key)?.id ?? keyNumberOf(key);
     return named === undefined
       ? fail("not_found", `${account.email} has no key ${key}.`)

@@ -15,12 +15,15 @@ const shownRequests = 20;
 const newest = Number.MAX_SAFE_INTEGER;
 
 export function planRoutes(parts: ConsoleParts): Route[] {
-  const { accounts, purchases, purchaseRecords, catalog, payment, baseUrl, log } = parts;
+  const { office, catalog, payment, baseUrl, log } = parts;
 
   return [
     route("GET /plan", async ({ visitor: { account } }) => {
-      const requests = await purchaseRecords.requestsOf(account.id, newest, shownRequests);
-      const payments = await purchaseRecords.paymentsOf(account.id, shownRequests);
+      const { requests, payments, credit } = await office.read(async ({ accounts, purchases: { records } }) => ({
+        requests: await records.requestsOf(account.id, newest, shownRequests),
+        payments: await records.paymentsOf(account.id, shownRequests),
+        credit: (await accounts.numbers(account.id)).credit,
+      }));
       return {
         plan: account.plan,
         plans: Object.values(catalog.plans).map((plan) => ({
@@ -42,7 +45,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
           max_tokens: creditPurchaseMaxTokens,
           usd_per_million: costUsd(1_000_000),
         },
-        credit: (await accounts.numbers(account.id)).credit,
+        credit,
         payment: payment?.name ?? null,
         requests: await requestsOf(
           parts,
@@ -61,13 +64,17 @@ export function planRoutes(parts: ConsoleParts): Route[] {
       if (wanted.kind === "plan" && wanted.plan === account.plan) {
         return fail("invalid_request", `The account has the plan ${wanted.plan} already.`);
       }
-      return requestOf(parts, await purchases.ask(account.id, wanted satisfies Wanted, note));
+      const asked: Wanted = wanted;
+      return requestOf(parts, await office.change(({ purchases }) => purchases.ask(account.id, asked, note)));
     }),
 
     route("POST /plan/requests/:id/withdraw", async ({ visitor: { account }, id }) => {
-      const request = await purchaseRecords.request(id);
-      if (request?.account !== account.id) return fail("not_found", "There is no such request.");
-      return requestOf(parts, await purchases.withdraw(request));
+      const withdrawn = await office.change(async ({ purchases }) => {
+        const request = await purchases.records.request(id);
+        return request?.account === account.id ? purchases.withdraw(id) : null;
+      });
+      if (withdrawn === null) return fail("not_found", "There is no such request.");
+      return requestOf(parts, withdrawn.request);
     }),
 
     route("POST /plan/checkout", async ({ visitor: { account }, body: { tokens } }) => {
@@ -91,7 +98,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
 
 /** A request in the words of the API. */
 export async function requestOf(
-  parts: Pick<ConsoleParts, "accounts">,
+  parts: Pick<ConsoleParts, "office">,
   request: StoredRequest,
 ): Promise<PurchaseRequest> {
   const [shown] = await requestsOf(parts, [request]);
@@ -99,11 +106,11 @@ export async function requestOf(
 }
 
 export async function requestsOf(
-  { accounts }: Pick<ConsoleParts, "accounts">,
+  { office }: Pick<ConsoleParts, "office">,
   requests: readonly StoredRequest[],
 ): Promise<PurchaseRequest[]> {
   const emails = await emailsOf(
-    accounts,
+    office,
     requests.map(({ account }) => account),
   );
   return requests.map((request) => shownRequest(request, emails.get(request.account) ?? ""));

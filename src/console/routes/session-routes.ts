@@ -9,7 +9,7 @@ import { fail, type Route, route, WithCookies } from "./route.ts";
 import { knownBrowserCookie, knownBrowserText, signOutCookie } from "../signed-in.ts";
 
 export function sessionRoutes(parts: ConsoleParts): Route[] {
-  const { accounts, sessions, browsers, clock, baseUrl } = parts;
+  const { office, passwords, browsers, clock, baseUrl } = parts;
   const tries = new SignInTries();
   const { everywhere = null, log } = parts;
   const unshared = (error: unknown): void => log("warn", "tries to sign in are not shared", { error: String(error) });
@@ -32,18 +32,23 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
       const { body, address, isShared, request } = call;
       if (!parts.passwordSignIn) return withoutPasswords;
       const kept = knownBrowserText(request.headers, baseUrl);
-      const knownBrowser = browsers.recognize(kept, await accounts.recordOf(body.email));
+      const named = await office.read(({ accounts }) => accounts.recordOf(body.email));
+      const knownBrowser = browsers.recognize(kept, named);
       if (everywhere !== null) await learnElsewhere();
       const attempt = tries.begin(body.email, { address, isShared, knownBrowser }, clock.monotonic());
       if (typeof attempt === "number") return tooManyTries(attempt);
-      const account = await accounts.signIn(body.email, body.password, attempt.turn).catch((thrown: unknown) => {
+      const checking = passwords.owner(office, body.email, body.password, attempt.turn);
+      const account = await checking.catch((thrown: unknown) => {
         if (thrown instanceof PasswordsBusy) attempt.unchecked();
         throw thrown;
       });
-      if (account === null) return fail("wrong_credentials", "The e-mail address or the password is wrong.");
+      if (account === null) return wrongCredentials;
       attempt.succeeded();
+      const cookie = await office.change(async (unit) =>
+        (await unit.accounts.isAsItWas(account)) ? enter(unit, parts, call, account.id) : null,
+      );
+      if (cookie === null) return wrongCredentials;
       const introduced = browsers.introduce(account, knownBrowser);
-      const cookie = await enter(parts, call, account.id);
       return signedIn(await sessionOf(parts, account), cookie, introduced);
     }),
 
@@ -57,14 +62,19 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
       if (waitMs > 0) return tooManyTries(Math.ceil(waitMs / 1000));
       const turn = { name: null, rank: signUps.count(place, now), delayMs: 0 };
       signUps.add(place, now);
-      const created = await accounts.create({ email: body.email, password: body.password }, undefined, turn);
-      const owner = (await accounts.record(created.id))!;
-      const cookie = await enter(parts, call, created.id);
-      return signedIn(created, cookie, browsers.introduce(owner, null));
+      const passwordHash = await passwords.hashNew(body.password, turn);
+      const [created, account, cookie] = await office.change(async (unit) => {
+        const made = await unit.accounts.create({ email: body.email, passwordHash });
+        const cookie = await enter(unit, parts, call, made.id);
+        return [made, (await unit.accounts.record(made.id))!, cookie] as const;
+      });
+      return signedIn(created, cookie, browsers.introduce(account, null));
     }),
 
     route("POST /sign-out", async ({ visitor }) => {
-      if (visitor !== null) await sessions.end(visitor.account.id, visitor.session.id);
+      if (visitor !== null) {
+        await office.change(({ sessions }) => sessions.end(visitor.account.id, visitor.session.id));
+      }
       return new WithCookies(await sessionOf(parts, null), signOutCookie(baseUrl));
     }),
   ];
@@ -73,3 +83,5 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
     return new WithCookies(reply, cookie, knownBrowserCookie(introduced, baseUrl));
   }
 }
+
+const wrongCredentials = fail("wrong_credentials", "The e-mail address or the password is wrong.");

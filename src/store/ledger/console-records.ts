@@ -6,6 +6,7 @@ import type { Identity, IdentityRecords } from "../../account/identities.ts";
 import type { Payment, PurchaseRecords, PurchaseRequest } from "../../account/purchases.ts";
 import type { SessionRecord, SessionRecords } from "../../account/sessions.ts";
 import type { AccountId } from "../../core/types.ts";
+import { Numbers } from "./numbers.ts";
 import { read } from "../open.ts";
 import type { RowOf } from "./schema.ts";
 
@@ -13,6 +14,10 @@ export class ConsoleRecords
   implements SessionRecords, PurchaseRecords, AuditRecords, AccessLinkRecords, IdentityRecords
 {
   readonly #queries: ReturnType<typeof prepare>;
+  readonly #sessions = new Numbers(() => this.#queries.lastSessionId.get());
+  readonly #requests = new Numbers(() => this.#queries.lastRequestId.get());
+  readonly #links = new Numbers(() => this.#queries.lastLinkId.get());
+  readonly #entries = new Numbers(() => this.#queries.lastAuditId.get());
 
   constructor(database: Database) {
     this.#queries = prepare(database);
@@ -27,8 +32,8 @@ export class ConsoleRecords
     return read(() => this.#queries.sessionsOf.all({ account })).map(sessionOf);
   }
 
-  lastSessionId(): number {
-    return read(() => this.#queries.lastSessionId.get())?.id ?? 0;
+  nextSessionId(): number {
+    return this.#sessions.next();
   }
 
   request(id: number): PurchaseRequest | null {
@@ -36,8 +41,8 @@ export class ConsoleRecords
     return row === null ? null : requestOf(row);
   }
 
-  lastRequestId(): number {
-    return read(() => this.#queries.lastRequestId.get())?.id ?? 0;
+  nextRequestId(): number {
+    return this.#requests.next();
   }
 
   requestsOf(account: AccountId, before: number, limit: number): readonly PurchaseRequest[] {
@@ -81,8 +86,8 @@ export class ConsoleRecords
     return row === null ? null : linkOf(row);
   }
 
-  lastLinkId(): number {
-    return read(() => this.#queries.lastLinkId.get())?.id ?? 0;
+  nextLinkId(): number {
+    return this.#links.next();
   }
 
   openInvitations(limit: number): readonly AccessLink[] {
@@ -97,8 +102,8 @@ export class ConsoleRecords
     return read(() => this.#queries.identitiesOf.all({ account })).map(identityOf);
   }
 
-  lastAuditId(): number {
-    return read(() => this.#queries.lastAuditId.get())?.id ?? 0;
+  nextAuditId(): number {
+    return this.#entries.next();
   }
 
   audit(before: number, limit: number): readonly AuditEntry[] {

@@ -31,6 +31,11 @@ export class LockingRecords extends PostgresRecords {
     this.#known = known;
   }
 
+  /** Those that an earlier attempt met. */
+  lockKnown(): Promise<void> {
+    return this.#under([...this.#known], async () => {});
+  }
+
   override byId(account: AccountId): Promise<AccountRecord | null> {
     return this.#ofAccount(account, () => super.byId(account));
   }
@@ -73,10 +78,20 @@ export class LockingRecords extends PostgresRecords {
     return this.#ofAccount(found?.account ?? null, () => this.#late(() => super.linkById(id, true)));
   }
 
+  /** A person who is new is made, or connected, by one at a time: two who come at once are one. */
+  override async accountOfIdentity(issuer: string, subject: string): Promise<AccountId | null> {
+    const found = await super.accountOfIdentity(issuer, subject);
+    return found ?? this.#counted("lastId", () => super.accountOfIdentity(issuer, subject));
+  }
+
   protected override lastOf(what: keyof typeof counterOf): Promise<number> {
+    return this.#counted(what, () => super.lastOf(what));
+  }
+
+  #counted<Value>(what: keyof typeof counterOf, read: () => Promise<Value>): Promise<Value> {
     return this.#late(async () => {
-      const [, last] = await Promise.all([this.transaction.run([call(lockCounter, counterOf[what])]), super.lastOf(what)]);
-      return last;
+      const [, value] = await Promise.all([this.transaction.run([call(lockCounter, counterOf[what])]), read()]);
+      return value;
     });
   }
 
@@ -96,8 +111,7 @@ export class LockingRecords extends PostgresRecords {
 
   /** Sent together: what is read is as it was when the locks were there. */
   async #under<Value>(accounts: readonly AccountId[], read: () => Promise<Value>): Promise<Value> {
-    const isFirst = this.#locked.size === 0;
-    const wanted = [...(isFirst ? this.#known : []), ...accounts].filter((account) => !this.#locked.has(account));
+    const wanted = accounts.filter((account) => !this.#locked.has(account));
     if (wanted.length === 0) return read();
     const inOrder = [...new Set(wanted)].sort((a, b) => a - b);
     const waits = inOrder[0]! > this.#highest;

@@ -37,7 +37,9 @@ export class PostgresOffice implements Office {
         return await this.#options.database.transaction(
           async (session) => {
             const draft = new Draft();
-            const result = await work(this.#unit(new LockingRecords(session, known), draft));
+            const records = new LockingRecords(session, known);
+            await records.lockKnown();
+            const result = await work(this.#unit(records, draft));
             session.atEnd(writesOf(draft.changes, draft.entries));
             return result;
           },

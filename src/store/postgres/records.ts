@@ -52,6 +52,7 @@ export const counterOf = {
 
 export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRecords, Standings {
   protected readonly transaction: Session;
+  readonly #given = new Map<keyof typeof counterOf, number>();
 
   constructor(transaction: Session) {
     this.transaction = transaction;
@@ -122,8 +123,8 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     return rows.map(accountOf);
   }
 
-  lastId(): Promise<AccountId> {
-    return this.lastOf("lastId");
+  nextId(): Promise<AccountId> {
+    return this.#next("lastId");
   }
 
   async count(): Promise<number> {
@@ -214,8 +215,8 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     return rows.map(sessionOf);
   }
 
-  lastSessionId(): Promise<number> {
-    return this.lastOf("lastSessionId");
+  nextSessionId(): Promise<number> {
+    return this.#next("lastSessionId");
   }
 
   // -------------------------------------------------------------- purchases
@@ -225,8 +226,8 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     return row === undefined ? null : requestOf(row);
   }
 
-  lastRequestId(): Promise<number> {
-    return this.lastOf("lastRequestId");
+  nextRequestId(): Promise<number> {
+    return this.#next("lastRequestId");
   }
 
   async requestsOf(account: AccountId, before: number, limit: number): Promise<readonly PurchaseRequest[]> {
@@ -281,8 +282,8 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     return this.#link(eq(accessLinks.id, id), isLocked);
   }
 
-  lastLinkId(): Promise<number> {
-    return this.lastOf("lastLinkId");
+  nextLinkId(): Promise<number> {
+    return this.#next("lastLinkId");
   }
 
   async openInvitations(limit: number): Promise<readonly AccessLink[]> {
@@ -309,7 +310,7 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
   }
 
   /** Numbers are given with the entries, so that who writes one need not ask. */
-  lastAuditId(): number {
+  nextAuditId(): number {
     return 0;
   }
 
@@ -355,6 +356,13 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
 
   #newestRequests(limit: number) {
     return this.#db.select().from(purchaseRequests).orderBy(desc(purchaseRequests.id)).limit(limit).$dynamic();
+  }
+
+  /** In a unit that gives several, none of which is written yet. */
+  async #next(what: keyof typeof counterOf): Promise<number> {
+    const next = Math.max(this.#given.get(what) ?? 0, await this.lastOf(what)) + 1;
+    this.#given.set(what, next);
+    return next;
   }
 
   /** The highest number that was ever given, also where what had it is gone, or came with a move. */

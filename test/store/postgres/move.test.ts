@@ -248,7 +248,7 @@ describe.skipIf(noPostgres)("the books", () => {
     activity.close();
     expect(sealingKeyOf(back, 32)).toEqual(sealingKeyOf(dataFolder, 32));
     const books = await openAccounting({ dataFolder: back, ...opening });
-    expect((await books.accounts.verify()).violations).toEqual([]);
+    expect((await books.verify()).violations).toEqual([]);
     expect((await books.accounts.addCredit("b@x", 7, 'ref "quoted" \\ {1,2} \'1')).credited).toBe(false);
     await books.close();
     // The database is closed, for good: not even a move to another folder that fails opens it.

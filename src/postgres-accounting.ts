@@ -47,7 +47,11 @@ export async function openPostgresOffice({
   clock,
 }: Pick<PostgresAccountingOptions, "url" | "catalog" | "clock">): Promise<OpenDatabase> {
   const database = new Database(await openServer(url));
-  return { office: new PostgresOffice({ database, catalog, clock }), database, [Symbol.asyncDispose]: () => database.close() };
+  return {
+    office: new PostgresOffice({ database, catalog, clock }),
+    database,
+    [Symbol.asyncDispose]: () => database.close(),
+  };
 }
 
 /** Throws as `openPostgresOffice`. */

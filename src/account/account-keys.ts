@@ -216,7 +216,11 @@ function viewOfFirst({ keyCreatedAt, keyEnding }: AccountRecord, usedAt: Ms | nu
   };
 }
 
-function viewOf({ id, name, keyEnding, createdAt, limits, ...record }: KeyRecord, use: KeyUse | undefined, now: Ms): KeyView {
+function viewOf(
+  { id, name, keyEnding, createdAt, limits, ...record }: KeyRecord,
+  use: KeyUse | undefined,
+  now: Ms,
+): KeyView {
   const { expiresAt, tokensPerDay, tokensPerMonth, models, addresses, forwardsUsers, endUserTokensPerDay } =
     limits ?? noLimits;
   return {

@@ -148,7 +148,9 @@ export class Accounts {
   }
 
   /** What `show` shows, and the number of open reservations. */
-  async numbers(id: AccountId): Promise<Omit<AccountView, "email" | "disabled"> & Readonly<{ openReservations: number }>> {
+  async numbers(
+    id: AccountId,
+  ): Promise<Omit<AccountView, "email" | "disabled"> & Readonly<{ openReservations: number }>> {
     return this.#numbers(await this.#existing(id));
   }
 

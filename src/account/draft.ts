@@ -47,7 +47,19 @@ function after(change: AccountChange, record: AccountRecord | null): AccountReco
   if (change.change === "create") {
     const { account: id, email, plan, keyHash, keyEnding, passwordHash, operator, at } = change;
     const never = { keyUsedAt: null, disabledAt: null } as const;
-    return { id, email, plan, credit: 0, keyHash, keyEnding, passwordHash, operator, createdAt: at, keyCreatedAt: at, ...never };
+    return {
+      id,
+      email,
+      plan,
+      credit: 0,
+      keyHash,
+      keyEnding,
+      passwordHash,
+      operator,
+      createdAt: at,
+      keyCreatedAt: at,
+      ...never,
+    };
   }
   if (record === null) return null;
   switch (change.change) {

@@ -158,7 +158,11 @@ export async function compose(given: Given): Promise<ComposedServer> {
     nodes: work.serving.description,
     sampleModel: work.sampleModel,
     largestPlan: lastPlan(settings.catalog.plans).id,
-    planNotices: async () => unconfiguredPlans(settings.catalog.plans, await books.accounting.office.read(({ accounts }) => accounts.byPlan())),
+    planNotices: async () =>
+      unconfiguredPlans(
+        settings.catalog.plans,
+        await books.accounting.office.read(({ accounts }) => accounts.byPlan()),
+      ),
     modelNotices: () => [
       ...unknownModels(Object.values(settings.catalog.plans), settings.catalog.models).map(
         ({ plan, problem }) => `The plan "${plan}" ${problem}`,
@@ -423,8 +427,7 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
     notices,
     reloader,
     /** Records in the audit log who reloaded the configuration, and the result. */
-    noteReload: (by: string, outcome: ReloadOutcome): Promise<void> =>
-      note(by, "server.reload", reloadDetail(outcome)),
+    noteReload: (by: string, outcome: ReloadOutcome): Promise<void> => note(by, "server.reload", reloadDetail(outcome)),
     nodeCare,
     noteNode: (by: string, { name, drained }: DrainReport): Promise<void> =>
       note(by, `node.${drained ? "drain" : "resume"}`, name),

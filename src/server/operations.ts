@@ -2,12 +2,7 @@
 // server, or directly on the folder when no server runs. Arguments and results are JSON.
 import { emailsOf, namesIn } from "../account/account-names.ts";
 import { type CreatedKey, type KeyView, limitsDetail, type NewKey, type NewLimits } from "../account/account-keys.ts";
-import {
-  AccountError,
-  type AccountView,
-  type CreatedAccount,
-  type ErasedAccount,
-} from "../account/accounts.ts";
+import { AccountError, type AccountView, type CreatedAccount, type ErasedAccount } from "../account/accounts.ts";
 import { type AuditAction, byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import { invitationInWords, type MadeLink, pathOf } from "../account/access-links.ts";
 import type { Unit } from "../account/office.ts";
@@ -280,7 +275,11 @@ export type Erasure = Readonly<{ allowed?(unit: Unit): Promise<void>; noted(unit
  * e-mail still names it: an erasure that failed can be asked for again. Throws AccountError while a request of it is open.
  */
 export async function eraseAccount(
-  { office, eraseResponses, requestLog }: Pick<Work, "office" | "eraseResponses" | "requestLog">,
+  {
+    office,
+    eraseResponses,
+    requestLog,
+  }: Pick<Work, "office" | "eraseResponses"> & Readonly<{ requestLog: Pick<Work["requestLog"], "erase"> }>,
   id: AccountId,
   { allowed, noted }: Erasure,
 ): Promise<ErasedAccount> {

@@ -39,7 +39,10 @@ for (const store of stores) {
     const note = ({ auditLog }: Unit, detail: string, subject = theServer) =>
       auditLog.append({ at: 1, operator: theServer, address: "", action: "account.plan", subject, detail });
     /** Notes what was done. */
-    const noting = (detail: string, subject = theServer) => (unit: Unit) => note(unit, detail, subject);
+    const noting =
+      (detail: string, subject = theServer) =>
+      (unit: Unit) =>
+        note(unit, detail, subject);
     const audited = async () => (await office.auditLog.list(most, 100)).map(({ detail }) => detail);
     const creditOf = async (email: string) => (await office.accounts.show(email)).credit;
 
@@ -217,8 +220,7 @@ for (const store of stores) {
     describe("credit", () => {
       test("of the same reference counts once, in turn and at once, and by others", async () => {
         for (const email of ["a@x", "b@x"]) await office.accounts.create({ email });
-        const give = (by: AnyOffice, email = "a@x") =>
-          by.accounts.addCredit(email, 500, "invoice 1", noting("given"));
+        const give = (by: AnyOffice, email = "a@x") => by.accounts.addCredit(email, 500, "invoice 1", noting("given"));
         const all = await Promise.all(Array.from({ length: 10 }, () => give(office)));
         all.push(await give(office), await give(office, "b@x"));
         expect(all.filter(({ credited }) => credited).length).toBe(1);
@@ -453,9 +455,7 @@ for (const store of stores) {
         await ask();
         expect((await caught(ask())).message).toContain("may be pending");
         expect(await office.purchases.pendingRequests(null)).toBe(purchaseRequestsPendingMax);
-        expect((await office.purchases.requestsIn("withdrawn", most, 5)).map((each) => each.id)).toEqual([
-          request!.id,
-        ]);
+        expect((await office.purchases.requestsIn("withdrawn", most, 5)).map((each) => each.id)).toEqual([request!.id]);
       });
 
       test("one for the account's deletion may be pending, which the deletion grants", async () => {
@@ -469,8 +469,7 @@ for (const store of stores) {
         expect(await last()).toMatchObject({ state: "declined", decisionNote: "no" });
         const credit = await ask();
         const { id: second } = await leave();
-        const inWait = (kind: "credit" | "deletion" | null) =>
-          office.purchases.requestsIn("pending", most, 9, kind);
+        const inWait = (kind: "credit" | "deletion" | null) => office.purchases.requestsIn("pending", most, 9, kind);
         expect([(await inWait(null)).length, (await inWait("deletion")).map((each) => each.id)]).toEqual([2, [second]]);
         await office.accounts.erase("a@x", () => Promise.resolve());
         expect(await last()).toMatchObject({ id: second, state: "approved", note: "", decidedAt: opened.time.now });
@@ -503,7 +502,9 @@ for (const store of stores) {
     describe("links", () => {
       const invite = async (email: string | null = null) => {
         const { now } = opened.time;
-        return office.links.invite({ email, credit: 50, expiresAt: now + hourMs }, (unit, { id }) => note(unit, `link ${id}`));
+        return office.links.invite({ email, credit: 50, expiresAt: now + hourMs }, (unit, { id }) =>
+          note(unit, `link ${id}`),
+        );
       };
       const join = (token: string, email: string) => () =>
         office.units.change(async (unit) => {

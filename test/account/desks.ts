@@ -43,6 +43,14 @@ export class Desks {
   }
 }
 
+/** Of a data folder's, or a database's. */
+export const desksOf = ({
+  office,
+  passwords,
+  sessions,
+}: Readonly<{ office: Office; passwords: Passwords; sessions: SessionLookup }>): Desks =>
+  new Desks(office, passwords, sessions);
+
 class Desk {
   constructor(readonly office: Office) {}
 
@@ -115,14 +123,11 @@ export class AccountsDesk
   rotateKey = (who: Who, also?: Also<AccountRecord>) =>
     this.on(who, ({ accounts }, id) => accounts.rotateKey(id), also);
   addCredit = (who: Who, tokens: number, reference?: string, also?: Also<AccountRecord>) =>
-    this.on(
-      who,
-      async (unit, id) => {
-        const added = await unit.accounts.addCredit(id, tokens, reference);
-        if (added.credited) await also?.(unit, (await unit.accounts.record(id))!);
-        return added;
-      },
-    );
+    this.on(who, async (unit, id) => {
+      const added = await unit.accounts.addCredit(id, tokens, reference);
+      if (added.credited) await also?.(unit, (await unit.accounts.record(id))!);
+      return added;
+    });
   credit = (who: Who, tokens: number, billingKey: string) =>
     this.on(who, ({ accounts }, id) => accounts.credit(id, tokens, billingKey));
 

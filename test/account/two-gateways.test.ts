@@ -57,8 +57,10 @@ describe.skipIf(store.missing)("two gateways", () => {
     for (let time = 0; time < 4; time++) {
       const before = await creditOf(id);
       const request = await gateways[0].purchases.ask(id, { kind: "credit", tokens: 100 }, "");
-      const note = (detail: string) => ({ auditLog }: Unit) =>
-        auditLog.append({ at: 1, operator: 1, address: "", action: "request.approve", subject: id, detail });
+      const note =
+        (detail: string) =>
+        ({ auditLog }: Unit) =>
+          auditLog.append({ at: 1, operator: 1, address: "", action: "request.approve", subject: id, detail });
       const { done, failed } = await outcomes([
         gateways[0].purchases.approve(request, "", note(`approved ${time}`)),
         gateways[1].purchases.decline(request, "", note(`declined ${time}`)),

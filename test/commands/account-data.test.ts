@@ -234,7 +234,7 @@ test("a response that is stored while its account is being deleted is gone as we
     if (office.records.byEmail("a@x") !== null) stored.push("meanwhile");
   };
   const requestLog = { page: () => Promise.reject(new Error("nobody reads")), erase: async () => {} };
-  await eraseAccount({ accounts: office.accounts, sessions: office.sessions, eraseResponses, requestLog }, "a@x");
+  await eraseAccount({ office: office.units, eraseResponses, requestLog }, 1, { noted: () => {} });
   expect(stored).toEqual([]);
 });
 

@@ -13,6 +13,7 @@ import type { Route } from "../../src/console/routes/route.ts";
 import type { BackupOutcome, ReloadOutcome } from "../../src/console/server-care.ts";
 import type { UsageQueries, UsageSummary } from "../../src/account/usage-queries.ts";
 import type { LiveRequests, Site } from "../../src/http/site.ts";
+import { eraseAccount } from "../../src/server/operations.ts";
 import type { Log } from "../../src/core/log.ts";
 import { Passwords } from "../../src/account/passwords.ts";
 import { Office } from "../account/office.ts";
@@ -92,12 +93,9 @@ export class ConsoleSite {
     const log: Log = (_level, message, detail) => void this.logged.push(`${message} ${JSON.stringify(detail)}`);
     this.parts = {
       accountDeletion: "off",
-      accounts: office.accounts,
-      accountKeys: office.accountKeys,
-      sessions: office.sessions,
-      purchases: office.purchases,
-      purchaseRecords: office.consoleRecords,
-      auditLog: office.auditLog,
+      office: office.units,
+      passwords: office.passwords,
+      sessions: office.knownSessions,
       usage,
       activity: {
         began: () => Promise.resolve(0),
@@ -123,8 +121,14 @@ export class ConsoleSite {
       },
       accountData: {
         export: async ({ email }) => new Response(JSON.stringify({ account: { email } })).body!,
-        erase: async ({ email }, inSameCommit) =>
-          (await office.accounts.erase(email, async () => {}, inSameCommit)).name,
+        erase: async (account, erasure) => {
+          const erases = {
+            office: office.units,
+            eraseResponses: async () => {},
+            requestLog: { erase: async () => {} },
+          };
+          return (await eraseAccount(erases, account, erasure)).name;
+        },
       },
       configuration: {
         gateway: null,
@@ -153,8 +157,6 @@ export class ConsoleSite {
       signUp: false,
       passwordSignIn: true,
       oidc: null,
-      links: office.links,
-      identities: office.identities,
       addresses: new BrowserAddresses("x-test-address", log),
       browsers: new KnownBrowsers(new Uint8Array(32)),
       version: "0.0.0",

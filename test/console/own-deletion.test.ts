@@ -14,7 +14,7 @@ async function siteWith(accountDeletion: "self" | "request" | "off") {
   const site = new ConsoleSite({ accountDeletion });
   const operator = await site.signedIn("operator@x", { operator: true });
   const owner = await site.signedIn(confirm);
-  const record = () => site.office.accounts.record(owner.account.id)!;
+  const record = async () => (await site.office.accounts.record(owner.account.id))!;
   return { site, operator, owner, record };
 }
 
@@ -42,7 +42,7 @@ test("the owner says address and password, and nothing is open; then the account
 
   const gone = await owner.post("/deletion", { confirm, password });
   expect([gone.status, gone.body.account]).toEqual([200, null]);
-  expect(record().email).toBe(`deleted-${owner.account.id}@invalid`);
+  expect((await record()).email).toBe(`deleted-${owner.account.id}@invalid`);
   expect((await owner.get("/overview")).status).toBe(401);
   const { id } = owner.account;
   const detail = "its e-mail, key, password, sessions and notes were erased";
@@ -72,14 +72,14 @@ test("the only operator stays, another may go", async () => {
 
 test("who has no password must have signed in a moment ago", async () => {
   const { site, owner, record } = await siteWith("self");
-  await site.office.accounts.forgetPassword(owner.account.id);
+  await site.office.units.change(({ accounts }) => accounts.setPassword(owner.account.id, null));
   site.office.now += freshSignInMs;
   expect((await owner.get("/deletion")).body).toMatchObject({ proof: "sign_in", is_fresh: false });
   expect((await owner.post("/deletion", { confirm })).status).toBe(401);
   site.office.now -= 1;
   expect((await owner.get("/deletion")).body).toMatchObject({ proof: "sign_in", is_fresh: true });
   expect((await owner.post("/deletion", { confirm })).status).toBe(200);
-  expect(record().disabledAt).not.toBeNull();
+  expect((await record()).disabledAt).not.toBeNull();
 });
 
 test("a request is one at a time, is dismissed with a note, and granted by the deletion alone", async () => {
@@ -110,7 +110,7 @@ test("a request is one at a time, is dismissed with a note, and granted by the d
   expect((await operator.get("/operator/requests?state=withdrawn")).body.requests).toMatchObject([
     { kind: "credit", note: "", decided_at: expect.any(String) },
   ]);
-  for (const email of [confirm, record().email]) {
+  for (const email of [confirm, (await record()).email]) {
     const again = await deletion(email);
     expect([again.status, again.body.error.message]).toEqual([409, "This account is deleted already."]);
   }

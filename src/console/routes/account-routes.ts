@@ -209,7 +209,9 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     }),
 
     route("POST /sessions/:id/end", async ({ visitor: { account }, id }) => {
-      return (await office.change(({ sessions }) => sessions.end(account.id, id))) ? done : fail("not_found", "There is no such session.");
+      return (await office.change(({ sessions }) => sessions.end(account.id, id)))
+        ? done
+        : fail("not_found", "There is no such session.");
     }),
   ];
 }

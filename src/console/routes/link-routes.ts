@@ -2,7 +2,15 @@
 import type { LinkShown } from "../api/sign-in.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { AddressTries, admitted, enteredReply, type Entering, isDisabled, noteOwn, withoutPasswords } from "./entering.ts";
+import {
+  AddressTries,
+  admitted,
+  enteredReply,
+  type Entering,
+  isDisabled,
+  noteOwn,
+  withoutPasswords,
+} from "./entering.ts";
 import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 
 export function linkRoutes(parts: ConsoleParts): Route[] {

@@ -97,10 +97,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
 }
 
 /** A request in the words of the API. */
-export async function requestOf(
-  parts: Pick<ConsoleParts, "office">,
-  request: StoredRequest,
-): Promise<PurchaseRequest> {
+export async function requestOf(parts: Pick<ConsoleParts, "office">, request: StoredRequest): Promise<PurchaseRequest> {
   const [shown] = await requestsOf(parts, [request]);
   return shown!;
 }

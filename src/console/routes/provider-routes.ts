@@ -12,7 +12,15 @@ import { AnswerRefused, ProviderAway, ProviderBusy } from "../oidc/identity-prov
 import { claimsWanted, type Person, personOf } from "../oidc/person.ts";
 import type { ConsoleParts, ProviderParts } from "../parts.ts";
 import { begunCookie, begunText } from "../signed-in.ts";
-import { AddressTries, admitted, enteredReply, type Entering, isDisabled, noteOwn, type PublicCall } from "./entering.ts";
+import {
+  AddressTries,
+  admitted,
+  enteredReply,
+  type Entering,
+  isDisabled,
+  noteOwn,
+  type PublicCall,
+} from "./entering.ts";
 import { fail, type Failure, isFailure, type Route, route, WithCookies } from "./route.ts";
 
 /** Whose account it is; `apiKey` of one that was made just now. */

@@ -43,7 +43,8 @@ async function credit(
       const paid = await office.change(async ({ accounts, purchases }) =>
         (await accounts.record(payment.account)) === null ? null : purchases.paid(payment),
       );
-      if (paid === null) log("error", "a payment was not credited: its account does not exist", { payment: payment.id });
+      if (paid === null)
+        log("error", "a payment was not credited: its account does not exist", { payment: payment.id });
       if (paid?.credited) log("info", "a payment was credited", { account: payment.account, tokens: payment.tokens });
       return jsonReply({ received: true });
     }

@@ -41,7 +41,10 @@ export class LockingRecords extends PostgresRecords {
   }
 
   override byEmail(email: string): Promise<AccountRecord | null> {
-    return this.#ofWhomItIs(() => super.byEmail(email), ({ id }) => id);
+    return this.#ofWhomItIs(
+      () => super.byEmail(email),
+      ({ id }) => id,
+    );
   }
 
   override keysOf(account: AccountId): Promise<readonly KeyRecord[]> {
@@ -61,7 +64,10 @@ export class LockingRecords extends PostgresRecords {
   }
 
   override request(id: number): Promise<PurchaseRequest | null> {
-    return this.#ofWhomItIs(() => super.request(id), ({ account }) => account);
+    return this.#ofWhomItIs(
+      () => super.request(id),
+      ({ account }) => account,
+    );
   }
 
   override pendingRequests(account: AccountId | null): Promise<number> {

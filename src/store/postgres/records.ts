@@ -31,15 +31,7 @@ import type { Soon } from "../../core/soon.ts";
 import type { AccountId, KeyId, KeyLimits, Ms } from "../../core/types.ts";
 import type { Session } from "./database.ts";
 import { accounts, apiKeys, counters, journal, keyUse, quotaUse } from "./schema.ts";
-import {
-  accessLinks,
-  auditLog,
-  endUsers,
-  identities,
-  payments,
-  purchaseRequests,
-  sessions,
-} from "./schema-console.ts";
+import { accessLinks, auditLog, endUsers, identities, payments, purchaseRequests, sessions } from "./schema-console.ts";
 
 /** Rows of `counters`, by the tables whose latest numbers they are. Who is about to give the next one locks it. */
 export const counterOf = {

@@ -98,7 +98,7 @@ describe("an invitation", () => {
     const office = new Office();
     const { token } = await office.links.invite({ email: null, credit: 3, expiresAt: office.now + 1_000 });
     const next = office.restart();
-    expect(next.links.find(token)).toMatchObject({ id: 1, credit: 3 });
+    expect(await next.links.find(token)).toMatchObject({ id: 1, credit: 3 });
     const row = office.database.query("SELECT * FROM access_links").get() as Record<string, unknown>;
     expect(Object.values(row).map(String).join()).not.toContain(token);
     expect(row["token_hash"]).toEqual(new Uint8Array(new Bun.CryptoHasher("sha256").update(token).digest()));

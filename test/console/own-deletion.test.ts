@@ -22,7 +22,7 @@ test("without a word in the configuration nobody deletes the own account", async
   const { owner, record } = await siteWith("off");
   expect((await owner.get("/deletion")).body).toMatchObject({ way: "off", request: null });
   expect((await owner.post("/deletion", { confirm, password })).status).toBe(403);
-  expect(record()).toMatchObject({ email: confirm, disabledAt: null });
+  expect(await record()).toMatchObject({ email: confirm, disabledAt: null });
 });
 
 test("the owner says address and password, and nothing is open; then the account is gone, and nobody's name is in the log", async () => {
@@ -37,7 +37,7 @@ test("the owner says address and password, and nothing is open; then the account
   const hold = site.office.admit(owner.account.id, ask());
   if (isRefusal(hold)) throw new Error(hold.refusal);
   expect((await owner.post("/deletion", { confirm, password })).status).toBe(409);
-  expect(record()).toMatchObject({ email: confirm, disabledAt: null });
+  expect(await record()).toMatchObject({ email: confirm, disabledAt: null });
   hold[Symbol.dispose]();
 
   const gone = await owner.post("/deletion", { confirm, password });
@@ -92,7 +92,7 @@ test("a request is one at a time, is dismissed with a note, and granted by the d
     (await operator.get("/operator/requests?state=pending&kind=deletion")).body.requests as { id: number }[];
   const [first] = await pending();
   expect((await operator.post(`/operator/requests/${first!.id}/approve`, {})).status).toBe(400);
-  expect(record()).toMatchObject({ email: confirm, disabledAt: null });
+  expect(await record()).toMatchObject({ email: confirm, disabledAt: null });
   await operator.post(`/operator/requests/${first!.id}/decline`, { note: "your invoice is open" });
   expect((await owner.get("/deletion")).body.request).toMatchObject({
     state: "declined",

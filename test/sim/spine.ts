@@ -118,7 +118,7 @@ export class Spine extends LedgerWorld {
     return account;
   }
 
-  override async continuations(turns = 8): Promise<void> {
+  override async continuations(turns?: number): Promise<void> {
     await super.continuations(turns);
     if (this.#broken.length > 0) throw this.#broken[0];
   }

@@ -92,11 +92,12 @@ test("an account that the database refuses is refused to its caller; the process
   const accounting = await open();
   const { id } = await desksOf(accounting).accounts.create({ email: "a@x" });
   const settled = hold(accounting, id).settle(output(10), false, noon);
-  const refused = desksOf(accounting).accounts.create({ email: "b@x", credit: 5 }).catch(String);
-  const other = new Database(databaseFile());
-  other.run("UPDATE accounts SET email = 'b@x'"); // after it was looked whether somebody has it
-  other.close();
-  expect(await refused).toContain("UNIQUE constraint failed: accounts.email");
+  const refused = desksOf(accounting).accounts.create({ email: "b@x", credit: 5 }, () => {
+    const other = new Database(databaseFile());
+    other.run("UPDATE accounts SET email = 'b@x'"); // after it was looked whether somebody has it
+    other.close();
+  });
+  expect(await refused.catch(String)).toContain("UNIQUE constraint failed: accounts.email");
   await settled;
   expect(await desksOf(accounting).accounts.show("b@x")).toMatchObject({ id, allowance: { left: 29_990 }, credit: 0 });
   await desksOf(accounting).accounts.create({ email: "c@x" });

@@ -69,8 +69,9 @@ export function serverCareRoutes({ configuration, backups, webhooks, office, clo
     await note(call, "server.backup", detail);
   }
 
-  const note = (call: OperatorCall, action: AuditAction, detail: string): Promise<void> =>
-    office.change(async (unit) => audit(unit, call, action, theServer, detail.slice(0, detailMaxLength)));
+  function note(call: OperatorCall, action: AuditAction, detail: string): Promise<void> {
+    return office.change(async (unit) => audit(unit, call, action, theServer, detail.slice(0, detailMaxLength)));
+  }
 }
 
 function reloadResult(outcome: ReloadOutcome, now: Ms): ReloadResult {

@@ -54,7 +54,11 @@ async function openPostgres(gateway: string, url: string): Promise<Books> {
   let underWayMs = 0;
   const onCommit = (_lines: number, durationMs: number): void => void (underWayMs += durationMs);
   const books = await PostgresBooks.open({
-    ...{ onCommit, server: new PostgresServer(url), gateway, version: "bench", configDigest: "" },
+    onCommit,
+    server: new PostgresServer(url),
+    gateway,
+    version: "bench",
+    configDigest: "",
     rules: { plans: openPlans(), siteUrl: "", maxWaitMs: 60_000, inputRequestsPerMinute: 3_000 },
     log: (_level, event, fields) => console.error(event, fields),
   });

@@ -1,7 +1,7 @@
 // How do batches and the usage page of one gateway on PostgreSQL grow with accounts and with lines of the journal?
 //
 //   bun bench/cluster-growth.ts [--accounts 1000000] [--rows 10000000] [--seconds 5] [--runs 3] [--quick]
-import { dayMs } from "../src/core/limits.ts";
+import { dayMs } from "../src/core/units.ts";
 import { PostgresServer } from "../src/store/postgres/connection.ts";
 import { Database } from "../src/store/postgres/database.ts";
 import { PostgresUsage } from "../src/store/postgres/usage.ts";

@@ -82,8 +82,11 @@ export function comparisonResult(comparison: Comparison): KeptResult {
   const bars: Bar[] = ways.flatMap(({ label, streamUs }) => (streamUs === null ? [] : [{ label, value: streamUs }]));
   const withMany = ways.some(({ manyFirstTokenMs }) => manyFirstTokenMs !== null);
   return {
-    ...{ bench: "comparison", variant: "", command: comparison.command },
-    ...{ machine: `${comparison.machine}, ${comparison.tollgate}`, date: comparison.date },
+    bench: "comparison",
+    variant: "",
+    command: comparison.command,
+    machine: `${comparison.machine}, ${comparison.tollgate}`,
+    date: comparison.date,
     question: "Tollgate beside other gateways and routers: a stream, a burst of streams, a short request",
     columns: [
       ...["way", "written in", "keys, books", "dialects", "us a stream", "x nginx"],

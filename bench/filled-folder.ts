@@ -4,7 +4,7 @@ import { Database } from "bun:sqlite";
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { dayMs } from "../src/core/limits.ts";
+import { dayMs } from "../src/core/units.ts";
 import { migrate } from "../src/store/ledger/migrate.ts";
 
 export type Filling = Readonly<{ accounts: number; rows: number }>;

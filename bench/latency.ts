@@ -122,7 +122,12 @@ function pooled(runs: readonly LatencyRun[], kind: string): readonly number[] {
 
 if (import.meta.main) {
   const flags = readFlags(latencyDefaults, {
-    ...{ streams: 20, repeats: 1, tokens: 20, requests: 200, perSecond: 400, runs: 1 },
+    streams: 20,
+    repeats: 1,
+    tokens: 20,
+    requests: 200,
+    perSecond: 400,
+    runs: 1,
   });
   placeClient();
   const streams = await measureStreamLatency(flags);

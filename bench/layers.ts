@@ -72,7 +72,10 @@ function serveLayer(layer: number, nodePort: number, databaseFile: string): numb
         ? admission
         : { ...noAdmission, admit: () => (layer === 2 ? refuse("busy", { seconds: 1 }) : freeHold()) },
     pool: layer >= 5 ? pool : { enter: () => readySlot },
-    ...{ catalog, clock, storedResponses: null, log: () => {} },
+    catalog,
+    clock,
+    storedResponses: null,
+    log: () => {},
   } as unknown as ServerParts;
   const options = { host: "127.0.0.1", port: 0, sealingKey: new Uint8Array(32), counts: {} };
   return Number(new URL(startServer(parts, options as unknown as ServerOptions).url).port);
@@ -85,7 +88,7 @@ const freeHold = (): Hold => ({ ready: null, settle: (usage) => Promise.resolve(
 const readySlot: Slot = {
   nodeName: "bench",
   alike: () => new Set(),
-  async generate(_ask, _account, _cancelSignal, sink, began): Promise<Ending> {
+  async run(_ask, _account, _cancelSignal, sink, began): Promise<Ending> {
     began?.();
     sink.piece({ kind: "text", literal: readyText, logprobs: null });
     void sink.flush();
@@ -112,7 +115,9 @@ const noSocket: Dial = (_origin, listener: SocketListener) => {
       setImmediate(() => listener.received(Buffer.from(reply)));
       return length;
     },
-    ...{ pause() {}, resume() {}, terminate() {} },
+    pause() {},
+    resume() {},
+    terminate() {},
   };
   setImmediate(() => listener.opened(socket as never));
 };

@@ -116,7 +116,9 @@ const peers: Readonly<Record<PeerName, Peer>> = {
           {
             model_name: benchModel,
             litellm_params: {
-              ...{ model: "hosted_vllm/bench", api_base: `${nodeAddress}/v1`, api_key: "unused" },
+              model: "hosted_vllm/bench",
+              api_base: `${nodeAddress}/v1`,
+              api_key: "unused",
               use_chat_completions_api: true, // for responses too, which the node does not speak
             },
           },

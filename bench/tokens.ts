@@ -2,8 +2,8 @@
 //
 //   bun bench/tokens.ts [--bytes 4000000] [--runs 5] [--reference-bytes 20000] [--round-trips 2000] [--quick]
 import { isRefusal } from "../src/core/refusals.ts";
-import { Counter } from "../src/tokens/counter.ts";
-import { Reading, Tokenizer } from "../src/tokens/tokenizer.ts";
+import { TokenCounter } from "../src/tokens/counter.ts";
+import { TokenReading, Tokenizer } from "../src/tokens/tokenizer.ts";
 import { readFlags } from "./flags.ts";
 import type { Result } from "./result.ts";
 import { keepResult } from "./result.ts";
@@ -45,7 +45,7 @@ export function measureTexts(flags: TokensFlags, tokenizers: Tokenizers): Measur
     let tokens = 0;
     const runsMs = Array.from({ length: flags.runs }, () =>
       timed(() => {
-        const reading = new Reading(tokenizer, bytes, false);
+        const reading = new TokenReading(tokenizer, bytes, false);
         reading.advance(Infinity);
         tokens = reading.count;
       }),
@@ -83,7 +83,7 @@ function timed(work: () => void): number {
 /** The Worker from outside: round trips of a short text, the same beside long texts, and its memory. */
 export async function measureCounter(flags: TokensFlags) {
   const stays = new AbortController().signal;
-  const counter = new Counter({ log: (_level, event) => console.log(`  ${event}`) });
+  const counter = new TokenCounter({ log: (_level, event) => console.log(`  ${event}`) });
   const roundTrip = async (account: number) => {
     const startedMs = performance.now();
     if (isRefusal(await counter.count("o200k_base", ["How many tokens is this?"], account, stays)))

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { UsageFilter } from "../src/account/usage-queries.ts";
 import { embeddedCatalog } from "../src/core/catalog.ts";
-import { dayMs } from "../src/core/limits.ts";
+import { dayMs } from "../src/core/units.ts";
 import { mintRequestId } from "../src/core/request-id.ts";
 import { migrate } from "../src/store/ledger/migrate.ts";
 import { UsageFile } from "../src/store/usage/usage-file.ts";

@@ -14,7 +14,7 @@ import { type SearchHold, Searches } from "./account/searches.ts";
 import type { SessionLookup } from "./account/sessions.ts";
 import type { Catalog } from "./core/catalog.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
-import { balanceLookMs, keysUsedBatch, keysUsedIntervalMs } from "./core/limits.ts";
+import { balanceLookMs } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 import type { Soon } from "./core/soon.ts";
 import type { AccountId, Ms, Plan } from "./core/types.ts";
@@ -33,6 +33,10 @@ import { SqliteRecords } from "./store/ledger/sqlite-records.ts";
 import { LedgerWatch } from "./store/verify/verify-watch.ts";
 import { verify } from "./store/verify/verify.ts";
 import { WorkerStorage } from "./store/ledger/worker-storage.ts";
+
+/** When keys were last used is written at this interval, a batch at a time: no request waits for it. */
+const keysUsedIntervalMs = 5_000;
+const keysUsedBatch = 200;
 
 /** Where the books are rows of a database server, answers come later. */
 type OtherTries = Readonly<{

@@ -32,7 +32,7 @@ import type { Checker } from "./tools/format/answer-checker.ts";
 import type { Round } from "./tools/round.ts";
 import { asksForSeveral, severalAnswers } from "./tools/several-answers.ts";
 import { structuredOutput, wantsForm } from "./tools/format/structured-output.ts";
-import { toldInWords } from "./tools/told-in-words.ts";
+import { retriedInWords } from "./tools/retried-in-words.ts";
 import type { ToolLoop } from "./tools/tool-loop.ts";
 import {
   type AccountId,
@@ -52,7 +52,7 @@ import {
 import { sumOfUsage } from "./core/usage.ts";
 
 /** The parts of the gateway that a request meets, in the order in which it meets them. */
-export type Parts = Readonly<{
+export type GatewayParts = Readonly<{
   /** Whether a key has expired, or may be used from there, is asked of its limits. */
   keys: Pick<BookKeys, "principal" | "principalNow">;
   catalog: Catalog;
@@ -149,7 +149,7 @@ export type ForOthers = "for others";
 export async function admit(
   incoming: Incoming,
   dialect: Dialect,
-  parts: Parts,
+  parts: GatewayParts,
 ): Promise<Admitted | Refused | ForOthers> {
   let ask: Ask | null = null;
   let by: Principal | null = null;
@@ -227,7 +227,7 @@ function withPriority(read: Reading | Refusal, { headers }: RequestHead): Readin
 }
 
 /** The header wins: an operator named it, and user interfaces send the same body for everybody. */
-function endUserOf({ headers }: RequestHead, { endUser }: Reading, { endUserHeader }: Parts): string {
+function endUserOf({ headers }: RequestHead, { endUser }: Reading, { endUserHeader }: GatewayParts): string {
   const header = endUserHeader?.() ?? null;
   const said = header === null ? null : headers.get(header);
   return said === null || said.trim() === "" ? (endUser ?? nobodyNamed) : endUserName(said);
@@ -237,15 +237,18 @@ function endUserOf({ headers }: RequestHead, { endUser }: Reading, { endUserHead
 const heldFor = (ask: Ask): Ask =>
   asksForSeveral(ask) ? { ...ask, outputTokensMax: ask.outputTokensMax * answersOf(ask), openBudget: undefined } : ask;
 
-const expectedInputWithTools = (ask: Ask, account: AccountId, { toolLoop }: Pick<Parts, "toolLoop">): number =>
+const expectedInputWithTools = (ask: Ask, account: AccountId, { toolLoop }: Pick<GatewayParts, "toolLoop">): number =>
   expectedInput(ask, toolLoop?.offeredBytes(ask, account));
 
 /** Whose request it is by what it knows now: for a key that is known, one look into a map. Null: nobody's. */
-const principalOf = ({ key, signedIn }: Incoming, { keys }: Pick<Parts, "keys">): Soon<Principal | null> =>
+const principalOf = ({ key, signedIn }: Incoming, { keys }: Pick<GatewayParts, "keys">): Soon<Principal | null> =>
   key === null ? (signedIn?.() ?? null) : keys.principal(key);
 
-const refusedAs = ({ limits }: Principal, { address }: Incoming, { clock }: Pick<Parts, "clock">): Refusal | null =>
-  limits === null ? null : refusedByLimits(limits, clock.wall(), address ?? unknownAddress);
+const refusedAs = (
+  { limits }: Principal,
+  { address }: Incoming,
+  { clock }: Pick<GatewayParts, "clock">,
+): Refusal | null => (limits === null ? null : refusedByLimits(limits, clock.wall(), address ?? unknownAddress));
 
 const unknownAddress = (): null => null;
 
@@ -255,7 +258,7 @@ export async function readAsk(
   body: Body,
   account: AccountId,
   dialect: Dialect,
-  { catalog, storedResponses, largeBodies }: Pick<Parts, "catalog" | "storedResponses" | "largeBodies">,
+  { catalog, storedResponses, largeBodies }: Pick<GatewayParts, "catalog" | "storedResponses" | "largeBodies">,
   namesUser = false,
 ): Promise<Reading | Refusal> {
   const find = storedResponses === null ? null : (references: References) => storedResponses.find(account, references);
@@ -285,7 +288,7 @@ type Serving = Readonly<{
   hold: Hold;
   outlet: Pick<Outlet, "cancelSignal" | "opened">;
   cancelSignal: AnyCancelSignal;
-  parts: Parts;
+  parts: GatewayParts;
   record: RequestRecord;
 }>;
 
@@ -300,7 +303,7 @@ const isUnheard = ({ cancelSignal, opened }: Pick<Outlet, "cancelSignal" | "open
 export async function serve(
   { principal: { account, key }, ask: asked, hold: admitted, endUser = null }: Served,
   outlet: Outlet,
-  parts: Parts,
+  parts: GatewayParts,
   record = new RequestRecord("", asked.endpoint, 0, 0),
 ): Promise<void> {
   using hold = admitted;
@@ -425,7 +428,7 @@ function oneAnswer(ask: Ask, sink: Sink, serving: Serving, goesOn: Expect): Prom
   if (isPlain) return generateCounted(ask, sink, serving);
   const isChecked = checker !== undefined && wantsForm(ask);
   const repeated = () => void (record.repeats += 1);
-  const generation = toldInWords((ask, sink) => generateCounted(ask, sink, serving), { log, repeated });
+  const generation = retriedInWords((ask, sink) => generateCounted(ask, sink, serving), { log, repeated });
   const round = isChecked ? structuredOutput(generation, { checker, account, log, repeated }) : generation;
   if (toolLoop === undefined) return round(ask, sink);
   const called = (isSearch: boolean) => {
@@ -458,7 +461,7 @@ async function generateCounted(ask: Ask, sink: Sink, serving: Serving): Promise<
 }
 
 async function generateAndCount(ask: Ask, sink: Sink, serving: Serving): Promise<Ending> {
-  const ending = await generate(ask, sink, serving);
+  const ending = await tryNodes(ask, sink, serving);
   // What is not charged needs no count: a failure, an end of our own doing, and what nobody heard.
   if (ending.kind === "failed" || !ending.estimated || isRefusal(serving.cancelSignal.reason)) return ending;
   if (isUnheard(serving.outlet)) return ending;
@@ -478,14 +481,14 @@ async function withCountedInput<Charged extends Exclude<Ending, { kind: "failed"
 }
 
 /** Runs the request on a node, and once on another if the first gave no byte of a reply. */
-async function generate(ask: Ask, sink: Sink, serving: Serving): Promise<Ending> {
+async function tryNodes(ask: Ask, sink: Sink, serving: Serving): Promise<Ending> {
   const { parts, record } = serving;
   const round = record.beginRound(parts.clock.monotonic());
   const tried: Tried = { nodes: none };
-  const first = await generateOnce(ask, sink, serving, round, tried);
+  const first = await tryNode(ask, sink, serving, round, tried);
   if (first.kind !== "failed" || first.elsewhere === false || round.node === null || !mayAskAgain(ask)) return first;
   const again = record.beginRound(parts.clock.monotonic());
-  const second = await generateOnce(ask, sink, serving, again, tried);
+  const second = await tryNode(ask, sink, serving, again, tried);
   return second.kind === "failed" && again.node === null ? first : second; // no other node: the first one's reason
 }
 
@@ -493,7 +496,7 @@ async function generate(ask: Ask, sink: Sink, serving: Serving): Promise<Ending>
 type Tried = { nodes: ReadonlySet<string> };
 const none: ReadonlySet<string> = new Set();
 
-async function generateOnce(
+async function tryNode(
   ask: Ask,
   sink: Sink,
   { account, standing, cancelSignal, parts: { pool, clock } }: Serving,
@@ -510,7 +513,7 @@ async function generateOnce(
   round.node = slot.nodeName;
   round.startedAt = entered instanceof Promise ? clock.monotonic() : round.queuedAt;
   const began = () => void (round.firstPieceAt = clock.monotonic());
-  const ending = await slot.generate(ask, account, cancelSignal, sink, began);
+  const ending = await slot.run(ask, account, cancelSignal, sink, began);
   round.endedAt = clock.monotonic();
   round.ending = ending.kind;
   if (ending.kind === "failed") round.cause = slot.cause ?? null;

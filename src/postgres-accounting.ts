@@ -62,7 +62,12 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
   const database = new Database(server);
   const books = await inOneSentence(url, () =>
     PostgresBooks.open({
-      ...{ server, gateway, version, configDigest, log, gatherMs },
+      server,
+      gateway,
+      version,
+      configDigest,
+      log,
+      gatherMs,
       rules: { plans: catalog.plans, siteUrl, maxWaitMs, inputRequestsPerMinute },
       ...(onCommit === undefined ? {} : { onCommit }),
     }),
@@ -113,8 +118,11 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
     },
     diskFreeBytes: null,
     laneState: () => ({
-      ...{ counts: books.lane.counts, given: books.gone.counts },
-      ...{ locked: books.lane.locked, hindrances: books.lane.locked.map(lockedInWords), unready: books.unready },
+      counts: books.lane.counts,
+      given: books.gone.counts,
+      locked: books.lane.locked,
+      hindrances: books.lane.locked.map(lockedInWords),
+      unready: books.unready,
     }),
     backup: () => Promise.reject(new CommandError(noBackup)),
     retain: (keepDays) => upkeep.retain(keepDays),

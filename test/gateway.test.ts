@@ -7,7 +7,7 @@ import type { AnswerEnd } from "../src/dialects/dialect.ts";
 import { responsesDialect } from "../src/dialects/responses/responses.ts";
 import { sealingKeyBytes } from "../src/dialects/request/sealed-content.ts";
 import type { References } from "../src/dialects/stored-responses.ts";
-import { admit, type Incoming, isRefused, type Outlet, type Parts, readAsk, serve } from "../src/gateway.ts";
+import { admit, type Incoming, isRefused, type Outlet, type GatewayParts, readAsk, serve } from "../src/gateway.ts";
 import { largeBodyMinBytes } from "../src/core/limits.ts";
 import { isRefusal, refuse } from "../src/core/refusals.ts";
 import {
@@ -56,7 +56,7 @@ class World {
   /** The good key is void from now on. */
   voided = false;
 
-  readonly parts: Parts = {
+  readonly parts: GatewayParts = {
     catalog,
     habits: new ModelHabits(),
     countInput: async ({ tools }) => {
@@ -123,7 +123,7 @@ class World {
     return {
       nodeName: node.name,
       alike: () => new Set([node.name]),
-      generate: async (ask, _account, _gone, sink) => {
+      run: async (ask, _account, _gone, sink) => {
         this.asked = ask;
         sink.piece({ kind: "text", literal: '"x"', logprobs: null });
         return this.generate === null ? node.endings.shift()! : this.generate();
@@ -170,14 +170,14 @@ class World {
 test("what a model reads of the operator's tools is expected beside the request", async () => {
   const world = new World();
   const expected: number[] = [];
-  const admission: Parts["admission"] = {
+  const admission: GatewayParts["admission"] = {
     ...world.parts.admission,
     admit: ({ expected: expects }) => {
       expected.push(expects!.input);
       return { ...world.hold(), expect: (_spent, inputTokens) => expected.push(inputTokens) > 0 };
     },
   };
-  const toolLoop: Parts["toolLoop"] = {
+  const toolLoop: GatewayParts["toolLoop"] = {
     answer: (ask, _context, sink, round) => round(ask, sink),
     offeredBytes: () => 90_000,
     offers: () => false,

@@ -1,7 +1,7 @@
 // What the README and the guide say is true: their reference of the configuration is the program's, their files exist,
 // their configuration is accepted, and their first requests work in every language whose tools are installed.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { checkModelIds, fileTables, readConfig } from "../src/config/config.ts";
@@ -57,13 +57,34 @@ test("the README is a front door, of at most 12 KB", () => {
   expect(Buffer.byteLength(documents.get("README.md")!)).toBeLessThanOrEqual(12 * 1024);
 });
 
-test.each([...documents])("the files and headings that %s names are there", (path, text) => {
-  const targets = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, target]) => target!);
+/** Also those that only people who build on it read. */
+const linkingPaths = ["*.md", ".github/*.md", "bench/*.md", "test/*.md", "src/**/*.md"].flatMap((pattern) => [
+  ...new Bun.Glob(pattern).scanSync({ cwd: root, dot: true }),
+]);
+test.each(linkingPaths)("the files and headings that %s names are there", (path) => {
+  const targets = [...readFileSync(join(root, path), "utf8").matchAll(/\]\(([^)]+)\)/g)].map(([, target]) => target!);
   for (const target of targets.filter((each) => !/^https?:/.test(each))) {
     const [to = "", anchor] = target.split("#");
     const file = to === "" ? join(root, path) : join(root, dirname(path), to);
     expect([target, existsSync(file)]).toEqual([target, true]);
     if (anchor !== undefined) expect(anchorsOf(readFileSync(file, "utf8"))).toContain(anchor);
+  }
+});
+
+test("the decisions are indexed, dated, short, and wrapped for people", () => {
+  const index = readFileSync(join(root, "src/DECISIONS.md"), "utf8");
+  for (const name of readdirSync(join(root, "src/decisions"))) {
+    expect(index).toContain(`(decisions/${name})`);
+    const text = readFileSync(join(root, "src/decisions", name), "utf8");
+    expect([name, text.split("\n").filter((line) => line.length > 120)]).toEqual([name, []]);
+    if (name === "packages.md") continue; // a list of reasons
+    const undated = text
+      .split(/^## /m)
+      .slice(1)
+      .filter((entry) => !/^.+\n\n20\d\d-\d\d-\d\d/.test(entry));
+    expect([name, undated]).toEqual([name, []]);
+    const long = text.split(/^## /m).filter((entry) => entry.trim().split("\n").length > 16);
+    expect([name, long]).toEqual([name, []]);
   }
 });
 

@@ -1,11 +1,16 @@
 // Links that let somebody in once: an invitation makes an account, a password link sets the password of one. A link's token
 // is 256 random bits that only its address has; the link is found by the token's hash. Of two who use it at once one wins. In a
 // unit of the office.
-import { accessTokenBytes, linkKeptMs } from "../core/limits.ts";
 import type { Soon } from "../core/soon.ts";
+import { dayMs } from "../core/units.ts";
 import type { AccountId, Ms, PlanId } from "../core/types.ts";
 import { AccountError } from "./accounts.ts";
 import type { Draft } from "./draft.ts";
+
+/** Bytes of the tokens of sessions and links. */
+const accessTokenBytes = 32;
+/** Used and expired links are kept for this long, for exports. */
+export const linkKeptMs = 90 * dayMs;
 
 export type AccessLink = Readonly<{
   id: number;

@@ -5,7 +5,7 @@ import type { KnownModels } from "../core/catalog.ts";
 import { endUserName } from "../core/end-user.ts";
 import { changedLimits, noLimits } from "../core/key-limits.ts";
 import { momentOfText } from "../core/iso-time.ts";
-import { keyListMax, keyNameMaxLength, keysEverMax, keysMax } from "../core/limits.ts";
+import { keyListMax, keyNameMaxLength } from "../core/limits.ts";
 import { nearest } from "../core/nearest.ts";
 import { type AccountId, defaultKey, type KeyId, type KeyLimits, type Ms } from "../core/types.ts";
 import { AccountError, type Accounts } from "./accounts.ts";
@@ -13,6 +13,10 @@ import type { Draft } from "./draft.ts";
 import { defaultKeyName, isReservedName } from "./key-names.ts";
 import { endingOf, hashApiKey, mintApiKey } from "./keys.ts";
 import type { AccountRecord, KeyRecord, KeyUse, OfficeRecords, Standings } from "./records.ts";
+
+export const keysMax = 100;
+/** Including revoked keys, which stay for the names on their journal lines. */
+const keysEverMax = 5_000;
 
 /** The account has no such key, or it was revoked. */
 export class KeyNotFound extends AccountError {
@@ -209,10 +213,21 @@ const noUses: ReadonlyMap<KeyId, KeyUse> = new Map();
 
 function viewOfFirst({ keyCreatedAt, keyEnding }: AccountRecord, usedAt: Ms | null): KeyView {
   return {
-    ...{ id: defaultKey, name: defaultKeyName, ending: keyEnding, created_at: timeOf(keyCreatedAt) },
+    id: defaultKey,
+    name: defaultKeyName,
+    ending: keyEnding,
+    created_at: timeOf(keyCreatedAt),
     last_used_at: timeOrNull(usedAt),
-    ...{ expires_at: null, expired: false, limit_day: null, limit_month: null, used_day: null, used_month: null },
-    ...{ models: null, addresses: null, forwards_users: false, limit_end_user_day: null },
+    expires_at: null,
+    expired: false,
+    limit_day: null,
+    limit_month: null,
+    used_day: null,
+    used_month: null,
+    models: null,
+    addresses: null,
+    forwards_users: false,
+    limit_end_user_day: null,
   };
 }
 

@@ -1,9 +1,10 @@
 // Accounts as the command line and the console see them, in a unit of the office (office.ts).
 import { assert } from "../core/assert.ts";
 import type { Catalog } from "../core/catalog.ts";
-import { creditGrantMaxTokens, dayMs, emailMaxLength, linkMaxMs } from "../core/limits.ts";
+import { creditGrantMaxTokens, emailMaxLength, linkMaxMs } from "../core/limits.ts";
 import { firstPlan, isPlan, limitOf, planOf } from "../core/plans.ts";
 import { type AccountId, defaultKey, type Ms, type PlanId } from "../core/types.ts";
+import { dayMs } from "../core/units.ts";
 import type { NewAccessLink } from "./access-links.ts";
 import type { Draft } from "./draft.ts";
 import { endingOf, hashApiKey, mintApiKey } from "./keys.ts";

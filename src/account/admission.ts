@@ -12,8 +12,6 @@ import {
   busyRetrySeconds,
   floodRequestsMax,
   inputRequestsPerMinuteDefault,
-  openBudgetAheadTokens,
-  openBudgetMinTokens,
   outputTokensDefault,
 } from "../core/limits.ts";
 import { allows } from "../core/plans.ts";
@@ -49,6 +47,11 @@ import { billedTokens, isFreeOfCharge, outputWithin, ratesOf, type Rates, usageW
 import { coderWindowOf, dayOf } from "./quota.ts";
 import { coderQuotaReached, keyQuotaExceeded, quotaExceeded } from "./quota-refusals.ts";
 import { noSpendLimits, SpendLimit } from "./spend-limit.ts";
+
+/** An answer without a budget starts once this much or more is available: less would be no answer. */
+const openBudgetMinTokens = 256;
+/** What is held beyond the tokens that an answer without a budget already has: as much as the default budget. */
+const openBudgetAheadTokens = outputTokensDefault;
 
 /**
  * A hold that its account's rows know of: what is needed to go on with it, in a later batch on the same rows. `budget`: the
@@ -438,10 +441,18 @@ class TokenHold implements RecordedHold, BalanceWaiter {
 
   get record(): HoldRecord {
     return {
-      ...{ requestId: this.#requestId, key: this.#key, ask: this.ask, kind: "tokens", budget: this.budget },
-      ...{ cost: this.cost, writes: this.#writes, waits: this.#state === "waiting" },
-      ...{ unlimited: this.#unlimited, keyHash: this.#keyHash },
-      ...{ endUser: this.#endUser?.name ?? null, output: this.outputHeld },
+      requestId: this.#requestId,
+      key: this.#key,
+      ask: this.ask,
+      kind: "tokens",
+      budget: this.budget,
+      cost: this.cost,
+      writes: this.#writes,
+      waits: this.#state === "waiting",
+      unlimited: this.#unlimited,
+      keyHash: this.#keyHash,
+      endUser: this.#endUser?.name ?? null,
+      output: this.outputHeld,
     };
   }
 
@@ -648,8 +659,16 @@ class CallHold implements RecordedHold {
   get record(): HoldRecord {
     const { account, key, endUser } = this.#caller;
     return {
-      ...{ requestId: this.#requestId, key, ask: this.#ask, kind: "call", budget: 0 },
-      ...{ cost: 0, writes: 0, waits: false, unlimited: false, keyHash: account.keyHash },
+      requestId: this.#requestId,
+      key,
+      ask: this.#ask,
+      kind: "call",
+      budget: 0,
+      cost: 0,
+      writes: 0,
+      waits: false,
+      unlimited: false,
+      keyHash: account.keyHash,
       endUser: endUser?.name ?? null,
       output: null,
     };

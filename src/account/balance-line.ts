@@ -29,7 +29,7 @@
 // own requests in the place of the account's. One that waits for its key's others alone keeps no other key's requests up.
 // Where a key limits its end users, each of them has the rules a third time.
 import { assert } from "../core/assert.ts";
-import { balanceWaitingAccountMax, busyRetrySeconds, queueMaxWaitMs, queuePlacesMax } from "../core/limits.ts";
+import { busyRetrySeconds, queueMaxWaitMs, queuePlacesMax } from "../core/limits.ts";
 import { refuse } from "../core/refusals.ts";
 import { type Moment, type Ms, type Refusal, StoreUnavailable } from "../core/types.ts";
 import type { Asked } from "./asked.ts";
@@ -38,6 +38,9 @@ import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
 import { keyQuotaExceeded, quotaExceeded } from "./quota-refusals.ts";
 import type { SpendLimit } from "./spend-limit.ts";
+
+/** Requests of an account that wait for its others to settle: as many as flood protection admits in a minute. */
+export const balanceWaitingAccountMax = 120;
 
 /** A request in line, whose budget is reserved. The effects are called once in all, from within an event. */
 export interface BalanceWaiter {

@@ -2,13 +2,17 @@
 // However many names a program invents, memory is bounded: the disk knows who is not here, and names that are new are so
 // many in a day; those beyond count as one end user, with one limit.
 import { otherEndUsers } from "../core/end-user.ts";
-import { endUsersLoadedMax, endUsersNewPerDayMax } from "../core/limits.ts";
 import type { AccountId, KeyId, Ms } from "../core/types.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
 import type { LoadedKey } from "./loaded-key.ts";
 import { dayOf, type Period } from "./quota.ts";
 import type { AccountRecords } from "./records.ts";
 import { SpendLimit } from "./spend-limit.ts";
+
+/** New end-user names of an account in a UTC day; those beyond count as one end user. */
+const endUsersNewPerDayMax = 20_000;
+/** End users of all accounts in memory; the disk knows the others. About 0.7 KB each. */
+const endUsersLoadedMax = 10_000;
 
 export class EndUser {
   /** Its open requests, and its lines that are not on disk: as long as there are any, it stays in memory. */

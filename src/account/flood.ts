@@ -2,8 +2,10 @@
 // the first of them.
 //
 // Windows are durations: `now` is monotonic, so that a wall clock that steps opens none and locks nobody out.
-import { floodRequestsMax, floodWindowMs } from "../core/limits.ts";
+import { floodRequestsMax } from "../core/limits.ts";
 import type { AccountId, Ms } from "../core/types.ts";
+
+export const floodWindowMs = 60_000;
 
 /** Some of an account's requests, from the first of them on. */
 type OpenWindow = { readonly opensAt: Ms; requests: number };

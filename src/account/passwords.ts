@@ -1,11 +1,17 @@
 // Hashes passwords, a few at a time: argon2id is slow on purpose, and a crowd that signs in must neither fill the
 // memory nor keep the streams from a core. Whoever tried least often goes first, so a crowd of tries delays only
 // itself.
-import { passwordHashesMax, passwordHashesNameWaitingMax, passwordHashesWaitingMax } from "../core/limits.ts";
 import type { Ms } from "../core/types.ts";
 import { AccountError } from "./accounts.ts";
 import type { AccountRecord } from "./records.ts";
 import type { Office } from "./office.ts";
+
+/** argon2id takes 64 MiB and 50 ms of a core: at least one core is left for streams. */
+export const passwordHashesMax = navigator.hardwareConcurrency > 2 ? 2 : 1;
+/** Including those that wait out a delay; beyond it, the names with the most attempts are refused. */
+export const passwordHashesWaitingMax = 128;
+/** For one name, so that attempts on it do not take others' places: 8 a second at the longest delay. */
+export const passwordHashesNameWaitingMax = 32;
 
 /** `Bun.password`, or what a test counts with. */
 export type Hasher = Readonly<{

@@ -1,10 +1,14 @@
 // Requests of accounts for credit, another plan or their deletion, which an operator approves or declines once; and payments
 // reported by a provider, which are credited once, however often they are reported. In a unit of the office.
-import { dayMs, purchaseRequestsPendingMax, purchaseRequestsPerDayMax } from "../core/limits.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId, Ms, PlanId } from "../core/types.ts";
+import { dayMs } from "../core/units.ts";
 import { type Accounts, AccountError } from "./accounts.ts";
 import type { Draft } from "./draft.ts";
+
+export const purchaseRequestsPendingMax = 5;
+/** Each stays in the ledger, whatever its outcome. */
+export const purchaseRequestsPerDayMax = 20;
 
 export type PurchaseRequest = Readonly<{
   id: number;

@@ -2,12 +2,14 @@
 // are there at once, so that a unit is decided within one turn of the event loop, and what others wait for is its commit.
 import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
-import { journalGiveUpMs } from "../core/limits.ts";
-import { StoreUnavailable } from "../core/types.ts";
+import { type Ms, StoreUnavailable } from "../core/types.ts";
 import { Draft } from "./draft.ts";
 import type { Journal } from "./journal.ts";
 import { type Office, type Unit, unitOf, type UnitParts } from "./office.ts";
 import type { OfficeMemory } from "./office-memory.ts";
+
+/** A unit waits this long for those before it: as long as a disk that takes no writes lets the first one wait. */
+const queuedMaxMs: Ms = 10_000;
 
 type Parts = Omit<UnitParts, "standings"> & Readonly<{ memory: OfficeMemory; journal: Journal; clock: Clock }>;
 
@@ -28,8 +30,7 @@ export class QueuedOffice implements Office {
     this.#last = ended;
     await before;
     try {
-      // The one before it was given up after as long.
-      if (clock.monotonic() - cameAt >= journalGiveUpMs) throw new StoreUnavailable("the disk takes no writes");
+      if (clock.monotonic() - cameAt >= queuedMaxMs) throw new StoreUnavailable("the disk takes no writes");
       return await this.#commit(work);
     } finally {
       end();

@@ -1,7 +1,8 @@
 // The three amounts that renew by the UTC wall clock, and their periods. What is left is the plan's amount less what
 // was used in the period. So a renewal is not an event: it cannot be missed, and it cannot happen twice when the clock
 // steps back, because the earlier period's use is found again.
-import { coderWindowMs, dayMs } from "../core/limits.ts";
+import { coderWindowMs } from "../core/limits.ts";
+import { dayMs } from "../core/units.ts";
 import type { Ms } from "../core/types.ts";
 
 export type Quota = "allowance" | "coder_calls" | "searches";

@@ -1,5 +1,5 @@
 // A line of the request log, as the console and `tollgate requests --json` show it, and the filter as people write it.
-import { inPlainWords } from "../core/refusal-words.ts";
+import { inPlainWords } from "./refusal-words.ts";
 import { anyRequest, type LogFilter, type LogPage, type LogPlace, type LogRow } from "../core/request-log.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import { keyNameOf } from "./key-names.ts";

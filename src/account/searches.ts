@@ -5,7 +5,6 @@
 // have an end too: so many for each search of the plan. Then there is no search for the account that day. One that
 // failed counts as well: only the service knows whether it did it.
 import { assert } from "../core/assert.ts";
-import { searchCallsPerSearchMax } from "../core/limits.ts";
 import type { Soon } from "../core/soon.ts";
 import { type AccountId, defaultKey, type Ms } from "../core/types.ts";
 import type { Journal } from "./journal.ts";
@@ -13,6 +12,12 @@ import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount, SearchCalls } from "./loaded-account.ts";
 import { dayOf, type Period } from "./quota.ts";
 import type { AccountRecords } from "./records.ts";
+
+/**
+ * Only searches that find something count against the day's allowance, but the operator pays for each call. An account
+ * that made this many calls for each search of its allowance gets no further one that day.
+ */
+const searchCallsPerSearchMax = 5;
 
 /** A search of the day, held for one caller. What was not kept goes back on dispose. */
 export interface SearchHold extends Disposable {

@@ -1,10 +1,17 @@
 // Sessions of signed-in browsers, in a unit of the office: opened, listed and ended. A session's token is 256 random bits that
 // only its browser has; the session is found by the token's hash.
-import { sessionIdleMs, sessionMaxMs, sessionsMax } from "../core/limits.ts";
+import { sessionMaxMs } from "../core/limits.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId, Ms } from "../core/types.ts";
+import { dayMs } from "../core/units.ts";
 import type { Accounts } from "./accounts.ts";
 import type { Draft } from "./draft.ts";
+
+export const sessionIdleMs = 7 * dayMs;
+/** A session's last use is written at most this often. */
+export const sessionUseIntervalMs = 5 * 60_000;
+/** Sessions of an account; the least recently used one goes first. */
+export const sessionsMax = 20;
 
 export type SessionRecord = Readonly<{
   id: number;

@@ -7,17 +7,21 @@
 //   an address that many share    never                               yes
 //
 // Unknown names are counted like known ones.
-import {
-  signInAddressTriesMax,
-  signInDelayMaxMs,
-  signInDelayMinMs,
-  signInNameTriesStep,
-  signInTriesMax,
-  signInWindowMs,
-} from "../core/limits.ts";
+import { signInAddressTriesMax, signInTriesMax, signInWindowMs } from "../core/limits.ts";
+import { assert } from "../core/assert.ts";
 import type { Ms } from "../core/types.ts";
 import type { PasswordTurn } from "./passwords.ts";
 import { RecentTries } from "./recent-tries.ts";
+
+/**
+ * Attempts on one name from any address: each step of them makes the next ones wait twice as long. A wait never becomes
+ * a refusal: attackers must not be able to lock the owner out.
+ */
+export const signInNameTriesStep = 10;
+export const signInDelayMinMs = 250;
+export const signInDelayMaxMs = 4_000;
+
+assert(signInDelayMinMs < signInDelayMaxMs, "waits of a name that many try grow");
 
 /** Where a try comes from. */
 export type TryingPlace = Readonly<{

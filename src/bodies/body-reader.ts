@@ -1,5 +1,4 @@
 // Reads large bodies in a Worker, one at a time; accounts take turns.
-import { largeBodyIdleMs } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { refuse } from "../core/refusals.ts";
 import { startWorker as startWorkerOf, WorkerClient, type WorkerFailed } from "../core/workers.ts";
@@ -7,6 +6,9 @@ import { FairQueue } from "../core/fair-queue.ts";
 import type { AccountId, Ms, Refusal } from "../core/types.ts";
 import type { PrepareOrder } from "./prepare.ts";
 import type { BodyCall, Read } from "./preparing-worker.ts";
+
+/** The Worker ends after this long without a large body. */
+const largeBodyIdleMs = 2 * 60_000;
 
 export type BodyReaderOptions = Readonly<{
   log: Log;

@@ -6,11 +6,11 @@ import type { Dialect, PackedAsk, Reading, RequestHead } from "../dialects/diale
 import type { EarlierTexts, References } from "../dialects/stored-responses.ts";
 import {
   busyRetrySeconds,
-  countingPlacesMax,
   countingAccountPlacesMax,
+  countingPlacesMax,
   largeBodiesAccountBytesMax,
-  largeBodiesBytesMax,
 } from "../core/limits.ts";
+import { assert } from "../core/assert.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
 import type { TokenizeRequest } from "../tokens/tokenize.ts";
@@ -24,6 +24,11 @@ import {
   type Wanted,
   type WrittenTurns,
 } from "./prepare.ts";
+
+/** What bodies may take while they wait, are read, or belong to open requests; a node's copy takes as much again. */
+const largeBodiesBytesMax = 512 * 1024 * 1024;
+
+assert(largeBodiesAccountBytesMax < largeBodiesBytesMax, "an account leaves room to others: large bodies");
 
 export type LargeBody = Readonly<{
   /** JSON in UTF-8, in a buffer of its own, which is taken away. */
@@ -175,7 +180,9 @@ export class LargeBodies {
 
 const readingIn = ({ name }: Dialect, { route, id, search, headers }: RequestHead): PrepareOrder["reading"] => ({
   dialect: name,
-  ...{ route, id, search },
+  route,
+  id,
+  search,
   headers: [...headers],
   tokenizes: false,
 });

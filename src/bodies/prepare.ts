@@ -5,7 +5,7 @@ import { hasInputs } from "../core/inputs.ts";
 import type { Dialect, DialectRequest, Packed, PackedAsk, Reading, RequestHead } from "../dialects/dialect.ts";
 import type { Dialects } from "../dialects/registry.ts";
 import { type EarlierTexts, earlierOf, bytesOf, type References } from "../dialects/stored-responses.ts";
-import { largeEchoMaxLength, largeSettingsMaxLength, mediaPartsMax, smallBodyTokensMax } from "../core/limits.ts";
+import { smallBodyTokensMax } from "../core/limits.ts";
 import { JsonScan } from "../core/outside-json.ts";
 import { writtenInputs } from "../nodes/inputs/inputs-request.ts";
 import { promptBlocks } from "../nodes/queue/prompt-blocks.ts";
@@ -17,6 +17,13 @@ import { readTokenize } from "../tokens/tokenize.ts";
 import { unreadyParts, withParts } from "../tools/media/media-parts.ts";
 import type { Ask, EncodedTexts, Model, Part, PreparedTurns, Refusal, Turn, UnreadyPart } from "../core/types.ts";
 import { readBodyJson } from "./body-json.ts";
+
+/** Tools, schemas and other settings of a large body, in UTF-16 units of JSON: more tokens than any context has. */
+export const largeSettingsMaxLength = 2 * 1024 * 1024;
+/** What each object of a response repeats of these settings and of the instructions, as text. */
+export const largeEchoMaxLength = 2 * largeSettingsMaxLength;
+/** Parts of a request to fetch or read; no request could handle more in its time. */
+const mediaPartsMax = 1_000;
 
 /** As what a body is to be read: as a request of a dialect, or as one of POST /v1/tokenize whose messages are of it. */
 export type ReadAs = Omit<RequestHead, "headers"> &

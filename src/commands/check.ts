@@ -4,11 +4,11 @@ import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { distinctModels } from "../core/catalog.ts";
 import { loadConfig } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
-import { isTold, modelInWords } from "../nodes/abilities.ts";
+import { isReported, modelInWords } from "../nodes/abilities.ts";
 import { inspectNodes } from "../nodes/inspect.ts";
 import { type Command, folderFlags } from "./command.ts";
-import { checkPrograms } from "../server/nodes.ts";
-import { missingLines } from "../server/model-report.ts";
+import { checkPrograms } from "../server/fleet/nodes.ts";
+import { missingLines } from "../server/fleet/model-report.ts";
 import { missingAmong } from "./models-report.ts";
 import { providerFindings } from "./provider-findings.ts";
 import { databaseAndUser } from "../store/postgres/place-of-url.ts";
@@ -61,7 +61,7 @@ const command: Command = {
           : `${engine ?? "an engine that does not say which it is"}${version === null ? "" : ` ${version}`} at ${url}${by}`;
         const well = warning === null ? `ok  ${found}` : `warning  ${found}: ${warning}`;
         console.log(`node ${name}  ${problem === null ? well : `WRONG  ${problem}`}`);
-        for (const model of abilities.models.filter(isTold)) console.log(`  ${model.name}  ${modelInWords(model)}`);
+        for (const model of abilities.models.filter(isReported)) console.log(`  ${model.name}  ${modelInWords(model)}`);
         for (const line of abilities.below) console.log(`  below the catalog: ${line}`);
       }
       for (const line of missingLines(missing)) console.log(`models         WRONG  ${line}`);

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { dataFolderOf } from "../config/config.ts";
 import { CommandError } from "../core/expected-error.ts";
-import { checkFolderRights } from "../server/folder-rights.ts";
+import { checkFolderRights } from "../server/process/folder-rights.ts";
 import { socketFile } from "../server/control-socket.ts";
 import { databaseName } from "../store/folder/data-folder.ts";
 import { Database } from "../store/postgres/database.ts";

@@ -6,6 +6,7 @@ import {
   serverFacts,
   type ServerFacts,
 } from "../store/postgres/server-facts.ts";
+import { gatewayConnectionsMax } from "../store/postgres/limits.ts";
 import { schemaVersion } from "../store/postgres/schema.ts";
 import { lookAtServer } from "../store/postgres/start.ts";
 import { outdated, type TablesState } from "../store/postgres/tables-state.ts";
@@ -13,8 +14,6 @@ import type { FolderLook } from "./doctor-folder.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
 
 const what = "database";
-/** A gateway's lane, its reader, its shares, what looks for gone gateways, and those of the console. */
-export const connectionsOfGateway = 8;
 /** An admission waits for one commit: beyond this clients notice it. */
 const commitSlowMs = 20;
 const roundTripSlowMs = 5;
@@ -93,12 +92,12 @@ export function findingsOfServer(facts: ServerFacts): readonly Finding[] {
       problem(what, "limits of time in a transaction do not hold: a gateway that stands still stalls the others"),
     );
   }
-  if (connections !== null && connections.most - connections.open < connectionsOfGateway) {
+  if (connections !== null && connections.most - connections.open < gatewayConnectionsMax) {
     const { open, most } = connections;
     findings.push(
       warning(
         what,
-        `${open} of ${most} connections are open, a gateway needs ${connectionsOfGateway}: raise max_connections`,
+        `${open} of ${most} connections are open, a gateway needs ${gatewayConnectionsMax}: raise max_connections`,
       ),
     );
   }
@@ -154,7 +153,7 @@ export function findingsOfGateways(
       ),
     );
   }
-  const needed = (alive.length + 1) * connectionsOfGateway; // one more while they are replaced
+  const needed = (alive.length + 1) * gatewayConnectionsMax; // one more while they are replaced
   if (connections !== null && needed > connections.most) {
     findings.push(
       warning("gateways", `need ${needed} connections, and PostgreSQL has ${connections.most}: raise max_connections`),

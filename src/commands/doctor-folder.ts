@@ -9,7 +9,7 @@ import { whyMoved } from "../store/folder/moved-folder.ts";
 import { flushTimesOf, flushWarning, measureFlushTime } from "../store/folder/flush-time.ts";
 import type { Ms } from "../core/types.ts";
 import { socketFile } from "../server/control-socket.ts";
-import { checkFolderRights } from "../server/folder-rights.ts";
+import { checkFolderRights } from "../server/process/folder-rights.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
 
 /** File systems on which a lock or a flush may not be what it says (statfs's numbers, Linux). */

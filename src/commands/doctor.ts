@@ -5,7 +5,7 @@ import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { readFileSync, statSync } from "node:fs";
 import { systemClock } from "../core/clock.ts";
 import { type Config, dataFolderOf, type Environment, loadConfig } from "../config/config.ts";
-import { isTold, modelInWords, type ServedModel } from "../nodes/abilities.ts";
+import { isReported, modelInWords, type ServedModel } from "../nodes/abilities.ts";
 import { type EngineLoad, loadInWords } from "../nodes/engine-load.ts";
 import { type Inspection, inspectNodes } from "../nodes/inspect.ts";
 import type { Catalog } from "../core/catalog.ts";
@@ -22,7 +22,7 @@ import { isExpected } from "../core/expected-error.ts";
 import { providerFindings } from "./provider-findings.ts";
 import { databaseUrlOf } from "./perform.ts";
 import { type Finding, findingLine, ok, problem, warning } from "./finding.ts";
-import type { Health } from "../server/node-lines.ts";
+import type { Health } from "../server/fleet/node-lines.ts";
 import { missingAmong, type SeenModels, seenModels } from "./models-report.ts";
 import { asRunningServer } from "./started-with.ts";
 import { webhookFindings } from "./webhook-findings.ts";
@@ -128,7 +128,7 @@ function nodeFindings(
     ...(odd === null ? [] : [warning(what, odd)]),
     ...(slots === null ? [loadFinding(what, load)] : []),
     ...(node.sharePrefixCache === false && !keepsApart(engine ?? "unknown") ? [sharedFinding(what)] : []),
-    ...abilities.models.filter(isTold).map((model) => ok(what, `${model.name}: ${modelInWords(model)}`)),
+    ...abilities.models.filter(isReported).map((model) => ok(what, `${model.name}: ${modelInWords(model)}`)),
     ...abilities.below.map((line) => warning(what, line)),
     ...(engine === "ollama" ? abilities.models.flatMap((model) => ollamaFinding(what, model, served)) : []),
   ];

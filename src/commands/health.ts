@@ -5,7 +5,7 @@ import { CommandError } from "../core/expected-error.ts";
 import { dataFolderOf } from "../config/config.ts";
 import { type Command, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "../server/control-socket.ts";
-import type { Health } from "../server/node-lines.ts";
+import type { Health } from "../server/fleet/node-lines.ts";
 
 const command: Command = {
   words: [],

@@ -1,6 +1,6 @@
 // Reads when a link expires: a time, or hours or days from now.
 import { momentOfText } from "../core/iso-time.ts";
-import { dayMs, hourMs } from "../core/limits.ts";
+import { dayMs, hourMs } from "../core/units.ts";
 import type { Ms } from "../core/types.ts";
 import { type Flags, textFlag, UsageError } from "./command.ts";
 

@@ -7,8 +7,14 @@ import { systemClock } from "../core/clock.ts";
 import { discoverLocalEngine, unknownEngine } from "../nodes/engine.ts";
 import { type Inspection, lookOnce } from "../nodes/inspect.ts";
 import { askRunningServer } from "../server/control-socket.ts";
-import { type ModelReport, modelReport, type SeenNode, type ServedReport, whyMissing } from "../server/model-report.ts";
-import { servedModels } from "../server/served-models.ts";
+import {
+  type ModelReport,
+  modelReport,
+  type SeenNode,
+  type ServedReport,
+  whyMissing,
+} from "../server/fleet/model-report.ts";
+import { servedModels } from "../server/fleet/served-models.ts";
 import { type Flags, textFlag } from "./command.ts";
 import { asRunningServer } from "./started-with.ts";
 

@@ -1,7 +1,7 @@
 // tollgate models suggest: prints the [[models]] for what nodes list, to be pasted into the configuration.
 import { CommandError } from "../core/expected-error.ts";
 import { planIds } from "../core/plan-ids.ts";
-import { suggestedModels, suggestionText } from "../server/suggested-models.ts";
+import { suggestedModels, suggestionText } from "../server/fleet/suggested-models.ts";
 import { type Command, folderFlags } from "./command.ts";
 import { seenModels } from "./models-report.ts";
 

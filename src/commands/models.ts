@@ -1,5 +1,5 @@
 // tollgate models: what nodes offer, what is served of it and at which price, and what no node has.
-import { missingLines, type ModelReport, type PriceInDollars, shownName } from "../server/model-report.ts";
+import { missingLines, type ModelReport, type PriceInDollars, shownName } from "../server/fleet/model-report.ts";
 import { type Command, folderFlags } from "./command.ts";
 import { seenModels } from "./models-report.ts";
 import { formatTable } from "./table.ts";

@@ -5,7 +5,7 @@ import { dataFolderOf, type Environment } from "../config/config.ts";
 import { databaseUrlVariable, problemOfDatabaseUrl } from "../config/database-url.ts";
 import { moveIn } from "../store/postgres/move-in.ts";
 import { moveOut } from "../store/postgres/move-out.ts";
-import { checkFolderRights } from "../server/folder-rights.ts";
+import { checkFolderRights } from "../server/process/folder-rights.ts";
 import { socketFile } from "../server/control-socket.ts";
 import { type Command, folderFlags, textFlag, UsageError } from "./command.ts";
 

@@ -1,5 +1,5 @@
 // tollgate nodes drain NAME [--wait]
-import type { NodeReport } from "../server/node-lines.ts";
+import type { NodeReport } from "../server/fleet/node-lines.ts";
 import { type Command, folderFlags } from "./command.ts";
 import { askServer, fromGateway, onNode } from "./on-node.ts";
 

@@ -7,7 +7,7 @@ import { loadInWords } from "../nodes/engine-load.ts";
 import { inspectNodes } from "../nodes/inspect.ts";
 import { type Command, folderFlags, textFlag } from "./command.ts";
 import { askRunningServer } from "../server/control-socket.ts";
-import { loadReport, type NodeReport } from "../server/node-lines.ts";
+import { loadReport, type NodeReport } from "../server/fleet/node-lines.ts";
 import { configFlags } from "./perform.ts";
 import { formatTable } from "./table.ts";
 

@@ -2,7 +2,7 @@
 import { CommandError } from "../core/expected-error.ts";
 import { dataFolderOf } from "../config/config.ts";
 import { askRunningServer } from "../server/control-socket.ts";
-import type { DrainReport } from "../server/node-care.ts";
+import type { DrainReport } from "../server/fleet/node-care.ts";
 import { type Invocation, textFlag } from "./command.ts";
 
 /** Throws CommandError where there is no such node, or no server runs. */

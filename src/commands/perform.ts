@@ -1,6 +1,6 @@
 // Performs an operation on a data folder, whether a server is running on it or not.
 import { catalogOf, configuredCatalog, offeredPlans } from "../config/configured-catalog.ts";
-import { dayMs } from "../core/limits.ts";
+import { dayMs } from "../core/units.ts";
 import { CommandError } from "../core/expected-error.ts";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 import { type Flags, type Invocation, textFlag } from "./command.ts";
 import { askRunningServer, socketFile } from "../server/control-socket.ts";
-import { checkFolderRights } from "../server/folder-rights.ts";
+import { checkFolderRights } from "../server/process/folder-rights.ts";
 import {
   backupDetail,
   notNoted,
@@ -35,7 +35,7 @@ import {
   type Progress,
   runOperation,
 } from "../server/operations.ts";
-import { unixUser } from "../server/unix-user.ts";
+import { unixUser } from "../server/process/unix-user.ts";
 
 /** A folder that is neither free nor answered for belongs to another command, or to a server that is starting. */
 const patienceMs = 5_000;

@@ -7,10 +7,10 @@ import { dataFolderOf } from "../config/config.ts";
 import { DataFolderInUse } from "../store/folder/folder-faults.ts";
 import { type Restored, restore } from "../store/backup/restore.ts";
 import { socketFile } from "../server/control-socket.ts";
-import { checkFolderRights } from "../server/folder-rights.ts";
+import { checkFolderRights } from "../server/process/folder-rights.ts";
 import { type Command, folderFlags, textFlag } from "./command.ts";
 import { databaseUrlOf } from "./perform.ts";
-import { unixUser } from "../server/unix-user.ts";
+import { unixUser } from "../server/process/unix-user.ts";
 
 const command: Command = {
   words: ["FILE"],

@@ -10,8 +10,8 @@ import { systemClock } from "../core/clock.ts";
 import { passwordLinkMs } from "../core/limits.ts";
 import { type AccountId, StoreUnavailable } from "../core/types.ts";
 import { compose, type ComposedServer } from "../server/compose.ts";
-import { firstStopSignal, HangUps } from "../server/signals.ts";
-import { dropStartLeftovers } from "../server/start-leftovers.ts";
+import { firstStopSignal, HangUps } from "../server/process/signals.ts";
+import { dropStartLeftovers } from "../server/process/start-leftovers.ts";
 import { watchFlushTime } from "../store/folder/flush-time.ts";
 import { type Command, type Flags, textFlag, UsageError } from "./command.ts";
 import { generatedPassword } from "./new-password.ts";
@@ -138,7 +138,7 @@ async function settleIn(server: ComposedServer, signal: AbortSignal): Promise<vo
   const isIdle = (): boolean => server.openRequests === 0;
   if (!(await dropStartLeftovers(isIdle))) return; // it warms itself up
   if (threads > 1) return; // each thread has compiled code of its own
-  const { warmUp } = await import("../server/warm-up.ts");
+  const { warmUp } = await import("../server/process/warm-up.ts");
   try {
     log("debug", "warmed up", { streams: await warmUp({ isIdle, signal }) });
   } catch (error) {

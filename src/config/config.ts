@@ -3,16 +3,17 @@
 import { dirname } from "node:path";
 import { type TSchema, Type } from "@sinclair/typebox";
 import { type Catalog, modelsByName } from "../core/catalog.ts";
-import { plansMax } from "../core/limits.ts";
 import { planIds } from "../core/plan-ids.ts";
 import { nearest } from "../core/nearest.ts";
 import { misfitsOf } from "../core/schema-errors.ts";
 import { namesThisMachine } from "../core/this-machine.ts";
-import { ConfigError, type Environment, Faults, type Reading } from "./faults.ts";
+import { ConfigError, type Environment, Faults, type ConfigReading } from "./faults.ts";
 import { modelOf, nothingTold, sharedNames, shopBudgetOf, type ToldOfModel } from "./models.ts";
 import type { AnyOption, ConfigFlags, FileTables } from "./option.ts";
 import { type FixedOptions, type LiveOptions, type OptionName, options, type OptionValues } from "./options.ts";
 import { type Keys, schemaOf } from "./rows.ts";
+
+const plansMax = 100;
 
 export { ConfigError, type Environment } from "./faults.ts";
 export type { McpConfig } from "./mcp.ts";
@@ -99,7 +100,7 @@ export async function loadConfig(flags: ConfigFlags, environment: Environment): 
 /** Merges the text of a configuration file with flags and environment; throws ConfigError. */
 export function readConfig(file: string | null, toml: string, flags: ConfigFlags, environment: Environment): Config {
   const faults = new Faults(file, toml);
-  const reading: Reading = { faults, environment, folder: dirname(file ?? "."), keys: new Set() };
+  const reading: ConfigReading = { faults, environment, folder: dirname(file ?? "."), keys: new Set() };
   const sources = { tables: parseTables(toml, faults), flags, reading };
   const read = optionEntries.map(([name, option]) => [name, option.read(sources)] as const);
   faults.throwIfAny();
@@ -182,7 +183,7 @@ const isTableOfAllNodes = (written: unknown): boolean =>
 
 /** The data folder: known without the file, so that the commands on accounts need no configuration. */
 export function dataFolderOf(flags: Pick<ConfigFlags, "data">, environment: Environment): string {
-  const reading: Reading = { faults: new Faults(null, ""), environment, folder: ".", keys: new Set() };
+  const reading: ConfigReading = { faults: new Faults(null, ""), environment, folder: ".", keys: new Set() };
   return options.dataFolder.read({ tables: {}, flags, reading });
 }
 

@@ -1,6 +1,6 @@
 // Where the ledger is, when that is PostgreSQL: an address with a password in it, which neither logs nor faults show.
 import { addressesOf, isForReading } from "../core/database-addresses.ts";
-import type { Reading } from "./faults.ts";
+import type { ConfigReading } from "./faults.ts";
 import { type Row, secret } from "./rows.ts";
 
 export const databaseUrlVariable = "TOLLGATE_DATABASE_URL";
@@ -22,7 +22,7 @@ export function databaseUrl(about: string): Row<string | null> {
   };
 }
 
-function checked(url: string, { keys }: Reading, fault: (problem: string) => void): string {
+function checked(url: string, { keys }: ConfigReading, fault: (problem: string) => void): string {
   keys.add(url);
   const problem = problemOfDatabaseUrl(url);
   if (problem !== null) fault(problem);

@@ -58,7 +58,7 @@ export class Faults {
 }
 
 /** What reading one file shares. */
-export type Reading = Readonly<{
+export type ConfigReading = Readonly<{
   faults: Faults;
   environment: Environment;
   /** Paths in the file are relative to it. */
@@ -68,18 +68,18 @@ export type Reading = Readonly<{
 }>;
 
 /** Where a value stands. */
-export class Place {
-  readonly reading: Reading;
+export class FaultPlace {
+  readonly reading: ConfigReading;
   readonly #path: readonly (string | number)[];
 
-  constructor(reading: Reading, path: readonly (string | number)[]) {
+  constructor(reading: ConfigReading, path: readonly (string | number)[]) {
     this.reading = reading;
     this.#path = path;
   }
 
   /** Of what stands in it. */
-  at(...steps: readonly (string | number)[]): Place {
-    return new Place(this.reading, [...this.#path, ...steps]);
+  at(...steps: readonly (string | number)[]): FaultPlace {
+    return new FaultPlace(this.reading, [...this.#path, ...steps]);
   }
 
   /** `problem` is read after the path: "must be ...", "is missing: ...". */

@@ -2,14 +2,14 @@
 // of a flag or a variable. A schema's description is what errors and the reference say of it.
 import { resolve } from "node:path";
 import { type TSchema, Type } from "@sinclair/typebox";
-import { dayMs, hourMs } from "../core/limits.ts";
+import { dayMs, hourMs } from "../core/units.ts";
 import type { Ms } from "../core/types.ts";
-import type { Place } from "./faults.ts";
+import type { FaultPlace } from "./faults.ts";
 
 /** A value of the file, which fits the schema, as the program has it. */
 export type Kind<Value> = Readonly<{
   schema: TSchema;
-  read(written: any, place: Place): Value;
+  read(written: any, place: FaultPlace): Value;
   /** What is written in the file, of the text of a flag or a variable; null: it is not such a value. */
   ofText?(text: string): unknown;
   /** A value as the reference writes it; absent: as text. */
@@ -25,7 +25,7 @@ const as = <Value>(schema: TSchema, more: Partial<Kind<Value>> = {}): Kind<Value
 /** The same kind, read further. */
 export const mapped = <From, Value>(
   kind: Kind<From>,
-  to: (value: From, place: Place) => Value,
+  to: (value: From, place: FaultPlace) => Value,
   shown?: (value: Value) => string,
 ): Kind<Value> => ({
   schema: kind.schema,
@@ -167,7 +167,7 @@ export const origins = (): Kind<readonly string[]> =>
     typed.map((origin, index) => readOrigin(origin, typed.length === 1, place.at(index))),
   );
 
-function readOrigin(origin: string, isAlone: boolean, place: Place): string {
+function readOrigin(origin: string, isAlone: boolean, place: FaultPlace): string {
   if (origin === "*") {
     if (!isAlone) place.fault('must be alone: "*" is all origins');
     return origin;

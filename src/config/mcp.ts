@@ -1,9 +1,10 @@
 // [[mcp]]: one MCP server each, whose tools models may call.
-import { mcpCallTimeoutMs } from "../core/limits.ts";
 import { planId } from "./plans.ts";
-import type { Place } from "./faults.ts";
+import type { FaultPlace } from "./faults.ts";
 import { anyText, endpoint, listOf, names, seconds, text, textLike, variables } from "./kinds.ts";
 import { apiKey, type FileTable, key, required, table } from "./rows.ts";
+
+const mcpCallTimeoutMs = 60_000;
 
 export const mcpTable = table(
   {
@@ -62,7 +63,7 @@ type Reached =
   | Readonly<{ by: "http"; url: string; apiKey: string | null }>
   | Readonly<{ by: "stdio"; command: string; args: readonly string[]; environment: Readonly<Record<string, string>> }>;
 
-function checkReached({ url, command, ...given }: FileTable, place: Place): void {
+function checkReached({ url, command, ...given }: FileTable, place: FaultPlace): void {
   if ((url === undefined) === (command === undefined)) place.fault("must have either url or command");
   for (const key of url === undefined ? ["api_key", "api_key_env"] : ["args", "env"]) {
     if (given[key] === undefined) continue;

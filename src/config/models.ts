@@ -6,15 +6,20 @@ import {
   outputTokensDefault,
   outputTokensMax,
   outputTokensMin,
-  ownModelContextTokensDefault,
   ownModelNameMaxLength,
   partsPerCent,
-  priceMaxDollars,
 } from "../core/limits.ts";
 import type { Model, Price } from "../core/types.ts";
 import { type Kind, listOf, oneOf, textLike, whole, yesOrNo } from "./kinds.ts";
 import { planId } from "./plans.ts";
 import { key, required, table } from "./rows.ts";
+
+/**
+ * Context assumed where neither the config nor a node reports one; too large on purpose, so that the node's own error
+ * counts.
+ */
+export const ownModelContextTokensDefault = 1_048_576;
+const priceMaxDollars = 10_000;
 
 const name = (): Kind<string> =>
   textLike(`^\\S{1,${ownModelNameMaxLength}}$`, `a name without spaces, of up to ${ownModelNameMaxLength} characters`);

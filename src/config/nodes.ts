@@ -1,10 +1,10 @@
 // [[nodes]]: one inference node each, and the nodes that flags name.
 import { resolve } from "node:path";
 import { Type } from "@sinclair/typebox";
-import { ggufSlots, managedStartTimeoutMs, nodeSlotsDefault, nodeSlotsMax } from "../core/limits.ts";
+import { ggufSlots, nodeSlotsDefault, nodeSlotsMax } from "../core/limits.ts";
 import { show } from "../core/schema-errors.ts";
 import type { Effort } from "../core/types.ts";
-import type { Faults, Place } from "./faults.ts";
+import type { Faults, FaultPlace } from "./faults.ts";
 import {
   address,
   type Kind,
@@ -21,6 +21,9 @@ import {
   yesOrNo,
 } from "./kinds.ts";
 import { apiKey, type FileTable, key, required, table } from "./rows.ts";
+
+/** Loading a large model from a cold disk takes minutes. */
+const managedStartTimeoutMs = 10 * 60_000;
 
 /** What a request is about is not for a depth to change. */
 const notDepth: ReadonlySet<string> = new Set([
@@ -163,7 +166,7 @@ export type ManagedConfig = Readonly<NonNullable<NodeConfig["managed"]>>;
 /** A node that the gateway starts itself. */
 export type ManagedNodeConfig = NodeConfig & Readonly<{ managed: ManagedConfig }>;
 
-function checkManaged({ url, command, ...given }: FileTable, place: Place): void {
+function checkManaged({ url, command, ...given }: FileTable, place: FaultPlace): void {
   const hasPort = Array.isArray(command) && command.some((word: string) => word.includes("{port}"));
   if (command === undefined) {
     if (url === undefined) place.at("url").fault(`is missing: must be ${webAddress}`);

@@ -1,7 +1,7 @@
 // What an option is: a row of the table of options. It is read from the file, or from a flag or variable that wins over it,
 // and it says what becomes of a change while the server runs: who applies it, or that it takes a restart.
 import { show } from "../core/schema-errors.ts";
-import { type Environment, type Faults, Place, type Reading } from "./faults.ts";
+import { type Environment, type Faults, FaultPlace, type ConfigReading } from "./faults.ts";
 import type { NodeFlags } from "./nodes.ts";
 import { type FileTable, type Keys, type Row, type TableKind } from "./rows.ts";
 import type { Derived, Running } from "./running.ts";
@@ -14,7 +14,7 @@ export type ConfigFlags = NodeFlags &
 export type FileTables = Readonly<Record<string, FileTable | readonly FileTable[] | undefined>>;
 
 /** Where options are read from. */
-export type Sources = Readonly<{ tables: FileTables; flags: ConfigFlags; reading: Reading }>;
+export type Sources = Readonly<{ tables: FileTables; flags: ConfigFlags; reading: ConfigReading }>;
 
 /** An option that is applied to a running server. */
 export type Live<Value> = Readonly<{
@@ -73,7 +73,7 @@ export function option<Value, C extends Change<Value>>(
     flag: flag ?? null,
     variables,
     read({ tables, flags, reading }) {
-      const place = new Place(reading, [table]);
+      const place = new FaultPlace(reading, [table]);
       const written = textGiven(row, first, flags, reading, { flag, variables });
       if (written !== undefined) return row.readValue!(written, place.at(first));
       return row.read((tables[table] as FileTable | undefined) ?? {}, place);
@@ -98,7 +98,7 @@ export function section<Value, C extends Change<Value | null>>(
     variables: [],
     read({ tables, reading }) {
       const written = (tables[table] as FileTable | undefined) ?? (absent === "empty" ? {} : undefined);
-      return written === undefined ? null : kind.read(written, new Place(reading, [table]));
+      return written === undefined ? null : kind.read(written, new FaultPlace(reading, [table]));
     },
     change,
   };
@@ -124,7 +124,7 @@ export function list<Item, C extends Change<readonly Item[]>>(
       if (given !== null) return given;
       const written = (tables[table] as readonly FileTable[] | undefined) ?? [];
       return written.map((item, index) => {
-        const place = new Place(reading, [table, index]);
+        const place = new FaultPlace(reading, [table, index]);
         const first = written.findIndex((other) => other[unique] === item[unique]);
         if (first !== index) place.at(unique).fault(`must be unique, is also the ${unique} of ${table}[${first}]`);
         return kind.read(item, place);
@@ -155,7 +155,7 @@ function textGiven<Value>(
   row: Row<Value>,
   key: string,
   flags: ConfigFlags,
-  { faults, environment }: Reading,
+  { faults, environment }: ConfigReading,
   { flag, variables = [] }: Given,
 ): unknown {
   const typed = flag === undefined ? undefined : flags[flag];

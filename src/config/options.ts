@@ -5,19 +5,12 @@ import { hostname } from "node:os";
 import {
   creditGrantMaxTokens,
   inputRequestsPerMinuteDefault,
-  inputRequestsPerMinuteMax,
-  lowBalanceTokensDefault,
   outputTokensDefault,
   outputTokensMax,
   outputTokensMin,
   queueMaxWaitMs,
-  scheduledBackupsKeptDefault,
-  stopGraceMs,
-  storedResponsesKeepDays,
-  storedResponsesMaxMib,
-  threadsMax,
-  dayMs,
 } from "../core/limits.ts";
+import { dayMs } from "../core/units.ts";
 import { type LogFormat, logLevels } from "../core/log.ts";
 import { usualDataFolder } from "./usual-data-folder.ts";
 import { databaseUrl, databaseUrlVariable } from "./database-url.ts";
@@ -47,6 +40,18 @@ import type { BackupSchedule, StoredResponsesConfig } from "./running.ts";
 import { searchTable } from "./search.ts";
 import { telemetryTable } from "./telemetry.ts";
 import { webhookTable } from "./webhooks.ts";
+
+const inputRequestsPerMinuteMax = 1_000_000;
+/** How long open replies may continue after SIGTERM, unless the configuration says otherwise. */
+export const stopGraceMs = 30_000;
+const threadsMax = 64;
+const storedResponsesKeepDays = 30;
+/** An account's share; beyond it the oldest go first. Far above what a person's conversations need, as is the count. */
+const storedResponsesMaxMib = 100;
+/** A week of daily backups. */
+const scheduledBackupsKeptDefault = 7;
+/** One US dollar. */
+const lowBalanceTokensDefault = 200_000;
 
 const logFormats = ["json", "text"] as const satisfies readonly LogFormat[];
 

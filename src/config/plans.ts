@@ -1,9 +1,12 @@
 // [[plans]]: a shop's own plans, one each, in the order in which they are offered.
 import { priorities, type Priority } from "../core/priority.ts";
-import { amountMax, dailyAllowanceMaxTokens, floodRequestsMax, planNameMaxLength } from "../core/limits.ts";
+import { amountMax, floodRequestsMax } from "../core/limits.ts";
 import type { Plan } from "../core/types.ts";
 import { type Kind, listOf, mapped, oneOf, textLike, whole, yesOrNo } from "./kinds.ts";
 import { key, required, table } from "./rows.ts";
+
+const dailyAllowanceMaxTokens = 1_000_000_000_000;
+const planNameMaxLength = 60;
 
 /** It begins with a letter: an object keeps such keys in their order. */
 export const planId = (): Kind<string> =>

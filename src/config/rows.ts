@@ -1,7 +1,7 @@
 // What a row of the configuration is: keys of a table of the file, each with its schema and its line in the reference, and
 // the value that is read from them. Tables are made of rows, and what a table is read as follows from them.
 import { type TSchema, Type } from "@sinclair/typebox";
-import type { Place } from "./faults.ts";
+import type { FaultPlace } from "./faults.ts";
 import { type Kind, secretText, text, variableName } from "./kinds.ts";
 
 /** A key as the schema and the reference know it. `otherwise`: what holds without it; empty: nothing does. */
@@ -12,11 +12,11 @@ export type FileTable = Readonly<Record<string, unknown>>;
 
 export type Row<Value> = Readonly<{
   keys: Keys;
-  read(table: FileTable, place: Place): Value;
+  read(table: FileTable, place: FaultPlace): Value;
   /** See Kind. */
   ofText?: Kind<Value>["ofText"];
   /** `read` of a value alone. */
-  readValue?(written: unknown, place: Place): Value;
+  readValue?(written: unknown, place: FaultPlace): Value;
 }>;
 
 /** What a key is for; what it is where it is left out, and how the reference says that. */
@@ -109,13 +109,13 @@ export type ValuesOf<R extends Rows> = Readonly<
 /** What a table of the file may have, and what it is read as. */
 export type TableKind<Value> = Readonly<{
   keys: Keys;
-  read(table: FileTable, place: Place): Value;
+  read(table: FileTable, place: FaultPlace): Value;
 }>;
 
 /** Of rows. `make` has their values and may find fault with them together; `given` is what was written. */
 export function table<R extends Rows, Value>(
   rows: R,
-  make: (values: ValuesOf<R>, place: Place, given: FileTable) => Value,
+  make: (values: ValuesOf<R>, place: FaultPlace, given: FileTable) => Value,
 ): TableKind<Value> {
   return {
     keys: Object.assign({}, ...Object.values(rows).map(({ keys }) => keys)) as Keys,

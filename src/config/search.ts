@@ -1,9 +1,14 @@
 // [search]: what `web_search` finds with, a service or a folder of the operator's files.
-import { searchPagesDefault, searchPagesMax, searchRescanIntervalMs, searchTimeoutMs } from "../core/limits.ts";
+import { searchTimeoutMs } from "../core/limits.ts";
 import type { Ms } from "../core/types.ts";
-import type { Place } from "./faults.ts";
+import type { FaultPlace } from "./faults.ts";
 import { address, mapped, oneOf, path, seconds, webAddress, whole } from "./kinds.ts";
 import { apiKey, type FileTable, key, required, table, type TableKind } from "./rows.ts";
+
+/** Results whose pages are read: snippets of 150 characters seldom hold the answer. Tavily sends excerpts itself. */
+const searchPagesDefault = { searxng: 3, brave: 3, tavily: 0 } as const;
+const searchPagesMax = 10;
+const searchRescanIntervalMs = 60_000;
 
 /** A service that searches the web. */
 export type WebSearchConfig = Readonly<{
@@ -91,7 +96,7 @@ function checkService(
   provider: WebSearchConfig["provider"],
   given: FileTable,
   apiKey: string | null,
-  place: Place,
+  place: FaultPlace,
 ): void {
   if (provider === "searxng" && given["url"] === undefined) {
     place.at("url").fault(`is missing: must be ${webAddress} for provider "searxng"`);

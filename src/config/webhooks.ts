@@ -1,8 +1,11 @@
 // [[webhooks]]: addresses that are told what operators should know.
 import { noticeEvents, type WebhookFormat, webhookFormats } from "../core/notice.ts";
-import { webhookSecretMaxBytes, webhookSecretMinBytes } from "../core/limits.ts";
 import { listOf, oneOf, textLike, webAddress } from "./kinds.ts";
 import { key, required, secret, table } from "./rows.ts";
+
+/** Length of the signing secret; Standard Webhooks takes no other. */
+const webhookSecretMinBytes = 24;
+const webhookSecretMaxBytes = 64;
 
 export type WebhookConfig = Readonly<ReturnType<typeof webhookTable.read>>;
 

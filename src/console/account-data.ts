@@ -10,11 +10,8 @@ import { fail, type Failure } from "./routes/route.ts";
 /** There is no export now: others are being made or one of who asks is not read yet, or they had too many. */
 export type NoExport = Readonly<{ noExport: "busy" | "too_many"; retrySeconds: number }>;
 
-/** `allowed` throws where it must not begin; `noted` writes it down with its last step. */
-export type Erasure = Readonly<{ allowed(unit: Unit): Promise<void>; noted(unit: Unit): void }>;
-
-/** For the audit log. The e-mail must be forgotten, so the entry must not contain it. */
-export const erasedDetail = "its e-mail, key, password, sessions and notes were erased";
+/** `allowed` throws where it must not begin; `noted` writes it down with its last step, in words. */
+export type Erasure = Readonly<{ allowed(unit: Unit): Promise<void>; noted(unit: Unit, detail: string): void }>;
 
 export interface AccountData {
   /** JSON of everything that is kept of the account, for `asking`. Rejects with StoreUnavailable. */

@@ -14,7 +14,7 @@ import { DecidedOtherwise } from "../account/purchases.ts";
 import type { peerAddress } from "../http/peer-address.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
 import type { LiveRequests, Site } from "../http/site.ts";
-import { busyRetrySeconds, consoleBodyMaxBytes } from "../core/limits.ts";
+import { busyRetrySeconds } from "../core/limits.ts";
 import { formatPath, misfitsOf } from "../core/schema-errors.ts";
 import { StoreUnavailable } from "../core/types.ts";
 import { accountRoutes } from "./routes/account-routes.ts";
@@ -36,6 +36,8 @@ import { sessionRoutes } from "./routes/session-routes.ts";
 import { usageRoutes } from "./routes/usage-routes.ts";
 import { webhookReply } from "./routes/webhook.ts";
 import { parseOutsideJson } from "../core/outside-json.ts";
+
+const consoleBodyMaxBytes = 64 * 1024;
 
 /** What a call has of its connection. */
 type Connection = Parameters<typeof peerAddress>[1] & {};

@@ -1,6 +1,7 @@
 // The console's event stream: an account's numbers, and for operators the state of the nodes. One timer serves all
 // streams: it looks twice a second, sends what changed, and stops when nobody listens.
-import { keepAliveIntervalMs, liveIntervalMs, liveStreamsMax, liveStreamsPerAccountMax } from "../core/limits.ts";
+import { keepAliveIntervalMs } from "../core/limits.ts";
+import { assert } from "../core/assert.ts";
 import type { LiveRequests } from "../http/site.ts";
 import { StoreUnavailable } from "../core/types.ts";
 import type { LiveEvent, OperatorNumbers } from "./api/live.ts";
@@ -8,6 +9,13 @@ import { numbersOf } from "./numbers.ts";
 import type { ConsoleParts, Everywhere } from "./parts.ts";
 import { privateHeaders } from "./reply.ts";
 import { fail, type Failure, type Visitor } from "./routes/route.ts";
+
+/** Numbers are sent at most twice a second. */
+export const liveIntervalMs = 500;
+const liveStreamsMax = 2_000;
+export const liveStreamsPerAccountMax = 16;
+
+assert(liveStreamsPerAccountMax < liveStreamsMax, "an account leaves room to others: live pages");
 
 type Parts = Pick<ConsoleParts, "office" | "sessions" | "nodes" | "reserved" | "clock" | "log"> &
   Readonly<{ everywhere?: Pick<Everywhere, "numbers" | "marks"> | null }>;

@@ -1,6 +1,7 @@
 // An account's live numbers.
 import { coderWindowOf, dayOf } from "../account/quota.ts";
-import { coderWindowMs, dayMs } from "../core/limits.ts";
+import { coderWindowMs } from "../core/limits.ts";
+import { dayMs } from "../core/units.ts";
 import type { AccountId } from "../core/types.ts";
 import type { AccountNumbers } from "./api/live.ts";
 import type { ConsoleParts } from "./parts.ts";

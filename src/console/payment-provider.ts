@@ -18,7 +18,7 @@ export type Order = Readonly<{
 }>;
 
 /** What a provider told. */
-export type Notice =
+export type PaymentNotice =
   | Readonly<{ kind: "paid"; payment: Payment }>
   /** About something that is none of our business. */
   | Readonly<{ kind: "other" }>
@@ -33,5 +33,5 @@ export interface PaymentProvider {
   /** A page of the provider on which the browser pays. Rejects where the provider cannot be reached or refuses. */
   checkout(order: Order): Promise<{ url: string }>;
   /** Reads a call of the webhook; `body` is as it was sent. */
-  notice(body: string, headers: Headers): Promise<Notice>;
+  notice(body: string, headers: Headers): Promise<PaymentNotice>;
 }

@@ -5,11 +5,16 @@ import type { Office } from "../account/office.ts";
 import type { SessionLookup, SessionRecord } from "../account/sessions.ts";
 import type { Clock } from "../core/clock.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
-import { knownBrowserMaxMs, providerSignInMs, sessionMaxMs } from "../core/limits.ts";
+import { sessionMaxMs } from "../core/limits.ts";
+import { dayMs } from "../core/units.ts";
+import { providerSignInMs } from "./oidc/begun-sign-ins.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId } from "../core/types.ts";
 import { consoleHeader } from "./api/console-header.ts";
 import type { Visitor } from "./routes/route.ts";
+
+/** A browser stays known for as long as browsers keep a cookie: 400 days at most. */
+const knownBrowserMaxMs = 400 * dayMs;
 
 type Parts = Readonly<{ sessions: SessionLookup; office: Office; clock: Clock; baseUrl: string }>;
 

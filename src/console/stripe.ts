@@ -1,7 +1,7 @@
 // Credit paid through Stripe: a Checkout page for the payment, and a signed webhook that reports it. The library is
 // loaded only if the configuration names a key.
 import type Stripe from "stripe";
-import { centsOf, type Notice, type Order, type PaymentProvider } from "./payment-provider.ts";
+import { centsOf, type PaymentNotice, type Order, type PaymentProvider } from "./payment-provider.ts";
 
 export type StripeOptions = Readonly<{
   secretKey: string;
@@ -60,7 +60,7 @@ export async function openStripe({ secretKey, webhookSecret, url }: StripeOption
 }
 
 /** Delayed payments complete their session before they are made: those are told once more. */
-function noticeOf(session: Stripe.Checkout.Session, createdSeconds: number): Notice {
+function noticeOf(session: Stripe.Checkout.Session, createdSeconds: number): PaymentNotice {
   if (session.payment_status !== "paid") return { kind: "other" };
   const account = wholeOf(session.metadata?.["account"]);
   const tokens = wholeOf(session.metadata?.["tokens"]);

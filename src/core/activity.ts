@@ -1,6 +1,6 @@
 // What happened on a server in a minute: counts and two histograms of durations, of everything and of each model, node,
 // account and key. The charts of the console are made of it.
-import { dayMs, hourMs } from "./limits.ts";
+import { dayMs, hourMs } from "./units.ts";
 import type { Ms } from "./types.ts";
 
 /** By what the charts can be split. */

@@ -1,7 +1,11 @@
 // Writes a child process's output to our log, line by line: long lines are cut, and lines per minute are limited.
 import type { Stream } from "node:stream";
-import { childLogLineMaxLength, childLogLinesPerMinuteMax } from "./limits.ts";
 import type { Log, LogFields } from "./log.ts";
+
+/** A child's line is cut here. */
+const childLogLineMaxLength = 1_000;
+/** A child's further lines within a minute are dropped. */
+const childLogLinesPerMinuteMax = 60;
 
 const minuteMs = 60_000;
 

@@ -1,5 +1,7 @@
 // What the end users of a program are called: one line of at most 128 characters, whatever the program sent.
-import { endUserNameMaxLength } from "./limits.ts";
+
+/** A longer name of an end user is cut and distinguished by a digest. */
+export const endUserNameMaxLength = 128;
 
 /** Of requests whose program names nobody, where it may. */
 export const nobodyNamed = "";

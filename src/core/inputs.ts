@@ -1,6 +1,11 @@
 // How many tokens the inputs of a request for vectors or scores may come to, by what is known before a model has read them.
-import { expectedBytesPerToken, inputTokensPerByteMax, tokensAroundInput } from "./limits.ts";
+import { tokensAroundInput } from "./limits.ts";
 import type { Ask, Inputs } from "./types.ts";
+
+/** Most tokens that an input comes to for each of its bytes: some scripts are taken apart before they are read. */
+const inputTokensPerByteMax = 2;
+/** Of inputs: English has 4 bytes a token, Chinese 3; dense code, digits and rare scripts have 2, and seldom 1. */
+const expectedBytesPerToken = 2;
 
 export type InputsAsk = Ask & Readonly<{ inputs: Inputs }>;
 export const hasInputs = (ask: Ask): ask is InputsAsk => ask.inputs !== undefined;

@@ -1,6 +1,12 @@
 // Scans JSON from outside before it is parsed: a parser needs a hundred times the size of a body made of brackets, and
 // code that walks over its values has a limited stack. Linear in the text, without memory.
-import { jsonDepthMax, jsonScanMinLength, jsonTokensMax } from "./limits.ts";
+import { jsonDepthMax, jsonScanMinLength } from "./limits.ts";
+
+/**
+ * Brackets, commas and colons. The worst take 130 bytes of memory each, so that a body takes at most 260 MB; 400,000
+ * messages must be allowed.
+ */
+export const jsonTokensMax = 2_000_000;
 
 const quote = 0x22;
 const comma = 0x2c;

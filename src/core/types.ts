@@ -341,8 +341,8 @@ export type Ask = Readonly<{
   growing?: GrowingBudget;
   effort: Effort | null;
   format: Format | null;
-  /** What nodes could not be held to, and are told in words instead: a schema, or that a tool is to be called. */
-  told?: Readonly<{ schema?: true; call?: true }>;
+  /** What the prompt describes because nodes cannot enforce it: a schema, or a call that must be made. */
+  inWords?: Readonly<{ schema?: true; call?: true }>;
   /** Null: not to be searched for. */
   webSearch: WebSearch | null;
   stream: boolean;
@@ -500,13 +500,7 @@ export interface Slot extends Disposable {
    * Runs one generation on this node; resolves exactly once, never rejects. Aborting `cancelSignal` stops the node at once.
    * `began` is called once, when the first pieces are there.
    */
-  generate(
-    ask: Ask,
-    account: AccountId,
-    cancelSignal: AnyCancelSignal,
-    sink: Sink,
-    began?: () => void,
-  ): Promise<Ending>;
+  run(ask: Ask, account: AccountId, cancelSignal: AnyCancelSignal, sink: Sink, began?: () => void): Promise<Ending>;
   /** Of a generation that failed on the node: why, in its own words as an operator may read them. For no client. */
   readonly cause?: string | null;
 }

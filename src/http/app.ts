@@ -6,7 +6,7 @@ import { compileBodySchemas } from "../dialects/request/field.ts";
 import { Dialects, type OpenDialect } from "../dialects/registry.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import type { Soon } from "../core/soon.ts";
-import type { Parts } from "../gateway.ts";
+import type { GatewayParts } from "../gateway.ts";
 import { listedModels, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
 import { bodyMaxBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
@@ -35,7 +35,7 @@ import type { LiveRequests, Site } from "./site.ts";
 import { TokenRoutes } from "./token-routes.ts";
 
 /** Of a server that serves every route: it knows keys and stored responses itself. */
-export type ServerParts = Parts &
+export type ServerParts = GatewayParts &
   Readonly<{
     /** Why whoever asks may not use a model; null: they may. */
     admission: { refuseModel(principal: Principal, model: Model): Soon<Refusal | null> };
@@ -159,7 +159,11 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     siteFiles: options.siteFiles ?? null,
   });
   const scraped = {
-    ...{ metrics, others, watch, gauges, requests: live },
+    metrics,
+    others,
+    watch,
+    gauges,
+    requests: live,
     access: () => ({ token: options.metricsToken ?? null, behindProxy: options.behindProxy ?? false }),
   };
   let stopping = false;

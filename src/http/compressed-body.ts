@@ -8,17 +8,22 @@ import {
   createInflateRaw,
   createZstdDecompress,
 } from "node:zlib";
-import {
-  bodyMaxBytes,
-  inflatedAlwaysMaxBytes,
-  inflatedRatioMax,
-  inflatingAccountMax,
-  inflatingMax,
-} from "../core/limits.ts";
+import { bodyMaxBytes } from "../core/limits.ts";
+import { assert } from "../core/assert.ts";
 import { refuse } from "../core/refusals.ts";
 import { AccountTurns } from "../core/account-turns.ts";
 import type { AccountId, Refusal } from "../core/types.ts";
 import type { ArrivingBody } from "./arriving-bodies.ts";
+
+/** The output is at most this many times the input; agents' conversations compress to a tenth. */
+const inflatedRatioMax = 100;
+/** Small bodies of repeated text compress better than that, and cost little. */
+const inflatedAlwaysMaxBytes = 1024 * 1024;
+/** Bodies that a thread inflates at once, each at up to 32 MiB and 60 ms of a core; others wait their turn. */
+const inflatingMax = 4;
+const inflatingAccountMax = 2;
+
+assert(inflatingAccountMax < inflatingMax, "an account leaves turns to others: compressed bodies");
 
 export type Encoding = "gzip" | "deflate" | "br" | "zstd";
 

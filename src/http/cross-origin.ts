@@ -1,8 +1,10 @@
 // Decides which pages of other sites may call the API and read its replies (CORS): none, unless the operator names
 // them. They authenticate with a key, never with a cookie: a reply to a request with a cookie is never opened to them.
 import type { Soon } from "../core/soon.ts";
-import { preflightMaxAgeSeconds } from "../core/limits.ts";
 import type { KeyHeaders } from "./key-headers.ts";
+
+/** A browser asks before a page's first request, then not again for this long; Chromium caps it at 2 hours. */
+const preflightMaxAgeSeconds = 7_200;
 
 /** Of our replies, beside those that every page may read. */
 const readableHeaders = "x-request-id, request-id, retry-after, x-should-retry, x-priority";

@@ -2,9 +2,10 @@
 import { readBodyJson } from "../bodies/body-json.ts";
 import type { LargeBody } from "../bodies/large-bodies.ts";
 import type { RequestHead } from "../dialects/dialect.ts";
-import type { Body, Incoming, Parts } from "../gateway.ts";
+import type { Body, Incoming, GatewayParts } from "../gateway.ts";
 import { endOfTurn } from "../core/end-of-turn.ts";
-import { bodyMaxBytes, bodyTurnMinBytes, largeBodyMinBytes, smallBodyTokensMax } from "../core/limits.ts";
+import { bodyMaxBytes, largeBodyMinBytes, smallBodyTokensMax } from "../core/limits.ts";
+import { assert } from "../core/assert.ts";
 import { refusedByLimits } from "../core/key-limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { Soon } from "../core/soon.ts";
@@ -14,6 +15,11 @@ import type { BodyTurns } from "./body-turns.ts";
 import { encodingOf, inflate } from "./compressed-body.ts";
 import type { KeyHeaders } from "./key-headers.ts";
 import type { Site } from "./site.ts";
+
+/** Bodies from this size on that are only counted are parsed one per turn of the event loop: 256 KiB take 1 ms. */
+const bodyTurnMinBytes = 256 * 1024;
+
+assert(bodyTurnMinBytes <= largeBodyMinBytes, "bodies are parsed in turns before they are read elsewhere");
 
 /** What a body came as, inflated where it was compressed: its text, or the bytes of a large one. */
 export type RawBody = string | Uint8Array;
@@ -72,7 +78,7 @@ function signedInOf(site: Site, request: Request): Soon<Principal | null> {
 export async function askerOf(
   request: Request,
   keyHeaders: KeyHeaders,
-  { keys, clock }: Pick<Parts, "keys" | "clock">,
+  { keys, clock }: Pick<GatewayParts, "keys" | "clock">,
   site: Site | null,
   address: () => string | null,
 ): Promise<Principal | Refusal> {

@@ -5,9 +5,9 @@ import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Dialect, Keep, RequestHead } from "../dialects/dialect.ts";
 import type { Dialects } from "../dialects/registry.ts";
-import { type Admitted, admit, type ForOthers, isRefused, type Parts, type Refused, serve } from "../gateway.ts";
+import { type Admitted, admit, type ForOthers, isRefused, type GatewayParts, type Refused, serve } from "../gateway.ts";
 import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
-import { inputsRepliesAccountBytesMax, inputsRepliesBytesMax, inputsReplyStepBytes } from "../core/limits.ts";
+import { inputsRepliesAccountBytesMax } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { ActiveSet } from "../core/active-set.ts";
 import type { RequestRecord } from "../telemetry/request-record.ts";
@@ -15,7 +15,7 @@ import type { TokenCounts } from "../tokens/node-count.ts";
 import type { AccountId, Ask } from "../core/types.ts";
 import { addressesOf, type ApiRoutes } from "./api-routes.ts";
 import { CollectOutlet, type ReplyParts } from "./outlets/collect-outlet.ts";
-import { InputsOutlet } from "./outlets/inputs-outlet.ts";
+import { InputsOutlet, inputsReplyStepBytes } from "./outlets/inputs-outlet.ts";
 import { Heartbeat } from "./outlets/heartbeat.ts";
 import { unreadBodies } from "./arriving-bodies.ts";
 import { clientAddress } from "./client-address.ts";
@@ -28,6 +28,9 @@ import type { RequestWatch } from "./metrics/request-watch.ts";
 import type { Soon } from "../core/soon.ts";
 import type { LiveRequests, Site } from "./site.ts";
 import { StreamOutlet } from "./outlets/stream-outlet.ts";
+
+/** What replies may take on each thread while they are made or sent. */
+const inputsRepliesBytesMax = 512 * 1024 * 1024;
 
 /** Bun counts seconds of silence on a connection; a client that is waiting for its answer is exempt (`answer`). */
 export const idleTimeoutSeconds = 120;
@@ -64,7 +67,7 @@ export type InferenceOptions = Readonly<{
 type RoutesTaken = { add(...route: Parameters<ApiRoutes["add"]>): unknown };
 
 export class Inference implements LiveRequests {
-  readonly #parts: Parts;
+  readonly #parts: GatewayParts;
   readonly #options: InferenceOptions;
   readonly #heartbeat = new Heartbeat();
   readonly #open = new ActiveSet<{ outlet: StreamOutlet | CollectOutlet; served: Promise<void> | null }>();
@@ -78,7 +81,7 @@ export class Inference implements LiveRequests {
   /** Browsers that are signed in to it may ask without a key. */
   site: Site | null = null;
 
-  constructor(parts: Parts, options: InferenceOptions) {
+  constructor(parts: GatewayParts, options: InferenceOptions) {
     this.#parts = parts;
     this.#options = options;
   }

@@ -2,7 +2,7 @@
 // need a key, reserve nothing and are not counted by flood protection; counting itself happens off the main thread.
 import type { Dialect, RequestHead } from "../dialects/dialect.ts";
 import type { Dialects } from "../dialects/registry.ts";
-import { type Body, isLarge, type Parts, readAsk } from "../gateway.ts";
+import { type Body, isLarge, type GatewayParts, readAsk } from "../gateway.ts";
 import { isRefusal } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
@@ -22,7 +22,7 @@ type Count = (body: Body, account: AccountId, cancelSignal: AbortSignal) => Prom
 
 const tokenizePath = "/v1/tokenize";
 
-type TokenParts = Pick<Parts, "keys" | "catalog" | "storedResponses" | "largeBodies" | "clock"> &
+type TokenParts = Pick<GatewayParts, "keys" | "catalog" | "storedResponses" | "largeBodies" | "clock"> &
   Readonly<{ keyHeaders: KeyHeaders; dialects: Dialects }>;
 
 export class TokenRoutes {

@@ -1,4 +1,4 @@
-// What a node's engine says that it has for the models that it is asked for, and what of the catalog's promises that does
+// What a node's engine reports about the models that requests use there, and which of the catalog's promises it does
 // not keep.
 import type { NodeConfig } from "../config/config.ts";
 import { distinctModels } from "../core/catalog.ts";
@@ -11,18 +11,18 @@ import type { Capability, ModelFacts } from "./model-facts.ts";
 export type ServedModel = Readonly<{
   name: string;
   contextTokens: number | null;
-  /** Those that the engine says it has, and those that it says it has not; of the others it says nothing. */
+  /** Abilities that the engine reports as present or absent. It may report nothing about the rest. */
   can: readonly Capability[];
   cannot: readonly Capability[];
 }>;
 
 export type Abilities = Readonly<{
   models: readonly ServedModel[];
-  /** In words. */
+  /** In words for people. */
   below: readonly string[];
 }>;
 
-/** The models that are asked for on a node; "*" stands for those that no node names. */
+/** The model names that requests use on a node; "*" stands for those that no node names. */
 export function modelsOn<Node extends Pick<NodeConfig, "models"> & Readonly<{ engine?: Engine | null }>>(
   nodes: readonly Node[],
   models: ReadonlyMap<string, Model>,
@@ -39,44 +39,44 @@ const knownOf = ({ models, engine = null }: Pick<NodeConfig, "models"> & Readonl
   engine,
 });
 
-/** Of the models that are asked for; null where the engine tells none. */
+/** The smallest context of the models that requests use; null where the engine reports none. */
 export function leastContext({ models }: Abilities): number | null {
-  const told = models.flatMap(({ contextTokens }) => contextTokens ?? []);
-  return told.length === 0 ? null : Math.min(...told);
+  const contexts = models.flatMap(({ contextTokens }) => contextTokens ?? []);
+  return contexts.length === 0 ? null : Math.min(...contexts);
 }
 
-type Asked = Readonly<{ facts: ModelFacts; models: Model[] }>;
+type ModelsAndFacts = Readonly<{ facts: ModelFacts; models: Model[] }>;
 
-/** `served`: the models of the catalog that are asked for on this node. */
+/** `served`: the catalog's models that requests use on this node. */
 export function abilitiesOf(
   engine: Engine,
   { models }: Pick<NodeConfig, "models">,
   served: readonly Model[],
 ): Abilities {
   if (engine.kind === "demo") return { models: [], below: [] };
-  const asked = new Map<string, Asked>();
+  const inUse = new Map<string, ModelsAndFacts>();
   for (const model of served) {
     const facts = factsOf(engine, modelNameOn(models, model, engine));
     if (facts === null) continue;
-    const known = asked.get(facts.name);
-    if (known === undefined) asked.set(facts.name, { facts, models: [model] });
+    const known = inUse.get(facts.name);
+    if (known === undefined) inUse.set(facts.name, { facts, models: [model] });
     else known.models.push(model);
   }
   return {
-    models: [...asked.values()].map(({ facts }) => servedModel(facts)),
-    below: [...asked.values()].flatMap(below),
+    models: [...inUse.values()].map(({ facts }) => servedModel(facts)),
+    below: [...inUse.values()].flatMap(below),
   };
 }
 
-/** Of what each can do, the usual is left out. */
+/** Abilities that every model has are left out. */
 function servedModel({ name, contextTokens, capabilities }: ModelFacts): ServedModel {
-  const told = Object.entries(capabilities) as [Capability, boolean][];
+  const reported = Object.entries(capabilities) as [Capability, boolean][];
   const only = (wanted: boolean) =>
-    told.filter(([capability, has]) => has === wanted && capability !== "chat").map(([capability]) => capability);
+    reported.filter(([capability, has]) => has === wanted && capability !== "chat").map(([capability]) => capability);
   return { name, contextTokens, can: only(true), cannot: only(false) };
 }
 
-/** What a model of a node lacks of what it promises as this one, in a few words each. */
+/** What a node's model lacks of what `model` promises, in a few words each. */
 export function lackOf({ contextTokens, capabilities }: ModelFacts, model: Model): string[] {
   if (model.kind !== "chat") return [];
   return [
@@ -87,7 +87,7 @@ export function lackOf({ contextTokens, capabilities }: ModelFacts, model: Model
   ];
 }
 
-function below({ facts: { name, contextTokens, capabilities }, models: asked }: Asked): string[] {
+function below({ facts: { name, contextTokens, capabilities }, models: asked }: ModelsAndFacts): string[] {
   const models = asked.filter(({ kind }) => kind === "chat"); // the others promise no answers
   if (models.length === 0) return [];
   const larger = contextTokens === null ? [] : models.filter((model) => model.contextTokens > contextTokens);
@@ -101,20 +101,21 @@ function below({ facts: { name, contextTokens, capabilities }, models: asked }: 
   ];
 }
 
-/** `most`: of what is counted. */
+/** `most`: caps what is counted. */
 function promised(models: readonly Model[], most?: number): string {
   if (models.length === 1) return `${models[0]!.id} promises ${most ?? "that"}`;
   return `${models.length} models of the catalog promise ${most === undefined ? "that" : `up to ${most}`}`;
 }
 
-/** A model's abilities in a few words; empty where its engine says nothing of them. */
+/** A model's abilities in a few words; empty where its engine reports none. */
 export const abilitiesInWords = ({ can, cannot }: Pick<ServedModel, "can" | "cannot">): string =>
   [...can, ...cannot.filter((each) => shownAbsent.has(each)).map((each) => `no ${each}`)].join(", ");
 
-/** Whether the engine says anything of it. */
-export const isTold = (model: ServedModel): boolean => model.contextTokens !== null || abilitiesInWords(model) !== "";
+/** Whether the engine reports anything about the model. */
+export const isReported = (model: ServedModel): boolean =>
+  model.contextTokens !== null || abilitiesInWords(model) !== "";
 
-/** The same with its context. */
+/** The same, with the model's context. */
 export function modelInWords(model: ServedModel): string {
   const { contextTokens } = model;
   const context = contextTokens === null ? "" : `context of ${contextTokens} tokens`;

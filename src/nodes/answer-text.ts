@@ -1,23 +1,23 @@
-// What of an answer's text and thoughts goes out. White space that engines leave around thoughts and before calls does
-// not, and nothing from a stop sequence on that the node was not told of.
+// Decides which of an answer's text and thoughts go out. White space that engines leave around thoughts and before calls is
+// dropped, and so is everything from a stop sequence on that the node did not know.
 //
-//   nothing yet:        white space waits; text: it stays as the model wrote it; a thought or a call: it goes
+//   nothing yet:        white space waits; text: it goes out as written; a thought or a call: it is dropped
 //   after a thought,
-//   after a call:       white space goes, until text comes
+//   after a call:       white space is dropped until text comes
 //
-// Where nothing is looked for any more, `plain` says so, and literals may pass by as bytes.
+// Once nothing needs watching any more, `plain` says so and literals may pass as bytes.
 import type { Sink } from "../core/types.ts";
 import { mayBeginBlank } from "./think-tags.ts";
 import { StopSequences } from "./stop-sequences.ts";
 
-/** How much was counted when a piece came; what a client pays for that got nothing behind it. */
+/** The counts when a piece came. A client pays up to here when it gets nothing after it. */
 export type Mark = Readonly<{ deltas: number; characters: number; output: number | undefined }>;
 
-/** Where it goes. */
+/** Where the pieces go. */
 export type AnswerTextSink = Pick<Sink, "piece">;
 
 const atStart: Mark = { deltas: 0, characters: 0, output: undefined };
-/** Most answers hold nothing back, and share this list. */
+/** Most answers hold nothing back and share this list. */
 const none: never[] = [];
 
 type Held = Readonly<{ literal: string; logprobs: string | null }>;
@@ -32,13 +32,13 @@ export class AnswerText {
   /** Pieces that may hold the beginning of a stop sequence. */
   readonly #pending: Pending[];
   #before: "nothing" | "text" | "thought" | "call" = "nothing";
-  /** Of the thought that runs something has gone out. */
+  /** Part of the current thought has gone out. */
   #thinks = false;
   /** When the last piece went out. */
   #mark: Mark = atStart;
   #stopped: string | null = null;
 
-  /** `markNow` is asked only where there are stop sequences. */
+  /** Calls `markNow` only where there are stop sequences. */
   constructor(stops: readonly string[], sink: AnswerTextSink, markNow: () => Mark) {
     this.#sink = sink;
     this.#markNow = markNow;
@@ -46,19 +46,19 @@ export class AnswerText {
     this.#pending = this.#stops === null ? none : [];
   }
 
-  /** The channel whose literals go out as they are, until something comes on another one. */
+  /** The channel whose literals go out unchanged until something comes on another one. */
   get plain(): "text" | "reasoning" | null {
     if (this.#stops !== null) return null;
     if (this.#before === "text") return "text";
     return this.#thinks ? "reasoning" : null;
   }
 
-  /** The stop sequence by which the text ended; nothing follows it. */
+  /** The stop sequence that ended the text; nothing follows it. */
   get stopped(): string | null {
     return this.#stopped;
   }
 
-  /** When what went out last had come. */
+  /** The counts when the last delivered piece had come. */
   get mark(): Mark {
     return this.#mark;
   }
@@ -89,13 +89,13 @@ export class AnswerText {
     }
   }
 
-  /** A call begins, or goes on. */
+  /** A call begins or continues. */
   call(): void {
     this.#interrupt("call");
     this.#thinks = false;
   }
 
-  /** Nothing follows: what waited is text. */
+  /** Nothing follows: what waited goes out as text. */
   end(): void {
     for (const { literal, logprobs } of this.#blanks) this.#pass(literal, logprobs);
     this.#blanks = none;
@@ -154,7 +154,7 @@ export class AnswerText {
   }
 }
 
-/** The literal without white space at its start; null where nothing else is in it. */
+/** The literal without leading white space; null where it holds nothing else. */
 function trimmedStart(literal: string): string | null {
   if (!mayBeginBlank(literal)) return literal;
   const text = JSON.parse(literal) as string;

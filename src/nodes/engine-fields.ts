@@ -1,14 +1,16 @@
-// Which fields beyond the common ones an engine knows, and what it calls them. An engine ignores what it does not know
-// without a word, so a request goes only to nodes that know what it asks for. Told by the engines' sources: vLLM 0.32
-// (entrypoints/openai), SGLang 0.5 (srt/entrypoints/openai/protocol.py), TensorRT-LLM (serve/openai_protocol.py), llama.cpp
-// (tools/server/README.md), Ollama 0.17 (openai/openai.go), LM Studio's and TGI's documentation.
+// Which fields beyond the common ones each engine knows, and what it calls them. An engine silently ignores fields that
+// it does not know, so a request goes only to nodes that know every field it uses. Sources: vLLM 0.32
+// (entrypoints/openai), SGLang 0.5 (srt/entrypoints/openai/protocol.py), TensorRT-LLM (serve/openai_protocol.py),
+// llama.cpp (tools/server/README.md), Ollama 0.17 (openai/openai.go), and the documentation of LM Studio and TGI.
 import type { NodeConfig } from "../config/config.ts";
 import type { EngineField, EngineFieldName } from "../core/engine-fields.ts";
 import { refuse } from "../core/refusals.ts";
 import type { Ask, Refusal, Sampling } from "../core/types.ts";
 import type { EngineKind } from "./engine-kind.ts";
 
-/** Field -> its name there, which may be one within another field; "" where the engine does so unasked. */
+/**
+ * Field -> its name there, which may be nested in another field; "" where the engine does it without being asked.
+ */
 type Known = Readonly<Partial<Record<EngineFieldName, string>>>;
 
 const same = (...names: readonly EngineFieldName[]): Known => Object.fromEntries(names.map((name) => [name, name]));
@@ -60,13 +62,13 @@ const known: Readonly<Partial<Record<EngineKind, Known>>> = {
   "sglang-router": { ...picking, ...same("chat_template_kwargs", "repetition_penalty") },
 };
 
-/** Sampling fields that all engines are sent, and that these do nothing with. */
+/** Sampling fields that every engine is sent and that these engines ignore. */
 const unheard: Readonly<Partial<Record<EngineKind, ReadonlySet<keyof Sampling>>>> = {
   ollama: new Set(["logit_bias"]),
   tgi: new Set(["logit_bias"]),
 };
 
-/** Those that not every engine knows, and what it means to say nothing. */
+/** Sampling fields that only some engines know, each with the value that changes nothing. */
 const rareSampling = {
   top_k: [0, -1],
   min_p: [0],
@@ -74,12 +76,15 @@ const rareSampling = {
   logit_bias: [],
 } as const satisfies Partial<Record<keyof Sampling, readonly number[]>>;
 
-/** What of a node's configuration says what it knows. */
+/** The parts of a node's configuration that say what it knows. */
 export type KnowingNode = Pick<NodeConfig, "depth" | "fields">;
 /** Sampling fields beyond the common ones: ours -> the engine's name. */
 export type KnownSampling = Readonly<Partial<Record<keyof Sampling, string>>>;
 
-/** The refusal that names what the engine would leave undone without a word; null where it knows all that is asked for. */
+/**
+ * The refusal that names a field which the engine would silently ignore; null where it knows every field of the
+ * request.
+ */
 export function unknownField(ask: Ask, engine: EngineKind, picks: KnownSampling, node: KnowingNode): Refusal | null {
   if (ask.model.tier !== "own" || ask.inputs !== undefined) return null;
   const field =
@@ -92,7 +97,7 @@ function knows(field: EngineField, engine: EngineKind, { depth = {}, fields = []
   const { name } = field;
   if (known[engine]?.[name] !== undefined || fields.includes(outerName(field))) return true;
   if (name === "choice") return known[engine]?.grammar !== undefined;
-  // It wants a switch for thoughts in another form.
+  // This engine expects the switch for thoughts in another form.
   return name === "chat_template_kwargs" && isSwitch(field) && (engine === "ollama" || depth.off !== undefined);
 }
 
@@ -117,7 +122,7 @@ function unheardSampling(
   });
 }
 
-/** Adds the fields to a node's request as its engine calls them. */
+/** Adds the fields to a node's request under the engine's names for them. */
 export function addEngineFields(
   body: Record<string, unknown>,
   ask: Ask,
@@ -130,13 +135,13 @@ export function addEngineFields(
   for (const field of ask.engineFields ?? []) {
     const { name, value } = field;
     const there = known[engine]?.[name];
-    // what an operator names passes as it came
+    // What an operator names passes unchanged.
     if (passed.includes(outerName(field))) put(body, field.at, field.given ?? value);
     else if (name === "choice" && there === undefined)
       put(body, known[engine]?.grammar, grammarOf(value as readonly string[]));
     else put(body, there, value);
   }
-  // Engines that know both refuse to begin a message where they are to go on with one, and most begin one unasked.
+  // Engines that know both refuse to begin a message when they are to continue one. Most begin one by default.
   if (body["continue_final_message"] === true && known[engine]?.add_generation_prompt !== undefined)
     body["add_generation_prompt"] ??= false;
 }
@@ -149,11 +154,11 @@ function put(body: Record<string, unknown>, name: string | undefined, value: unk
   else body[outer] = outer === "chat_template_kwargs" ? { ...settings, ...(value as object) } : value;
 }
 
-/** In the language of llama.cpp's grammars, which SGLang reads, too. */
+/** In llama.cpp's grammar language, which SGLang also reads. */
 const grammarOf = (choices: readonly string[]): string =>
   `root ::= ${choices.map((choice) => `"${escaped(choice)}"`).join(" | ")}`;
 
-/** Each character that is not plain as its number. */
+/** Writes each character that is not plain as its number. */
 const escaped = (text: string): string =>
   Array.from(text, (character) => {
     const code = character.codePointAt(0)!;

@@ -1,4 +1,4 @@
-// The inference engines that are told apart.
+// The inference engines that the gateway tells apart.
 export type EngineKind =
   | "vllm"
   | "sglang"

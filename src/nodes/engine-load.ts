@@ -1,19 +1,19 @@
-// How much an engine has to do: what it runs, what waits inside it and how full its cache is, from what it tells Prometheus.
-// An engine of several parts (data parallel) tells each part's numbers: requests are added up, the fullest cache counts.
+// How busy an engine is: its running requests, its queue and how full its cache is, read from its Prometheus metrics.
+// An engine of several parts (data parallel) reports each part: requests are added up, and the fullest cache counts.
 import { type Asking, rootOf } from "./engine-routes.ts";
-import { get, isAnswer } from "./client/get.ts";
+import { get, isReply } from "./client/get.ts";
 
 export type EngineLoad = Readonly<{
   running: number;
   waiting: number;
-  /** From 0 to 1: what requests that run need of it; null where the engine does not tell it. */
+  /** The part of its cache that running requests need, from 0 to 1; null where the engine does not report it. */
   cacheUse: number | null;
-  /** Tokens that its cache has room for; absent where the engine does not tell it. */
+  /** Tokens that its cache has room for; absent where the engine does not report it. */
   cacheTokens?: number;
 }>;
 
-/** `untold`: it answered, but with no such numbers. `silent`: it gave no answer. */
-export type LoadAnswer = EngineLoad | "untold" | "silent";
+/** `unreported`: it answered without these numbers. `silent`: it did not answer. */
+export type LoadAnswer = EngineLoad | "unreported" | "silent";
 export const isLoad = (answer: LoadAnswer): answer is EngineLoad => typeof answer === "object";
 
 const meanings: ReadonlyMap<string, keyof EngineLoad> = new Map([
@@ -32,16 +32,16 @@ const meanings: ReadonlyMap<string, keyof EngineLoad> = new Map([
 ]);
 const firstLetters: ReadonlySet<string> = new Set([...meanings.keys()].map((name) => name[0]!));
 
-/** Takes one small request. */
+/** Sends one small request. */
 export async function askForLoad({ client, basePath, apiKey, timeoutMs }: Asking): Promise<LoadAnswer> {
   const answer = await get(client, `${rootOf(basePath)}/metrics`, apiKey, timeoutMs);
-  if (!isAnswer(answer)) return "silent";
-  return (answer.status === 200 ? loadOf(answer.body) : null) ?? "untold";
+  if (!isReply(answer)) return "silent";
+  return (answer.status === 200 ? loadOf(answer.body) : null) ?? "unreported";
 }
 
-/** Of the text form of Prometheus, in one pass; null where it does not tell what runs and what waits. */
+/** Reads Prometheus text in one pass; null where it lacks the running and waiting requests. */
 export function loadOf(text: string): EngineLoad | null {
-  const told: Partial<Record<keyof EngineLoad, number>> = {};
+  const sums: Partial<Record<keyof EngineLoad, number>> = {};
   for (let start = 0, end = 0; start < text.length; start = end + 1) {
     end = text.indexOf("\n", start);
     if (end < 0) end = text.length;
@@ -53,14 +53,14 @@ export function loadOf(text: string): EngineLoad | null {
     if (meaning === undefined || isPartOfSum(line)) continue;
     const value = meaning === "cacheTokens" ? cacheTokensOf(line) : valueOf(line);
     if (value === null) continue;
-    told[meaning] = meaning === "cacheUse" ? Math.max(told.cacheUse ?? 0, value) : (told[meaning] ?? 0) + value;
+    sums[meaning] = meaning === "cacheUse" ? Math.max(sums.cacheUse ?? 0, value) : (sums[meaning] ?? 0) + value;
   }
-  const { running, waiting, cacheUse = null, cacheTokens } = told;
+  const { running, waiting, cacheUse = null, cacheTokens } = sums;
   if (running === undefined || waiting === undefined) return null;
   return { running, waiting, cacheUse, ...(cacheTokens !== undefined && { cacheTokens }) };
 }
 
-/** vLLM tells it in labels. */
+/** vLLM reports it in labels. */
 function cacheTokensOf(line: string): number | null {
   if (!line.startsWith("vllm:")) return valueOf(line);
   const blocks = Number(/[{,]num_gpu_blocks="([0-9]+)"/.exec(line)?.[1] ?? Number.NaN);
@@ -68,10 +68,10 @@ function cacheTokensOf(line: string): number | null {
   return blocks * size > 0 ? blocks * size : null;
 }
 
-/** With priorities SGLang tells the sum under the empty one, and beside it each priority's part. */
+/** With priorities, SGLang reports the sum under the empty priority and each priority's part beside it. */
 const isPartOfSum = (line: string): boolean => line.includes('priority="') && !line.includes('priority=""');
 
-/** What follows the name and its labels, before a time that may follow; null where that is no amount. */
+/** The value after the name and its labels, before an optional timestamp; null where that is no amount. */
 function valueOf(line: string): number | null {
   const labelsEnd = line.lastIndexOf("}");
   const [value = ""] = line

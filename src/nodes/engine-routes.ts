@@ -1,48 +1,48 @@
-// What engines tell of themselves on routes of their own, above their OpenAI-compatible ones: version, contexts and what
-// their models can do. Each route is one small request; what is not answered, or not as expected, is not known.
+// What engines report on routes of their own, above their OpenAI-compatible ones: version, contexts and the abilities
+// of their models. Each route is one small request. An answer that is missing or unexpected leaves its facts unknown.
 import { nodeSlotsMax } from "../core/limits.ts";
 import { visibleLine } from "../core/visible.ts";
 import type { NodeClient } from "./client/client.ts";
-import { type Answer, get, isAnswer, type NoAnswer, post } from "./client/get.ts";
+import { type NodeReply, get, isReply, type NoReply, post } from "./client/get.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { parseNodeJson, record } from "./json.ts";
 import { type Capabilities, contextOf, isNamed, type ListedModel, type ModelFacts } from "./model-facts.ts";
 
-/** How a node is asked for small things. */
+/** How to reach a node for small requests. */
 export type Asking = Readonly<{
   client: NodeClient;
-  /** Of its OpenAI-compatible routes. */
+  /** The base path of its OpenAI-compatible routes. */
   basePath: string;
   apiKey: string | null;
   timeoutMs: number;
 }>;
 
-/** What is above the /v1 of an engine's OpenAI-compatible routes. */
+/** The path above the /v1 of an engine's OpenAI-compatible routes. */
 export const rootOf = (basePath: string): string => basePath.replace(/\/v1$/, "");
 
-type Told = Readonly<{ contextTokens: number | null; capabilities: Capabilities }>;
-export type EngineTold = Readonly<{
+type ModelReport = Readonly<{ contextTokens: number | null; capabilities: Capabilities }>;
+export type EngineReport = Readonly<{
   version: string | null;
   /** Requests that it runs at once. */
   requestsMax: number | null;
-  ofModel(name: string): Told;
+  ofModel(name: string): ModelReport;
 }>;
 
-const nothing: Told = { contextTokens: null, capabilities: {} };
+const nothing: ModelReport = { contextTokens: null, capabilities: {} };
 const versionMaxLength = 60;
 
-/** `known`: what was known of the same models before. */
-export function tellingRoutes(
+/** `known`: what was known about the same models before. */
+export function reportOf(
   kind: EngineKind,
   asking: Asking,
   list: readonly ListedModel[],
   known: readonly ModelFacts[],
-): Promise<EngineTold> {
+): Promise<EngineReport> {
   switch (kind) {
     case "vllm":
-      return told(asking, ["/version"], ([version]) => ({ version: version?.["version"] }));
+      return reportFrom(asking, ["/version"], ([version]) => ({ version: version?.["version"] }));
     case "sglang":
-      return told(asking, ["/server_info", "/get_server_info", "/get_model_info"], ([info, older, model]) => ({
+      return reportFrom(asking, ["/server_info", "/get_server_info", "/get_model_info"], ([info, older, model]) => ({
         version: info?.["version"] ?? older?.["version"],
         requestsMax: info?.["max_running_requests"] ?? older?.["max_running_requests"],
         capabilities: {
@@ -51,7 +51,7 @@ export function tellingRoutes(
         },
       }));
     case "llama.cpp":
-      return told(asking, ["/props"], ([props]) => ({
+      return reportFrom(asking, ["/props"], ([props]) => ({
         version: props?.["build_info"],
         requestsMax: props?.["total_slots"],
         contextTokens: record(props?.["default_generation_settings"])?.["n_ctx"],
@@ -61,12 +61,12 @@ export function tellingRoutes(
         },
       }));
     case "tgi":
-      return told(asking, ["/info"], ([info]) => ({
+      return reportFrom(asking, ["/info"], ([info]) => ({
         version: info?.["version"],
         contextTokens: info?.["max_total_tokens"],
       }));
     case "ollama":
-      return ollamaTold(asking, list, known);
+      return ollamaReport(asking, list, known);
     default:
       return Promise.resolve({ version: null, requestsMax: null, ofModel: () => nothing });
   }
@@ -80,12 +80,12 @@ type Found = Readonly<{
   capabilities?: Capabilities;
 }>;
 
-/** Of an engine with one model. */
-async function told(
+/** For an engine with one model. */
+async function reportFrom(
   { client, basePath, apiKey, timeoutMs }: Asking,
   paths: readonly string[],
   read: (answers: readonly (Fields | undefined)[]) => Found,
-): Promise<EngineTold> {
+): Promise<EngineReport> {
   const root = rootOf(basePath);
   const answers = await Promise.all(paths.map((path) => get(client, root + path, apiKey, timeoutMs)));
   const { version, requestsMax, contextTokens, capabilities = {} } = read(answers.map(fieldsOf));
@@ -93,8 +93,8 @@ async function told(
   return { version: versionOf(version), requestsMax: requestsOf(requestsMax), ofModel: () => ofAll };
 }
 
-const fieldsOf = (answer: Answer | NoAnswer): Fields =>
-  isAnswer(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
+const fieldsOf = (answer: NodeReply | NoReply): Fields =>
+  isReply(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
 
 const versionOf = (value: unknown): string | null =>
   typeof value === "string" && value !== "" ? visibleLine(value.slice(0, versionMaxLength)) : null;
@@ -105,19 +105,19 @@ const requestsOf = (value: unknown): number | null =>
 const flag = (name: keyof Capabilities, value: unknown): Capabilities =>
   typeof value === "boolean" ? { [name]: value } : {};
 
-/** Models that Ollama is asked about one by one; whoever has installed more names the one that is meant. */
+/** Models that Ollama is asked about one by one. Operators with more installed name the one they mean. */
 const shownMax = 32;
 const shownAtOnce = 4;
 
 /**
- * Ollama's context is not in its list: a loaded model has that of /api/ps, and one that is not loaded will have its
- * num_ctx; without one that is decided when it is loaded. What it showed before of a model stands while it lists the same.
+ * Ollama's list lacks contexts. A loaded model has the one in /api/ps. An unloaded model will get its num_ctx; without
+ * one, Ollama decides when it loads the model. Earlier details of a model stand while the list stays the same.
  */
-async function ollamaTold(
+async function ollamaReport(
   { client, basePath, apiKey, timeoutMs }: Asking,
   list: readonly ListedModel[],
   known: readonly ModelFacts[],
-): Promise<EngineTold> {
+): Promise<EngineReport> {
   const root = rootOf(basePath);
   const [version, running] = await Promise.all(
     ["/api/version", "/api/ps"].map(async (path) => fieldsOf(await get(client, root + path, apiKey, timeoutMs))),
@@ -128,7 +128,7 @@ async function ollamaTold(
     const contextTokens = contextOf(entry?.["context_length"]);
     if (typeof entry?.["name"] === "string" && contextTokens !== null) loaded.set(entry["name"], contextTokens);
   }
-  const shown = new Map<string, Told>(known.map((facts) => [facts.name, facts]));
+  const shown = new Map<string, ModelReport>(known.map((facts) => [facts.name, facts]));
   const unseen = list.filter(({ name }) => !shown.has(name)).slice(0, shownMax);
   const show = async (): Promise<void> => {
     for (let model = unseen.shift(); model !== undefined; model = unseen.shift()) {
@@ -150,7 +150,7 @@ async function ollamaTold(
   };
 }
 
-function shownFacts({ parameters, capabilities: listed }: Record<string, unknown>): Told {
+function shownFacts({ parameters, capabilities: listed }: Record<string, unknown>): ModelReport {
   const numCtx = typeof parameters === "string" ? /^num_ctx\s{1,99}(\d{1,15})$/m.exec(parameters)?.[1] : undefined;
   const contextTokens = contextOf(numCtx === undefined ? null : Number(numCtx));
   if (!Array.isArray(listed) || listed.length === 0) return { contextTokens, capabilities: {} };

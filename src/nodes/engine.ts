@@ -1,31 +1,31 @@
 // Finds out which inference engine is behind an address. Engines accept the same chat-completions request with
-// different extras; an engine that is not known for sure stays "unknown" and gets only what all engines accept.
+// different extras. An engine that cannot be identified for sure stays "unknown" and gets only what all engines accept.
 import { systemClock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { NodeClient, originOf } from "./client/client.ts";
 import type { ClientOptions } from "./client/client.ts";
-import { type Answer, get, isAnswer } from "./client/get.ts";
+import { type NodeReply, get, isReply } from "./client/get.ts";
 import type { EngineKind } from "./engine-kind.ts";
-import { type Asking, type EngineTold, rootOf, tellingRoutes } from "./engine-routes.ts";
+import { type Asking, type EngineReport, rootOf, reportOf } from "./engine-routes.ts";
 import { parseNodeJson, record } from "./json.ts";
 import type { Model } from "../core/types.ts";
 import { chatModelsOf, isNamed, type ListedModel, listedModels, type ModelFacts, withoutTag } from "./model-facts.ts";
 
 export type Engine = Readonly<{
   kind: EngineKind;
-  /** As it says it; null where it does not. */
+  /** As the engine reports it; null where it does not. */
   version: string | null;
-  /** Requests that it runs at once; absent: it does not say it. */
+  /** Requests that it runs at once; absent where it does not report it. */
   requestsMax?: number;
-  /** All that it lists. */
+  /** Everything that it lists. */
   models: readonly ModelFacts[];
-  /** Names of those that may answer where the configuration names none, the first of them rather than others. */
+  /** Names of the models that may answer where the configuration names none, preferred one first. */
   chatModels: readonly string[];
 }>;
 
 export const unknownEngine: Engine = { kind: "unknown", version: null, models: [], chatModels: [] };
 
-/** `owned_by` of GET /v1/models, where it is telling. */
+/** `owned_by` of GET /v1/models, where it identifies the engine. */
 const owners: Readonly<Record<string, EngineKind>> = {
   vllm: "vllm",
   sglang: "sglang",
@@ -36,42 +36,42 @@ const owners: Readonly<Record<string, EngineKind>> = {
   "tollgate-demo": "demo",
 };
 
-/** These answer by whatever name they are asked, with the one model that they have. */
+/** These engines answer to any name with the one model that they have. */
 export const answersToAnyName: ReadonlySet<EngineKind> = new Set(["sglang", "llama.cpp", "tgi"]);
 
 /**
- * The engine that gave this list of models; null where it is none. `known`: the engine that it was: what does not change
- * while it lists the same is not asked for again.
+ * The engine behind this list of models; null where it is no such list. `known`: the engine as it was. While its list
+ * stays the same, facts that cannot change are not requested again.
  */
-export async function engineOf(asking: Asking, listed: Answer, known: Engine | null = null): Promise<Engine | null> {
+export async function engineOf(asking: Asking, listed: NodeReply, known: Engine | null = null): Promise<Engine | null> {
   const list = listed.status === 200 ? listedModels(parseNodeJson(listed.body)) : null;
   if (list === null) return null;
   const sameAsKnown = known !== null && isSameList(known.models, list) ? known : null;
-  // Only Ollama changes what it has loaded while it lists the same.
+  // Only Ollama changes its loaded models while its list stays the same.
   if (sameAsKnown !== null && sameAsKnown.kind !== "ollama") return sameAsKnown;
   const kind = sameAsKnown?.kind ?? (await kindOf(asking, listed, list));
-  const told = await tellingRoutes(kind, asking, list, sameAsKnown?.models ?? []);
-  const engine = engineOfTold(kind, list, told, sameAsKnown);
+  const report = await reportOf(kind, asking, list, sameAsKnown?.models ?? []);
+  const engine = engineFrom(kind, list, report, sameAsKnown);
   return Bun.deepEquals(engine, known) ? known : engine;
 }
 
-function engineOfTold(kind: EngineKind, list: readonly ListedModel[], told: EngineTold, known: Engine | null) {
+function engineFrom(kind: EngineKind, list: readonly ListedModel[], report: EngineReport, known: Engine | null) {
   const models = list.map(({ name, contextTokens, capabilities }): ModelFacts => {
-    const more = told.ofModel(name);
+    const more = report.ofModel(name);
     return {
       name,
       contextTokens: contextTokens ?? more.contextTokens,
       capabilities: { ...capabilities, ...more.capabilities },
     };
   });
-  const version = told.version ?? known?.version ?? null;
-  // it ends a stream as soon as it gets another request, of any kind
-  const requestsMax = kind === "llama-cpp-python" ? 1 : told.requestsMax;
+  const version = report.version ?? known?.version ?? null;
+  // It ends a stream as soon as it receives any other request.
+  const requestsMax = kind === "llama-cpp-python" ? 1 : report.requestsMax;
   const runs = requestsMax === null ? {} : { requestsMax };
   return { kind, version, ...runs, models, chatModels: chatModelsOf(models) };
 }
 
-/** By what the list says: the rest comes from elsewhere. */
+/** Compares the lists alone: the other facts come from elsewhere. */
 const isSameList = (known: readonly ModelFacts[], list: readonly ListedModel[]): boolean =>
   known.length === list.length &&
   list.every(({ name, contextTokens }, index) => {
@@ -79,46 +79,46 @@ const isSameList = (known: readonly ModelFacts[], list: readonly ListedModel[]):
     return before.name === name && (contextTokens === null || before.contextTokens === contextTokens);
   });
 
-async function kindOf(asking: Asking, listed: Answer, list: readonly ListedModel[]): Promise<EngineKind> {
+async function kindOf(asking: Asking, listed: NodeReply, list: readonly ListedModel[]): Promise<EngineKind> {
   if (listed.headers.get("server") === "llama.cpp") return "llama.cpp";
   const owner = list[0]?.owner ?? "";
   return owners[owner] ?? (owner === "local" ? await kindOfLocal(asking) : null) ?? (await kindByRoutes(asking));
 }
 
-/** sglang-router calls what its workers have local; it tells of them on a route of its own. */
+/** sglang-router lists its workers' local models. It identifies itself on a route of its own. */
 async function kindOfLocal({ client, basePath, apiKey, timeoutMs }: Asking): Promise<EngineKind | null> {
   const answer = await get(client, `${rootOf(basePath)}/workers`, apiKey, timeoutMs);
-  const told = isAnswer(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
-  return Array.isArray(told?.["workers"]) ? "sglang-router" : null;
+  const report = isReply(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
+  return Array.isArray(report?.["workers"]) ? "sglang-router" : null;
 }
 
-/** Engines whose model list says nothing about them answer on routes of their own. */
+/** Identifies engines by their own routes where the model list does not. */
 async function kindByRoutes({ client, basePath, apiKey, timeoutMs }: Asking): Promise<EngineKind> {
   const root = rootOf(basePath);
   const [version, info, loading] = await Promise.all(
     ["/api/version", "/info", "/load_model"].map((path) => get(client, root + path, apiKey, timeoutMs)),
   );
-  const told = (answer: typeof version) =>
-    answer !== undefined && isAnswer(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
-  if (typeof told(version)?.["version"] === "string") return "ollama";
-  if (told(info)?.["max_total_tokens"] !== undefined) return "tgi";
-  // `transformers serve` says nothing of itself, but loads models on demand: it alone has this route, for POST
-  const isLoading = loading !== undefined && isAnswer(loading) && loading.status === 405;
+  const fieldsOf = (answer: typeof version) =>
+    answer !== undefined && isReply(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
+  if (typeof fieldsOf(version)?.["version"] === "string") return "ollama";
+  if (fieldsOf(info)?.["max_total_tokens"] !== undefined) return "tgi";
+  // `transformers serve` does not identify itself, but it loads models on demand: only it has this route, for POST.
+  const isLoading = loading !== undefined && isReply(loading) && loading.status === 405;
   return isLoading && loading.headers.get("allow") === "POST" ? "transformers" : "unknown";
 }
 
 const listedShownMax = 20;
 
-/** What is known of the model that the node calls so; null where it lists none of that name. */
+/** The facts of the model that the node calls by this name; null where it lists no such name. */
 export function factsOf(engine: Engine, nodeModel: string): ModelFacts | null {
   const { kind, models } = engine;
   return listedAs(engine, nodeModel) ?? (answersToAnyName.has(kind) && models.length === 1 ? models[0]! : null);
 }
 
-/** By name, made once for an engine: each request looks a model up, and a router lists a thousand. */
+/** By name, built once for an engine: each request looks up a model, and a router lists a thousand. */
 const modelsByName = new WeakMap<Engine, ReadonlyMap<string, ModelFacts>>();
 
-/** What it lists under the name, with or without Ollama's tag that may be left out; null where it lists no such name. */
+/** The entry under the name, with or without Ollama's optional tag; null where there is none. */
 export function listedAs(engine: Engine, nodeModel: string): ModelFacts | null {
   let byName = modelsByName.get(engine);
   if (byName === undefined) {
@@ -132,7 +132,7 @@ export function listedAs(engine: Engine, nodeModel: string): ModelFacts | null {
   return byName.get(nodeModel) ?? null;
 }
 
-/** That it does not list all of the names, in words; null where it does, or where its list does not say. */
+/** Says which of the names it does not list; null where it lists all of them, or where its list proves nothing. */
 export function unlisted({ kind, models, chatModels }: Engine, names: readonly string[]): string | null {
   const listed = models.map(({ name }) => name);
   if (answersToAnyName.has(kind) || listed.length === 0 || chatModels.length === 0) return null;
@@ -147,11 +147,13 @@ const listedInWords = (models: readonly ModelFacts[]): string =>
     .map(({ name }) => name)
     .join(", ")}${models.length > listedShownMax ? ", ..." : ""}`;
 
-/** Of one that answers, but that no request goes to, in words; null where it serves something, or its list does not say. */
+/**
+ * Describes a node that answers but serves nothing; null where it serves something, or where its list proves nothing.
+ */
 export const noneServed = ({ kind, models }: Engine, served: readonly Model[]): string | null =>
   served.length > 0 || models.length === 0 || kind === "demo" ? null : `lists ${listedInWords(models)}, none of yours`;
 
-/** The engine in words, with what it names of itself. */
+/** The engine in words, with its version where it reports one. */
 export function engineInWords(engine: Engine): string {
   const { kind, version, models, chatModels } = engine;
   if (kind === "demo") return "the built-in demo node, whose answers are made up: no model runs";
@@ -162,7 +164,7 @@ export function engineInWords(engine: Engine): string {
   return `${named}${version === null ? "" : ` ${version}`}, ${listed}${context}`;
 }
 
-/** Default ports of engines on this machine and how many requests they run at once as installed. */
+/** Default ports of engines on this machine, and how many requests they run at once when installed with defaults. */
 const localEngines = [
   { name: "vllm", port: 8000, slots: null },
   { name: "sglang", port: 30_000, slots: null },
@@ -171,12 +173,12 @@ const localEngines = [
   { name: "lm-studio", port: 1234, slots: 4 },
 ] as const;
 
-/** For its list of models; start-up waits for it. */
+/** Timeout for its model list, because start-up waits for it. */
 const discoverMs = 140;
 
 /**
- * The first engine that answers on its default port of this machine, as a node for every model; null without one. What it
- * is asked for follows from what it lists then, so that another model is asked for when it runs another one.
+ * The first engine that answers on its default port of this machine, as a node for every model; null without one.
+ * Requests use what it lists at that moment, so they follow when it runs another model.
  */
 export async function discoverLocalEngine(dial?: ClientOptions["dial"]): Promise<NodeConfig | null> {
   const options = { clock: systemClock, connectTimeoutMs: discoverMs, ...(dial === undefined ? {} : { dial }) };
@@ -186,7 +188,7 @@ export async function discoverLocalEngine(dial?: ClientOptions["dial"]): Promise
       const client = new NodeClient(originOf(new URL(url)), options);
       const listed = await get(client, "/v1/models", null, discoverMs);
       client.close();
-      const isEngine = isAnswer(listed) && listed.status === 200 && listedModels(parseNodeJson(listed.body)) !== null;
+      const isEngine = isReply(listed) && listed.status === 200 && listedModels(parseNodeJson(listed.body)) !== null;
       return isEngine ? { name, url, apiKey: null, slots, models: { "*": "*" } } : null;
     }),
   );

@@ -1,11 +1,12 @@
-// The body of an error that a node answers with: its beginning says what is wrong.
-import { nodeErrorBodyMaxBytes } from "../core/limits.ts";
+// The body of a node's error response, of which the beginning says what is wrong.
+
+const nodeErrorBodyMaxBytes = 64 * 1024;
 
 export class ErrorBody {
   readonly #parts: Buffer[] = [];
   #room = nodeErrorBodyMaxBytes;
 
-  /** False: there is enough of it. */
+  /** False: no more is needed. */
   keep(bytes: Buffer, start: number, end: number): boolean {
     const part = Buffer.from(bytes.subarray(start, Math.min(end, start + this.#room)));
     this.#parts.push(part);

@@ -1,5 +1,5 @@
-// One generation on one node: request out, bytes in, Pieces to the sink, exactly one Ending. What each failure of
-// a node means for the client is a table of 30 rows, which test/nodes/generation.test.ts walks through by number.
+// One generation on one node: request out, bytes in, Pieces to the sink, exactly one Ending. What each failure of a
+// node means for the client is a table of 30 rows, which test/nodes/generation.test.ts walks through by number.
 import { lastInTurn } from "../core/end-of-turn.ts";
 import type { Ending, Sink } from "../core/types.ts";
 import type { ExchangeFault } from "./client/client.ts";
@@ -8,7 +8,7 @@ import type { EventHandler, KnownEvents } from "./client/events.ts";
 import { nodeFailed } from "./failure/failure.ts";
 import type { ResponseHeaders } from "./client/framing.ts";
 import type { KnownShapes } from "./fast-path/known-shapes.ts";
-import { type ExchangeParts, NodeExchange, type Outcome } from "./node-exchange.ts";
+import { type ExchangeParts, NodeExchange, type ExchangeOutcome } from "./node-exchange.ts";
 import { AnswerReader, type Channel } from "./reader.ts";
 import type { Expected } from "./request.ts";
 
@@ -16,24 +16,24 @@ export type GenerationParts = ExchangeParts &
   Readonly<{
     expected: Expected;
     thinkTagOpened: boolean;
-    /** What earlier answers of this model on this node taught. */
+    /** What earlier answers of this model taught about this node. */
     shapes: KnownShapes<Channel>;
   }>;
 
-/** After an answer that is complete, its connection may take this long to end it in form, to be used again. */
+/** A complete answer's connection has this long to end properly and be used again. */
 const drainMs = 1_000;
 
 /** Runs the generation; resolves once, never rejects. */
-export const generate = (parts: GenerationParts): Promise<Outcome> => new Generation(parts).start();
+export const askForStream = (parts: GenerationParts): Promise<ExchangeOutcome> => new Generation(parts).start();
 
 class Generation extends NodeExchange<AnswerReader> implements EventHandler, KnownEvents {
   readonly #sink: Sink;
   readonly #events: EventParser;
   /** An event came since the sink was last flushed. */
   #unflushed = false;
-  /** One that was parsed: those that are known by their bytes come later. */
+  /** An event was parsed. Events recognized by their bytes only come later. */
   #anyEvent = false;
-  /** The body ended while events of it were not read. */
+  /** Runs when the body ended before all of its events were read. */
   #ended: (() => void) | null = null;
 
   constructor(parts: GenerationParts) {
@@ -58,7 +58,7 @@ class Generation extends NodeExchange<AnswerReader> implements EventHandler, Kno
     this.#readOn();
   }
 
-  /** Reads the events for which an open budget had no room, when there is some, or no more is to be had. */
+  /** Reads events that an open budget had no room for, once it has grown or cannot grow any more. */
   #readOn(): void {
     while (this.#events.stopped) {
       if (this.answer.isFull && this.#grow() !== null) {
@@ -114,7 +114,7 @@ class Generation extends NodeExchange<AnswerReader> implements EventHandler, Kno
   override fault(fault: ExchangeFault): void {
     if (this.settled) return;
     if (this.#events.stopped) return this.#endLater(() => this.fault(fault));
-    // The answer was complete, only its connection was not closed in form: the finish reason decides.
+    // The answer was complete and only its connection ended improperly: the finish reason decides.
     if (this.answer.finished) return this.#settleByReader();
     super.fault(fault);
   }
@@ -123,7 +123,7 @@ class Generation extends NodeExchange<AnswerReader> implements EventHandler, Kno
     return kind === "no-reply";
   }
 
-  /** No read follows at whose end it could be looked for more of an open budget. */
+  /** No further read will come to look for more of an open budget. */
   #endLater(end: () => void): void {
     this.#ended = end;
     lastInTurn(this.#endRead);
@@ -135,7 +135,7 @@ class Generation extends NodeExchange<AnswerReader> implements EventHandler, Kno
     this.#flushRead();
   };
 
-  /** What was read before the node heard that it is to pause waits for the client. */
+  /** What was read before the node learned of the pause waits for the client. */
   readonly #flushRead = (): void => {
     if (this.settled || this.paused) return;
     try {
@@ -145,7 +145,7 @@ class Generation extends NodeExchange<AnswerReader> implements EventHandler, Kno
     }
   };
 
-  /** Gives what one read brought, and stops reading while the client is slow. */
+  /** Passes on what one read brought, and pauses reading while the client is slow. */
   #flush(): void {
     if (!this.#unflushed) return;
     this.#unflushed = false;
@@ -168,7 +168,7 @@ class Generation extends NodeExchange<AnswerReader> implements EventHandler, Kno
     caughtUp.then(resume, resume);
   }
 
-  /** An error of ours ends this answer alone. */
+  /** An error of our own ends only this answer. */
   #grow(): Promise<void> | null {
     const failed = (thrown: unknown): void => this.fail(nodeFailed((thrown as Error).name));
     try {
@@ -179,11 +179,11 @@ class Generation extends NodeExchange<AnswerReader> implements EventHandler, Kno
     }
   }
 
-  /** The reader wants nothing more, or nothing more comes. */
+  /** The reader needs nothing more, or nothing more will come. */
   #settleByReader(): void {
     if (this.settled) return;
     const ending = this.answer.ending();
-    // After [DONE] the connection is about to end in form; after a failure or a cut the node must be stopped.
+    // After [DONE] the connection is about to end properly. After a failure or a cut the node must be stopped.
     if (ending.kind === "end" && this.answer.closedByNode) this.exchange?.release(drainMs);
     else this.exchange?.abort();
     this.settle(ending);

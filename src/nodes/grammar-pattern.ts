@@ -1,29 +1,36 @@
-// A `pattern` of a JSON schema as engines can compile it into a grammar. One walk, each character once. What it refuses
-// makes some engines refuse the whole request; llama.cpp's converter goes on for ever over a stray bracket, and ends the
-// process where a group begins with a quantifier, which "(?" is to it (common/json-schema-to-grammar.cpp).
-import { grammarRepeatsMax, grammarPatternMaxLength } from "../core/limits.ts";
+// A `pattern` of a JSON schema in a form that engines can compile into a grammar, found in one walk that reads each
+// character once. Patterns refused here make some engines refuse the whole request. llama.cpp's converter loops forever
+// on a stray bracket and ends its process where a group begins with a quantifier, as which it reads "(?"
+// (common/json-schema-to-grammar.cpp).
+import { grammarRepeatsMax } from "./limits.ts";
+
+/** A longer pattern is left out of what nodes compile into grammars; the answer is checked against it all the same. */
+const grammarPatternMaxLength = 1_000;
 
 export type GrammarPattern = Readonly<{
   /** For engines that read regular expressions. */
   regex: string;
-  /** For llama.cpp, which knows groups, classes and greedy quantifiers, and writes what they match into JSON as it is. */
+  /** For llama.cpp, which knows groups, classes and greedy quantifiers and writes matches into JSON unchanged. */
   gbnf: string | null;
 }>;
 
-/** What the grammar of a string of JSON may have as one character that is no escape. */
+/** The characters that cannot stand unescaped in a JSON string. */
 const notPlain = '"\\\\\\x00-\\x1F\\x7F';
 const anyCharacter = `[^${notPlain}]`;
 const digits = "0-9";
 const wordCharacters = "A-Za-z0-9_";
 
-/** Characters that mean themselves to llama.cpp wherever they stand. */
+/** Characters that mean themselves to llama.cpp in any position. */
 const isPlain = (character: string): boolean => /^[A-Za-z0-9 _:,@/-]$/.test(character);
 const isHex = (text: string, length: number): boolean => text.length === length && /^[0-9A-Fa-f]{2,4}$/.test(text);
 
-/** One group that is open: repeats written out, of its atoms and of the last of them. */
+/** An open group. The sizes count its atoms, and its last atom, with repeats written out. */
 type Group = { size: number; atom: number; isEmpty: boolean };
 
-/** Null where no engine's grammar should have it: look-arounds, references, borders of words, or what is no pattern. */
+/**
+ * Null where no engine's grammar should have the pattern: look-arounds, references, word boundaries, or invalid
+ * patterns.
+ */
 export function grammarPattern(pattern: string): GrammarPattern | null {
   if (pattern === "" || pattern.length > grammarPatternMaxLength) return null;
   const gbnf = new Scanner(pattern).scan();
@@ -37,7 +44,7 @@ class Scanner {
   readonly #open: Group[] = [{ size: 0, atom: 0, isEmpty: true }];
   #at: number;
   #gbnf = "";
-  /** What llama.cpp can be told. */
+  /** The pattern has a form for llama.cpp. */
   #fits = true;
 
   constructor(pattern: string) {
@@ -47,7 +54,7 @@ class Scanner {
     this.#at = this.#from;
   }
 
-  /** The pattern for llama.cpp, null where there is none, undefined where there is none for anybody. */
+  /** The pattern for llama.cpp, null where only other engines can have it, undefined where none can. */
   scan(): string | null | undefined {
     while (this.#at < this.#to) if (!this.#next()) return undefined;
     if (this.#open.length !== 1 || sizeOf(this.#open[0]!) > grammarRepeatsMax) return undefined;
@@ -58,7 +65,7 @@ class Scanner {
     return `^${before}${body}${after}$`;
   }
 
-  /** Reads one token; false where the pattern is not for grammars. */
+  /** Reads one token; false where no grammar can have the pattern. */
   #next(): boolean {
     const character = this.#take();
     switch (character) {
@@ -88,7 +95,7 @@ class Scanner {
     }
   }
 
-  /** A whole character, also one of two units. */
+  /** A whole character, even one of two UTF-16 units. */
   #take(): string {
     const character = String.fromCodePoint(this.#pattern.codePointAt(this.#at)!);
     this.#at += character.length;
@@ -105,7 +112,7 @@ class Scanner {
     return true;
   }
 
-  /** Quotes and escapes would end the string of JSON that the pattern is about. */
+  /** Quotes and escapes would end the JSON string that the pattern describes. */
   #literal(character: string): string | null {
     if (character === '"' || character === "\\" || character < " " || character === "\x7f") return null;
     return isPlain(character) ? character : `[${inClass(character)}]`;
@@ -144,7 +151,7 @@ class Scanner {
     group.size += group.atom * repeats;
     group.atom = 0;
     this.#gbnf += gbnf;
-    if (this.#pattern[this.#at] === "?" && this.#at < this.#to) this.#at++; // lazy or not, the same texts match
+    if (this.#pattern[this.#at] === "?" && this.#at < this.#to) this.#at++; // lazy or not, it matches the same texts
     return true;
   }
 
@@ -168,7 +175,7 @@ class Scanner {
       case "w":
         return this.#atom(`[${wordCharacters}]`);
       case "s":
-        return this.#atom("[ ]"); // others stand in JSON as escapes
+        return this.#atom("[ ]"); // other white space stands in JSON as an escape
       case "D":
         return this.#atom(`[^${digits}${notPlain}]`);
       case "W":
@@ -182,7 +189,7 @@ class Scanner {
     }
   }
 
-  /** The character that an escape stands for; null where it is none that all engines read. */
+  /** The character that an escape stands for; null where engines disagree. */
   #escaped(letter: string): string | null {
     const control = { n: "\n", r: "\r", t: "\t", f: "\f", v: "\v" }[letter];
     if (control !== undefined) return control;
@@ -223,7 +230,7 @@ class Scanner {
         if (other === null || other.length > 2 || other.codePointAt(0)! < member.codePointAt(0)!) return false;
         last = other;
       }
-      // Within a range that holds a quote or an escape nothing can be left out.
+      // A quote or backslash inside a range cannot be left out.
       if (!isNegated && member <= "\\" && last >= "\\") fits = false;
       if (!isNegated && member <= '"' && last >= '"') fits = false;
       if (!isNegated && member < " ") fits = false;
@@ -232,9 +239,9 @@ class Scanner {
     return this.#atom(fits ? `[${isNegated ? "^" : ""}${inside}${isNegated ? notPlain : ""}]` : null);
   }
 
-  /** A character, or the inside of a class of llama.cpp's, which is longer than one; null where engines differ. */
+  /** A character, or the inside of a llama.cpp class, which is longer; null where engines disagree. */
   #member(character: string): string | null {
-    // Some read a class within a class, and what two classes have in common.
+    // Some engines read nested classes and intersections of classes.
     if (character === "[" || ("&~-".includes(character) && this.#pattern[this.#at] === character)) return null;
     if (character !== "\\") return character;
     if (this.#at >= this.#to) return null;
@@ -247,7 +254,7 @@ class Scanner {
   }
 }
 
-/** As it stands in a class; by its number where it might mean something. */
+/** The character as written in a class; as its number where it might have a meaning. */
 function inClass(character: string): string {
   const code = character.codePointAt(0)!;
   if (isPlain(character) && character !== "-") return character;

@@ -1,12 +1,13 @@
-// Asks nodes once how they are, for `tollgate check`, `doctor`, and for `tollgate nodes` while no server runs.
+// Asks nodes once for their state, for `tollgate check`, `doctor`, and for `tollgate nodes` while no server runs.
 import type { Clock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { modelNameOn } from "./model-routes.ts";
-import { nodeConnectTimeoutMs, nodeProbeTimeoutMs, nodeTrialTimeoutMs } from "../core/limits.ts";
+import { nodeConnectTimeoutMs } from "../core/limits.ts";
+import { nodeProbeTimeoutMs, nodeTrialTimeoutMs } from "./limits.ts";
 import type { Model } from "../core/types.ts";
 import { type Abilities, abilitiesOf, leastContext, modelsOn } from "./abilities.ts";
 import { NodeClient, originOf } from "./client/client.ts";
-import { isAnswer, post } from "./client/get.ts";
+import { isReply, post } from "./client/get.ts";
 import { factsOf, noneServed, unknownEngine, unlisted } from "./engine.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { askForLoad, type EngineLoad, isLoad } from "./engine-load.ts";
@@ -18,33 +19,33 @@ import { usualSlots } from "./queue/load-watch.ts";
 export type Inspection = Readonly<{
   name: string;
   url: string;
-  /** Null where they follow its load. */
+  /** Null where they follow the engine's load. */
   slots: number | null;
-  /** Where they do: what its engine has to do; null where it does not tell it. */
+  /** The engine's load where slots follow it; null where it does not report it. */
   load: EngineLoad | null;
   well: boolean;
-  /** "vllm", "ollama", ...; null when the node did not say. */
+  /** "vllm", "ollama", ...; null where the node did not say. */
   engine: EngineKind | null;
   version: string | null;
-  /** In tokens, where the node names it: the least of the models that it is asked for. */
+  /** In tokens: the smallest of the models that requests use; null where the node does not report it. */
   context: number | null;
   /** The names of the models it lists. */
   models: readonly string[];
   abilities: Abilities;
-  /** Ids of the models that requests may go there for; of one that is not well those that are configured. */
+  /** Ids of the models that requests may go there for; for an unhealthy node, those that are configured. */
   serves: readonly string[];
-  /** Ids of those that it is configured for and has not. */
+  /** Ids of configured models that it does not have. */
   lacks: readonly string[];
   /** What is wrong, in words; null when nothing is. */
   problem: string | null;
-  /** What perhaps was meant otherwise, though it is well: it serves nothing, or not all that it is configured for. */
+  /** A likely mistake on a healthy node: it serves nothing, or not everything that it is configured for. */
   warning: string | null;
 }>;
 
 /**
- * Asks each for its model list and what else its engine tells; where that does not say whether it takes requests, it is
- * asked for one token. Takes at most some seconds and never throws. Nodes that a gateway starts itself are not asked: they
- * run with it alone, maybe on a port that is chosen then. Who is asked for a model hangs on what all of them list.
+ * Asks each node for its model list and its other facts. Where those do not show whether it takes requests, it is asked
+ * for one token. Takes a few seconds at most and never throws. Skips nodes that a gateway starts itself, which run only
+ * with it and maybe on a port chosen then. Which node serves a model depends on all their lists.
  */
 export async function inspectNodes(
   nodes: readonly NodeConfig[],
@@ -80,20 +81,20 @@ async function inspect(
       const answers = well && (await eachAnswers(asking, namesOf(served, nameOf)));
       return { ...unasked, well, problem: answers ? null : `${url}: ${problem}`, warning: null };
     }
-    const isUntold = engine.chatModels.length === 0;
+    const listsNothing = engine.chatModels.length === 0;
     const unlistedOnes = served.filter((model) => {
       const name = nameOf(model);
-      return factsOf(engine, name) === null && (isUntold || unlisted(engine, [name]) !== null);
+      return factsOf(engine, name) === null && (listsNothing || unlisted(engine, [name]) !== null);
     });
     const unlistedNames = namesOf(unlistedOnes, nameOf);
-    // What an engine is known to list is all that it has.
-    const isUnclear = unlistedOnes.length > 0 && (isUntold || engine.kind === "unknown");
+    // A known engine lists everything that it has.
+    const isUnclear = unlistedOnes.length > 0 && (listsNothing || engine.kind === "unknown");
     const lacking = isUnclear && (await eachAnswers(asking, unlistedNames)) ? [] : unlistedOnes;
     const listed = engine.models.map((model) => model.name);
-    const isUseless = isUntold && lacking.length > 0 && lacking.length === served.length;
+    const isUseless = listsNothing && lacking.length > 0 && lacking.length === served.length;
     const abilities = abilitiesOf(engine, node, served);
-    const told = typeof node.slots === "number" ? "untold" : await askForLoad(asking);
-    const load = isLoad(told) ? told : null;
+    const answer = typeof node.slots === "number" ? "unreported" : await askForLoad(asking);
+    const load = isLoad(answer) ? answer : null;
     const follows = node.slots === "auto" || load !== null;
     return {
       ...unasked,
@@ -119,7 +120,7 @@ const namesOf = (models: readonly Model[], nameOf: (model: Model) => string): st
   ...new Set(models.map(nameOf)),
 ];
 
-/** Looks at a node once; null where it runs only with the gateway that starts it. Never throws. */
+/** Probes a node once; null where it runs only with the gateway that starts it. Never throws. */
 export async function lookOnce(node: NodeConfig, clock: Clock): Promise<Look | null> {
   if (node.managed !== undefined) return null;
   const asking = askingOf(node, clock);
@@ -137,10 +138,10 @@ function askingOf({ url, apiKey }: NodeConfig, clock: Clock): Asking {
   return { client, basePath, apiKey, timeoutMs: nodeProbeTimeoutMs };
 }
 
-/** So many names are tried: each may have to be loaded. */
+/** At most this many names are tried, because each model may have to be loaded. */
 const triedNamesMax = 3;
 
-/** Whether each is answered by a token: some engines list nothing, or other names than those that they take. */
+/** Whether each name is answered with a token: some engines list nothing, or names that they do not accept. */
 async function eachAnswers(
   { client, basePath, apiKey }: Pick<Asking, "client" | "basePath" | "apiKey">,
   names: readonly string[],
@@ -153,7 +154,7 @@ async function eachAnswers(
       stream: false,
     });
     const answer = await post(client, `${basePath}/chat/completions`, body, apiKey, nodeTrialTimeoutMs);
-    const isAnswered = isAnswer(answer) && answer.status === 200;
+    const isAnswered = isReply(answer) && answer.status === 200;
     if (!isAnswered || !Array.isArray(record(parseNodeJson(answer.body))?.["choices"])) return false;
   }
   return names.length > 0;

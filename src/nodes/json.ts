@@ -6,8 +6,8 @@ import { jsonExcess, jsonStringEnd } from "../core/outside-json.ts";
 export const record = (value: unknown): Record<string, unknown> | null => (isRecord(value) ? value : null);
 
 /**
- * Parses an event or a body of a node; undefined when it is not JSON, or more of it than may be parsed. Python nodes
- * write NaN and Infinity, which JSON does not have: they are read as null, outside of strings only.
+ * Parses an event or a body from a node; undefined when it is not JSON, or is larger than what may be parsed. Python
+ * nodes write NaN and Infinity, which JSON lacks. Outside of strings these are read as null.
  */
 export function parseNodeJson(text: string): unknown {
   if (jsonExcess(text) !== null) return undefined;
@@ -27,7 +27,7 @@ export function parseNodeJson(text: string): unknown {
 
 const pythonNumber = /-?(?:NaN|Infinity)/g;
 
-/** Null where there is nothing to replace, or a string without an end. */
+/** Null where there is nothing to replace, or where a string does not end. */
 function withoutPythonNumbers(text: string): string | null {
   if (!text.includes("NaN") && !text.includes("Infinity")) return null;
   let readable = "";

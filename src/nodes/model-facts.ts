@@ -1,24 +1,27 @@
-// What an engine tells of one of its models: the context that it really has, and what it can do. A node may write what it
-// likes: what makes no sense counts as not told.
-import { nodeContextMinTokens, nodeModelNameMaxLength } from "../core/limits.ts";
+// What an engine reports about one of its models: its actual context and its abilities. A node may write anything, so
+// values that make no sense count as not reported.
 import { record } from "./json.ts";
 
+const nodeModelNameMaxLength = 512;
+/** No model has a smaller context; a node that reports one would have every request refused. */
+const nodeContextMinTokens = 128;
+
 export type Capability = "chat" | "tools" | "thinking" | "images" | "embeddings" | "rerank";
-/** What is not there was not told. */
+/** An absent ability was not reported. */
 export type Capabilities = Readonly<Partial<Record<Capability, boolean>>>;
 
 export type ModelFacts = Readonly<{
-  /** As the engine calls it. */
+  /** The engine's name for it. */
   name: string;
-  /** The prompt and its answer together; null where the engine does not tell. */
+  /** Prompt and answer together; null where the engine does not report it. */
   contextTokens: number | null;
   capabilities: Capabilities;
 }>;
 
-/** An entry of a model list; its owner may tell the engine. */
+/** An entry of a model list. Its owner may identify the engine. */
 export type ListedModel = ModelFacts & Readonly<{ owner: string }>;
 
-/** The entries of a model list, or null when the body is none: any web server answers something. */
+/** The entries of a model list; null where the body is none, since any web server answers something. */
 export function listedModels(body: unknown): readonly ListedModel[] | null {
   const list = record(body);
   if (list?.["object"] !== "list" || !Array.isArray(list["data"]) || list["data"].length === 0) return null;
@@ -36,7 +39,7 @@ export function listedModels(body: unknown): readonly ListedModel[] | null {
       owner: typeof entry["owned_by"] === "string" ? entry["owned_by"] : "",
     });
   }
-  // vLLM tells the context of an adapter's base model alone.
+  // For an adapter, vLLM reports only its base model's context.
   const contexts = new Map(models.map(({ name, contextTokens }) => [name, contextTokens]));
   return models.map((model) => ({
     ...model,
@@ -44,42 +47,48 @@ export function listedModels(body: unknown): readonly ListedModel[] | null {
   }));
 }
 
-/** An engine that lists more than these is a market of models; the rest of its list is not looked at. */
+/** An engine that lists more than this is a marketplace of models; the rest of its list is ignored. */
 const modelsMax = 1_000;
 
-/** A number that can be a context. No model has less than the least, and one that says so would refuse everything. */
+/**
+ * A number that can be a context. No model has less than the minimum, and one that reports less would refuse
+ * everything.
+ */
 export function contextOf(value: unknown): number | null {
   const isContext = typeof value === "number" && Number.isSafeInteger(value) && value >= nodeContextMinTokens;
   return isContext ? value : null;
 }
 
-/** LiteLLM's word for what a model is for. */
+/** LiteLLM's word for a model's purpose. */
 function capabilitiesOfMode(mode: unknown): Capabilities {
   if (mode === "embedding") return { chat: false, embeddings: true };
   if (mode === "rerank") return { chat: false, rerank: true };
   return mode === "chat" ? { chat: true } : {};
 }
 
-/** sglang-router lists this one name in place of those of its workers, which none of them takes. */
+/** sglang-router lists this one name instead of its workers' names, and none of them accepts it. */
 const placeholder = "unknown";
 
-/** Those that may be asked for an answer where the configuration names none: no embedding and no rerank models. */
+/** The models that may answer where the configuration names none: no embedding or rerank models. */
 export function chatModelsOf(models: readonly ModelFacts[]): readonly string[] {
   const able = models.filter(({ capabilities }) => capabilities.chat !== false);
   if (models.length === 1 && able.length === 1) return able[0]!.name === placeholder ? [] : [able[0]!.name];
-  const told = able.filter(({ name, capabilities }) => capabilities.chat === true || !isNamedOtherwise(name));
-  // Where every name says so, names say nothing.
-  return (told.length > 0 ? told : able).map(({ name }) => name);
+  const likely = able.filter(({ name, capabilities }) => capabilities.chat === true || !isNamedOtherwise(name));
+  // Where every name matches, names prove nothing.
+  return (likely.length > 0 ? likely : able).map(({ name }) => name);
 }
 
-/** A name that says what the model is for, where the engine does not. Those of Hugging Face have their owner before it. */
+/**
+ * Whether the name shows another purpose, where the engine does not report one. Hugging Face names begin with their
+ * owner.
+ */
 export const isNamedOtherwise = (name: string): boolean =>
   /embed|rerank|(?:^|\/)(?:bge|gte|e5|all-minilm|paraphrase)[-_]/i.test(name);
 
-/** The name without Ollama's tag, where that may be left out. */
+/** The name without Ollama's optional tag. */
 export const withoutTag = (name: string): string => (name.endsWith(latest) ? name.slice(0, -latest.length) : name);
 
-/** Whether this is the model that the configuration means: Ollama's names have a tag that may be left out. */
+/** Whether this is the configured model: the tag in Ollama's names is optional. */
 export const isNamed = (listed: string, name: string): boolean =>
   listed === name ||
   (listed.length === name.length + latest.length && listed.endsWith(latest) && listed.startsWith(name));

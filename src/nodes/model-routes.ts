@@ -1,5 +1,5 @@
-// Which nodes serve a model, and what they call it. A node's configuration names models, or takes with "*" those that no node
-// names; of a shop's own models it then takes those that its engine lists.
+// Which nodes serve a model, and their name for it. A node's configuration names models, or uses "*" for those that no node
+// names. Of a shop's own models, "*" covers those that its engine lists.
 //
 //   the node names it                                        -> serves it
 //   another node names it, or this one has no "*"            -> does not
@@ -10,14 +10,18 @@ import type { NodeConfig } from "../config/config.ts";
 import type { Model } from "../core/types.ts";
 import { answersToAnyName, type Engine, factsOf, listedAs } from "./engine.ts";
 
-/** The name that nodes know a model by; null where it is not configured. */
+/** The nodes' name for a model; null where none is configured. */
 export type NodeModelOf = (modelId: string) => string | null;
 
-type Asked = Pick<Model, "id" | "nodeModel">;
+type RoutedModel = Pick<Model, "id" | "nodeModel">;
 type Known = Readonly<{ models: NodeConfig["models"]; engine: Engine | null }>;
 
-/** The name under which a node is asked for a model. */
-export function modelNameOn(models: NodeConfig["models"], { id, nodeModel }: Asked, engine: Engine | null): string {
+/** The name that a request for the model uses on a node. */
+export function modelNameOn(
+  models: NodeConfig["models"],
+  { id, nodeModel }: RoutedModel,
+  engine: Engine | null,
+): string {
   const name = Object.hasOwn(models, id) ? models[id]! : (models["*"] ?? id);
   if (name !== "*") return name;
   if (nodeModel !== null) return (engine === null ? null : factsOf(engine, nodeModel))?.name ?? nodeModel;
@@ -25,7 +29,7 @@ export function modelNameOn(models: NodeConfig["models"], { id, nodeModel }: Ask
   return listed.includes(id) ? id : (listed[0] ?? id);
 }
 
-/** Whether a node, which is one of these, serves a model; it looks at the nodes as they are then. */
+/** Whether a node, one of `nodes()`, serves a model. Reads the nodes anew each time. */
 export function servesAmong(
   nodes: () => readonly Known[],
   nodeModelOf: NodeModelOf,

@@ -1,13 +1,13 @@
-// A call that a model writes as text, where its engine forces no tools but holds answers to a schema: an object with the
-// tool's name and its arguments, in this order. The text comes in pieces, and so do the arguments.
+// Reads a call that a model writes as text, where its engine cannot force a tool but can hold answers to a schema: an
+// object with the tool's name and then its arguments. Text and arguments both come in pieces.
 import { JsonEnd } from "../core/json-end.ts";
-import { calledNameMaxLength } from "../core/limits.ts";
+import { calledNameMaxLength } from "./limits.ts";
 import type { Tool } from "../core/types.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { parseNodeJson } from "./json.ts";
 import { toolParameters } from "./node-schema.ts";
 
-/** What the answer is held to. A schema that refers to its own parts could not stand within another, and is left open. */
+/** The schema for the answer. A schema that refers to its own parts cannot be nested, so it is left open. */
 export function namedCallSchema(tools: readonly Tool[], engine: EngineKind): Record<string, unknown> {
   const calls = tools.map((tool) => {
     const parameters = toolParameters(tool, engine);
@@ -22,7 +22,7 @@ export function namedCallSchema(tools: readonly Tool[], engine: EngineKind): Rec
   return { anyOf: calls };
 }
 
-/** What stands before the arguments. */
+/** What precedes the arguments. */
 const head =
   /^\s{0,99}\{\s{0,99}"name"\s{0,99}:\s{0,99}("(?:[^"\\]|\\.){0,1024}")\s{0,99},\s{0,99}"arguments"\s{0,99}:\s{0,99}(?=\{)/;
 const headMaxLength = 2 * calledNameMaxLength;
@@ -37,7 +37,7 @@ export class NamedCall {
     return this.#name;
   }
 
-  /** What the text brings of the arguments; nothing follows their end. */
+  /** What the text adds to the arguments; nothing after their end counts. */
   push(text: string): string {
     if (this.#name !== null) return this.#argumentsIn(text);
     if (this.#head.length > headMaxLength) return ""; // it is no call

@@ -1,31 +1,34 @@
-// Lets nodes count the tokens of prompts and texts, because they know their own tokenizer and template.
+// Has nodes count the tokens of prompts and texts, because they have the model's tokenizer and chat template.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
-import { nodeCountBytesMax, nodeCountsBytesMax } from "../core/limits.ts";
+import { nodeCountBytesMax } from "../core/limits.ts";
 import type { Ask, Model } from "../core/types.ts";
 import type { NodeEndpoint } from "./node-endpoint.ts";
 import type { CountRequest } from "./token-count.ts";
 
+/** Text of all counts that a node makes at once. */
+const nodeCountsBytesMax = 4 * 1024 * 1024;
+
 export class NodeCounting {
   readonly #serving: (modelId: string) => Iterable<NodeEndpoint>;
-  /** What nodes are counting now. */
+  /** Bytes that nodes are counting now. */
   #countedBytes = 0;
 
-  /** `serving`: the nodes for a model that are well. */
+  /** `serving`: the healthy nodes for a model. */
   constructor(serving: (modelId: string) => Iterable<NodeEndpoint>) {
     this.#serving = serving;
   }
 
-  /** See NodeCounter: null where no well node for the model can tell. */
+  /** See NodeCounter: null where no healthy node for the model can count. */
   countAsk(ask: Ask, cancelSignal: AnyCancelSignal, mayRead = false): Promise<number | null> {
     return this.#count(ask.model, ask.bodyBytes, cancelSignal, (node) => node.countRequestOfAsk(ask, mayRead));
   }
 
-  /** Tokens of a text alone, as the model reads it; null where no well node for the model can tell. */
+  /** Tokens of a text alone, as the model reads it; null where no healthy node for the model can count. */
   countText(model: Model, text: string, cancelSignal: AnyCancelSignal): Promise<number | null> {
     return this.#count(model, text.length, cancelSignal, (node) => node.countRequestOfText(model.id, text));
   }
 
-  /** `size`: about the bytes that the node would tokenize. */
+  /** `size`: roughly the bytes that the node would tokenize. */
   async #count(
     model: Model,
     size: number,

@@ -1,5 +1,5 @@
-// One node as it is spoken to: its connections, its engine, and the requests that are made for it. How it is, and who
-// gets a place on it, is the pool's to decide, which may be on another thread.
+// The gateway's side of one node: its connections, its engine, and the requests made for it. The pool decides about its
+// health and who gets a slot, possibly on another thread.
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { assert } from "../core/assert.ts";
@@ -8,23 +8,14 @@ import { mayAskAgain } from "../core/generation-budget.ts";
 import { hasInputs } from "../core/inputs.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { modelNameOn, type NodeModelOf } from "./model-routes.ts";
-import {
-  nodeAfterFinishMs,
-  nodeConnectTimeoutMs,
-  nodeCoolOffMs,
-  nodeCountBytesMax,
-  nodeFirstLookMaxMs,
-  nodeFirstPieceMs,
-  nodeIdleSocketMs,
-  nodeProbeTimeoutMs,
-  nodeStallMs,
-} from "../core/limits.ts";
+import { nodeConnectTimeoutMs, nodeCountBytesMax } from "../core/limits.ts";
+import { nodeCoolOffMs, nodeIdleSocketMs, nodeProbeTimeoutMs } from "./limits.ts";
 import { blotted } from "../core/log.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, Ending, Ms, Refusal, Sink } from "../core/types.ts";
-import { answerRoom, askWithin, contextTold, isPromptTooLong, surelyFits } from "./answer-room.ts";
+import { answerRoom, askWithin, reportedContext, isPromptTooLong, surelyFits } from "./answer-room.ts";
 import { type Dial, NodeClient, originOf } from "./client/client.ts";
-import { isAnswer, post } from "./client/get.ts";
+import { isReply, post } from "./client/get.ts";
 import { type Engine, factsOf, unknownEngine } from "./engine.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { askForLoad, type LoadAnswer } from "./engine-load.ts";
@@ -32,7 +23,7 @@ import { unknownField } from "./engine-fields.ts";
 import { type Asking, rootOf } from "./engine-routes.ts";
 import { failed, type Failure, failureOfStatus, nodeAway, tooLong } from "./failure/failure.ts";
 import type { Overflow } from "./failure/overflow.ts";
-import { generate } from "./generation.ts";
+import { askForStream } from "./generation.ts";
 import { KnownShapes } from "./fast-path/known-shapes.ts";
 import { type Look, lookAt } from "./health/look.ts";
 import type { Channel } from "./reader.ts";
@@ -48,12 +39,24 @@ import { countedPrompt, isPlain, notTaken, plainRequest } from "./plain-request.
 import { askForInputs } from "./inputs/inputs-exchange.ts";
 import { bodyOfTextEmbeddingsInference, inputsBody, pathOf } from "./inputs/inputs-request.ts";
 import { loadModel, promptOnOllama } from "./ollama.ts";
-import type { GenerationLimits, Outcome } from "./node-exchange.ts";
+import type { GenerationLimits, ExchangeOutcome } from "./node-exchange.ts";
 import { requestHead } from "./client/request-head.ts";
 import { askForCount, countRequestOfAsk, countRequestOfText, type CountRequest } from "./token-count.ts";
 import { estimatedInput } from "./usage.ts";
 
-/** Time limits of what is said to a node, in milliseconds; the defaults are those of core/limits.ts. */
+/** Longest silence before the first token; 15 minutes must be allowed. */
+const nodeFirstPieceMs = 20 * 60_000;
+/** Longest silence between two reads once the answer has begun. */
+const nodeStallMs = 16 * 60_000;
+/**
+ * Where no model is configured, first requests wait this long for the node's list: `transformers serve` takes 6 s for
+ * its first.
+ */
+const nodeFirstLookMaxMs = 10_000;
+/** Silence after the finish reason until an answer counts as complete. */
+const nodeAfterFinishMs = 900;
+
+/** Time limits for requests to a node, in milliseconds. */
 export type EndpointLimits = GenerationLimits &
   Readonly<{ connectTimeoutMs: Ms; idleSocketMs: Ms; probeTimeoutMs: Ms }>;
 
@@ -66,28 +69,28 @@ export const endpointLimitsDefault: EndpointLimits = {
   probeTimeoutMs: nodeProbeTimeoutMs,
 };
 
-/** What a request met on its node; plain data, because it may be told to another thread. */
+/** What happened to a request on its node. Plain data, because it may go to another thread. */
 export type NodeOutcome = Readonly<{
   failure: Pick<Failure, "cause" | "blames"> | null;
   unreachable: boolean;
-  /** It gave an answer of HTTP, whatever it said, which did not break off. */
+  /** It gave a complete HTTP response, whatever the response said. */
   responded: boolean;
   overloaded: boolean;
-  /** Null unless the answer came to its end. Of its input nothing, 0, where the node did not say it. */
+  /** Null unless the answer was completed. The input counts are 0 where the node did not report them. */
   answered: Readonly<{ firstPieceMs: Ms; outputTokens: number; inputTokens: number; cachedTokens: number }> | null;
-  /** What it was found to be when it was looked at for the request. */
+  /** The engine that a probe for this request found. */
   engine?: Engine;
 }>;
 
-/** llama-cpp-python, also behind others, ends a stream without a word of why it begins none. */
+/** llama-cpp-python, even behind a proxy, may end a stream without an event or a reason. */
 const mayBeWordless: ReadonlySet<EngineKind> = new Set(["llama-cpp-python", "unknown"]);
 
-/** Tokens of a prompt that the node cannot count, by our own count; null: not in time. */
+/** Our own count of a prompt that the node cannot count; null: not in time. */
 export type EstimateOfPrompt = (ask: Ask, account: AccountId, cancelSignal: AnyCancelSignal) => Promise<number | null>;
 
-/** Every model of Ollama has at least this as it is loaded. */
+/** Ollama loads every model with at least this context. */
 const ollamaContextMinTokens = 2_048;
-/** Another tokenizer makes about so many times the tokens that ours makes of a text, and at most so many. */
+/** Another tokenizer makes about 1.1 times our count of a text, and never more than 1.5 times. */
 const estimateMargin = 1.1;
 const estimateErrorMax = 1.5;
 
@@ -103,13 +106,13 @@ type Attempt = Readonly<{
 export type EndpointOptions = Readonly<{
   clock: Clock;
   limits: EndpointLimits;
-  /** Seam for tests: how sockets are opened. */
+  /** How sockets are opened; for tests. */
   dial?: Dial | undefined;
   estimate?: EstimateOfPrompt | null | undefined;
   nodeModelOf?: NodeModelOf | undefined;
-  /** Whether requests wait for a first look where the configuration leaves it to the engine what models are called. */
+  /** Whether requests wait for a first probe where only the engine knows its models' names. */
   looks?: boolean | undefined;
-  /** See PrefixCacheRule; absent: that of tests. */
+  /** See PrefixCacheRule; absent: the value for tests. */
   saltSeed?: bigint | undefined;
 }>;
 
@@ -124,12 +127,12 @@ export class NodeEndpoint {
   readonly #nodeModelOf: NodeModelOf;
   readonly #saltSeed: bigint;
   #lookedAgain: Readonly<{ found: Promise<Look>; until: Ms }> | null = null;
-  /** Requests wait for a look: nobody has said yet what the node's models are called. */
+  /** Requests wait for a probe: the names of the node's models are not known yet. */
   #looksFirst: boolean;
   #looking: Promise<Look> | null = null;
-  /** By a look of its own, of which nobody was told yet. */
+  /** An engine that a probe here found and that was not reported yet. */
   #found: Engine | null = null;
-  /** What no text for operators holds: its address and key. */
+  /** Address and key, which must not appear in any text for operators. */
   readonly #secrets: readonly string[];
   /** By the model's name on the node. */
   readonly #shapes = new Map<string, KnownShapes<Channel>>();
@@ -162,13 +165,15 @@ export class NodeEndpoint {
     this.#client = new NodeClient(originOf(url), { clock, ...limits, ...(dial === undefined ? {} : { dial }) });
   }
 
-  /** Whether its connections may serve another configuration of the node. */
+  /** Whether its connections can serve another configuration of the node. */
   isAt({ url, apiKey }: NodeConfig): boolean {
     return this.config.url === url && this.config.apiKey === apiKey;
   }
 
-  /** Runs one generation; resolves once, never rejects, and calls `outcome` right before it does. `began`: see Slot. */
-  async generate(
+  /**
+   * Runs one generation. Resolves once, never rejects, and calls `outcome` right before it resolves. `began`: see Slot.
+   */
+  async send(
     ask: Ask,
     account: AccountId,
     cancelSignal: AnyCancelSignal,
@@ -183,7 +188,7 @@ export class NodeEndpoint {
       beganThere?.();
     };
     if (this.#looksFirst) await this.#firstLook(cancelSignal);
-    // What nobody has looked at yet may know all of it; what is not there says nothing of what it knows.
+    // An engine that was never probed may know every field. A node that is down proves nothing about its fields.
     const isUnclear = this.engine === unknownEngine && unknownTo(ask, this.engine, this.config) !== null;
     const look = isUnclear ? await this.#lookAgain() : null;
     const nodeModel = this.#nameOf(ask.model.id);
@@ -213,7 +218,7 @@ export class NodeEndpoint {
       if (reason !== null) result = withFailure(result, reason);
     }
     const { ending, unreachable, responded, overloaded } = result;
-    // Nodes and what is before them repeat keys and names of hosts.
+    // Nodes and the proxies before them repeat keys and host names.
     const failure =
       result.failure === null ? null : { ...result.failure, cause: blotted(result.failure.cause, this.#secrets) };
     const answered = ending.kind === "end" && firstPieceMs !== null ? answeredIn(firstPieceMs, ending) : null;
@@ -223,12 +228,12 @@ export class NodeEndpoint {
     return ending;
   }
 
-  #once(attempt: Attempt): Promise<Outcome> {
+  #once(attempt: Attempt): Promise<ExchangeOutcome> {
     if (attempt.ask.generations?.take() === false) return Promise.resolve(refusedHere(refuse("node_failed")));
-    return hasInputs(attempt.ask) ? this.#inputsOnce(attempt) : this.#generateOnce(attempt);
+    return hasInputs(attempt.ask) ? this.#inputsOnce(attempt) : this.#streamOnce(attempt);
   }
 
-  #generateOnce({ ask, account, nodeModel, cancelSignal, sink, began }: Attempt): Promise<Outcome> {
+  #streamOnce({ ask, account, nodeModel, cancelSignal, sink, began }: Attempt): Promise<ExchangeOutcome> {
     const { apiKey, thinkTagOpened = [] } = this.config;
     const { body, expected } = this.#nodeRequest(ask, account, nodeModel);
     const opened =
@@ -236,7 +241,7 @@ export class NodeEndpoint {
       ask.plain === undefined &&
       thinkTagOpened.some((name) => name === nodeModel || name === "*");
     const head = requestHead("POST", this.#pathFor(ask), this.#client.origin.hostHeader, apiKey, byteLengthOf(body));
-    return generate({
+    return askForStream({
       ask,
       request: typeof body === "string" ? [head, body] : [head, ...body],
       expected,
@@ -250,10 +255,10 @@ export class NodeEndpoint {
     });
   }
 
-  /** Vectors or scores. Only text-embeddings-inference ranks at an address of its own, in a form of its own. */
-  async #inputsOnce({ ask, ...attempt }: Attempt): Promise<Outcome> {
+  /** Vectors or scores. Only text-embeddings-inference ranks on a path of its own, with its own form. */
+  async #inputsOnce({ ask, ...attempt }: Attempt): Promise<ExchangeOutcome> {
     assert(hasInputs(ask), "what holds no conversation has inputs");
-    const send = (path: string, body: readonly Buffer[]): Promise<Outcome> => {
+    const send = (path: string, body: readonly Buffer[]): Promise<ExchangeOutcome> => {
       const head = requestHead("POST", path, this.#client.origin.hostHeader, this.config.apiKey, byteLengthOf(body));
       return askForInputs({ ...attempt, ask, request: [head, ...body], client: this.#client, limits: this.#limits });
     };
@@ -273,16 +278,16 @@ export class NodeEndpoint {
     return modelNameOn(this.config.models, { id: modelId, nodeModel: this.#nodeModelOf(modelId) }, this.engine);
   }
 
-  /** Whether the context that the engine tells may be too small for what is asked. */
+  /** Whether the engine's reported context may be too small for the request. */
   #mayNotFit(ask: Ask, nodeModel: string): boolean {
-    const contextTokens = contextTold(this.engine, nodeModel);
-    // What Ollama loads on demand has a context that it tells only then.
+    const contextTokens = reportedContext(this.engine, nodeModel);
+    // Ollama reports the context of a model only once it is loaded.
     if (contextTokens === null) return this.engine.kind === "ollama" && !surelyFits(ask, ollamaContextMinTokens, 0);
     const answerTokens = budgetLimitsAnswer(ask) ? ask.outputTokensMax : 0;
     return !surelyFits(ask, contextTokens, answerTokens);
   }
 
-  /** The request with a budget for which there is room; refused where the node would cut the prompt without a word. */
+  /** The request with a budget that fits; refused where the node would silently cut the prompt. */
   async #fitted(
     ask: Ask,
     account: AccountId,
@@ -291,16 +296,16 @@ export class NodeEndpoint {
   ): Promise<Ask | Refusal> {
     const { kind } = this.engine;
     if (kind === "ollama") return this.#fittedForOllama(ask, account, nodeModel, cancelSignal);
-    const contextTokens = contextTold(this.engine, nodeModel)!;
+    const contextTokens = reportedContext(this.engine, nodeModel)!;
     if (!budgetLimitsAnswer(ask)) return ask;
-    // llama-server ends an answer where its context is full, as it would end it for its budget.
+    // llama-server ends an answer where its context is full, just as it does at the budget.
     if (kind === "llama.cpp") return askWithin(ask, contextTokens) ?? ask;
     const promptTokens = await this.#counted(ask, nodeModel, cancelSignal);
-    // A prompt that fills the context is the node's to refuse: it may have more than it tells.
+    // Only the node refuses a prompt that fills the context, because it may have more than it reports.
     return askWithin(ask, answerRoom(ask, contextTokens, promptTokens)) ?? ask;
   }
 
-  /** It cuts the beginning off a prompt that is too long, the system's and the tools first, and answers what is left. */
+  /** Ollama cuts the beginning off a long prompt, system message and tools first, and answers the rest. */
   async #fittedForOllama(
     ask: Ask,
     account: AccountId,
@@ -308,11 +313,11 @@ export class NodeEndpoint {
     cancelSignal: AnyCancelSignal,
   ): Promise<Ask | Refusal> {
     const asking = { ...this.#asking, timeoutMs: this.#limits.firstPieceMs };
-    if (contextTold(this.engine, nodeModel) === null) {
+    if (reportedContext(this.engine, nodeModel) === null) {
       await loadModel(asking, nodeModel, cancelSignal);
       if (!cancelSignal.aborted) await this.#lookAgain(this.engine);
     }
-    const contextTokens = contextTold(this.engine, nodeModel);
+    const contextTokens = reportedContext(this.engine, nodeModel);
     if (contextTokens === null || surelyFits(ask, contextTokens, ask.outputTokensMax)) return ask;
     const estimate = (await this.#estimate?.(ask, account, cancelSignal)) ?? estimatedInput(ask);
     const isUnclear = estimate * estimateErrorMax > contextTokens && estimate < contextTokens * estimateErrorMax;
@@ -325,7 +330,7 @@ export class NodeEndpoint {
             cancelSignal,
           )
         : null;
-    // An older one that cut it off says how much was left.
+    // An older version that cut the prompt reports how much was left.
     const counted = typeof said === "number" && said * estimateErrorMax >= estimate ? said : null;
     const likely = counted ?? Math.ceil(estimate * estimateMargin);
     if (said === "too long" || (isUnclear ? likely : estimate) >= contextTokens) {
@@ -335,7 +340,9 @@ export class NodeEndpoint {
     return askWithin(ask, contextTokens - (counted ?? estimate)) ?? ask;
   }
 
-  /** What to ask after the node refused the request for its length; a refusal with true numbers where nothing helps. */
+  /**
+   * The request to repeat after the node refused it as too long; a refusal with the real numbers where nothing helps.
+   */
   async #instead(
     ask: Ask,
     sent: Ask,
@@ -343,7 +350,7 @@ export class NodeEndpoint {
     said: Overflow,
     cancelSignal: AnyCancelSignal,
   ): Promise<Ask | Refusal> {
-    const contextTokens = said.contextTokens ?? contextTold(this.engine, nodeModel);
+    const contextTokens = said.contextTokens ?? reportedContext(this.engine, nodeModel);
     const promptTokens = said.promptTokens ?? (await this.#counted(ask, nodeModel, cancelSignal));
     const overflow = { ...said, contextTokens, promptTokens };
     const room = contextTokens === null || isPromptTooLong(overflow) ? 0 : answerRoom(ask, contextTokens, promptTokens);
@@ -351,24 +358,25 @@ export class NodeEndpoint {
   }
 
   /**
-   * llama-cpp-python refuses a stream with an empty one. Asked for a token without a stream it says why; null: it does not.
+   * llama-cpp-python refuses a stream by sending none. A request for one token without a stream returns the reason;
+   * null: it gave none.
    */
   async #reasonOfSilence(ask: Ask, nodeModel: string): Promise<Failure | null> {
     if (ask.generations?.take() === false) return null;
     const counted = Buffer.concat(this.#countedBody(ask, nodeModel) as Buffer[]);
     const body = `${counted.toString("utf8", 0, counted.length - 1)},"max_tokens":1}`;
     const answer = await post(this.#client, this.#pathFor(ask), body, this.config.apiKey, this.#limits.probeTimeoutMs);
-    return isAnswer(answer) && answer.status >= 400 ? failureOfStatus(ask, answer.status, answer.body) : null;
+    return isReply(answer) && answer.status >= 400 ? failureOfStatus(ask, answer.status, answer.body) : null;
   }
 
-  /** The prompt's tokens, where this engine counts them. */
+  /** The prompt's tokens, where this engine can count them. */
   #counted(ask: Ask, nodeModel: string, cancelSignal: AnyCancelSignal): Promise<number | null> | null {
     if (ask.bodyBytes > nodeCountBytesMax) return null;
     const request = countRequestOfAsk(ask, () => this.#countedBody(ask, nodeModel), this.engine.kind);
     return request === null ? null : this.count(request, cancelSignal);
   }
 
-  /** Until the engine is known, or says something else; one that is silent for long is asked all the same. */
+  /** Waits until the engine is known or clearly unknown. A node that stays silent for long gets the request anyway. */
   async #firstLook(cancelSignal: AnyCancelSignal): Promise<void> {
     const until = this.#clock.monotonic() + nodeFirstLookMaxMs;
     while (this.#looksFirst && this.engine.models.length === 0) {
@@ -380,7 +388,7 @@ export class NodeEndpoint {
     this.#looksFirst = false;
   }
 
-  /** The engine as it is now; one look for all who ask at the same time. */
+  /** The engine as it is now. Requests at the same time share one probe. */
   #lookAgain(known: Engine | null = null): Promise<Look> {
     const now = this.#clock.monotonic();
     if (this.#lookedAgain === null || now >= this.#lookedAgain.until) {
@@ -429,7 +437,7 @@ export class NodeEndpoint {
     return askForCount(this.#client, { path: rootOf(this.#basePath) + path, body }, this.config.apiKey, cancelSignal);
   }
 
-  /** How it is. `known`: the engine that it was, which is not found out again where its models are the same. */
+  /** Probes the node. `known`: the engine as it was, which is not identified again while its models are the same. */
   async look(known: Engine | null): Promise<Look> {
     const looking = (this.#looking = lookAt(this.#asking, known));
     const look = await looking;
@@ -437,17 +445,17 @@ export class NodeEndpoint {
     return look;
   }
 
-  /** What its engine has to do now. */
+  /** The engine's current load. */
   load(): Promise<LoadAnswer> {
     return askForLoad(this.#asking);
   }
 
-  /** What decides whether it takes a kind of request: its engine, and what the model is there. */
+  /** What decides whether the node takes a kind of request: its engine and its name for the model. */
   traitsFor(modelId: string): string {
     return `${this.engine.kind} ${this.#nameOf(modelId)}`;
   }
 
-  /** The context of the model in tokens, as the engine tells it; null where it tells none. */
+  /** The model's context in tokens as the engine reports it; null where it reports none. */
   contextTokensOf(modelId: string): number | null {
     return factsOf(this.engine, this.#nameOf(modelId))?.contextTokens ?? null;
   }
@@ -461,8 +469,8 @@ const unknownTo = (ask: Ask, { kind }: Engine, config: NodeConfig): Refusal | nu
   unknownField(ask, kind, engineTraits[kind].sampling, config);
 
 /**
- * Names of those that would leave something of the request undone without a word; a refusal where all would. One whose
- * engine nobody has looked at is asked: it is looked at for the request.
+ * Names of the nodes that would silently ignore a field of the request; a refusal where all would. A node that was
+ * never probed is included, because the request triggers a probe.
  */
 export function unknowingAmong(ask: Ask, endpoints: Iterable<NodeEndpoint>): ReadonlySet<string> | Refusal {
   const unknowing = new Set<string>();
@@ -477,7 +485,7 @@ export function unknowingAmong(ask: Ask, endpoints: Iterable<NodeEndpoint>): Rea
   return someKnow ? unknowing : (refusal ?? unknowing);
 }
 
-/** Names of those that have the same for the model as this one, which is among them. */
+/** Names of the nodes with the same engine and model as this one, itself included. */
 export function alikeAmong(
   endpoints: Iterable<NodeEndpoint>,
   endpoint: NodeEndpoint,
@@ -495,7 +503,7 @@ const byteLengthOf = (body: RequestBody): number =>
 
 const notConfigured: NodeModelOf = () => null;
 
-/** Of a request that was not sent, which says nothing of the node. */
+/** For a request that was not sent, which proves nothing about the node. */
 const unsent = {
   failure: null,
   unreachable: false,
@@ -505,12 +513,12 @@ const unsent = {
   unrouted: false,
 } as const;
 
-const refusedHere = (refusal: Refusal): Outcome => ({
+const refusedHere = (refusal: Refusal): ExchangeOutcome => ({
   ...unsent,
   ending: { kind: "failed", refusal, elsewhere: "unlike", ofRequest: true },
 });
 
-const withFailure = (outcome: Omit<Outcome, "ending">, failure: Failure): Outcome => ({
+const withFailure = (outcome: Omit<ExchangeOutcome, "ending">, failure: Failure): ExchangeOutcome => ({
   ...outcome,
   failure,
   ending: failed(failure),

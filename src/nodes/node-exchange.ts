@@ -1,5 +1,5 @@
-// One request to one node and its answer, whatever form the answer has: the watch over silence, faults of the connection, error
-// statuses and the single outcome. `Generation` reads a stream of events on it, `InputsExchange` a single document.
+// One request to one node and its answer in any form: the watch for silence, connection faults, error statuses and the
+// single outcome. `Generation` reads a stream of events on top of it, `InputsExchange` a single document.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { limitAtEndOfTurn } from "../core/end-of-turn.ts";
 import type { Ask, Ending, Sink } from "../core/types.ts";
@@ -9,18 +9,18 @@ import { ErrorBody } from "./error-body.ts";
 import { failureOfStatus, nodeAway, nodeFailed } from "./failure/failure.ts";
 import type { Failure } from "./failure/failure.ts";
 
-/** Time limits of a generation, in milliseconds; core/limits.ts says where each comes from. */
+/** Time limits of a generation, in milliseconds; node-endpoint.ts says why. */
 export type GenerationLimits = Readonly<{ firstPieceMs: number; stallMs: number; afterFinishMs: number }>;
 
 /** How a generation went, for the node's health and the log; the Ending is for the client. */
-export type Outcome = Readonly<{
+export type ExchangeOutcome = Readonly<{
   ending: Ending;
   failure: Failure | null;
   unreachable: boolean;
-  /** A status came, and what followed did not break off, as it does long after the node was last there. */
+  /** A status came and the response did not break off later, so the node was reachable. */
   responded: boolean;
   overloaded: boolean;
-  /** It began a stream and ended it in form without an event. */
+  /** It began a stream and properly ended it without an event. */
   wordless: boolean;
   /** The node does not route the path, so another path may work. */
   unrouted: boolean;
@@ -38,7 +38,7 @@ export type ExchangeParts = Readonly<{
   began?: () => void;
 }>;
 
-/** What reads the answer. The first failure stays. */
+/** Reads the answer. Its first failure stays. */
 interface AnswerSource {
   readonly begun: boolean;
   readonly failure: Failure | null;
@@ -49,8 +49,8 @@ interface AnswerSource {
 
 /** Resolves `outcome` once and never rejects. */
 export abstract class NodeExchange<Answer extends AnswerSource> implements ExchangeHandler, EventListenerObject {
-  readonly outcome: Promise<Outcome>;
-  readonly #resolve: (outcome: Outcome) => void;
+  readonly outcome: Promise<ExchangeOutcome>;
+  readonly #resolve: (outcome: ExchangeOutcome) => void;
   readonly #parts: ExchangeParts;
   protected readonly answer: Answer;
   protected exchange: Exchange | null = null;
@@ -69,22 +69,22 @@ export abstract class NodeExchange<Answer extends AnswerSource> implements Excha
   protected wordless = false;
 
   constructor(parts: ExchangeParts, answer: Answer) {
-    const { promise, resolve } = Promise.withResolvers<Outcome>();
+    const { promise, resolve } = Promise.withResolvers<ExchangeOutcome>();
     this.outcome = promise;
     this.#resolve = resolve;
     this.#parts = parts;
     this.answer = answer;
   }
 
-  /** Whether the limit for silence is that of an answer that has begun. */
+  /** Whether the stall limit applies rather than the limit for the first piece. */
   protected abstract get hasBegun(): boolean;
-  /** The head and what follows of a status 200. */
+  /** Handle the head, body and end of a response with status 200. */
   protected abstract answerHead(headers: ResponseHeaders): void;
   protected abstract answerBody(bytes: Buffer, start: number, end: number): void;
   protected abstract answerEnd(): void;
   abstract readEnd(): void;
 
-  start(): Promise<Outcome> {
+  start(): Promise<ExchangeOutcome> {
     const { cancelSignal, client, request } = this.#parts;
     if (cancelSignal.aborted) this.settle(this.answer.cancelled());
     else {
@@ -176,7 +176,7 @@ export abstract class NodeExchange<Answer extends AnswerSource> implements Excha
     return failureOfStatus(this.#parts.ask, this.status, this.#errorBody?.text ?? "");
   }
 
-  /** Silence is measured in quarters of the limit, so that no token has to read the clock; a paused node is not silent. */
+  /** Measures silence in quarters of the limit, so that no token has to read the clock. A paused node is not silent. */
   #watch(): void {
     const { firstPieceMs, stallMs } = this.#parts.limits;
     const limitMs = this.hasBegun ? stallMs : firstPieceMs;

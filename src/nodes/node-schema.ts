@@ -1,25 +1,25 @@
-// A client's JSON schema -> one that a node's engine takes. Engines compile it into a grammar, and refuse the whole
-// request over a keyword that they cannot read; one ends its process over some patterns. What an engine cannot be held to
-// goes, what the schema means for the model stays: answers are checked against the client's own schema.
+// A client's JSON schema -> one that a node's engine takes. Engines compile it into a grammar and refuse the whole request
+// over a keyword that they cannot read. One ends its process on some patterns. Rules that an engine cannot enforce are left
+// out of the grammar; answers are still checked against the client's own schema.
 //
-// Told by recordings of each engine and by what they check: vLLM has xgrammar, and llguidance for what that refuses
-// (v1/structured_output/backend_xgrammar.py); SGLang xgrammar alone, behind a list of what it would not enforce
-// (constrained/json_schema_validation.py); llama.cpp, and Ollama and LM Studio with it, a converter of its own, or
+// Sources: recordings of each engine, and its code. vLLM has xgrammar, and llguidance for what that refuses
+// (v1/structured_output/backend_xgrammar.py). SGLang has xgrammar alone, behind a list of what it would not enforce
+// (constrained/json_schema_validation.py). llama.cpp, and with it Ollama and LM Studio, has its own converter, or
 // llguidance where built so (common/json-schema-to-grammar.cpp).
-import { grammarRepeatsMax } from "../core/limits.ts";
+import { grammarRepeatsMax } from "./limits.ts";
 import type { Tool } from "../core/types.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { grammarPattern } from "./grammar-pattern.ts";
 import { record } from "./json.ts";
 
-/** What an engine's grammar takes beyond what all take. */
+/** What an engine's grammar takes beyond the common subset. */
 type Grammar = Readonly<{
-  /** Patterns as regular expressions; else as llama.cpp reads them. */
+  /** Patterns as regular expressions; otherwise in llama.cpp's form. */
   regex: boolean;
   multipleOf: boolean;
-  /** A text may have a pattern, a format and bounds of its length together. */
+  /** A text may combine a pattern, a format and length bounds. */
   manyTextRules: boolean;
-  /** A schema that says nothing means any value; to llama.cpp it means an object, or is a fault. */
+  /** An empty schema means any value; llama.cpp takes it as an object, or fails. */
   emptyIsAny: boolean;
   repeatsMax: number;
 }>;
@@ -56,7 +56,9 @@ const grammars: Readonly<Record<EngineKind, Grammar | null>> = {
   demo: null,
 };
 
-/** Say nothing about the value; `$schema` with an older draft makes SGLang's validator refuse the rest. */
+/**
+ * Keywords that say nothing about the value. `$schema` with an older draft makes SGLang's validator refuse the rest.
+ */
 const silent: ReadonlySet<string> = new Set([
   "$schema",
   "$id",
@@ -66,7 +68,7 @@ const silent: ReadonlySet<string> = new Set([
   "$recursiveAnchor",
   "$vocabulary",
 ]);
-/** Rules that some engine refuses, and that no other one keeps. */
+/** Rules that some engines refuse and no other engine enforces. */
 const unheld: ReadonlySet<string> = new Set([
   "uniqueItems",
   "contains",
@@ -90,7 +92,7 @@ const unheld: ReadonlySet<string> = new Set([
 ]);
 const types: ReadonlySet<unknown> = new Set(["object", "array", "string", "number", "integer", "boolean", "null"]);
 const anyType = ["object", "array", "string", "number", "boolean", "null"];
-/** Of texts; xgrammar and llguidance know the same ones. */
+/** For texts; xgrammar and llguidance know the same ones. */
 const formats: ReadonlySet<unknown> = new Set([
   "date",
   "date-time",
@@ -107,7 +109,7 @@ const formats: ReadonlySet<unknown> = new Set([
   "uri-template",
   "uuid",
 ]);
-/** What llama.cpp makes a rule of: with none of these a schema is a fault to it. */
+/** Keywords that llama.cpp turns into a rule. It rejects a schema with none of them. */
 const shapes = [
   "type",
   "enum",
@@ -121,7 +123,7 @@ const shapes = [
   "prefixItems",
   "pattern",
 ];
-/** Lower and upper bounds that must leave room for something. */
+/** Lower and upper bounds that must leave room for a value. */
 const bounds = [
   ["minimum", "maximum"],
   ["minLength", "maxLength"],
@@ -136,7 +138,7 @@ const integerRounding: Readonly<Record<string, (value: number) => number>> = {
 
 type Schema = Record<string, unknown>;
 
-/** The schema as the engine takes it. `isWhole`: nothing that answers are checked for was left out. */
+/** The schema as the engine takes it. `isWhole`: no rule that answers are checked for was left out. */
 export function nodeSchema(
   schema: Readonly<Schema>,
   engine: EngineKind,
@@ -185,17 +187,17 @@ class Cleaner {
     return result;
   }
 
-  /** llguidance refuses a `oneOf` whose schemas overlap, the converter reads both as the same. */
+  /** llguidance refuses a `oneOf` with overlapping schemas. The converter treats it like `anyOf`. */
   #name(keyword: string, schema: Readonly<Schema>): string {
     return keyword === "oneOf" && !this.#grammar.emptyIsAny && !("anyOf" in schema) ? "anyOf" : keyword;
   }
 
-  /** The value as it stays, or undefined where the keyword goes. */
+  /** The value to keep, or undefined where the keyword goes. */
   #value(keyword: string, value: unknown, schema: Readonly<Schema>): unknown {
     if (unheld.has(keyword)) return undefined;
     switch (keyword) {
       case "$ref":
-        // what an anchor or another document's address means is not known without them
+        // Anchors and addresses of other documents cannot be resolved here.
         return typeof value === "string" && (value === "#" || value.startsWith("#/")) ? value : undefined;
       case "type": {
         if (!Array.isArray(value)) return types.has(value) ? value : undefined;
@@ -262,7 +264,7 @@ class Cleaner {
     return kept.length === 0 ? undefined : kept.map((each) => this.#schema(each));
   }
 
-  /** By the client's names, which are never keywords. A property that can have no value is none. */
+  /** Keys are the client's names, never keywords. A property without a possible value is dropped. */
   #map(value: unknown, dropsImpossible: boolean): unknown {
     const named = record(value);
     if (named === null) return undefined;
@@ -277,13 +279,13 @@ class Cleaner {
   }
 
   #items(value: unknown, { prefixItems }: Readonly<Schema>): unknown {
-    if (prefixItems !== undefined && !this.#grammar.emptyIsAny) return undefined; // llama.cpp reads one of both
+    if (prefixItems !== undefined && !this.#grammar.emptyIsAny) return undefined; // llama.cpp reads only one of the two
     if (typeof value === "boolean") return value || !this.#grammar.emptyIsAny ? undefined : false;
     return this.#schema(value);
   }
 
   #numbers(result: Schema): void {
-    // draft 4 wrote a boolean beside the limit; today it is the limit itself
+    // Draft 4 has a boolean beside the limit. Today the exclusive limit is a number itself.
     for (const [flag, limit] of [
       ["exclusiveMinimum", "minimum"],
       ["exclusiveMaximum", "maximum"],
@@ -319,7 +321,7 @@ class Cleaner {
     }
   }
 
-  /** llama.cpp writes the names of properties into classes of characters as they are, to tell others from them. */
+  /** llama.cpp writes property names unescaped into character classes to tell them from others. */
   #object(result: Schema): void {
     if (this.#grammar.emptyIsAny || result["additionalProperties"] === undefined) return;
     const names = Object.keys(record(result["properties"]) ?? {});
@@ -329,14 +331,14 @@ class Cleaner {
   }
 }
 
-/** Drafts before 2020 have the list in `items`, and what follows it in `additionalItems`. */
+/** Drafts before 2020 have the tuple in `items`, and the rest in `additionalItems`. */
 function withTuple(schema: Readonly<Schema>): Readonly<Schema> {
   const { items, additionalItems, ...rest } = schema;
   if (!Array.isArray(items)) return schema;
   return { ...rest, prefixItems: items, ...(additionalItems === undefined ? {} : { items: additionalItems }) };
 }
 
-/** A rule that rules nothing out, or that answers are not checked for. */
+/** A rule that excludes nothing, or that answers are not checked for. */
 function isEmptyRule(keyword: string, value: unknown): boolean {
   if (keyword === "format") return true;
   if (keyword === "required" || keyword === "enum") return Array.isArray(value) && value.length === 0;
@@ -345,5 +347,5 @@ function isEmptyRule(keyword: string, value: unknown): boolean {
   return false;
 }
 
-/** Objects without properties that are named: a rule to llama.cpp too. */
+/** Objects without named properties, which are also a rule to llama.cpp. */
 const isClosed = ({ additionalProperties: other }: Schema): boolean => other !== undefined && other !== true;

@@ -1,21 +1,21 @@
-// Ollama's own routes, for what its OpenAI-compatible ones do not tell: the context of a model that is not loaded, and
-// whether a prompt fits. It cuts the beginning off a prompt that does not, unless it is asked here not to.
+// Ollama's own routes, for what its OpenAI-compatible ones do not show: the context of an unloaded model, and whether a
+// prompt fits. Unless asked here not to, it cuts off the beginning of a prompt that does not.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
-import { type Answer, isAnswer, type NoAnswer, post } from "./client/get.ts";
+import { type NodeReply, isReply, type NoReply, post } from "./client/get.ts";
 import { type Asking, rootOf } from "./engine-routes.ts";
 import { parseNodeJson, record } from "./json.ts";
 
-/** Has it load the model, which it would for a request. Resolves early when the client leaves. */
+/** Has Ollama load the model, as a request would. Resolves early when the client leaves. */
 export async function loadModel(asking: Asking, nodeModel: string, cancelSignal: AnyCancelSignal): Promise<void> {
   await postWhileStaying(asking, "/api/generate", { model: nodeModel, stream: false }, cancelSignal);
 }
 
-/** The words of the refusal. */
+/** The words of its refusal. */
 const tooLongWords = /input length exceeds the context length|prompt is longer than the context length/;
 
 /**
- * The tokens of a prompt that fits, "too long", or null where it does not say. It reads the prompt for that, and has it
- * read when it is asked for the answer. `chatBody` is a request for chat-completions.
+ * The prompt's tokens if it fits, "too long", or null where Ollama does not say. It reads the prompt for this and keeps
+ * it for the answer. `chatBody` is a chat-completions request.
  */
 export async function promptOnOllama(
   asking: Asking,
@@ -24,7 +24,7 @@ export async function promptOnOllama(
 ): Promise<number | "too long" | null> {
   const request = readingRequest(chatBody);
   const answer = request === null ? null : await postWhileStaying(asking, readingPath(request), request, cancelSignal);
-  if (answer === null || !isAnswer(answer)) return null;
+  if (answer === null || !isReply(answer)) return null;
   if (answer.status === 400 && tooLongWords.test(answer.body.slice(0, wordsMaxLength))) return "too long";
   const count = answer.status === 200 ? record(parseNodeJson(answer.body))?.["prompt_eval_count"] : null;
   return typeof count === "number" && Number.isSafeInteger(count) && count > 0 ? count : null;
@@ -32,13 +32,13 @@ export async function promptOnOllama(
 
 const wordsMaxLength = 1_000;
 
-/** A prompt without a conversation has a route of its own. */
+/** A prompt without a conversation has its own route. */
 export const readingPath = (request: Readonly<Record<string, unknown>>): string =>
   "messages" in request ? "/api/chat" : "/api/generate";
 
 /**
- * Has it read the prompt of a request for an answer, and write a token; what it says then names the tokens that it read.
- * Null where the request has what is another thing there.
+ * The request that reads a prompt and writes one token, whose reply gives the tokens read. Null where the request has
+ * fields with another meaning there.
  */
 export function readingRequest(json: string): Record<string, unknown> | null {
   const body = record(parseNodeJson(json));
@@ -72,13 +72,13 @@ const nativeCall = (called: Record<string, unknown> | null) => ({
   function: { name: called?.["name"], arguments: record(parseNodeJson(String(called?.["arguments"]))) ?? {} },
 });
 
-/** Null where the client left before the answer. */
+/** Null where the client left first. */
 async function postWhileStaying(
   { client, basePath, apiKey, timeoutMs }: Asking,
   path: string,
   body: object,
   cancelSignal: AnyCancelSignal,
-): Promise<Answer | NoAnswer | null> {
+): Promise<NodeReply | NoReply | null> {
   const left = Promise.withResolvers<null>();
   const leave = (): void => left.resolve(null);
   cancelSignal.addEventListener("abort", leave);

@@ -1,5 +1,5 @@
-// Ask -> the JSON body of a plain completion for one engine: the client's prompt as it stands, without a chat template. As
-// in request.ts, only fields named here are ever sent.
+// Ask -> the JSON body of a plain completion for one engine: the client's prompt unchanged, without a chat template. As in
+// request.ts, only fields named here are ever sent.
 import { refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, PlainCompletion, Refusal } from "../core/types.ts";
 import type { EngineKind } from "./engine-kind.ts";
@@ -19,7 +19,7 @@ import {
 export type PlainAsk = Ask & Readonly<{ plain: PlainCompletion }>;
 export const isPlain = (ask: Ask): ask is PlainAsk => ask.plain !== undefined;
 
-/** What the engine would leave undone without a word; null where it knows all that is asked for. */
+/** The refusal that names a field which the engine would silently ignore; null where it knows all of them. */
 export function notTaken({ model, plain }: PlainAsk, engine: EngineKind): Refusal | null {
   const knows = engineTraits[engine].plain;
   if (plain.suffix !== null && !knows.suffix) return refuse("malformed", { reason: noSuffix(model.id) });
@@ -32,7 +32,7 @@ export function notTaken({ model, plain }: PlainAsk, engine: EngineKind): Refusa
   return null;
 }
 
-/** The request for a node that knows the model as `nodeModel`. */
+/** The request for a node that calls the model `nodeModel`. */
 export function plainRequest(
   ask: PlainAsk,
   account: AccountId,
@@ -61,11 +61,11 @@ export function plainRequest(
   return typeof body === "string" ? { body, expected } : { body, expected };
 }
 
-/** The body with which the node counts the prompt, as it would read it. */
+/** The body that has the node count the prompt as it would read it. */
 export function countedPrompt(ask: PlainAsk, nodeModel: string, engine: EngineKind): readonly Buffer[] {
   const ofLlama = engine === "llama.cpp";
   const { suffix } = ask.plain;
-  // Ollama reads it with the prompt
+  // Ollama counts it when it reads the prompt.
   const rest = ofLlama ? { add_special: true } : engine === "ollama" && suffix !== null ? { suffix } : {};
   const body = withPrompt(ask, nodeModel, ofLlama ? "content" : "prompt", rest);
   return typeof body === "string" ? [Buffer.from(body)] : body;

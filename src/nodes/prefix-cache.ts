@@ -1,30 +1,32 @@
-// How an account's prompts are kept apart from those of others in what engines keep of prompts: who measures the time to a
-// first token learns whether somebody asked the same before.
+// Keeps each account's prompts apart in the engines' prefix caches: otherwise the time to a first token reveals whether
+// another account sent the same prompt.
 import type { AccountId } from "../core/types.ts";
 
-/** What of a node's configuration, and of this gateway, decides it. */
+/** What the node's configuration and this gateway say about it. */
 export type PrefixCacheRule = Readonly<{
-  /** True: accounts share it. False: they are kept apart at any price. Absent: where the engine can tell them apart. */
+  /**
+   * True: accounts share the cache. False: they are kept apart at any price. Absent: apart where the engine can do it.
+   */
   isShared?: boolean | undefined;
-  /** Another one in each gateway: others that use the same engine have accounts of the same numbers. */
+  /** Differs between gateways, because their accounts on the same engine have the same numbers. */
   seed: bigint;
 }>;
 
 export const usualPrefixCache: PrefixCacheRule = { seed: 0n };
 
-/** Of a secret of the data folder, so that a restart finds again what engines keep. */
+/** Derived from a secret of the data folder, so that prompts are found again after a restart. */
 export function saltSeedOf(secret: Uint8Array): bigint {
   return new Bun.CryptoHasher("sha256").update("salts of prefix caches").update(secret).digest().readBigUInt64LE();
 }
 
 /**
- * `salt`: `cache_salt` of a request is part of what its prompt is found by. `salt-if-asked`: it may be a router, which passes it
- * on, or an engine that refuses what it does not know. `unused-if-asked`: it can only leave out what it kept. `shared`: it
- * can nothing.
+ * `salt`: a request's `cache_salt` is part of its cache key. `salt-if-asked`: it may be a router that passes the salt
+ * on, or an engine that refuses unknown fields. `unused-if-asked`: it can only bypass its cache. `shared`: it can do
+ * neither.
  */
 export type PrefixCacheTrait = "salt" | "salt-if-asked" | "unused-if-asked" | "shared";
 
-/** Whose prompts an engine finds again: everybody's, of each account its own, or none. */
+/** Whose prompts an engine finds again: everyone's, only the account's own, or none. */
 export type KeptPrompts = "for all" | "by account" | "nothing";
 
 export function keptPrompts(trait: PrefixCacheTrait, isShared: PrefixCacheRule["isShared"]): KeptPrompts {
@@ -33,7 +35,7 @@ export function keptPrompts(trait: PrefixCacheTrait, isShared: PrefixCacheRule["
   return "cache_salt" in fields ? "by account" : "nothing";
 }
 
-/** Fields of the node's request. */
+/** Fields for the node's request. */
 export function prefixCacheFields(
   trait: PrefixCacheTrait,
   { isShared, seed }: PrefixCacheRule,

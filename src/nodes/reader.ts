@@ -4,11 +4,10 @@
 //   (2) [DONE]                                                     -> done
 //   (3) not JSON, an error, a choice with deltas, a usage report   -> Pieces, finish reason, usage, failure
 //
-// The first finish reason and the first usage report after it win; everything later is ignored. All that a node says counts
-// toward the budget, or the context where no budget limits the answer: text, reasoning, names and arguments of calls.
+// The first finish reason wins, and the first usage report after it; everything later is ignored. All output counts toward
+// the budget, or toward the context where no budget limits the answer: text, reasoning, names and arguments of calls.
 import { AnswerText } from "./answer-text.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
-import { answerLogprobsMaxLength, answerMaxLength } from "../core/limits.ts";
 import type { Ask, Ending, FinishReason, Sink } from "../core/types.ts";
 import type { KnownEvents } from "./client/events.ts";
 import { failed, failureOfEvent, nodeFailed } from "./failure/failure.ts";
@@ -21,22 +20,27 @@ import { mayBeginThought, ThinkTags } from "./think-tags.ts";
 import { ToolCalls } from "./tool-calls.ts";
 import { charactersPerTokenMax, reportedCacheWrites, reportedUsage, runningCount, tokensIn, usageOf } from "./usage.ts";
 
+/** UTF-16 units of one answer, which is collected in memory. The catalog's largest context has a million characters. */
+const answerMaxLength = 8 * 1024 * 1024;
+/** UTF-16 units of the log probabilities, as JSON, of an answer that is not streamed. */
+const answerLogprobsMaxLength = 64 * 1024 * 1024;
+
 /** What a one-string event carries: answer text, reasoning, or the arguments of the call with the node's index. */
 export type Channel = "text" | "reasoning" | number;
 
-/** Simple events parsed before a lesson, which costs as much as eight of them. */
+/** Simple events to parse before a lesson, which costs as much as eight of them. */
 const eventsBeforeLesson = 4;
-/** For a node whose running count stands still: none cuts a token into more events. */
+/** For a node whose running count stands still: no engine splits a token into more events. */
 const deltasPerTokenMax = 8;
 
 export type ReaderOptions = Readonly<{
-  /** The text is the one call, and names its tool. */
+  /** The text is the answer's only call and names its tool. */
   textNamesCall?: boolean;
   /** The answer's text begins inside a thought (see think-tags.ts). */
   thinkTagOpened?: boolean;
-  /** Stop sequences that the node was not told of. */
+  /** Stop sequences that the node does not know. */
   stops?: readonly string[];
-  /** What is known of the node's events; null parses every one, for the tests that compare both ways. */
+  /** What is known about the node's events; null parses each one, for tests that compare both ways. */
   shapes?: KnownShapes<Channel> | null;
 }>;
 
@@ -44,7 +48,7 @@ export type ReaderOptions = Readonly<{
 export type Pieces = Pick<Sink, "piece" | "literal">;
 
 /**
- * Reads one answer. Feed `event` each payload that `match` does not know, until `done`; then ask for the Ending.
+ * Reads one answer. Feed `event` each payload that `match` does not recognize, until `done`; then ask for the Ending.
  */
 export class AnswerReader implements KnownEvents {
   readonly #ask: Ask;
@@ -55,19 +59,19 @@ export class AnswerReader implements KnownEvents {
   readonly #thinkTagOpened: boolean;
   /** False once the answer's start was seen, so that a usual token costs one comparison. */
   #mayThink: boolean;
-  /** Made for an answer that begins like a thought. */
+  /** Created for an answer that begins like a thought. */
   #tags: ThinkTags | null = null;
   /** Tokens that the answer may have, and UTF-16 units, for a node that sends many tokens in one event. */
   #outputMax = 0;
-  /** Those of which the node was told. */
+  /** The tokens that the node was given. */
   #budget = 0;
-  /** An open budget of which more may be held. */
+  /** An open budget may still grow. */
   #mayGrow: boolean;
-  /** An event with which an open budget is used up, by the node's running count. */
+  /** An event that exceeds an open budget, by the node's running count. */
   #postponed: Readonly<{ payload: string; output: number }> | null = null;
   #charactersMax = 0;
   readonly #shapes: KnownShapes<Channel> | null;
-  /** The shape of the last known event. */
+  /** The shape of the last recognized event. */
   #likely: Template<Channel> | null = null;
   /** Where the payload that matched last begins. */
   #matchedAt = 0;
@@ -87,12 +91,15 @@ export class AnswerReader implements KnownEvents {
   /** The latest report while the answer runs, then the final one. */
   #reported: RunningNumbers | null = null;
   #cacheWritten = 0;
-  /** Known events write their running reports into these by turns: one that has to wait must not overwrite the one before. */
+  /**
+   * Recognized events write their running reports into these by turns, so that a postponed one does not overwrite the
+   * last.
+   */
   #running: RunningNumbers = {};
   #spare: RunningNumbers = {};
   #reportIsFinal = false;
   #reportedAtEnd = false;
-  /** First half of a surrogate pair that was cut between two events. */
+  /** The first half of a surrogate pair that was split between two events. */
   #highSurrogate: Readonly<{ channel: Channel; unit: string }> | null = null;
 
   constructor(ask: Ask, pieces: Pieces, options: ReaderOptions = {}) {
@@ -113,26 +120,26 @@ export class AnswerReader implements KnownEvents {
     }));
   }
 
-  /** All that is held of an open budget is used: no event is to be read before `grow` has found more, or that there is none. */
+  /** The held part of an open budget is used up: read no event before `grow` has found more, or that there is none. */
   get isFull(): boolean {
     if (!this.#mayGrow || this.#done || this.#finish !== null) return false;
     return (this.#postponed?.output ?? 0) > this.#outputMax || this.#isOverBudget();
   }
 
-  /** Has more of an open budget held, where the answer will need it. A promise: no event is to be read until then. */
+  /** Holds more of an open budget where the answer will need it. Read no event until a returned promise settles. */
   grow(): Promise<void> | null {
     const { growing } = this.#ask;
     if (growing === undefined || !this.#mayGrow || this.#done || this.#finish !== null) return null;
     const written = this.#postponed?.output ?? this.#runningCount(this.#reported);
     const grown = growing.grow(written ?? tokensIn(this.#deltas, this.#characters));
-    // What was asked for before may be less than what is used by now.
+    // What was requested earlier may be less than what is used by now.
     if (grown !== null) return grown.then(() => this.grow() ?? undefined);
     this.#allow();
-    if (this.isFull) this.#mayGrow = false; // the next event is cut
+    if (this.isFull) this.#mayGrow = false; // cuts the next event
     return null;
   }
 
-  /** Reads the event that waited for more of an open budget; says whether there was one. */
+  /** Reads the postponed event; false where there is none. */
   readPostponed(): boolean {
     const postponed = this.#postponed;
     this.#postponed = null;
@@ -140,7 +147,10 @@ export class AnswerReader implements KnownEvents {
     return postponed !== null;
   }
 
-  /** Whether an event waits for more of an open budget: an engine that writes several tokens at once may pass what is held. */
+  /**
+   * Whether an event must wait for more of an open budget: engines that write several tokens at once can exceed what is
+   * held.
+   */
   #postpones(reported: RunningNumbers | null, payload: () => string): boolean {
     if (!this.#mayGrow || this.#finish !== null) return false;
     const output = this.#runningCount(reported);
@@ -154,7 +164,7 @@ export class AnswerReader implements KnownEvents {
     const { contextTokens } = model;
     this.#budget = budgetLimitsAnswer(this.#ask) ? Math.min(outputTokensMax, contextTokens) : contextTokens;
     this.#outputMax = Math.min(this.#budget, growing?.outputTokens ?? this.#budget);
-    // A prompt that is repeated is none of the budget's tokens.
+    // A repeated prompt does not count toward the budget.
     const tokensMax = plain?.echo === true ? contextTokens : this.#outputMax;
     this.#charactersMax = Math.min(tokensMax * charactersPerTokenMax, answerMaxLength);
   }
@@ -167,11 +177,11 @@ export class AnswerReader implements KnownEvents {
   get finished(): boolean {
     return this.#finish !== null;
   }
-  /** Nothing more is wanted from the node: [DONE], a failure, or cut at the budget or context. */
+  /** Nothing more is needed from the node: [DONE], a failure, or a cut at the budget or context. */
   get done(): boolean {
     return this.#done;
   }
-  /** The node itself said that it is done. */
+  /** The node itself sent [DONE]. */
   get closedByNode(): boolean {
     return this.#doneMarker;
   }
@@ -189,14 +199,14 @@ export class AnswerReader implements KnownEvents {
     }
     const event = record(parseNodeJson(payload));
     if (event === null) {
-      // after the finish reason only usage is missing, and for that there is our own count
+      // After the finish reason only the usage is missing, and our own count replaces it.
       if (this.#finish === null) this.#fail(nodeFailed("event is not JSON"));
       return;
     }
     if (namedError || isError(event)) {
       if (this.#finish !== null) return;
       const failure = failureOfEvent(this.#ask, payload, this.#begun);
-      // The context was full before the answer was.
+      // The context was full before the answer was complete.
       if (failure.overflow !== undefined && this.#begun) this.#cut();
       else this.#fail(failure);
       return;
@@ -212,14 +222,14 @@ export class AnswerReader implements KnownEvents {
     this.#readWhole(event);
   }
 
-  /** An event whose shape was learned; nothing is taken yet. */
+  /** Recognizes an event whose shape was learned, and takes nothing yet. */
   match(bytes: Buffer, start: number, end: number): number {
     if (this.#shapes === null || this.#done || this.#finish !== null || this.#highSurrogate !== null) return -1;
     this.#matchedAt = start;
     const after = this.#likely === null ? -1 : this.#likely.match(bytes, start, end);
     if (after >= 0) return after;
     const found = this.#shapes.find(bytes, start, end);
-    // the arguments of a call that this answer did not begin: a full parse says what they are
+    // These are arguments of a call that this answer did not begin: only a full parse can tell what they are.
     if (found === null || (typeof found.channel === "number" && this.#calls.sentIndex(found.channel) < 0)) return -1;
     this.#likely = found;
     return found.end;
@@ -255,11 +265,11 @@ export class AnswerReader implements KnownEvents {
 
   /** The Ending when the client left: what was produced so far is charged. */
   cancelled(): Ending {
-    this.#mayGrow = false; // no more is held of what is over
+    this.#mayGrow = false; // a finished answer holds no more
     return { kind: "cancelled", ...this.#usage() };
   }
 
-  /** Ends the answer by a failure found outside of the events. The first failure stays. */
+  /** Ends the answer with a failure found outside of its events. The first failure stays. */
   fail(failure: Failure): Ending {
     this.#fail(failure);
     return failed(this.#failure!);
@@ -292,7 +302,7 @@ export class AnswerReader implements KnownEvents {
     if (template !== null) this.#likely = template;
   }
 
-  /** The event's meaning when it is one string on one channel and nothing else that matters. */
+  /** The event's meaning where it is one string on one channel and nothing else that matters. */
   #simple(event: Record<string, unknown>): Simple<Channel> | null {
     const choices = event["choices"];
     if (!Array.isArray(choices) || choices.length !== 1) return null;
@@ -312,7 +322,7 @@ export class AnswerReader implements KnownEvents {
     const single = Array.isArray(calls) && calls.length === 1 ? record(calls[0]) : null;
     if (isText(content) && reasoning === "" && isNothing(calls)) return { channel: "text", text: content, usage };
     if (!isText(content) && reasoning !== "" && isNothing(calls)) {
-      // an event with both reasoning fields has two holes
+      // An event with both reasoning fields has two holes.
       return isText(delta["reasoning_content"]) && isText(delta["reasoning"])
         ? null
         : { channel: "reasoning", text: reasoning, usage };
@@ -336,13 +346,13 @@ export class AnswerReader implements KnownEvents {
       if (this.#done) return; // cut at the budget
       if (isText(choice["finish_reason"])) this.#takeFinish(choice["finish_reason"], choice);
     }
-    // The report of its own, after the finish chunk, may say more (cached tokens) than the running one on it.
+    // A separate report after the finish chunk may say more (cached tokens) than the running one on it.
     if (this.#finish === null) return;
     this.#takeReport(reportedUsage(event), choices.length === 0);
     this.#cacheWritten = Math.max(this.#cacheWritten, reportedCacheWrites(event));
   }
 
-  /** A choice of a plain completion. Tokens without a text, half a character say, have log probabilities too. */
+  /** A choice of a plain completion. Tokens without text, such as half a character, have log probabilities too. */
   #takePlain({ text, logprobs }: Record<string, unknown>): void {
     const given = isPresent(logprobs) ? this.#logprobs(logprobs) : null;
     if (isText(text)) this.#takeText("text", text, given);
@@ -361,7 +371,7 @@ export class AnswerReader implements KnownEvents {
       this.#endTags();
       this.#text.call();
     }
-    if (this.#done) return; // what was held ends with a stop sequence
+    if (this.#done) return; // a held text ended with a stop sequence
     for (const [position, call] of calls.entries()) {
       if (this.#isOverBudget()) return this.#cut();
       const before = this.#calls.count;
@@ -386,7 +396,7 @@ export class AnswerReader implements KnownEvents {
     if (/^(abort|aborted|error|cancelled|canceled)$/i.test(reason)) return this.#fail(nodeFailed("node gave up"));
     this.#flushSurrogate();
     this.#endText();
-    if (this.#done) return; // what was held ends with a stop sequence
+    if (this.#done) return; // a held text ended with a stop sequence
     if (!this.#calls.finish()) return this.#fail(nodeFailed("tool call without a name"));
     this.#begun ||= this.#calls.count > 0;
     this.#finish = finishReason(reason, this.#calls.count > 0);
@@ -402,7 +412,7 @@ export class AnswerReader implements KnownEvents {
     this.#reportIsFinal = isFinal;
   }
 
-  /** Decoded text from a full parse; a half surrogate pair at its end waits for the other half. */
+  /** Decoded text from a full parse. Half a surrogate pair at its end waits for the other half. */
   #takeText(channel: Channel, given: string, logprobs: string | null): void {
     let text = given;
     if (this.#highSurrogate !== null) {
@@ -439,7 +449,7 @@ export class AnswerReader implements KnownEvents {
       if (this.#mayThink) this.#splitThought(literal, logprobs);
       else this.#giveText(literal, logprobs);
     } else if (channel === "reasoning") {
-      this.#endTags(); // the node has a parser of its own
+      this.#endTags(); // the node has its own reasoning parser
       this.#giveReasoning(literal, characters);
     } else {
       this.#text.call();
@@ -447,7 +457,7 @@ export class AnswerReader implements KnownEvents {
     }
   }
 
-  /** False where the budget was used up already: the answer is cut. */
+  /** False where the budget was already used up: the answer is cut. */
   #count(characters: number): boolean {
     if (this.#isOverBudget()) {
       this.#cut();
@@ -480,14 +490,14 @@ export class AnswerReader implements KnownEvents {
     if (this.#tags.over) this.#mayThink = false;
   }
 
-  /** What was held back as a tag goes out as it is, and no more tags are looked for. */
+  /** Sends what was held back as a possible tag, and looks for no more tags. */
   #endTags(): void {
     if (!this.#mayThink) return;
     this.#mayThink = false;
     this.#tags?.flush();
   }
 
-  /** No text follows: what waited goes out. */
+  /** No text follows: sends what waited. */
   #endText(): void {
     this.#endTags();
     this.#text.end();
@@ -505,7 +515,7 @@ export class AnswerReader implements KnownEvents {
     this.#text.reasoning(literal);
   }
 
-  /** What is no call is nothing: whoever asked for one is told so. */
+  /** Drops text that is no call. The client that demanded one gets an error. */
   #takeNamedCall(call: NamedCall, literal: string): void {
     const json = call.push(JSON.parse(literal) as string);
     if (json === "" || call.name === null) return;
@@ -517,7 +527,7 @@ export class AnswerReader implements KnownEvents {
     return runningCount(this.#ask, reported?.output, this.#deltas, this.#characters);
   }
 
-  /** Whether what was sent already is the whole budget: by the node's running count, else by our own. */
+  /** Whether the output already fills the budget, by the node's running count or else by our own. */
   #isOverBudget(): boolean {
     const running = this.#runningCount(this.#reported);
     if (running !== undefined && running > this.#outputMax) return true;
@@ -525,14 +535,14 @@ export class AnswerReader implements KnownEvents {
     return this.#characters >= this.#charactersMax || this.#logprobsLength > answerLogprobsMaxLength;
   }
 
-  /** More calls than an answer may have: those before are whole. */
+  /** Too many calls for one answer: the earlier ones are whole. */
   #cutCalls(): void {
     this.#calls.finish();
     this.#begun ||= this.#calls.count > 0;
     this.#cut();
   }
 
-  /** The text came to a stop sequence of which the node knows nothing: what it says behind that is not asked for. */
+  /** The text reached a stop sequence that the node does not know, so nothing after it is wanted. */
   #stop(sequence: string): void {
     if (this.#done) return;
     this.#finish = "stop";
@@ -545,10 +555,10 @@ export class AnswerReader implements KnownEvents {
     this.#reportedAtEnd = false;
   }
 
-  /** A node that goes on after the budget: the answer ends here, and the node is stopped. */
+  /** The node continues after the budget: ends the answer here and stops the node. */
   #cut(): void {
     this.#endText();
-    if (this.#done) return; // what was held ends with a stop sequence
+    if (this.#done) return; // a held text ended with a stop sequence
     this.#finish = "length";
     this.#done = true;
     // Its running count includes what was not passed on.
@@ -577,23 +587,25 @@ function isNothing(calls: unknown): boolean {
   return !isPresent(calls) || (Array.isArray(calls) && calls.length === 0);
 }
 
-/** Services that tell refusals apart have them in a field of their own: without it the answer was empty, and charged. */
+/** Services that mark refusals put them into a field of their own. Ignoring it would charge for an empty answer. */
 const contentOf = ({ content, refusal }: Record<string, unknown>): unknown => (isText(content) ? content : refusal);
 
-/** Those of a refusal stand in a field of their own, too, and belong beside its text. */
+/** A refusal's log probabilities have a field of their own, too. They belong beside its text. */
 function ofText(logprobs: unknown): unknown {
   const refusal = record(logprobs)?.["refusal"];
   return Array.isArray(refusal) ? { content: refusal, refusal: null } : logprobs;
 }
 
-/** llama-server, SGLang, TensorRT-LLM, transformers say reasoning_content; vLLM, Ollama, LM Studio say reasoning. */
+/**
+ * llama-server, SGLang, TensorRT-LLM and transformers use reasoning_content; vLLM, Ollama and LM Studio use reasoning.
+ */
 function reasoningOf(delta: Record<string, unknown>): string {
   const { reasoning_content: long, reasoning: short } = delta;
   if (isText(long)) return long;
   return isText(short) ? short : "";
 }
 
-/** What a node says about tools is not to be trusted, what it did is. */
+/** Trusts the calls that the node made, not its finish reason, on whether there were any. */
 function finishReason(reason: string, called: boolean): FinishReason {
   switch (reason) {
     case "length":

@@ -1,5 +1,5 @@
-// Ask -> the JSON body that one engine takes. Only fields named here are ever sent: engines obey dangerous ones that
-// they know (grammars, slots, plugins) and some refuse all that they do not know.
+// Ask -> the JSON body that one engine takes. Only fields named here are ever sent: engines obey dangerous ones (grammars,
+// slots, plugins), and some refuse every field that they do not know.
 import { parseNodeJson, record } from "./json.ts";
 import { furtherStopsMaxLength, stopSequencesMax } from "../core/limits.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
@@ -12,30 +12,33 @@ import { nodeSchema, toolParameters } from "./node-schema.ts";
 import { prefixCacheFields, type PrefixCacheRule, type PrefixCacheTrait, usualPrefixCache } from "./prefix-cache.ts";
 import type { AccountId, Ask, Effort, Format, PreparedTurns, Sampling, Tool, Turn } from "../core/types.ts";
 
-/** What an engine takes beyond what all take. */
+/** What an engine takes beyond the common subset. */
 export type EngineTraits = Readonly<{
   /** stream_options.continuous_usage_stats: usage with every event, for answers that are cut. */
   runningUsage: boolean;
   prefixCache: PrefixCacheTrait;
   /**
-   * How one tool is forced. `native`: the object form. `required`: only that tool, and tool_choice "required".
-   * `required-unthinking`: the same with thinking off (llama-server writes text to the budget's end otherwise).
-   * `schema`: the engine ignores tool_choice: the answer is held to the form of a call that names its tool, of which the
-   * prompt tells, and the text becomes that call (see named-call.ts). Held to a tool's arguments alone, models ramble.
+   * How to force one tool. `native`: the object form. `required`: only that tool, and tool_choice "required".
+   * `required-unthinking`: the same with thinking off, because llama-server otherwise writes text until the budget
+   * ends. `schema`: the engine ignores tool_choice, so the prompt describes the call and a schema holds the answer to
+   * its form; the text becomes the call (see named-call.ts). Models that are held to a tool's arguments alone ramble.
    */
   forcedTool: "native" | "required" | "required-unthinking" | "schema";
-  /** It holds answers to a schema; else it reads them in words. */
+  /** It can hold answers to a schema; otherwise the prompt describes the format. */
   formats: boolean;
   jsonObject: boolean;
   /** Whether it ends an answer before a stop sequence. */
   stops: boolean;
-  /** It says which stop sequence ended an answer. */
+  /** It reports which stop sequence ended an answer. */
   saysStop: boolean;
-  /** What of a plain completion it knows beside the prompt. Several take the fields without a word and do nothing. */
+  /** Which fields of a plain completion it supports beside the prompt. Several engines silently ignore them. */
   plain: Readonly<{ suffix: boolean; echo: boolean; echoAlone?: true }>;
   sampling: KnownSampling;
   parallelToolCalls: boolean;
-  /** What has it go on with a last message of the model's own, where it would begin another; absent: it does so by itself, or cannot. */
+  /**
+   * The fields that make it continue a final assistant message instead of beginning a new one; absent: it does so by
+   * default, or cannot.
+   */
   prefill?: Readonly<Record<string, unknown>>;
   depth: (effort: Effort, nodeModel: string) => Record<string, unknown>;
 }>;
@@ -52,7 +55,7 @@ const commonSampling: readonly (keyof Sampling)[] = [
 ];
 const fullSampling = { top_k: "top_k", min_p: "min_p", repetition_penalty: "repetition_penalty" } as const;
 
-/** Both switches: model families read one or the other, and these engines leave out what a template does not name. */
+/** Both switches: model families read one or the other, and these engines ignore what a template does not name. */
 const thinking = (on: boolean, settings: unknown = {}) => ({
   chat_template_kwargs: { ...(settings as object), enable_thinking: on, thinking: on },
 });
@@ -94,11 +97,11 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
     forcedTool: "native",
     saysStop: true,
     prefill: { continue_final_message: true },
-    plain: { suffix: false, echo: true, echoAlone: true }, // a suffix has a meaning only where it was started with a completion template
+    plain: { suffix: false, echo: true, echoAlone: true }, // a suffix works only where it was started with a completion template
     sampling: fullSampling,
     depth: depthByTemplate,
   },
-  // refuses fields that it does not know, some versions also unused template settings
+  // Refuses unknown fields. Some versions also refuse unused template settings.
   "tensorrt-llm": {
     ...plain,
     prefixCache: "salt-if-asked",
@@ -115,7 +118,7 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
     sampling: { top_k: "top_k", min_p: "min_p", repetition_penalty: "repeat_penalty" },
     depth: depthByTemplate,
   },
-  // answers 400 to an effort for a model that cannot think; thinks by default where it can; only gpt-oss has levels
+  // Answers 400 to an effort for a model that cannot think. Thinks by default where it can. Only gpt-oss has levels.
   ollama: {
     ...plain,
     forcedTool: "schema",
@@ -127,7 +130,7 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
   },
   "lm-studio": { ...plain, jsonObject: false, sampling: { top_k: "top_k", repetition_penalty: "repeat_penalty" } },
   tgi: { ...plain, forcedTool: "native" },
-  // ignores efforts, formats and forced tools; writes a stop sequence out before it ends there, and ends thoughts for it too
+  // Ignores efforts, formats and forced tools. Writes a stop sequence before it ends there, even inside thoughts.
   transformers: {
     ...plain,
     formats: false,
@@ -138,7 +141,7 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
         ? thinking(false)
         : { chat_template_kwargs: { ...thinking(true).chat_template_kwargs, reasoning_effort: effortWords[effort] } },
   },
-  // forces no tools, reads no calls, refuses formats but its own
+  // Forces no tools, reads no calls, and refuses formats other than its own.
   "llama-cpp-python": {
     ...plain,
     forcedTool: "schema",
@@ -146,7 +149,7 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
     sampling: { top_k: "top_k", min_p: "min_p", repetition_penalty: "repeat_penalty" },
     parallelToolCalls: false,
   },
-  // before SGLang or vLLM: what both take, as far as it passes it on; 0.3.2 drops the salt of prompt caches
+  // In front of SGLang or vLLM: what both take, as far as it passes it on. 0.3.2 drops the salt of prompt caches.
   "sglang-router": {
     ...plain,
     plain: { suffix: true, echo: true, echoAlone: true },
@@ -154,25 +157,25 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
     depth: depthByTemplate,
   },
   demo: { ...plain, plain: { suffix: true, echo: false } },
-  // OpenAI's own form, which a router may pass on
+  // OpenAI's own form, which a router may pass on.
   unknown: { ...plain, prefixCache: "salt-if-asked", plain: { suffix: true, echo: true, echoAlone: true } },
 };
 
-/** Whether accounts can be kept apart in what the engine keeps of prompts. */
+/** Whether the engine can keep accounts apart in its prefix cache. */
 export const keepsApart = (engine: EngineKind): boolean => engineTraits[engine].prefixCache !== "shared";
 
-/** What is to be known of the answer. */
+/** What the reader must know about the answer. */
 export type Expected = Readonly<{
   /** The answer's text will be a call that names its tool (see `schema` above). */
   textNamesCall: boolean;
-  /** Stop sequences that the node is not told of. */
+  /** Stop sequences that the node does not get. */
   stops: readonly string[];
 }>;
 
 /** `body` is JSON text. */
 export type NodeRequest = Readonly<{ body: string; expected: Expected }>;
 
-/** What a node is asked of a large body: the same JSON text in UTF-8, in parts, so that nothing of it is copied. */
+/** A node's request for a large body: the same JSON text in UTF-8, in parts, so that nothing is copied. */
 export type LargeNodeRequest = Readonly<{ body: readonly Buffer[]; expected: Expected }>;
 
 type RequestFields = Readonly<{
@@ -180,12 +183,12 @@ type RequestFields = Readonly<{
   messages: readonly Readonly<Record<string, unknown>>[];
   /** All other fields, in the order in which they are sent. */
   rest: Readonly<Record<string, unknown>>;
-  /** What follows the system message of prepared turns, or is one. */
+  /** Follows the system message of prepared turns, or is one. */
   addition: string;
   expected: Expected;
 }>;
 
-/** The request for a node that knows the model as `nodeModel`; `node` has the operator's words for what its engine knows. */
+/** The request for a node that calls the model `nodeModel`; `node` has the operator's list of what its engine knows. */
 export function nodeRequest(
   ask: Ask,
   account: AccountId,
@@ -198,10 +201,12 @@ export function nodeRequest(
   return { body: JSON.stringify({ model, messages, ...rest }), expected };
 }
 
-/** Those fields of a request that are not of its prompt: SGLang counts nothing that asks for a stream. */
+/** Fields of a request that are not part of its prompt: SGLang's counter rejects a request for a stream. */
 const notCounted = new Set(["stream", "stream_options", "max_tokens"]);
 
-/** The body with which the node counts the prompt. As for account 0: whose it is changes its prompt cache, not the prompt. */
+/**
+ * The body that has the node count the prompt. Account 0 stands for all, because the account changes only the cache.
+ */
 export function countedBody(
   ask: Ask,
   nodeModel: string,
@@ -252,10 +257,13 @@ function largeBody(
 
 const comma = Buffer.from(",");
 
-/** What is written of prepared turns: see there. */
+/** How prepared turns are written; see there. */
 export type WrittenMessages = Readonly<{ messages: Uint8Array; systemEnd: number; endsOpen: boolean }>;
 
-/** Prepared turns: their messages in UTF-8, separated by commas (prompts each on a line of its own), and where the system message's text ends, or -1. */
+/**
+ * Prepared turns: their messages in UTF-8, separated by commas (prompts each on its own line), and where the system
+ * message's text ends, or -1.
+ */
 export function writtenTurns(turns: readonly Turn[]): WrittenMessages {
   if (turns[0]?.role === "prompt") {
     const prompts = turns.map((turn) => (turn.role === "prompt" ? promptJson(turn) : ""));
@@ -263,16 +271,16 @@ export function writtenTurns(turns: readonly Turn[]): WrittenMessages {
   }
   const messages = messagesOf(turns, "");
   const first = messages[0];
-  // {"role":"system","content":"..."}: the text ends before its quote and the brace
+  // {"role":"system","content":"..."}: the text ends before its quote and the brace.
   const systemEnd = first?.["role"] === "system" ? Buffer.byteLength(JSON.stringify(first)) - 2 : -1;
   const endsOpen = isBeginning(turns.at(-1));
   return { messages: encoder.encode(JSON.stringify(messages).slice(1, -1)), systemEnd, endsOpen };
 }
 
-/** Its arrays have a buffer of their own, which may be moved to another thread. */
+/** Its arrays have their own buffers, which can move to another thread. */
 const encoder = new TextEncoder();
 
-/** As it stands in the request for a node. */
+/** As written into a node's request. */
 export const promptJson = ({ content, tokens }: Extract<Turn, { role: "prompt" }>): string =>
   JSON.stringify(tokens ?? content);
 
@@ -288,23 +296,21 @@ function fieldsOf(
   const forced = forcedTool(ask);
   const tools = sentTools(ask);
   const mustCall = forced !== null || (ask.toolChoice === "required" && tools.length > 0);
-  // the second time, or where the node refuses the schema, its own way with tools
-  const textNamesCall =
-    mustCall && traits.forcedTool === "schema" && ask.told?.call !== true && ask.told?.schema !== true;
+  // On the second attempt, or where the node refuses the schema, the engine's own way with tools applies.
+  const { inWords = nothing } = ask;
+  const textNamesCall = mustCall && traits.forcedTool === "schema" && inWords.call !== true && inWords.schema !== true;
   const sendsTools = tools.length > 0 && !textNamesCall;
   const unthinking = mustCall && traits.forcedTool === "required-unthinking";
-  const { told = nothing } = ask;
   const format: Format | null = textNamesCall
     ? { kind: "json_schema", name: "call", schema: namedCallSchema(tools, engine), strict: null }
     : ask.format;
 
-  // never a schema and tools in one request: the schema would win, or the engine refuses
-  const constrains = format !== null && traits.formats && !sendsTools && told.schema !== true;
+  // Never a schema and tools in one request: the schema would win, or the engine would refuse.
+  const constrains = format !== null && traits.formats && !sendsTools && inWords.schema !== true;
   const held = constrains && format.kind === "json_schema" ? nodeSchema(format.schema, engine) : null;
   const isFree = !constrains || engine === "unknown" || held?.isWhole === false;
-  const inWords = format !== null && isFree && !textNamesCall;
-  const formatWords = inWords ? formatPrompt(format) : "";
-  const callWords = textNamesCall ? namedCallPrompt(tools) : told.call === true ? callPrompt(tools) : "";
+  const formatWords = format !== null && isFree && !textNamesCall ? formatPrompt(format) : "";
+  const callWords = textNamesCall ? namedCallPrompt(tools) : inWords.call === true ? callPrompt(tools) : "";
   const addition = formatWords + (formatWords === "" || callWords === "" ? "" : "\n\n") + callWords;
   const body = streamFields(traits);
   if (budgetLimitsAnswer(ask)) body["max_tokens"] = ask.outputTokensMax;
@@ -312,19 +318,19 @@ function fieldsOf(
   if (sentStops.length > 0) body["stop"] = sentStops;
   addSampling(body, ask.sampling, traits, sendsTools && engine === "llama.cpp");
   if (sendsTools) {
-    // these let a call that must be made have any arguments, `160` or too few, unless its tool is strict
+    // These engines allow a required call any arguments, such as `160` or too few, unless its tool is strict.
     const isStrict = mustCall && (engine === "sglang" || engine === "vllm");
-    body["tools"] = tools.map((tool) => nodeTool(tool, engine, told.schema === true, isStrict));
+    body["tools"] = tools.map((tool) => nodeTool(tool, engine, inWords.schema === true, isStrict));
     if (forced !== null)
       body["tool_choice"] =
         traits.forcedTool === "native" ? { type: "function", function: { name: forced.name } } : "required";
     else if (ask.toolChoice === "required") body["tool_choice"] = "required";
-    // llama-server goes on calling the tool that it is held to
+    // llama-server repeats a call that it is held to.
     const parallel = ask.parallelToolCalls ?? (unthinking && forced !== null ? false : null);
     if (parallel !== null && traits.parallelToolCalls) body["parallel_tool_calls"] = parallel;
   }
   if (constrains) body["response_format"] = responseFormat(format, held?.schema ?? {}, engine, traits);
-  // first-party tiers choose their own depth (spec, Behaviours across endpoints)
+  // First-party tiers choose their own depth (spec, Behaviours across endpoints).
   if (ask.model.readsDepth && ask.effort !== null)
     Object.assign(body, depths[ask.effort] ?? traits.depth(ask.effort, nodeModel));
   if (traits.prefill !== undefined && continues(ask)) Object.assign(body, traits.prefill);
@@ -336,9 +342,9 @@ function fieldsOf(
   return { model: nodeModel, messages, rest: body, addition, expected: { textNamesCall, stops } };
 }
 
-const nothing: NonNullable<Ask["told"]> = {};
+const nothing: NonNullable<Ask["inWords"]> = {};
 
-/** Whether the last message is the beginning of the answer, and the client did not say otherwise. */
+/** Whether the last message is the beginning of the answer, unless the client says otherwise. */
 function continues({ turns, prepared, engineFields = [] }: Ask): boolean {
   const last = turns.at(-1);
   if (engineFields.some(({ name }) => name === "continue_final_message" || name === "add_generation_prompt"))
@@ -351,7 +357,7 @@ function continues({ turns, prepared, engineFields = [] }: Ask): boolean {
 export const isBeginning = (turn: Turn | undefined): turn is Extract<Turn, { role: "assistant" }> =>
   turn?.role === "assistant" && turn.calls.length === 0 && (turn.content ?? "") !== "";
 
-/** Answers are always asked for as a stream. */
+/** Answers are always requested as a stream. */
 export const streamFields = ({ runningUsage }: EngineTraits): Record<string, unknown> => ({
   stream: true,
   stream_options: runningUsage ? { include_usage: true, continuous_usage_stats: true } : { include_usage: true },
@@ -360,8 +366,9 @@ export const streamFields = ({ runningUsage }: EngineTraits): Record<string, unk
 const noStops = [[], []] as const;
 
 /**
- * Stop sequences that the node gets, and those that are looked for here: what is beyond the number that every engine takes,
- * and all where the engine does not stop as it should, or does not say which one it was and the client is to hear it.
+ * The stop sequences that the node gets, and those that the gateway looks for itself: the ones beyond the number that
+ * every engine takes, and all of them where the engine does not stop correctly, or does not report which one it was to
+ * a client that wants to know.
  */
 export function stopsFor(
   { endpoint, stop }: Ask,
@@ -375,7 +382,7 @@ export function stopsFor(
   return [stop.slice(0, stopSequencesMax), textIsCall ? [] : stop.slice(stopSequencesMax)];
 }
 
-/** `inWords`: the node refused a schema, so it gets none, and the model reads it. */
+/** `inWords`: the node refused a schema, so it gets none and the prompt describes it. */
 function nodeTool(tool: Tool, engine: EngineKind, inWords: boolean, isStrict: boolean): Record<string, unknown> {
   const described: Record<string, unknown> = { name: tool.name };
   const words = inWords ? `JSON Schema of the arguments: ${JSON.stringify(tool.parameters)}` : null;
@@ -395,7 +402,7 @@ export function addSampling(
   dropLogprobs: boolean,
 ): void {
   for (const field of commonSampling) {
-    // llama-server refuses log probabilities together with tools in a stream
+    // llama-server refuses log probabilities beside tools in a stream.
     if (dropLogprobs && (field === "logprobs" || field === "top_logprobs")) continue;
     if (sampling[field] !== undefined) body[field] = sampling[field];
   }
@@ -405,7 +412,7 @@ export function addSampling(
   }
 }
 
-/** `schema` is the format's own as the engine takes it. */
+/** `schema` is the format's schema as the engine takes it. */
 function responseFormat(
   format: Format,
   schema: Record<string, unknown>,
@@ -434,7 +441,7 @@ function messagesOf(turns: readonly Turn[], addition: string): Record<string, un
     if (turn.content !== "") system.push(turn.content);
   }
   if (addition !== "") system.push(addition);
-  // one system message, and first: many chat templates refuse anything else
+  // One system message, and first: many chat templates refuse anything else.
   if (system.length > 0) messages.push({ role: "system", content: system.join("\n\n") });
   for (; index < turns.length; index++) {
     const turn = turns[index]!;
@@ -447,7 +454,7 @@ function messagesOf(turns: readonly Turn[], addition: string): Record<string, un
 function messagesOfTurn(turn: Exclude<Turn, { role: "user" }>): Record<string, unknown>[] {
   switch (turn.role) {
     case "system":
-      // in the middle of a conversation templates refuse it too; marked, so that the model can tell it from the user
+      // Templates also refuse it in the middle of a conversation. The mark lets the model tell it from the user.
       return [{ role: "user", content: `<system>\n${turn.content}\n</system>` }];
     case "prompt":
       return []; // has no place in a conversation
@@ -471,13 +478,16 @@ function messagesOfTurn(turn: Exclude<Turn, { role: "user" }>): Record<string, u
       const texts = turn.content.filter((part) => part.kind === "text").map(({ text }) => text);
       const images = turn.content.filter((part) => part.kind === "image");
       const message = { ...result, content: texts.join("\n") };
-      // engines take text only in a tool's result: its images follow as the user's
+      // Engines take only text in a tool's result: its images follow as the user's.
       return images.length === 0 ? [message] : [message, { role: "user", content: contentOf(images) }];
     }
   }
 }
 
-/** A string where there is only text: not every template joins parts. Only data: images go out; nodes fetch nothing. */
+/**
+ * A string where there is only text, because not every template joins parts. Images go out only as data: URLs, so nodes
+ * fetch nothing.
+ */
 function contentOf(content: Extract<Turn, { role: "user" }>["content"]): string | Record<string, unknown>[] {
   if (typeof content === "string") return content;
   const parts: Record<string, unknown>[] = [];
@@ -496,7 +506,7 @@ function contentOf(content: Extract<Turn, { role: "user" }>["content"]): string 
   return images === 0 ? texts.join("\n") : parts;
 }
 
-/** Arguments of a call in the history: llama-server answers 500 to text that is not JSON object. */
+/** Arguments of an earlier call: llama-server answers 500 to text that is no JSON object. */
 function validArguments(json: string): string {
   const value = record(parseNodeJson(json));
   return value === null ? JSON.stringify({ arguments: json }) : json;

@@ -1,7 +1,7 @@
-// Finds the first of several stop sequences in a text that comes in pieces, in time linear in the text whatever the
-// sequences are (Aho and Corasick, 1975). Kept is how much of the text so far may be the beginning of one.
+// Finds the first of several stop sequences in a text that comes in pieces, in time linear in the text for any
+// sequences (Aho and Corasick, 1975). It tracks how much of the text so far may be the beginning of one.
 
-/** Where a sequence ends, counted from the start of the piece, and which it is. */
+/** Which sequence was found, and where it ends, counted from the start of the piece. */
 export type Found = Readonly<{ end: number; sequence: string }>;
 
 const unitValues = 0x1_0000;
@@ -9,7 +9,10 @@ const unitValues = 0x1_0000;
 export class StopSequences {
   /** `state * 65,536 + unit` -> state: the trie of the sequences. */
   readonly #next = new Map<number, number>();
-  /** By state: how many units of a sequence it stands for, where to go on when no unit fits, what ends there. */
+  /**
+   * By state: the units of a sequence that it stands for, where to go when no unit fits, and the sequence that ends
+   * there.
+   */
   readonly #depth: number[] = [0];
   readonly #otherwise: number[] = [0];
   readonly #ends: (string | null)[] = [null];
@@ -25,7 +28,7 @@ export class StopSequences {
     return this.#depth[this.#state]!;
   }
 
-  /** The first sequence that ends in the piece; of several that end there the longest. */
+  /** The first sequence that ends in the piece; the longest if several end there. */
   find(piece: string): Found | null {
     for (let at = 0; at < piece.length; at++) {
       this.#state = this.#after(this.#state, piece.charCodeAt(at));
@@ -35,7 +38,7 @@ export class StopSequences {
     return null;
   }
 
-  /** What follows does not continue the text. */
+  /** The next piece does not continue the text. */
   restart(): void {
     this.#state = 0;
   }
@@ -56,7 +59,7 @@ export class StopSequences {
     this.#ends[state] = sequence;
   }
 
-  /** By depth, since where a state goes on otherwise is always less deep. */
+  /** By depth, because a fallback state is always less deep. */
   #link(): void {
     const edges = [...this.#next].sort(([, one], [, other]) => this.#depth[one]! - this.#depth[other]!);
     for (const [key, state] of edges) {

@@ -1,13 +1,12 @@
-// Splits the thought off an answer of a node without a reasoning parser: "<think>...</think>" at its start.
+// Splits the thought off an answer from a node without a reasoning parser: "<think>...</think>" at its start.
 //
 //   undecided --- the text begins with <think> ---> inside --- </think> ---> over
 //       |                                                                      ^
 //       +------------------- it begins with anything else ---------------------+
 //
-// Only the start of an answer is looked at: once it is over, the reader asks no more, and a text that mentions the
-// tags later is left alone. Where a template has written the opening tag into the prompt already (DeepSeek R1, QwQ), the
-// answer starts inside; the operator says so, because until </think> comes nothing in the text does, and by then a
-// stream has shown it as the answer.
+// Only the start of an answer is checked: later text may mention the tags freely. Where the chat template has already
+// written the opening tag into the prompt (DeepSeek R1, QwQ), the answer starts inside. The operator must configure this,
+// because nothing in the text shows it before </think>, and by then a stream has shown the thought as the answer.
 import { decodedLength } from "./fast-path/template.ts";
 
 /** Where the parts go; literals are JSON string literals with their quotes. */
@@ -27,15 +26,15 @@ export class ThinkTags {
   readonly #sink: ThinkTagsSink;
   readonly #opened: boolean;
   #state: "undecided" | "inside" | "over" = "undecided";
-  /** Pieces that may still turn out to be the opening tag, and what they say behind white space. */
+  /** Pieces that may still turn out to be the opening tag, and their text without leading white space. */
   readonly #held: Held[] = [];
   #start = "";
-  /** The end of the thought so far that may turn out to be the start of the closing tag. */
+  /** The end of the thought so far that may be the start of the closing tag. */
   #tail = "";
   /** Line breaks around the tags belong to neither part. */
   #skipsSpace = false;
 
-  /** `opened`: the answer starts inside the thought; an opening tag that comes all the same is taken as one. */
+  /** `opened`: the answer starts inside the thought. An opening tag that still comes counts as the tag. */
   constructor(sink: ThinkTagsSink, opened: boolean) {
     this.#sink = sink;
     this.#opened = opened;
@@ -61,7 +60,7 @@ export class ThinkTags {
     else this.#answer(text, literal, logprobs);
   }
 
-  /** Something else follows (a call, the end): what is held is what it looks like. */
+  /** Something else follows (a call, the end): what is held goes out as what it resembles. */
   flush(): void {
     if (this.#held.length > 0 && this.#opened) this.#reason(this.#start);
     else for (const { literal, logprobs } of this.#held) this.#sink.text(literal, logprobs);
@@ -126,7 +125,7 @@ export class ThinkTags {
   }
 }
 
-/** Whether an answer's first piece can begin with a tag, white space or an escape; usually it cannot. */
+/** Whether an answer's first piece can begin with a tag, white space or an escape. Usually it cannot. */
 export function mayBeginThought(literal: string): boolean {
   let at = 1;
   while (literal.charCodeAt(at) === space) at++;
@@ -134,7 +133,7 @@ export function mayBeginThought(literal: string): boolean {
   return first === lessThan || first === backslash || at === literal.length - 1; // an escape may be a line break
 }
 
-/** Whether a literal can begin with white space, as it stands or as an escape; it need not. */
+/** Whether a literal may begin with white space, plain or escaped. */
 export function mayBeginBlank(literal: string): boolean {
   const first = literal.charCodeAt(1);
   return first <= space || first === backslash || first >= 0x80;
@@ -143,7 +142,7 @@ export function mayBeginBlank(literal: string): boolean {
 /** Whether a piece of the thought may hold the start of the closing tag; engines in Go write "<" as an escape. */
 const mayHoldTag = (literal: string): boolean => literal.includes("<") || /\\u003c/i.test(literal);
 
-/** Length of the longest end of `text` that the closing tag starts with. */
+/** Length of the longest suffix of `text` that begins the closing tag. */
 function heldLength(text: string): number {
   for (let length = Math.min(text.length, closing.length - 1); length > 0; length--) {
     if (closing.startsWith(text.slice(-length))) return length;

@@ -1,20 +1,24 @@
-// Asks an engine how many tokens a prompt has, if it can tell.
+// Asks an engine to count a prompt's tokens, where it can.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { limitAtEndOfTurn } from "../core/end-of-turn.ts";
-import { nodeCountTimeoutMs } from "../core/limits.ts";
 import type { Ask, PreparedTurns } from "../core/types.ts";
 import type { ExchangeHandler, NodeClient } from "./client/client.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { requestHead } from "./client/request-head.ts";
 import { readingPath, readingRequest } from "./ollama.ts";
 
-/** Paths count from the engine's root, above the /v1 of its OpenAI-compatible routes. */
+/**
+ * How long to wait for a node's own count before using ours; agents ask for 24 at once and expect them within a second.
+ */
+const nodeCountTimeoutMs = 900;
+
+/** Paths are relative to the engine's root, above the /v1 of its OpenAI-compatible routes. */
 export type CountRequest = Readonly<{ path: string; body: string | readonly Buffer[] }>;
 
-/** Where an engine counts a chat-completions body, template and tools included. The count is exact. */
+/** Where an engine counts a chat-completions body exactly, template and tools included. */
 const chatPaths: Partial<Record<EngineKind, string>> = {
   vllm: "/tokenize",
-  sglang: "/tokenize", // older versions know texts only and answer 4xx
+  sglang: "/tokenize", // older versions know only texts and answer 4xx
   "llama.cpp": "/v1/chat/completions/input_tokens",
 };
 
@@ -26,9 +30,9 @@ const promptPaths: Partial<Record<EngineKind, string>> = {
 };
 
 /**
- * Null where this engine cannot count the request: images become tokens only when they are prefilled, files when they
- * are read; given tokens need no counting. `body` writes the body with which the engine would be asked to answer, without what
- * its counter refuses. `mayRead`: see NodeCounter.
+ * Null where this engine cannot count the request: images become tokens only in prefill, files only when they are read,
+ * and given tokens need no counting. `body` writes the request for an answer, without fields that the counter refuses.
+ * `mayRead`: see NodeCounter.
  */
 export function countRequestOfAsk(
   ask: Ask,
@@ -39,13 +43,13 @@ export function countRequestOfAsk(
   const path = (ask.plain === undefined ? chatPaths : promptPaths)[engine];
   if (ask.turns.some((turn) => turn.role === "prompt" && turn.tokens !== null)) return null;
   const media = (ask.prepared !== undefined && hasMedia(ask.prepared)) || ask.turns.some(turnHasMedia);
-  // Inputs are no conversation.
+  // Inputs are not a conversation.
   if (media || ask.inputs !== undefined) return null;
   if (path !== undefined) return { path, body: body() };
   return mayRead && engine === "ollama" && ask.prepared === undefined ? readByOllama(body()) : null;
 }
 
-/** It knows no counting, but says how many tokens it has read: of a prompt that it has just read, it knows them still. */
+/** Ollama cannot count, but it reports how many tokens it read. A prompt that it just read stays in its cache. */
 function readByOllama(body: readonly Buffer[]): CountRequest | null {
   const request = readingRequest(Buffer.concat(body).toString());
   return request === null ? null : { path: readingPath(request), body: JSON.stringify(request) };
@@ -57,7 +61,7 @@ function turnHasMedia(turn: Ask["turns"][number]): boolean {
   return Array.isArray(turn.content) && turn.content.some(({ kind }) => kind !== "text");
 }
 
-/** Null where this engine cannot count a text alone. */
+/** Null where this engine cannot count a plain text. */
 export function countRequestOfText(text: string, nodeModel: string, engine: EngineKind): CountRequest | null {
   switch (engine) {
     case "vllm":
@@ -70,13 +74,13 @@ export function countRequestOfText(text: string, nodeModel: string, engine: Engi
   }
 }
 
-/** What is kept of each end of an answer: the count stands before or behind the list of all token ids. */
+/** Bytes kept from each end of an answer: the count stands before or after the list of all token ids. */
 const endBytes = 256;
 const comma = 0x2c;
 
 /**
- * Sends the request; the count, or null where the node answered anything else, did not within nodeCountTimeoutMs, or
- * `cancelSignal` aborted. The ids of all tokens that come with it, megabytes for a long text, are not kept.
+ * Sends the request. Null where the node answered anything but a count, took longer than nodeCountTimeoutMs, or
+ * `cancelSignal` aborted. The list of token ids, megabytes for a long text, is not kept.
  */
 export function askForCount(
   client: NodeClient,
@@ -124,11 +128,14 @@ export function askForCount(
   });
 }
 
-/** `{"count": n, ... "tokens": [...]}` in either order, `{"input_tokens": n}`, `{"tokens": [...]}` alone, or as Ollama does. */
+/**
+ * `{"count": n, ... "tokens": [...]}` in either order, `{"input_tokens": n}`, `{"tokens": [...]}` alone, or Ollama's
+ * form.
+ */
 function countOf(first: string, last: string, commas: number): number | null {
   const named = /"(?:count|input_tokens|prompt_eval_count)"\s*:\s*(\d{1,9})\s*[,}]/;
   const [, digits] = named.exec(first) ?? named.exec(last) ?? [];
   if (digits !== undefined) return Number(digits);
-  // An empty list may also mean that the engine did not know the request's field (llama-server).
+  // An empty list may mean that the engine did not know the request's field (llama-server).
   return /^\s*\{\s*"tokens"\s*:\s*\[\s*\d/.test(first) && /\d\s*\]\s*\}\s*$/.test(last) ? commas + 1 : null;
 }

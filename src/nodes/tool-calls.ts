@@ -1,24 +1,28 @@
-// Tool-call deltas -> "call" and "call-arguments" Pieces. Engines differ in everything: whole calls in one delta or
-// name first, ids empty, numeric, repeated or missing, names repeated or in fragments or late, arguments as an object.
+// Tool-call deltas -> "call" and "call-arguments" Pieces. Engines differ in everything: whole calls in one delta or the
+// name first; ids that are empty, numeric, repeated or missing; names that come repeated, in fragments or late; arguments
+// as an object.
 import { base62Digits } from "../core/base62.ts";
 import { JsonEnd } from "../core/json-end.ts";
-import { answerCallsMax, calledNameMaxLength } from "../core/limits.ts";
+import { calledNameMaxLength } from "./limits.ts";
 import type { Sink, Tool } from "../core/types.ts";
 import { record } from "./json.ts";
 
+/** Tool calls of one answer; it ends with `length` at one more. No client runs as many. */
+const answerCallsMax = 128;
+
 type OpenCall = {
-  /** The node's `index`, by which later deltas name the call. */
+  /** The node's `index`, which later deltas use for the call. */
   key: number;
   nodeId: string;
   name: string;
-  /** Index of its Piece, -1 until it was sent; then id and name are settled. */
+  /** Index of its Piece, -1 until it was sent; from then on id and name are final. */
   index: number;
   /** Arguments that came before the call could be sent. */
   held: string;
   hasArguments: boolean;
-  /** Reads the arguments of a call without an id: whether they are whole tells it from the next. */
+  /** Follows the arguments of a call without an id: once they are complete, the next delta is another call. */
   end: JsonEnd | null;
-  /** It is one too many for a client that wants no parallel ones. */
+  /** One call too many for a client that wants no parallel ones. */
   leftOut: boolean;
 };
 
@@ -37,7 +41,7 @@ export class ToolCalls {
   #names: Set<string> | null = null;
   #sent = 0;
 
-  /** `parallel`: false leaves all calls but the first out, for nodes that ignore parallel_tool_calls: false. */
+  /** `parallel`: false drops all calls but the first, for nodes that ignore parallel_tool_calls: false. */
   constructor(tools: readonly Tool[], parallel: boolean, pieces: Pick<Sink, "piece">) {
     this.#tools = tools;
     this.#parallel = parallel;
@@ -49,19 +53,19 @@ export class ToolCalls {
     return this.#sent;
   }
 
-  /** Piece index of the call that the node names `key`, or -1 while it was not sent. */
+  /** Piece index of the call that the node names `key`, or -1 before it was sent. */
   sentIndex(key: number): number {
     return this.#byKey?.get(key)?.index ?? -1;
   }
 
-  /** More arguments of the call that the node names `key`, which was sent. */
+  /** More arguments for the call that the node names `key`, which was sent. */
   more(key: number, literal: string): void {
     this.#give(this.#byKey!.get(key)!, literal);
   }
 
   /**
-   * One item of `delta.tool_calls`; `position` is its place in the array. Returns the length of what it adds to name and
-   * arguments, of which only `room` is taken, or -1 where no answer may have more: too many calls, or a name without end.
+   * One item of `delta.tool_calls`; `position` is its place in the array. Returns the length that it adds to name and
+   * arguments, of which only `room` is taken, or -1 beyond what an answer may have: too many calls, or an endless name.
    */
   delta(value: unknown, position: number, room: number): number {
     const item = record(value);
@@ -81,7 +85,7 @@ export class ToolCalls {
     if (json === "" || call.leftOut) return length;
     const taken = json.length > room ? json.slice(0, room) : json;
     call.hasArguments = true;
-    // The name is complete once arguments come: a fragment of a name could be another tool's whole name before that.
+    // The name is complete once arguments come: before that, a fragment may be another tool's whole name.
     if (call.index < 0 && call.name !== "") this.#send(call);
     if (call.index < 0) call.held += taken;
     else this.#give(call, JSON.stringify(taken.toWellFormed()));
@@ -97,7 +101,7 @@ export class ToolCalls {
         if (call.name === "") return false;
         this.#send(call);
       }
-      // a tool without parameters: clients parse the arguments, and "" is not JSON
+      // A tool without parameters: clients parse the arguments, and "" is not JSON.
       if (!call.hasArguments) this.#pieces.piece({ kind: "call-arguments", index: call.index, literal: '"{}"' });
       call.hasArguments = true;
     }
@@ -107,7 +111,7 @@ export class ToolCalls {
   /** Null where it would be one too many. */
   #callOf(index: unknown, position: number, id: string, name: string, json: string): OpenCall | null {
     const last = this.#calls.at(-1);
-    // (1) without an index: a call's first delta says who it is, a later one continues the last call
+    // (1) without an index: a call's first delta names it, a later one continues the last call
     const key =
       typeof index === "number" ? index : id === "" && name === "" && last !== undefined ? last.key : position;
     const open = this.#byKey?.get(key);
@@ -117,7 +121,7 @@ export class ToolCalls {
     const otherId = id !== "" && open.nodeId !== "" && id !== open.nodeId;
     const otherName = open.hasArguments && open.name !== "" && name !== open.name;
     if (name !== "" && (otherId || (otherName && (id === "" || id !== open.nodeId)))) return this.#open(key);
-    // (4) without an id, the same tool once more: what has its object takes no other
+    // (4) without an id, the same tool once more: a call with a complete object takes no second one
     if (name === open.name && id === "" && json.trimStart().startsWith("{") && isWhole(open)) return this.#open(key);
     // (5) more of the same
     return open;
@@ -162,7 +166,7 @@ export class ToolCalls {
   }
 }
 
-/** Whether a call without an id has the arguments of one call. */
+/** Whether a call without an id has complete arguments. */
 const isWhole = ({ nodeId, end }: OpenCall): boolean => nodeId === "" && end !== null && end.reached;
 
 function madeUpId(): string {

@@ -1,19 +1,18 @@
-// Reads a node's report of its token usage from all the places where engines put it, and checks it before anybody is
-// billed.
+// Reads a node's token usage from all the places where engines report it, and checks it before anyone is billed.
 import { bytesRead, hasInputs, tokensOf, withinContext } from "../core/inputs.ts";
 import { record } from "./json.ts";
 import type { RunningNumbers } from "./fast-path/template.ts";
 import type { Ask, Usage } from "../core/types.ts";
 
-/** Characters (UTF-16 units of text, bytes of a request) that make about one token; slightly high rather than low. */
+/** Characters (UTF-16 units of text, bytes of a request) per token, roughly; slightly high rather than low. */
 const charactersPerToken = 4;
-/** No tokens are longer on average: what is more is not one token, whatever the node says. */
+/** No tokenizer's tokens are longer on average: more text than this is several tokens, whatever the node says. */
 export const charactersPerTokenMax = 32;
-/** More events than this for each token, beside too much text, and a report says too little. */
+/** With more events than this per token, and too much text, a report is too low. */
 const doubtfulDeltasPerToken = 2;
-/** A report may be this many tokens behind what was delivered before it is absurd. */
+/** A report may lag behind the delivered text by this many tokens before it is absurd. */
 const tokensBehindMax = 4;
-/** What an image costs about; its base64 form in the body says nothing about its tokens. */
+/** What an image costs, roughly; the length of its base64 form says nothing. */
 const imageTokens = 1_500;
 
 /** The numbers of an event's usage object as the node gave them, unchecked; null when the event has none. */
@@ -33,7 +32,7 @@ export function reportedUsage(event: Record<string, unknown>): RunningNumbers | 
   };
 }
 
-/** How many output tokens a node says that it has written; undefined where it says nothing that makes sense. */
+/** How many output tokens a node claims to have written; undefined where it reports nothing plausible. */
 export function runningCount({ model }: Ask, output = -1, deltas: number, characters: number): number | undefined {
   return isCount(output) && output <= model.contextTokens && !saysTooLittle(output, deltas, characters)
     ? output
@@ -42,14 +41,14 @@ export function runningCount({ model }: Ask, output = -1, deltas: number, charac
 
 const isCount = (tokens: number): boolean => Number.isSafeInteger(tokens) && tokens >= 0;
 
-/** What the event says that the prompt cache took in; 0 where it says nothing of it. */
+/** Tokens that the event says were written into the prompt cache; 0 where it says nothing. */
 export function reportedCacheWrites(event: Record<string, unknown>): number {
   const details = record(record(event["usage"])?.["prompt_tokens_details"]);
   const tokens = details?.["created_cache_tokens"] ?? details?.["cache_write_tokens"]; // vLLM; OpenAI's own, by routers
   return typeof tokens === "number" && Number.isSafeInteger(tokens) && tokens > 0 ? tokens : 0;
 }
 
-/** Undefined where absent, NaN where present but no number, so that it is seen as absurd. */
+/** Undefined where absent; NaN where present but not a number, so that it counts as absurd. */
 function number(value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;
   return typeof value === "number" ? value : Number.NaN;
@@ -57,13 +56,13 @@ function number(value: unknown): number | undefined {
 
 /** What the reader saw of an answer: the basis of our own count. */
 export type Seen = Readonly<{
-  /** The node's report came with its finish reason or after it; else it is the running one, which may be behind. */
+  /** The node's report came with its finish reason or after it; otherwise it is the running one, which may lag. */
   reportedAtEnd: boolean;
   /** See reportedCacheWrites. */
   cacheWritten: number;
-  /** Tokens that the answer could have, as the reader sees to it. */
+  /** Tokens that the answer could have, enforced by the reader. */
   outputMax: number;
-  /** Those of which the node was told: more than were held of an open budget. */
+  /** The tokens that the node was given: more than an open budget had held. */
   budget: number;
   deltas: number;
   characters: number;
@@ -72,15 +71,15 @@ export type Seen = Readonly<{
 }>;
 
 /**
- * The usage to bill: the node's report if it makes sense, else our own count, flagged. Absurd is: negative, not whole,
- * above the model's context, more cached than read, more reasoning than output, or too little for what was seen. Of an
- * answer that did not come to its end never less than was delivered. More output than the node was told to write nobody
- * asked for.
+ * The usage to bill: the node's report if it is plausible, else our own count, flagged. Absurd reports are negative,
+ * fractional, above the model's context, with more cached than read, with more reasoning than output, or too low for
+ * what was seen. An answer that was cut short is charged for at least what was delivered. Output beyond the node's
+ * budget is not charged.
  */
 export function usageOf(ask: Ask, reported: RunningNumbers | null, seen: Seen): { usage: Usage; estimated: boolean } {
   if (reported === null || !makesSense(ask, reported, seen)) return { usage: estimate(ask, seen), estimated: true };
   const { prompt = 0, output: said = 0, cached = 0, reasoning = 0 } = reported;
-  // vLLM writes a token all the same, and keeps it.
+  // vLLM writes a token anyway and keeps it.
   const output =
     ask.plain?.echoAlone === true
       ? 0
@@ -117,8 +116,8 @@ const isEmptyPrompt = ({ turns: [turn] }: Ask): boolean =>
   turn?.role === "prompt" && turn.content === "" && turn.tokens === null;
 
 /**
- * Text and events must both say so: a node may put much text into one event, and a proxy may cut one token into many
- * events, but none does both. A report that the node has stands otherwise.
+ * Both text and events must say so: a node may put much text into one event, and a proxy may split a token into many
+ * events, but none does both. Otherwise the node's report stands.
  */
 const saysTooLittle = (output: number, deltas: number, characters: number): boolean =>
   deltas > doubtfulDeltasPerToken * (output + tokensBehindMax) &&
@@ -135,7 +134,10 @@ function estimate(ask: Ask, seen: Seen): Usage {
   };
 }
 
-/** Our own count of a request's input tokens, at most the model's context; of each input where there are several. */
+/**
+ * Our own count of a request's input tokens, at most the model's context, or that of each input where there are
+ * several.
+ */
 export function estimatedInput(ask: Ask): number {
   if (hasInputs(ask)) return withinContext(ask, tokensOf(ask) ?? Math.ceil(bytesRead(ask) / charactersPerToken));
   let bytes = ask.bodyBytes - (ask.prepared?.imageBytes ?? 0);
@@ -152,7 +154,9 @@ export function estimatedInput(ask: Ask): number {
   return Math.min(tokens, ask.model.contextTokens);
 }
 
-/** Engines send about one token a delta, and whole calls or several tokens in one: the larger count is nearer. */
+/**
+ * Engines send roughly one token per delta, but also whole calls or several tokens in one: the larger count is closer.
+ */
 export function tokensIn(deltas: number, characters: number): number {
   return Math.max(deltas, Math.ceil(characters / charactersPerToken));
 }

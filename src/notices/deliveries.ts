@@ -2,10 +2,23 @@
 // of it is in memory and bounded; what is on its way when the process ends is lost.
 import type { WebhookConfig } from "../config/webhooks.ts";
 import type { Clock } from "../core/clock.ts";
-import { noticesWaitingMax, webhookRetriesMs } from "../core/limits.ts";
+import { hourMs } from "../core/units.ts";
 import type { Log } from "../core/log.ts";
 import type { Notice } from "../core/notice.ts";
 import type { Ms } from "../core/types.ts";
+
+/** Waiting notices of one webhook; further ones are given up. */
+export const noticesWaitingMax = 100;
+/** Pauses after each failed attempt: 3.7 hours in all. */
+export const webhookRetriesMs: readonly number[] = [
+  5_000,
+  30_000,
+  2 * 60_000,
+  10 * 60_000,
+  30 * 60_000,
+  hourMs,
+  2 * hourMs,
+];
 
 /** Null where it was taken; else why not. */
 export type Post = (webhook: WebhookConfig, notice: Notice, now: Ms) => Promise<string | null>;

@@ -5,8 +5,14 @@
 //   told to be down, and there for 15 s                            -> node.up
 //
 // A drained node is away by an operator's wish, and a program of ours that never answered yet is starting.
-import { nodeDownNoticeMs, nodeNoticeIntervalMs, nodeUpNoticeMs } from "../core/limits.ts";
 import type { Ms } from "../core/types.ts";
+
+/** A notice goes out once a node has been away for this long. */
+const nodeDownNoticeMs = 30_000;
+/** And another one once it has been back for this long. */
+const nodeUpNoticeMs = 15_000;
+/** Pause before the next notice that the same node is down: one that flaps makes at most 200 notices a day. */
+const nodeNoticeIntervalMs = 15 * 60_000;
 
 export type SeenNode = Readonly<{
   name: string;

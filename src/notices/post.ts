@@ -2,9 +2,11 @@
 // (https://www.standardwebhooks.com): HMAC-SHA-256 over id, time and body.
 import { createHmac } from "node:crypto";
 import { keyOfSecret, type WebhookConfig } from "../config/webhooks.ts";
-import { webhookReachMs, webhookReplyMs } from "../core/limits.ts";
 import type { Notice } from "../core/notice.ts";
 import type { Ms } from "../core/types.ts";
+
+const webhookReplyMs = 10_000;
+const webhookReachMs = 3_000;
 
 /** Discord takes no more characters, and who reads a chat needs no more. */
 const textMaxLength = 1_900;

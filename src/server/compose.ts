@@ -18,7 +18,6 @@ import { reloadDetail } from "../console/server-care.ts";
 import { LiveCatalog, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import { CommandError, isExpected } from "../core/expected-error.ts";
-import { folderLookIntervalMs } from "../core/limits.ts";
 import { openLog, usualLogFormat } from "../core/log.ts";
 import { lastPlan, unconfiguredPlans, unknownModels } from "../core/plans.ts";
 import { startServer } from "../http/app.ts";
@@ -37,7 +36,7 @@ import { databaseAndUser } from "../store/postgres/place-of-url.ts";
 import type { LedgerState } from "../store/verify/verify-watch.ts";
 import { Tracing } from "../telemetry/tracing.ts";
 import { FollowedNodes } from "../threads/followed-nodes.ts";
-import { Counter } from "../tokens/counter.ts";
+import { TokenCounter } from "../tokens/counter.ts";
 import { TokenCounts } from "../tokens/node-count.ts";
 import { PublicFetchClient } from "../tools/fetch/public-fetch-client.ts";
 import { AnswerChecker } from "../tools/format/answer-checker.ts";
@@ -48,25 +47,28 @@ import type { ServingConsole } from "./console.ts";
 import type { ControlParts } from "./control-handler.ts";
 import { type Handler, openControlSocket, socketFile } from "./control-socket.ts";
 import { countedFetch } from "./counted-tools.ts";
-import { checkFolderRights } from "./folder-rights.ts";
+import { checkFolderRights } from "./process/folder-rights.ts";
 import { gaugesOf } from "./gauges.ts";
-import { cannotListen, listen } from "./listening.ts";
+import { cannotListen, listen } from "./process/listening.ts";
 import { LiveConfig } from "./live-config.ts";
 import { type Books, openBooks } from "./open-books.ts";
-import { lookForLostResponses } from "./lost-responses.ts";
-import { hadModels, missingLines, modelReport, seenNode, understoodNames } from "./model-report.ts";
-import { type DrainReport, NodeCare } from "./node-care.ts";
+import { lookForLostResponses } from "./kept/lost-responses.ts";
+import { hadModels, missingLines, modelReport, seenNode, understoodNames } from "./fleet/model-report.ts";
+import { type DrainReport, NodeCare } from "./fleet/node-care.ts";
 import { NoticeWatch } from "./notice-watch.ts";
-import { nodeLine, noNodeServes } from "./node-lines.ts";
-import { checkModelFile, findServingNodes } from "./nodes.ts";
+import { nodeLine, noNodeServes } from "./fleet/node-lines.ts";
+import { checkModelFile, findServingNodes } from "./fleet/nodes.ts";
 import type { Work as CommandsWork } from "./operations.ts";
 import { OwnedTools } from "./owned-tools.ts";
 import { Reloader, type ReloadOutcome } from "./reload.ts";
 import { RunningParts } from "./running.ts";
-import { ScheduledBackups } from "./scheduled-backups.ts";
-import { ServedModels } from "./served-models.ts";
-import { sharedNodes } from "./shared-nodes.ts";
+import { ScheduledBackups } from "./kept/scheduled-backups.ts";
+import { ServedModels } from "./fleet/served-models.ts";
+import { sharedNodes } from "./fleet/shared-nodes.ts";
 import { ModelHabits } from "../tools/model-habits.ts";
+
+/** How often to check that the control socket and the file of stored responses are still there. */
+const folderLookIntervalMs = 1_000;
 
 export type Given = Readonly<{
   flags: ConfigFlags;
@@ -288,7 +290,7 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
     pool.shareSlots(() => dealt.lineBegan());
     await dealt.exchange();
   }
-  const counter = new Counter({ log });
+  const counter = new TokenCounter({ log });
   opened.defer(() => counter.close());
   const counts = new TokenCounts(counter, pool, clock);
   const checker = new AnswerChecker({ log });

@@ -10,9 +10,21 @@ export function configDigest(config: Config, { models, plans, creditPacksTokens 
   const { failedKeepDays, signUp, passwords, accountDeletion, endUserHeader, listNodeModels, sharePrefixCache } =
     config;
   const alike = {
-    ...{ outputTokensDefault, inputRequestsPerMinute, queueMaxWaitMs, storedResponses, usageKeepDays },
-    ...{ failedKeepDays, signUp, passwords, accountDeletion, endUserHeader, listNodeModels, sharePrefixCache },
-    ...{ creditPacksTokens, plans, models: [...models] },
+    outputTokensDefault,
+    inputRequestsPerMinute,
+    queueMaxWaitMs,
+    storedResponses,
+    usageKeepDays,
+    failedKeepDays,
+    signUp,
+    passwords,
+    accountDeletion,
+    endUserHeader,
+    listNodeModels,
+    sharePrefixCache,
+    creditPacksTokens,
+    plans,
+    models: [...models],
     nodes: config.nodes.map(({ name, url, slots }) => ({ name, url, slots })),
   };
   return new Bun.CryptoHasher("sha256").update(JSON.stringify(alike)).digest("hex").slice(0, digestLength);

@@ -13,7 +13,6 @@ import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { isExpected } from "../core/expected-error.ts";
-import { lineAccountsShownMax } from "../core/limits.ts";
 import { allows } from "../core/plans.ts";
 import { addressesOf, type BackupSchedule, type Config } from "../config/config.ts";
 import type { AccountData } from "../console/account-data.ts";
@@ -35,14 +34,14 @@ import type { WebhookState } from "../notices/deliveries.ts";
 import { freeBytesIn } from "../store/folder/disk-room.ts";
 import { noBackup } from "../store/postgres/no-backup.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
-import type { AccountExports } from "./account-exports.ts";
-import { hadModels, type ModelReport, modelReport, seenNode } from "./model-report.ts";
-import type { NodeCare } from "./node-care.ts";
-import { nodeReports } from "./node-lines.ts";
+import type { AccountExports } from "./kept/account-exports.ts";
+import { hadModels, type ModelReport, modelReport, seenNode } from "./fleet/model-report.ts";
+import type { NodeCare } from "./fleet/node-care.ts";
+import { lineAccountsShownMax, nodeReports } from "./fleet/node-lines.ts";
 import type { NoticeWatch } from "./notice-watch.ts";
 import { eraseAccount, type Work } from "./operations.ts";
 import type { Reloader } from "./reload.ts";
-import type { ServedModels } from "./served-models.ts";
+import type { ServedModels } from "./fleet/served-models.ts";
 
 export type ServingConsole = Site &
   Readonly<{
@@ -191,7 +190,9 @@ const backupsIn = (
 });
 
 const ofDatabase: Backups = {
-  ...{ folder: null, schedule: null, freeBytes: () => null },
+  folder: null,
+  schedule: null,
+  freeBytes: () => null,
   list: () => [],
   make: () => Promise.resolve({ failed: noBackup }),
 };

@@ -3,16 +3,15 @@ import { version } from "../../package.json" with { type: "json" };
 import { byCommandOf } from "../account/audit.ts";
 import type { Catalog } from "../core/catalog.ts";
 import { CommandError } from "../core/expected-error.ts";
-import { lineAccountsShownMax } from "../core/limits.ts";
 import type { Soon } from "../core/soon.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import type { Handler } from "./control-socket.ts";
-import type { DrainReport, NodeCare } from "./node-care.ts";
-import { healthOf, nodeReports } from "./node-lines.ts";
-import { modelReport, seenNode } from "./model-report.ts";
+import type { DrainReport, NodeCare } from "./fleet/node-care.ts";
+import { healthOf, lineAccountsShownMax, nodeReports } from "./fleet/node-lines.ts";
+import { modelReport, seenNode } from "./fleet/model-report.ts";
 import { isOperationName, type OperationArguments, type OperationName, runOperation, type Work } from "./operations.ts";
 import type { Reloader, ReloadOutcome } from "./reload.ts";
-import type { ServedModels } from "./served-models.ts";
+import type { ServedModels } from "./fleet/served-models.ts";
 
 /** What `check` and `doctor` must know to see what a running server sees, and its configuration does not say. */
 export type StartedWith = Readonly<{

@@ -4,9 +4,9 @@
 import { CommandError } from "../core/expected-error.ts";
 import { chmodSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { checkFolderRights } from "./folder-rights.ts";
+import { checkFolderRights } from "./process/folder-rights.ts";
 import type { Progress } from "./operations.ts";
-import { unixUser } from "./unix-user.ts";
+import { unixUser } from "./process/unix-user.ts";
 
 /** `user` is the user of the system who asks. */
 export type Handler = (operation: string, given: unknown, progress: Progress, user: string) => Promise<unknown>;

@@ -8,7 +8,7 @@ import type { Share } from "../store/postgres/shares.ts";
 import type { KeptResponses } from "../store/responses/kept-responses.ts";
 import type { LedgerState, LedgerWatch } from "../store/verify/verify-watch.ts";
 import type { NoticeWatch } from "./notice-watch.ts";
-import type { ScheduledBackups } from "./scheduled-backups.ts";
+import type { ScheduledBackups } from "./kept/scheduled-backups.ts";
 
 export type GaugedParts = Readonly<{
   accounting: Pick<Accounting, "journal" | "admission">;

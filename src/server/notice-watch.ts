@@ -6,8 +6,9 @@ import { join } from "node:path";
 import type { Accounting } from "../accounting.ts";
 import type { Ledger } from "../account/ledger.ts";
 import type { LoadedAccount } from "../account/loaded-account.ts";
-import { dayMs, diskLookMs, diskLowBytes, diskWellBytes, ledgerNoticeIntervalMs } from "../core/limits.ts";
-import { noticeAccountsPerLook, noticeLookMs } from "../core/limits.ts";
+import { diskReserveBytes } from "../core/limits.ts";
+import { dayMs } from "../core/units.ts";
+import { assert } from "../core/assert.ts";
 import type { WebhookConfig } from "../config/webhooks.ts";
 import type { Clock } from "../core/clock.ts";
 import { CommandError } from "../core/expected-error.ts";
@@ -25,7 +26,19 @@ import { readWhole } from "../store/folder/whole-file.ts";
 import type { Fall } from "../store/postgres/books.ts";
 import type { SpentKey } from "../store/postgres/decide.ts";
 import type { LedgerWatch } from "../store/verify/verify-watch.ts";
-import type { BackupFailure, ScheduledBackups } from "./scheduled-backups.ts";
+import type { BackupFailure, ScheduledBackups } from "./kept/scheduled-backups.ts";
+
+/** How often nodes, balances, budgets, backups and the ledger's check are examined. */
+const noticeLookMs = 5_000;
+export const ledgerNoticeIntervalMs = 15 * 60_000;
+/** Accounts in memory compared with the threshold in one look: 0.2 ms. */
+const noticeAccountsPerLook = 2_000;
+export const diskLookMs = 60_000;
+/** A notice goes out below this much free space, and can again only after there was `diskWellBytes`. */
+export const diskLowBytes = 1024 * 1024 * 1024;
+export const diskWellBytes = 1536 * 1024 * 1024;
+
+assert(diskReserveBytes < diskLowBytes && diskLowBytes < diskWellBytes, "a disk is told of before backups end");
 
 type Parts = Readonly<{
   dataFolder: string;

@@ -6,7 +6,7 @@ import { type Accounting, openAccounting } from "../accounting.ts";
 import { addressesOf, type Config } from "../config/config.ts";
 import type { LiveCatalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
-import { dayMs } from "../core/limits.ts";
+import { dayMs } from "../core/units.ts";
 import type { Log } from "../core/log.ts";
 import type { AccountId } from "../core/types.ts";
 import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
@@ -21,7 +21,7 @@ import type { KeptResponses } from "../store/responses/kept-responses.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 import { UsageFile } from "../store/usage/usage-file.ts";
 import type { LedgerWatch } from "../store/verify/verify-watch.ts";
-import { AccountExports } from "./account-exports.ts";
+import { AccountExports } from "./kept/account-exports.ts";
 
 export type BooksParts = Readonly<{
   config: Config;

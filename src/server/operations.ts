@@ -10,6 +10,7 @@ import type { Passwords } from "../account/passwords.ts";
 import { logPlaceOf, requestRowsOf, type RequestRows } from "../account/request-row.ts";
 import type { UsageRow } from "../account/usage-row.ts";
 import type { Accounting } from "../accounting.ts";
+import { erasedInWords } from "../store/changes/erasure.ts";
 import type { LogFilter } from "../core/request-log.ts";
 import type { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import type { Backup } from "../store/backup/backup.ts";
@@ -151,9 +152,7 @@ export const operations = {
 
   "accounts delete": async (work: CommandWork, { email }: { email: string }): Promise<ErasedAccount> => {
     const { id } = await work.office.read(({ accounts }) => accounts.ofEmail(email));
-    // The e-mail must be forgotten, so the entry must not contain it.
-    const detail = "its e-mail, key, password, sessions, notes and stored responses were erased";
-    return eraseAccount(work, id, { noted: (unit) => note(work, unit, "account.delete", id, detail) });
+    return eraseAccount(work, id, { noted: (unit, detail) => note(work, unit, "account.delete", id, detail) });
   },
 
   "keys create": (work: CommandWork, { email, key }: { email: string; key: NewKey }): Promise<CreatedKey> =>
@@ -267,8 +266,11 @@ const note = (
   detail: string,
 ): void => auditLog.append(serverEntry(now, byCommandOf(user), action, subject, detail));
 
+/** For the audit log. The e-mail must be forgotten, so the entry must not contain it. */
+const erasedDetail = `its ${erasedInWords} and stored responses were erased`;
+
 /** Units of an erasure: `allowed` throws where it must not begin, `noted` writes it down. */
-export type Erasure = Readonly<{ allowed?(unit: Unit): Promise<void>; noted(unit: Unit): void }>;
+export type Erasure = Readonly<{ allowed?(unit: Unit): Promise<void>; noted(unit: Unit, detail: string): void }>;
 
 /**
  * Takes away who the account was, wherever it is kept. It is disabled first, and what is kept elsewhere is erased while the
@@ -293,7 +295,7 @@ export async function eraseAccount(
   await eraseResponses(id, false); // the account may still stay, with all that it stores
   const erased = await office.change(async (unit) => {
     const done = await unit.accounts.erase(id);
-    noted(unit);
+    noted(unit, erasedDetail);
     return done;
   });
   // A request that ended when the first look was taken may have kept its response after it.

@@ -1,7 +1,7 @@
 // Opens what a server keeps where the ledger is in a PostgreSQL database: loaded there alone, since that takes a third of a second.
 import { version } from "../../package.json" with { type: "json" };
 import { addressesOf } from "../config/config.ts";
-import { dayMs } from "../core/limits.ts";
+import { dayMs } from "../core/units.ts";
 import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
 import { openPostgresAccounting } from "../postgres-accounting.ts";
 import { KeptActivity } from "../store/activity/kept-activity.ts";
@@ -17,7 +17,7 @@ import { sharedSealingKey } from "../store/postgres/sealing-key.ts";
 import { PostgresUsage } from "../store/postgres/usage.ts";
 import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import { configDigest } from "./config-digest.ts";
-import { AccountExports } from "./account-exports.ts";
+import { AccountExports } from "./kept/account-exports.ts";
 import type { Books, BooksParts } from "./open-books.ts";
 
 /** The folder has what is of this gateway alone: its socket, which nodes are drained, the index of a searched folder. */
@@ -26,7 +26,11 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
   const folder = takeFolderBeside(config.dataFolder, databaseName(url));
   opened.defer(() => folder.release());
   const accounting = await openPostgresAccounting({
-    ...{ url, version, catalog, clock, log },
+    url,
+    version,
+    catalog,
+    clock,
+    log,
     gateway: config.gateway,
     gatherMs: config.gatherMs,
     siteUrl: addressesOf(config, port).siteUrl,

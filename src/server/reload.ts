@@ -11,7 +11,7 @@ import { engineInWords } from "../nodes/engine.ts";
 import { isExpected } from "../core/expected-error.ts";
 import type { Log } from "../core/log.ts";
 import type { Ms } from "../core/types.ts";
-import { checkPrograms } from "./nodes.ts";
+import { checkPrograms } from "./fleet/nodes.ts";
 
 /** What `tollgate reload` tells. */
 export type ReloadReport = Readonly<{

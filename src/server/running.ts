@@ -13,16 +13,16 @@ import type { LiveValues, Running, Derived } from "../config/running.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Ms } from "../core/types.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
-import { dayMs } from "../core/limits.ts";
+import { dayMs } from "../core/units.ts";
 import type { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import type { KeptResponses } from "../store/responses/kept-responses.ts";
 import type { LedgerWatch } from "../store/verify/verify-watch.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
-import type { ServingNodes } from "./nodes.ts";
+import type { ServingNodes } from "./fleet/nodes.ts";
 import type { NoticeWatch } from "./notice-watch.ts";
 import type { OwnedTools } from "./owned-tools.ts";
-import { type ServedModels, textOf } from "./served-models.ts";
-import type { ScheduledBackups } from "./scheduled-backups.ts";
+import { type ServedModels, textOf } from "./fleet/served-models.ts";
+import type { ScheduledBackups } from "./kept/scheduled-backups.ts";
 
 type Parts = Readonly<{
   values: LiveValues;

@@ -14,7 +14,7 @@ import type { OtherThreads } from "../http/other-threads.ts";
 import type { Log } from "../core/log.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import type { FollowedNodes } from "../threads/followed-nodes.ts";
-import type { Rules } from "../threads/messages.ts";
+import type { RelayRules } from "../threads/messages.ts";
 import { type LastWords, Relays } from "../threads/relays.ts";
 
 export type ServingRelays = OtherThreads &
@@ -52,7 +52,7 @@ export function startRelays(config: Config, parts: Parts): ServingRelays {
   const { onFatal, onLastWords } = parts;
   const { keys, admission } = accounting;
   const unix = join(config.dataFolder, "relays.sock");
-  const rulesOf = (configured: Config): Rules => ({
+  const rulesOf = (configured: Config): RelayRules => ({
     models: distinctModels(catalog),
     plans: catalog.plans,
     creditPacksTokens: catalog.creditPacksTokens,

@@ -1,9 +1,14 @@
 // Opens the ledger's database: one connection writes, in the journal's Worker, and others read beside it.
 import { Database } from "bun:sqlite";
 import { assert } from "../core/assert.ts";
-import { journalBusyMs } from "../core/limits.ts";
+import { journalGiveUpMs } from "./limits.ts";
 import { StoreUnavailable } from "../core/types.ts";
 import { DataFolderUnusable, messageOf } from "./folder/folder-faults.ts";
+
+/** How long a commit waits for another program's lock before nothing more is admitted. */
+const journalBusyMs = 1_000;
+
+assert(journalBusyMs < journalGiveUpMs, "another program's lock is waited for more than once before ends fail");
 
 /** SQLite checkpoints by itself only above this many pages of 4 KiB (64 MiB): before that, it is done when idle. */
 const walPagesMax = 16_384;

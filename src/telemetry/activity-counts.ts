@@ -9,10 +9,13 @@ import {
   minuteMs,
   type SparseDurations,
 } from "../core/activity.ts";
-import { activityMinutesMax, activityNamesMax } from "../core/limits.ts";
+import { activityNamesMax } from "../core/limits.ts";
 import { refusals } from "../core/refusals.ts";
 import { defaultKey, type Ms } from "../core/types.ts";
 import type { RequestRecord } from "./request-record.ts";
+
+/** Minutes counted and not yet collected: 4 MB where each has the most names. */
+export const activityMinutesMax = 15;
 
 class Cell {
   /** As `activityCounts`. */

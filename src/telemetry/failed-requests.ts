@@ -1,10 +1,16 @@
 // Keeps requests that were refused or failed until they are written (`take`), once a second. A refusal costs a look into
 // two maps and a push; a flood costs no more than that: what has no place is counted on to the last one like it.
-import { failedAccountMinuteMax, failedKindsMax, failedMinuteMax } from "../core/limits.ts";
 import type { FailedBatch, FailedRow } from "../core/request-log.ts";
 import { minuteMs } from "../core/activity.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import type { RequestRecord } from "./request-record.ts";
+
+/** Rows of a minute, of all accounts on a thread; beyond it, requests count on similar rows. */
+export const failedMinuteMax = 1_000;
+/** The same for one account. */
+export const failedAccountMinuteMax = 60;
+/** Pairs of account, reason and model in a minute that get at least one row each. */
+export const failedKindsMax = 1_000;
 
 /** The row that goes out is another object: `taken` rows are counted on by their ids. */
 type Kept = { -readonly [Name in keyof FailedRow]: FailedRow[Name] };

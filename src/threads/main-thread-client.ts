@@ -27,10 +27,10 @@ import {
   StoreUnavailable,
   type Usage,
 } from "../core/types.ts";
-import type { Answer, Operation } from "./messages.ts";
+import type { MainThreadAnswer, RelayOperation } from "./messages.ts";
 import type { MessageBatcher } from "./message-batcher.ts";
 
-type Question = { resolve: (answer: Answer) => void; reject: (error: Error) => void };
+type Question = { resolve: (answer: MainThreadAnswer) => void; reject: (error: Error) => void };
 
 /** In the place of a question that was answered: an outgrown table of a Map may keep it (core/active-set.ts), but not who asked. */
 const forget = (): void => {};
@@ -45,7 +45,7 @@ type Wanted = Readonly<{
 }>;
 
 export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal"> {
-  readonly #batcher: MessageBatcher<Operation>;
+  readonly #batcher: MessageBatcher<RelayOperation>;
   /** Raised by the main thread, in shared memory, in the moment in which a key becomes void. */
   readonly #keysVersion: () => number;
   readonly #questions = new Map<number, Question>();
@@ -56,7 +56,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
   #admitting = 0;
   #decided: PromiseWithResolvers<void> | null = null;
 
-  constructor(batcher: MessageBatcher<Operation>, keysVersion: () => number) {
+  constructor(batcher: MessageBatcher<RelayOperation>, keysVersion: () => number) {
     this.#batcher = batcher;
     this.#keysVersion = keysVersion;
   }
@@ -66,7 +66,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
     return this.#questions.size;
   }
 
-  answered(answer: Answer): void {
+  answered(answer: MainThreadAnswer): void {
     const question = this.#questions.get(answer.id);
     if (question === undefined) return; // a place that was left
     this.#questions.delete(answer.id);
@@ -220,15 +220,15 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
     this.#batcher.flush();
   }
 
-  #ask(operation: Operation & { id: number }): Promise<Answer> {
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  #ask(operation: RelayOperation & { id: number }): Promise<MainThreadAnswer> {
+    const { promise, resolve, reject } = Promise.withResolvers<MainThreadAnswer>();
     this.#questions.set(operation.id, { resolve, reject });
     this.#batcher.put(operation);
     return promise;
   }
 
   async #ready(number: number, hold: () => RelayHold): Promise<Refusal | null> {
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const { promise, resolve, reject } = Promise.withResolvers<MainThreadAnswer>();
     this.#questions.set(number, { resolve, reject });
     const answer = await promise;
     if (answer.answer === "refused") return answer.refusal;

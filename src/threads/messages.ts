@@ -14,7 +14,7 @@ import type { Priority } from "../core/priority.ts";
 import type { AccountId, Course, Model, ModelKind, OutputHeld, Principal, Refusal, Usage } from "../core/types.ts";
 
 /** From a relay, carried out in order. */
-export type Operation =
+export type RelayOperation =
   /** Whose key it is. */
   | Readonly<{ op: "principal"; id: number; keyHash: string }>
   /** Counts a request for flood protection that is not admitted; with `ifFull` only where its window is full already. */
@@ -46,7 +46,7 @@ export type Operation =
   | Readonly<{ op: "keep"; id?: number; account: AccountId; response: StoredResponse }>;
 
 /** What the main thread answers to a question. */
-export type Answer =
+export type MainThreadAnswer =
   /** `version`: of all keys, when it was looked up. */
   | Readonly<{ answer: "principal"; id: number; principal: Principal | null; version: number }>
   | Readonly<{ answer: "counted"; id: number; refusal: Refusal | null }>
@@ -75,10 +75,10 @@ export type News =
   | Readonly<{ news: "engine"; node: string; engine: Engine }>
   | Readonly<{ news: "health"; node: string; health: NodeHealth }>
   | Readonly<{ news: "drained"; nodes: readonly string[] }>
-  | Readonly<{ news: "rules"; rules: Rules }>;
+  | Readonly<{ news: "rules"; rules: RelayRules }>;
 
 /** What may change while the server runs, beside its nodes. */
-export type Rules = Readonly<{
+export type RelayRules = Readonly<{
   models: readonly Model[];
   plans: Catalog["plans"];
   creditPacksTokens: readonly number[];
@@ -88,4 +88,4 @@ export type Rules = Readonly<{
   secrets: readonly string[];
 }>;
 
-export type ToRelay = Answer | News;
+export type ToRelay = MainThreadAnswer | News;

@@ -4,7 +4,7 @@ import { Elysia } from "elysia";
 import { compileBodySchemas } from "../dialects/request/field.ts";
 import { Dialects } from "../dialects/registry.ts";
 import type { Soon } from "../core/soon.ts";
-import type { Parts } from "../gateway.ts";
+import type { GatewayParts } from "../gateway.ts";
 import { refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
 import { ActiveSet } from "../core/active-set.ts";
@@ -43,7 +43,7 @@ export type RelayServerOptions = Readonly<{
 }>;
 
 /** Starts to listen beside the other relays. Throws if the address is taken by somebody else. */
-export function startRelayServer(parts: Parts, options: RelayServerOptions): Omit<RunningServer, "url"> {
+export function startRelayServer(parts: GatewayParts, options: RelayServerOptions): Omit<RunningServer, "url"> {
   const { host, port, unix, addressHeader, sealingKey, counts, metrics, tracing, logsRequests, corsOrigins, decided } =
     options;
   const { clock, log } = parts;

@@ -163,20 +163,14 @@ class RelaySlot implements Slot {
     return this.#pool.alikeTo(this.#endpoint, modelId);
   }
 
-  generate(
-    ask: Ask,
-    account: AccountId,
-    cancelSignal: AnyCancelSignal,
-    sink: Sink,
-    began?: () => void,
-  ): Promise<Ending> {
+  run(ask: Ask, account: AccountId, cancelSignal: AnyCancelSignal, sink: Sink, began?: () => void): Promise<Ending> {
     assert(!this.#released, "no generation on a slot that was given back");
     const begins = (): void => {
       this.#mainThread.began(this.#place);
       began?.();
     };
     const outcome = (outcome: NodeOutcome): void => void (this.#outcome = outcome);
-    return this.#endpoint.generate(ask, account, cancelSignal, sink, outcome, begins);
+    return this.#endpoint.send(ask, account, cancelSignal, sink, outcome, begins);
   }
 
   get cause(): string | null {

@@ -24,7 +24,7 @@ import {
   type Refusal,
   StoreUnavailable,
 } from "../core/types.ts";
-import type { Operation, ToRelay } from "./messages.ts";
+import type { RelayOperation, ToRelay } from "./messages.ts";
 import type { MessageBatcher } from "./message-batcher.ts";
 
 export type RelaySessionParts = Readonly<{
@@ -63,7 +63,7 @@ export class RelaySession {
 
   /** Carries out what a message of the relay says. */
   obey(json: string): void {
-    for (const operation of JSON.parse(json) as readonly Operation[]) this.#obey(operation);
+    for (const operation of JSON.parse(json) as readonly RelayOperation[]) this.#obey(operation);
     this.#batcher.flush();
   }
 
@@ -87,7 +87,7 @@ export class RelaySession {
     return this.#places.size;
   }
 
-  #obey(operation: Operation): void {
+  #obey(operation: RelayOperation): void {
     try {
       this.#carryOut(operation);
     } catch (thrown) {
@@ -98,7 +98,7 @@ export class RelaySession {
     }
   }
 
-  #carryOut(operation: Operation): void {
+  #carryOut(operation: RelayOperation): void {
     const { keys, keysVersion, storedResponses } = this.#parts;
     switch (operation.op) {
       case "principal": {
@@ -136,18 +136,18 @@ export class RelaySession {
     }
   }
 
-  #keep({ id }: Extract<Operation, { op: "keep" }>, kept: Soon<void>): void {
+  #keep({ id }: Extract<RelayOperation, { op: "keep" }>, kept: Soon<void>): void {
     if (id !== undefined) this.#whenKnown(id, kept, () => this.#batcher.put({ answer: "kept", id }));
   }
 
-  #count({ id, account, kind, ifFull }: Extract<Operation, { op: "count" }>): void {
+  #count({ id, account, kind, ifFull }: Extract<RelayOperation, { op: "count" }>): void {
     const { admission, clock } = this.#parts;
     const now = clock.monotonic();
     const counted = ifFull ? admission.refuseFlooded(account, now, kind) : admission.countRequest(account, now, kind);
     this.#whenKnown(id, counted, (refusal) => this.#batcher.put({ answer: "counted", id, refusal }));
   }
 
-  #admit({ id, op: _, ask, ...request }: Extract<Operation, { op: "admit" }>): void {
+  #admit({ id, op: _, ask, ...request }: Extract<RelayOperation, { op: "admit" }>): void {
     const { admission, clock, models } = this.#parts;
     const model = models().get(ask.model);
     // The catalog was replaced while the request was on its way here.
@@ -177,7 +177,7 @@ export class RelaySession {
     else then(value);
   }
 
-  #settle({ id, hold: number, usage, estimated, course }: Extract<Operation, { op: "settle" }>): void {
+  #settle({ id, hold: number, usage, estimated, course }: Extract<RelayOperation, { op: "settle" }>): void {
     const { hold } = this.#requestOf(number);
     this.#heldEnds += 1;
     Promise.try(() => hold.settle(usage, estimated, this.#parts.clock.wall(), course)).then(
@@ -209,7 +209,7 @@ export class RelaySession {
     return request;
   }
 
-  #enter({ id, account, member, priority, model, prompt, excluded }: Extract<Operation, { op: "enter" }>): void {
+  #enter({ id, account, member, priority, model, prompt, excluded }: Extract<RelayOperation, { op: "enter" }>): void {
     const { pool } = this.#parts;
     const place = new DeskPlace(model, account, member, priority, unpackBlocks(prompt), new Set(excluded), {
       granted: (node) => {
@@ -232,7 +232,7 @@ export class RelaySession {
     this.#giveBack(number, place);
   }
 
-  #done({ place: number, outcome }: Extract<Operation, { op: "done" }>): void {
+  #done({ place: number, outcome }: Extract<RelayOperation, { op: "done" }>): void {
     const place = this.#places.get(number);
     assert(place !== undefined && place.grant !== null, "a relay's place is given back once");
     if (outcome !== null) place.grant.outcome(outcome);

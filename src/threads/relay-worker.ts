@@ -5,7 +5,7 @@ import { assert } from "../core/assert.ts";
 import { LiveCatalog, modelsByName } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import { Tracing } from "../telemetry/tracing.ts";
-import type { Parts } from "../gateway.ts";
+import type { GatewayParts } from "../gateway.ts";
 import type { RunningServer } from "../http/app.ts";
 import { Metrics } from "../http/metrics/metrics.ts";
 import { startRelayServer } from "./relay-app.ts";
@@ -13,12 +13,12 @@ import { openLog, usualLogFormat } from "../core/log.ts";
 import { endWorker } from "../core/workers.ts";
 import { MainThreadClient } from "./main-thread-client.ts";
 import { mainServes } from "./main-serves.ts";
-import type { Operation, Rules, ToRelay } from "./messages.ts";
+import type { RelayOperation, RelayRules, ToRelay } from "./messages.ts";
 import { MessageBatcher } from "./message-batcher.ts";
 import { RelayPool } from "./relay-pool.ts";
 import { saltSeedOf } from "../nodes/prefix-cache.ts";
-import type { Opening, Order, Report, Reported } from "./relays.ts";
-import { Counter } from "../tokens/counter.ts";
+import type { Opening, Order, RelayReport, Reported } from "./relays.ts";
+import { TokenCounter } from "../tokens/counter.ts";
 import { TokenCounts } from "../tokens/node-count.ts";
 import { AnswerChecker } from "../tools/format/answer-checker.ts";
 import { ModelHabits } from "../tools/model-habits.ts";
@@ -30,12 +30,12 @@ class RelayThread {
   readonly #pool: RelayPool;
   readonly #catalog: LiveCatalog;
   readonly #metrics = new Metrics();
-  readonly #counter: Counter;
+  readonly #counter: TokenCounter;
   readonly #counts: TokenCounts;
   readonly #checker: AnswerChecker;
   readonly #opening: Opening;
   readonly #log;
-  #rules: Rules;
+  #rules: RelayRules;
   readonly #tracing: Tracing;
   #server: Omit<RunningServer, "url"> | null = null;
 
@@ -54,7 +54,7 @@ class RelayThread {
       secrets: () => this.#rules.secrets,
     });
     this.#tracing = new Tracing(this.#log);
-    const batcher = new MessageBatcher<Operation>((json) => self.postMessage(json));
+    const batcher = new MessageBatcher<RelayOperation>((json) => self.postMessage(json));
     this.#mainThread = new MainThreadClient(batcher, () => Atomics.load(versions, 0));
     this.#catalog = new LiveCatalog(catalogOf(rules));
     this.#pool = new RelayPool(
@@ -64,7 +64,7 @@ class RelayThread {
       this.#catalog.nodeModelOf,
       saltSeedOf(opening.sealingKey),
     );
-    this.#counter = new Counter({ log: this.#log });
+    this.#counter = new TokenCounter({ log: this.#log });
     this.#counts = new TokenCounts(this.#counter, this.#pool, systemClock);
     this.#checker = new AnswerChecker({ log: this.#log });
   }
@@ -75,7 +75,7 @@ class RelayThread {
     const log = this.#log;
     const clock = systemClock;
     const counts = this.#counts;
-    const parts: Parts = {
+    const parts: GatewayParts = {
       keys: this.#mainThread,
       admission: this.#mainThread,
       catalog: this.#catalog,
@@ -159,7 +159,7 @@ class RelayThread {
   }
 }
 
-const catalogOf = ({ models, plans, creditPacksTokens }: Rules) => ({
+const catalogOf = ({ models, plans, creditPacksTokens }: RelayRules) => ({
   models: modelsByName(models),
   plans,
   creditPacksTokens,
@@ -188,6 +188,6 @@ function obey(order: Order): void {
   }
 }
 
-function report(message: Report): void {
+function report(message: RelayReport): void {
   self.postMessage(message);
 }

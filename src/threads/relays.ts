@@ -7,7 +7,7 @@ import type { AccountId, Ms } from "../core/types.ts";
 import { startWorker } from "../core/workers.ts";
 import { RelaySession, type RelaySessionParts } from "./relay-session.ts";
 import type { FollowedNodes } from "./followed-nodes.ts";
-import type { News, Rules, ToRelay } from "./messages.ts";
+import type { News, RelayRules, ToRelay } from "./messages.ts";
 import { MessageBatcher } from "./message-batcher.ts";
 
 /** To a relay's Worker, beside texts, which are answers and news. `number` is that of the report that it asks for. */
@@ -25,7 +25,7 @@ export type Reported = "metrics" | "activity" | "failed";
 export type LastWords = Readonly<{ activity: readonly ActivityRow[]; failed: FailedBatch }>;
 
 /** From a relay's Worker, beside texts, which are operations. */
-export type Report<Counted = unknown> =
+export type RelayReport<Counted = unknown> =
   | Readonly<{ report: "listening" }>
   | Readonly<{ report: "cannot listen"; code: string; message: string }>
   | Readonly<{ report: "so far"; number: number; counted: Counted }>
@@ -42,7 +42,7 @@ export type Opening = Readonly<{
   sealingKey: Uint8Array;
   /** One Int32 that is raised when a key becomes void. */
   keysVersion: SharedArrayBuffer;
-  rules: Rules;
+  rules: RelayRules;
 }>;
 
 /** A relay ended or failed. */
@@ -106,7 +106,7 @@ export class Relays {
   }
 
   /** Resolves when all relays go by these rules. */
-  async adopt(rules: Rules): Promise<void> {
+  async adopt(rules: RelayRules): Promise<void> {
     for (const relay of this.#relays) relay.tell({ news: "rules", rules });
     await this.reports("metrics");
   }
@@ -171,7 +171,7 @@ class Relay {
     this.#onLastWords = onLastWords;
     this.#batcher = new MessageBatcher((json) => this.#worker.postMessage(json));
     this.session = new RelaySession(parts, this.#batcher);
-    this.#worker.onmessage = ({ data }: MessageEvent<string | Report>) => {
+    this.#worker.onmessage = ({ data }: MessageEvent<string | RelayReport>) => {
       if (typeof data === "string") this.session.obey(data);
       else this.#reported(data);
     };
@@ -213,7 +213,7 @@ class Relay {
     this.#worker.postMessage(order);
   }
 
-  #reported(report: Report): void {
+  #reported(report: RelayReport): void {
     switch (report.report) {
       case "listening":
         return this.#listening.resolve();

@@ -1,12 +1,12 @@
 // The main thread's end of counting: limits what waits and hands texts to the Worker.
 import {
+  bodyMaxBytes,
   busyRetrySeconds,
-  countingAccountBytesMax,
   countingAccountPlacesMax,
-  countingBytesMax,
-  countingIdleMs,
   countingPlacesMax,
+  tokenizeTextMaxBytes,
 } from "../core/limits.ts";
+import { assert } from "../core/assert.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Log } from "../core/log.ts";
 import { refuse } from "../core/refusals.ts";
@@ -15,6 +15,17 @@ import type { AccountId, EncodedTexts, EncodingName, Ms, Refusal } from "../core
 import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
 import type { Count, CountingCall } from "./counting-worker.ts";
 import { bytesOf, encodeTexts } from "./encoded-texts.ts";
+
+/** Texts that wait to be counted: counts are free and not limited per minute. */
+const countingBytesMax = 256 * 1024 * 1024;
+/** Enough for 20 texts of the largest size. */
+const countingAccountBytesMax = 96 * 1024 * 1024;
+/** The counter's tables are released after this long without a count. */
+const countingIdleMs = 5 * 60_000;
+
+assert(20 * tokenizeTextMaxBytes <= countingAccountBytesMax, "20 of the largest texts fit in an account's share");
+assert(bodyMaxBytes <= countingAccountBytesMax, "every allowed body can be counted");
+assert(countingAccountBytesMax < countingBytesMax, "an account leaves room to others: texts to count");
 
 const roomDefault: ByteBudgetLimits = {
   places: countingPlacesMax,
@@ -32,7 +43,7 @@ export type CounterOptions = Readonly<{
 }>;
 
 /** Counts tokens off the main thread. */
-export class Counter {
+export class TokenCounter {
   readonly #log: Log;
   readonly #room: ByteBudget;
   readonly #worker: WorkerClient<CountingCall>;

@@ -4,7 +4,7 @@ import { setPriority } from "node:os";
 import type { AccountId, EncodingName } from "../core/types.ts";
 import { FairQueue } from "../core/fair-queue.ts";
 import { answerCalls, endWorker } from "../core/workers.ts";
-import { Reading, Tokenizer } from "./tokenizer.ts";
+import { TokenReading, Tokenizer } from "./tokenizer.ts";
 
 /**
  * `bytes` holds the texts in UTF-8, one after the other; `ends` says where each ends. Answered by a `Count`, or by null where
@@ -34,7 +34,7 @@ type Job = {
   readonly ends: Uint32Array;
   readonly keep: boolean;
   /** The text that is being read, and its index. */
-  reading: Reading | null;
+  reading: TokenReading | null;
   index: number;
   count: number;
   readonly tokens: Uint32Array[];
@@ -107,7 +107,7 @@ function advance(job: Job, lastStep: number): boolean {
   while (job.index < job.ends.length) {
     if (tokenizer.steps >= lastStep) return false;
     const start = job.index === 0 ? 0 : job.ends[job.index - 1]!;
-    job.reading ??= new Reading(tokenizer, job.bytes.subarray(start, job.ends[job.index]!), job.keep);
+    job.reading ??= new TokenReading(tokenizer, job.bytes.subarray(start, job.ends[job.index]!), job.keep);
     if (!job.reading.advance(lastStep - tokenizer.steps)) return false;
     job.count += job.reading.count;
     if (job.keep) job.tokens.push(job.reading.tokens());

@@ -3,18 +3,26 @@
 import { type AnyCancelSignal, signalOf } from "../core/cancel-signal.ts";
 import { encodingDefault } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
-import {
-  countingCacheEntriesMax,
-  countingCacheMs,
-  nodeCountBytesMax,
-  unreportedCountTimeoutMs,
-  unreportedNodeCountTimeoutMs,
-} from "../core/limits.ts";
+import { nodeCountBytesMax } from "../core/limits.ts";
+import { assert } from "../core/assert.ts";
 import { isRefusal } from "../core/refusals.ts";
 import type { AccountId, Ask, EncodingName, Model, Ms, PreparedTurns, Refusal } from "../core/types.ts";
-import type { Counter } from "./counter.ts";
+import type { TokenCounter } from "./counter.ts";
 import { bytesOf } from "./encoded-texts.ts";
 import { renderAsk, type Rendering } from "./render.ts";
+
+/**
+ * How long a charge waits for the count of an input that no node reported: enough for our counter to start up. Its hold
+ * is open meanwhile.
+ */
+const unreportedCountTimeoutMs = 2_000;
+/** The first part of that, for the node's own count. */
+const unreportedNodeCountTimeoutMs = 400;
+/** Counts that a node made, by content. */
+export const countingCacheEntriesMax = 4_096;
+export const countingCacheMs = 60_000;
+
+assert(unreportedNodeCountTimeoutMs < unreportedCountTimeoutMs, "our own count has time behind the node's");
 
 /** What the nodes can count. Both give null where no node for the model can, or none answered in time; never rejects. */
 export interface NodeCounter {
@@ -42,14 +50,14 @@ const bytesPerToken = 4;
 type Cached = Readonly<{ count: TokenCount; until: Ms }>;
 
 export class TokenCounts {
-  readonly #counter: Counter;
+  readonly #counter: TokenCounter;
   readonly #nodes: NodeCounter | null;
   readonly #clock: Pick<Clock, "monotonic">;
   /** By content; the first entry was used longest ago. */
   readonly #cache = new Map<string, Cached>();
 
   /** `nodes`: null where no node is ever asked. */
-  constructor(counter: Counter, nodes: NodeCounter | null, clock: Pick<Clock, "monotonic">) {
+  constructor(counter: TokenCounter, nodes: NodeCounter | null, clock: Pick<Clock, "monotonic">) {
     this.#counter = counter;
     this.#nodes = nodes;
     this.#clock = clock;

@@ -2,10 +2,13 @@
 // is answered. The specification leaves the shape of the replies open: tokenize has the names that vLLM gave its own endpoint,
 // the others are answered as the SDKs of their dialects expect it.
 import { encodingDefault, type KnownModels } from "../core/catalog.ts";
-import { tokenIdsTextMaxBytes, tokenizeTextMaxBytes } from "../core/limits.ts";
+import { tokenizeTextMaxBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, Model, Refusal } from "../core/types.ts";
 import type { TokenCount, TokenCounts } from "./node-count.ts";
+
+/** Ids are answered as JSON, which the main thread writes: 256 KiB of text give up to 2 MB and a few milliseconds. */
+const tokenIdsTextMaxBytes = 256 * 1024;
 
 /** `Read` is a request whose messages are to be counted, with what else was made of it. */
 export type TokenizeRequest<Read = WithAsk> =

@@ -44,14 +44,14 @@ export class Tokenizer {
 
   /** The tokens of a text; lone surrogates count as U+FFFD. */
   encode(text: string): Uint32Array {
-    const reading = new Reading(this, new TextEncoder().encode(text), true);
+    const reading = new TokenReading(this, new TextEncoder().encode(text), true);
     reading.advance(Infinity);
     return reading.tokens();
   }
 }
 
 /** A text on its way to tokens. */
-export class Reading {
+export class TokenReading {
   readonly #tokenizer: Tokenizer;
   readonly #bytes: Uint8Array;
   readonly #kept: number[] | null;

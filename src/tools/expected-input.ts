@@ -3,8 +3,10 @@
 // is no part of it (model-habits.ts). It is not what is charged; that is counted.
 import { isPdf, pdfStartWithinBytes } from "../core/file-text.ts";
 import { expectedTokens, hasInputs, mostTokens } from "../core/inputs.ts";
-import { expectedImageTokens } from "../core/limits.ts";
 import type { Ask, Part } from "../core/types.ts";
+
+/** A large picture at engines' usual settings; some take 16,384, most far less. */
+const expectedImageTokens = 4_096;
 
 /**
  * At most the model's context for each prompt, which is the most that a round is charged. `offeredBytes`: what the model reads that is no

@@ -9,8 +9,17 @@
 import { answersOf } from "../core/answer-budget.ts";
 import { hasImages } from "../core/images.ts";
 import { hasInputs, mostTokens } from "../core/inputs.ts";
-import { answersRemembered, longTextBytes, longTextTokensPerByteMin, templateTokensUnknown } from "../core/limits.ts";
 import type { Ask, Expected, Usage } from "../core/types.ts";
+
+/**
+ * What an engine puts around a prompt, until an answer has shown it: the longest templates with their system prompts.
+ */
+export const templateTokensUnknown = 4_096;
+/** Texts from this length on are expected to be as dense as earlier ones, but no thinner than dense code and digits. */
+const longTextBytes = 2_048;
+const longTextTokensPerByteMin = 0.5;
+/** What was unusual in one answer is nearly forgotten after a few times as many. */
+export const answersRemembered = 64;
 
 type Habits = Readonly<{
   shortestPrompt: number;

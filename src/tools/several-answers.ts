@@ -38,14 +38,14 @@ export async function severalAnswers(
   else clientSignal.addEventListener("abort", leave);
   const count = answersOf(ask);
   const askOf = askOfEach(ask);
-  const answers: Answer[] = [];
+  const answers: AnswerState[] = [];
   const mixed = new Mixed(sink);
   /** The one that ended all others. */
   let failed: Failed | null = null;
   const goOn = async (): Promise<void> => {
     while (answers.length < count && !stop.aborted) {
       const index = answers.length;
-      const answer: Answer = { ending: null, begun: false };
+      const answer: AnswerState = { ending: null, begun: false };
       answers.push(answer);
       const ending = await round(index)(askOf(index), mixed.of(index, answer));
       answer.ending = ending;
@@ -70,14 +70,16 @@ export async function severalAnswers(
 type Failed = Extract<Ending, { kind: "failed" }>;
 
 const failedWith = ({ refusal, delivered: own }: Failed, delivered: Delivered): Failed => ({
-  ...{ kind: "failed", refusal, elsewhere: false },
+  kind: "failed",
+  refusal,
+  elsewhere: false,
   ...(own === undefined ? {} : { delivered }),
 });
 
-type Answer = { ending: Ending | null; begun: boolean };
+type AnswerState = { ending: Ending | null; begun: boolean };
 
 /** What all of them came to. Those of which the client heard nothing before it left are not charged. */
-function usageOf(answers: readonly Answer[], { each }: Answers): Delivered {
+function usageOf(answers: readonly AnswerState[], { each }: Answers): Delivered {
   let usage = noUsage;
   let estimated = false;
   let last = -1;
@@ -103,7 +105,7 @@ class Mixed {
     this.#sink = sink;
   }
 
-  of(index: number, answer: Answer): Sink {
+  of(index: number, answer: AnswerState): Sink {
     const sink = this.#sink;
     const begun = (): void => {
       answer.begun = true;

@@ -16,7 +16,6 @@
 //   (8) anything else                                       -> ours are run, and the next round follows
 import type { Clock } from "../core/clock.ts";
 import { mayAskAgain } from "../core/generation-budget.ts";
-import { ownedCallsAtOnceMax, ownedCallsPerRoundMax, toolRoundsMax } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { toolNameMaxLength } from "../core/server-tool-name.ts";
 import type { Soon } from "../core/soon.ts";
@@ -42,6 +41,12 @@ import { type CalledTool, RoundSink } from "./round-sink.ts";
 import type { SearchProvider } from "./search/search-provider.ts";
 import { madeSafe, resultText } from "./untrusted-text.ts";
 import { type SearchCalls, WebSearchTool } from "./search/web-search-tool.ts";
+
+/** Generations of one request (spec, per-request limits). */
+export const toolRoundsMax = 10;
+export const ownedCallsAtOnceMax = 8;
+/** Further calls of a round are not run, and the model is told so. */
+export const ownedCallsPerRoundMax = 32;
 
 export type ToolLoopParts = Readonly<{
   /** Null where nothing is searched. */
@@ -134,7 +139,7 @@ export class ToolLoop {
     round: Round,
   ): Promise<Ending> {
     if (owned.length === 0) return round(ask, sink);
-    return new Answer(ask, owned, forced, { ...context, sink, round, log: this.#parts.log }).run();
+    return new AnswerInRounds(ask, owned, forced, { ...context, sink, round, log: this.#parts.log }).run();
   }
 
   /** Not offered where a format is asked for: engines hold a model to a format or give it tools, never both. */
@@ -162,7 +167,7 @@ function possibleChoice({ tools, toolChoice }: Ask): Ask["toolChoice"] {
 type AnswerContext = LoopContext & Readonly<{ sink: Sink; round: Round; log: Log }>;
 
 /** One answer, over all its rounds. */
-class Answer {
+class AnswerInRounds {
   readonly #context: AnswerContext;
   /** Our tools by the names under which the model knows them. */
   readonly #owned = new Map<string, OwnedTool>();

@@ -1,8 +1,15 @@
 // Fences text that tools return. Strangers wrote it: a page may hold orders to the model, or the very tokens with which
 // a chat template tells a system's words from a page's. The model reads it between fences that the text cannot close.
-import { toolResultMaxLength, toolResultsOfRoundMaxLength } from "../core/limits.ts";
+import { assert } from "../core/assert.ts";
 import type { ToolOutcome } from "../core/types.ts";
 import type { Sources } from "./search/citations.ts";
+
+/** What a model reads of one result. */
+export const toolResultMaxLength = 16_000;
+/** What a model reads of all results of a round: about 16,000 tokens. */
+export const toolResultsOfRoundMaxLength = 64_000;
+
+assert(toolResultMaxLength < toolResultsOfRoundMaxLength, "a round has room for more than one result");
 
 /**
  * Tokens of chat templates: ChatML, Llama 3, Gemma, Mistral, DeepSeek and the tags of tool calls and thinking. Engines

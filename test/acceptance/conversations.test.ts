@@ -90,7 +90,10 @@ describe.each(["a data folder", "PostgreSQL"])("conversations in %s", (where) =>
       const all = await itemsOf(client, made.id);
       expect(all.slice(1)).toEqual(added.data);
       expect(all[0]).toEqual({
-        ...{ type: "message", role: "user", status: "completed", id: all[0]!.id! },
+        type: "message",
+        role: "user",
+        status: "completed",
+        id: all[0]!.id!,
         content: [{ type: "input_text", text: "one" }] as never,
       });
       expect(all.map(({ id }) => id!.split("_")[0])).toEqual(["msg", "msg", "fc", "fco"]);
@@ -136,7 +139,11 @@ describe.each(["a data folder", "PostgreSQL"])("conversations in %s", (where) =>
       expect(first.conversation).toEqual({ id });
       expect(first.usage!.input_tokens).toBeGreaterThan(0);
       const stream = await other.responses.create({
-        ...{ model, conversation: { id }, input: [{ role: "user", content: "and?" }], store: false, stream: true },
+        model,
+        conversation: { id },
+        input: [{ role: "user", content: "and?" }],
+        store: false,
+        stream: true,
       } as OpenAI.Responses.ResponseCreateParamsStreaming);
       let second: OpenAI.Responses.Response | null = null;
       for await (const event of stream) {
@@ -276,7 +283,8 @@ describe.each(["a data folder", "PostgreSQL"])("conversations in %s", (where) =>
       expect(await refusedAs(client.responses.retrieve(id))).toMatchObject({ status: 404 });
       expect(await refusedAs(client.responses.delete(id))).toMatchObject({ status: 404 });
       expect(await refusedAs(client.responses.create({ model, previous_response_id: id, input: "x" }))).toMatchObject({
-        ...{ status: 400, error: { code: "previous_response_not_found" } },
+        status: 400,
+        error: { code: "previous_response_not_found" },
       });
 
       const rows: (readonly [() => Promise<unknown>, string])[] = [

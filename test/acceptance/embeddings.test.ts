@@ -45,7 +45,12 @@ const embed = (account: Account, input: unknown, more: object = {}) =>
 const rank = (account: Account, more: object) => post(account, "/v1/rerank", { model: "rerank-tiny", ...more });
 const charges = async ({ email }: Account) =>
   (await gateway.usage(email)).map(({ endpoint, model, input, output, billed_tokens, estimated }) => ({
-    ...{ endpoint, model, input, output, billed_tokens, estimated },
+    endpoint,
+    model,
+    input,
+    output,
+    billed_tokens,
+    estimated,
   }));
 
 describe("embeddings", () => {

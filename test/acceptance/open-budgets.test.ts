@@ -135,7 +135,9 @@ test("a named budget that does not fit is refused with one that does; what is us
       type: "rate_limit_error",
       code: "insufficient_quota",
       message: expect.stringContaining(`Send max_tokens of at most ${daily}`),
-      ...{ spendable: daily, requested: 8_000, max_tokens: daily },
+      spendable: daily,
+      requested: 8_000,
+      max_tokens: daily,
     }),
   ]);
   await stack.node.define("long", writes(20_000));

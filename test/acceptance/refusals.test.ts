@@ -47,13 +47,15 @@ const malformed: readonly (readonly [string, (dialect: Dialect) => object | stri
   [
     "a schema for a model without structured output",
     ({ schema }) => ({
-      ...{ model: "open-08-W4A16-AUTOROUND-REAP", ...schema({ type: "object" }) },
+      model: "open-08-W4A16-AUTOROUND-REAP",
+      ...schema({ type: "object" }),
     }),
   ],
   [
     "an image for a model that reads text only",
     ({ conversation }) => ({
-      ...{ model: "open-12-W8A16", ...conversation([{ by: "user", says: [{ image: pixelBase64 }] }]) },
+      model: "open-12-W8A16",
+      ...conversation([{ by: "user", says: [{ image: pixelBase64 }] }]),
     }),
   ],
   ["an array", () => []],
@@ -186,7 +188,10 @@ describe.each(eachDialect)("%s", (name, dialect) => {
     expect((await stack.gateway.show(account.email)).reserved).toBe(28_672);
     const eighth = await refusalOf(dialect, (await exchange(stack, dialect, "text", {}, { account })).reply);
     expect(eighth).toMatchObject({
-      ...{ status: 429, message: expect.stringMatching(quotaWords), spendable: 1_328, requested: 4_096 },
+      status: 429,
+      message: expect.stringMatching(quotaWords),
+      spendable: 1_328,
+      requested: 4_096,
     });
     controller.abort();
     await Promise.allSettled(open.map(({ reply }) => reply.text()));

@@ -64,7 +64,10 @@ describe.each(eachDialect)("%s", (name, dialect) => {
       expect(stream.told).toEqual(reply.told);
       const thought = dialect.showsThoughts(showing) ? {} : { thought: "" };
       expect(reply.told).toMatchObject({
-        ...{ ...nothing, ...said, ...thought, ending: dialect.endings[ending] },
+        ...nothing,
+        ...said,
+        ...thought,
+        ending: dialect.endings[ending],
         usage: { input: 120, cached: 20, output: 20 },
       });
       const rows = await stack.gateway.usage(account.email);

@@ -184,9 +184,19 @@ describe.each(eachDialect)("%s", (name, dialect) => {
 
   test("sampling is passed on, and fields that nobody knows are accepted and not", async () => {
     const unknown = {
-      ...{ id_slot: 3, grammar: "root ::= x", n_predict: 9, priority: 1, chat_template: "x", metadata: { a: "b" } },
-      ...{ store: true, context_management: { edits: [] }, diagnostics: {}, safeguards: [{ type: "x" }] },
-      ...{ container: null, service_tier: "auto", speed: "fast" },
+      id_slot: 3,
+      grammar: "root ::= x",
+      n_predict: 9,
+      priority: 1,
+      chat_template: "x",
+      metadata: { a: "b" },
+      store: true,
+      context_management: { edits: [] },
+      diagnostics: {},
+      safeguards: [{ type: "x" }],
+      container: null,
+      service_tier: "auto",
+      speed: "fast",
     };
     const sampling = { temperature: 0.5, top_p: 0.9, ...(name === "responses" ? {} : { top_k: 40 }) };
     const body = await sent({ model: hosted, ...sampling, ...unknown });

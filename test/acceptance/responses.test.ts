@@ -22,7 +22,9 @@ const stack = useStack();
 
 const ask = (script: string, more: object = {}, asked: Asking = {}) => answered(stack, dialect, script, more, asked);
 const bash = dialect.tool({
-  ...{ name: "bash", description: "run", strict: false },
+  name: "bash",
+  description: "run",
+  strict: false,
   parameters: { type: "object", properties: { command: { type: "string" } }, required: ["command"] },
 });
 /** The response of a body, streamed or not. */

@@ -30,7 +30,9 @@ afterEach(() => gateway.expectNothingReserved());
 
 async function send(path: string, body: object, signal: AbortSignal | null = null) {
   return fetch(`${gateway.url}/v1/${path}`, {
-    ...{ method: "POST", headers: { authorization: `Bearer ${account.api_key}` }, signal },
+    method: "POST",
+    headers: { authorization: `Bearer ${account.api_key}` },
+    signal,
     body: JSON.stringify({ model: "teller", ...body }),
   });
 }
@@ -100,7 +102,9 @@ test.each([false, true])(
   "a stream has each answer's index, its finish once, and the usage last (apart: %p)",
   async (apart) => {
     const response = await send("completions", {
-      ...{ prompt: ["a b", "c"], n: 2, stream: true },
+      prompt: ["a b", "c"],
+      n: 2,
+      stream: true,
       ...(apart ? { stream_options: { include_usage: true } } : {}),
     });
     const text = await response.text();

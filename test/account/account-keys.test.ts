@@ -230,7 +230,11 @@ describe("what a key may spend", () => {
     expect(holds.at(-1)).toEqual({
       refusal: "key_quota_exceeded",
       detail: {
-        ...{ key: "bot", limit: 1_000, period: "day", spendable: 0, requested: 100 },
+        key: "bot",
+        limit: 1_000,
+        period: "day",
+        spendable: 0,
+        requested: 100,
         resets_at: (noon + dayMs / 2) / 1_000,
       },
     });

@@ -260,8 +260,11 @@ describe("core-coder-1", () => {
       expect(office.admit(id, coderAsk())).toEqual({
         refusal: "coder_quota_reached",
         detail: {
-          ...{ model: "core-coder-1", site_url: "http://site" },
-          ...{ used: calls, limit: calls, resets_at: Date.parse("2026-03-28T16:00:00Z") / 1_000 },
+          model: "core-coder-1",
+          site_url: "http://site",
+          used: calls,
+          limit: calls,
+          resets_at: Date.parse("2026-03-28T16:00:00Z") / 1_000,
         },
       });
       expect(await show()).toMatchObject({

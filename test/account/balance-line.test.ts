@@ -2,7 +2,10 @@
 // account, whose overdraft must never be more than one request's charge. TOLLGATE_LINE_EVENTS sets how many events (20,000
 // by default), TOLLGATE_SEED repeats a run.
 import { describe, expect, test } from "bun:test";
-import { balanceWaitingAccountMax, dayMs, floodWindowMs, queueMaxWaitMs } from "../../src/core/limits.ts";
+import { queueMaxWaitMs } from "../../src/core/limits.ts";
+import { dayMs } from "../../src/core/units.ts";
+import { floodWindowMs } from "../../src/account/flood.ts";
+import { balanceWaitingAccountMax } from "../../src/account/balance-line.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import { defaultKey, type Hold, type Model, noKey, type Refusal, type Usage } from "../../src/core/types.ts";
 import { randomOf, seedOfRun } from "../fixtures/random.ts";
@@ -50,7 +53,9 @@ class Line {
 const quotaExceeded = {
   refusal: "quota_exceeded",
   detail: {
-    ...{ site_url: "http://site", spendable: expect.any(Number), requested: expect.any(Number) },
+    site_url: "http://site",
+    spendable: expect.any(Number),
+    requested: expect.any(Number),
     resets_at: Date.parse("2026-03-29T00:00:00Z") / 1_000,
   },
 } as const;

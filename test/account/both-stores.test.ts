@@ -6,17 +6,14 @@ import { KeyNotFound } from "../../src/account/account-keys.ts";
 import { AccountError, EmailTaken } from "../../src/account/accounts.ts";
 import type { Unit } from "../../src/account/office.ts";
 import { theServer } from "../../src/account/audit.ts";
-import { DecidedOtherwise } from "../../src/account/purchases.ts";
 import {
-  dayMs,
-  hourMs,
+  DecidedOtherwise,
   purchaseRequestsPendingMax,
   purchaseRequestsPerDayMax,
-  sessionIdleMs,
-  sessionMaxMs,
-  sessionsMax,
-  sessionUseIntervalMs,
-} from "../../src/core/limits.ts";
+} from "../../src/account/purchases.ts";
+import { sessionMaxMs } from "../../src/core/limits.ts";
+import { dayMs, hourMs } from "../../src/core/units.ts";
+import { sessionIdleMs, sessionsMax, sessionUseIntervalMs } from "../../src/account/sessions.ts";
 import { longForm, missing } from "../fixtures/optional.ts";
 import { type AnyOffice, caught, caughtBy, type Opened, stores } from "./stores.ts";
 
@@ -53,9 +50,14 @@ for (const store of stores) {
         const api_key = expect.stringMatching(/^sk-tg-\w{43}$/) as string;
         expect(created).toEqual({ id: 1, email: "a@x", plan: "standard", api_key });
         expect(await office.accounts.show("A@X")).toEqual({
-          ...{ id: 1, email: "a@x", plan: "standard", disabled: false },
+          id: 1,
+          email: "a@x",
+          plan: "standard",
+          disabled: false,
           allowance: { day: "2026-03-28", granted: 265_000, left: 265_000 },
-          ...{ credit: 1_000_000, reserved: 0, spendable: 1_265_000 },
+          credit: 1_000_000,
+          reserved: 0,
+          spendable: 1_265_000,
           coder_calls: { window: "2026-03-28T12:00:00.000Z", used: 0, limit: 40 },
           searches: { day: "2026-03-28", used: 0, limit: 50 },
         });
@@ -592,7 +594,12 @@ for (const store of stores) {
     test("what operators did is listed newest first, page by page", async () => {
       for (const detail of ["one", "two", "three"]) {
         await office.auditLog.note({
-          ...{ at: 5, operator: 7, address: "192.0.2.1", action: "server.reload", subject: theServer, detail },
+          at: 5,
+          operator: 7,
+          address: "192.0.2.1",
+          action: "server.reload",
+          subject: theServer,
+          detail,
         });
       }
       const [newest, ...more] = await office.auditLog.list(most, 2);

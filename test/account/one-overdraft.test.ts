@@ -5,7 +5,7 @@ import { describe, expect, test } from "bun:test";
 import type { RecordedHold } from "../../src/account/admission.ts";
 import { billedTokens, ratesOf, usageWithin } from "../../src/account/price.ts";
 import { assert } from "../../src/core/assert.ts";
-import { dayMs } from "../../src/core/limits.ts";
+import { dayMs } from "../../src/core/units.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Model, Price, Usage } from "../../src/core/types.ts";
 import { by } from "../fixtures/principals.ts";

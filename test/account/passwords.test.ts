@@ -1,7 +1,14 @@
 // Hashing of passwords: how many at a time, and that the time it takes does not reveal who exists.
 import { expect, test } from "bun:test";
-import { type Hasher, Passwords, PasswordsBusy, type PasswordTurn } from "../../src/account/passwords.ts";
-import { passwordHashesMax, passwordHashesNameWaitingMax, passwordHashesWaitingMax } from "../../src/core/limits.ts";
+import {
+  type Hasher,
+  passwordHashesMax,
+  passwordHashesNameWaitingMax,
+  passwordHashesWaitingMax,
+  Passwords,
+  PasswordsBusy,
+  type PasswordTurn,
+} from "../../src/account/passwords.ts";
 import { cheapHasher, Office } from "./office.ts";
 
 /** Hashes when it is told to. */

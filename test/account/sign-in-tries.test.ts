@@ -1,15 +1,14 @@
 // How often somebody may try to sign in, and who has to wait because of it.
 import { expect, test } from "bun:test";
-import { SignInTries, type SignInTry, type TryingPlace } from "../../src/account/sign-in-tries.ts";
 import {
-  signInAddressTriesMax,
   signInDelayMaxMs,
   signInDelayMinMs,
   signInNameTriesStep,
-  signInTriesMax,
-  signInWindowMs,
-  triedKeysMax,
-} from "../../src/core/limits.ts";
+  SignInTries,
+  type SignInTry,
+  type TryingPlace,
+} from "../../src/account/sign-in-tries.ts";
+import { signInAddressTriesMax, signInTriesMax, signInWindowMs, triedKeysMax } from "../../src/core/limits.ts";
 
 const at = (address: string, more: Partial<TryingPlace> = {}): TryingPlace => ({
   address,

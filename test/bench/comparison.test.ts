@@ -38,10 +38,21 @@ test("the picture shows what the last run found (npm run bench -- report)", () =
 });
 
 const way = (name: string, streamUs: number | null, requestUs: number): ComparedWay => ({
-  ...{ name, label: `${name} 1.2.3`, writtenIn: "C", keys: "keys", books: "no books", dialects: ["chat"] },
-  ...{ refusesUnknownKeys: false, streamUs, streamTimesNginx: streamUs === null ? null : streamUs / 100 },
-  ...{ firstTokenMs: 4, manyFirstTokenMs: null, requestUs, requestTimesNginx: requestUs / 10 },
-  ...{ perSecond: 1_000, failed: 0 },
+  name,
+  label: `${name} 1.2.3`,
+  writtenIn: "C",
+  keys: "keys",
+  books: "no books",
+  dialects: ["chat"],
+  refusesUnknownKeys: false,
+  streamUs,
+  streamTimesNginx: streamUs === null ? null : streamUs / 100,
+  firstTokenMs: 4,
+  manyFirstTokenMs: null,
+  requestUs,
+  requestTimesNginx: requestUs / 10,
+  perSecond: 1_000,
+  failed: 0,
 });
 const comparison = (ways: readonly ComparedWay[]): Comparison => ({ ...kept, ways: bestFirst(ways, "streamUs") });
 

@@ -36,8 +36,15 @@ afterAll(async () => {
 /** Runs the load until `enough`, in this process. */
 async function measure(part: Partial<LoadSettings>, enough: (seen: LoadMeasurement) => boolean): Promise<LoadReport> {
   const settings: LoadSettings = {
-    ...{ url: new URL(`http://127.0.0.1:${gateway.port}/v1/`), keys: gateway.keys, model: "core-3", dialect: "chat" },
-    ...{ streams: 3, prompt: "Count.", outputTokensMax: 64, stream: true, ...part },
+    url: new URL(`http://127.0.0.1:${gateway.port}/v1/`),
+    keys: gateway.keys,
+    model: "core-3",
+    dialect: "chat",
+    streams: 3,
+    prompt: "Count.",
+    outputTokensMax: 64,
+    stream: true,
+    ...part,
   };
   const seen = new LoadMeasurement();
   const stop = new AbortController();

@@ -9,7 +9,11 @@ import { peerMissing, peerNames, peerNotes } from "../../bench/peers.ts";
 import { RequestSource, type Subject } from "../../bench/subject.ts";
 
 const subject: Subject = {
-  ...{ name: "direct", port: 8080, dialect: clientDialects.chat, keys: ["a", "b"], pids: [] },
+  name: "direct",
+  port: 8080,
+  dialect: clientDialects.chat,
+  keys: ["a", "b"],
+  pids: [],
   stop: () => Promise.resolve(),
 };
 const ask = { model: "core-3", prompt: "Count.", outputTokensMax: 5, stream: true };

@@ -43,7 +43,14 @@ test("request gets a whole, correct reply to every request", async () => {
 test("latency has one sample for each stream and each request", async () => {
   const flags = {
     ...latencyDefaults,
-    ...{ only, streams: 4, repeats: 2, tokens: 5, intervalMs: 2, requests: 20, perSecond: 400, runs: 1 },
+    only,
+    streams: 4,
+    repeats: 2,
+    tokens: 5,
+    intervalMs: 2,
+    requests: 20,
+    perSecond: 400,
+    runs: 1,
   };
   for (const [run] of (await measureStreamLatency(flags)).runs.values()) {
     expect(run?.failures).toEqual([]);

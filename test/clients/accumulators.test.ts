@@ -56,7 +56,8 @@ describe.each(programs)("accumulators in %s", (language, file, words) => {
 type Json = Record<string, any>;
 const weather = { type: "function", function: { name: "get_weather", parameters: { type: "object", properties: {} } } };
 const askedBy = (form: (typeof forms)[number], script: string): Json => ({
-  ...{ model, messages: [{ role: "user", content: `hello [[${script}]]` }] },
+  model,
+  messages: [{ role: "user", content: `hello [[${script}]]` }],
   ...(form === "apart" ? { stream_options: { include_usage: true } } : {}),
   ...(script === "one-tool" ? { tools: [weather] } : {}),
 });
@@ -97,7 +98,8 @@ describe.each([
     for (const [script, whole] of Object.entries(said)) {
       const inputSchema = sdk!["jsonSchema"]({ type: "object", properties: {} });
       const streamed = sdk!["streamText"]({
-        ...{ model: compatible.chatModel(model), prompt: `hello [[${script}]]` },
+        model: compatible.chatModel(model),
+        prompt: `hello [[${script}]]`,
         tools: script === "one-tool" ? { get_weather: sdk!["tool"]({ inputSchema }) } : {},
       });
       const [text, finish, calls, usage] = [

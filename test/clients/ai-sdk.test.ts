@@ -29,13 +29,17 @@ const providers: Readonly<Record<string, Provider>> = {
     packages: { 7: "@ai-sdk/openai-compatible", 6: "ai-sdk-openai-compatible-6" },
     model: ({ createOpenAICompatible }, account) =>
       createOpenAICompatible({ name: "tollgate", includeUsage: true, ...account }).chatModel(hosted),
-    ...{ thinks: {}, search: null, objectScript: "json" },
+    thinks: {},
+    search: null,
+    objectScript: "json",
   },
   "openai .chat": {
     dialect: "chat",
     packages: openai,
     model: ({ createOpenAI }, account) => createOpenAI(account).chat(hosted),
-    ...{ thinks: null, search: null, objectScript: "json" },
+    thinks: null,
+    search: null,
+    objectScript: "json",
   },
   openai: {
     dialect: "responses",

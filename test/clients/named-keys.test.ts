@@ -9,7 +9,9 @@ import { useStack } from "../fixtures/stack.ts";
 const model = "core-3";
 const slow: Step = { repeat: text("tick "), times: 100, everyMs: 20 };
 const usage = (input: number, output: number) => ({
-  ...{ prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
+  prompt_tokens: input,
+  completion_tokens: output,
+  total_tokens: input + output,
 });
 const dialects = {
   chat: ["/v1/chat/completions", { max_tokens: 1_000 }],

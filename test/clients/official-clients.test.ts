@@ -262,7 +262,9 @@ describe.each(rows)("%s", (_, client) => {
     expect(ids).toContain("open-12-W8A16");
     if (dialect.name === "messages") expect(await listed({ limit: 5 })).toEqual(ids);
     expect(await sdk["models"].retrieve("core-coder-1")).toMatchObject({
-      ...{ id: "core-coder-1", display_name: "core-coder-1", context_window: 131_072 },
+      id: "core-coder-1",
+      display_name: "core-coder-1",
+      context_window: 131_072,
       capabilities:
         dialect.name === "messages"
           ? { image_input: { supported: false }, thinking: { supported: true } }

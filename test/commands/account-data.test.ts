@@ -4,7 +4,7 @@ import { beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eraseAccount } from "../../src/server/operations.ts";
-import { unixUser } from "../../src/server/unix-user.ts";
+import { unixUser } from "../../src/server/process/unix-user.ts";
 import { Office } from "../account/office.ts";
 import { type GatewayProcess, type Account } from "../fixtures/gateway-process.ts";
 import { eventually } from "../fixtures/eventually.ts";
@@ -156,7 +156,8 @@ test("an export and a deletion are in the audit log, without the e-mail, on a ru
     {
       action: "account.delete",
       ...byCommand,
-      detail: "its e-mail, key, password, sessions, notes and stored responses were erased",
+      detail:
+        "its e-mail, key, password, names of keys, end users, links, identities, sessions, notes, addresses and stored responses were erased",
     },
   ];
   const given = await gateway.cli<Export>("accounts", "export", account.email);

@@ -6,7 +6,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { operations } from "../../src/server/operations.ts";
-import { unixUser } from "../../src/server/unix-user.ts";
+import { unixUser } from "../../src/server/process/unix-user.ts";
 import { databaseName } from "../../src/store/folder/data-folder.ts";
 import { runToEnd } from "../fixtures/children.ts";
 import { eventually } from "../fixtures/eventually.ts";

@@ -5,7 +5,8 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { checkModelIds, readConfig } from "../../src/config/config.ts";
-import { stopGraceMs } from "../../src/core/limits.ts";
+import { targets } from "../../src/build/targets.ts";
+import { stopGraceMs } from "../../src/config/options.ts";
 import { missing } from "../fixtures/optional.ts";
 import { run, temporaryFolder, tollgate } from "./program.ts";
 
@@ -142,5 +143,20 @@ describe("the compose file", () => {
   test.skipIf(withoutClient)("is taken by docker compose", () => {
     const { exitCode, stderr } = Bun.spawnSync([...client, "-f", join(ops, "compose.yaml"), "config", "--quiet"]);
     expect([exitCode, stderr.toString()]).toEqual([0, ""]);
+  });
+});
+
+describe("the workflows", () => {
+  const folder = join(root, ".github/workflows");
+  const workflows = ["ci.yml", "release.yml"].map((name) => readFileSync(join(folder, name), "utf8"));
+
+  test("run scripts of the package, and a release builds, tries and publishes a binary for each machine", () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: object };
+    const named = workflows.join("").matchAll(/npm run (?:--silent )?(\w+)/g);
+    for (const [, script] of named) expect(scripts).toHaveProperty([script!]);
+    const [, built] = /for target in (.*); do/.exec(workflows[1]!)!;
+    expect(built!.split(" ").map((target) => `bun-${target}`)).toEqual([...targets]);
+    const tried = [...workflows[1]!.matchAll(/binary: tollgate-([\w-]+)/g)].map(([, target]) => `bun-${target}`);
+    expect(tried).toEqual([...targets].filter((target) => !target.endsWith("-musl")));
   });
 });

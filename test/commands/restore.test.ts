@@ -246,7 +246,8 @@ describe.concurrent("a restore", () => {
     const config = join(folder.data, "../gate.toml");
     writeFileSync(config, '[ledger]\nurl = "postgres://t:hidden@127.0.0.1:1/t"\n');
     expect(await folder.restore("--config", config)).toMatchObject({
-      ...{ code: 1, stdout: "" },
+      code: 1,
+      stdout: "",
       stderr: "tollgate: the ledger is in PostgreSQL: restore it there with pg_restore (see More than one machine)",
     });
     writeFileSync(config, '[ledger]\nurl = "postgres://t:hidden@127.0.0.1:1/t"\ngatherms = 1\n');

@@ -106,8 +106,12 @@ describe.skipIf(withoutBrowser)("end users in the console", () => {
       await save();
       await row.getByText("names its end users; 30 a day for each").waitFor();
       expect(await limits()).toMatchObject({
-        ...{ limit_day: null, limit_month: 400_000, expires_at: "2030-01-31T18:00:00.000Z", models: ["core-3"] },
-        ...{ forwards_users: true, limit_end_user_day: 30 },
+        limit_day: null,
+        limit_month: 400_000,
+        expires_at: "2030-01-31T18:00:00.000Z",
+        models: ["core-3"],
+        forwards_users: true,
+        limit_end_user_day: 30,
       });
       expect((await ask(key, "grace@example.org")).status).toBe(429);
 

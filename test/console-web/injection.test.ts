@@ -323,19 +323,30 @@ const summary: UsageSummary = {
 
 const requestLog: LogPage = {
   rows: payloads.map((payload, index) => ({
-    ...{ time, request_id: `${payload}${index}`, account: payload, account_id: 1, key: payload, endpoint: payload },
-    ...{
-      model: payload,
-      node: payload,
-      status: 500,
-      reason: payload,
-      why: payload,
-      cause: payload,
-      wait_ms: 1,
-      sent_ms: 2,
-    },
-    ...{ first_token_ms: 3, duration_ms: 4, input: 1, cached_input: 1, output: 1, reasoning: 1, billed_tokens: 1 },
-    ...{ cost_usd: 1, sum: payload, more: 1 },
+    time,
+    request_id: `${payload}${index}`,
+    account: payload,
+    account_id: 1,
+    key: payload,
+    endpoint: payload,
+    model: payload,
+    node: payload,
+    status: 500,
+    reason: payload,
+    why: payload,
+    cause: payload,
+    wait_ms: 1,
+    sent_ms: 2,
+    first_token_ms: 3,
+    duration_ms: 4,
+    input: 1,
+    cached_input: 1,
+    output: 1,
+    reasoning: 1,
+    billed_tokens: 1,
+    cost_usd: 1,
+    sum: payload,
+    more: 1,
   })),
   next: null,
   searched_to: time,
@@ -347,8 +358,15 @@ const requestLog: LogPage = {
 
 const ownRefusals: RefusalsPage = {
   rows: payloads.map((payload, index) => ({
-    ...{ time, request_id: `${payload}${index}`, endpoint: payload, model: payload, key: payload, status: 429 },
-    ...{ reason: payload, why: payload, more: 1 },
+    time,
+    request_id: `${payload}${index}`,
+    endpoint: payload,
+    model: payload,
+    key: payload,
+    status: 429,
+    reason: payload,
+    why: payload,
+    more: 1,
   })),
   next: null,
 };
@@ -394,16 +412,32 @@ const plan: PlanPage = {
 const accountKeys: AccountKeys = {
   prefix: payloads[0] ?? "",
   keys: payloads.map((payload, index) => ({
-    ...{ id: index + 2, name: payload, ending: payload, created_at: time, last_used_at: time, expires_at: time },
+    id: index + 2,
+    name: payload,
+    ending: payload,
+    created_at: time,
+    last_used_at: time,
+    expires_at: time,
     expired: false,
-    ...{ limit_day: 1_000, limit_month: 1_000, used_day: 1, used_month: 1, models: [payload], addresses: [payload] },
-    ...{ forwards_users: true, limit_end_user_day: 1_000 },
+    limit_day: 1_000,
+    limit_month: 1_000,
+    used_day: 1,
+    used_month: 1,
+    models: [payload],
+    addresses: [payload],
+    forwards_users: true,
+    limit_end_user_day: 1_000,
   })),
 };
 
 const invitations: Invitations = {
   invitations: payloads.map((payload, id) => ({
-    ...{ id, email: payload, plan: payload, credit: 1, created_at: time, expires_at: time },
+    id,
+    email: payload,
+    plan: payload,
+    credit: 1,
+    created_at: time,
+    expires_at: time,
   })),
 };
 

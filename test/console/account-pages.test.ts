@@ -1,7 +1,7 @@
 // What the account's own pages show and change.
 import { expect, test } from "bun:test";
 import type { UsageFilter, UsagePlace } from "../../src/account/usage-queries.ts";
-import { dayMs } from "../../src/core/limits.ts";
+import { dayMs } from "../../src/core/units.ts";
 import { noon } from "../account/office.ts";
 import { ConsoleSite } from "./console-site.ts";
 

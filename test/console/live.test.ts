@@ -1,8 +1,8 @@
 // The event stream: what it sends, when, and when it ends. Looks are made by the test, not by the timer.
 import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import type { Visitor } from "../../src/console/routes/route.ts";
-import { Live } from "../../src/console/live.ts";
-import { keepAliveIntervalMs, liveIntervalMs, liveStreamsPerAccountMax } from "../../src/core/limits.ts";
+import { Live, liveIntervalMs, liveStreamsPerAccountMax } from "../../src/console/live.ts";
+import { keepAliveIntervalMs } from "../../src/core/limits.ts";
 import { ask } from "../account/office.ts";
 import { ConsoleSite } from "./console-site.ts";
 

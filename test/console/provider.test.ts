@@ -2,7 +2,9 @@
 // and an account is given to nobody by its address alone.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type OidcOptions, openProvider } from "../../src/console/oidc/open-provider.ts";
-import { providerReplyMs, providerSignInMs, signInAddressTriesMax } from "../../src/core/limits.ts";
+import { signInAddressTriesMax } from "../../src/core/limits.ts";
+import { providerReplyMs } from "../../src/console/oidc/identity-provider.ts";
+import { providerSignInMs } from "../../src/console/oidc/begun-sign-ins.ts";
 import { ScriptedProvider } from "../fixtures/scripted-provider.ts";
 import { baseUrl, type ConsoleBrowser, ConsoleSite, type Options } from "./console-site.ts";
 

@@ -1,15 +1,10 @@
 // Sign-in as a browser meets it: the cookie, the limits, and what ends a session.
-import { describe, expect, test, spyOn } from "bun:test";
-import { type Hasher, Passwords } from "../../src/account/passwords.ts";
+import { describe, expect, spyOn, test } from "bun:test";
+import { type Hasher, passwordHashesMax, Passwords } from "../../src/account/passwords.ts";
 import { BrowserAddresses } from "../../src/console/browser-addresses.ts";
-import {
-  passwordHashesMax,
-  signInAddressTriesMax,
-  signInDelayMaxMs,
-  signInTriesMax,
-  signInWindowMs,
-  signUpAddressTriesMax,
-} from "../../src/core/limits.ts";
+import { signInAddressTriesMax, signInTriesMax, signInWindowMs } from "../../src/core/limits.ts";
+import { signUpAddressTriesMax } from "../../src/console/routes/session-routes.ts";
+import { signInDelayMaxMs } from "../../src/account/sign-in-tries.ts";
 import { cheapHasher } from "../account/office.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { type ConsoleBrowser, ConsoleSite } from "./console-site.ts";
@@ -406,4 +401,66 @@ test("nobody comes in with the old password while the new one goes to disk", asy
   expect([(await changed).status, (await signedIn).status]).toEqual([200, 401]);
   expect((await there.get("/overview")).status).toBe(401);
   expect((await here.get("/overview")).status).toBe(200);
+});
+
+describe("sessions", () => {
+  test("are listed with what tells them apart, and ended one by one or all but this", async () => {
+    const site = new ConsoleSite();
+    const here = await site.signedIn("a@x");
+    const [there, elsewhere] = [site.browser("198.51.100.7"), site.browser("203.0.113.5")];
+    for (const browser of [there, elsewhere]) {
+      site.office.now += 1;
+      await browser.post("/sign-in", { email: "a@x", password: "correct horse" });
+    }
+    const { sessions } = (await here.get("/sessions")).body;
+    expect(sessions.map(({ address, current }: any) => [address, current])).toEqual([
+      ["203.0.113.5", false],
+      ["198.51.100.7", false],
+      ["192.0.2.1", true],
+    ]);
+    await here.post(`/sessions/${sessions[1].id}/end`);
+    expect((await there.get("/overview")).status).toBe(401);
+    expect((await elsewhere.get("/overview")).status).toBe(200);
+    await here.post("/sessions/end-others");
+    expect((await elsewhere.get("/overview")).status).toBe(401);
+    expect((await here.get("/sessions")).body.sessions).toHaveLength(1);
+  });
+});
+
+describe("sign-up", () => {
+  const body = { email: "new@x", password: "correct horse" };
+
+  test("is off unless the operator allows it", async () => {
+    const { status } = await new ConsoleSite().browser().post("/sign-up", body);
+    expect(status).toBe(403);
+  });
+
+  test("makes an account of the plan free that is no operator, signs in and shows its key once", async () => {
+    const site = new ConsoleSite({ signUp: true });
+    const browser = site.browser();
+    const { body: created } = await browser.post("/sign-up", body);
+    expect(site.office.keys.principal(created.api_key)?.account ?? null).toBe(created.id);
+    expect((await browser.get("/session")).body.account).toEqual({
+      id: created.id,
+      email: "new@x",
+      plan: "free",
+      operator: false,
+      password: true,
+      connected: false,
+    });
+    expect(JSON.stringify((await browser.get("/key")).body)).not.toContain(created.api_key);
+    expect((await site.browser().post("/sign-up", { ...body, email: "NEW@x" })).status).toBe(409);
+    expect((await site.browser().post("/sign-up", { ...body, operator: true })).status).toBe(400);
+  });
+});
+
+test("no password, token or key is in the log", async () => {
+  const site = new ConsoleSite({ signUp: true });
+  const browser = site.browser();
+  const { body } = await browser.post("/sign-up", { email: "new@x", password: "a secret horse" });
+  await browser.post("/sign-in", { email: "new@x", password: "a wrong horse" });
+  const token = browser.cookie.split("=")[1]!;
+  for (const secret of ["a secret horse", "a wrong horse", token, body.api_key]) {
+    expect(site.logged.join("\n")).not.toContain(secret);
+  }
 });

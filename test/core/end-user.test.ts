@@ -1,7 +1,6 @@
 // What end users are called: a line of bounded length, whatever a program sends.
 import { expect, test } from "bun:test";
-import { endUserName } from "../../src/core/end-user.ts";
-import { endUserNameMaxLength } from "../../src/core/limits.ts";
+import { endUserName, endUserNameMaxLength } from "../../src/core/end-user.ts";
 
 test.each([
   ["ada@example.org", "ada@example.org"],

@@ -1,8 +1,8 @@
 // JSON from outside is scanned before it is parsed: deep and endless shapes are refused, everything else is parsed.
 import { expect, test } from "bun:test";
-import { jsonDepthMax, jsonScanMinLength, jsonTokensMax } from "../../src/core/limits.ts";
+import { jsonDepthMax, jsonScanMinLength } from "../../src/core/limits.ts";
 import { parseNodeJson } from "../../src/nodes/json.ts";
-import { jsonExcess, JsonScan, parseOutsideJson } from "../../src/core/outside-json.ts";
+import { jsonExcess, JsonScan, jsonTokensMax, parseOutsideJson } from "../../src/core/outside-json.ts";
 
 const filler = `"${"x".repeat(jsonScanMinLength)}"`;
 const nested = (depth: number): string => `[${filler},${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}]`;

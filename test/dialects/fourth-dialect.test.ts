@@ -248,11 +248,20 @@ test("the toy's large bodies are read by a Worker and written here", () => {
   const body = new TextEncoder().encode(JSON.stringify({ words: "hello".repeat(100_000), budget: 50 }));
   const order: PrepareOrder = structuredClone({
     reading: {
-      ...{ dialect: "toy", tokenizes: false, route: "/v2/toys/*:say", id: "core-3", search: "?loud=yes" },
+      dialect: "toy",
+      tokenizes: false,
+      route: "/v2/toys/*:say",
+      id: "core-3",
+      search: "?loud=yes",
       headers: [["x-toy-language", "French"] as [string, string]],
     },
-    ...{ wanted: "request", body, bodyBytes: body.length, models: [...catalog.models.values()] },
-    ...{ finds: false, earlier: null, found: null },
+    wanted: "request",
+    body,
+    bodyBytes: body.length,
+    models: [...catalog.models.values()],
+    finds: false,
+    earlier: null,
+    found: null,
   });
   const prepared = structuredClone(prepare(order, new Dialects(context, registry)));
   if (prepared.kind !== "request") throw new Error(`it was ${prepared.kind}`);

@@ -116,8 +116,12 @@ describe.skipIf(engineMissing)("a count beforehand", () => {
         method: "POST",
         headers: { "x-api-key": leaving.api_key },
         body: JSON.stringify({
-          ...{ model, messages: messages.slice(0, 1), stream: true, max_tokens: 8_000 },
-          ...{ temperature: 2, logit_bias: await engine.endlessBias() },
+          model,
+          messages: messages.slice(0, 1),
+          stream: true,
+          max_tokens: 8_000,
+          temperature: 2,
+          logit_bias: await engine.endlessBias(),
         }),
         signal: controller.signal,
       });

@@ -5,7 +5,7 @@ import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { generationsPerAnswerMax } from "../../src/core/generation-budget.ts";
 import { anySearch } from "../../src/dialects/request/search-request.ts";
-import { type Outlet, type Parts, serve } from "../../src/gateway.ts";
+import { type Outlet, type GatewayParts, serve } from "../../src/gateway.ts";
 import { NodePool } from "../../src/nodes/queue/pool.ts";
 import { RequestRecord } from "../../src/telemetry/request-record.ts";
 import { ModelHabits } from "../../src/tools/model-habits.ts";
@@ -87,14 +87,14 @@ async function served(ask: Ask, script: readonly Way[], dropsIdle = true): Promi
     breakOff: () => void (last = "broken off"),
   };
   const search = { keep: () => {}, call: () => true, [Symbol.dispose]: () => {} };
-  const parts: Parts = {
+  const parts: GatewayParts = {
     catalog: embeddedCatalog(),
     habits: new ModelHabits(),
     storedResponses: null,
     clock: systemClock,
     log: () => {},
     keys: { principal: () => by(7) },
-    admission: {} as Parts["admission"],
+    admission: {} as GatewayParts["admission"],
     pool,
     checker: {
       check: async ({ text }) => (text === null ? { verdict: "fits" } : { verdict: "misfit", reason: "it is no JSON" }),

@@ -12,7 +12,7 @@ import type { NodeConfig } from "../../src/config/config.ts";
 import { type RunningServer, type ServerOptions, startServer } from "../../src/http/app.ts";
 import type { PoolLimits } from "../../src/nodes/queue/pool.ts";
 import { NodePool } from "../../src/nodes/queue/pool.ts";
-import { Counter } from "../../src/tokens/counter.ts";
+import { TokenCounter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
 import type { Endpoint } from "../fixtures/endpoints.ts";
 import { bodyOf, type ClientView, viewOf } from "../fixtures/client-view.ts";
@@ -31,7 +31,7 @@ const limits: Partial<PoolLimits> = {
 export const impatient: Partial<PoolLimits> = { ...limits, firstPieceMs: 600, stallMs: 400, connectTimeoutMs: 300 };
 
 /** Of all gateways here: its Worker takes half a second to load its tables. */
-const counter = new Counter({ log: () => {} });
+const counter = new TokenCounter({ log: () => {} });
 
 export type Caller = Readonly<{ email: string; key: string }>;
 export type Reply = Readonly<{ status: number; headers: Headers; body: string; id: string; view: ClientView }>;

@@ -8,7 +8,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { refuse } from "../../src/core/refusals.ts";
 import { unreadBodies } from "../../src/http/arriving-bodies.ts";
 import { type RunningServer, type ServerOptions, type ServerParts, startServer } from "../../src/http/app.ts";
-import { Counter } from "../../src/tokens/counter.ts";
+import { TokenCounter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
 import type { Ending, Hold, Slot, Usage } from "../../src/core/types.ts";
 import { eventually } from "../fixtures/eventually.ts";
@@ -27,7 +27,7 @@ function start(
   options: Partial<ServerOptions> = {},
   refuseModel: ServerParts["admission"]["refuseModel"] = () => null,
   principal: ServerParts["keys"]["principal"] = (key) => (key === "good" ? by(1) : null),
-  generate: Slot["generate"] = (_ask, _account, cancelSignal, sink) => {
+  run: Slot["run"] = (_ask, _account, cancelSignal, sink) => {
     sink.piece({ kind: "text", literal: '"word"', logprobs: null });
     void sink.flush();
     return new Promise<Ending>((resolve) =>
@@ -53,7 +53,7 @@ function start(
   const slot: Slot = {
     nodeName: "scripted",
     alike: () => new Set(["scripted"]),
-    generate,
+    run,
     [Symbol.dispose]() {},
   };
   const parts: ServerParts = {
@@ -66,7 +66,7 @@ function start(
     clock: systemClock,
     log: () => {},
   };
-  const counts = new TokenCounts(new Counter({ log: () => {} }), null, systemClock);
+  const counts = new TokenCounts(new TokenCounter({ log: () => {} }), null, systemClock);
   running = startServer(parts, { host: "127.0.0.1", port: 0, sealingKey: new Uint8Array(32), counts, ...options });
   return { url: running.url, events };
 }

@@ -46,7 +46,9 @@ test("capabilities are the model's own", () => {
     capabilities: { vision: false, reasoning: true, structured_output: false, json_mode: false },
   });
   expect(modelOf("open-09-W4A16-AUTOROUND-REAP").capabilities).toMatchObject({
-    ...{ vision: true, structured_output: false, json_mode: true },
+    vision: true,
+    structured_output: false,
+    json_mode: true,
   });
 });
 
@@ -67,7 +69,9 @@ test("the context is what the nodes have, if they have less", () => {
     [262_144, 196_608],
   ] as const) {
     expect(modelOf("core-3", { nodesContext: () => told })).toMatchObject({
-      ...{ context_window: 196_608, max_input_tokens: 196_608, context_length: context },
+      context_window: 196_608,
+      max_input_tokens: 196_608,
+      context_length: context,
     });
   }
 });

@@ -8,13 +8,13 @@ import { messages } from "../../src/dialects/messages/messages.ts";
 import { Dialects } from "../../src/dialects/registry.ts";
 import { KeyHeaders } from "../../src/http/key-headers.ts";
 import { TokenRoutes } from "../../src/http/token-routes.ts";
-import { Counter } from "../../src/tokens/counter.ts";
+import { TokenCounter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
 import { headOf } from "../fixtures/reading.ts";
 import { eventually } from "../fixtures/eventually.ts";
 
 const room = { places: 8, bytes: 1_000_000, accountPlaces: 2, accountBytes: 500_000 };
-const counter = new Counter({ log: () => {}, room });
+const counter = new TokenCounter({ log: () => {}, room });
 afterAll(() => counter.close());
 
 const dialects = new Dialects({ sealingKey: new Uint8Array(32), clock: systemClock, storesResponses: false });

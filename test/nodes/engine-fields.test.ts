@@ -145,7 +145,10 @@ describe("a field that only some engines know", () => {
   test("the specification's models keep to what they always sent", () => {
     const body = { chat_template_kwargs: { a: 1 }, ignore_eos: "no", guided_json: 5, thinking: 7 };
     expect(readEngineFields(body, hostedModel, none, true)).toEqual({
-      ...{ fields: [], format: null, effort: null, sampling: {} },
+      fields: [],
+      format: null,
+      effort: null,
+      sampling: {},
     });
   });
 });

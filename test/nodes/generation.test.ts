@@ -80,7 +80,7 @@ async function generateOn(
   const pool = poolOf(url, log, given);
   using slot = await slotOf(pool, ask);
   const pieces: Piece[] = [];
-  const ending = await slot.generate(ask, 1, cancelSignal, {
+  const ending = await slot.run(ask, 1, cancelSignal, {
     piece(piece) {
       pieces.push(piece);
       onPiece(piece);
@@ -120,7 +120,7 @@ describe("nothing sent yet", () => {
     );
     open.push({ stop: () => void pool.close() });
     using slot = await slotOf(pool, askOf());
-    const ending = await slot.generate(askOf(), 1, new AbortController().signal, { piece() {}, flush: () => null });
+    const ending = await slot.run(askOf(), 1, new AbortController().signal, { piece() {}, flush: () => null });
     expect(ending).toMatchObject(failed("busy_unreachable", true));
   });
 
@@ -291,7 +291,7 @@ describe("what a node sends in one turn of the event loop", () => {
     });
     const ask = askOf();
     using slot = await slotOf(poolOf(node.url), ask);
-    return slot.generate(ask, 1, cancelSignal, sink);
+    return slot.run(ask, 1, cancelSignal, sink);
   }
 
   test("is with the client before its leaving is heard: it pays for nothing that was not written", async () => {
@@ -364,7 +364,7 @@ describe("a slow client", () => {
     let pieces = 0;
     let flushes = 0;
     jest.useFakeTimers();
-    const ending = slot.generate(ask, 1, new AbortController().signal, {
+    const ending = slot.run(ask, 1, new AbortController().signal, {
       piece: () => void pieces++,
       flush: () => (++flushes === 3 ? (paused.resolve(), caughtUp.promise) : null),
     });
@@ -399,7 +399,7 @@ test("Ollama, which forces no tool, is held to a schema of the calls: its text i
   using slot = await slotOf(pool, ask);
   const pieces: Piece[] = [];
   const sink = { piece: (piece: Piece) => void pieces.push(piece), flush: () => null };
-  const ending = await slot.generate(ask, 1, new AbortController().signal, sink);
+  const ending = await slot.run(ask, 1, new AbortController().signal, sink);
   expect(ending).toMatchObject({ kind: "end", reason: "tool_calls", usage: { inputFresh: 144, output: 14 } });
   expect(pieces.filter(({ kind }) => kind !== "reasoning")).toMatchObject([
     { kind: "call", name: "get_time" },
@@ -414,7 +414,7 @@ describe("the connection after an answer", () => {
     const pool = poolOf(node.url, [], { ...limits, afterFinishMs: 60_000 });
     for (let round = 0; round < 3; round++) {
       using slot = await slotOf(pool, askOf());
-      const ending = await slot.generate(askOf(), 1, new AbortController().signal, { piece() {}, flush: () => null });
+      const ending = await slot.run(askOf(), 1, new AbortController().signal, { piece() {}, flush: () => null });
       expect(ending).toMatchObject({ kind: "end" });
       await turns();
     }

@@ -82,7 +82,7 @@ async function read(
   const entered = await pool.enter(ask, 1, cancelSignal);
   if (isRefusal(entered)) throw new Error(entered.refusal);
   using slot = entered;
-  const ending = await slot.generate(ask, 1, cancelSignal, { piece: () => void (pieces += 1), flush: () => null });
+  const ending = await slot.run(ask, 1, cancelSignal, { piece: () => void (pieces += 1), flush: () => null });
   return { ending, pieces };
 }
 

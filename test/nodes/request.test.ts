@@ -167,7 +167,7 @@ describe("tools", () => {
     expect(strict({ tools, toolChoice: "auto" }, "sglang")).toEqual([undefined, undefined]);
     expect(strict(named, "vllm")).toEqual([true]);
     expect(strict(named, "llama.cpp")).toEqual([undefined]);
-    expect(strict({ ...named, told: { schema: true } }, "sglang")).toEqual([undefined]);
+    expect(strict({ ...named, inWords: { schema: true } }, "sglang")).toEqual([undefined]);
   });
   test("Ollama: a call that names its tool as the answer's schema, and the tool in words", () => {
     for (const tool of [named, { tools: tools.slice(1), toolChoice: "required" } as const]) {
@@ -197,8 +197,8 @@ describe("tools", () => {
     );
     const [system] = parsed["messages"] as { role: string; content: string }[];
     for (const { name } of tools) expect(system!.content).toContain(`"name":"${name}"`);
-    for (const told of [{ call: true }, { schema: true }] as const) {
-      const again = nodeRequest(askOf({ ...either, told }), 1, "m", "ollama");
+    for (const inWords of [{ call: true }, { schema: true }] as const) {
+      const again = nodeRequest(askOf({ ...either, inWords }), 1, "m", "ollama");
       expect(again.expected.textNamesCall).toBe(false);
       expect(JSON.parse(again.body)).toHaveProperty("tools");
     }
@@ -361,14 +361,14 @@ describe("what a node is told in words", () => {
   });
   test("a schema that it refused, and no schema", () => {
     for (const engine of engines) {
-      const body = bodyOf({ format, told: { schema: true } }, engine);
+      const body = bodyOf({ format, inWords: { schema: true } }, engine);
       expect(body).not.toHaveProperty("response_format");
       expect(systemOf(body)).toContain(JSON.stringify(schema));
     }
   });
   test("parameters of tools that it refused", () => {
     const described = { ...toolOf("f", { parameters: schema, strict: true }), description: "Finds." };
-    const { tools } = bodyOf({ tools: [described], told: { schema: true } }, "vllm");
+    const { tools } = bodyOf({ tools: [described], inWords: { schema: true } }, "vllm");
     expect(tools).toEqual([
       {
         type: "function",
@@ -379,16 +379,16 @@ describe("what a node is told in words", () => {
         },
       },
     ]);
-    const asCall = bodyOf({ tools: [described], toolChoice: "required", told: { schema: true } }, "ollama");
+    const asCall = bodyOf({ tools: [described], toolChoice: "required", inWords: { schema: true } }, "ollama");
     expect(asCall).not.toHaveProperty("response_format");
     expect(JSON.stringify(asCall["tools"])).toContain('\\"properties\\":{\\"a\\"');
   });
   test("that a call must be made", () => {
     for (const engine of engines) {
-      expect(systemOf(bodyOf({ tools, toolChoice: "required", told: { call: true } }, engine))).toContain(
+      expect(systemOf(bodyOf({ tools, toolChoice: "required", inWords: { call: true } }, engine))).toContain(
         "You must call one of the tools get_weather, get_time now",
       );
-      expect(systemOf(bodyOf({ tools, toolChoice: { named: "get_time" }, told: { call: true } }, engine))).toContain(
+      expect(systemOf(bodyOf({ tools, toolChoice: { named: "get_time" }, inWords: { call: true } }, engine))).toContain(
         "You must call the tool get_time now",
       );
     }

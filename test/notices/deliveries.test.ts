@@ -1,9 +1,8 @@
 // Notices on their way: tried again after growing pauses, given up in the end, and never in the way of who tells them.
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
 import type { WebhookConfig } from "../../src/config/webhooks.ts";
-import { noticesWaitingMax, webhookRetriesMs } from "../../src/core/limits.ts";
 import { type Notice, type NoticeEvent, noticeEvents } from "../../src/core/notice.ts";
-import { Deliveries } from "../../src/notices/deliveries.ts";
+import { Deliveries, noticesWaitingMax, webhookRetriesMs } from "../../src/notices/deliveries.ts";
 
 let now = 0;
 let posted: { webhook: string; id: string; at: number }[] = [];

@@ -30,7 +30,8 @@ test.skipIf(noHaproxy)(
     const ready = [true, true];
     const gateways = ready.map((_, index) =>
       Bun.serve({
-        ...{ port: 0, hostname: "127.0.0.1" },
+        port: 0,
+        hostname: "127.0.0.1",
         fetch: ({ url }) => {
           const isReady = ready[index]!;
           const path = new URL(url).pathname;

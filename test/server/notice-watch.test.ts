@@ -5,11 +5,17 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { WebhookConfig } from "../../src/config/webhooks.ts";
-import { dayMs, diskLookMs, diskLowBytes, diskWellBytes, ledgerNoticeIntervalMs } from "../../src/core/limits.ts";
+import { dayMs } from "../../src/core/units.ts";
 import { noticeEvents } from "../../src/core/notice.ts";
 import { bodyOf } from "../../src/notices/post.ts";
-import { NoticeWatch } from "../../src/server/notice-watch.ts";
-import type { BackupFailure } from "../../src/server/scheduled-backups.ts";
+import {
+  diskLookMs,
+  diskLowBytes,
+  diskWellBytes,
+  ledgerNoticeIntervalMs,
+  NoticeWatch,
+} from "../../src/server/notice-watch.ts";
+import type { BackupFailure } from "../../src/server/kept/scheduled-backups.ts";
 import type { TellOnce } from "../../src/store/postgres/told-once.ts";
 import type { LedgerState } from "../../src/store/verify/verify-watch.ts";
 import { ask, Office, output } from "../account/office.ts";

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { gatewayConnectionsMax, responsesConnectionsMax, sideConnectionsMax } from "../../src/store/postgres/limits.ts";
 import { temporaryFolder } from "../commands/program.ts";
 import { runToEnd } from "../fixtures/children.ts";
 import { eventually } from "../fixtures/eventually.ts";
@@ -102,6 +103,43 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       });
       const { text: toldAlone } = await asked(`${alone.url}/metrics`);
       expect(toldAlone).not.toMatch(/tollgate_lane_|tollgate_node_share_/);
+    },
+    timeLimit,
+  );
+
+  test(
+    "opens as many connections as doctor counts and the guide says",
+    async () => {
+      const guide = await Bun.file(join(import.meta.dir, "../../src/docs/guide/cluster.md")).text();
+      expect(guide).toContain(`A gateway opens at most ${gatewayConnectionsMax} connections`);
+      const url = await postgres.database("connections");
+      await using gateway = await start(url);
+      const { api_key } = await gateway.account();
+      const client = new Bun.SQL({ url, max: 2 });
+      const operator = await client.reserve();
+      const count = async () => {
+        const rows = await client.unsafe(
+          `SELECT count(*)::int AS open FROM pg_stat_activity
+           WHERE datname = 'connections' AND backend_type = 'client backend'`,
+        );
+        return (rows[0].open as number) - 2; // this one and the operator's
+      };
+      await operator.unsafe("BEGIN");
+      await operator.unsafe("LOCK TABLE audit_log, stored_responses IN ACCESS EXCLUSIVE MODE");
+      // More of each kind than there are connections for it.
+      const created = Array.from({ length: sideConnectionsMax + 1 }, () => gateway.account());
+      const looked = Array.from({ length: responsesConnectionsMax + 1 }, (_, index) =>
+        ask(gateway, api_key, "/v1/responses", { previous_response_id: `resp_${index}` }),
+      );
+      const ended = Promise.allSettled([...created, ...looked]);
+      let most = 0;
+      await eventually("all are open", async () => (most = await count()) >= gatewayConnectionsMax);
+      expect(most).toBe(gatewayConnectionsMax);
+      await operator.unsafe("ROLLBACK");
+      await ended;
+      expect(await count()).toBe(gatewayConnectionsMax); // those that are open stay
+      operator.release();
+      await client.close();
     },
     timeLimit,
   );
@@ -298,7 +336,9 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       await first.cli("accounts", "create", email, "--operator", "--password", "long enough 1");
       const headers = { origin: second.url, "content-type": "application/json" };
       const entered = await fetch(`${second.url}/console/api/sign-in`, {
-        ...{ method: "POST", headers, body: JSON.stringify({ email, password: "long enough 1" }) },
+        method: "POST",
+        headers,
+        body: JSON.stringify({ email, password: "long enough 1" }),
       });
       expect(entered.status).toBe(200);
       const cookie = entered.headers
@@ -413,7 +453,8 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       const main = join(import.meta.dir, "../../src/main.ts");
       const run = (variables: object, ...words: string[]) =>
         runToEnd([process.execPath, main, ...words, "--data", dataFolder], {
-          ...{ cwd: folder.path, env: { ...without, NO_COLOR: "1", ...variables } },
+          cwd: folder.path,
+          env: { ...without, NO_COLOR: "1", ...variables },
         });
       const files = readdirSync(dataFolder);
       for (const words of [["serve", "--port", "0"], ["accounts", "create", "a@x"], ["doctor"]]) {
@@ -441,7 +482,9 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       const checked = await run({ TOLLGATE_DATABASE_URL: url }, "check");
       expect(checked.stdout).toMatch(/^ledger +in the database "marked" on \S+ as tollgate$/m);
       await using again = await GatewayProcess.start({
-        ...{ config: nodeTable(node, 8), env: { TOLLGATE_DATABASE_URL: postgres.url("marked_too") }, dataFolder },
+        config: nodeTable(node, 8),
+        env: { TOLLGATE_DATABASE_URL: postgres.url("marked_too") },
+        dataFolder,
       });
       expect((await again.show("a@x")).credit).toBe(0);
     },

@@ -32,7 +32,8 @@ describe.skipIf(noPostgres || !longForm || openai === null || anthropic === null
     const url = await postgres.database("two");
     const start = (index: number, more = "") =>
       GatewayProcess.start({
-        ...{ config: config(index, more), env: { TOLLGATE_DATABASE_URL: url } },
+        config: config(index, more),
+        env: { TOLLGATE_DATABASE_URL: url },
         dataFolder: join(folder.path, `g${index}`),
       });
     gateways = [await start(0), await start(1)];
@@ -59,7 +60,10 @@ describe.skipIf(noPostgres || !longForm || openai === null || anthropic === null
       chat: async (marker: string): Promise<string> => {
         let said = "";
         const stream = await ofOpenai.chat.completions.create({
-          ...{ model: "core-3", max_tokens: 500, stream: true, messages: messages(marker) },
+          model: "core-3",
+          max_tokens: 500,
+          stream: true,
+          messages: messages(marker),
         });
         for await (const { choices } of stream) said += choices[0]?.delta.content ?? "";
         return said;

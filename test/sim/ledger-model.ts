@@ -399,7 +399,16 @@ export class LedgerModel {
     const { unlimited } = this.#plan(of);
     const since = this.#elapsed;
     const one: ModelRequest = {
-      ...{ key, user, version, budget, cost, begun: false, line: this.line, since, unlimited, open },
+      key,
+      user,
+      version,
+      budget,
+      cost,
+      begun: false,
+      line: this.line,
+      since,
+      unlimited,
+      open,
     };
     const begins =
       isFree ||
@@ -707,8 +716,12 @@ export class LedgerModel {
     for (const days of disk.keys.values()) for (const used of days.values()) keys += used;
     const { tokens, calls, searches, user } = sums;
     return {
-      ...{ credit: Number(disk.credit), tokens: Number(tokens), calls: Number(calls) },
-      ...{ searches: Number(searches), keys: Number(keys), users: Number(user) },
+      credit: Number(disk.credit),
+      tokens: Number(tokens),
+      calls: Number(calls),
+      searches: Number(searches),
+      keys: Number(keys),
+      users: Number(user),
     };
   }
 

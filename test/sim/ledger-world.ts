@@ -468,8 +468,12 @@ export abstract class LedgerWorld {
 }
 
 export const noLimits: ModelKey = {
-  ...{ perDay: null, perMonth: null, expiresAt: null, models: null },
-  ...{ namesUsers: false, perUser: null },
+  perDay: null,
+  perMonth: null,
+  expiresAt: null,
+  models: null,
+  namesUsers: false,
+  perUser: null,
 };
 
 const modelLimits = ({ limit_day, limit_month, expires_at, models, ...limits }: NewLimits): Partial<ModelKey> => ({

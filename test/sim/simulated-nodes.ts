@@ -1,7 +1,7 @@
 // Nodes whose every word, end and fault the simulation decides, behind the real slot queue: the pool as the spine sees
 // it, without sockets, timers or chance.
 import type { AnyCancelSignal } from "../../src/core/cancel-signal.ts";
-import type { Parts } from "../../src/gateway.ts";
+import type { GatewayParts } from "../../src/gateway.ts";
 import { noBlocks } from "../../src/nodes/queue/prompt-blocks.ts";
 import type { NodeHealth, Place, QueueNode } from "../../src/nodes/queue/slot-queue.ts";
 import { SlotQueue } from "../../src/nodes/queue/slot-queue.ts";
@@ -76,7 +76,7 @@ export class SimulatedNodes {
     this.queue.setHealth(name, health);
   }
 
-  readonly pool: Parts["pool"] = {
+  readonly pool: GatewayParts["pool"] = {
     enter: (ask, account, cancelSignal, excluded = nothing) => this.#enter(ask, account, cancelSignal, excluded),
   };
 
@@ -117,7 +117,7 @@ export class SimulatedNodes {
     return {
       nodeName,
       alike: () => new Set([nodeName]),
-      generate: (ask, _account, cancelSignal, sink) => {
+      run: (ask, _account, cancelSignal, sink) => {
         const { promise, resolve } = Promise.withResolvers<Ending>();
         const generation = new Generation(nodeName, ask, sink, (ending) => {
           this.running.splice(this.running.indexOf(generation), 1);

@@ -8,7 +8,7 @@ import { chatCompletions } from "../../src/dialects/chat/chat-completions.ts";
 import type { Dialect } from "../../src/dialects/dialect.ts";
 import { messages } from "../../src/dialects/messages/messages.ts";
 import { responsesDialect } from "../../src/dialects/responses/responses.ts";
-import { admit, type Body, isRefused, type Parts, serve } from "../../src/gateway.ts";
+import { admit, type Body, isRefused, type GatewayParts, serve } from "../../src/gateway.ts";
 import type { AdmissionRequest } from "../../src/account/books.ts";
 import { ratesOf } from "../../src/account/price.ts";
 import { isRefusal, refuse } from "../../src/core/refusals.ts";
@@ -238,7 +238,7 @@ export class Spine extends LedgerWorld {
   // ------------------------------------------------------------------------------------------------ parts
 
   /** The parts as one request meets them; the model hears of everything that admission and the hold are asked. */
-  #parts(request: Request): Parts {
+  #parts(request: Request): GatewayParts {
     const { office, model } = this;
     const { admission, keys } = office;
     return {

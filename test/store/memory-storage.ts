@@ -2,7 +2,7 @@
 import { Database } from "bun:sqlite";
 import { assert } from "../../src/core/assert.ts";
 import type { Batch, RefusedChange } from "../../src/store/ledger/batch.ts";
-import type { Outcome, Storage } from "../../src/store/ledger/journal.ts";
+import type { CommitOutcome, Storage } from "../../src/store/ledger/journal.ts";
 import { addWhatLacks } from "../../src/store/ledger/migrate.ts";
 import { Writer } from "../../src/store/ledger/writer.ts";
 
@@ -19,7 +19,7 @@ export class MemoryStorage implements Storage {
   immediate = true;
   commits = 0;
   readonly #writer: Writer;
-  #waiting: { batch: Batch; resolved: (outcome: Outcome) => void } | null = null;
+  #waiting: { batch: Batch; resolved: (outcome: CommitOutcome) => void } | null = null;
   #dead = false;
 
   constructor(database: Database) {
@@ -30,7 +30,7 @@ export class MemoryStorage implements Storage {
     return this.#waiting !== null;
   }
 
-  commit(batch: Batch, _patienceMs: number, resolved: (outcome: Outcome) => void): void {
+  commit(batch: Batch, _patienceMs: number, resolved: (outcome: CommitOutcome) => void): void {
     if (this.#dead) return;
     assert(this.#waiting === null, "one batch at a time");
     this.#waiting = { batch, resolved };

@@ -13,7 +13,7 @@ import { startServer } from "../../src/http/app.ts";
 import { freePort } from "../../src/http/free-port.ts";
 import { Metrics } from "../../src/http/metrics/metrics.ts";
 import { startRelayServer } from "../../src/threads/relay-app.ts";
-import { Counter } from "../../src/tokens/counter.ts";
+import { TokenCounter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { longForm } from "../fixtures/optional.ts";
@@ -63,7 +63,7 @@ function everythingIsForOthers(): Parameters<typeof startServer>[0] {
 const served = () => ({
   addressHeader: null,
   sealingKey: new Uint8Array(32),
-  counts: new TokenCounts(new Counter({ log: () => {} }), null, systemClock),
+  counts: new TokenCounts(new TokenCounter({ log: () => {} }), null, systemClock),
 });
 
 const longerThanAnyTestMs = 3_600_000;

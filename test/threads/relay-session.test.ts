@@ -4,7 +4,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { type Hold, OutcomeUnknown, StoreUnavailable } from "../../src/core/types.ts";
 import { MainThreadClient } from "../../src/threads/main-thread-client.ts";
 import { MessageBatcher } from "../../src/threads/message-batcher.ts";
-import type { Answer, Operation } from "../../src/threads/messages.ts";
+import type { MainThreadAnswer, RelayOperation } from "../../src/threads/messages.ts";
 import { RelaySession, type RelaySessionParts } from "../../src/threads/relay-session.ts";
 import { ask, model, output } from "../account/office.ts";
 
@@ -17,12 +17,12 @@ async function relayHold(hold: Hold): Promise<Hold> {
     models: () => new Map([["core-3", model("core-3")]]),
     clock: systemClock,
   } as unknown as RelaySessionParts;
-  const answers = new MessageBatcher<Answer>((json) => {
-    for (const answer of JSON.parse(json) as Answer[]) client.answered(answer);
+  const answers = new MessageBatcher<MainThreadAnswer>((json) => {
+    for (const answer of JSON.parse(json) as MainThreadAnswer[]) client.answered(answer);
   }, queueMicrotask);
   const session = new RelaySession(parts, answers as never);
   const client = new MainThreadClient(
-    new MessageBatcher<Operation>((json) => session.obey(json), queueMicrotask),
+    new MessageBatcher<RelayOperation>((json) => session.obey(json), queueMicrotask),
     () => 0,
   );
   return (await client.admit({ ...asker, ask: ask(100), inputTokens: 0, requestId: "req-1" })) as Hold;

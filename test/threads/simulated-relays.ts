@@ -3,7 +3,7 @@
 // as long as the seed likes, and so may the answers.
 import { MainThreadClient } from "../../src/threads/main-thread-client.ts";
 import { RelaySession } from "../../src/threads/relay-session.ts";
-import type { Answer, Operation, ToRelay } from "../../src/threads/messages.ts";
+import type { MainThreadAnswer, RelayOperation, ToRelay } from "../../src/threads/messages.ts";
 import { MessageBatcher } from "../../src/threads/message-batcher.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import { refusalOf } from "../../src/nodes/failure/failure.ts";
@@ -44,7 +44,7 @@ class SimulatedRelay {
 
   constructor(world: SimulatedRelays) {
     const later = (flush: () => void) => void this.#flushes.push(flush);
-    const operations = new MessageBatcher<Operation>((json) => void this.toMain.push(json), later);
+    const operations = new MessageBatcher<RelayOperation>((json) => void this.toMain.push(json), later);
     const answers = new MessageBatcher<ToRelay>((json) => void this.toRelay.push(json), later);
     this.mainThread = new MainThreadClient(operations, () => world.keysVersion);
     this.session = new RelaySession(world.relaySessionParts(), answers);
@@ -59,7 +59,7 @@ class SimulatedRelay {
     const json = this[way].shift();
     if (json === undefined) return;
     if (way === "toMain") return this.session.obey(json);
-    for (const message of JSON.parse(json) as Answer[]) this.mainThread.answered(message);
+    for (const message of JSON.parse(json) as MainThreadAnswer[]) this.mainThread.answered(message);
   }
 
   get idle(): boolean {
@@ -266,7 +266,7 @@ export class SimulatedRelays {
     return {
       nodeName,
       alike: () => new Set([nodeName]),
-      generate: () => Promise.reject(new Error("not here")),
+      run: () => Promise.reject(new Error("not here")),
       [Symbol.dispose]: () => {
         this.running.set(nodeName, this.running.get(nodeName)! - 1);
         mainThread.done(place, null);

@@ -4,7 +4,7 @@ import { CancelSignal } from "../../src/core/cancel-signal.ts";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { LogFields } from "../../src/core/log.ts";
-import { Counter, type CounterOptions } from "../../src/tokens/counter.ts";
+import { TokenCounter, type CounterOptions } from "../../src/tokens/counter.ts";
 import type { CountingCall } from "../../src/tokens/counting-worker.ts";
 import { encodeTexts } from "../../src/tokens/encoded-texts.ts";
 import { longForm } from "../fixtures/optional.ts";
@@ -13,11 +13,11 @@ import { encodings, reference } from "./reference.ts";
 /** Counting it takes a second and more. */
 const longLength = longForm ? 4_000_000 : 1_200_000;
 const stays = new AbortController().signal;
-const open: Counter[] = [];
+const open: TokenCounter[] = [];
 const logged: [event: string, fields: LogFields][] = [];
 
-function makeCounter(options: Partial<CounterOptions> = {}): Counter {
-  const counter = new Counter({ log: (_level, event, fields = {}) => logged.push([event, fields]), ...options });
+function makeCounter(options: Partial<CounterOptions> = {}): TokenCounter {
+  const counter = new TokenCounter({ log: (_level, event, fields = {}) => logged.push([event, fields]), ...options });
   open.push(counter);
   return counter;
 }

@@ -2,15 +2,20 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { anySearch } from "../../src/dialects/request/search-request.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
-import { countingCacheEntriesMax, countingCacheMs, nodeCountBytesMax } from "../../src/core/limits.ts";
-import { Counter } from "../../src/tokens/counter.ts";
-import { type NodeCounter, TokenCounts } from "../../src/tokens/node-count.ts";
+import { nodeCountBytesMax } from "../../src/core/limits.ts";
+import { TokenCounter } from "../../src/tokens/counter.ts";
+import {
+  countingCacheEntriesMax,
+  countingCacheMs,
+  type NodeCounter,
+  TokenCounts,
+} from "../../src/tokens/node-count.ts";
 import { askOf, preparedOf } from "../fixtures/asks.ts";
 
 const catalog = embeddedCatalog();
 const stays = new AbortController().signal;
 const unreadFile = { part: { kind: "file", url: "data:application/pdf;base64,AA==", name: null }, places: 1 } as const;
-const counter = new Counter({ log: () => {} });
+const counter = new TokenCounter({ log: () => {} });
 afterAll(() => counter.close());
 const model = catalog.models.get("core-3")!;
 
@@ -62,7 +67,7 @@ describe("who counts", () => {
     const own = await counts.estimateOfAsk(askOf({ stream: true }), "o200k_base", 1, stays);
     expect(await counts.ofUnreported(askOf({ effort: "high" }), 1)).toBe((own as { tokens: number }).tokens);
     const room = { places: 4, bytes: 4, accountPlaces: 2, accountBytes: 2 };
-    const full = new TokenCounts(new Counter({ log: () => {}, room }), node, { monotonic: () => 0 });
+    const full = new TokenCounts(new TokenCounter({ log: () => {}, room }), node, { monotonic: () => 0 });
     // "Hello", and what a template adds; the body's own length says nothing of it
     const length = Math.ceil(5 / 4) + 13;
     expect(await full.ofUnreported(askOf({ effort: "low", bodyBytes: 100_000 }), 1)).toBe(length);

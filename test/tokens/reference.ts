@@ -4,7 +4,7 @@ import cl100kBase from "tiktoken/encoders/cl100k_base.json" with { type: "json" 
 import o200kBase from "tiktoken/encoders/o200k_base.json" with { type: "json" };
 import p50kBase from "tiktoken/encoders/p50k_base.json" with { type: "json" };
 import r50kBase from "tiktoken/encoders/r50k_base.json" with { type: "json" };
-import { Reading, Tokenizer } from "../../src/tokens/tokenizer.ts";
+import { TokenReading, Tokenizer } from "../../src/tokens/tokenizer.ts";
 import type { EncodingName } from "../../src/core/types.ts";
 
 /** A tokenizer, and what it is compared with. */
@@ -37,7 +37,7 @@ export const { reference, tokenizer } = encodings.o200k_base;
 
 /** The same tokens read a few steps at a time. */
 export function encodeInSteps(text: string): Uint32Array {
-  const reading = new Reading(tokenizer, new TextEncoder().encode(text), true);
+  const reading = new TokenReading(tokenizer, new TextEncoder().encode(text), true);
   while (!reading.advance(1));
   return reading.tokens();
 }

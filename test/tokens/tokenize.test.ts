@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { embeddedCatalog, type KnownModels } from "../../src/core/catalog.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
-import { Counter } from "../../src/tokens/counter.ts";
+import { TokenCounter } from "../../src/tokens/counter.ts";
 import { TokenCounts } from "../../src/tokens/node-count.ts";
 import { countInput, readTokenize, tokenize } from "../../src/tokens/tokenize.ts";
 import { systemClock } from "../../src/core/clock.ts";
@@ -16,7 +16,7 @@ import { readBody } from "../fixtures/reading.ts";
 
 const catalog = embeddedCatalog();
 const stays = new AbortController().signal;
-const counter = new Counter({ log: () => {} });
+const counter = new TokenCounter({ log: () => {} });
 afterAll(() => counter.close());
 const estimates = new TokenCounts(counter, null, { monotonic: () => 0 });
 const node = { countAsk: () => Promise.resolve(77), countText: () => Promise.resolve(66) };

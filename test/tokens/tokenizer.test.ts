@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { Tiktoken } from "tiktoken/lite";
 import o200kBase from "tiktoken/encoders/o200k_base.json" with { type: "json" };
 import { CharacterClass, classifyCodePoints } from "../../src/tokens/character-class.ts";
-import { Reading } from "../../src/tokens/tokenizer.ts";
+import { TokenReading } from "../../src/tokens/tokenizer.ts";
 import { hashAppend } from "../../src/tokens/vocabulary.ts";
 import type { EncodingName } from "../../src/core/types.ts";
 import { longForm } from "../fixtures/optional.ts";
@@ -292,7 +292,7 @@ describe("the work is linear", () => {
   });
 
   test("a step ends soon, also within one piece of a megabyte", () => {
-    const reading = new Reading(tokenizer, Buffer.from("a".repeat(1_000_000)), false);
+    const reading = new TokenReading(tokenizer, Buffer.from("a".repeat(1_000_000)), false);
     reading.advance(1); // finds the end of the piece
     for (let done = false; !done;) {
       const before = tokenizer.steps;

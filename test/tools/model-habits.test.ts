@@ -1,15 +1,17 @@
 // What is expected of a model by what its answers have shown: never less than what an engine adds to every request alike, and
 // what was unusual is forgotten.
 import { expect, test } from "bun:test";
-import { answersRemembered, templateTokensUnknown } from "../../src/core/limits.ts";
 import type { Ask, Usage } from "../../src/core/types.ts";
-import { ModelHabits } from "../../src/tools/model-habits.ts";
+import { answersRemembered, ModelHabits, templateTokensUnknown } from "../../src/tools/model-habits.ts";
 import { askOf, preparedOf } from "../fixtures/asks.ts";
 import { randomOf, seedOfRun } from "../fixtures/random.ts";
 
 const ask = askOf({});
 const used = (inputFresh: number, output = 1, inputCached = 0): Usage => ({
-  ...{ inputFresh, inputCached, output, reasoning: 0 },
+  inputFresh,
+  inputCached,
+  output,
+  reasoning: 0,
 });
 
 test("of a model that has answered nothing, a long template is expected, and never more than its context", () => {

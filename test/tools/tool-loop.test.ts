@@ -2,11 +2,10 @@
 // is counted.
 import { describe, expect, test } from "bun:test";
 import { anySearch } from "../../src/dialects/request/search-request.ts";
-import { ownedCallsAtOnceMax, ownedCallsPerRoundMax, toolRoundsMax } from "../../src/core/limits.ts";
 import { refuse } from "../../src/core/refusals.ts";
 import type { OwnedTool } from "../../src/tools/owned-tool.ts";
 import { SearchFailed, type SearchProvider } from "../../src/tools/search/search-provider.ts";
-import { ToolLoop } from "../../src/tools/tool-loop.ts";
+import { ownedCallsAtOnceMax, ownedCallsPerRoundMax, ToolLoop, toolRoundsMax } from "../../src/tools/tool-loop.ts";
 import type { Ask, Ending, FinishReason, Piece, Sink, Source, ToolOutcome, Turn, Usage } from "../../src/core/types.ts";
 import { askOf, firstPartyModel, toolOf } from "../fixtures/asks.ts";
 

@@ -1,8 +1,13 @@
 // Text from strangers reaches a model fenced, bounded and without the tokens of chat templates.
 import { describe, expect, test } from "bun:test";
-import { toolResultMaxLength, toolResultsOfRoundMaxLength } from "../../src/core/limits.ts";
 import { Sources } from "../../src/tools/search/citations.ts";
-import { madeSafe, resultText, withoutTemplateTokens } from "../../src/tools/untrusted-text.ts";
+import {
+  madeSafe,
+  resultText,
+  toolResultMaxLength,
+  toolResultsOfRoundMaxLength,
+  withoutTemplateTokens,
+} from "../../src/tools/untrusted-text.ts";
 import type { Source } from "../../src/core/types.ts";
 
 const source = (more: Partial<Source> = {}): Source => ({

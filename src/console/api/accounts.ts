@@ -1,6 +1,7 @@
 // Accounts and invitations as operators see and change them.
 import { type Static, Type } from "@sinclair/typebox";
-import { creditGrantMaxTokens, emailMaxLength, hourMs, linkMaxMs } from "../../core/limits.ts";
+import { creditGrantMaxTokens, emailMaxLength, linkMaxMs } from "../../core/limits.ts";
+import { hourMs } from "../../core/units.ts";
 import { AccountNumbers } from "./live.ts";
 import { closed, count, email, newPassword, nullable, planId, time, tokens, wholeText } from "./shapes.ts";
 

@@ -1,10 +1,13 @@
 // What a sign-in with an identity provider began with: kept by its browser, signed and for ten minutes, so that nothing is
 // kept here until it comes back. Each comes back once.
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { providerSignInMs, triedKeysMax } from "../../core/limits.ts";
+import { triedKeysMax } from "../../core/limits.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import type { ProviderChecks } from "./identity-provider.ts";
+
+/** From the button to the identity provider's answer. */
+export const providerSignInMs = 10 * 60_000;
 
 export type BegunSignIn = Readonly<{
   checks: ProviderChecks;

@@ -3,15 +3,19 @@
 // for it. The library is loaded then, too.
 import type { Configuration } from "openid-client";
 import type { Clock } from "../../core/clock.ts";
-import {
-  providerClockToleranceSeconds,
-  providerKnownMs,
-  providerReplyMaxBytes,
-  providerReplyMs,
-  providerSignInsMax,
-} from "../../core/limits.ts";
+import { hourMs } from "../../core/units.ts";
 import { jsonExcess } from "../../core/outside-json.ts";
 import type { Ms } from "../../core/types.ts";
+
+/** For each reply of an identity provider. */
+export const providerReplyMs = 5_000;
+const providerReplyMaxBytes = 512 * 1024;
+/** How long an identity provider's own description is used before it is read again. */
+const providerKnownMs = hourMs;
+/** Sign-ins that ask an identity provider at the same time. */
+const providerSignInsMax = 32;
+/** An identity provider's clock may differ from ours by this many seconds. */
+const providerClockToleranceSeconds = 60;
 
 export type ProviderOptions = Readonly<{
   issuer: string;

@@ -10,11 +10,15 @@ import {
   type ActivitySplit,
   startOf,
 } from "../../core/activity.ts";
-import { dayMs, topAccountsMax, usagePatienceMs } from "../../core/limits.ts";
+import { dayMs } from "../../core/units.ts";
 import { type RefusalName, refusals } from "../../core/refusals.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { type Route, route } from "./route.ts";
+
+const topAccountsMax = 10;
+/** How long charts wait for what only the usage index knows. */
+const usagePatienceMs = 300;
 
 type Parts = Pick<ConsoleParts, "activity" | "usage" | "office" | "clock">;
 

@@ -1,12 +1,16 @@
 // Links that operators make: invitations, and those by which an account's password is set.
 import { invitationInWords, type MadeLink, pathOf } from "../../account/access-links.ts";
-import { hourMs, invitationMs, invitationsShownMax, passwordLinkMs } from "../../core/limits.ts";
+import { invitationMs, passwordLinkMs } from "../../core/limits.ts";
+import { hourMs } from "../../core/units.ts";
 import { theServer } from "../../account/audit.ts";
 import type { Invitations, NewLink } from "../api/accounts.ts";
 import { audit } from "../audit-entry.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { fail, type Route, route } from "./route.ts";
+
+/** Unused invitations in the console. */
+const invitationsShownMax = 200;
 
 export function invitationRoutes({ office }: Pick<ConsoleParts, "office">): Route[] {
   const show = async (): Promise<Invitations> => {

@@ -1,7 +1,7 @@
 // What operators see of nodes and models, and do to nodes.
 import { theServer } from "../../account/audit.ts";
 import type { ActivityTotal } from "../../core/activity.ts";
-import { hourMs } from "../../core/limits.ts";
+import { hourMs } from "../../core/units.ts";
 import type { OperatorModels, OperatorNodes } from "../api/nodes.ts";
 import { audit } from "../audit-entry.ts";
 import type { ConsoleParts } from "../parts.ts";

@@ -8,7 +8,7 @@ import { emailsOf } from "../../account/account-names.ts";
 import type { AccountRecord } from "../../account/records.ts";
 import { everyAccount } from "../../account/usage-queries.ts";
 import type { AccountId } from "../../core/types.ts";
-import { erasedDetail, exportReply } from "../account-data.ts";
+import { exportReply } from "../account-data.ts";
 import { done } from "./account-routes.ts";
 import type { AccountRow, OperatorAccount } from "../api/accounts.ts";
 import { Decision, type PurchaseRequest } from "../api/plan.ts";
@@ -163,7 +163,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       }
       await accountData.erase(call.id, {
         allowed: ({ accounts }) => accounts.checkNotLastOperator(call.id),
-        noted: (unit) => audit(unit, call, "account.delete", call.id, erasedDetail),
+        noted: (unit, detail) => audit(unit, call, "account.delete", call.id, detail),
       });
       return show(call.id);
     }),

@@ -2,15 +2,16 @@
 // configuration says.
 import { AccountError } from "../../account/accounts.ts";
 import type { Unit } from "../../account/office.ts";
-import { freshSignInMs } from "../../core/limits.ts";
 import type { DeletionState } from "../api/account.ts";
-import { erasedDetail } from "../account-data.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { signOutCookie } from "../signed-in.ts";
 import { noteOwn, sessionOf } from "./entering.ts";
 import type { OwnPasswordTries } from "./own-password-tries.ts";
 import { requestOf } from "./plan-routes.ts";
 import { fail, type Failure, isFailure, type Route, route, type Visitor, WithCookies } from "./route.ts";
+
+/** How long a sign-in counts as fresh: enough to read, to download the data and to type an address. */
+export const freshSignInMs = 10 * 60_000;
 
 export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries): Route[] {
   const { office, passwords, accountData, clock, baseUrl } = parts;
@@ -58,7 +59,7 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
       await accountData.erase(id, {
         allowed,
         // The owner's address is forgotten with the rest.
-        noted: (unit) => noteOwn(unit, { address: "" }, "account.delete", id, erasedDetail),
+        noted: (unit, detail) => noteOwn(unit, { address: "" }, "account.delete", id, detail),
       });
       return new WithCookies(await sessionOf(parts, null), signOutCookie(baseUrl));
     }),

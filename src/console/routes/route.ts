@@ -49,8 +49,8 @@ export class WithCookies<Reply> {
 }
 
 /** JSON of the contract for status 200, a failure, or the file or stream of a route whose reply is none. */
-export type Answer<Reply> = Failure | (Reply extends null ? Response : Reply | WithCookies<Reply>);
-export type AnswerOf<Name extends RouteName> = Answer<ReplyOf<Name>>;
+export type RouteAnswer<Reply> = Failure | (Reply extends null ? Response : Reply | WithCookies<Reply>);
+export type AnswerOf<Name extends RouteName> = RouteAnswer<ReplyOf<Name>>;
 
 export const fail = (failure: ApiErrorCode, message: string, retrySeconds?: number): Failure =>
   retrySeconds === undefined ? { failure, message } : { failure, message, retrySeconds };

@@ -2,11 +2,14 @@
 import { PasswordsBusy } from "../../account/passwords.ts";
 import { RecentTries } from "../../account/recent-tries.ts";
 import { networkOf, SignInTries } from "../../account/sign-in-tries.ts";
-import { signInWindowMs, signUpAddressTriesMax } from "../../core/limits.ts";
+import { signInWindowMs } from "../../core/limits.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { enter, sessionOf, tooManyTries, withoutPasswords } from "./entering.ts";
 import { fail, type Route, route, WithCookies } from "./route.ts";
 import { knownBrowserCookie, knownBrowserText, signOutCookie } from "../signed-in.ts";
+
+/** Accounts that an address may create within `signInWindowMs`. */
+export const signUpAddressTriesMax = 100;
 
 export function sessionRoutes(parts: ConsoleParts): Route[] {
   const { office, passwords, browsers, clock, baseUrl } = parts;

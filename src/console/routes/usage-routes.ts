@@ -9,7 +9,7 @@ import {
   type UsagePlace,
   type UsageSum as Sum,
 } from "../../account/usage-queries.ts";
-import { dayMs, usageExportPageRows } from "../../core/limits.ts";
+import { dayMs } from "../../core/units.ts";
 import type { AccountId } from "../../core/types.ts";
 import { usagePageMax } from "../api/shapes.ts";
 import { UsageFilter, type UsagePage, UsageQuery, type UsageSum } from "../api/usage.ts";
@@ -18,6 +18,8 @@ import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { privateHeaders } from "../reply.ts";
 import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
+
+const usageExportPageRows = 1_000;
 
 const pageDefault = 50;
 const summaryDays = 30;
@@ -96,8 +98,13 @@ function filterOf({ model, endpoint, key, end_user, from, to, text }: UsageFilte
   const [fromMs = null, toMs = null] = moments;
   const ofKey = key === undefined || key === "" ? null : Number(key);
   return {
-    ...{ model: model ?? null, endpoint: endpoint ?? null, key: ofKey, endUser: end_user || null },
-    ...{ from: fromMs, to: toMs, text: text ?? "" },
+    model: model ?? null,
+    endpoint: endpoint ?? null,
+    key: ofKey,
+    endUser: end_user || null,
+    from: fromMs,
+    to: toMs,
+    text: text ?? "",
   };
 }
 

@@ -1,12 +1,13 @@
 // The payment provider's webhook. A call is authenticated by its signature alone. The provider repeats a call until it
 // gets a success, so whatever cannot be done now must not be answered with one.
-import { webhookBodyMaxBytes } from "../../core/limits.ts";
 import { StoreUnavailable } from "../../core/types.ts";
 import { readBody } from "../body.ts";
 import type { ConsoleParts } from "../parts.ts";
 import type { PaymentProvider } from "../payment-provider.ts";
 import { failureReply, jsonReply } from "../reply.ts";
 import { fail } from "./route.ts";
+
+const webhookBodyMaxBytes = 1024 * 1024;
 
 type Parts = Pick<ConsoleParts, "office" | "log">;
 

@@ -1,12 +1,15 @@
 // What the embeddings dialect reads: a request body -> Ask.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import { inputsMax, vectorDimensionsMax } from "../../core/limits.ts";
+import { inputsMax } from "../../core/limits.ts";
 import { isRefusal } from "../../core/refusals.ts";
 import type { Ask, Refusal } from "../../core/types.ts";
 import type { DialectRequest } from "../dialect.ts";
 import { BodySchema, malformed, oneOf, optional, text, wholeBetween } from "../request/field.ts";
 import { askOfInputs } from "../request/inputs.ts";
 import { namedModel } from "../request/named-model.ts";
+
+/** No model makes longer vectors. */
+const vectorDimensionsMax = 65_536;
 
 export const endpoint = "/v1/embeddings";
 

@@ -4,14 +4,7 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import type { EngineField, EngineFieldName } from "../../core/engine-fields.ts";
 import { isRecord } from "../../core/is-record.ts";
-import {
-  engineChoicesMax,
-  engineGrammarMaxLength,
-  engineListMax,
-  grammarNestingMax,
-  outputTokensMax,
-  templateSettingsMaxLength,
-} from "../../core/limits.ts";
+import { outputTokensMax } from "../../core/limits.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
 import { isRefusal } from "../../core/refusals.ts";
 import { firstSchemaErrorOf, formatPath } from "../../core/schema-errors.ts";
@@ -20,6 +13,17 @@ import { checkedFormat } from "./answer-format.ts";
 import { flag, malformed, numberBetween, oneOf, record, text, tooDeep, whole, wholeBetween } from "./field.ts";
 import { samplingFields, samplingNames } from "./sampling.ts";
 import { effortOfBudget } from "./settings.ts";
+
+/** Characters of a grammar, a regular expression, or all choices. */
+const engineGrammarMaxLength = 16 * 1024;
+/** llama.cpp crashes on brackets nested 100,000 deep. */
+const grammarNestingMax = 256;
+/** vLLM takes 8 s to compile 20,000. */
+const engineChoicesMax = 1_000;
+/** Values in a list of tokens or words. */
+const engineListMax = 10_000;
+/** Characters, as JSON, of what a chat template gets. */
+const templateSettingsMaxLength = 64 * 1024;
 
 /** What a body says in such fields. */
 export type EngineFieldsRead = Readonly<{

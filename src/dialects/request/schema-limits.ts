@@ -1,7 +1,11 @@
 // Decides whether a client's JSON Schema may be accepted at all: small enough, and complete in itself. One walk without
 // recursion stops at the first limit, so no schema costs more than a few milliseconds here. What the schema means is
 // found out elsewhere.
-import { schemaDepthMax, schemaTextMaxLength, schemaValuesMax } from "../../core/limits.ts";
+
+/** A schema beyond these is refused before anything is reserved; the vendors' own limits are far below. */
+export const schemaDepthMax = 64;
+export const schemaValuesMax = 20_000;
+export const schemaTextMaxLength = 256 * 1024;
 
 type Schema = Readonly<Record<string, unknown>>;
 

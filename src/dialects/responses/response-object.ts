@@ -12,7 +12,7 @@ import { conversationIdOf, type Item } from "../stored-responses.ts";
 export const stemOf = ({ requestId }: ReplyIdentity): string => requestId.slice("req_".length);
 
 /** The end of a response; members are JSON texts. */
-type Outcome = Readonly<{
+type ResponseState = Readonly<{
   status: "in_progress" | "completed" | "incomplete" | "failed";
   completedSeconds: number | null;
   error: string;
@@ -37,7 +37,7 @@ export function keptOf({ whole, outputStart, outputEnd, usageEnd }: ResponseText
 
 const outputKey = ',"output":';
 
-function responseObject(ask: ResponsesAsk, identity: ReplyIdentity, outcome: Outcome): ResponseText {
+function responseObject(ask: ResponsesAsk, identity: ReplyIdentity, outcome: ResponseState): ResponseText {
   const { status, completedSeconds, error, incompleteDetails, usage, outputText } = outcome;
   const begin = `{"id":"resp_${stemOf(identity)}","object":"response","created_at":${identity.createdSeconds},"completed_at":${completedSeconds},"status":"${status}","error":${error},"incomplete_details":${incompleteDetails}`;
   const text = outputText === null ? "" : `,"output_text":${outputText}`;

@@ -3,9 +3,11 @@
 import { ActivityCounts } from "../../telemetry/activity-counts.ts";
 import { FailedRequests } from "../../telemetry/failed-requests.ts";
 import type { RequestRecord } from "../../telemetry/request-record.ts";
-import { metricKeysMax } from "../../core/limits.ts";
 import { defaultKey, type Ms } from "../../core/types.ts";
 import { type Cell, type Counted, Counter, type Gauge, gaugeLines, Histogram } from "./metric.ts";
+
+/** Named keys that a thread's metrics distinguish. */
+const metricKeysMax = 200;
 
 const waitSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const quickSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];

@@ -1,7 +1,6 @@
 // Follows each request from arrival to end, then reports how it went to the metrics, the log and the traces.
 import type { Clock } from "../../core/clock.ts";
 import type { Log, LogFields } from "../../core/log.ts";
-import { gapStreamsPerSample } from "../../core/limits.ts";
 import { refusals } from "../../core/refusals.ts";
 import { ActiveSet, type ActiveHandle } from "../../core/active-set.ts";
 import { RequestRecord } from "../../telemetry/request-record.ts";
@@ -10,6 +9,9 @@ import type { Refused } from "../../gateway.ts";
 import type { Ask, Endpoint, Ms, Principal } from "../../core/types.ts";
 import { mintRequestId } from "../../core/request-id.ts";
 import type { Metrics } from "./metrics.ts";
+
+/** Gaps between the reads of an answer are measured in one of this many requests. */
+const gapStreamsPerSample = 64;
 
 export type RequestWatchParts = Readonly<{
   metrics: Metrics;

@@ -477,7 +477,9 @@ function conversations(): OpenApiDocument["paths"] {
   return {
     "/v1/conversations": {
       post: {
-        ...{ operationId: "createConversation", tags, summary: "Begin a conversation" },
+        operationId: "createConversation",
+        tags,
+        summary: "Begin a conversation",
         description:
           "Its id in `conversation` of `POST /v1/responses` has requests continue it. Kept like stored responses: as long after " +
           "it was last added to, and within the same share of the account, in which the oldest go.",
@@ -487,17 +489,26 @@ function conversations(): OpenApiDocument["paths"] {
     },
     "/v1/conversations/{id}": {
       get: {
-        ...{ operationId: "getConversation", tags, summary: "A conversation", description: "Without its items." },
-        ...{ parameters: [conversation], responses: { ...told, ...refusedById } },
+        operationId: "getConversation",
+        tags,
+        summary: "A conversation",
+        description: "Without its items.",
+        parameters: [conversation],
+        responses: { ...told, ...refusedById },
       },
       post: {
-        ...{ operationId: "updateConversation", tags, summary: "Change its metadata", description: "All of it." },
+        operationId: "updateConversation",
+        tags,
+        summary: "Change its metadata",
+        description: "All of it.",
         parameters: [conversation],
         requestBody: body(ref("UpdateConversationRequest"), { plain: { metadata: { topic: "other" } } }),
         responses: { ...told, ...written },
       },
       delete: {
-        ...{ operationId: "deleteConversation", tags, summary: "Delete a conversation" },
+        operationId: "deleteConversation",
+        tags,
+        summary: "Delete a conversation",
         description: "With its items. An answer that runs arrives, and is added nowhere.",
         parameters: [conversation],
         responses: { "200": reply("It is deleted.", ref("ConversationDeleted")), ...refusedById },
@@ -505,13 +516,17 @@ function conversations(): OpenApiDocument["paths"] {
     },
     "/v1/conversations/{id}/items": {
       get: {
-        ...{ operationId: "listConversationItems", tags, summary: "Its items" },
+        operationId: "listConversationItems",
+        tags,
+        summary: "Its items",
         description: "Newest first unless `order` is `asc`.",
         parameters: [conversation, ...ofPages],
         responses: { "200": reply("A page.", ref("InputItems")), 400: malformed!, ...refusedById },
       },
       post: {
-        ...{ operationId: "createConversationItems", tags, summary: "Add items" },
+        operationId: "createConversationItems",
+        tags,
+        summary: "Add items",
         description: "Behind all others. Those without an id get one.",
         parameters: [conversation],
         requestBody: body(ref("CreateItemsRequest"), { plain: hello }),
@@ -520,12 +535,18 @@ function conversations(): OpenApiDocument["paths"] {
     },
     "/v1/conversations/{id}/items/{item_id}": {
       get: {
-        ...{ operationId: "getConversationItem", tags, summary: "An item", description: "As the list has it." },
+        operationId: "getConversationItem",
+        tags,
+        summary: "An item",
+        description: "As the list has it.",
         parameters: [conversation, { ...idOf("item"), name: "item_id" }],
         responses: { "200": reply("The item.", ref("ConversationItem")), ...refusedById },
       },
       delete: {
-        ...{ operationId: "deleteConversationItem", tags, summary: "Delete an item", description: "The others stay." },
+        operationId: "deleteConversationItem",
+        tags,
+        summary: "Delete an item",
+        description: "The others stay.",
         parameters: [conversation, { ...idOf("item"), name: "item_id" }],
         responses: { ...told, ...refusedById },
       },

@@ -1,7 +1,10 @@
 // One timer for all open replies, instead of two per request: it opens streams whose answers are slow to begin, sends
 // signs of life on silent ones and notices clients that stopped reading.
-import { clientStallMs, keepAliveIntervalMs, streamOpenDelayMs } from "../../core/limits.ts";
+import { keepAliveIntervalMs, streamOpenDelayMs } from "../../core/limits.ts";
 import { ActiveSet, type ActiveHandle } from "../../core/active-set.ts";
+
+/** A client that reads nothing for this long is cut and charged for what was produced. */
+const clientStallMs = 120_000;
 
 export const heartbeatMs = 2_000;
 /** Ages in beats; a fresh reply may see its first beat at once, so n beats mean more than (n - 1) * heartbeatMs. */

@@ -1,13 +1,16 @@
 // The outlet of a reply that lists what many inputs came to. It may be 200 MB, so what such replies take, until their
 // clients have read them, is limited; and one that is large goes out as fast as its client reads, not all at once.
 import type { ByteBudget } from "../../core/byte-budget.ts";
-import { busyRetrySeconds, inputsReplyStepBytes } from "../../core/limits.ts";
+import { busyRetrySeconds } from "../../core/limits.ts";
 import { refuse } from "../../core/refusals.ts";
 import type { AccountId, Piece } from "../../core/types.ts";
 import type { AnswerEnd } from "../../dialects/dialect.ts";
 import type { Collected } from "../../dialects/reply/collected.ts";
 import { jsonReply } from "../reply.ts";
 import { CollectOutlet, type ReplyParts } from "./collect-outlet.ts";
+
+/** A larger reply goes out in steps of this size, and takes its room step by step. */
+export const inputsReplyStepBytes = 256 * 1024;
 
 export class InputsOutlet extends CollectOutlet {
   readonly #room: Room;

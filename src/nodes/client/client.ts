@@ -1,50 +1,61 @@
 // The pooled HTTP/1.1 client for one node, on raw sockets. `fetch` is not used here: it runs at most 256 requests at once,
-// costs twice the CPU per event, and replays and reuses connections by rules that are not ours.
+// costs twice the CPU per event, and replays and reuses connections by its own rules.
 //
 // A connection's life:  dialing -> busy -> idle -> busy -> ... -> closed
-// - Bytes, an end or an error on an idle connection close it; what came is given to nobody.
-// - Bytes that the system received but the event loop did not show yet would be taken for the reply. So the socket is
-//   looked into right before an idle connection is taken. (Not after the write: a quick node's reply may be there then.)
+// - Bytes, an end or an error on an idle connection close it, and the bytes are dropped.
+// - Bytes that the system has received but the event loop has not delivered would be taken for the reply. So the socket is
+//   checked right before an idle connection is taken. (Not after the write: a quick node's reply may be there then.)
 // - A request is written again exactly once, on a new connection, and only if a reused one closed without a byte of reply.
 import type { Socket } from "bun";
 import { assert } from "../../core/assert.ts";
 import type { Clock } from "../../core/clock.ts";
 import { atEndOfTurn, limitAtEndOfTurn } from "../../core/end-of-turn.ts";
-import {
-  nodeBusyLookMs,
-  nodeConnectTimeoutMs,
-  nodeGoneMs,
-  nodeHeardMs,
-  nodeIdleSocketMs,
-  nodeKeptSocketMs,
-  nodeReadRestBytes,
-  nodeSocketsIdleMax,
-} from "../../core/limits.ts";
+import { nodeConnectTimeoutMs } from "../../core/limits.ts";
+import { nodeIdleSocketMs } from "../limits.ts";
 import { ResponseParser } from "./framing.ts";
 import type { ResponseHandler, ResponseHeaders } from "./framing.ts";
 import { canPeek, hasWaiting, isGone, startProbes, stopProbes, wasHeard } from "./system-socket.ts";
 
+/**
+ * A connection idle for longer is reused if its node's system answered a probe within this time; probes are a second
+ * apart.
+ */
+const nodeHeardMs = 1_500;
+/** How often connections with a request are checked, and their nodes' systems probed. */
+const nodeBusyLookMs = 10_000;
+/**
+ * A node whose system has answered nothing for this long has lost power or network; a program may be silent for longer.
+ */
+const nodeGoneMs = 30_000;
+/** Longest time that an idle connection is kept, as in nginx. Engines that announce no time close after 5 s. */
+const nodeKeptSocketMs = 60_000;
+/**
+ * A read this large is the last one from a node in a turn: from a fast node the runtime would read 6 MB more at once.
+ */
+const nodeReadRestBytes = 256 * 1024;
+const nodeSocketsIdleMax = 256;
+
 /** Why no whole response came. */
 export type ExchangeFault = Readonly<{
   kind:
-    | "unreachable" // refused, no route, unknown name, not in time, or a certificate that does not fit
+    | "unreachable" // refused, no route, unknown name, timeout, or an invalid certificate
     | "no-reply" // closed before a byte of the reply
     | "broken" // closed within the reply
     | "malformed"; // not HTTP as we accept it
-  /** For the operator's log; without anything that the node sent. */
+  /** For the operator's log; contains nothing that the node sent. */
   cause: string;
 }>;
 
 /** Receives one response. After `end` or `fault` nothing more comes; after `Exchange.abort` nothing at all. */
 export interface ExchangeHandler {
   head(status: number, headers: ResponseHeaders): void;
-  /** A part of the body: a view into the read's buffer, valid during the call only. */
+  /** A part of the body: a view into the read's buffer, valid only during the call. */
   body(bytes: Buffer, start: number, end: number): void;
-  /** The parts of one read of the socket were given. */
+  /** All parts of one read of the socket were delivered. */
   readEnd(): void;
   end(): void;
   fault(fault: ExchangeFault): void;
-  /** Asked before a request is written again; absent: it may be. */
+  /** Asked before a request is written again; absent: always true. */
   mayBeSentAgain?(): boolean;
 }
 
@@ -56,8 +67,8 @@ export interface Exchange {
   /** Closes the connection at once; the handler hears nothing more. */
   abort(): void;
   /**
-   * The caller has what it wanted. If the response's framing ends within `drainMs`, the connection is kept for the
-   * next request, else closed. The handler hears nothing more.
+   * The caller has what it needs. If the response's framing ends within `drainMs`, the connection is kept for the next
+   * request, otherwise it is closed. The handler hears nothing more.
    */
   release(drainMs: number): void;
 }
@@ -66,17 +77,17 @@ export type Origin = Readonly<{ hostname: string; port: number; tls: boolean; ho
 
 /** What the client uses of a socket. */
 export type NodeSocket = Pick<Socket, "write" | "pause" | "resume" | "terminate"> & {
-  /** File descriptor; bun-types 1.4.5 does not name it. */
+  /** File descriptor; bun-types 1.4.5 does not declare it. */
   readonly fd: number;
 };
-/** What a socket tells; all calls come from the event loop, never from within `dial`. */
+/** Events of a socket. All calls come from the event loop, never from within `dial`. */
 export interface SocketListener {
-  /** The host was reached; over TLS, who it is comes later, if at all. */
+  /** The host was reached. Over TLS its identity is confirmed later, if at all. */
   reached(socket: NodeSocket): void;
   opened(socket: NodeSocket): void;
   received(bytes: Buffer): void;
   drained(): void;
-  /** The other side sent its end in order. `closed` may or may not follow. */
+  /** The other side properly sent its end. `closed` may or may not follow. */
   ended(): void;
   /** The connection is gone, or dialing failed. */
   closed(cause: string): void;
@@ -101,15 +112,15 @@ export function originOf(url: URL): Origin {
   return { hostname, port: Number(url.port || (tls ? 443 : 80)), tls, hostHeader: url.host };
 }
 
-/** Strings are turned into bytes where they are written. */
+/** Strings are encoded when they are written. */
 export type RequestPart = string | Buffer;
 
 const nothing: readonly Buffer[] = [];
 
-/** Where most requests are put together: they leave in one write, so that no bytes of their own are ever made. */
+/** Most requests are assembled here and leave in one write, which saves a buffer for each. */
 const scratch = Buffer.allocUnsafeSlow(128 * 1024);
 
-/** Puts a request of strings into `scratch`; its length, or null where it is not one or may not fit. */
+/** Writes a request of strings into `scratch` and returns its length; null where it has other parts or may not fit. */
 function putTogether(request: readonly RequestPart[]): number | null {
   let bytes = 0;
   for (const part of request) {
@@ -126,7 +137,7 @@ export class NodeClient {
   readonly #connections = new Set<Connection>();
   /** Least recently used first. */
   readonly #idle: Connection[] = [];
-  /** Those of this turn of the event loop. */
+  /** Sent at the end of this turn of the event loop. */
   #unsent: PendingExchange[] = [];
   #sweep: ReturnType<typeof setTimeout> | null = null;
   #busyLook: ReturnType<typeof setTimeout> | null = null;
@@ -161,7 +172,7 @@ export class NodeClient {
     return exchange;
   }
 
-  /** From now on no connection is kept: idle ones close now, busy ones when their responses end. */
+  /** Keeps no connection from now on: idle ones close now, busy ones when their responses end. */
   close(): void {
     this.#closed = true;
     for (const connection of [...this.#idle]) connection.destroy();
@@ -197,14 +208,14 @@ export class NodeClient {
   #takeIdle(): Connection | null {
     const now = this.#options.clock.monotonic();
     for (;;) {
-      const connection = this.#idle.pop(); // the most recently used: it is the most likely to be alive
+      const connection = this.#idle.pop(); // the most recently used is the most likely to be alive
       if (connection === undefined) return null;
       if (connection.isUsable(now, this.#options.heardMs)) return connection;
       connection.destroy();
     }
   }
 
-  /** The response ended and the connection may carry another request. */
+  /** The response ended and the connection can carry another request. */
   keep(connection: Connection, lifeMs: number): void {
     if (this.#closed || !canPeek || this.#idle.length >= nodeSocketsIdleMax) return connection.destroy();
     connection.rest(this.#options.clock.monotonic(), Math.min(this.#options.idleSocketMs, lifeMs));
@@ -220,7 +231,7 @@ export class NodeClient {
     if (this.#connections.size === 0) this.#stopBusyLook();
   }
 
-  /** In intervals in which no connection grows too old to be used unasked. */
+  /** Runs at intervals short enough that no connection grows too old to be used unprobed. */
   #watchIdle(): void {
     const now = this.#options.clock.monotonic();
     for (const connection of [...this.#idle]) connection.watch(now);
@@ -262,7 +273,7 @@ export class NodeClient {
 class PendingExchange implements Exchange {
   readonly request: readonly RequestPart[];
   readonly #client: NodeClient;
-  /** Null once nobody listens. */
+  /** Null once the caller no longer listens. */
   handler: ExchangeHandler | null;
   connection: Connection | null = null;
   #paused = false;
@@ -298,11 +309,11 @@ class PendingExchange implements Exchange {
     this.connection?.drainFor(drainMs);
   }
 
-  /** The connection is gone before the response's end. */
+  /** The connection was lost before the response ended. */
   lost(fault: ExchangeFault, wasReused: boolean): void {
     this.connection = null;
     if (this.handler === null) return;
-    // The second try has a new connection, so that there is no third.
+    // The second attempt has a new connection, so there is no third.
     const isStale = fault.kind === "no-reply" && wasReused;
     if (isStale && this.handler.mayBeSentAgain?.() !== false) return this.#client.startAgain(this);
     this.failed(fault);
@@ -321,31 +332,31 @@ class Connection implements SocketListener, ResponseHandler {
   readonly #client: NodeClient;
   readonly #parser = new ResponseParser(this);
   #socket: NodeSocket | null = null;
-  /** While its TLS is agreed on. */
+  /** During its TLS handshake. */
   #agreeing: NodeSocket | null = null;
   #exchange: PendingExchange | null;
   #connectTimer: ReturnType<typeof setTimeout> | null;
   #drainTimer: ReturnType<typeof setTimeout> | null = null;
-  /** The response is no longer wanted, and has this long to end once the read that is being parsed is over. */
+  /** The response is no longer wanted. It has this long to end once the current read is parsed. */
   #drainMs: number | null = null;
   #feeding = false;
   #closed = false;
   #reused = false;
   #replied = false;
-  /** What of the request the socket did not take yet, and bytes of the first part that it did. */
+  /** The rest of the request that the socket did not take yet, and how many bytes of the first part it took. */
   #unsent: readonly Buffer[] = nothing;
   #written = 0;
   /** What came in this turn of the event loop. */
   #unread: Buffer[] = [];
-  /** So much of it came that no more is to come in this turn. */
+  /** Reading is paused for the rest of this turn, because enough arrived. */
   #resting = false;
   #served = 0;
   #requestsMax = Number.POSITIVE_INFINITY;
   #lifeMs = Number.POSITIVE_INFINITY;
-  /** Monotonic time until which it may be used again without asking whether the node is there, and is kept at all. */
+  /** Monotonic times until which it may be reused unprobed, and until which it is kept at all. */
   #freshUntil = 0;
   #keptUntil = 0;
-  /** How often the system asks the node whether it is there; 0: not at all. */
+  /** The interval of the system's keep-alive probes; 0: none. */
   #probedEveryMs = 0;
 
   constructor(client: NodeClient, exchange: PendingExchange, connectTimeoutMs: number) {
@@ -358,26 +369,28 @@ class Connection implements SocketListener, ResponseHandler {
     );
   }
 
-  /** It is idle from now on. Whoever says how long it keeps an idle connection may keep a thread for it (llama-server). */
+  /**
+   * It is idle from now on. A node that announces an idle timeout may keep a thread for the connection (llama-server).
+   */
   rest(now: number, freshMs: number): void {
     this.#freshUntil = now + freshMs;
     this.#keptUntil = now + (this.#lifeMs === Number.POSITIVE_INFINITY ? nodeKeptSocketMs : freshMs);
   }
 
-  /** Whether nothing came that the event loop did not show yet, not even an end, and it is not half open. */
+  /** Whether no bytes and no end wait undelivered, and it is not half open. */
   isUsable(now: number, heardMs: number): boolean {
     if (now >= this.#keptUntil) return false;
     const { fd } = this.#socket!;
     return (now < this.#freshUntil || wasHeard(fd, heardMs)) && !hasWaiting(fd);
   }
 
-  /** An idle one is closed when it is too old, or probed from now on. */
+  /** Closes an idle connection that is too old; probes it from now on otherwise. */
   watch(now: number): void {
     if (now >= this.#keptUntil) return this.destroy();
     this.#probe(nodeIdleSocketMs);
   }
 
-  /** A node that says nothing while it works is given all its time, but not one whose system says nothing. */
+  /** A node may be silent while it works for as long as it likes, but its system must answer probes. */
   look(intervalMs: number, goneMs: number): void {
     if (this.#exchange === null || this.#socket === null) return;
     this.#probe(intervalMs);
@@ -402,7 +415,7 @@ class Connection implements SocketListener, ResponseHandler {
     this.#writeRequest();
   }
 
-  /** Of an idle one: at so many, the system would soon end it by itself. */
+  /** For an idle connection: after several unanswered probes the system would close it by itself. */
   #stopProbes(): void {
     this.#probedEveryMs = 0;
     stopProbes(this.#socket!.fd);
@@ -449,14 +462,14 @@ class Connection implements SocketListener, ResponseHandler {
   }
 
   received(bytes: Buffer): void {
-    if (this.#exchange === null) return this.#unaskedFor(); // at once: the connection might be taken before the turn's end
+    if (this.#exchange === null) return this.#unaskedFor(); // at once: the connection might be reused before the turn ends
     if (this.#unread.push(bytes) === 1) atEndOfTurn(this.#readAll);
     if (bytes.length < nodeReadRestBytes) return;
     this.#resting = true;
     this.#socket?.pause();
   }
 
-  /** Whatever they are, nobody gets them. */
+  /** Drops them, whatever they are. */
   #unaskedFor(): void {
     this.#lose({ kind: "no-reply", cause: "unasked-for bytes on an idle connection" });
   }
@@ -474,7 +487,7 @@ class Connection implements SocketListener, ResponseHandler {
         if (!this.#closed) this.#read(bytes);
       }
     } catch (thrown) {
-      // As the runtime does where a socket's listener throws: this exchange has failed, nobody else's.
+      // As the runtime does where a socket's listener throws: only this exchange has failed.
       this.closed(codeOf(thrown as Error));
     }
   };
@@ -492,7 +505,7 @@ class Connection implements SocketListener, ResponseHandler {
 
   ended(): void {
     this.#readAll();
-    // an end in order completes a body without a length; any other response it cuts
+    // A proper end completes a body without a length and cuts off any other response.
     if (this.#replied && this.#exchange !== null) this.#parser.closed();
     this.closed("closed by the node");
   }
@@ -524,7 +537,7 @@ class Connection implements SocketListener, ResponseHandler {
     this.#drainMs = null;
   }
 
-  /** Closes at once and tells nobody. */
+  /** Closes at once, without a word to the handler. */
   destroy(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -537,7 +550,7 @@ class Connection implements SocketListener, ResponseHandler {
   }
 
   head(status: number, headers: ResponseHeaders): void {
-    // Proxies end idle connections with a 408 that nobody asked for; RFC 9110, 15.5.9 lets the request be sent again.
+    // Proxies end idle connections with an unrequested 408. RFC 9110, 15.5.9 allows the request to be sent again.
     if (status === 408 && this.#reused) return this.#lose({ kind: "no-reply", cause: "408 on an idle connection" });
     this.#lifeMs = Number.POSITIVE_INFINITY;
     const keepAlive = headers.get("keep-alive");
@@ -547,7 +560,7 @@ class Connection implements SocketListener, ResponseHandler {
 
   #takeKeepAlive(keepAlive: string): void {
     const seconds = /\btimeout=(\d+)/i.exec(keepAlive)?.[1];
-    // a fifth less than the node says, for the way that its close takes to reach us
+    // A fifth less than the node says, for the time that its close takes to reach us.
     if (seconds !== undefined) this.#lifeMs = Number(seconds) * 800;
     const max = /\bmax=(\d+)/i.exec(keepAlive)?.[1];
     if (max !== undefined) this.#requestsMax = Math.min(this.#requestsMax, Number(max));

@@ -1,17 +1,20 @@
 // Splits the bytes of a response body into the payloads of its server-sent events, however the bytes are cut. A line
-// ends with a line feed, a carriage return or both. Text is decoded only in whole lines, so that a character that is
-// split over two reads stays whole. Most events are recognized by their bytes and never decoded.
-import { nodeEventLinesMax, nodeLineMaxBytes } from "../../core/limits.ts";
+// ends with a line feed, a carriage return or both. Text is decoded only in whole lines, so that a character split over
+// two reads stays whole. Most events are recognized by their bytes and never decoded.
+
+export const nodeLineMaxBytes = 4 * 1024 * 1024;
+/** Data lines of one event; engines write one. Each takes 60 bytes of memory, however short it is. */
+export const nodeEventLinesMax = 50_000;
 
 /** Receives the events of one body. */
 export interface EventHandler {
   /** The joined `data:` lines of one event; `named` is true for `event: error` (LM Studio). */
   event(payload: string, namedError: boolean): void;
-  /** A line, or the data of one event, over nodeLineMaxBytes, or one of too many lines. Nothing more comes. */
+  /** A line or the data of one event exceeds nodeLineMaxBytes, or an event has too many lines. Nothing more comes. */
   tooLong(): void;
 }
 
-/** Reads events whose shape it knows from the bytes alone, so that no string is made of them. */
+/** Recognizes events by their bytes alone, so that no string is made of them. */
 export interface KnownEvents {
   /** If a known payload begins at `start`, the index after it, else -1. */
   match(bytes: Buffer, start: number, end: number): number;
@@ -27,27 +30,27 @@ const dataField = Buffer.from("data:");
 const eventField = Buffer.from("event:");
 const empty = Buffer.alloc(0);
 const keptMinBytes = 4_096;
-/** Shorter parts are looked through here: the runtime would look on to the end of the read, for each of its chunks. */
+/** Shorter parts are searched here: the runtime would search to the end of the read for each of its chunks. */
 const shortBytes = 256;
 
-/** Push parser of one event stream (text/event-stream, WHATWG HTML 9.2), lenient on what engines send. */
+/** Push parser of one event stream (text/event-stream, WHATWG HTML 9.2), lenient about what engines send. */
 export class EventParser {
   readonly #handler: EventHandler;
   readonly #known: KnownEvents | null;
   #started = false;
   #failed = false;
   #stopped = false;
-  /** The beginning of a line that is not complete yet: the first #keptBytes bytes of a buffer that doubles. */
+  /** The beginning of an incomplete line: the first #keptBytes bytes of a buffer that doubles. */
   #kept = empty;
   #keptBytes = 0;
-  /** Data lines of the event that is being read; null before its first one. */
+  /** Data lines of the current event; null before its first one. */
   #payload: string | null = null;
-  /** Of them, those after the first. */
+  /** How many follow the first. */
   #moreLines = 0;
   #namedError = false;
-  /** The last byte was a carriage return: a line feed that comes next ends the same line. */
+  /** The last byte was a carriage return: a line feed right after it ends the same line. */
   #returned = false;
-  /** The first of each from where lines are read in the bytes given; before that: to be looked for. */
+  /** The next of each at or after the current line; an earlier value means: search again. */
   #nextReturn = -1;
   #nextFeed = -1;
 
@@ -78,7 +81,7 @@ export class EventParser {
     if (!this.#failed && at < end) this.#keep(bytes, at, end);
   }
 
-  /** From within an event: what comes behind it is kept until `goOn`. */
+  /** Called from within an event: what follows it is kept until `goOn`. */
   stop(): void {
     this.#stopped = true;
   }
@@ -95,7 +98,7 @@ export class EventParser {
     if (!this.#failed && at < kept.length) this.#keep(kept, at, kept.length);
   }
 
-  /** The body ended: a last line and a last event count also without the line ends that should follow. */
+  /** The body ended: a last line and a last event count even without their line ends. */
   finish(): void {
     if (this.#failed) return;
     if (this.#keptBytes > 0) {
@@ -124,7 +127,7 @@ export class EventParser {
     return kept;
   }
 
-  /** Reads whole lines; returns where the line begins that is not complete. */
+  /** Reads whole lines and returns where an incomplete one begins. */
   #lines(bytes: Buffer, start: number, end: number): number {
     let at = start;
     while (at < end && !this.#failed && !this.#stopped) {
@@ -142,7 +145,7 @@ export class EventParser {
     return at;
   }
 
-  /** Where the line that begins at `start` ends; -1: not in these bytes, in which lines are looked for in order. */
+  /** Where the line that begins at `start` ends; -1: not in these bytes. Lines must be requested in order. */
   #lineEnd(bytes: Buffer, start: number, end: number): number {
     if (end - start <= shortBytes) {
       for (let at = start; at < end; at++) if (bytes[at] === lineFeed || bytes[at] === carriageReturn) return at;
@@ -161,7 +164,7 @@ export class EventParser {
     return after < end && bytes[after] === lineFeed ? after + 1 : after;
   }
 
-  /** Takes a known event that is one line and whole in these bytes; returns the index after it, or -1. */
+  /** Takes a recognized event that is one whole line in these bytes; returns the index after it, or -1. */
   #knownEvent(bytes: Buffer, at: number, end: number): number {
     if (this.#known === null || this.#payload !== null || this.#namedError) return -1;
     if (!startsWith(dataField, bytes, at, end) || bytes[at + 5] !== space) return -1;
@@ -189,7 +192,7 @@ export class EventParser {
     } else if (startsWith(eventField, bytes, start, end)) {
       this.#namedError = bytes.toString("utf8", start + eventField.length, end).trim() === "error";
     }
-    // comments (":"), id, retry and anything else mean nothing here
+    // comments (":"), id, retry and anything else have no meaning here
   }
 
   #dispatch(): void {

@@ -1,7 +1,8 @@
 // Parses the bytes of a node's connection into one HTTP/1.1 response after another, strictly: whatever two readers
 // could understand differently (both length headers, repeated ones, odd chunk sizes, control bytes) is an error, never
 // a guess.
-import { nodeHeadMaxBytes } from "../../core/limits.ts";
+
+const nodeHeadMaxBytes = 64 * 1024;
 
 /** Lower-case name -> value; repeated headers are joined with ", ". */
 export type ResponseHeaders = ReadonlyMap<string, string>;
@@ -11,7 +12,7 @@ export interface ResponseHandler {
   head(status: number, headers: ResponseHeaders): void;
   body(bytes: Buffer, start: number, end: number): void;
   end(): void;
-  /** The response is not one; nothing more comes. `reason` is for the operator's log. */
+  /** This is no valid response; nothing more comes. `reason` is for the operator's log. */
   malformed(reason: string): void;
 }
 
@@ -37,13 +38,13 @@ const empty = Buffer.alloc(0);
 const statusLine = /^HTTP\/1\.([01]) ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const controlByte = /[\x00-\x08\x0a-\x1f\x7f]/;
-/** 8 hexadecimal digits: a chunk of 4 GiB; a node's event never comes near. */
+/** 8 hexadecimal digits, a chunk of 4 GiB: far beyond any node's event. */
 const chunkSizeDigitsMax = 8;
 const chunkExtensionMaxBytes = 256;
 
 type Head = Readonly<{ code: number; headers: ResponseHeaders; http11: boolean }>;
 
-/** Heads of a node's replies differ in their date alone, so that within a second they are read once. */
+/** Heads of a node's replies differ only in their date, so each is parsed once a second. */
 let lastHead: Readonly<{ bytes: Buffer; read: Head | string }> = { bytes: headEnd, read: "bad status line" };
 
 function isLastHead(bytes: Buffer, start: number): boolean {
@@ -75,7 +76,7 @@ function readHead(head: string): Head | string {
 export class ResponseParser {
   readonly #handler: ResponseHandler;
   #state = State.Head;
-  /** Bytes of a head or of trailers that are not complete yet. */
+  /** Bytes of an incomplete head or trailer. */
   #kept: Buffer = empty;
   #bodyLeft = 0;
   #chunkDigits = 0;
@@ -115,7 +116,7 @@ export class ResponseParser {
           const chunked = this.#state === State.ChunkBody;
           let next = end;
           if (last && chunked) {
-            // usually both bytes of its end are there
+            // Usually both bytes of its end are there.
             if (bytes[end] === carriageReturn && bytes[end + 1] === lineFeed) {
               this.#startChunkSize();
               next += 2;
@@ -160,7 +161,7 @@ export class ResponseParser {
     }
   }
 
-  /** The node ended its side: the end of a body without a length, an error in the middle of anything else. */
+  /** The node ended its side: that ends a body without a length, and is an error in the middle of anything else. */
   closed(): void {
     if (this.#state === State.BodyUntilClose) return this.#finish(false);
     if (this.#state === State.Done || this.#state === State.Failed) return;
@@ -183,7 +184,7 @@ export class ResponseParser {
       return bytes.length;
     }
     if (end < 0) {
-      // Another protocol's greeting has no headers whose end could be waited for.
+      // Another protocol's greeting has no end of headers to wait for.
       if (!all.subarray(0, headStart.length).equals(headStart.subarray(0, all.length))) this.#fail("bad status line");
       this.#kept = all;
       return bytes.length;
@@ -236,7 +237,7 @@ export class ResponseParser {
     this.#extensionBytes = 0;
   }
 
-  /** The usual line, which is there as a whole and says no more than a size; the index after it, or -1. */
+  /** The usual case: a complete line with nothing but a size. Returns the index after it, or -1. */
   #wholeChunkSize(bytes: Buffer, start: number): number {
     let size = 0;
     let at = start;
@@ -265,7 +266,7 @@ export class ResponseParser {
       this.#state = State.ChunkSizeEnd;
       return;
     }
-    // ";name=value" after the size is allowed by RFC 9112, 7.1.1, and means nothing to us; its length is bounded
+    // RFC 9112, 7.1.1 allows ";name=value" after the size. It means nothing to us, and its length is bounded.
     const first = this.#extensionBytes === 0 && byte !== 0x3b && byte !== 0x20 && byte !== 0x09;
     if (first || (byte < 0x20 && byte !== 0x09) || ++this.#extensionBytes > chunkExtensionMaxBytes)
       return this.#fail("bad chunk size");

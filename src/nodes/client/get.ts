@@ -1,14 +1,16 @@
-// One small request to a node, whole answer in memory: for probing and for finding out which engine it is.
+// One small request to a node with the whole answer in memory, for probes and for identifying the engine.
 import { limitAtEndOfTurn } from "../../core/end-of-turn.ts";
-import { nodeFactsBodyMaxBytes } from "../../core/limits.ts";
 import type { ExchangeFault, ExchangeHandler, NodeClient } from "./client.ts";
 import type { ResponseHeaders } from "./framing.ts";
 import { requestHead } from "./request-head.ts";
 
-export type Answer = Readonly<{ status: number; headers: ResponseHeaders; body: string }>;
-/** Why there is no answer; "silent": none came in time, but the connection may be there. */
-export type NoAnswer = Readonly<{ kind: ExchangeFault["kind"] | "silent"; cause: string }>;
-export const isAnswer = (result: Answer | NoAnswer): result is Answer => "status" in result;
+/** A list of models, or anything else that an engine reports about itself; a longer body is not understood. */
+const nodeFactsBodyMaxBytes = 1024 * 1024;
+
+export type NodeReply = Readonly<{ status: number; headers: ResponseHeaders; body: string }>;
+/** Why there is no answer; "silent": none came in time, but the connection may be open. */
+export type NoReply = Readonly<{ kind: ExchangeFault["kind"] | "silent"; cause: string }>;
+export const isReply = (result: NodeReply | NoReply): result is NodeReply => "status" in result;
 
 /** The answer to a GET, if one comes within `timeoutMs`. A body over nodeFactsBodyMaxBytes is cut. */
 export const get = (
@@ -16,7 +18,7 @@ export const get = (
   path: string,
   apiKey: string | null,
   timeoutMs: number,
-): Promise<Answer | NoAnswer> => answerTo(client, path, null, apiKey, timeoutMs);
+): Promise<NodeReply | NoReply> => answerTo(client, path, null, apiKey, timeoutMs);
 
 /** The same for a POST of JSON text. */
 export const post = (
@@ -25,7 +27,7 @@ export const post = (
   body: string,
   apiKey: string | null,
   timeoutMs: number,
-): Promise<Answer | NoAnswer> => answerTo(client, path, body, apiKey, timeoutMs);
+): Promise<NodeReply | NoReply> => answerTo(client, path, body, apiKey, timeoutMs);
 
 function answerTo(
   client: NodeClient,
@@ -33,17 +35,17 @@ function answerTo(
   body: string | null,
   apiKey: string | null,
   timeoutMs: number,
-): Promise<Answer | NoAnswer> {
+): Promise<NodeReply | NoReply> {
   return new Promise((resolve) => {
     let status = 0;
     let headers: ResponseHeaders = new Map();
     const parts: Buffer[] = [];
     let bytesLeft = nodeFactsBodyMaxBytes;
-    const finish = (answer: Answer | NoAnswer): void => {
+    const finish = (answer: NodeReply | NoReply): void => {
       clearTimeout(timer);
       resolve(answer);
     };
-    const answer = (): Answer => ({ status, headers, body: Buffer.concat(parts).toString("utf8") });
+    const answer = (): NodeReply => ({ status, headers, body: Buffer.concat(parts).toString("utf8") });
     const handler: ExchangeHandler = {
       head(code, given) {
         status = code;

@@ -1,7 +1,7 @@
 // Builds the head of a request to a node. It contains none of the client's headers, because some change what an engine
-// does (llama-server keeps a conversation for whoever names its X-Conversation-Id).
+// does (llama-server keeps a conversation for any client that sends its X-Conversation-Id).
 
-/** `bodyBytes` null: no body. The API key was checked to be a header value when the configuration was read. */
+/** `bodyBytes` null: no body. The API key was checked to be a valid header value when the configuration was read. */
 export function requestHead(
   method: "GET" | "POST",
   path: string,

@@ -1,5 +1,5 @@
-// What the system knows of a socket and the runtime does not tell: whether bytes are waiting in it, without taking them, and
-// when the other side was last heard of.
+// What the system knows about a socket and the runtime does not expose: whether unread bytes are waiting, and when the
+// other side last answered.
 import { dlopen, FFIType } from "bun:ffi";
 
 const messagePeek = 0x02;
@@ -15,19 +15,19 @@ const option = { args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr], ret
 const system = loadSystem();
 const oneByte = Buffer.alloc(1);
 
-/** False where the system's recv cannot be called: then no connection may be used for a second request. */
+/** False where the system's recv cannot be called: then no connection may carry a second request. */
 export const canPeek = system !== null;
 
 /**
- * Whether bytes or the other side's end wait on the socket `fileDescriptor`. Only recv(2) with MSG_PEEK can tell: the event
- * loop shows what the system has received no sooner than its next turn, and by then a request may have been written.
+ * Whether bytes or the other side's end wait on the socket `fileDescriptor`. Only recv(2) with MSG_PEEK shows it: the
+ * event loop delivers what the system has received in its next turn, and by then a request may have been written.
  */
 export function hasWaiting(fileDescriptor: number): boolean {
-  // -1: nothing waits (EAGAIN), or the socket is broken, which its own event tells
+  // -1: nothing waits (EAGAIN), or the socket is broken, which its own event reports
   return system !== null && Number(system.recv(fileDescriptor, oneByte, 1, messagePeek | messageDontWait)) >= 0;
 }
 
-/** Numbers of Linux; elsewhere nobody is probed, and nobody was heard of. */
+/** Linux constants; on other systems no connection is probed. */
 const isLinux = process.platform === "linux";
 const socketLevel = 1;
 const keepAlive = 9;
@@ -35,7 +35,7 @@ const tcpLevel = 6;
 const tcpKeepIdle = 4;
 const tcpKeepInterval = 5;
 const tcpInfo = 11;
-/** Of `struct tcp_info`: what was sent again, or asked, since the other side was last heard of; both are one byte. */
+/** In `struct tcp_info`: unanswered retransmits and probes since the other side last answered, one byte each. */
 const retransmitsAt = 2;
 const probesAt = 3;
 /** `tcpi_last_ack_recv`, the last of what is asked for. */
@@ -49,13 +49,13 @@ function set(fileDescriptor: number, level: number, name: number, value: number)
   system!.setsockopt(fileDescriptor, level, name, int, int.byteLength);
 }
 
-/** Has the system ask the other side in such intervals, while nothing else is said, whether it is there. */
+/** Has the system probe the other side at this interval while the connection is quiet. */
 export function startProbes(fileDescriptor: number, intervalMs: number): void {
   if (system === null || !isLinux) return;
   const seconds = Math.ceil(intervalMs / 1_000);
   set(fileDescriptor, socketLevel, keepAlive, 1);
   set(fileDescriptor, tcpLevel, tcpKeepInterval, seconds);
-  set(fileDescriptor, tcpLevel, tcpKeepIdle, seconds); // the last: it counts from when something was heard, not from now
+  set(fileDescriptor, tcpLevel, tcpKeepIdle, seconds); // set last: it counts from when something was heard, not from now
 }
 
 export function stopProbes(fileDescriptor: number): void {
@@ -70,12 +70,13 @@ export function wasHeard(fileDescriptor: number, withinMs: number): boolean {
 }
 
 /**
- * Whether the other side's system left more than one thing that was sent or asked without an answer, for `forMs` or longer.
- * One that is there answers for a program that does nothing, even where that leaves a large request unread.
+ * Whether the other side's system has left more than one packet or probe unanswered for `forMs` or longer. A system
+ * that is up answers even for a program that does nothing and leaves a large request unread.
  */
 export function isGone(fileDescriptor: number, forMs: number): boolean {
   if (!readInfo(fileDescriptor) || info.readUInt32LE(lastHeardAt) < forMs) return false;
-  return info[retransmitsAt]! > 1 || info[probesAt]! > 1; // one may have been sent just now: in a long silence they grow rare
+  // one may have been sent just now: during a long silence they become rare
+  return info[retransmitsAt]! > 1 || info[probesAt]! > 1;
 }
 
 function readInfo(fileDescriptor: number): boolean {
@@ -94,7 +95,7 @@ function loadSystem() {
       });
       return symbols;
     } catch {
-      // not this system's C library; the next name is tried
+      // This is not the system's C library; the next name is tried.
     }
   }
   return null;

@@ -2,12 +2,12 @@
 //
 //   (1) `tools` are offered and tool_choice is "required" or names one           -> call it (or the first)
 //   (2) the last message is a tool's result                                      -> say what the tool gave, citing it
-//   (3) `tools` are offered, tool_choice is not "none", and what the user wrote last
-//       contains a word of a tool's name ("weather" of get_weather)              -> call that tool
+//   (3) `tools` are offered, tool_choice is not "none", and the user's last
+//       message contains a word of a tool's name ("weather" of get_weather)      -> call that tool
 //   (4) response_format is json_schema or json_object                            -> JSON that fits
 //   (5) anything else                                                            -> a text that says it is synthetic
 //
-// A call in (1) and (3) is made once for each of two things that the question joins ("Paris and Rome"), unless
+// (1) and (3) make one call for each of two things that the question joins ("Paris and Rome"), unless
 // parallel_tool_calls is false. `stop` and `max_tokens` cut the answer as an engine would.
 import { type Fill, instanceOf } from "./demo-instance.ts";
 
@@ -58,7 +58,7 @@ const cacheBlockTokens = 16;
 const tokensPerMessage = 4;
 const quotedMax = 300;
 
-/** Works out the whole answer. `id` is the request's own text and makes the ids of its tool calls. */
+/** Computes the whole answer. `id` is the request's own text, from which its tool calls get their ids. */
 export function answerTo(request: DemoRequest, id: string): DemoAnswer {
   const { messages } = request;
   const reasoning = thinks(request) ? pieces(thought(request)) : [];
@@ -116,7 +116,10 @@ function wantedTool({ tools, tool_choice, messages }: DemoRequest): DemoTool | n
   return named ?? (tool_choice === "required" ? offered[0]! : null);
 }
 
-/** `get_weather` and `getWeather` are asked for by "weather": verbs that any question may hold are left out. */
+/**
+ * The words that ask for a tool: "weather" for `get_weather` and `getWeather`. Verbs that any question may hold are
+ * left out.
+ */
 function wordsOfName(name: string): string[] {
   const common = new Set(["get", "set", "list", "make", "for", "the", "and", "tool", "call", "with", "from"]);
   const words = name
@@ -128,7 +131,7 @@ function wordsOfName(name: string): string[] {
 
 const thingsMaxLength = 10_000;
 
-/** "Paris and Rome" names two things, "in Paris" one; [null] when there is none. */
+/** "Paris and Rome" names two things, "in Paris" one; [null] without any. */
 function thingsOf(question: string): (string | null)[] {
   const words = question.slice(0, thingsMaxLength);
   const two = /(?<![\p{L}-])(\p{Lu}[\p{L}-]{1,60})\s{1,9}(?:and|or|versus|vs)\s{1,9}(\p{Lu}[\p{L}-]{1,60})/u.exec(
@@ -138,7 +141,7 @@ function thingsOf(question: string): (string | null)[] {
   return [/\b(?:in|for|of|at|about|called|named)\s{1,9}(\p{Lu}[\p{L}-]{1,60})/u.exec(words)?.[1] ?? null];
 }
 
-/** A search is given the question, anything else the thing that the question names. */
+/** A search gets the question, any other tool the thing that the question names. */
 function fillFrom(question: string, thing: string | null): Fill {
   const whole = /^(?:q|query|question|text|prompt|input|search|search_query)$/i;
   return (property) => (whole.test(property) ? question.slice(0, quotedMax) || null : thing);
@@ -182,7 +185,9 @@ function thinks({ reasoning_effort, chat_template_kwargs }: DemoRequest): boolea
   return chat_template_kwargs?.enable_thinking !== false && chat_template_kwargs?.thinking !== false;
 }
 
-/** Of numbered sources their titles, each with its mark, as a model cites them; of other fenced results the inside. */
+/**
+ * The titles of numbered sources, each with its mark, as a model cites them; otherwise the inside of a fenced result.
+ */
 function given(result: string): string {
   const sources = [...result.matchAll(/^\[(\d{1,9})\] (.{1,500})\nhttps?:\S/gm)].map(
     ([, number, title]) => `${title} [${number}]`,
@@ -213,8 +218,9 @@ export function cutAtStop(text: string, stop: unknown): { text: string; stopReas
 // ---------------------------------------------------------------- messages
 
 /**
- * What the person wrote, without what an agent adds: its long instructions hold a word of some tool's name, so that Claude
- * Code began subagents without end. The gateway marks those in the middle of a conversation, Claude Code the others.
+ * What the person wrote, without what an agent adds: its long instructions contain a word of some tool's name, which
+ * made Claude Code start subagents without end. The gateway marks instructions in the middle of a conversation, Claude
+ * Code marks the others.
  */
 function questionOf(messages: readonly DemoMessage[]): string {
   const asked = messages

@@ -6,7 +6,7 @@ export type PlainDemoRequest = Pick<DemoRequest, "model" | "stream" | "stream_op
   Readonly<{ prompt?: unknown; suffix?: unknown }>;
 
 const shownMax = 80;
-/** As engines have it of OpenAI. */
+/** OpenAI's default, which engines share. */
 const tokensDefault = 16;
 
 export function plainAnswerTo({ prompt, suffix, max_tokens, stop }: PlainDemoRequest): DemoAnswer {

@@ -1,17 +1,20 @@
 // Makes one small JSON value that fits a JSON schema, for the demo node's structured answers and tool arguments.
-// Read: type, enum, const, required, properties, items, prefixItems, minItems, minLength, minimum and its kin,
-// multipleOf, format, simple patterns, allOf, anyOf, oneOf and local $ref. Not read: not, if, dependent*, contains.
+// Supported: type, enum, const, required, properties, items, prefixItems, minItems, minLength, minimum and its kin,
+// multipleOf, format, simple patterns, allOf, anyOf, oneOf and local $ref. Not supported: not, if, dependent*,
+// contains.
 import { isRecord } from "../../core/is-record.ts";
 import { textFitting } from "./demo-pattern.ts";
 
 type Schema = Record<string, unknown>;
-/** Gives the text of a free string property, or null where any text will do. */
+/** Returns the text of a free string property, or null where any text will do. */
 export type Fill = (property: string) => string | null;
 
-/** Deeper than this only what is required is made, and a choice takes its end: a tree that holds itself must stop. */
+/**
+ * Below this depth only required parts are made and choices take their simplest branch, so that recursive schemas end.
+ */
 const optionalDepthMax = 4;
 const depthMax = 64;
-/** A schema that requires itself twice, or a million items, ends with nulls after this many values. */
+/** After this many values, a schema that requires itself twice, or a million items, ends with nulls. */
 const valuesMax = 10_000;
 const textMax = 10_000;
 const anyText = "example";
@@ -31,7 +34,7 @@ class InstanceMaker {
     this.#fill = fill;
   }
 
-  /** `variant` tells the items of one list apart (uniqueItems). */
+  /** `variant` makes the items of one list differ (uniqueItems). */
   make(given: unknown, property: string, variant: number, depth: number): unknown {
     this.#values += 1;
     if (depth > depthMax || this.#values > valuesMax) return null;
@@ -60,7 +63,7 @@ class InstanceMaker {
     }
   }
 
-  /** One schema without $ref, allOf, anyOf and oneOf; a choice takes its first branch, deep down its shallowest. */
+  /** One schema without $ref, allOf, anyOf and oneOf. A choice takes its first branch, or deep down its simplest. */
   #flatten(given: Schema, depth: number): Schema {
     let schema = given;
     for (let step = 0; step < depthMax; step++) {
@@ -131,18 +134,18 @@ const formats: Readonly<Record<string, string>> = {
   uuid: "00000000-0000-4000-8000-000000000000",
 };
 
-/** A step of a JSON pointer in a URL as the key that it names. */
+/** A step of a JSON pointer in a URL, as the key that it names. */
 function keyOf(step: string): string {
   try {
     return decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~");
   } catch {
-    return step; // a percent sign that begins no escape: it leads nowhere
+    return step; // a percent sign that begins no escape: no key matches it
   }
 }
 
 const isText = (value: unknown): value is string => typeof value === "string";
 
-/** What a schema says where a number belongs may be an object, which need not have a number's value. */
+/** A schema may have an object where a number belongs, and objects need not convert to numbers. */
 const numberOr = (otherwise: number, value: unknown): number => (typeof value === "number" ? value : otherwise);
 
 /** `over` wins, but the properties and required names of both stay. */
@@ -158,7 +161,7 @@ function merge(under: Schema, over: Schema): Schema {
   return merged;
 }
 
-/** Deep down a branch that refers to nothing: `anyOf: [{ $ref: "#" }, { type: "null" }]` ends with null. */
+/** Deep down, a branch without a reference: `anyOf: [{ $ref: "#" }, { type: "null" }]` ends with null. */
 function choiceOf(choices: readonly Schema[], depth: number): Schema {
   const leaf = depth < optionalDepthMax ? undefined : choices.find((choice) => !("$ref" in choice));
   return leaf ?? choices[0] ?? {};

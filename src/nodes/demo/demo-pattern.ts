@@ -1,9 +1,9 @@
-// Writes a text that matches a regular expression, without ever compiling or running it: a client's pattern may be one
-// that takes years. Read: literals, classes, escapes, groups, alternatives (the first is taken), quantifiers, anchors.
-// Anything else (look-around, back references) is taken for nothing, so the text may then not match.
+// Writes a text that matches a regular expression without compiling or running it, because a client's pattern may take
+// years. Supported: literals, classes, escapes, groups, alternatives (the first one), quantifiers, anchors. Anything
+// else (look-around, back references) is skipped, so the text may not match.
 
 const lengthMax = 10_000;
-/** Longer patterns are not read: brackets are followed by recursion, and the stack is finite. */
+/** Longer patterns are not read: brackets recurse, and the stack is finite. */
 const patternLengthMax = 2_000;
 
 /** A short text that matches `pattern` where it uses only the parts named above. */
@@ -47,7 +47,7 @@ function readAtom(pattern: string, at: number): Read {
   return { text: looksAround ? "" : inside.text, next: inside.next + 1 };
 }
 
-/** `{3,5}`, `+`, `*`, `?`: as few as allowed, but one where a star would give none. */
+/** `{3,5}`, `+`, `*`, `?`: the fewest allowed, but one for a star. */
 function readTimes(pattern: string, at: number): { count: number; next: number } {
   const quantifier = /^(?:[+*?]|\{(\d+)(?:,\d*)?\})/.exec(pattern.slice(at, at + 20));
   if (quantifier === null) return { count: 1, next: at };
@@ -56,7 +56,7 @@ function readTimes(pattern: string, at: number): { count: number; next: number }
   return { count, next: pattern[end] === "?" ? end + 1 : end };
 }
 
-/** `[a-z]` gives its first letter; `[^...]` one of a few letters that it does not name. */
+/** `[a-z]` gives its first letter; `[^...]` the first of a few letters that it does not exclude. */
 function readClass(pattern: string, start: number): Read {
   const negated = pattern[start] === "^";
   const members: string[] = [];

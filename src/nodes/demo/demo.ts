@@ -1,5 +1,5 @@
 // The demo node: a real HTTP server on a loopback port that speaks the OpenAI-compatible node protocol with made-up
-// answers, so that Tollgate can be tried, and its whole path tested, where no inference engine runs.
+// answers, so that people can try Tollgate, and tests its whole path, without an inference engine.
 import type { Clock } from "../../core/clock.ts";
 import { isRecord } from "../../core/is-record.ts";
 import { answerTo, type DemoAnswer, type DemoRequest, type DemoToken } from "./demo-answer.ts";
@@ -16,13 +16,13 @@ export type DemoNodeOptions = Readonly<{
   /** The models it lists; it answers to any name. */
   models: readonly Readonly<{ id: string; contextTokens: number }>[];
   clock: Clock;
-  /** How fast it writes; Infinity = without any pause. */
+  /** How fast it writes; Infinity: without a pause. */
   tokensPerSecond?: number;
 }>;
 
-/** About what a reader can follow, and what one user sees of a mid-sized model on one GPU. */
+/** About as fast as people read, and what one user gets from a mid-sized model on one GPU. */
 const tokensPerSecondDefault = 80;
-/** The gateway limits what clients send; images travel in the body as base64. */
+/** The gateway limits what clients send; images come in the body as base64. */
 const bodyMaxBytes = 128 * 1024 * 1024;
 const contextTokens = 262_144;
 
@@ -39,7 +39,7 @@ export function startDemoNode({ models, clock, tokensPerSecond = tokensPerSecond
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
-    idleTimeout: 0, // a slow reader is the gateway's affair
+    idleTimeout: 0, // slow readers are the gateway's concern
     maxRequestBodySize: bodyMaxBytes,
     development: false,
     routes: {
@@ -100,14 +100,14 @@ export function startDemoNode({ models, clock, tokensPerSecond = tokensPerSecond
 
 type Head = Readonly<{ id: string; created: number; model: string }>;
 
-/** How answers of a route are written. */
+/** How a route writes its answers. */
 type AnswerForm = Readonly<{
   idPrefix: string;
   object: string;
   eventObject: string;
-  /** What the first choice of an event has; of null, one without a token. */
+  /** The content of an event's first choice; null: one without a token. */
   event(token: DemoToken | null): object;
-  /** What the choice of a whole answer has. */
+  /** The content of a whole answer's choice. */
   whole(answer: DemoAnswer): object;
 }>;
 

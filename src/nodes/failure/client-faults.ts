@@ -1,6 +1,6 @@
-// Recognizes requests that a model or its engine cannot take by the node's words: the status differs between engines,
-// and several answer 500. The table holds what engines were heard to say; test/nodes/failure/client-faults.test.ts has
-// the recordings. A row counts only if the request has what it speaks of, so that a node's own fault stays one.
+// Recognizes by a node's words that its model or engine cannot take a request: the status differs between engines, and
+// several answer 500. The table holds words observed from engines; test/nodes/failure/client-faults.test.ts has the
+// recordings. A row applies only if the request has what it is about, so that a node's own fault stays one.
 import { hasImages } from "../../core/images.ts";
 import type { Ask } from "../../core/types.ts";
 
@@ -14,7 +14,7 @@ export type ClientFault = Readonly<{
 }>;
 
 type Row = Readonly<{
-  /** Any of these, in lower case. Plain texts: they are looked for in linear time, whatever the node sent. */
+  /** Any of these, in lower case. Plain texts, which are searched in linear time whatever the node sent. */
   words: readonly string[];
   /** Whether the request has what the words are about. */
   concerns: (ask: Ask) => boolean;
@@ -115,13 +115,13 @@ const rows: readonly Row[] = [
     ofSchema: true,
   },
   {
-    words: ["internal server error"], // vLLM, of a grammar that refers to itself first
+    words: ["internal server error"], // vLLM, for a grammar that begins by referring to itself
     concerns: ({ engineFields = [] }) => engineFields.some(({ name }) => name === "grammar" || name === "regex"),
     reason: (model) => `The model \`${model}\` cannot be held to this grammar or regular expression here.`,
     unlike: true,
   },
   {
-    words: ["sequence_bias"], // transformers, of a bias that is a whole number, or for a token that there is not
+    words: ["sequence_bias"], // transformers, for an integer bias, or for a token that does not exist
     concerns: ({ sampling }) => sampling.logit_bias !== undefined,
     reason: (model) => `The model \`${model}\` does not take this logit_bias here: leave it out.`,
     unlike: true,
@@ -133,14 +133,14 @@ const rows: readonly Row[] = [
     unlike: true,
   },
   {
-    // llama-server, whose vocabulary has no such tokens; Ollama, which takes texts alone
+    // llama-server, whose vocabulary lacks such tokens; Ollama, which takes only texts
     words: ["invalid tokens", "invalid input type", "out of vocabulary", "out-of-vocab"],
     concerns: ({ inputs }) => inputs?.kind === "vectors" && inputs.tokens !== null,
     reason: (model) => `The model \`${model}\` does not take these tokens here: send input as texts.`,
     unlike: true,
   },
   {
-    words: ["validation error"], // llama-cpp-python, of what other engines take
+    words: ["validation error"], // llama-cpp-python, for what other engines take
     concerns: () => true,
     reason: () => "The model does not accept this combination of parameters or messages.",
     unlike: true,
@@ -171,7 +171,7 @@ const rows: readonly Row[] = [
   },
 ];
 
-/** What of the request the node cannot take, by its words in lower case; null where they do not say so. */
+/** The part of the request that the node cannot take, by its words in lower case; null where they do not show it. */
 export function clientFaultOf(ask: Ask, words: string): ClientFault | null {
   const row = rows.find((each) => each.concerns(ask) && each.words.some((said) => words.includes(said)));
   return row === undefined

@@ -1,7 +1,8 @@
 // Decides what a node's error means for the client. A node's own text is read for its meaning but never passed on to a
-// client: it may name addresses, models and other people's settings. The operator's log has it, without those.
+// client: it may name addresses, models and other people's settings. The operator's log gets it without those.
 import { budgetLimitsAnswer } from "../../core/answer-budget.ts";
-import { busyRetrySeconds, nodeErrorTextMaxLength, pausedRetrySeconds } from "../../core/limits.ts";
+import { busyRetrySeconds } from "../../core/limits.ts";
+import { nodeErrorTextMaxLength } from "../limits.ts";
 import { refuse } from "../../core/refusals.ts";
 import type { Ask, Elsewhere, Ending, Model, Refusal } from "../../core/types.ts";
 import { clientFaultOf } from "./client-faults.ts";
@@ -11,27 +12,30 @@ import { loggableWords, messageOfError } from "./node-words.ts";
 import { type Overflow, overflowOf } from "./overflow.ts";
 import { estimatedInput } from "../usage.ts";
 
-/** A failed Ending together with what the operator should read in the log. */
+/** `retry-after` of a refusal because all nodes of a model are drained: restarting an engine takes minutes. */
+const pausedRetrySeconds = 30;
+
+/** A failed Ending with the cause for the operator's log. */
 export type Failure = Readonly<{
   refusal: Refusal;
   /** See Ending. */
   elsewhere: Elsewhere;
-  /** For the log; of the node's own text only what may stand there. */
+  /** For the log; contains only those of the node's own words that may appear there. */
   cause: string;
-  /** Who can put it right: the client (another request), the operator (key, model name, address), or nobody by name. */
+  /** Who can fix it: the client (with another request), the operator (key, model name, address), or the node. */
   blames: "client" | "operator" | "node";
   /** See Ending. */
   ofSchema?: true;
   /** The request is too long for the node's context. */
   overflow?: Overflow;
-  /** It has no model of the name that it was asked for. */
+  /** The node does not have the requested model. */
   lacksModel?: true;
 }>;
 
 const seconds = busyRetrySeconds;
 export const busy: Refusal = refuse("busy", { seconds });
 
-/** Of a request that gets no node. `isOwn`: the specification words no refusal for its model. */
+/** For a request that gets no node. `isOwn`: the specification has no refusal for its model. */
 export function refusalOf(cause: RefusalCause, model: string, isOwn: boolean): Refusal {
   switch (cause) {
     case "drained":
@@ -62,18 +66,18 @@ export function failed({ refusal, elsewhere, blames, ofSchema }: Failure): Endin
   return ofSchema === true ? { ...ending, ofRequest: true, ofSchema } : { ...ending, ofRequest: true };
 }
 
-/** The node is at fault: an error of ours to the client. */
+/** The node is at fault: the client gets a 500. */
 export function nodeFailed(cause: string, elsewhere = false): Failure {
   return { refusal: refuse("node_failed"), elsewhere, cause, blames: "node" };
 }
 
-/** The node is there and cannot take the request now. */
+/** The node is up but cannot take the request now. */
 function nodeBusy(cause: string): Failure {
   const refusal = refuse("busy", { seconds, reason: "nodes_full" });
   return { refusal, elsewhere: true, cause, blames: "node" };
 }
 
-/** The node is not there, or not yet. */
+/** The node cannot be reached, or is still starting. */
 export function nodeAway({ model }: Ask, cause: string): Failure {
   return { refusal: away(model.id, isOwnModel(model)), elsewhere: true, cause, blames: "node" };
 }
@@ -82,15 +86,15 @@ export function nodeAway({ model }: Ask, cause: string): Failure {
 export function failureOfStatus(ask: Ask, status: number, body: string): Failure {
   const text = body.slice(0, nodeErrorTextMaxLength);
   const cause = causeOf(`status ${status}`, text, ask);
-  // (1) the request is at fault: by the words, the status differs between engines
+  // (1) the request is at fault, judged by the words because the status differs between engines
   if (status === 400 || status === 413 || status === 422 || status === 500) {
     const fault = requestFault(ask, text, cause);
     if (fault !== null) return fault;
   }
-  // (2) no room at the moment, or llama-server's word for a start
+  // (2) no room at the moment, or llama-server is starting
   if (status === 503 && text.toLowerCase().includes("loading model")) return nodeAway(ask, cause);
   if (status === 429 || status === 503) return nodeBusy(cause);
-  // (3) it has another model than it was thought to have
+  // (3) it has a different model than expected
   if (isUnknownModel(status, text)) {
     const model = ask.model.id;
     const isOwn = isOwnModel(ask.model);
@@ -102,29 +106,29 @@ export function failureOfStatus(ask: Ask, status: number, body: string): Failure
     const reason = `The model \`${ask.model.id}\` gives no plain completions here: ask it at /v1/chat/completions.`;
     return { refusal: refuse("malformed", { reason }), elsewhere: "unlike", cause, blames: "client" };
   }
-  // (5) the configuration does not fit the node
+  // (5) the configuration does not match the node
   if (status === 401 || status === 403 || status === 404) return { ...nodeFailed(cause), blames: "operator" };
-  // (6) the node refuses what the client asked of the model: the request was built here from checked values, so what
-  // remains is a combination that this model or engine does not take, or a size that something before it does not
+  // (6) the node refuses what the client wants from the model: the request was built here from checked values, so what
+  // remains is a combination that this model or engine does not take, or a size that a proxy before it does not
   if (status === 400 || status === 422) return notAccepted(cause);
   if (status === 413) {
     const reason = "The request is too large for the model.";
     return { refusal: refuse("malformed", { reason }), elsewhere: false, cause, blames: "client" };
   }
-  // (7) everything else, redirects too: the node is at fault
+  // (7) everything else, including redirects: the node is at fault
   return nodeFailed(cause);
 }
 
 /**
- * The request was built here from checked values: what remains is a combination that this model or engine does not take,
- * or a size that something before it does not.
+ * The request was built here from checked values: what remains is a combination that this model or engine does not
+ * take, or a size that a proxy before it does not.
  */
 function notAccepted(cause: string): Failure {
   const reason = "The model does not accept this combination of parameters or messages.";
   return { refusal: refuse("malformed", { reason }), elsewhere: false, cause, blames: "client" };
 }
 
-/** An error inside a 200 stream; `payload` is the event. `begun`: Pieces were delivered already. */
+/** An error inside a 200 stream; `payload` is the event. `begun`: Pieces were already delivered. */
 export function failureOfEvent(ask: Ask, payload: string, begun: boolean): Failure {
   const text = payload.slice(0, nodeErrorTextMaxLength);
   const cause = causeOf("error event", text, ask);
@@ -139,7 +143,7 @@ export function failureOfEvent(ask: Ask, payload: string, begun: boolean): Failu
     .join(" ");
   if (code === 429 || code === 503 || /overloaded|queue is full|server busy|rate.?limit/i.test(words))
     return { ...nodeBusy(cause), elsewhere: !begun };
-  // vLLM and SGLang find out that a request is at fault when its stream has a status already.
+  // vLLM and SGLang find a request at fault only after they have sent a status for its stream.
   if (!begun && (code === 400 || code === 422)) return notAccepted(cause);
   return nodeFailed(cause);
 }
@@ -154,7 +158,10 @@ const isUnknownModel = (status: number, text: string): boolean =>
   (status === 404 && /model/i.test(text) && /not (?:exist|found)/i.test(text)) ||
   (status === 400 && /Invalid model name passed|Server is pinned to/.test(text));
 
-/** What the words say of the request: too long, or of a kind that the model or its engine does not take; else null. */
+/**
+ * What the words show about the request: too long, or of a kind that the model or its engine does not take; otherwise
+ * null.
+ */
 function requestFault(ask: Ask, text: string, cause: string): Failure | null {
   const overflow = overflowOf(text);
   if (overflow !== null)
@@ -168,16 +175,16 @@ function requestFault(ask: Ask, text: string, cause: string): Failure | null {
 }
 
 /**
- * The refusal for a prompt that does not fit. Its numbers are the node's where it gave both and they make sense, else our
- * own: agent clients shorten the conversation by what lies between them, so tokens > maximum holds.
+ * The refusal for a prompt that does not fit. Its numbers are the node's where it gave both and they are plausible,
+ * otherwise our own. Agent clients shorten the conversation by their difference, so tokens > maximum holds.
  */
 export function tooLong(ask: Ask, { promptTokens, promptTokensMin, totalTokens, contextTokens }: Overflow): Refusal {
   const maximum = contextTokens ?? ask.model.contextTokens;
-  // Which of several inputs it is, nobody says.
+  // The node does not say which of several inputs it is.
   const own = ask.inputs === undefined ? estimatedInput(ask) : 0;
   const prompt = promptTokens ?? Math.max(promptTokensMin ?? 0, own);
   if (prompt > maximum) return refuse("context_length_exceeded", { tokens: prompt, maximum });
-  // A prompt that fills the context leaves no place for an answer.
+  // A prompt that fills the context leaves no room for an answer.
   if (promptTokens === maximum) return refuse("context_length_exceeded", { tokens: prompt, maximum: maximum - 1 });
   const budget = totalTokens === null || promptTokens === null ? ask.outputTokensMax : totalTokens - promptTokens;
   if (budgetLimitsAnswer(ask) && prompt + budget > maximum) {

@@ -1,11 +1,17 @@
 // Cleans a node's own words about a failure for the operator's log: short, and without the addresses, paths and parts
 // of the prompt that nodes repeat.
-import { nodeErrorTextMaxLength, nodeWordsMaxLength } from "../../core/limits.ts";
+import { nodeErrorTextMaxLength } from "../limits.ts";
 import type { Ask, Turn } from "../../core/types.ts";
 import { visible } from "../../core/visible.ts";
 import { parseNodeJson, record } from "../json.ts";
 
-/** The part of an error body that says why, or the whole body if it is not JSON. Bounded, so that nothing longer is reported. */
+/** What the log gets of a node's own words, in UTF-16 units. */
+const nodeWordsMaxLength = 300;
+
+/**
+ * The part of an error body that says why, or the whole body if it is not JSON. Bounded, so that nothing longer is
+ * logged.
+ */
 export function messageOfError(body: string): string {
   const text = body.slice(0, nodeErrorTextMaxLength);
   const event = record(parseNodeJson(text));
@@ -15,9 +21,9 @@ export function messageOfError(body: string): string {
   return event?.["detail"] === undefined ? text : JSON.stringify(event["detail"]);
 }
 
-/** The message as it may be logged; null where nothing of it is left. */
+/** The message in a form that may be logged; null where nothing is left. */
 export function loggableWords(message: string, ask: Ask): string | null {
-  // What validators repeat of the request stands behind this word.
+  // Validators repeat the request after this word.
   const said = message.slice(0, nodeErrorTextMaxLength).split(/['"]?input['"]?:/, 1)[0]!;
   const words = said.split(/\s/).filter((word) => word !== "");
   const isOfPrompt = promptOf(ask);
@@ -31,7 +37,7 @@ export function loggableWords(message: string, ask: Ask): string | null {
   return kept.some((word) => !word.startsWith("[")) ? visible(kept.join(" ")) : null;
 }
 
-/** URLs, addresses, names of hosts, paths of files and keys: of a word that may be one, nothing is kept. */
+/** URLs, addresses, host names, file paths and keys: a word that may be one is dropped whole. */
 function isAddress(word: string): boolean {
   if (word.length > wordMaxLength) return true;
   if (/[/\\]/.test(word)) return !/^[a-z('"]+\/[a-z)'".,;:]+$/i.test(word); // user/assistant may stay
@@ -39,15 +45,18 @@ function isAddress(word: string): boolean {
   return /\w:\w|::/.test(word); // gpu-box:8000, ::1
 }
 
-/** A longer one is no word of a language that engines speak. */
+/** Longer words are not natural language. */
 const wordMaxLength = 40;
-/** More is not looked through: then only words that the table of client faults would know could be told apart. */
+/** Larger prompts are not searched: then only words that the table of client faults knows could be recognized. */
 const promptMaxLength = 256 * 1024;
 
-/** Whether the word at a place is of the request: three words in a row that it has, one in quotes, or no plain one. */
+/**
+ * Whether the word at an index is from the request: one of three words in a row that it contains, a quoted word, or no
+ * plain one.
+ */
 function promptOf(ask: Ask): (words: readonly string[], at: number) => boolean {
   const prompt = ask.prepared === undefined ? textsOf(ask) : null;
-  if (prompt === null) return () => true; // it cannot be told apart
+  if (prompt === null) return () => true; // it cannot be recognized
   const isOfPrompt = (text: string): boolean => prompt.some((each) => each.includes(text));
   const bare = (word: string): string => word.replace(/^\W+|\W+$/g, "");
   return (words, at) => {
@@ -61,7 +70,7 @@ function promptOf(ask: Ask): (words: readonly string[], at: number) => boolean {
   };
 }
 
-/** Every text that the client wrote; null where that is too much to look through. */
+/** Every text that the client wrote; null where that is too much to search. */
 function textsOf({ turns, tools, format, stop, plain }: Ask): readonly string[] | null {
   const texts = [...stop, plain?.suffix ?? "", ...turns.flatMap(textsOfTurn)];
   if (texts.reduce((sum, { length }) => sum + length, 0) > promptMaxLength) return null;

@@ -1,18 +1,18 @@
-// What engines say where a prompt, or a prompt and the answer that is asked for, is longer than their context. Each wording
-// is as an engine was heard to say it; test/nodes/failure/overflow.test.ts holds the recordings.
+// What engines say where a prompt, or prompt and answer together, exceeds their context. Each wording was observed from
+// an engine; test/nodes/failure/overflow.test.ts holds the recordings.
 
-/** The numbers that were said; null where none was. */
+/** The numbers in the message; null where it has none. */
 export type Overflow = Readonly<{
   /** The prompt's. */
   promptTokens: number | null;
-  /** The prompt has these or more: an engine stops counting where it does not fit. */
+  /** A lower bound: an engine stops counting where the prompt does not fit. */
   promptTokensMin: number | null;
   /** Prompt and answer together. */
   totalTokens: number | null;
   contextTokens: number | null;
 }>;
 
-/** Most telling first. Each repeat is bounded: a node may write what it likes. */
+/** Most informative first. Each repeat is bounded, because a node may write anything. */
 const wordings: readonly RegExp[] = [
   /request \((?<prompt>\d{1,15}) tokens\) exceeds the available context size \((?<context>\d{1,15}) tokens\)/, // llama-server
   /maximum context length is (?<context>\d{1,15}) tokens.{0,60}prompt contains at least (?<least>\d{1,15}) input tokens/s, // vLLM
@@ -26,7 +26,8 @@ const wordings: readonly RegExp[] = [
   /maximum context length is (?<context>\d{1,15}) tokens.{0,40}requested (?<prompt>\d{1,15}) tokens in the messages/s,
   /maximum context length is (?<context>\d{1,15}) tokens.{0,200}?requested (?:about )?(?<total>\d{1,15}) tokens/s,
   /maximum context length is (?<context>\d{1,15})/,
-  /input \((?<prompt>\d{1,15}) tokens\) is too large to process.{0,80}batch size: (?<context>\d{1,15})/s, // llama-server, of embeddings
+  // llama-server, for embeddings
+  /input \((?<prompt>\d{1,15}) tokens\) is too large to process.{0,80}batch size: (?<context>\d{1,15})/s,
   /input \((?<prompt>\d{1,15}) tokens\) is longer than the model's context length \((?<context>\d{1,15})/, // SGLang
   /token count exceeds the model's maximum context length of (?<context>\d{1,15})/, // SGLang
   /max_(?:completion_)?tokens is too large: (?<output>\d{1,15})\.\s?This model supports at most (?<context>\d{1,15}) completion tokens/, // SGLang
@@ -42,7 +43,7 @@ const wordings: readonly RegExp[] = [
   /context (?:length|size|window)|longer than the model|max_(?:seq_len|num_tokens|model_len)/i,
 ];
 
-/** Null where the words are not of that. `text` is short: see nodeErrorTextMaxLength. */
+/** Null where the words say something else. `text` is short: see nodeErrorTextMaxLength. */
 export function overflowOf(text: string): Overflow | null {
   for (const wording of wordings) {
     const match = wording.exec(text);

@@ -1,14 +1,14 @@
-// The event shapes that are known for one model on one node: what one answer taught is used by the next ones too, so
-// only an answer's first event and its last ones are parsed.
+// The event shapes known for one model on one node. What one answer taught serves the next ones, so only an answer's
+// first event and its last ones are parsed.
 import { type Simple, Template } from "./template.ts";
 
-/** Text, reasoning and the arguments of calls, for an engine that writes some of them in two ways. */
+/** Text, reasoning and call arguments, for an engine that writes some of them in two ways. */
 const templatesMax = 6;
-/** Lessons without an event that was known by one of them, before learning is given up: some nodes change every event. */
+/** Lessons after which no event was recognized, before learning stops: some nodes vary every event. */
 const lessonsMax = 24;
 
 export class KnownShapes<Channel> {
-  /** Those that were learned last come first. */
+  /** Most recently learned first. */
   readonly #templates: Template<Channel>[] = [];
   #lessonsLeft = lessonsMax;
 
@@ -32,7 +32,7 @@ export class KnownShapes<Channel> {
     return template;
   }
 
-  /** An event was known. */
+  /** An event was recognized. */
   met(): void {
     this.#lessonsLeft = lessonsMax;
   }

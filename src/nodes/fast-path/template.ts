@@ -1,22 +1,22 @@
 // The fast way past JSON.parse. A node's token events differ from each other in one string, in their id and time, and with
-// running usage in a few whole numbers. From one parsed event a Template learns the fixed text around them; a later event
-// that consists of exactly that text, a valid JSON string and valid whole numbers is then known to mean the same with the
-// new values, also in another answer. Events are compared as the bytes that were read: a token of which no string is
-// made costs a third less CPU time.
+// running usage in a few whole numbers. From one parsed event a Template learns the fixed text around them. A later event
+// that consists of exactly that text, a valid JSON string and valid whole numbers then means the same with the new values,
+// even in another answer. Events are compared as the bytes that were read: a token that never becomes a string costs a
+// third less CPU time.
 //
 //   {"id":"chatcmpl-7","choices":[{"delta":{"content":"Hel"}}],"usage":{"completion_tokens":7}}
 //   <fixed>^^^^^^^^^^^^<----------- fixed ----------->^^^^^<------------- fixed ------------->^<>
 //          ignored text                               the literal                          a number
 //
-// Why that is right: JSON is context-free, so a string (or number) token may be replaced by any other without changing
-// how the rest is read. That the holes are such tokens, and those that the reader wants or ignores, is proven when
-// learning, by parsing the event again with other values in the holes and finding exactly those.
+// Why this is correct: JSON is context-free, so replacing one string (or number) token with another does not change how the
+// rest is read. Learning proves that the holes are such tokens, and are the ones that the reader wants or ignores: it parses
+// the event again with other values in the holes and expects exactly those.
 
 /** The numbers of a running usage that a template can follow; undefined where the event has none. */
 export type RunningNumbers = { [Field in RunningField]?: number };
 export type RunningField = "prompt" | "output" | "cached" | "reasoning";
 
-/** What one event means when it means one string only, else null; given by the reader. */
+/** What one event means where it means one string only, otherwise null; the reader provides it. */
 export type Simple<Channel> = Readonly<{ channel: Channel; text: string; usage: RunningNumbers | null }>;
 
 const quote = 0x22;
@@ -24,20 +24,22 @@ const backslash = 0x5c;
 const letterU = 0x75;
 /** After a backslash: " \\ / b f n r t */
 const plainEscapes = [0x22, 0x5c, 0x2f, 0x62, 0x66, 0x6e, 0x72, 0x74];
-/** Never stands in a node's event: the learner looks for it among the parsed values. */
+/** Never appears in a node's event: the learner searches for it among the parsed values. */
 const otherText = "\u0001other";
 const otherLiteral = JSON.stringify(otherText);
 const otherNumberFirst = 900_000_001;
-/** No reader looks at the id and the time of an event; both differ from answer to answer, with some engines by event. */
+/**
+ * No reader uses an event's id and time. Both differ from answer to answer, and with some engines from event to event.
+ */
 const idField = /"id":[\t ]?"[\x20\x21\x23-\x5b\x5d-\x7e]+"(?=[\t ]*[,}])/;
 const createdField = /"created":[\t ]?(?:0|[1-9][0-9]{0,14})(?=[\t ]*[,}])/;
 const numberAfterColon = /:[\t ]?(0|[1-9][0-9]{0,14})(?=[\t ]*[,}])/g;
-/** Places of an event that are tried as the text's own: each try reads the event again. */
+/** How many positions are tried as the text's own. Each attempt parses the event again. */
 const triesMax = 8;
 /** More numbers than any engine's usage object has; keeps learning cheap. */
 const numbersMax = 8;
 
-/** A token of an event that may differ: the wanted text, or what nobody looks at, or (by its place) a running number. */
+/** A token of an event that may differ: the wanted text, an ignored text or (by position) a running number. */
 const enum HoleKind {
   Literal,
   IgnoredText,
@@ -46,10 +48,10 @@ const enum HoleKind {
 }
 type Hole = Readonly<{ kind: HoleKind; start: number; end: number }>;
 
-/** A learned event shape. The fields hold the values of the last event that matched. */
+/** A learned event shape. Its fields hold the values of the last event that matched. */
 export class Template<Channel> {
   readonly channel: Channel;
-  /** Where in the bytes the matched event's JSON string literal stands, quotes included. */
+  /** Where the matched event's JSON string literal begins in the bytes, quotes included. */
   literalStart = 0;
   literalEnd = 0;
   /** Length of the string that the literal stands for, in UTF-16 units. */
@@ -79,7 +81,7 @@ export class Template<Channel> {
   }
 
   /**
-   * Learns from `payload`, whose meaning is `simple`. `read` gives an event's meaning by a full parse (null: not
+   * Learns from `payload`, whose meaning is `simple`. `read` returns an event's meaning by a full parse (null: not
    * simple, or not JSON). Null when no hole could be proven.
    */
   static learn<Channel>(
@@ -119,7 +121,7 @@ export class Template<Channel> {
     let from = 0;
     let numbers = 0;
     for (const { kind, start, end } of holes) {
-      if (start < from) return null; // the wanted text stands in a place that is ignored
+      if (start < from) return null; // the wanted text lies within an ignored hole
       fixed.push(payload.slice(from, start));
       other += payload.slice(from, start);
       if (kind === HoleKind.Number) other += otherNumberFirst + numbers++;
@@ -136,7 +138,7 @@ export class Template<Channel> {
     return new Template(simple.channel, fixed, kinds, fields, simple.usage);
   }
 
-  /** If an event of this shape begins at `start`, the index after it, else -1. The values are then the event's. */
+  /** If an event of this shape begins at `start`, the index after it, otherwise -1. The fields then hold its values. */
   match(bytes: Uint8Array, start: number, end: number): number {
     const fixed = this.#fixed;
     const holes = this.#holes;
@@ -166,7 +168,10 @@ export class Template<Channel> {
     return this.end;
   }
 
-  /** The matched event's running usage into `target`; false, and nothing written, when the shape has none. */
+  /**
+   * Writes the matched event's running usage into `target`, all four fields; false, and nothing written, where the
+   * shape has none.
+   */
   writeNumbers(target: RunningNumbers): boolean {
     if (this.#numbers === null) return false;
     const { prompt, output, cached, reasoning } = this.#numbers;
@@ -183,7 +188,7 @@ export class Template<Channel> {
 
   /**
    * Index after the JSON string literal that starts at `start`, or -1 when there is none, or when it is not UTF-8 or
-   * names a surrogate by escape: what strict readers refuse must not be handed on as it is. Counts its characters.
+   * escapes a surrogate: what strict readers refuse must not be passed on unchanged. Counts its characters.
    */
   #endOfLiteral(bytes: Uint8Array, start: number, end: number): number {
     if (bytes[start] !== quote) return -1;
@@ -205,7 +210,7 @@ export class Template<Channel> {
   }
 }
 
-/** The first id and the first time, which in an event's own order are its own. */
+/** The first id and the first time, which by the events' field order are the event's own. */
 function ignoredHoles(payload: string): Hole[] {
   const holes: Hole[] = [];
   const id = idField.exec(payload);
@@ -222,7 +227,7 @@ function ignoredHoles(payload: string): Hole[] {
   return holes;
 }
 
-/** Each whole number from the usage object on. */
+/** Each whole number after the start of the usage object. */
 function numberHoles(payload: string): Hole[] {
   const from = payload.indexOf('"usage"');
   const holes: Hole[] = [];

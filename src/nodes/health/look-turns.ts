@@ -1,4 +1,4 @@
-// Limits how many nodes are looked at once, so that looks at many nodes, or at many that do not answer, are spread out.
+// Limits how many nodes are probed at once, to spread out probes of many nodes, or of many that do not answer.
 import type { Look } from "./look.ts";
 
 export class LookTurns {
@@ -10,7 +10,7 @@ export class LookTurns {
     this.#atOnceMax = atOnceMax;
   }
 
-  /** Looks when it is its turn; first come, first served. */
+  /** Probes in turn; first come, first served. */
   async take(look: () => Promise<Look>): Promise<Look> {
     if (this.#running >= this.#atOnceMax) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     else this.#running += 1;

@@ -1,4 +1,4 @@
-// One look at how a node is: a GET of its list of models, which costs its GPU nothing, and what that says in plain words.
+// One probe of a node: a GET of its model list, which costs its GPU nothing, and what the answer means in plain words.
 //
 //   a list of models                         -> well
 //   no connection, no HTTP, 401, 403         -> down
@@ -7,11 +7,11 @@
 //   any other answer                         -> well, with a problem: some engines list no models and work
 import { type Engine, engineOf } from "../engine.ts";
 import type { Asking } from "../engine-routes.ts";
-import { type Answer, get, isAnswer, type NoAnswer } from "../client/get.ts";
+import { type NodeReply, get, isReply, type NoReply } from "../client/get.ts";
 
 export type Look = Readonly<{
   health: "well" | "down";
-  /** It was connected to and gave no answer in time: it may be busy. */
+  /** It accepted the connection but did not answer in time: it may be busy. */
   silent: boolean;
   /** Null where it lists no models. */
   engine: Engine | null;
@@ -23,7 +23,7 @@ export type Look = Readonly<{
 export async function lookAt(asking: Asking, known: Engine | null = null): Promise<Look> {
   const { client, basePath, apiKey, timeoutMs } = asking;
   const listed = await get(client, `${basePath}/models`, apiKey, timeoutMs);
-  if (!isAnswer(listed)) return down(problemOf(listed), listed.kind === "silent");
+  if (!isReply(listed)) return down(problemOf(listed), listed.kind === "silent");
   const engine = await engineOf(asking, listed, known);
   if (engine !== null) return { health: "well", silent: false, engine, problem: null };
   const { status } = listed;
@@ -32,7 +32,7 @@ export async function lookAt(asking: Asking, known: Engine | null = null): Promi
   if (status === 502 || status === 504) return down(`a proxy answers, but no engine behind it (status ${status})`);
   if (!basePath.endsWith("/v1")) {
     const below = await get(client, `${basePath}/v1/models`, apiKey, timeoutMs);
-    const isThere = isAnswer(below) && (await engineOf(asking, below)) !== null;
+    const isThere = isReply(below) && (await engineOf(asking, below)) !== null;
     if (isThere) return down("its API is one step further down: add /v1 to its address");
   }
   return { health: "well", silent: false, engine: null, problem: noList(listed) };
@@ -45,13 +45,13 @@ const refusedKey = (status: number, apiKey: string | null): string =>
     ? `it wants an API key (status ${status}): give it one with api_key_env in [[nodes]] of the configuration`
     : `it does not take the API key that it is given (status ${status})`;
 
-function noList({ status, body }: Answer): string {
+function noList({ status, body }: NodeReply): string {
   if (status === 200 && /"data":\s?(?:\[\]|null)/.test(body)) return "it answers, but has no model: load one";
   return `it answers, but with no list of models (status ${status} at /models): is this an engine's address?`;
 }
 
 /** Why a node gave no answer, in words. */
-export function problemOf({ kind, cause }: NoAnswer): string {
+export function problemOf({ kind, cause }: NoReply): string {
   switch (kind) {
     case "silent":
       return `it takes the connection, but gives ${cause}`;
@@ -73,11 +73,11 @@ function unreachable(cause: string): string {
   return `it cannot be reached: ${cause}`;
 }
 
-/** Of a certificate: what the operator can do, and the code, to search for. */
+/** For a certificate: what the operator can do, and the code to search for. */
 function inWords(cause: string): string {
   if (cause.includes("ALTNAME")) return `its certificate is for another name than its address has (${cause})`;
   if (cause.includes("HAS_EXPIRED")) return `its certificate has expired (${cause})`;
   if (["SELF_SIGNED", "UNABLE_TO_VERIFY", "ISSUER"].some((part) => cause.includes(part)))
-    return `nobody known here signed its certificate: name the authority's file in NODE_EXTRA_CA_CERTS (${cause})`;
+    return `no authority trusted here signed its certificate: name the authority's file in NODE_EXTRA_CA_CERTS (${cause})`;
   return cause;
 }

@@ -1,5 +1,5 @@
-// Reads a node's answer to a request for vectors or scores: each item goes to the sink as it comes, then the usage decides
-// what is charged. An answer in which anything is missing or twice is none.
+// Reads a node's answer to a request for vectors or scores: each item goes to the sink as it comes, then the usage
+// decides the charge. An answer with a missing or repeated item is invalid.
 import { type InputsAsk, mostTokens } from "../../core/inputs.ts";
 import { inputsAnswerMaxBytes } from "../../core/limits.ts";
 import { refuse } from "../../core/refusals.ts";
@@ -17,7 +17,7 @@ export class InputsAnswer {
   readonly #seen: Uint8Array;
   #items = 0;
   #bytes = 0;
-  /** Of the vectors, which are alike. */
+  /** All vectors have the same. */
   #dimensions: number | null = null;
   failure: Failure | null = null;
 
@@ -31,7 +31,7 @@ export class InputsAnswer {
     return this.#items > 0;
   }
 
-  /** After a failure nothing more is taken. */
+  /** Takes nothing after a failure. */
   push(bytes: Buffer, start: number, end: number): void {
     if (this.failure !== null) return;
     this.#bytes += end - start;
@@ -45,12 +45,12 @@ export class InputsAnswer {
     return failed(this.failure);
   }
 
-  /** None of it went out. */
+  /** Nothing of it went out. */
   cancelled(): Ending {
     return { kind: "cancelled", usage: noUsage, estimated: false };
   }
 
-  /** What it came to, when all of it is there. */
+  /** The ending, once the whole answer has come. */
   end(): Ending {
     const { inputs } = this.#ask;
     const frame = parseNodeJson(this.#scanner.frame);
@@ -96,7 +96,7 @@ export class InputsAnswer {
     return this.#dimensions === dimensions;
   }
 
-  /** The node's report where it makes sense; else what the inputs are known to be, or about that. */
+  /** The node's report where it is plausible, otherwise the known or estimated tokens of the inputs. */
   #usage(fields: Record<string, unknown> | null): Readonly<{ usage: Usage; estimated: boolean }> {
     const tokens = reportedTokens(fields);
     const makesSense = tokens !== null && Number.isSafeInteger(tokens) && tokens > 0 && tokens <= mostTokens(this.#ask);
@@ -105,17 +105,17 @@ export class InputsAnswer {
   }
 }
 
-/** From the places where engines have it: OpenAI's, Jina's and vLLM's, and Cohere's. */
+/** From the fields that engines use: OpenAI's, Jina's and vLLM's, and Cohere's. */
 function reportedTokens(fields: Record<string, unknown> | null): number | null {
   const usage = record(fields?.["usage"]);
   const meta = record(fields?.["meta"]);
-  const told = [
+  const reports = [
     usage?.["prompt_tokens"],
     usage?.["total_tokens"],
     record(meta?.["tokens"])?.["input_tokens"],
     record(meta?.["billed_units"])?.["input_tokens"],
   ];
-  return told.find((tokens): tokens is number => typeof tokens === "number") ?? null;
+  return reports.find((tokens): tokens is number => typeof tokens === "number") ?? null;
 }
 
 function scoreOf(json: string): Readonly<{ index: number; dimensions: null; json: string }> | null {

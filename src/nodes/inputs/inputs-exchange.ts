@@ -1,16 +1,18 @@
 // One request for vectors or scores to one node, and its answer: a single document, not a stream.
 import type { InputsAsk } from "../../core/inputs.ts";
-import { inputsAnswerTurnBytes } from "../../core/limits.ts";
-import { type ExchangeParts, NodeExchange, type Outcome } from "../node-exchange.ts";
+import { type ExchangeParts, NodeExchange, type ExchangeOutcome } from "../node-exchange.ts";
 import { InputsAnswer } from "./inputs-answer.ts";
+
+/** What is read of one answer before others have their turn: 10 ms where numbers become base64. */
+export const inputsAnswerTurnBytes = 512 * 1024;
 
 type InputsParts = ExchangeParts & Readonly<{ ask: InputsAsk }>;
 
 /** Resolves once, never rejects. */
-export const askForInputs = (parts: InputsParts): Promise<Outcome> => new InputsExchange(parts).start();
+export const askForInputs = (parts: InputsParts): Promise<ExchangeOutcome> => new InputsExchange(parts).start();
 
 class InputsExchange extends NodeExchange<InputsAnswer> {
-  /** Bytes of this turn of the event loop. */
+  /** Bytes read in this turn of the event loop. */
   #turnBytes = 0;
   #resting = false;
 
@@ -18,7 +20,7 @@ class InputsExchange extends NodeExchange<InputsAnswer> {
     super(parts, new InputsAnswer(parts.ask, parts.sink));
   }
 
-  /** A single document comes all at once: its head is its beginning. */
+  /** A single document comes all at once, so it begins with its head. */
   protected override get hasBegun(): boolean {
     return this.status !== 0;
   }

@@ -1,16 +1,16 @@
-// Writes the request for vectors or scores as nodes know it: the bodies of OpenAI's embeddings and of Jina's rerank.
+// Writes a node's request for vectors or scores: the bodies of OpenAI's embeddings and of Jina's rerank.
 import { type InputsAsk, tokensOf } from "../../core/inputs.ts";
 import type { Inputs } from "../../core/types.ts";
 
-/** The inputs as JSON, separated by commas, in a buffer of its own, which may be moved to another thread. */
+/** The inputs as JSON, separated by commas, in a buffer of its own that can move to another thread. */
 export const writtenInputs = (ask: InputsAsk): Uint8Array => new TextEncoder().encode(inputsJson(ask));
 
 function inputsJson({ turns, inputs }: Pick<InputsAsk, "turns" | "inputs">): string {
-  const areTokens = tokensOf({ inputs }) !== null; // they are JSON already
+  const areTokens = tokensOf({ inputs }) !== null; // they are already JSON
   return turns.map(({ content }) => (areTokens ? content : JSON.stringify(content))).join(",");
 }
 
-/** Where a node is asked, below its base address. */
+/** The path below a node's base address. */
 export const pathOf = ({ kind }: Inputs): string => (kind === "vectors" ? "/embeddings" : "/rerank");
 
 export function inputsBody(ask: InputsAsk, nodeModel: string): readonly Buffer[] {
@@ -21,7 +21,7 @@ export function inputsBody(ask: InputsAsk, nodeModel: string): readonly Buffer[]
   return [Buffer.from(`${start.slice(0, -1)},"${name}":[`), list, Buffer.from("]}")];
 }
 
-/** Numbers are what a node writes where nothing is said. */
+/** Nodes write numbers by default. */
 const ofVectors = ({ format, dimensions }: Extract<Inputs, { kind: "vectors" }>) => ({
   ...(format === "base64" ? { encoding_format: format } : {}),
   ...(dimensions === null ? {} : { dimensions }),
@@ -33,7 +33,7 @@ const ofScores = ({ query, best, count }: Extract<Inputs, { kind: "scores" }>) =
   return_documents: false,
 });
 
-/** The body of text-embeddings-inference, which knows neither names of models nor documents. */
+/** The body of text-embeddings-inference, which knows neither model names nor documents. */
 export function bodyOfTextEmbeddingsInference({ inputs, turns, prepared }: InputsAsk): readonly Buffer[] {
   const list = prepared?.messages ?? Buffer.from(inputsJson({ turns, inputs }));
   const start = JSON.stringify({ query: inputs.kind === "scores" ? inputs.query : "" });

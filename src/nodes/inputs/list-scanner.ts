@@ -1,6 +1,11 @@
-// Takes the JSON of a list apart as it comes: the objects of the list, one by one, and what stands around it. An answer of
-// 2,048 vectors is 45 to 184 MB, so it is neither kept whole nor parsed at once.
-import { inputAnswerMaxBytes, inputsAnswerFrameMaxLength, jsonDepthMax } from "../../core/limits.ts";
+// Splits the JSON of a list as it comes: into the list's objects, one by one, and the text around it. An answer of
+// 2,048 vectors has 45 to 184 MB, so it is neither kept whole nor parsed at once.
+import { jsonDepthMax } from "../../core/limits.ts";
+
+/** What is read of a node's answer for one input: 8,192 numbers of 20 characters, and the names around them. */
+export const inputAnswerMaxBytes = 192 * 1024;
+/** Everything around the list of an answer. */
+export const inputsAnswerFrameMaxLength = 64 * 1024;
 
 const quote = 0x22;
 const comma = 0x2c;
@@ -11,12 +16,12 @@ const openBrace = 0x7b;
 const closeBrace = 0x7d;
 const space = 0x20;
 
-/** Names of the list in the answers that engines give. */
+/** Names of the list in the engines' answers. */
 const listBegins = /"(?:data|results)"\s{0,99}:\s{0,99}$/;
-/** More of a name cannot be looked at. */
+/** How far back the name is searched. */
 const listBeginsWithin = 256;
 
-/** Bytes that mean nothing there: nearly all of an answer are digits, or base64, and are passed over at 1 ns each. */
+/** Bytes without a meaning: nearly all of an answer is digits or base64 and is skipped at 1 ns a byte. */
 const none = new Uint8Array(256);
 const ofStrings = new Uint8Array(256).fill(1);
 const ofValues = new Uint8Array(256).fill(1);
@@ -24,33 +29,33 @@ for (const code of [quote, backslash]) ofStrings[code] = 0;
 for (const code of [quote, openBracket, closeBracket, openBrace, closeBrace]) ofValues[code] = 0;
 
 export class ListScanner {
-  /** Takes the JSON of an object of the list; false: it wants no more. */
+  /** Takes the JSON of one object of the list; false: stop. */
   readonly #item: (json: string) => boolean;
   #depth = 0;
   #inString = false;
   #escaped = false;
-  /** Where the list's objects are; null: outside of it. */
+  /** The depth of the list's objects; null: outside of it. */
   #listDepth: number | null = null;
   #wasList = false;
-  /** What the reads before brought of an object that goes on; null: none does. */
+  /** The beginning of an object that earlier reads brought; null: none is open. */
   #begun: Buffer[] | null = null;
   #begunBytes = 0;
   #frame = "";
-  /** Why it takes no more. */
+  /** Why it stopped. */
   fault: string | null = null;
 
   constructor(item: (json: string) => boolean) {
     this.#item = item;
   }
 
-  /** All that is not in the list, whose brackets are empty here. */
+  /** Everything around the list, which appears empty here. */
   get frame(): string {
     return this.#frame;
   }
 
   push(bytes: Buffer, start: number, end: number): void {
     if (this.fault !== null) return;
-    /** From where on what comes is the frame's, or the object's that has begun. */
+    /** Bytes from here on belong to the frame, or to the open object. */
     let from = start;
     for (let at = start; at < end; at++) {
       const passes = this.#escaped || this.#depth === this.#listDepth ? none : this.#inString ? ofStrings : ofValues;
@@ -116,7 +121,7 @@ export class ListScanner {
     return listBegins.test(before);
   }
 
-  /** Copied: the read's buffer is used again. */
+  /** Copied, because the read's buffer is reused. */
   #keep(bytes: Buffer, from: number, to: number): void {
     this.#begunBytes += to - from;
     if (this.#begunBytes > inputAnswerMaxBytes) return this.#fail("an item that is too long");

@@ -1,11 +1,11 @@
-// Reads a vector out of the JSON of an answer's item without parsing its numbers, and writes it in the other form where a
-// node gave that one.
+// Reads a vector from the JSON of an answer's item without parsing its numbers, and converts it where the node used the
+// other form.
 import type { VectorFormat } from "../../core/types.ts";
 import { parseNodeJson, record } from "../json.ts";
 
 export type Vector = Readonly<{ index: number; dimensions: number; json: string }>;
 
-/** Null for what is none. */
+/** Null where it is no vector. */
 export function vectorOf(item: string, format: VectorFormat): Vector | null {
   const start = valueStart(item);
   if (start < 0) return null;
@@ -22,7 +22,7 @@ export function vectorOf(item: string, format: VectorFormat): Vector | null {
   return { index: index as number, dimensions, json };
 }
 
-/** Where the value of "embedding" begins; -1: nowhere. The word may be a value, too. */
+/** Where the value of "embedding" begins; -1: nowhere. The word may also be a value. */
 function valueStart(item: string): number {
   const name = '"embedding"';
   for (let at = item.indexOf(name); at >= 0; at = item.indexOf(name, at)) {
@@ -43,7 +43,7 @@ function pastSpace(text: string, from: number): number {
 const isSpace = (code: number): boolean =>
   code === 0x20 || (code >= 0x09 && code <= 0x0d && code !== 0x0b && code !== 0x0c);
 
-/** How many 32-bit floats a JSON string of base64 holds; null: it is none, or holds what is no finite number. */
+/** How many 32-bit floats a base64 JSON string holds; null: it is not base64, or holds a number that is not finite. */
 function floatsInBase64(literal: string): number | null {
   if (!/^"[A-Za-z0-9+/]+={0,2}"$/.test(literal)) return null;
   const characters = literal.length - 2;
@@ -54,7 +54,7 @@ function floatsInBase64(literal: string): number | null {
 
 const bytesIn = (literal: string): Buffer => Buffer.from(literal.slice(1, -1), "base64");
 
-/** By the eight bits of each exponent, in its last two bytes: all set, it is infinite or no number. */
+/** By the eight exponent bits in the last two bytes: all set means infinite or not a number. */
 function areFinite(floats: Buffer): boolean {
   for (let at = 3; at < floats.length; at += 4) {
     if ((floats[at]! & 0x7f) === 0x7f && floats[at - 1]! >= 0x80) return false;
@@ -74,7 +74,7 @@ function asBase64(list: string): string {
   return `"${bytes.toString("base64")}"`;
 }
 
-// The states of a JSON number, and what stands between two of them.
+// The states of a JSON number, and of the gap between two of them.
 const value = 0;
 const minus = 1;
 const zero = 2;
@@ -86,15 +86,17 @@ const exponentSign = 7;
 const exponentDigits = 8;
 const between = 9;
 
-/** The largest float of 32 bits has so many digits. */
+/** The largest 32-bit float has this many digits. */
 const floatDigitsMax = 39;
 
-/** How many numbers the JSON of a list has; null where it is no list of numbers that are finite in 32 bits, or an empty one. */
+/**
+ * How many numbers a JSON list has; null where it is empty, or holds anything but numbers that are finite in 32 bits.
+ */
 function numbersIn(list: string): number | null {
   let state = value;
   let numbers = 1;
   let from = 1;
-  /** Some number has many digits or an exponent that is not negative: only then it may be too large. */
+  /** A number has many digits or a non-negative exponent: only then it may be too large. */
   let mayBeLarge = false;
   const last = list.length - 1;
   for (let at = 1; at < last; at++) {

@@ -1,7 +1,7 @@
-// A program that cannot outlive the gateway, not even when the gateway is killed with `kill -9`: a shell stands between
-// the two and holds the reading end of a pipe whose other end is ours. When the pipe ends, by a stop or because we are
-// gone, the shell sends the program SIGTERM, and SIGKILL after a grace; so it does with what the program leaves behind. A
-// parent-death signal of the kernel would need a helper program, works on Linux alone, and gives no grace.
+// A program that cannot outlive the gateway, even when the gateway is killed with `kill -9`. A shell stands between the
+// two and holds the reading end of a pipe whose other end is ours. When the pipe ends, by a stop or by our death, the
+// shell sends the program SIGTERM, and SIGKILL after a grace period; processes that the program leaves behind get the
+// same. A parent-death signal of the kernel would need a helper program, works only on Linux, and gives no grace.
 import { spawn } from "node:child_process";
 import type { Readable } from "node:stream";
 import type { Ms } from "../../core/types.ts";
@@ -10,30 +10,30 @@ export type ChildCommand = Readonly<{
   /** The program and its arguments. */
   command: readonly string[];
   environment: Readonly<Record<string, string>>;
-  /** Its working folder; null: ours. */
+  /** Its working folder; null: the gateway's. */
   folder: string | null;
-  /** Between SIGTERM and SIGKILL; whole seconds. */
+  /** Time between SIGTERM and SIGKILL, in whole seconds. */
   graceMs: Ms;
 }>;
 
 export interface GuardedChild {
-  /** Of the shell, which the program is a child of. */
+  /** The shell's, whose child the program is. */
   readonly pid: number | undefined;
   readonly output: readonly [Readable, Readable];
   /**
-   * How it ended, in words: "exit code 1", "signal SIGSEGV", or why it could not be started. Settles when what it had
-   * started is gone, too. Never rejects.
+   * How it ended, in words: "exit code 1", "signal SIGSEGV", or why it could not be started. Settles once everything
+   * that it started is gone, too. Never rejects.
    */
   readonly ended: Promise<string>;
-  /** Asks it to end; `ended` tells when it has. */
+  /** Asks it to end; `ended` settles when it has. */
   end(): void;
 }
 
-// $0 is the grace in seconds. The reader is a part of the shell; nobody ever writes, so `read` returns when the pipe
-// ends. The shell has a process group of its own: Ctrl-C in a terminal does not reach the program, whose requests may
-// still end, and what the program leaves behind when it ends is ended too: by SIGTERM, and by SIGKILL after the grace
-// (where there is no /proc, by SIGTERM alone). The shell says nothing itself: with us gone, a word about how the program
-// ended ("Terminated") would break the pipe and end the shell before its work is done.
+// $0 is the grace in seconds. The reader is a part of the shell; nothing is ever written, so `read` returns when the
+// pipe ends. The shell has its own process group: Ctrl-C in a terminal does not reach the program, whose requests may
+// finish. Processes that the program leaves behind are ended too: by SIGTERM, and by SIGKILL after the grace (without
+// /proc, by SIGTERM alone). The shell prints nothing itself: after our death, a message about the program's end
+// ("Terminated") would break the pipe and end the shell before its work is done.
 const guard = `exec 3<&0
 "$@" </dev/null 3<&- &
 program=$!
@@ -62,7 +62,7 @@ done
 [ -z "$left" ] || kill -KILL $left
 exit "$code"`;
 
-/** Exit codes of a shell above this are the number of the signal that ended the program. */
+/** A shell's exit code above this is the number of the ending signal plus this. */
 const signalCodes = 128;
 const signalNames: Readonly<Record<number, string>> = { 6: "SIGABRT", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM" };
 
@@ -76,7 +76,7 @@ export function startGuarded({ command, environment, folder, graceMs }: ChildCom
   const { promise: ended, resolve } = Promise.withResolvers<string>();
   child.on("error", ({ message }) => resolve(`it cannot be started: ${message}`));
   child.on("exit", (code, signal) => resolve(code === null ? `signal ${signal}` : endOf(code)));
-  child.stdin.on("error", () => {}); // it ended before we closed the pipe, which `ended` tells
+  child.stdin.on("error", () => {}); // it ended before we closed the pipe; `ended` reports that
   return { pid: child.pid, output: [child.stdout, child.stderr], ended, end: () => child.stdin.end() };
 }
 

@@ -1,33 +1,36 @@
-// A node that the gateway starts itself: started, watched, started again when it ends or falls silent, and ended with the
+// A node that the gateway starts itself: started, watched, restarted when it ends or falls silent, and ended with the
 // gateway.
 //
-//   start -> answers within its time -> watched -> silent too long  -> ended, and started again after a pause
+//   start -> answers within its time -> watched -> silent too long  -> ended, and restarted after a pause
 //         -> ends, or does not answer in time                       -> the same
 //
 // The pause doubles with each failure and is short again once the node has answered for a while.
 import { logLines } from "../../core/child-log.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { ManagedNodeConfig } from "../../config/config.ts";
-import {
-  managedRestartMaxMs,
-  managedRestartMinMs,
-  managedSettledMs,
-  managedSilenceMs,
-  managedStopGraceMs,
-  nodeConnectTimeoutMs,
-  nodeProbeIntervalMs,
-  nodeProbeTimeoutMs,
-} from "../../core/limits.ts";
+import { nodeConnectTimeoutMs } from "../../core/limits.ts";
+import { nodeProbeIntervalMs, nodeProbeTimeoutMs } from "../limits.ts";
+import { assert } from "../../core/assert.ts";
 import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
 import { NodeClient, originOf } from "../client/client.ts";
-import { get, isAnswer } from "../client/get.ts";
+import { get, isReply } from "../client/get.ts";
 import { type GuardedChild, startGuarded } from "./guarded-child.ts";
+
+/** A node that has answered before and then is silent for this long is restarted. */
+const managedSilenceMs = 2 * 60_000;
+const managedStopGraceMs = 10_000;
+const managedRestartMinMs = 1_000;
+const managedRestartMaxMs = 60_000;
+/** A node that has answered for this long is restarted without the pauses of earlier failures. */
+const managedSettledMs = 60_000;
+
+assert(managedRestartMinMs < managedRestartMaxMs, "waits before a program's restart grow");
 
 export type ManagedNodeParts = Readonly<{
   clock: Clock;
   log: Log;
-  /** What the program gets beside its own `env`; asked for at each start of it. */
+  /** Variables for the program beside its own `env`; read at each start. */
   environment(): Readonly<Record<string, string>>;
   limits?: Partial<ManagedLimits>;
 }>;
@@ -50,22 +53,22 @@ const defaultLimits: ManagedLimits = {
   settledMs: managedSettledMs,
 };
 
-/** While it starts, so that a small model is there at once. */
+/** While it starts, so that a small model is available at once. */
 const startProbeMs = 250;
 
 export class ManagedNode {
-  /** Another one may come while it runs; what of it is the program itself is read at the next start. */
+  /** May be replaced while it runs; changes of the program itself apply at the next start. */
   config: ManagedNodeConfig;
   readonly #parts: ManagedNodeParts;
   readonly #limits: ManagedLimits;
   readonly #closing = Promise.withResolvers<string>();
   readonly #over: Promise<void>;
   #closed = false;
-  /** When it began to answer in this life; null before that. */
+  /** When it began to answer since its last start; null before that. */
   #answeredSince: Ms | null = null;
   #arrival = Promise.withResolvers<void>();
 
-  /** Starts it once `before` has settled, at once where that is null; nothing waits until it answers. */
+  /** Starts it once `before` has settled, or at once where that is null. Does not wait until it answers. */
   constructor(config: ManagedNodeConfig, parts: ManagedNodeParts, before: Promise<unknown> | null = null) {
     this.config = config;
     this.#parts = parts;
@@ -73,7 +76,7 @@ export class ManagedNode {
     this.#over = this.#run(before);
   }
 
-  /** Settles when it answers; null where it does. */
+  /** Settles when it answers; null where it already does. */
   get arrival(): Promise<void> | null {
     return this.#answeredSince === null ? this.#arrival.promise : null;
   }
@@ -126,7 +129,7 @@ export class ManagedNode {
     return child;
   }
 
-  /** Why it must be started again; pending while it is well. */
+  /** Resolves with the reason for a restart; pending while it is healthy. */
   async #watch(over: AbortSignal): Promise<string> {
     const { clock, log } = this.#parts;
     const { probeIntervalMs, silenceMs } = this.#limits;
@@ -163,10 +166,10 @@ export class ManagedNode {
     });
     const answer = await get(client, `${address.pathname.replace(/\/+$/, "")}/models`, apiKey, nodeProbeTimeoutMs);
     client.close();
-    return isAnswer(answer) && answer.status < 500;
+    return isReply(answer) && answer.status < 500;
   }
 
-  /** Ends early when the node is closed. */
+  /** Returns early when the node is closed. */
   async #rest(pauseMs: Ms): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, pauseMs);
@@ -175,6 +178,9 @@ export class ManagedNode {
   }
 }
 
-/** Without what is said to this program's own engine and allocator: another Bun may not start with it, another allocator may obey. */
+/**
+ * Without the settings of this program's own engine and allocator: another Bun may fail to start with them, another
+ * allocator may obey them.
+ */
 const forOthers = (environment: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !/^(?:BUN_JSC|MIMALLOC)_/.test(name)));

@@ -1,45 +1,45 @@
-// The nodes of the configuration that the gateway starts itself, through every change of the configuration.
+// The configured nodes that the gateway starts itself, through every change of the configuration.
 //
-//   the same program                 -> runs on, with its streams, whatever else of the node has changed
-//   another program, or no node      -> no new requests, its streams may end, then it is ended
-//   a program that does not run yet  -> started when all that were to end have ended: it may want their port or their GPU
+//   the same program                 -> runs on, with its streams, whatever else about the node has changed
+//   another program, or no node      -> gets no new requests, may finish its streams, then is ended
+//   a program that does not run yet  -> started once all programs to end have ended: it may need their port or their GPU
 import type { ManagedNodeConfig, NodeConfig } from "../../config/config.ts";
 import type { Ms } from "../../core/types.ts";
 import { ManagedNode, type ManagedNodeParts } from "./managed-node.ts";
 
 export type ManagedNodesParts = ManagedNodeParts &
   Readonly<{
-    /** A port that nothing listens on; it may give the same one twice. */
+    /** A port that nothing listens on; may return the same one twice. */
     freePort(): number;
-    /** The gateway's own port, on which it may not listen yet. */
+    /** The gateway's own port, even before it listens there. */
     ownPort: number;
     /** Requests that run at this address. */
     busyAt(url: string): number;
-    /** So long may they go on where the program is to end. */
+    /** How long requests may continue on a program that is to end. */
     leaveGraceMs(): Ms;
   }>;
 
-/** All nodes with their addresses, those of others as they were given. */
+/** All nodes with their addresses; nodes that others start are unchanged. */
 export type AppliedNodes = Readonly<{ nodes: readonly NodeConfig[]; arrivals: Arrivals }>;
 
-/** By name: the nodes whose program does not answer yet, or where another is still to end, and when that is over. */
+/** By name: nodes whose program does not answer yet, or must wait for another to end, and when that is over. */
 export type Arrivals = ReadonlyMap<string, Promise<void>>;
 
-/** Stands for a port that is free when the node is first started. */
+/** Stands for a port that is free when the node first starts. */
 const portPlace = "{port}";
 
 const leaveCheckMs = 100;
 
-/** `program` as the configuration has it; `port` is null where that names one. */
+/** `program`: as configured. `port`: null where the configuration names one. */
 type Running = Readonly<{ node: ManagedNode; program: string; port: number | null }>;
 
 export class ManagedNodes {
   readonly #parts: ManagedNodesParts;
   #running: Running[] = [];
-  /** Settle when a program that is no longer wanted is gone; each with its address. */
+  /** Unwanted programs, by address. Each promise settles when its program is gone. */
   readonly #ending = new Map<Promise<void>, string>();
   #closed = false;
-  /** Given away so far: their nodes may be loading still, and listen on them later. */
+  /** Ports assigned so far: their nodes may still be loading, and listen on them later. */
   readonly #takenPorts: Set<number>;
 
   constructor(parts: ManagedNodesParts) {
@@ -48,8 +48,8 @@ export class ManagedNodes {
   }
 
   /**
-   * See the decision at the top. What it gives must be in force before the next turn: then a program that is to end is
-   * looked at for whether it still has requests. Two nodes never share a free port, even while one is being replaced.
+   * See the table at the top. The caller must apply the result before the next turn, which checks whether a program
+   * that is to end still has requests. Two nodes never share a free port, even while one is being replaced.
    */
   apply(configs: readonly NodeConfig[]): AppliedNodes {
     if (this.#closed) return { nodes: configs, arrivals: new Map() };
@@ -61,7 +61,7 @@ export class ManagedNodes {
     this.#running = [];
     const nodes = configs.map((given) => {
       if (!isManaged(given)) {
-        // Somebody else starts what is at this address from now on: until ours is gone, nothing new is sent there.
+        // From now on another program runs at this address: nothing new goes there until ours is gone.
         const ended = this.#endingAt(given.url);
         if (ended !== null) arrivals.set(given.name, ended);
         return given;
@@ -84,7 +84,7 @@ export class ManagedNodes {
     await Promise.all([...running.map(({ node }) => node.close()), ...this.#ending.keys()]);
   }
 
-  /** The running program that each goes on with: the one of its name, else one that had another name. */
+  /** The running program that each node keeps: the one of its name, otherwise one under another name. */
   #keptOf(configs: readonly ManagedNodeConfig[]): ReadonlyMap<NodeConfig, Running> {
     const kept = new Map<NodeConfig, Running>();
     const free = new Set(this.#running);
@@ -113,7 +113,7 @@ export class ManagedNodes {
     return null;
   }
 
-  /** Resolves when no request runs there, or they have had their time. */
+  /** Resolves when no request runs there, or when their time is up. */
   async #whenLeft(url: string): Promise<void> {
     const { clock, busyAt, leaveGraceMs } = this.#parts;
     const since = clock.monotonic();
@@ -137,7 +137,7 @@ export class ManagedNodes {
 
 const isManaged = (config: NodeConfig): config is ManagedNodeConfig => config.managed !== undefined;
 
-/** What cannot change while it runs. */
+/** The parts that cannot change while it runs. */
 function programOf({ url, managed: { command, environment, folder } }: ManagedNodeConfig): string {
   return JSON.stringify([url, command, environment, folder]);
 }

@@ -1,23 +1,31 @@
-// How many requests a node gets at once where its engine decides it: as many as that runs without leaving many waiting.
+// How many requests a node gets at once where its engine decides: as many as it can run without leaving many waiting.
 // A decider: loads in, a number out.
 //
-//   more waits in the engine than a batch takes in with its next steps, twice in a row  -> our part of what it runs
-//   the same while it reads prompts of ours: it reads some at a time, whatever it runs  -> as if nothing waited
-//   its cache is nearly full: it would set requests back                                -> an eighth less, when that is reached
-//   next to nothing waits, its cache has room, and all slots are in use                 -> more, in ever larger steps
+//   more waits in the engine than a batch takes in with its next steps, twice in a row  -> our share of what it runs
+//   the same while it reads our prompts, which it does a few at a time in any case      -> as if nothing waited
+//   its cache is nearly full, so it would preempt requests                              -> an eighth less, once that is reached
+//   hardly anything waits, its cache has room, and all slots are in use                 -> more, in growing steps
 //
-// Others that use the engine are seen in its numbers. What waits is taken back from each gateway by its part of the load, so
-// that one that has much of it gives most to one that comes.
-import {
-  autoSlotsCacheFull,
-  autoSlotsCacheRoom,
-  autoSlotsGrowthsOfStep,
-  autoSlotsReadingMs,
-  autoSlotsStart,
-  nodeSlotsMax,
-} from "../../core/limits.ts";
+// The numbers include other users of the engine. Each gateway reduces its slots by its share of the load, so the one with the
+// most gives up the most to a newcomer.
+import { nodeSlotsMax } from "../../core/limits.ts";
 import type { Ms } from "../../core/types.ts";
 import type { EngineLoad } from "../engine-load.ts";
+
+/**
+ * Slots to begin with where the engine does not report its concurrency; an engine with fewer is known by its second
+ * answer.
+ */
+export const autoSlotsStart = 16;
+/**
+ * Share of the engine's cache, from 0 to 1: vLLM preempts requests when it is full, and each token of theirs fills it.
+ */
+const autoSlotsCacheFull = 0.95;
+const autoSlotsCacheRoom = 0.85;
+/** A request that waits longer than this while prompts are read waits for the reading, not for a slot. */
+const autoSlotsReadingMs = 100;
+/** The step doubles after this many growths. */
+const autoSlotsGrowthsOfStep = 2;
 
 export class AutoSlots {
   #slots: number;
@@ -27,7 +35,7 @@ export class AutoSlots {
   #growths = 0;
   #queued = false;
 
-  /** `requestsMax`: what the engine says that it runs at once; null where it does not say it. */
+  /** `requestsMax`: how many requests the engine reports to run at once; null where it does not report it. */
   constructor(requestsMax: number | null) {
     this.#most = Math.min(requestsMax ?? nodeSlotsMax, nodeSlotsMax);
     this.#slots = Math.min(requestsMax ?? autoSlotsStart, this.#most);
@@ -43,14 +51,14 @@ export class AutoSlots {
     return this.#elsewhere;
   }
 
-  /** `busy`: requests of ours that it has; `unreadMs`: how long it is expected to read their prompts. */
+  /** `busy`: our requests there. `unreadMs`: how long it is expected to read their prompts. */
   take({ running, waiting, cacheUse }: EngineLoad, busy: number, unreadMs: Ms = 0): void {
     const hasCacheRoom = (cacheUse ?? 0) < autoSlotsCacheRoom;
     const isReading = unreadMs > autoSlotsReadingMs && hasCacheRoom;
     const total = Math.max(running + waiting, busy);
     this.#elsewhere = total - busy;
     const wasQueued = this.#queued;
-    // What arrived since the engine's last step waits for the next one: with many requests there are always some.
+    // Arrivals since the engine's last step wait for the next one: with many requests there are always some.
     this.#queued = !isReading && waiting > Math.max(1, running >> 3);
     if (this.#queued) {
       if (wasQueued && busy > 0) this.#shrink(busy - Math.ceil((waiting * busy) / total));

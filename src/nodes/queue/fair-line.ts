@@ -1,5 +1,5 @@
-// Those who wait for the same nodes: accounts in the order of their shares, within an account those whom it serves in the
-// order of theirs, and of each what came first.
+// Requests that wait for the same nodes: accounts in the order of their shares, an account's end users in the order of
+// theirs, and each one's requests first come, first served.
 import type { AccountId, Ms } from "../../core/types.ts";
 import { Line, type Link } from "./line.ts";
 import { type Ranked, Ranks } from "./ranks.ts";
@@ -16,14 +16,14 @@ export interface InLine {
 
 export type AccountInLine<T extends InLine> = Ranked<AccountId, Members<T>>;
 
-/** Those whom an account serves, and how many requests they have in this line. */
+/** An account's end users, and how many of its requests are in this line. */
 class Members<T extends InLine> {
   readonly ranks = new Ranks<string, Line<T>>();
   length = 0;
 
   constructor(readonly weight: number) {}
 
-  /** Since when the oldest of them waits. */
+  /** Since when its oldest request waits. */
   get since(): Ms {
     let since = Infinity;
     for (const { inside } of this.ranks) since = Math.min(since, inside.first!.value.since);
@@ -34,15 +34,15 @@ class Members<T extends InLine> {
 export class FairLine<T extends InLine> {
   readonly #accounts = new Ranks<AccountId, Members<T>>();
 
-  /** Of accounts. */
+  /** Counts accounts. */
   get length(): number {
     return this.#accounts.length;
   }
 
-  /** Of all accounts. */
+  /** The sum over all accounts. */
   weight = 0;
 
-  /** The least tag of those who wait. */
+  /** The lowest tag in line. */
   get turn(): number {
     return this.#accounts.first?.tag ?? Infinity;
   }
@@ -51,7 +51,7 @@ export class FairLine<T extends InLine> {
     return this.#accounts.get(account) !== undefined;
   }
 
-  /** `order`: of all who wait. */
+  /** `order`: its place among everything that waits. */
   add(waiting: T, order: number): void {
     const { place, share, memberShare } = waiting;
     let account = this.#accounts.get(place.account);
@@ -77,12 +77,12 @@ export class FairLine<T extends InLine> {
     this.weight -= account.inside.weight;
   }
 
-  /** Nobody comes, goes or has work until the caller is done. */
+  /** The line must not change until the caller is done. */
   inTurn(): Generator<AccountInLine<T>> {
     return this.#accounts.inOrder();
   }
 
-  /** In no order. */
+  /** In any order. */
   [Symbol.iterator](): Iterator<AccountInLine<T>> {
     return this.#accounts[Symbol.iterator]();
   }

@@ -1,4 +1,4 @@
-// A waiting line: first in, first out, and anybody may leave from the middle in constant time.
+// A waiting line: first in, first out, and any entry may leave from the middle in constant time.
 
 /** A doubly linked list whose links are handed out, so that removing needs no search. */
 export class Line<T> {

@@ -1,47 +1,47 @@
-// Watches what a node's engine has to do while requests run there, and makes its number of slots of it. Requests never wait
-// for this: it asks between them, and what it knows is at most a second old.
+// Watches the load of a node's engine while requests run there, and derives its number of slots. Requests never wait for
+// this: it asks between them, and its numbers are at most a second old.
 //
 //   not in use --(a request begins)-> asked at once, then again while it is in use: soon where it is full, else each second
-//   it tells no such numbers          -> the usual number of slots, and it is asked seldom
-//   nobody wrote down any slots       -> asked as soon as it is known to be an engine that tells them; until then the usual number
-//   no answer several times in a row  -> no more than the usual number, until it tells it again
+//   it reports no such numbers        -> the usual number of slots, and it is asked seldom
+//   no slots are configured           -> asked once it is known to be an engine that reports them; until then the usual number
+//   no answer several times in a row  -> no more than the usual number, until it answers again
 import type { NodeConfig } from "../../config/config.ts";
 import type { Ms } from "../../core/types.ts";
-import {
-  autoSlotsIdleLooksMax,
-  autoSlotsSilentLooksMax,
-  ggufSlots,
-  loadFullIntervalMs,
-  loadIntervalMs,
-  loadUntoldIntervalMs,
-  nodeSlotsDefault,
-} from "../../core/limits.ts";
+import { ggufSlots, nodeSlotsDefault } from "../../core/limits.ts";
 import type { Engine } from "../engine.ts";
 import { type EngineLoad, isLoad, type LoadAnswer } from "../engine-load.ts";
 import { AutoSlots } from "./auto-slots.ts";
 
-export type LoadLimits = Readonly<{ loadIntervalMs: Ms; loadFullIntervalMs: Ms; loadUntoldIntervalMs: Ms }>;
-export const loadLimitsDefault: LoadLimits = { loadIntervalMs, loadFullIntervalMs, loadUntoldIntervalMs };
+/** Each look at the load is a line in some engines' access logs. */
+const loadIntervalMs = 1_000;
+const loadFullIntervalMs = 250;
+const loadUnreportedIntervalMs = 60_000;
+/** Looks without a request before they end. */
+const autoSlotsIdleLooksMax = 5;
+const autoSlotsSilentLooksMax = 3;
+
+export type LoadLimits = Readonly<{ loadIntervalMs: Ms; loadFullIntervalMs: Ms; loadUnreportedIntervalMs: Ms }>;
+export const loadLimitsDefault: LoadLimits = { loadIntervalMs, loadFullIntervalMs, loadUnreportedIntervalMs };
 
 export type LoadWatchParts = Readonly<{
   limits: LoadLimits;
-  /** As they are configured. A number: nothing is asked. */
+  /** The configured slots. A number: the engine is not asked. */
   wanted(): NodeConfig["slots"];
   ask(): Promise<LoadAnswer>;
   engine(): Engine;
-  /** Requests of ours that it has. */
+  /** Our requests there. */
   busy(): number;
   /** How long it is expected to read their prompts. */
   unreadMs(): Ms;
-  /** The slots, or what others have there, may be other ones. */
+  /** The slots or the others' requests may have changed. */
   changed(): void;
 }>;
 
 export class LoadWatch {
-  /** As it was told last; null where it is not known. */
-  told: EngineLoad | null = null;
+  /** The last report; null where none is current. */
+  latest: EngineLoad | null = null;
   readonly #parts: LoadWatchParts;
-  /** Null where its engine does not tell its load. */
+  /** Null where the engine does not report its load. */
   #auto: AutoSlots | null;
   #fixed: number;
   #timer: ReturnType<typeof setTimeout> | null = null;
@@ -56,15 +56,15 @@ export class LoadWatch {
     this.#fixed = nodeSlotsDefault;
   }
 
-  /** Whether the slots are those of its load. */
+  /** Whether the slots follow the load. */
   get follows(): boolean {
     return this.#auto !== null;
   }
 
-  /** Whether its load is worth a question. */
+  /** Whether to ask for the load at all. */
   get isAsked(): boolean {
     const wanted = this.#parts.wanted();
-    return wanted === "auto" || (wanted === null && tellsLoad.has(this.#parts.engine().kind));
+    return wanted === "auto" || (wanted === null && reportsLoad.has(this.#parts.engine().kind));
   }
 
   get slots(): number {
@@ -81,10 +81,10 @@ export class LoadWatch {
     if (this.#timer === null && !this.#asking) this.#arm(0);
   }
 
-  /** It is another engine, or says more of itself. */
+  /** The engine changed, or reports more about itself. */
   restart(): void {
     const { wanted, engine } = this.#parts;
-    this.told = null;
+    this.latest = null;
     this.#auto = wanted() === "auto" ? new AutoSlots(engine().requestsMax ?? null) : null;
     this.#fixed = usualSlots(engine(), wanted());
     this.#silent = 0;
@@ -115,7 +115,7 @@ export class LoadWatch {
   #take(answer: LoadAnswer): void {
     const { engine, busy, unreadMs, wanted } = this.#parts;
     if (isLoad(answer)) {
-      this.told = answer;
+      this.latest = answer;
       this.#silent = 0;
       this.#auto ??= new AutoSlots(engine().requestsMax ?? null);
       return this.#auto.take(answer, busy(), unreadMs());
@@ -123,21 +123,21 @@ export class LoadWatch {
     this.#silent = answer === "silent" ? this.#silent + 1 : 0;
     if (answer === "silent" && this.#silent < autoSlotsSilentLooksMax) return;
     const usual = usualSlots(engine(), wanted());
-    if (this.#auto !== null) this.#fixed = this.told === null ? usual : Math.min(usual, this.slots);
-    this.told = null;
+    if (this.#auto !== null) this.#fixed = this.latest === null ? usual : Math.min(usual, this.slots);
+    this.latest = null;
     this.#auto = null;
   }
 
   #delayAfter(answer: LoadAnswer): Ms {
     const { limits, busy } = this.#parts;
-    if (answer === "untold") return limits.loadUntoldIntervalMs;
+    if (answer === "unreported") return limits.loadUnreportedIntervalMs;
     const isFull = isLoad(answer) && (busy() >= this.slots || answer.waiting > 0);
     return isFull ? limits.loadFullIntervalMs : limits.loadIntervalMs;
   }
 
-  /** What others have there is not known from now on. */
+  /** From now on the others' requests are unknown. */
   #rest(): void {
-    this.told = null;
+    this.latest = null;
     this.#auto?.forgetOthers();
     this.#parts.changed();
   }
@@ -156,16 +156,16 @@ export class LoadWatch {
   }
 }
 
-/** Whose numbers `engine-load` knows. */
-const tellsLoad: ReadonlySet<Engine["kind"]> = new Set(["vllm", "sglang", "llama.cpp"]);
+/** Engines whose numbers `engine-load` can read. */
+const reportsLoad: ReadonlySet<Engine["kind"]> = new Set(["vllm", "sglang", "llama.cpp"]);
 
-/** Programs for one person run few requests at once as they are installed. */
+/** Programs for one person run few requests at once by default. */
 const small: ReadonlySet<Engine["kind"]> = new Set(["llama.cpp", "ollama", "lm-studio"]);
 
-/** Slots of an engine that does not tell its load, or where a number is configured. */
+/** Slots where the engine does not report its load, or where a number is configured. */
 export function usualSlots({ kind, requestsMax }: Engine, wanted: NodeConfig["slots"]): number {
   const isSmall = wanted === "auto" && small.has(kind);
   const usual = typeof wanted === "number" ? wanted : (requestsMax ?? (isSmall ? ggufSlots : nodeSlotsDefault));
-  // What runs one ends that for another.
+  // An engine that runs one request ends it for another.
   return requestsMax === 1 ? Math.min(1, usual) : usual;
 }

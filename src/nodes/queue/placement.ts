@@ -1,14 +1,14 @@
-// Where a request goes: to the node from which its first token is expected soonest. A decider: what was sent, what began and
-// what ended in, a node out; time comes as an argument.
+// Where a request goes: to the node from which its first token is expected soonest. A decider: sent, began and ended
+// requests in, a node out; time comes as an argument.
 //
 //   expected = what the node still has to read + what it has to read of this prompt + a little for each request it runs
 //
-// What it has to read of a prompt is what it has not in its cache, as far as that is known from what was sent there. What an
-// engine says of cached tokens corrects that: one that had nothing of a prompt that it knew has lost everything, one that
-// had less keeps less than was thought. How fast it reads is learned from the times to first tokens.
+// A node has to read the part of a prompt that is not in its cache, as far as the requests sent there show. Cached tokens
+// that an engine reports correct this: an engine with nothing of a known prompt has lost everything, one with less keeps
+// less than assumed. Reading speed is learned from the times to first tokens.
 //
-// So a conversation stays where it is as long as that pays, a beginning that all share is read on another node when the
-// ones that know it are busy, and a node that comes or has restarted is cold and idle, and gets its part.
+// So a conversation stays on its node while that pays; a shared prefix is read on another node when the nodes that know it
+// are busy; and a new or restarted node is cold and idle, and gets its share.
 import type { AccountId, Ms, PromptBlocks } from "../../core/types.ts";
 import type { KeptPrompts } from "../prefix-cache.ts";
 import { Line, type Link } from "./line.ts";
@@ -16,28 +16,28 @@ import { assert } from "../../core/assert.ts";
 import { PrefixIndex } from "./prefix-index.ts";
 import { bytesOfBlocks, mixed } from "./prompt-blocks.ts";
 
-/** A request that wants a node. */
+/** A request that needs a node. */
 export type Wanting = Readonly<{ modelId: string; account: AccountId; prompt: PromptBlocks }>;
 
-/** A node that may have it. */
+/** A node that may get it. */
 export type Candidate = Readonly<{
   node: Readonly<{ name: string; slots: number; elsewhere?: number }>;
   busy: number;
   wanted?: number;
 }>;
 
-/** The best node for a request, which may be worth waiting for, and the best of those that have room. */
+/** The best node for a request, which may be worth waiting for, and the best of those with room. */
 export type Choice<Node> = Readonly<{
   best: Node;
   free: Node;
-  /** What waiting for `best` is expected to save, if that is another one. */
+  /** How much time waiting for `best` is expected to save, where that is another node. */
   savedMs: Ms;
 }>;
 
-/** What an answer that came to its end says; 0 input tokens: nothing. */
+/** The usage of a complete answer; 0 input tokens: not reported. */
 export type Used = Readonly<{ inputTokens: number; cachedTokens: number; outputTokens: number }>;
 
-/** What was expected of the caches, and what engines said of it. */
+/** Expected cache hits, and those that engines reported. */
 export type CacheCounts = Readonly<{ expectedTokens: number; reportedTokens: number }>;
 
 /** A request that was sent to a node. */
@@ -46,16 +46,16 @@ export type Sent = {
   readonly wanting: Wanting;
   readonly keys: Keys;
   readonly sentAt: Ms;
-  /** Of its blocks, those that the node was thought to have read. */
+  /** How many of its blocks the node was thought to have read. */
   readonly readBlocks: number;
   readonly unreadBytes: number;
-  /** In the work of an input token: what it is expected to be until its first token, and in all. */
+  /** Work, in input tokens, that is expected until its first token, and in total. */
   readonly unreadWork: number;
   readonly work: number;
-  /** How long reading that takes; 0 from the first token on. */
+  /** How long that reading takes; 0 after the first token. */
   readMs: Ms;
   beganAt: Ms | null;
-  /** From when it was the next to begin until it did. */
+  /** How long it was the next to begin. */
   headMs: Ms;
   inReading: Link<Sent> | null;
 };
@@ -65,71 +65,74 @@ type Pace = Readonly<{ bytes: number; ms: Ms }>;
 type KnownNode = {
   readonly index: PrefixIndex;
   keeps: KeptPrompts;
-  /** As its engine tells it; null where it does not. */
+  /** As the engine reports it; null where it does not. */
   cacheTokens: number | null;
-  /** What part of that is really had. */
+  /** How much of that it actually has, as a fraction. */
   share: number;
-  /** It said of a request that something was cached: where it says 0, nothing was. */
+  /** It has reported cached tokens before, so a report of 0 means none. */
   saysCached: boolean;
   /** By model. */
   readonly paces: Map<string, Pace>;
-  /** A step in which each running request gets a token. */
+  /** The time of a step, in which each running request gets a token. */
   stepMs: Ms;
-  /** Of the prompts that it gets. */
+  /** For its prompts. */
   bytesPerToken: number;
   /** How long a request stays there. */
   stayMs: Ms;
   readonly reading: Line<Sent>;
-  /** Of all in `reading`. */
+  /** The sum over `reading`. */
   readMs: Ms;
-  /** Since when the first of them is. */
+  /** Since when the first of them is being read. */
   headSince: Ms;
 };
 
-/** Of English text; each node's own is learned. */
+/** For English text; each node's own ratio is learned. */
 const bytesPerTokenUsual = 4;
-/** A GPU of the middle, until a node has shown its own pace. */
+/** A mid-range GPU's, until a node has shown its own pace. */
 const paceUsual = 20; // bytes a ms
-/** So many bytes weigh as much as what is assumed. */
+/** The assumed pace weighs as much as this many bytes. */
 const paceWeightBytes = 65_536;
-/** What was read before weighs so much less with each prompt. */
+/** Each new prompt reduces the weight of the earlier ones by this factor. */
 const paceFading = 0.97;
-/** The time of less says little of the pace: a step of the engine's takes its own. */
+/** Shorter prompts say little about the pace, because an engine step takes its own time. */
 const paceBytesMin = 6_144;
 const paceMinMs = 1_000;
 const stepUsualMs = 20;
-/** An output token is so many input tokens' work: each takes a step of the engine, which reads many in the same time. */
+/**
+ * An output token is as much work as this many input tokens: each takes a step of the engine, which reads many in that
+ * time.
+ */
 const outputWork = 4;
 const outputTokensUsual = 200;
 const stayUsualMs = 5_000;
-/** Each request that runs delays a first token by such a part of a step, and is delayed by it. */
+/** Each running request delays a first token by this part of a step, and is delayed as much by it. */
 const crowdSteps = 0.3;
-/** Times that differ by no more say nothing of which node is sooner. */
+/** Smaller differences in time do not show which node is sooner. */
 const alikeMs = 1;
 const alikePart = 0.05;
-/** An engine that runs many requests reads more slowly; beyond so much more time it may have hung. */
+/** An engine that runs many requests reads more slowly; beyond this factor it may have hung. */
 const lateTimes = 2;
 const lateMinMs = 2_000;
-/** A cache of which nothing is known, and one of a node that is unlike all that are. */
+/** A cache of unknown size, and one on a node that fits nothing known. */
 const cacheTokensUsual = 400_000;
 const cacheTokensMax = 8_000_000;
 const cacheShareMin = 0.02;
-/** A report of so much less than expected is none of evictions: blocks of engines are not ours. */
+/** A report that is lower by this much does not prove eviction, because our blocks are not the engine's. */
 const doubtBytes = 2_048;
 const coldBytes = 4_096;
 
 export class Placement {
   readonly #nodes = new Map<string, KnownNode>();
   readonly #seeds = new Map<string, number>();
-  /** By model, as soon as one has read enough of it: bytes a ms. */
+  /** By model, once a node has read enough of it: bytes a ms. */
   readonly #fastest = new Map<string, number>();
-  /** By model, of an answer. */
+  /** By model, per answer. */
   readonly #outputTokens = new Map<string, number>();
   #expectedTokens = 0;
   #reportedTokens = 0;
   #last: { wanting: Wanting; shared: Keys | null; own: Keys | null } | null = null;
 
-  /** Sets what is known of a node; one that is new is cold. */
+  /** Sets what is known about a node; a new one is cold. */
   know(name: string, keeps: KeptPrompts, cacheTokens: number | null): void {
     const node = this.#node(name);
     if (node.keeps !== keeps) node.index.clear();
@@ -139,7 +142,7 @@ export class Placement {
     this.#limit(node);
   }
 
-  /** It was started again, or is another one. */
+  /** It was restarted, or is another engine. */
   cold(name: string): void {
     const node = this.#nodes.get(name);
     if (node === undefined) return;
@@ -160,7 +163,7 @@ export class Placement {
     return [...this.#nodes.values()].reduce((sum, { index }) => sum + index.memoryBytes, 0);
   }
 
-  /** The candidate from which the first token is expected soonest, and that of those that have room. */
+  /** The candidate with the soonest expected first token, and the best of those with room. */
   choose<Node extends Candidate>(wanting: Wanting, candidates: readonly Node[], now: Ms): Choice<Node> {
     let best: Node | null = null;
     let free: Node | null = null;
@@ -176,8 +179,8 @@ export class Placement {
         if (ms < bestMs) [best, bestMs] = [candidate, ms];
         continue;
       }
-      // Among those that have nothing of it and are alike, its beginning decides: a cache of each is filled, and several
-      // gateways choose the same.
+      // Among equal nodes without any of the prompt, its prefix decides: each fills its own cache, and several gateways
+      // choose alike.
       const isCold = unread === bytes;
       const margin = isCold ? alikeMs + alikePart * ms : 0;
       if (ms > freeMs + margin) continue;
@@ -197,8 +200,8 @@ export class Placement {
   }
 
   /**
-   * Until the node has read all that was sent there. A prompt that is read for much longer than was expected says nothing of
-   * the others: the engine may have hung.
+   * How long until the node has read everything that was sent there. A prompt that takes much longer than expected says
+   * nothing about the others, because the engine may have hung.
    */
   unreadMs(name: string, now: Ms): Ms {
     const node = this.#node(name);
@@ -217,7 +220,7 @@ export class Placement {
     const node = this.#node(name);
     const expected = waitOf(node, now) + unread / this.#paceOf(node, modelId);
     const crowd = crowdSteps * node.stepMs * (busy + elsewhere);
-    // So many of those that it runs must end first, and those that want it begin.
+    // This many of its running requests must end first, and the requests that prefer it begin.
     const ends = busy < slots ? 0 : busy - slots + 1 + wanted;
     return expected + crowd + (ends * node.stayMs) / Math.max(1, busy);
   }
@@ -250,22 +253,22 @@ export class Placement {
     if (node.reading.length === 0) node.headSince = now;
     sent.inReading = node.reading.append(sent);
     node.readMs += sent.readMs;
-    node.index.forget(keys.before); // its blocks have it from now on
+    node.index.forget(keys.before); // its blocks include it from now on
     node.index.use(keys.blocks);
     return sent;
   }
 
-  /** Its first token is there. */
+  /** Its first token came. */
   began(sent: Sent, now: Ms): void {
     if (sent.inReading === null) return;
     sent.beganAt = now;
     sent.headMs = now - Math.max(sent.sentAt, sent.node.headSince);
-    sent.node.headSince = now; // nobody else is read on from here, whoever was the first
+    sent.node.headSince = now; // no other request is being read on from here, whichever was first
     this.#hasRead(sent);
     sent.node.index.read(sent.keys.blocks, sent.readBlocks);
   }
 
-  /** It is done; `used` is null where it did not come to its end. Gives the work that it was. */
+  /** It ended; `used` is null where its answer was incomplete. Returns its work. */
   ended(sent: Sent, used: Used | null, now: Ms): number {
     const { node, unreadWork, beganAt, wanting } = sent;
     this.#ended(sent, used, now);
@@ -367,7 +370,7 @@ export class Placement {
     return node;
   }
 
-  /** Bytes a ms: as on the fastest node, until this one has shown its own, so that it is tried. */
+  /** Bytes a ms: as on the fastest node until this one has shown its own, so that it gets tried. */
   #paceOf({ paces }: KnownNode, modelId: string): number {
     const fastest = this.#fastest.get(modelId);
     if (fastest === undefined) return paceUsual;
@@ -375,7 +378,7 @@ export class Placement {
     return own === undefined ? fastest : (own.bytes + paceWeightBytes) / (own.ms + paceWeightBytes / fastest);
   }
 
-  /** The prompt's blocks as this model's of those who share them. */
+  /** The keys of the prompt's blocks for this model and for the accounts that share them. */
   #keys(wanting: Wanting, keeps: KeptPrompts): Keys {
     if (this.#last?.wanting !== wanting) this.#last = { wanting, shared: null, own: null };
     const last = this.#last;
@@ -390,7 +393,7 @@ export class Placement {
   }
 }
 
-/** Of its prompt's beginning, by which nodes are ranked that are alike otherwise. */
+/** Blocks of a prompt's prefix by which otherwise equal nodes are ranked. */
 const startBlocks = 64;
 
 const rankOf = (start: number, name: string): number => Bun.hash.xxHash32(name, start);
@@ -404,13 +407,13 @@ function keysOf({ hashes, end, before }: PromptBlocks, seed: number): Keys {
   return { blocks, end: mixed(end ^ seed), before: mixed(before ^ seed) };
 }
 
-/** One that has answered the turn before has all until the end of that answer. */
+/** A node that answered the previous turn has everything up to the end of that answer. */
 function unreadOf({ index }: KnownNode, keys: Keys, { bytes, before, beforeBytes }: PromptBlocks): number {
   const matched = bytesOfBlocks(index.match(keys.blocks));
   return bytes - (before !== 0 && index.has(keys.before) ? Math.max(matched, beforeBytes) : matched);
 }
 
-/** Until the node has read all that was sent there. */
+/** How long until the node has read everything that was sent there. */
 function waitOf({ reading, readMs, headSince }: KnownNode, now: Ms): Ms {
   const head = reading.first?.value;
   return head === undefined ? 0 : Math.max(0, readMs - Math.min(head.readMs, now - headSince));

@@ -1,11 +1,11 @@
-// The nodes as one: which are well, who gets a slot, and generations on a slot. Composition of the slot queue (decides),
-// the endpoints (speak to the nodes) and what requests met there; timers and promises live here.
+// All nodes together: their health, who gets a slot, and generations on a slot. It combines the slot queue (decides),
+// the endpoints (talk to the nodes) and what happened to requests there. Timers and promises live here.
 import { type Priority, type Standing, usualStanding } from "../../core/priority.ts";
 import type { AnyCancelSignal } from "../../core/cancel-signal.ts";
 import { assert } from "../../core/assert.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { NodeConfig } from "../../config/config.ts";
-import { nodeLooksAtOnceMax, queuePlacesMax } from "../../core/limits.ts";
+import { queuePlacesMax } from "../../core/limits.ts";
 import { isRefusal } from "../../core/refusals.ts";
 import type { AccountId, Ask, Ending, Model, Ms, PromptBlocks, Refusal, Sink, Slot } from "../../core/types.ts";
 import type { Dial } from "../client/client.ts";
@@ -35,7 +35,9 @@ import { SlotQueue } from "./slot-queue.ts";
 import type { LineNeed, NodeHealth, NodeLine, Place, RefusalCause, WeightOf } from "./slot-queue.ts";
 import { type Tested, testNode } from "./test-request.ts";
 
-/** Time limits of the pool, in milliseconds; the defaults are those of core/limits.ts. */
+export const nodeLooksAtOnceMax = 32;
+
+/** Time limits of the pool, in milliseconds. */
 export type PoolLimits = EndpointLimits & NodeLimits;
 
 const defaultLimits: PoolLimits = { ...endpointLimitsDefault, ...nodeLimitsDefault };
@@ -45,47 +47,50 @@ export type PoolOptions = Readonly<{
   queueMaxWaitMs: Ms;
   log: NodeLog;
   limits?: Partial<PoolLimits>;
-  /** Seam for tests: how sockets are opened. */
+  /** How sockets are opened; for tests. */
   dial?: Dial;
   estimate?: EstimateOfPrompt;
-  /** Absent: no model's name on nodes is configured apart from them. */
+  /** Absent: models have no separately configured names on nodes. */
   nodeModelOf?: NodeModelOf;
   /** See PrefixCacheRule. */
   saltSeed?: bigint;
-  /** An account's part of the nodes' work, beside others. Absent: all are alike. */
+  /** An account's share of the nodes' work relative to others. Absent: all are equal. */
   weightOf?: WeightOf;
-  /** Looks at the nodes at the start and where no request ends. Off: only at those that went down; engines are unknown. */
+  /**
+   * Probes nodes at the start and where no request ends. Off: probes only those that went down, and engines stay
+   * unknown.
+   */
   looks?: boolean;
-  /** Called when a node is known to run something else than before. */
+  /** Called when a node is found to run something else than before. */
   onEngines?: () => void;
-  /** Called when a node was looked at for the first time. */
+  /** Called when a node was probed for the first time. */
   onFirstLook?: (node: NodeState) => void;
-  /** Others that speak to the same nodes; absent: nobody does. */
+  /** Others that talk to the same nodes; absent: none. */
   follower?: PoolFollower;
   /** See `reconfigure`. */
   arrivals?: Arrivals;
 }>;
 
-/** Somebody who speaks to the nodes on places that this pool gave, and must know them as it does. */
+/** Talks to the nodes on slots of this pool, and must know them as the pool does. */
 export interface PoolFollower {
-  /** Called before a place on one of them is given. */
+  /** Called before a slot on one of them is given. */
   nodesChanged(nodes: readonly NodeConfig[]): void;
   engineFound(node: string, engine: Engine): void;
   healthChanged(node: string, health: NodeHealth): void;
-  /** The names of all that are. */
+  /** The names of all drained nodes. */
   drainedChanged(nodes: readonly string[]): void;
 }
 
-/** A place on a node that somebody else speaks to. Disposing it gives the place to the next in line. */
+/** A slot on a node that another thread talks to. Disposing it gives the slot to the next in line. */
 export interface Grant extends Disposable {
   readonly nodeName: string;
-  /** Its first pieces are there. */
+  /** Its first pieces came. */
   began(): void;
-  /** What the request met there; the node's health follows from it. */
+  /** What happened to the request there, which decides the node's health. */
   outcome(outcome: NodeOutcome): void;
 }
 
-/** What is needed of one node, by all who wait or run there. */
+/** The demand for one node, from all requests that wait or run there. */
 export type NodeNeed = LineNeed & Readonly<{ name: string; url: string; slots: number; busy: number }>;
 
 /** One node for the console and the `nodes` command. */
@@ -93,25 +98,25 @@ export type NodeState = Readonly<{
   name: string;
   url: string;
   health: NodeHealth;
-  /** Since when that is its health, by the wall clock. */
+  /** When its health last changed, by the wall clock. */
   since: Ms;
   /** What is wrong with it now, in words without an address; null where nothing is known to be. */
   problem: string | null;
   lastError: LastError | null;
   busy: number;
   slots: number;
-  /** Since when an operator wants it to get nothing new, by the wall clock; null where nobody does. */
+  /** When an operator drained it, by the wall clock; null where it is not drained. */
   drainedAt: Ms | null;
-  /** Whether they follow what its engine has to do. */
+  /** Whether the slots follow its engine's load. */
   isAuto: boolean;
-  /** What its engine last said of that; null where it is not known, or not asked for. */
+  /** Its engine's last load report; null where unknown or not requested. */
   load: EngineLoad | null;
   engine: Engine;
   models: Readonly<Record<string, string>>;
   quickness: Quickness;
 }>;
 
-/** A connection that did not fail so long after its time is there. */
+/** A connection that has not failed this long after its timeout is open. */
 const trialMarginMs = 250;
 
 /** All configured nodes. */
@@ -121,9 +126,9 @@ export class NodePool {
   readonly #queue: SlotQueue;
   readonly #placement = new Placement();
   #nodes = new Map<string, PooledNode>();
-  /** No longer configured, or replaced, with requests that run on. */
+  /** No longer configured, or replaced, with requests that still run. */
   #leaving: readonly PooledNode[] = [];
-  /** As they were given: what they leave open may change. */
+  /** As given, because the defaults for what they leave open may change. */
   #configs: readonly NodeConfig[] = [];
   #sharesPrefixCache: boolean | null = null;
   readonly #lookTurns = new LookTurns(nodeLooksAtOnceMax);
@@ -132,7 +137,7 @@ export class NodePool {
   #expiresAt: Ms = Infinity;
   #closed = false;
   #drained: ReadonlyMap<string, Ms> = new Map();
-  /** Called when somebody waits, where other gateways use the nodes, too. */
+  /** Called when a request waits, where other gateways also use the nodes. */
   #lineBegan: (() => void) | null = null;
   readonly #nodeModelOf: NodeModelOf;
   #serves: ReturnType<typeof servesAmong>;
@@ -151,14 +156,15 @@ export class NodePool {
     return this.#queue.length;
   }
 
-  /** Whether a configured node serves the model; it may be down at the moment. */
+  /** Whether a configured node serves the model, even one that is down now. */
   serves(modelId: string): boolean {
     return this.#queue.serves(modelId);
   }
 
   /**
-   * A slot for the request: at once if one is free, else when its turn comes. A refusal (busy) when no node for the
-   * model is there, too many wait, it waited too long, or `cancelSignal` aborted. `excluded`: names of nodes not to be given.
+   * A slot for the request: at once if one is free, otherwise when its turn comes. A refusal (busy) when no node for
+   * the model is up, too many wait, it waited too long, or `cancelSignal` aborted. `excluded`: names of nodes not to
+   * use.
    */
   enter(
     ask: Ask,
@@ -179,7 +185,10 @@ export class NodePool {
     return place.wait(cancelSignal);
   }
 
-  /** Puts somebody else's request in line: what it is granted is had by `slotOn`; until then `leave` takes it out. */
+  /**
+   * Puts another thread's request in line. `slotOn` returns the slot that it is granted; until then `leave` takes it
+   * out.
+   */
   stand(place: Place): void {
     if (this.#closed) return place.refused("away");
     this.#queue.enter(place, this.#now());
@@ -187,20 +196,21 @@ export class NodePool {
     this.#armExpiry();
   }
 
-  /** For as long as a request may wait from now on. */
+  /** The longest wait from now on. */
   waitAtMost(ms: Ms): void {
     this.reconfigure(this.#configs, ms);
   }
 
-  /** Of nodes that leave open whether accounts share what their engines keep of prompts. */
+  /** For nodes that do not configure whether accounts share their engines' prefix caches. */
   sharePrefixCaches(shares: boolean | null): void {
     this.#sharesPrefixCache = shares;
     this.reconfigure(this.#configs);
   }
 
   /**
-   * Applies another configuration. Running generations end where they are; those who wait stay in line. Nodes among the
-   * arrivals are starting until then, and another program than before: what was known about it does not count.
+   * Applies another configuration. Running generations end where they are, and waiting requests stay in line. Nodes
+   * among the arrivals are starting until their promise settles and run another program, so what was known about them
+   * no longer counts.
    */
   reconfigure(
     given: readonly NodeConfig[],
@@ -232,7 +242,7 @@ export class NodePool {
     for (const node of nodes.values()) node.watchLoad();
   }
 
-  /** After anything changed that decides which nodes serve which models. */
+  /** After any change to which nodes serve which models. */
   #configureQueue(): void {
     for (const node of this.#nodes.values()) this.#know(node);
     this.#queue.configure(
@@ -241,7 +251,7 @@ export class NodePool {
         slots: node.slots,
         elsewhere: node.elsewhere,
         serves: (modelId) => this.#serves(knownOf(node), modelId),
-        // one that kept its name and moved is believed to be well until a request meets it
+        // A node that moved but kept its name is assumed healthy until a request meets it.
         health: node.health,
       })),
     );
@@ -252,20 +262,20 @@ export class NodePool {
   /** What its engine keeps of prompts, and for whom. */
   #know({ config: { name, sharePrefixCache }, endpoint: { engine }, load }: PooledNode): void {
     const keeps = keptPrompts(engineTraits[engine.kind].prefixCache, sharePrefixCache);
-    this.#placement.know(name, keeps, load.told?.cacheTokens ?? null);
+    this.#placement.know(name, keeps, load.latest?.cacheTokens ?? null);
   }
 
-  /** What was expected of the nodes' caches, and what they said of them. */
+  /** Expected cache hits, and those that the nodes reported. */
   get cacheCounts(): CacheCounts {
     return this.#placement.counts;
   }
 
-  /** Models were added or have other names on nodes. */
+  /** Models were added, or got other names on nodes. */
   modelsChanged(): void {
     this.#configureQueue();
   }
 
-  /** Nodes by name, and since when they are drained: they get nothing new, here and on other threads. */
+  /** Drained nodes by name, with the time. They get nothing new, here and on other threads. */
   drain(nodes: ReadonlyMap<string, Ms>): void {
     this.#drained = nodes;
     this.#queue.drain(new Set(nodes.keys()));
@@ -275,15 +285,15 @@ export class NodePool {
   }
 
   /**
-   * Other gateways use the nodes, too: each gives nothing before `limitSlots` says how much. Those whose slots follow their
-   * engine's load see others there. `lineBegan` is called when a request waits.
+   * Other gateways also use the nodes: each grants nothing before `limitSlots` sets its share. Nodes whose slots follow
+   * their engine's load see the others there. `lineBegan` is called when a request waits.
    */
   shareSlots(lineBegan: () => void): void {
     this.#lineBegan = lineBegan;
     this.reconfigure(this.#configs);
   }
 
-  /** What this gateway needs of the nodes whose slots are shared. */
+  /** This gateway's demand for the nodes with shared slots. */
   needs(): readonly NodeNeed[] {
     return [...this.#nodes.values()].flatMap(({ config: { name, url }, isAuto, slotsInAll, busy, running, share }) => {
       if (isAuto || share === null) return [];
@@ -291,7 +301,7 @@ export class NodePool {
     });
   }
 
-  /** This gateway's shares of nodes, by their names. */
+  /** This gateway's shares, by node name. */
   limitSlots(shares: ReadonlyMap<string, number>): void {
     for (const [name, share] of shares) {
       const node = this.#nodes.get(name);
@@ -301,7 +311,7 @@ export class NodePool {
     }
   }
 
-  /** Who waits for each node, and since when by the wall clock. */
+  /** The line of each node, with its start by the wall clock. */
   lines(shownMax: number): ReadonlyMap<string, NodeLine> {
     const ahead = this.#options.clock.wall() - this.#now();
     const lines = [...this.#queue.lines(shownMax)];
@@ -310,38 +320,40 @@ export class NodePool {
     );
   }
 
-  /** Asks a node for one token, beside the line and whatever its state is. What it meets counts as of any request. */
+  /**
+   * Asks a node for one token, outside the line and whatever its state. The outcome counts like that of any request.
+   */
   async test(nodeName: string, model: Model): Promise<Tested> {
     const node = this.#nodes.get(nodeName);
     assert(node !== undefined, `${nodeName} is configured`);
     return testNode(node.endpoint, model, node.outcome, this.#options.clock);
   }
 
-  /** Requests that run at this address, also of nodes that are no longer configured. */
+  /** Requests that run at this address, including nodes that are no longer configured. */
   busyAt(url: string): number {
     const there = [...this.#nodes.values(), ...this.#leaving].filter(({ config }) => config.url === url);
     return there.reduce((sum, { busy }) => sum + busy, 0);
   }
 
-  /** See NodeCounter: null where no well node for the model can tell. */
+  /** See NodeCounter: null where no healthy node for the model can count. */
   countAsk(ask: Ask, cancelSignal: AnyCancelSignal, mayRead = false): Promise<number | null> {
     return this.#counting.countAsk(ask, cancelSignal, mayRead);
   }
 
-  /** Tokens of a text alone, as the model reads it; null where no well node for the model can tell. */
+  /** Tokens of a text alone, as the model reads it; null where no healthy node for the model can count. */
   countText(model: Model, text: string, cancelSignal: AnyCancelSignal): Promise<number | null> {
     return this.#counting.countText(model, text, cancelSignal);
   }
 
-  /** The least context in tokens that a node of the model tells of it; null where none does. */
+  /** The smallest context in tokens that the model's nodes report; null where none does. */
   contextTokensOf(modelId: string): number | null {
-    const told = [...this.#nodes.values()].flatMap((node) =>
+    const contexts = [...this.#nodes.values()].flatMap((node) =>
       this.#serves(knownOf(node), modelId) ? (node.endpoint.contextTokensOf(modelId) ?? []) : [],
     );
-    return told.length === 0 ? null : Math.min(...told);
+    return contexts.length === 0 ? null : Math.min(...contexts);
   }
 
-  /** Reads anew what the nodes are; resolves when those that can be reached have answered. */
+  /** Probes all nodes; resolves when the reachable ones have answered. */
   async lookNow(): Promise<void> {
     await Promise.all([...this.#nodes.values()].map((node) => node.lookNow()));
   }
@@ -353,25 +365,25 @@ export class NodePool {
       const drainedAt = this.#drained.get(state.name) ?? null;
       const { url, models } = config;
       const quickness = recent.quickness(this.#now());
-      const load = isAuto ? node.load.told : null;
-      const told = { url, since, problem, lastError, drainedAt, engine: endpoint.engine, models, quickness };
-      return { ...state, isAuto, load, ...told };
+      const load = isAuto ? node.load.latest : null;
+      const facts = { url, since, problem, lastError, drainedAt, engine: endpoint.engine, models, quickness };
+      return { ...state, isAuto, load, ...facts };
     });
   }
 
-  /** Whether a node that serves the model takes requests, or is only busy for a moment. */
+  /** Whether a node that serves the model takes requests, or is only briefly busy. */
   takes(modelId: string): boolean {
     return this.#queue.takes(modelId);
   }
 
-  /** Refuses everything new and those who wait, and closes idle connections. Running generations may end. */
+  /** Refuses new and waiting requests, and closes idle connections. Running generations may end. */
   close(): Promise<void> {
     this.#closed = true;
     this.reconfigure([]);
     return Promise.resolve();
   }
 
-  /** The place that was just granted on this node. */
+  /** The slot that was just granted on this node. */
   slotOn(nodeName: string, place: Place): Slot & Grant {
     const node = this.#nodes.get(nodeName);
     assert(node !== undefined, `a slot was given on ${nodeName}, which is not configured`);
@@ -392,7 +404,7 @@ export class NodePool {
     this.#queue.began(place, this.#now());
   }
 
-  /** A place is given back. */
+  /** A slot is given back. */
   ended(place: Place, { answered }: Pick<NodeOutcome, "answered">): void {
     this.#queue.ended(place, answered, this.#now());
     if (this.#queue.length > 0) this.#armExpiry();
@@ -406,7 +418,7 @@ export class NodePool {
     for (const node of this.#nodes.values()) if (this.#serves(knownOf(node), modelId)) yield node.endpoint;
   }
 
-  /** Only models that are not of the catalog have a name on nodes that is configured, or listed. */
+  /** Only models outside the catalog have names on nodes that are configured or listed. */
   refusalOf(cause: RefusalCause, modelId: string): Refusal {
     return this.#closed ? busy : refusalOf(cause, modelId, this.#nodeModelOf(modelId) !== null);
   }
@@ -487,7 +499,7 @@ export class NodePool {
 
 const none: ReadonlySet<string> = new Set();
 
-/** The nodes of another configuration: those that stayed where they were are kept, with what is known about them. */
+/** The nodes of another configuration: nodes at the same address are kept, with what is known about them. */
 export function nodesAfter<Known extends Readonly<{ endpoint: NodeEndpoint }>>(
   before: ReadonlyMap<string, Known>,
   configs: readonly NodeConfig[],
@@ -508,7 +520,7 @@ export function nodesAfter<Known extends Readonly<{ endpoint: NodeEndpoint }>>(
 
 const knownOf = ({ config: { models }, endpoint: { engine } }: PooledNode) => ({ models, engine });
 
-/** A request's place in line as a promise. */
+/** A request's place in line, as a promise. */
 class QueuedPlace implements Place {
   readonly modelId: string;
   readonly account: AccountId;
@@ -546,7 +558,7 @@ class QueuedPlace implements Place {
     this.#settle(this.#pool.refusalOf(cause, this.modelId));
   }
 
-  /** Settles with the slot or a refusal; an abort of `cancelSignal` gives the place up. */
+  /** Settles with the slot or a refusal; aborting `cancelSignal` gives up the place. */
   wait(cancelSignal: AnyCancelSignal): Promise<Slot | Refusal> {
     const { promise, resolve } = Promise.withResolvers<Slot | Refusal>();
     const leave = (): void => {
@@ -566,12 +578,12 @@ class QueuedPlace implements Place {
   }
 }
 
-/** A place on a node, given back exactly once. */
+/** A slot on a node, given back exactly once. */
 class NodeSlot implements Slot, Grant {
   readonly #pool: NodePool;
   readonly #node: PooledNode;
   readonly #place: Place;
-  /** Runs where the node is down, and this request is to show whether it still is. */
+  /** Runs where the node is down and this request is the trial. */
   readonly #trial: ReturnType<typeof setTimeout> | null = null;
   #outcome: Pick<NodeOutcome, "answered" | "failure"> = { answered: null, failure: null };
   #released = false;
@@ -588,19 +600,13 @@ class NodeSlot implements Slot, Grant {
     return this.#node.config.name;
   }
 
-  generate(
-    ask: Ask,
-    account: AccountId,
-    cancelSignal: AnyCancelSignal,
-    sink: Sink,
-    began?: () => void,
-  ): Promise<Ending> {
+  run(ask: Ask, account: AccountId, cancelSignal: AnyCancelSignal, sink: Sink, began?: () => void): Promise<Ending> {
     assert(!this.#released, "no generation on a slot that was given back");
     const begins = (): void => {
       this.began();
       began?.();
     };
-    return this.#node.endpoint.generate(ask, account, cancelSignal, sink, (outcome) => this.outcome(outcome), begins);
+    return this.#node.endpoint.send(ask, account, cancelSignal, sink, (outcome) => this.outcome(outcome), begins);
   }
 
   get cause(): string | null {

@@ -1,27 +1,19 @@
-// One configured node: how it is, from what requests met there and, while there are none, from looks at it.
+// One configured node: its health, derived from its requests and, while there are none, from probes.
 //
 //   starting --(its program answers)-> well
 //   well --(429, 503)-> cooling --(a moment)-> well
-//   well, cooling --(not reached; a look says so)-> down --(a look or a request is answered)-> well
-//                   the same of a program of ours -> starting: it is started again
+//   well, cooling --(not reached; a probe confirms it)-> down --(a probe or a request is answered)-> well
+//                   the same for a program of ours -> starting: it is restarted
 //
-// A look is a cheap GET. A node that is down is looked at soon and then ever more seldom; one that is well only when no
-// request has ended there for a while, because that shows it as well. One look without an answer shows little: it may be
-// busy. If it is, it stays well, but requests rather go elsewhere until it says something: it may hang.
-// What its engine is and has is read anew when it comes back, when it has no model of the name that it was asked for, and
-// every few minutes: it may have been started as another one between two looks.
+// A probe is a cheap GET. A node that is down is probed soon, then at growing intervals. A healthy node is probed only when
+// no request has ended there for a while, because requests also show its health. One probe without an answer shows little,
+// since the node may be busy. It then stays healthy, but requests prefer other nodes until it answers, because it may hang.
+// Its engine and models are read again when it comes back, when it lacks a requested model, and every few minutes: it may
+// have been restarted as something else between two probes.
 import type { Clock } from "../../core/clock.ts";
 import type { NodeConfig } from "../../config/config.ts";
-import {
-  nodeCoolOffMs,
-  nodeDoubtMs,
-  nodeFactsIntervalMs,
-  nodeFirstProbeMs,
-  nodeIdleLookIntervalMs,
-  nodeProbeIntervalMs,
-  nodeSilentDoubtMs,
-  nodeSilentLooksMax,
-} from "../../core/limits.ts";
+import { nodeCoolOffMs, nodeProbeIntervalMs, nodeProbeTimeoutMs } from "../limits.ts";
+import { assert } from "../../core/assert.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import type { Dial } from "../client/client.ts";
 import { type Engine, engineInWords, unlisted } from "../engine.ts";
@@ -33,10 +25,34 @@ import { type LoadLimits, loadLimitsDefault, LoadWatch } from "./load-watch.ts";
 import { RecentReplies } from "./recent-replies.ts";
 import type { NodeHealth } from "./slot-queue.ts";
 
+/** How often an engine's own facts are read again, even while it is busy: a different one may have been started. */
+const nodeFactsIntervalMs = 3 * 60_000;
+/** First pause before a node that is down is probed again; each next pause is twice as long, up to the interval. */
+const nodeFirstProbeMs = 250;
+/** How often a healthy, idle node is probed; each probe is a line in most engines' access logs. */
+const nodeIdleLookIntervalMs = 15_000;
+/**
+ * Consecutive probes that connect but time out before a node counts as down; single-threaded engines answer none while
+ * busy.
+ */
+const nodeSilentLooksMax = 3;
+/**
+ * After a failed request, requests that another node can take avoid this one for this long, or until it answers one.
+ */
+const nodeDoubtMs = 15_000;
+/** The same after an unanswered probe of a node that has requests: until the next such probe has ended. */
+const nodeSilentDoubtMs = 30_000;
+
+assert(nodeFirstProbeMs < nodeProbeIntervalMs, "the looks at a node that is down grow rarer");
+assert(
+  nodeIdleLookIntervalMs * 1.25 + nodeProbeTimeoutMs < nodeSilentDoubtMs,
+  "one that hangs is passed over all the time",
+);
+
 /** For the operator; `node` is the configured name, never an address. */
 export type NodeLog = (event: Readonly<{ level: "info" | "warn" | "error"; node: string; message: string }>) => void;
 
-/** What went wrong last that no client is to blame for, in words without an address; `at` by the wall clock. */
+/** The last problem that no client caused, in words without an address; `at` by the wall clock. */
 export type LastError = Readonly<{ message: string; at: Ms }>;
 
 export type NodeLimits = LoadLimits &
@@ -58,7 +74,7 @@ export const nodeLimitsDefault: NodeLimits = {
 export type PooledNodeParts = Readonly<{
   clock: Clock;
   log: NodeLog;
-  /** Whether it is looked at while nothing shows that it is down. */
+  /** Whether it is probed while nothing suggests that it is down. */
   looks: boolean;
   dial: Dial | undefined;
   estimate: EstimateOfPrompt | undefined;
@@ -67,12 +83,12 @@ export type PooledNodeParts = Readonly<{
   limits: EndpointLimits & NodeLimits;
   turns: LookTurns;
   onHealth(health: NodeHealth): void;
-  /** Until when requests rather go elsewhere, by the monotonic clock; 0: no longer. */
+  /** Until when requests prefer other nodes, by the monotonic clock; 0: no longer. */
   onDoubt(until: Ms): void;
   /** It was down, and a request showed that it still is. */
   onTrialFailed(): void;
   onEngine(engine: Engine): void;
-  /** Its slots, or what others have there, may be other ones. */
+  /** Its slots or the others' requests there may have changed. */
   onSlots(node: PooledNode): void;
   /** How long it is expected to read the prompts that were sent there. */
   unreadMs(node: PooledNode): Ms;
@@ -88,38 +104,38 @@ export class PooledNode {
   since: Ms;
   problem: string | null = null;
   lastError: LastError | null = null;
-  /** Places that are given on it. */
+  /** Slots in use. */
   busy = 0;
-  /** Where other gateways use it, too: how many of its slots are this one's. */
+  /** Where other gateways also use it: how many of its slots are ours. */
   share: number | null = null;
-  /** Where they do: who has how many of its places. */
+  /** Where they do: each account's slots in use. */
   #running: Map<AccountId, number> | null = null;
   readonly recent = new RecentReplies();
   readonly load: LoadWatch;
   readonly #parts: PooledNodeParts;
   #timer: ReturnType<typeof setTimeout> | null = null;
   #closed = false;
-  /** Nothing may be sent there before then. */
+  /** Nothing may be sent there yet. */
   #arriving = false;
   #lookedAt = false;
   #silentLooks = 0;
-  /** Passed over because it answered no look, and no request failed since. */
+  /** Avoided because a probe went unanswered and no request has failed since. */
   #doubtedAsSilent = false;
-  /** When it last showed that it is there; monotonic. */
+  /** When it last answered; monotonic. */
   #heardAt: Ms;
-  /** When what its engine tells was last read; monotonic. */
+  /** When its engine's facts were last read; monotonic. */
   #factsAt: Ms = -Infinity;
   #looking = false;
-  /** What others were told that it is. */
-  #told: Engine;
+  /** The engine that others were last notified of. */
+  #announced: Engine;
   /** A request was answered since then. */
   #answers = false;
 
-  /** With an arrival its program is starting until that settles. */
+  /** With an arrival, its program is starting until that settles. */
   constructor(config: NodeConfig, arrival: Promise<void> | null, parts: PooledNodeParts) {
     const { clock, limits, dial, estimate, nodeModelOf, saltSeed, looks } = parts;
     this.endpoint = new NodeEndpoint(config, { clock, limits, dial, estimate, nodeModelOf, saltSeed, looks });
-    this.#told = this.endpoint.engine;
+    this.#announced = this.endpoint.engine;
     this.#parts = parts;
     this.load = new LoadWatch({
       limits,
@@ -144,13 +160,13 @@ export class PooledNode {
     return this.endpoint.config;
   }
 
-  /** Whether its slots follow its load, or are to. */
+  /** Whether its slots follow the load, or are configured to. */
   get isAuto(): boolean {
     const { slots } = this.config;
     return slots === "auto" || (slots === null && this.load.follows);
   }
 
-  /** Of all gateways together. */
+  /** For all gateways together. */
   get slotsInAll(): number {
     const { slots } = this.config;
     const { engine } = this.endpoint;
@@ -158,7 +174,10 @@ export class PooledNode {
     return engine.requestsMax === 1 ? Math.min(1, most) : most;
   }
 
-  /** Requests that it may run at once: of an engine that runs one, whatever is configured, since it may end that for another. */
+  /**
+   * Requests that it may run at once: one where the engine runs only one, whatever is configured, since it may end that
+   * for another.
+   */
   get slots(): number {
     return this.isAuto ? this.slotsInAll : Math.min(this.share ?? Infinity, this.slotsInAll);
   }
@@ -168,29 +187,29 @@ export class PooledNode {
     return this.isAuto ? this.load.elsewhere : 0;
   }
 
-  /** Other gateways use it, too: it gives nothing before this one has a share. */
+  /** Other gateways also use it: it grants nothing before this one has a share. */
   shareSlots(): void {
     this.share ??= 0;
     this.#running ??= new Map();
   }
 
-  /** Accounts that have places on it, where other gateways use it, too. */
+  /** Accounts with slots on it, where other gateways also use it. */
   get running(): ReadonlySet<AccountId> {
     return new Set(this.#running?.keys());
   }
 
-  /** A place on it is given. */
+  /** A slot on it is given. */
   begin(account: AccountId): void {
     this.busy++;
     if (this.busy === 1) this.watchLoad();
     this.#running?.set(account, (this.#running.get(account) ?? 0) + 1);
   }
 
-  /** A place is given back. */
+  /** A slot is given back. */
   end(account: AccountId): void {
     this.busy--;
     const places = this.#running?.get(account);
-    if (places === undefined) return; // from before it was shared, too
+    if (places === undefined) return; // given before it was shared
     if (places === 1) this.#running!.delete(account);
     else this.#running!.set(account, places - 1);
   }
@@ -211,7 +230,7 @@ export class PooledNode {
     this.endpoint.close();
   }
 
-  /** What a request met tells how the node is. */
+  /** Derives the node's health from what happened to a request. */
   readonly outcome = ({ failure, unreachable, responded, overloaded, answered, engine }: NodeOutcome): void => {
     const { clock } = this.#parts;
     if (failure !== null) this.#noteFailure(failure, unreachable);
@@ -230,7 +249,7 @@ export class PooledNode {
     }
     if (this.#isAway) {
       if (responded && !overloaded && failure?.blames !== "operator") {
-        this.#factsAt = -Infinity; // it may be another one: the next look finds out
+        this.#factsAt = -Infinity; // it may be another engine: the next probe finds out
         this.#isWell(null);
       } else if (failure !== null) this.#parts.onTrialFailed();
     } else if (unreachable) {
@@ -242,11 +261,11 @@ export class PooledNode {
     }
     if (answered !== null) {
       this.#answers = true;
-      if (this.health === "well") this.problem = null; // whatever a look thought of its list of models
+      if (this.health === "well") this.problem = null; // whatever a probe thought of its model list
     }
   };
 
-  /** Requests need not go elsewhere any longer. */
+  /** Requests need not avoid it any longer. */
   #trust(): void {
     this.#doubtedAsSilent = false;
     this.#parts.onDoubt(0);
@@ -267,7 +286,7 @@ export class PooledNode {
     if (this.#parts.looks) void this.#look(nodeFirstProbeMs);
   }
 
-  /** Reads anew what the node is, whether it is busy or not. */
+  /** Reads the node's facts again, busy or not. */
   lookNow(): Promise<void> {
     if (!this.#parts.looks || this.#closed || this.#arriving) return Promise.resolve();
     this.#factsAt = -Infinity;
@@ -276,11 +295,11 @@ export class PooledNode {
     return this.#look(nodeFirstProbeMs);
   }
 
-  /** `delayMs`: what was waited before it. */
+  /** `delayMs`: the delay before this probe. */
   async #look(delayMs: Ms): Promise<void> {
     const { clock, limits, turns, looks } = this.#parts;
     const now = clock.monotonic();
-    // One that comes back may be another program.
+    // A node that comes back may run another program.
     const isOld = this.#isAway || now - this.#factsAt >= limits.factsIntervalMs;
     if (isOld) this.#factsAt = now;
     this.#looking = true;
@@ -293,7 +312,7 @@ export class PooledNode {
       this.#parts.onFirstLook(this);
     }
     if (this.#isAway) this.#lookAfter(2 * delayMs);
-    else if (looks && this.health === "well") this.#lookWhenIdle(); // what cools off comes back here by itself
+    else if (looks && this.health === "well") this.#lookWhenIdle(); // a cooling node returns here by itself
   }
 
   #take({ health, silent, engine, problem }: Look, isOld: boolean): void {
@@ -301,9 +320,9 @@ export class PooledNode {
     if (silent && this.busy > 0 && this.health === "well" && this.#lookedAt) {
       this.#doubtedAsSilent = true;
       this.#parts.onDoubt(clock.monotonic() + nodeSilentDoubtMs);
-      this.#setProblem(busyAndSilent, "info"); // some engines never answer a look while they work
-      this.#heardAt = clock.monotonic(); // until the next look
-      if (!isOld) return; // those that are seldom tell of a program that hangs
+      this.#setProblem(busyAndSilent, "info"); // some engines never answer a probe while they work
+      this.#heardAt = clock.monotonic(); // until the next probe
+      if (!isOld) return; // rare probes still find a program that hangs
     }
     this.#silentLooks = silent ? this.#silentLooks + 1 : 0;
     if (!silent && this.#doubtedAsSilent) this.#trust();
@@ -314,31 +333,31 @@ export class PooledNode {
     }
     this.#heardAt = clock.monotonic();
     if (looks && engine !== null) this.#takeEngine(engine);
-    // What it answers to, it need not list.
+    // A model that it answers to need not be listed.
     const misfit = engine === null || this.#answers ? null : unlisted(engine, Object.values(this.config.models));
     const wrong = problem ?? (looks ? misfit : null);
     if (this.#isAway) this.#isWell(wrong);
     else this.#setProblem(wrong);
   }
 
-  /** What is wrong with one that is there. */
+  /** A problem of a node that is up. */
   #setProblem(problem: string | null, level: "info" | "warn" = "warn"): void {
     if (problem !== null && problem !== this.problem && this.#lookedAt) this.#log(level, problem);
     if (this.health === "well") this.problem = problem;
   }
 
   #takeEngine(engine: Engine): void {
-    if (Bun.deepEquals(engine, this.#told)) return;
-    this.#told = engine;
+    if (Bun.deepEquals(engine, this.#announced)) return;
+    this.#announced = engine;
     this.#answers = false;
     this.endpoint.engine = engine;
     this.load.restart();
     this.#parts.onEngine(engine);
-    // The first time is told by whoever asked for it.
+    // The first time, the caller that asked for it reports it.
     if (this.#lookedAt) this.#log("info", `answers: ${engineInWords(engine)}`);
   }
 
-  /** A program of ours that has no port yet is being started; a silent one may be there. */
+  /** A program of ours without a port yet is being started; a silent one may be up. */
   #isGone(problem: string, silent: boolean): void {
     if (this.config.managed === undefined || silent) this.#turn("down", problem);
     else this.#turn("starting", "its program is started again and does not answer yet");
@@ -353,13 +372,13 @@ export class PooledNode {
     this.#arm(Math.min(delayMs, this.#parts.limits.probeIntervalMs), () => void this.#look(delayMs));
   }
 
-  /** A node that is heard of in between is not looked at. Names spread the looks at many nodes over the time. */
+  /** Skips nodes that answered in the meantime. Names spread the probes of many nodes over time. */
   #lookWhenIdle(): void {
     const { clock, limits } = this.#parts;
     const spread = 0.75 + Number(Bun.hash(this.config.name) % 512n) / 1024;
     const idleMs = limits.idleLookIntervalMs * spread;
     this.#arm(Math.max(1, this.#heardAt + idleMs - clock.monotonic()), () => {
-      if (this.health !== "well") return; // what ends that comes back here
+      if (this.health !== "well") return; // the end of that state returns here
       const now = clock.monotonic();
       const mayLook = this.busy === 0 || this.endpoint.engine.requestsMax !== 1;
       if (!mayLook) this.#heardAt = now;

@@ -1,6 +1,6 @@
-// Which beginnings of prompts a node is thought to have in its cache: blocks by their keys, the one that was used least
-// recently goes first. A block is used whenever one that follows it is, and after that, so that the end of a prompt goes
-// before its beginning, as in the engines, and a prompt's blocks that are there are its first.
+// The prompt prefixes that a node is thought to have cached: blocks by their keys, of which the least recently used is
+// evicted first. A block counts as used whenever a later block of its prompt is, and after it. So the end of a prompt
+// is evicted before its beginning, as in engines, and the blocks that are present are a prompt's first ones.
 import { blockBytes } from "./prompt-blocks.ts";
 
 const none = 0xffff_ffff;
@@ -8,7 +8,7 @@ const entriesMin = 64;
 /** About 22 bytes each. */
 export const indexEntriesMax = 32_768;
 
-/** Blocks are numbers of 32 bits: that another one has the same is so rare, and costs so little, that it may happen. */
+/** Keys are 32-bit numbers. A collision is so rare and cheap that it is tolerated. */
 export class PrefixIndex {
   #bytesMax: number;
   #bytes = 0;
@@ -18,7 +18,7 @@ export class PrefixIndex {
   #next = new Uint32Array(entriesMin);
   #newer = new Uint32Array(entriesMin);
   #older = new Uint32Array(entriesMin);
-  /** In units of 256 bytes; the highest bit: it is sent there, and not read yet. */
+  /** In units of 256 bytes. The highest bit: sent there but not read yet. */
   #sizes = new Uint8Array(entriesMin);
   #free = none;
   #used = 0;
@@ -29,7 +29,7 @@ export class PrefixIndex {
     this.#bytesMax = bytesMax;
   }
 
-  /** Of the prompts' texts. */
+  /** Bytes of prompt text. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -48,7 +48,7 @@ export class PrefixIndex {
     this.#evict();
   }
 
-  /** How many of the prompt's first blocks are there; with `read` only those that the engine has read. */
+  /** How many of the prompt's first blocks are present; with `read`, only those that the engine has read. */
   match(keys: Uint32Array, read = false, least = 0, most = keys.length): number {
     let [low, high] = [least, most];
     if (high > low && !this.#has(keys[low]!, read)) return low;
@@ -73,7 +73,9 @@ export class PrefixIndex {
     this.#evict();
   }
 
-  /** The engine has answered the prompt that `mark` stands for, which took so much room beyond the prompt's blocks. */
+  /**
+   * The engine has answered the prompt that `mark` stands for, which took this much room beyond the prompt's blocks.
+   */
   note(mark: number, bytes: number): void {
     if (this.has(mark)) return;
     this.#insert(mark, Math.min(sizeBits, Math.ceil(bytes / 256)));

@@ -1,14 +1,14 @@
-// A prompt as chained hashes of its blocks: two prompts have so many of them in common as they begin alike, and no text is
-// kept. Blocks are small at the beginning, where short prompts differ, and grow, so that a long prompt has few.
+// A prompt as chained hashes of its blocks: two prompts share as many of them as their texts begin alike, and no text
+// is kept. Blocks are small at the beginning, where short prompts differ, and grow, so that a long prompt has few.
 //
-// What is hashed is the conversation and not the bytes that go to an engine, which are written for the node that it gets. The
-// order is that of chat templates: the system's text, the tools, all other turns. A later turn's prompt has the blocks of the
-// one before it and more.
+// The hashes cover the conversation rather than the bytes for an engine, which are written for a particular node. The
+// order is that of chat templates: system text, tools, all other turns. A later turn's prompt has the blocks of the
+// earlier one and more.
 import type { Ask, Part, PromptBlocks, Tool, Turn } from "../../core/types.ts";
 
 export const noBlocks: PromptBlocks = { hashes: new Uint32Array(0), bytes: 0, end: 0, before: 0, beforeBytes: 0 };
 
-/** So many blocks of each size, one after the other; what comes after them is counted and not hashed. */
+/** How many blocks of each size follow each other; what comes after them is counted but not hashed. */
 const sizes = [
   { bytes: 256, blocks: 64 },
   { bytes: 1_024, blocks: 240 },
@@ -22,16 +22,16 @@ export function blockBytes(index: number): number {
   return index < small.blocks + middle.blocks ? middle.bytes : large.bytes;
 }
 
-/** Of the first so many blocks together. */
+/** The total size of the first `count` blocks. */
 export function bytesOfBlocks(count: number): number {
   const inMiddle = Math.min(middle.blocks, Math.max(0, count - small.blocks));
   const inLarge = Math.max(0, count - small.blocks - middle.blocks);
   return Math.min(count, small.blocks) * small.bytes + inMiddle * middle.bytes + inLarge * large.bytes;
 }
 
-/** An image's tokens are no matter of its bytes. */
+/** An image's tokens do not depend on its bytes. */
 const imageBytes = 6_000;
-/** An inline image is told from others by so much of its beginning and its end. */
+/** How much of an inline image's beginning and end identifies it. */
 const imageSampleLength = 4_096;
 /** Characters that are encoded at once: each takes at most three bytes. */
 const stepLength = 16_384;
@@ -39,14 +39,14 @@ const stepLength = 16_384;
 const scratch = Buffer.alloc(3 * stepLength + large.bytes);
 const words = new Int32Array(scratch.buffer, scratch.byteOffset, scratch.byteLength >> 2);
 
-/** Of the prompt that is being read: one at a time is, and it ends in the turn of the event loop in which it began. */
+/** The prompt being read: only one is at a time, and it ends in the turn of the event loop in which it began. */
 const found = new Uint32Array(promptBlocksMax);
 
 class Blocks {
-  /** Of them in `found`. */
+  /** How many hashes are in `found`. */
   #count: number;
   #hash: number;
-  /** Bytes in the scratch buffer that are in no block yet. */
+  /** Bytes in the scratch buffer that belong to no block yet. */
   #rest = 0;
   #bytes: number;
   #before: number;
@@ -66,7 +66,7 @@ class Blocks {
     return { hashes: found.slice(0, this.#count), bytes, end: this.#mark(), before, beforeBytes };
   }
 
-  /** Of all until here. */
+  /** A hash of everything so far. */
   #mark(): number {
     const end = (this.#rest + 15) & ~15;
     for (let at = this.#rest; at < end; at++) scratch[at] = 0;
@@ -80,7 +80,7 @@ class Blocks {
 
   tool({ name, description }: Tool): void {
     this.add(`\ntool ${name}\n`);
-    if (description !== null) this.add(description); // its parameters are long to write, and seldom differ alone
+    if (description !== null) this.add(description); // its parameters are long and seldom the only difference
   }
 
   turn(turn: Turn): void {
@@ -133,7 +133,7 @@ class Blocks {
   }
 }
 
-/** Of words in the scratch buffer, in four lanes: one would wait for each multiplication. */
+/** Hashes words of the scratch buffer in four lanes, because one lane would wait for each multiplication. */
 function hashOf(before: number, from: number, to: number): number {
   let [a, b, c, d] = [before, ~before, 0x2545f491, 0x5bd1e995];
   for (let at = from; at < to; at += 4) {
@@ -149,14 +149,14 @@ function hashOf(before: number, from: number, to: number): number {
   return mixed(a ^ ((b << 7) | (b >>> 25)) ^ ((c << 12) | (c >>> 20)) ^ ((d << 18) | (d >>> 14)));
 }
 
-/** A number of 32 bits in which each bit decides each other. */
+/** A 32-bit number in which each input bit affects each output bit. */
 export function mixed(number: number): number {
   let hash = Math.imul(number ^ (number >>> 16), 0x21f0aaad);
   hash = Math.imul(hash ^ (hash >>> 15), 0x735a2d97);
   return (hash ^ (hash >>> 15)) >>> 0;
 }
 
-/** Of a conversation, or of what follows the blocks `before`. */
+/** The blocks of a conversation, or of what follows the blocks `before`. */
 export function promptBlocks(turns: readonly Turn[], tools: readonly Tool[], before = noBlocks): PromptBlocks {
   const blocks = new Blocks(before);
   let first = 0;
@@ -166,14 +166,14 @@ export function promptBlocks(turns: readonly Turn[], tools: readonly Tool[], bef
   return blocks.all;
 }
 
-/** Inputs of which each is read alone have no beginning in common that would be kept. */
+/** Inputs that are read one by one have no shared prefix worth keeping. */
 export function promptBlocksOf({ prepared, turns, tools, inputs, bodyBytes }: Ask): PromptBlocks {
   if (inputs !== undefined) return { ...noBlocks, bytes: bodyBytes };
   if (prepared === undefined) return promptBlocks(turns, tools);
   return turns.length === 0 ? prepared.blocks : promptBlocks(turns, [], prepared.blocks);
 }
 
-/** For another thread, in a text: of a long prompt a kilobyte and a half, of the longest seven. */
+/** As text for another thread: one and a half kilobytes for a long prompt, seven for the longest. */
 export function packBlocks({ hashes, bytes, end, before, beforeBytes }: PromptBlocks): string {
   if (bytes === 0) return "";
   const text = Buffer.from(hashes.buffer, hashes.byteOffset, hashes.byteLength).toString("base64");

@@ -1,4 +1,4 @@
-// Some in the order of their shares, each with what waits in it.
+// Entries in the order of their shares, each with what waits in it.
 import type { Share } from "./share.ts";
 import { TagHeap } from "./tag-heap.ts";
 
@@ -34,7 +34,7 @@ export class Ranks<Key, Inside> {
     return this.#byKey.get(key);
   }
 
-  /** `order`: which of those whose tags are alike is first. */
+  /** `order`: breaks ties between equal tags. */
   add(key: Key, share: Share, inside: Inside, order: number): Ranked<Key, Inside> {
     const one: Ranked<Key, Inside> = new Ranked(key, share, inside, order, () => this.#heap.moved(one));
     this.#byKey.set(key, one);
@@ -49,12 +49,12 @@ export class Ranks<Key, Inside> {
     one.share.lines.delete(one);
   }
 
-  /** From the first on; nobody comes, goes or moves until the caller is done. */
+  /** From the first on; nothing may change until the caller is done. */
   inOrder(): Generator<Ranked<Key, Inside>> {
     return this.#heap.inOrder();
   }
 
-  /** In no order. */
+  /** In any order. */
   [Symbol.iterator](): Iterator<Ranked<Key, Inside>> {
     return this.#byKey.values();
   }

@@ -1,11 +1,11 @@
-// How fast a node was lately, for operators: summed in slices, so that a reply costs a few additions.
+// How fast a node was recently, for operators: summed in slices, so that a reply costs a few additions.
 import { durationBucket, durationBuckets, percentile } from "../../core/activity.ts";
 import type { Ms } from "../../core/types.ts";
 
-/** Tokens are those of the last minute. */
+/** Tokens cover the last minute. */
 const sliceMs = 5_000;
 const slices = 12;
-/** Times to the first piece are those of the last ten minutes: a minute has too few for a hundredth of them. */
+/** Times to the first piece cover the last ten minutes: a minute has too few for the 99th percentile. */
 const longSliceMs = 60_000;
 const longSlices = 10;
 
@@ -22,7 +22,7 @@ type LongSlice = { number: number; readonly firstPieces: Uint32Array };
 
 export class RecentReplies {
   readonly #slices: Slice[] = Array.from({ length: slices }, () => ({ number: -1, outputTokens: 0 }));
-  /** Made with the first reply: 3 KB. */
+  /** Allocated with the first reply: 3 KB. */
   #longSlices: LongSlice[] | null = null;
 
   /** An answer ended; times are monotonic. */

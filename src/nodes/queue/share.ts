@@ -1,18 +1,19 @@
-// What somebody had of the nodes' work, as start-time fair queueing counts it (Goyal, Vin and Cheng, 1996): a share's tag is
-// its work by its weight, on a scale that it has in common with those who wait beside it. The least tag is next.
+// A share of the nodes' work under start-time fair queueing (Goyal, Vin and Cheng, 1996): a share's tag is its work
+// divided by its weight, on a scale that it has in common with those who wait beside it. The lowest tag is next.
 //
-// Who was idle begins where the others are, so that idleness earns nothing, and who was alone owes nothing for that.
+// A share that was idle starts level with the others, so idleness earns nothing, and a share that was alone owes
+// nothing for that.
 
-/** Of an account, or of somebody whom it serves. */
+/** An account's, or an end user's. */
 export class Share {
   tag = 0;
   weight = 1;
-  /** Requests that wait, and those that run. */
+  /** Waiting requests, and running ones. */
   waiting = 0;
   running = 0;
-  /** What its answers come to; null until the first has ended. */
+  /** The expected work of its answers; null until the first has ended. */
   answerWork: number | null = null;
-  /** The tag of the last of `members` whose turn it was. */
+  /** The tag of the last of `members` that had its turn. */
   turn = 0;
   #members: Shares<string> | null = null;
   /** Where its requests wait. */
@@ -22,43 +23,43 @@ export class Share {
     return (this.#members ??= new Shares(idleMembersMax));
   }
 
-  /** It has something to do again, beside those whose turn is at `turn`. */
+  /** It has requests again, beside those whose turn is at `turn`. */
   join(turn: number): void {
     this.tag = Math.min(Math.max(this.tag, turn), turn + aheadMax / this.weight);
   }
 
-  /** An answer came to so much. */
+  /** An answer took this much work. */
   answered(work: number): void {
     this.answerWork = this.answerWork === null ? work : this.answerWork + 0.2 * (work - this.answerWork);
   }
 
-  /** It had so much more work, or less. */
+  /** Adds work, or subtracts it where negative. */
   had(work: number): void {
     this.tag += work / this.weight;
     for (const line of this.lines) line.moved();
   }
 }
 
-/** Beyond this, what somebody had is forgotten: it may have been on nodes of which nobody else had need. */
+/** Work beyond this lead is forgotten: it may have been on nodes that no one else needed. */
 const aheadMax = 500_000;
 
-/** Of accounts that wait for nothing and run nothing, so many are kept, and of those whom each of them serves. */
+/** How many idle accounts are kept, and how many idle end users of each. */
 export const idleAccountsMax = 10_000;
 const idleMembersMax = 100;
 
 export class Shares<Key> {
   readonly #all = new Map<Key, Share>();
-  /** The one that has been idle for longest first. */
+  /** The longest idle first. */
   readonly #idle = new Set<Key>();
 
   constructor(readonly idleMax: number) {}
 
-  /** Those who wait for something, or run something. */
+  /** Those with waiting or running requests. */
   get active(): number {
     return this.#all.size - this.#idle.size;
   }
 
-  /** That of somebody who asks: to be followed by `used`, whatever becomes of the request. */
+  /** The share of a requester. Call `used` afterwards, whatever happens to the request. */
   of(key: Key): Share {
     this.#idle.delete(key);
     let share = this.#all.get(key);
@@ -66,7 +67,7 @@ export class Shares<Key> {
     return share;
   }
 
-  /** To be told when a request begins to wait, or to run, or no longer does. */
+  /** Call when a request begins to wait or run, or no longer does. */
   used(key: Key, { waiting, running }: Share): void {
     if (waiting + running > 0) return void this.#idle.delete(key);
     this.#idle.add(key);

@@ -6,23 +6,23 @@
 //   (1) no node serves its model, or all that do are away   -> refused at once; but where one is down, one request at a
 //       (starting, or down)                                    time is its trial, and others wait for that
 //   (2) one that serves it is well and has a free slot      -> granted (which one: see Chooser; one on which a request
-//                                                              failed lately only where no other has room)
+//                                                              failed recently only where no other has room)
 //   (3) the lines are full                                  -> refused as busy
-//   (4) else                                                -> waits
-//   (5) a node without room is worth waiting for            -> waits for that as long as it saves, then takes any
-//   (6) its node has much to read, and of that more than    -> waits
-//       a fair part is the account's own
-// The trial is there because whoever said that the node is down may be wrong, and by now it may be back. It fails with
-// its connection (`trialFailed`): then those who wait are refused. If it does not, they are let through (`trialHolds`).
-// A node has room, or has read a prompt: among the accounts that wait for something that it serves, the one that had the
-// least work is next (see Share), within an account the one whom it serves that had the least, and of that one's requests
-// the first. So an account with 500 requests waits behind its own, and one with long prompts gets no more than its share.
+//   (4) otherwise                                           -> waits
+//   (5) a node without room is worth waiting for            -> waits for it as long as that saves time, then takes any
+//   (6) its node has much to read, and the account's own    -> waits
+//       part of that is more than fair
+// A trial exists because the report that the node is down may be wrong or outdated. It fails with its connection
+// (`trialFailed`): then waiting requests are refused. Otherwise they are let through (`trialHolds`).
+// When a node has room, or has read a prompt, the account with the least work among those that wait for it is next (see
+// Share), then the end user with the least work within the account, then that user's first request. So an account with 500
+// requests waits behind its own, and one with long prompts gets no more than its share.
 //
-// A drained node gets nothing, whatever its health is, and is no reason to wait while another is there; an operator does
-// that before its engine is started again, so that those who wait for it alone do so through that, too.
+// A drained node gets nothing, whatever its health, and is no reason to wait while another is up. Operators drain a node
+// before they restart its engine, so requests that can only run there wait through the restart.
 //
-// Nobody overtakes at (2): a place waits only while no well node that serves it has a free slot, or by (5) or (6), because
-// every event that frees or adds one (ended, began, configure, well) hands it out at once. `check` asserts it in tests.
+// No request overtakes at (2): a place waits only while no healthy node that serves it has a free slot, or by (5) or (6),
+// because every event that frees or adds a slot (ended, began, configure, well) hands it out at once. `check` asserts this.
 import { assert } from "../../core/assert.ts";
 import { priorities, type Priority, rankOf } from "../../core/priority.ts";
 import { queuePlacesMax } from "../../core/limits.ts";
@@ -33,75 +33,75 @@ import type { Candidate, Choice, Used, Wanting } from "./placement.ts";
 import { idleAccountsMax, type Share, Shares } from "./share.ts";
 
 /**
- * `cooling`: refuses new work for a moment, those who wait stay in line. `down`: not there, as far as is known.
- * `starting`: a program of ours that is not ready, where nothing may be sent.
+ * `cooling`: refuses new work for a moment; waiting requests stay in line. `down`: believed to be unreachable.
+ * `starting`: a program of ours that is not ready, to which nothing may be sent.
  */
 export type NodeHealth = "well" | "cooling" | "down" | "starting";
 
 export type QueueNode = Readonly<{
   name: string;
   slots: number;
-  /** Requests that it has from others, as far as they are known; absent: none. */
+  /** Requests that it has from others, as far as known; absent: none. */
   elsewhere?: number;
   serves: (modelId: string) => boolean;
-  /** Absent: as it was, and well where it is new. */
+  /** Absent: unchanged, or healthy where the node is new. */
   health?: NodeHealth;
 }>;
 
 /** A request in line or on a node. */
 export interface Place extends Wanting {
-  /** Whom its account serves with it: who has many requests waits behind his own. */
+  /** The end user within the account: one with many requests waits behind their own. */
   readonly member: string;
   readonly priority: Priority;
   readonly excluded: ReadonlySet<string>;
-  /** Effects, called at most once in all, from within an event. */
+  /** Effects. One of them is called, once, from within an event. */
   granted(node: string): void;
   refused(cause: RefusalCause): void;
 }
 export type RefusalCause = "unlisted" | "away" | "full" | "waited-too-long" | "drained";
 
-/** Those who stand in the lines that a node serves. */
+/** A node's line. */
 export type NodeLine = Readonly<{
   waiting: number;
-  /** Since when the one does that has waited longest; null where nobody waits. */
+  /** Since when the longest wait lasts; null where no request waits. */
   since: Ms | null;
   accounts: number;
-  /** Those with most in line first. */
+  /** The accounts with the most requests in line, first. */
   most: readonly Readonly<{ account: AccountId; waiting: number }>[];
 }>;
 
-/** `accounts`: those who wait or run there; `waitedMs`: how long the oldest has waited. */
+/** `accounts`: those with waiting or running requests there; `waitedMs`: the oldest wait. */
 export type LineNeed = Readonly<{ waiting: number; accounts: number; waitedMs: Ms }>;
 
 type NodeState = {
   node: QueueNode;
   health: NodeHealth;
   busy: number;
-  /** It is down and a request is to show whether it still is. */
+  /** It is down, and a request is its trial. */
   trial: boolean;
   /** The turn of its last trial; smaller is longer ago. */
   triedAt: number;
-  /** A request failed there: until then others are chosen where one has room; monotonic. */
+  /** A request failed there: until then other nodes with room are preferred; monotonic. */
   doubtedUntil: Ms;
   /** An operator wants it to get nothing new. */
   drained: boolean;
-  /** No longer configured: takes nothing new, forgotten when its last request ends. */
+  /** No longer configured: takes nothing new and is forgotten when its last request ends. */
   retired: boolean;
-  /** Requests that wait for it while another has room. */
+  /** Requests that wait for it although another has room. */
   wanted: number;
-  /** What runs there. */
+  /** What runs there, by account. */
   readonly running: Map<AccountId, { requests: number; unread: number; weight: number }>;
-  /** Of all in `running`. */
+  /** The sum over `running`. */
   weight: number;
-  /** Work of prompts that were sent there and whose first tokens are not there yet. */
+  /** Work of prompts that were sent there and whose first tokens have not come yet. */
   unread: number;
-  /** Requests of the priority "bulk" that run there. */
+  /** Running requests with the priority "bulk". */
   bulk: number;
-  /** Of late, by priority. */
+  /** Recent work, by priority. */
   readonly work: Record<Priority, number>;
-  /** Of the request that came there last. */
+  /** The work of the latest request there. */
   lastWork: number;
-  /** The greatest tag of those who had their turn there. */
+  /** The highest tag that had its turn there. */
   turn: number;
   readonly lines: Set<RouteLine>;
 };
@@ -111,7 +111,7 @@ type Running = Readonly<{ state: NodeState; share: Share; memberShare: Share; se
   unread: number;
 };
 
-/** Those who wait for the same set of nodes with the same priority. */
+/** Requests that wait for the same set of nodes with the same priority. */
 type RouteLine = {
   readonly key: string;
   readonly priority: Priority;
@@ -124,34 +124,34 @@ type Waiting = {
   readonly memberShare: Share;
   readonly since: Ms;
   readonly route: RouteLine;
-  /** It waits for this node while another has room. */
+  /** It waits for this node although another has room. */
   wants: NodeState | null;
-  /** Until then; once, so that it takes any node after that. Null: it has not chosen yet. */
+  /** Until when it waits for that node. It does so only once and then takes any node. Null: it has not chosen yet. */
   wantsUntil: Ms | null;
   inMember: Link<Waiting> | null;
   inAll: Link<Waiting> | null;
 };
 
-/** What a request is expected to be for its node, in the work of an input token: in all, and until its first token. */
+/** The expected work of a request, in input tokens: in total, and until its first token. */
 export type SentWork = Readonly<{ work: number; unreadWork: number }>;
 
-/** Knows the nodes: which of several is a request's (one of them has room at least), and what requests are for them. */
+/** Knows the nodes: which of several suits a request (at least one has room), and how much work requests are. */
 export interface Chooser {
   choose<Node extends Candidate>(wanting: Wanting, candidates: readonly Node[], now: Ms): Choice<Node>;
-  /** How long the node reads what was sent there; without further events it becomes less as time passes. */
+  /** How long the node reads what was sent there; without events it shrinks as time passes. */
   unreadMs(nodeName: string, now: Ms): Ms;
   sent(wanting: Wanting, nodeName: string, now: Ms): SentWork;
   began(sent: SentWork, now: Ms): void;
-  /** The work that it was; `used` is null where it did not come to its end. */
+  /** The actual work; `used` is null where the answer was incomplete. */
   ended(sent: SentWork, used: Used | null, now: Ms): number;
 }
 
-/** An account's part of the nodes' work, beside others. */
+/** An account's share of the nodes' work relative to others. */
 export type WeightOf = (account: AccountId) => number;
 
 const aRequest: SentWork = { work: 1, unreadWork: 0 };
 
-/** Chooses the one with the smallest part of its slots in use; any request is as much work as any other. */
+/** Chooses the node with the smallest part of its slots in use; every request is equal work. */
 const idlest: Chooser = {
   choose<Node extends Candidate>(_wanting: Wanting, candidates: readonly Node[]): Choice<Node> {
     const least = candidates.reduce((least, one) => (load(one) < load(least) ? one : least));
@@ -164,34 +164,34 @@ const idlest: Chooser = {
 };
 
 /**
- * While a node has this much to read, bulk and accounts above their share wait: the engine reads in order of arrival, and
- * takes nothing back. With 1 ms, prompts of 100 tokens were read one by one (40 % less throughput); with 500 ms, neighbors
- * waited twice as long, and throughput was the same (bench/fairness.ts).
+ * While a node has this much to read, bulk and accounts above their share wait: the engine reads in order of arrival
+ * and takes nothing back. With 1 ms, prompts of 100 tokens were read one by one (40 % less throughput); with 500 ms,
+ * neighbors waited twice as long at the same throughput (bench/fairness.ts).
  */
 const unreadMaxMs = 60;
-/** Nobody waits for an account that is alone there, but whoever comes next waits for all that it has read. */
+/** No one waits for an account that is alone there, but a newcomer waits until everything it sent is read. */
 const unreadAloneMaxMs = 2_000;
 
-/** The part of a node's slots that bulk leaves to others: what runs cannot be taken back. */
+/** The part of a node's slots that bulk leaves free, because running requests cannot be taken back. */
 const bulkFreePart = 0.25;
 
-/** Of the work of a node, so much at least goes to each priority for which somebody waits, so that all end. */
+/** Each priority with waiting requests gets at least this part of a node's work, so that all of them end. */
 const workLeastPart = 0.05;
-/** Beyond this, what was done is half forgotten. */
+/** Beyond this, half of the recorded work is forgotten. */
 const workOfLate = 400_000;
 
-/** A node that reads for longer than was expected is looked at again so often. */
+/** How often a node that reads longer than expected is checked again. */
 const lookAgainMs = 250;
 
-/** Of those who wait, so many are looked at when a node has room. */
+/** How many waiting requests are considered when a node has room. */
 const looksMax = 48;
 
-/** So many requests at most wait for a node of their choice while another has room: each is looked at in each event. */
+/** How many requests at most wait for a preferred node while another has room: each is considered in every event. */
 const choosyMax = 16;
 
 /** The slot queue of all nodes. */
 export class SlotQueue {
-  /** Longest wait in line; a change also holds for those who wait. */
+  /** The longest wait in line; a change also applies to waiting requests. */
   maxWaitMs: Ms;
   readonly #placesMax: number;
   readonly #chooser: Chooser;
@@ -201,12 +201,12 @@ export class SlotQueue {
   readonly #all = new Line<Waiting>();
   readonly #waiting = new Map<Place, Waiting>();
   readonly #choosy = new Set<Waiting>();
-  /** As the last event said it. */
+  /** The time of the last event. */
   #now: Ms = -Infinity;
   readonly #shares = new Shares<AccountId>(idleAccountsMax);
   readonly #running = new Map<Place, Running>();
   #trials = 0;
-  /** Of those who began to wait. */
+  /** Counts requests that began to wait. */
   #order = 0;
   #drained: ReadonlySet<string> = new Set();
 
@@ -226,7 +226,7 @@ export class SlotQueue {
     return this.#all.length;
   }
 
-  /** Replaces the nodes. Running requests stay on theirs; those who wait are sorted anew. */
+  /** Replaces the nodes. Running requests stay on theirs; waiting ones are sorted anew. */
   configure(nodes: readonly QueueNode[]): void {
     const names = new Set(nodes.map(({ name }) => name));
     for (const state of this.#nodes.values()) if (!names.has(state.node.name)) this.#retire(state);
@@ -262,25 +262,25 @@ export class SlotQueue {
     this.#sortAnew();
   }
 
-  /** From here on these get nothing new, whether they are configured or not. What runs there ends. */
+  /** These nodes get nothing new from now on, configured or not. Running requests end there. */
   drain(names: ReadonlySet<string>): void {
     this.#drained = names;
     for (const state of this.#nodes.values()) state.drained = names.has(state.node.name);
     this.#sortAnew();
   }
 
-  /** Whether a configured node serves the model, well or not. */
+  /** Whether a configured node serves the model, healthy or not. */
   serves(modelId: string): boolean {
     for (const state of this.#nodes.values()) if (!state.retired && state.node.serves(modelId)) return true;
     return false;
   }
 
-  /** Whether one that serves the model is there, with room or without. */
+  /** Whether a node that serves the model is up, with room or without. */
   takes(modelId: string): boolean {
     return [...this.#nodes.values()].some((state) => isThere(state) && state.node.serves(modelId));
   }
 
-  /** Whether this node is configured to serve the model, well or not. */
+  /** Whether this node is configured to serve the model, healthy or not. */
   servesOn(nodeName: string, modelId: string): boolean {
     const state = this.#nodes.get(nodeName);
     return state !== undefined && !state.retired && state.node.serves(modelId);
@@ -291,7 +291,7 @@ export class SlotQueue {
     this.#now = Math.max(this.#now, now);
     const candidates = this.#candidates(place);
     const open = this.#drained.size === 0 ? candidates : candidates.filter(isOpen);
-    // (0) what another node failed has waited enough
+    // (0) a request that another node failed has waited enough
     const waitsForDrained = open.length === 0 && candidates.length > 0 && place.excluded.size === 0;
     const free = waitsForDrained
       ? null
@@ -307,7 +307,7 @@ export class SlotQueue {
     if (free !== null && "best" in free) {
       const { best, free: other, savedMs } = free;
       const node = hasRoom(best) ? best : mayWait ? null : other;
-      // As time passed, the node may have room again for those who wait already.
+      // As time passed, the node may have room again for requests that already wait.
       if (node !== null && node.lines.size > 0) this.#fill(node);
       const mayHave =
         node !== null &&
@@ -332,7 +332,7 @@ export class SlotQueue {
     return true;
   }
 
-  /** Its first token is there. */
+  /** Its first token came. */
   began(place: Place, now = this.#now): void {
     this.#now = Math.max(this.#now, now);
     const running = this.#running.get(place);
@@ -343,7 +343,7 @@ export class SlotQueue {
     this.#fill(state);
   }
 
-  /** A granted place is done with its node; `used` is null where it did not come to its end. */
+  /** A granted place is done with its node; `used` is null where the answer was incomplete. */
   ended(place: Place, used: Used | null = null, now = this.#now): void {
     this.#now = Math.max(this.#now, now);
     const running = this.#running.get(place);
@@ -371,7 +371,7 @@ export class SlotQueue {
     else this.#fill(state);
   }
 
-  /** The node that was down is down: a request could not connect. */
+  /** The node is still down: a request could not connect. */
   trialFailed(nodeName: string): void {
     const state = this.#nodes.get(nodeName);
     if (state === undefined || state.health !== "down") return;
@@ -379,16 +379,18 @@ export class SlotQueue {
     for (const route of [...state.lines]) this.#refuseIfHopeless(route);
   }
 
-  /** The node is said to be down, but a request has connected: those who wait for it need not wait for its answer. */
+  /**
+   * The node was reported down, but a request has connected: those who wait for the trial need not wait for its answer.
+   */
   trialHolds(nodeName: string): void {
     const state = this.#nodes.get(nodeName);
     if (state === undefined || state.health !== "down" || !state.trial) return;
     state.trial = false;
     while (state.busy < state.node.slots && this.#grantNext(state));
-    if (state.lines.size > 0 && !state.drained) state.trial = true; // the next to end passes it on
+    if (state.lines.size > 0 && !state.drained) state.trial = true; // the next request to end passes it on
   }
 
-  /** How many it takes at once, and what it has from others, while nothing else about it changes. */
+  /** Its slots and the others' requests, while nothing else about it changes. */
   setSlots(nodeName: string, slots: number, elsewhere: number): void {
     const state = this.#nodes.get(nodeName);
     if (state === undefined || (state.node.slots === slots && state.node.elsewhere === elsewhere)) return;
@@ -409,22 +411,22 @@ export class SlotQueue {
   }
 
   /**
-   * A request failed on the node. What fails does so at once, so that this node would always be the idlest, and a client
-   * that asks again would meet it again. Or it has requests and is silent. 0: it answered.
+   * A request failed on the node. A failing node would always be the idlest, and a client that retries would meet it
+   * again. Or it has requests and is silent. 0: it answered.
    */
   doubt(nodeName: string, until: Ms): void {
     const state = this.#nodes.get(nodeName);
     if (state !== undefined) state.doubtedUntil = until;
   }
 
-  /** Refuses those who waited too long. */
+  /** Refuses requests that waited too long. */
   expire(now: Ms): void {
     this.#now = Math.max(this.#now, now);
     for (const waiting of [...this.#choosy]) {
       if (waiting.wantsUntil! > now) continue;
       this.#takesOther(waiting);
     }
-    // What should have been read by now holds nobody up any longer, though no first token said so.
+    // Prompts that should have been read by now delay no one any longer, even without a first token.
     for (const state of [...this.#nodes.values()]) if (state.lines.size > 0) this.#fill(state);
     for (;;) {
       const oldest = this.#all.first?.value;
@@ -435,7 +437,7 @@ export class SlotQueue {
     }
   }
 
-  /** When `expire` has something to do at the earliest, or null. */
+  /** When `expire` is due next, or null. */
   nextExpiry(): Ms | null {
     const oldest = this.#all.first?.value;
     if (oldest === undefined) return null;
@@ -456,7 +458,10 @@ export class SlotQueue {
       .map(({ node, health, busy }) => ({ name: node.name, health, busy, slots: node.slots }));
   }
 
-  /** Who waits for each node; who waits for several stands in the line of each. Each line is walked once, by account. */
+  /**
+   * The line of each node. A request that waits for several stands in each of their lines. Walks each line once, by
+   * account.
+   */
   lines(shownMax: number): ReadonlyMap<string, NodeLine> {
     const ofNodes = new Map<string, NodeLine>();
     for (const route of this.#routes.values()) {
@@ -466,7 +471,7 @@ export class SlotQueue {
     return ofNodes;
   }
 
-  /** What those need who wait for a node; `running`: accounts that have places there. */
+  /** What the requests that wait for a node need; `running`: accounts with slots there. */
   needOf(nodeName: string, running: ReadonlySet<AccountId>, now: Ms): LineNeed {
     const accounts = new Set(running);
     let waiting = 0;
@@ -492,12 +497,12 @@ export class SlotQueue {
       for (const state of route.nodes)
         assert(
           !hasRoom(state) || isReading || wait.every(({ wants }) => wants !== null),
-          "nobody waits beside a free slot unasked",
+          "a request waits beside a free slot only where it may not have it",
         );
       const open = route.nodes.filter(isOpen);
       assert(
         open.length === 0 || open.some((state) => !isAway(state) || state.trial),
-        "nobody waits for nodes that are all away and not tried",
+        "no request waits for nodes that are all away and not tried",
       );
     }
     const wanted = [...this.#nodes.values()].reduce((sum, state) => sum + state.wanted, 0);
@@ -517,7 +522,7 @@ export class SlotQueue {
     return candidates;
   }
 
-  /** Null where none has room. */
+  /** Null where no node has room. */
   #choose(place: Place, open: readonly NodeState[]): Choice<NodeState> | null {
     const well = open.filter(({ health, retired }) => health === "well" && !retired);
     const trusted = well.filter(({ doubtedUntil }) => doubtedUntil <= this.#now);
@@ -546,13 +551,13 @@ export class SlotQueue {
     this.#choosy.delete(waiting);
   }
 
-  /** What it waited for is not worth more time. */
+  /** Waiting longer for its preferred node does not pay. */
   #takesOther(waiting: Waiting): void {
     this.#takesAny(waiting);
     for (const state of waiting.route.nodes) this.#fill(state);
   }
 
-  /** The node that it takes, which has room; null where it waits for another, as it may the first time that one is better. */
+  /** The node that it takes, which has room; null where it waits for another, as it may once. */
   #takes(waiting: Waiting, state: NodeState): NodeState | null {
     const { place, route, share, memberShare, wants, wantsUntil } = waiting;
     if (!this.#memberMayHave(share, memberShare, state)) return null;
@@ -572,22 +577,22 @@ export class SlotQueue {
   }
 
   /**
-   * Of nodes that are all away: the one to be tried, which was tried longest ago; null where one is being tried, "none"
-   * where none can be. A request that another node failed has shown enough.
+   * Where all nodes are away, the one to try, which is the one tried longest ago; null where a trial is running, "none"
+   * where no node can be tried. A request that another node failed is no further trial.
    */
   #forTrial(candidates: readonly NodeState[], { excluded }: Place): NodeState | null | "none" {
     if (excluded.size > 0) return "none";
     let longest: NodeState | null = null;
     for (const state of candidates) {
       if (state.trial) return null;
-      // A trial is had without a share of a node's slots, too: what is down gives none.
+      // A trial needs no share of a node's slots: a node that is down grants none.
       if (state.health !== "down" || state.busy >= Math.max(1, state.node.slots)) continue;
       if (longest === null || state.triedAt < longest.triedAt) longest = state;
     }
     return longest ?? "none";
   }
 
-  /** The trial ended without a connection that failed, or an earlier request ended: the next in line is the trial. */
+  /** The trial ended without a connection failure, or an earlier request ended: the next in line is the trial. */
   #passTrialOn(state: NodeState): void {
     state.trial = false;
     this.#grantNext(state);
@@ -603,7 +608,7 @@ export class SlotQueue {
     state.turn = Math.max(state.turn, share.tag);
     if (place.priority === "bulk") state.bulk++;
     const { work } = state;
-    // Of an account's answers its own say most: those of others may be ten times as long.
+    // An account's own answers predict its next ones best: those of others may be ten times as long.
     const expected = share.answerWork === null ? sent.work : sent.unreadWork + share.answerWork;
     state.lastWork = expected;
     work[place.priority] += expected;
@@ -635,7 +640,10 @@ export class SlotQueue {
     state.running.get(account)!.unread -= unread;
   }
 
-  /** Where none of its requests waits, its turn comes no sooner than that of those who do, and no later than it must. */
+  /**
+   * Where none of its requests waits, its turn comes no sooner than that of the waiting ones, and no later than it
+   * must.
+   */
   #join(share: Share, memberShare: Share, nodes: readonly NodeState[]): void {
     if (memberShare.waiting === 0) memberShare.join(share.turn);
     if (share.waiting > 0) return;
@@ -652,7 +660,7 @@ export class SlotQueue {
     this.#shares.used(account, share);
   }
 
-  /** Whether it may have more read there: at once where nobody waits for that, and else whose turn it is. */
+  /** Whether it may have more read there: at once where no one waits for that, otherwise in turn. */
   #mayHave(account: AccountId, priority: Priority, share: Share, state: NodeState): boolean {
     const isBulk = priority === "bulk";
     if (isBulk && state.bulk >= Math.max(1, Math.floor(state.node.slots * (1 - bulkFreePart)))) return false;
@@ -673,7 +681,7 @@ export class SlotQueue {
     return there === undefined || (there.unread / there.weight) * weights < state.unread;
   }
 
-  /** In an account that is alone: who has something there leaves room for those who have nothing. */
+  /** Within an account that is alone: a user with requests there leaves room for those without. */
   #memberMayHave({ members }: Share, { running }: Share, state: NodeState): boolean {
     const isAlone = this.#shares.active > 1 || members.active <= 1;
     return isAlone || running === 0 || state.busy === 0 || !this.#isPressed(state);
@@ -714,7 +722,7 @@ export class SlotQueue {
     this.#routes.set(key, route);
     for (const state of nodes) {
       const { work, lines } = state;
-      // Who did not wait has not been kept from anything.
+      // A priority that did not wait was not held back.
       if (![...lines].some((line) => line.priority === priority))
         work[priority] = Math.max(work[priority], leastWork(state));
       lines.add(route);
@@ -737,12 +745,12 @@ export class SlotQueue {
     }
   }
 
-  /** Hands out the node's free slots to those who wait for it. */
+  /** Hands out the node's free slots to the requests that wait for it. */
   #fill(state: NodeState): void {
     while (hasRoom(state) && this.#grantNext(state));
   }
 
-  /** False where nobody takes it. */
+  /** False where no request takes it. */
   #grantNext(state: NodeState): boolean {
     if (state.drained || state.lines.size === 0) return false;
     let looks = 0;
@@ -779,7 +787,9 @@ export class SlotQueue {
     if (state.busy === 0) this.#nodes.delete(state.node.name);
   }
 
-  /** After a change of nodes: everybody who waits stands in the right line, in the old order, or is granted or refused. */
+  /**
+   * After a change of nodes: every waiting request moves to the right line in the old order, or is granted or refused.
+   */
   #sortAnew(): void {
     const waiting: Waiting[] = [];
     for (let link = this.#all.first; link !== null; link = link.after) waiting.push(link.value);
@@ -812,7 +822,7 @@ function lineOf({ line }: RouteLine, shownMax: number): NodeLine {
   return { waiting, since, accounts: line.length, most };
 }
 
-/** An account that waits in both counts as two where it is not among those with most. */
+/** An account that waits in both counts twice where it is not among those with the most. */
 function together(one: NodeLine | undefined, other: NodeLine, shownMax: number): NodeLine {
   if (one === undefined) return other;
   const most = new Map(one.most.map(({ account, waiting }) => [account, waiting]));
@@ -833,7 +843,7 @@ function together(one: NodeLine | undefined, other: NodeLine, shownMax: number):
 const withMost = (accounts: NodeLine["most"][number][], shownMax: number): NodeLine["most"][number][] =>
   accounts.toSorted((a, b) => b.waiting - a.waiting).slice(0, shownMax);
 
-/** The lines of each priority for which somebody waits for the node: those who have too little of its work first. */
+/** The lines of each priority with waiting requests: the priority that had too little of the node's work first. */
 function linesOf(state: NodeState): RouteLine[][] {
   const lines = [...state.lines].filter(({ nodes }) => !isAway(state) || !nodes.some(isThere)); // they wait for those
   if (lines.length < 2) return lines.length === 0 ? [] : [lines];
@@ -845,10 +855,10 @@ function linesOf(state: NodeState): RouteLine[][] {
     .toSorted(([one], [other]) => Number(work[other!.priority] < least) - Number(work[one!.priority] < least));
 }
 
-/** Of a node's work of late, what goes at least to a priority for which somebody waits. */
+/** The part of a node's recent work that a priority with waiting requests gets at least. */
 const leastWork = ({ work }: NodeState): number => workLeastPart * (work.interactive + work.standard + work.bulk);
 
-/** The accounts in some lines, by their tags. */
+/** The accounts in these lines, by their tags. */
 function* inTurn(lines: readonly RouteLine[]): Generator<AccountInLine<Waiting>> {
   if (lines.length === 1) return yield* lines[0]!.line.inTurn();
   const firsts = lines.flatMap(({ line }) => {

@@ -1,7 +1,7 @@
-// Who is next of many: the one with the least tag, of those alike the one that came first. Anybody may leave from the middle.
+// The next of many entries: the lowest tag, and of equal tags the earliest. Any entry may leave from the middle.
 import { assert } from "../../core/assert.ts";
 
-/** `order`: when it came, to tell those alike apart. `at`: its place in the heap, which is the heap's own. */
+/** `order`: when it came, to break ties. `at`: its index in the heap, which the heap maintains. */
 export type Tagged = { readonly tag: number; readonly order: number; at: number };
 
 export class TagHeap<T extends Tagged> {
@@ -27,13 +27,13 @@ export class TagHeap<T extends Tagged> {
     this.moved(last);
   }
 
-  /** Its tag is another one. */
+  /** Its tag has changed. */
   moved(one: T): void {
     this.#rise(one);
     this.#sink(one);
   }
 
-  /** From the first on; nobody comes, goes or moves until the caller is done. */
+  /** From the first on; nothing may change until the caller is done. */
   *inOrder(): Generator<T> {
     if (this.#all.length === 0) return;
     const next = [0];

@@ -1,27 +1,27 @@
-// The request that an operator tries a node with: one token, asked for as everybody's requests are, at nobody's expense.
+// The request with which an operator tests a node: one token, requested like any other and charged to no one.
 import { CancelSignal } from "../../core/cancel-signal.ts";
 import type { Clock } from "../../core/clock.ts";
-import { nodeTrialTimeoutMs } from "../../core/limits.ts";
+import { nodeTrialTimeoutMs } from "../limits.ts";
 import type { Ask, Ending, Inputs, Model, Ms } from "../../core/types.ts";
 import type { NodeEndpoint, NodeOutcome } from "../node-endpoint.ts";
 
-/** What came of it. */
+/** The result of the test. */
 export type Tested = Readonly<{
-  /** Null where there was no token. */
+  /** Null where no token came. */
   firstTokenMs: Ms | null;
   tookMs: Ms;
   /** What went wrong, in words without an address; null where nothing did. */
   problem: string | null;
 }>;
 
-/** Nobody's: accounts are numbered from 1. */
-const nobody = 0;
+/** No account's number: accounts are numbered from 1. */
+const noAccount = 0;
 
-/** Resolves within half a minute. `told`: what it met, which says of the node what any request would. */
+/** Resolves within half a minute. `onOutcome` gets the outcome, which counts for the node like that of any request. */
 export async function testNode(
   endpoint: NodeEndpoint,
   model: Model,
-  told: (outcome: NodeOutcome) => void,
+  onOutcome: (outcome: NodeOutcome) => void,
   clock: Clock,
 ): Promise<Tested> {
   const askedAt = clock.monotonic();
@@ -30,15 +30,15 @@ export async function testNode(
   let cause: string | null = null;
   const outcome = (met: NodeOutcome): void => {
     cause = met.failure?.cause ?? null;
-    told(met);
+    onOutcome(met);
   };
   const cancelSignal = new CancelSignal();
   const timer = setTimeout(() => cancelSignal.abort(), nodeTrialTimeoutMs);
   const sink = { piece: first, literal: first, flush: () => null };
-  const ending = await endpoint.generate(testAsk(model), nobody, cancelSignal, sink, outcome);
+  const ending = await endpoint.send(testAsk(model), noAccount, cancelSignal, sink, outcome);
   clearTimeout(timer);
   const tookMs = clock.monotonic() - askedAt;
-  // its only token may be one that no client is shown, such as the begin of a thought
+  // Its only token may be one that clients never see, such as the start of a thought.
   if (ending.kind === "end" && ending.usage.output > 0) firstTokenMs ??= tookMs;
   return { firstTokenMs, tookMs, problem: problemOf(ending, cause) };
 }
@@ -49,7 +49,7 @@ function problemOf(ending: Ending, cause: string | null): string | null {
   return cause ?? "it refused the request";
 }
 
-/** Without thoughts where they can be left out: they would be all of the one token. */
+/** Without thoughts where they can be switched off: they would use up the one token. */
 function testAsk(model: Model): Ask {
   const inputs = inputsOf(model);
   return {

@@ -2,12 +2,14 @@
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
-import { activityIdleMs } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import { startWorker, WorkerClient } from "../../core/workers.ts";
 import { activityName } from "../folder/data-folder.ts";
 import type { ActivityCall } from "./activity-worker.ts";
 import { activityFailed, KeptActivity } from "./kept-activity.ts";
+
+/** The Worker ends after this long without anything to count. */
+const activityIdleMs = 60_000;
 
 export class ActivityFile extends KeptActivity {
   constructor(dataFolder: string, clock: Clock, log: Log) {

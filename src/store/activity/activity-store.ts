@@ -12,7 +12,8 @@ import {
   type ActivityTotal,
   type EarlierActivity,
 } from "../../core/activity.ts";
-import { activityNamesMax, dayMs } from "../../core/limits.ts";
+import { activityNamesMax } from "../../core/limits.ts";
+import { dayMs } from "../../core/units.ts";
 import type { Ms } from "../../core/types.ts";
 import {
   activityLevels,
@@ -167,7 +168,10 @@ export class ActivityStore {
     const { from, until } = boundsOf(range, now);
     const { ranked, between } = this.#statements[levelOf(range).table];
     return activityOf({
-      ...{ range, split, now, earlier },
+      range,
+      split,
+      now,
+      earlier,
       ranked: ranked.all(split, from, until),
       rows: (kind) => between.values(kind, from, until) as unknown as [Ms, ...Values][],
     });

@@ -17,8 +17,11 @@ import {
   percentile,
   startOf,
 } from "../../core/activity.ts";
-import { activitySeriesMax, dayMs, hourMs } from "../../core/limits.ts";
+import { dayMs, hourMs } from "../../core/units.ts";
 import type { Ms } from "../../core/types.ts";
+
+/** Series in a chart, the rest included. */
+export const activitySeriesMax = 6;
 
 /** Each is kept longer than the longest range that it is read for, since ranges begin at a whole step. */
 export const activityLevels = [

@@ -9,11 +9,13 @@ import type {
   EarlierActivity,
 } from "../../core/activity.ts";
 import type { Clock } from "../../core/clock.ts";
-import { activityIntervalMs } from "../../core/limits.ts";
-import { Outage } from "../../core/outage.ts";
+import { Outage } from "../outage.ts";
 import type { Log } from "../../core/log.ts";
 import { type Ms, StoreUnavailable } from "../../core/types.ts";
 import type { ActivityCall } from "./activity-worker.ts";
+
+/** Between two writes: what a kill loses. */
+const activityIntervalMs = 10_000;
 
 /** Who keeps it: a Worker with a file, or a database. */
 export type ActivityKeeper = Readonly<{

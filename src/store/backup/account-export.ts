@@ -83,7 +83,7 @@ export function exportAccount(databaseFile: string, email: string): Iterable<str
       `SELECT id, email, plan, credit, operator, created_at, key_created_at, key_ending, key_used_at, disabled_at,
          password_hash IS NOT NULL AS has_password FROM accounts WHERE email = ?`,
     )
-    .get(email) as (Row & { id: number }) | null;
+    .get(email) as (ExportRow & { id: number }) | null;
   const responsesFile = join(dirname(databaseFile), responsesName);
   const requestsFile = join(dirname(databaseFile), requestsName);
   if (account !== null) return pieces(database, responsesFile, requestsFile, account);
@@ -108,14 +108,14 @@ export async function writeExport(databaseFile: string, email: string, descripto
   }
 }
 
-export type Row = Readonly<Record<string, string | number | null>>;
+export type ExportRow = Readonly<Record<string, string | number | null>>;
 
 /** One committed state: all lists are read in one transaction. Stored responses have a file and a state of their own. */
 function* pieces(
   database: Database,
   responsesFile: string,
   requestsFile: string,
-  account: Row & { id: number },
+  account: ExportRow & { id: number },
 ): Iterable<string> {
   try {
     database.run("BEGIN");
@@ -123,7 +123,7 @@ function* pieces(
     for (const [name, sql] of accountLists) {
       yield `,\n"${name}":[`;
       let before = "\n";
-      for (const row of database.query(sql).iterate(account.id) as Iterable<Row>) {
+      for (const row of database.query(sql).iterate(account.id) as Iterable<ExportRow>) {
         yield before + JSON.stringify(readable(row));
         before = ",\n";
       }
@@ -149,7 +149,7 @@ function* refusedRequests(file: string, account: AccountId): Iterable<string> {
     if (database.query("SELECT 1 FROM sqlite_schema WHERE name = 'failed'").get() === null) return;
     const rows = database.query(`SELECT ${refusedColumns} FROM failed WHERE account_id = ? ORDER BY sequence`);
     let before = "\n";
-    for (const row of rows.iterate(account) as Iterable<Row>) {
+    for (const row of rows.iterate(account) as Iterable<ExportRow>) {
       yield before + JSON.stringify(readable(row));
       before = ",\n";
     }
@@ -191,7 +191,7 @@ function* storedResponses(file: string, account: AccountId): Iterable<string> {
   }
 }
 
-export const readable = (row: Row): Row =>
+export const readable = (row: ExportRow): ExportRow =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
       name,

@@ -193,13 +193,15 @@ const requestOf = (row: RequestRow): PurchaseRequest => ({
 });
 
 const paymentOf = ({ id, account_id, tokens, paid_at }: PaymentRow): Payment => ({
-  ...{ id, tokens },
+  id,
+  tokens,
   account: account_id,
   paidAt: paid_at,
 });
 
 const identityOf = ({ issuer, subject, account_id, connected_at }: IdentityRow): Identity => ({
-  ...{ issuer, subject },
+  issuer,
+  subject,
   account: account_id,
   connectedAt: connected_at,
 });

@@ -2,7 +2,7 @@
 // never come back; the sums are exact to the token. Two kinds of lines stay: purchases, whose references must be
 // recognized if one comes again, and the newest line, because the next one's number follows it.
 import type { Database } from "bun:sqlite";
-import { dayMs } from "../../core/limits.ts";
+import { dayMs } from "../../core/units.ts";
 import type { Ms } from "../../core/types.ts";
 import type { RowOf } from "./schema.ts";
 

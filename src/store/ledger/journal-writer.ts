@@ -1,14 +1,18 @@
 // The Worker that owns the writing connection. It is stopped by message, never terminated.
 import { systemClock } from "../../core/clock.ts";
-import { journalIdleCheckpointMs, ledgerPlaceIntervalMs } from "../../core/limits.ts";
 import type { Ms } from "../../core/types.ts";
 import type { Batch } from "./batch.ts";
 import { codeOf, messageOf } from "../folder/folder-faults.ts";
 import { LedgerPlace } from "./ledger-place.ts";
 import { openForWriting } from "../open.ts";
-import { Persistence, type Report } from "./persistence.ts";
+import { Persistence, type CommitReport } from "./persistence.ts";
 import { Retention } from "./retention.ts";
 import { Writer } from "./writer.ts";
+
+/** Between two checks that the ledger's files are where they were. */
+const ledgerPlaceIntervalMs = 1_000;
+/** After this long without a commit, the log is moved into the database. */
+const journalIdleCheckpointMs = 1_000;
 
 /** To the Worker. `json` is a Batch. */
 export type Order =
@@ -19,7 +23,7 @@ export type Order =
   | Readonly<{ order: "close" }>;
 
 /** From the Worker. `fatal` is followed by nothing. */
-export type Answer = Report | "opened" | "closed" | Readonly<{ fatal: string; code: string }>;
+export type WriterAnswer = CommitReport | "opened" | "closed" | Readonly<{ fatal: string; code: string }>;
 
 declare const self: Worker;
 
@@ -102,6 +106,6 @@ function end(): void {
   self.onmessage = null;
 }
 
-function answer(message: Answer): void {
+function answer(message: WriterAnswer): void {
   self.postMessage(message);
 }

@@ -12,7 +12,7 @@ import { assert } from "../../core/assert.ts";
 import type { Entry } from "../../account/entry.ts";
 import type { AccountChange, Journal, JournalListener } from "../../account/journal.ts";
 import type { Clock } from "../../core/clock.ts";
-import { journalGiveUpMs } from "../../core/limits.ts";
+import { journalGiveUpMs } from "../limits.ts";
 import { StoreUnavailable, type Ms } from "../../core/types.ts";
 import { accountsNotMade, type Batch, batchOf, type RefusedChange } from "./batch.ts";
 
@@ -20,14 +20,14 @@ import { accountsNotMade, type Batch, batchOf, type RefusedChange } from "./batc
  * `gave_up`: the disk was busy or full for the whole time; the batch is not on disk and never will be. `refused`: that
  * holds for these changes, and for the lines of accounts that would have been made by them; the rest is on disk.
  */
-export type Outcome = "committed" | "gave_up" | Readonly<{ refused: readonly RefusedChange[] }>;
+export type CommitOutcome = "committed" | "gave_up" | Readonly<{ refused: readonly RefusedChange[] }>;
 
 /** Where batches become durable. */
 export interface Storage {
   /** False from the first failed try until a write succeeds. */
   readonly writable: boolean;
   /** Tries for at most `patienceMs`, at least once, and tells the outcome once. Not called while a batch is under way. */
-  commit(batch: Batch, patienceMs: Ms, resolved: (outcome: Outcome) => void): void;
+  commit(batch: Batch, patienceMs: Ms, resolved: (outcome: CommitOutcome) => void): void;
   /** Resolves when the storage has let go of its files. */
   close(): Promise<void>;
 }
@@ -158,7 +158,7 @@ export class BatchingJournal implements Journal {
     return this.#gathering;
   }
 
-  #resolved(batch: Gathering, outcome: Outcome): void {
+  #resolved(batch: Gathering, outcome: CommitOutcome): void {
     assert(this.#underWay === batch, "a batch is resolved once");
     this.#underWay = null;
     if (outcome === "gave_up") this.#gaveUp(batch);

@@ -1,13 +1,21 @@
 // Retries a batch until it is on disk or its time is over. Runs in the writer's Worker.
 import type { Clock } from "../../core/clock.ts";
-import { journalProbeIntervalMs, journalRetryIntervalMs } from "../../core/limits.ts";
+import { journalGiveUpMs } from "../limits.ts";
+import { assert } from "../../core/assert.ts";
 import type { Ms } from "../../core/types.ts";
 import type { Batch, RefusedChange } from "./batch.ts";
 import { LedgerMisplaced } from "./ledger-place.ts";
 import { mayRetry, type Writer } from "./writer.ts";
 
+/** Between two attempts at a batch that found the disk busy or full. */
+export const journalRetryIntervalMs = 50;
+/** Between two checks whether a disk that refused writes takes them again. */
+export const journalProbeIntervalMs = 250;
+
+assert(journalProbeIntervalMs < journalGiveUpMs, "a disk that takes writes again is noticed in time");
+
 /** `refused`: committed but for these changes. `misplaced`: stalled, because of this. */
-export type Report =
+export type CommitReport =
   | "committed"
   | Readonly<{ refused: readonly RefusedChange[] }>
   | "gave_up"
@@ -19,7 +27,7 @@ export class Persistence {
   readonly #writer: Pick<Writer, "commit" | "probe" | "checkPlace">;
   readonly #clock: Clock;
   readonly #sleep: (ms: Ms) => Promise<void>;
-  readonly #report: (report: Report) => void;
+  readonly #report: (report: CommitReport) => void;
   #stalled = false;
   #probing = false;
   /** The last try was written to files that were lost by then: it may be on disk, where they come back. */
@@ -29,7 +37,7 @@ export class Persistence {
     writer: Pick<Writer, "commit" | "probe" | "checkPlace">,
     clock: Clock,
     sleep: (ms: Ms) => Promise<void>,
-    report: (report: Report) => void,
+    report: (report: CommitReport) => void,
   ) {
     this.#writer = writer;
     this.#clock = clock;

@@ -1,7 +1,8 @@
 // Decides when old lines of the journal are folded: in the writer's Worker, a slice at a time between commits, resting
 // 20 times as long as the slice took. A commit that arrives meanwhile waits for one slice of 250 lines at most.
 import type { Clock } from "../../core/clock.ts";
-import { dayMs, foldFirstMs, foldIntervalMs, foldSliceLines } from "../../core/limits.ts";
+import { foldFirstMs, foldIntervalMs, foldSliceLines } from "../limits.ts";
+import { dayMs } from "../../core/units.ts";
 import type { Ms } from "../../core/types.ts";
 import { mayRetry, type Writer } from "./writer.ts";
 

@@ -3,8 +3,8 @@ import { assert } from "../../core/assert.ts";
 import type { Ms } from "../../core/types.ts";
 import { startWorker } from "../../core/workers.ts";
 import type { Batch } from "./batch.ts";
-import type { Answer, Order } from "./journal-writer.ts";
-import type { Outcome, Storage } from "./journal.ts";
+import type { WriterAnswer, Order } from "./journal-writer.ts";
+import type { CommitOutcome, Storage } from "./journal.ts";
 
 /** The disk failed in a way that must not be retried (I/O error, failed fsync, the Worker died). */
 export class StorageFailed extends Error {
@@ -16,7 +16,7 @@ export class WorkerStorage implements Storage {
   /** Null until the Worker has opened the database: before that, `open` throws. */
   #onFatal: ((error: Error) => void) | null = null;
   readonly #opened = Promise.withResolvers<void>();
-  #resolved: ((outcome: Outcome) => void) | null = null;
+  #resolved: ((outcome: CommitOutcome) => void) | null = null;
   #closed: PromiseWithResolvers<void> | null = null;
   #failed = false;
   #unwritable: string | null = null;
@@ -25,7 +25,7 @@ export class WorkerStorage implements Storage {
 
   private constructor() {
     this.#worker = startWorker("store/ledger/journal-writer.ts", "journal");
-    this.#worker.onmessage = ({ data }: MessageEvent<Answer>) => this.#answered(data);
+    this.#worker.onmessage = ({ data }: MessageEvent<WriterAnswer>) => this.#answered(data);
     this.#worker.onerror = ({ message }) => this.#fail(new StorageFailed(`the journal's writer failed: ${message}`));
     this.#worker.addEventListener("close", () => {
       if (this.#closed === null) this.#fail(new StorageFailed("the journal's writer ended"));
@@ -69,7 +69,7 @@ export class WorkerStorage implements Storage {
     this.#onWritable = told;
   }
 
-  commit(batch: Batch, patienceMs: Ms, resolved: (outcome: Outcome) => void): void {
+  commit(batch: Batch, patienceMs: Ms, resolved: (outcome: CommitOutcome) => void): void {
     assert(this.#resolved === null, "one batch at a time");
     this.#resolved = resolved;
     this.#send({ order: "commit", json: JSON.stringify(batch), patienceMs });
@@ -90,7 +90,7 @@ export class WorkerStorage implements Storage {
     if (!this.#failed) this.#worker.postMessage(order);
   }
 
-  #answered(answer: Answer): void {
+  #answered(answer: WriterAnswer): void {
     switch (answer) {
       case "opened":
         return this.#opened.resolve();
@@ -116,7 +116,7 @@ export class WorkerStorage implements Storage {
     this.#onWritable(unwritable);
   }
 
-  #resolve(outcome: Outcome): void {
+  #resolve(outcome: CommitOutcome): void {
     const resolved = this.#resolved;
     assert(resolved !== null, "an outcome belongs to a batch");
     this.#resolved = null;

@@ -2,7 +2,6 @@
 // nothing twice: a journal line whose billing key exists moves no balance again.
 import type { Database } from "bun:sqlite";
 import { assert } from "../../core/assert.ts";
-import type { AccountChange } from "../../account/journal.ts";
 import {
   accountsNotMade,
   AccountSum,
@@ -14,12 +13,16 @@ import {
   keyPlace,
   type RefusedChange,
 } from "./batch.ts";
-import { ConsoleWriter } from "./console-writer.ts";
+import { ChangeWriter } from "./change-writer.ts";
 import { codeOf, messageOf } from "../folder/folder-faults.ts";
 import { Folding } from "./folding.ts";
 import { LedgerMisplaced, type LedgerPlace } from "./ledger-place.ts";
-import { dayMs, endUserUseKeepDays, endUserUsePruned } from "../../core/limits.ts";
-import { type AccountId, defaultKey, type KeyId, type Ms } from "../../core/types.ts";
+import { endUserUseKeepDays } from "../limits.ts";
+import { dayMs } from "../../core/units.ts";
+import type { AccountId, KeyId, Ms } from "../../core/types.ts";
+
+/** Old days of end users' use removed with each commit that has charges of end users. */
+const endUserUsePruned = 64;
 
 /** Lines that one statement inserts where there are as many: 2 to 5 us less for each of them. */
 const linesAtOnce = 8;
@@ -50,7 +53,7 @@ export class Writer {
   readonly #epoch: number;
   readonly #place: LedgerPlace | null;
   readonly #statements: ReturnType<typeof prepare>;
-  readonly #console: ConsoleWriter;
+  readonly #changes: ChangeWriter;
   readonly #folding: Folding;
 
   /** `epoch` is what `migrate` returned for this instance. `place` is asked before and after each commit. */
@@ -59,7 +62,7 @@ export class Writer {
     this.#epoch = epoch;
     this.#place = place;
     this.#statements = prepare(database);
-    this.#console = new ConsoleWriter(database);
+    this.#changes = new ChangeWriter(database);
     this.#folding = new Folding(database);
   }
 
@@ -213,7 +216,7 @@ export class Writer {
         continue;
       }
       try {
-        this.#change(change);
+        this.#changes.write(change);
       } catch (thrown) {
         if (!codeOf(thrown).startsWith("SQLITE_CONSTRAINT")) throw thrown;
         refused.push({ index, reason: messageOf(thrown) });
@@ -221,86 +224,6 @@ export class Writer {
       }
     }
     return refused;
-  }
-
-  #change(change: AccountChange): void {
-    const { create, setPlan, setKey, setPassword, setOperator, setDisabled, setSearchCalls, erase } = this.#statements;
-    const { addKey, setKeyName, revokeKey, setFirstKeyUsed, setKeyUsed, eraseKeys } = this.#statements;
-    const { eraseEndUser, eraseEndUsers } = this.#statements;
-    const { setKeyExpiry, setKeyDay, setKeyMonth, setKeyModels, setKeyAddresses } = this.#statements;
-    const { setKeyForwards, setKeyEndUserDay } = this.#statements;
-    switch (change.change) {
-      case "create": {
-        const { account, email, plan, keyHash, keyEnding, passwordHash, operator, at } = change;
-        create.run(account, email, plan, bytesOf(keyHash), passwordHash, operator ? 1 : 0, at, at, keyEnding);
-        return;
-      }
-      case "plan":
-        setPlan.run(change.plan, change.account);
-        return;
-      case "key":
-        setKey.run(bytesOf(change.keyHash), change.at, change.keyEnding, change.account);
-        return;
-      case "new_key": {
-        const { account, id, name, keyHash, keyEnding, createdAt, limits } = change.key;
-        const { expiresAt = null, tokensPerDay = null, tokensPerMonth = null } = limits ?? {};
-        const { forwardsUsers = false, endUserTokensPerDay = null } = limits ?? {};
-        const [models, addresses] = [textOf(limits?.models ?? null), textOf(limits?.addresses ?? null)];
-        const hash = bytesOf(keyHash!);
-        addKey.run(
-          ...[account, id, name, hash, createdAt, expiresAt, tokensPerDay, tokensPerMonth, models, addresses],
-          ...[forwardsUsers ? 1 : null, endUserTokensPerDay, keyEnding],
-        );
-        return;
-      }
-      case "key_name":
-        setKeyName.run(change.name, change.account, change.key);
-        return;
-      case "key_limits": {
-        const { account, key, limits } = change;
-        const { expiresAt, tokensPerDay, tokensPerMonth, models, addresses, forwardsUsers, endUserTokensPerDay } =
-          limits;
-        if (expiresAt !== undefined) setKeyExpiry.run(expiresAt, account, key);
-        if (tokensPerDay !== undefined) setKeyDay.run(tokensPerDay, account, key);
-        if (tokensPerMonth !== undefined) setKeyMonth.run(tokensPerMonth, account, key);
-        if (models !== undefined) setKeyModels.run(textOf(models), account, key);
-        if (addresses !== undefined) setKeyAddresses.run(textOf(addresses), account, key);
-        if (forwardsUsers !== undefined) setKeyForwards.run(forwardsUsers ? 1 : null, account, key);
-        if (endUserTokensPerDay !== undefined) setKeyEndUserDay.run(endUserTokensPerDay, account, key);
-        return;
-      }
-      case "revoke_key":
-        revokeKey.run(change.at, change.account, change.key);
-        return;
-      case "key_used":
-        if (change.key === defaultKey) setFirstKeyUsed.run(change.at, change.account);
-        else setKeyUsed.run(change.at, change.account, change.key);
-        return;
-      case "erase_end_user":
-        eraseEndUser.run(change.account, change.name);
-        return;
-      case "password":
-        setPassword.run(change.passwordHash, change.account);
-        this.#console.endPasswordLinks(change.account);
-        return;
-      case "operator":
-        setOperator.run(change.operator ? 1 : 0, change.account);
-        return;
-      case "search_calls":
-        setSearchCalls.run(change.account, change.day, change.calls);
-        return;
-      case "disabled":
-        setDisabled.run(change.at, change.account);
-        return;
-      case "erase":
-        erase.run(change.name, bytesOf(change.keyHash), change.at, change.account);
-        eraseKeys.run(change.at, change.account);
-        eraseEndUsers.run(change.account);
-        this.#console.erase(change.account, change.email, change.at);
-        return;
-      default:
-        this.#console.write(change);
-    }
   }
 }
 
@@ -325,46 +248,6 @@ function prepare(database: Database) {
     addKeyUse: database.prepare<unknown, [number, number, number, number]>(
       "INSERT INTO key_use (account_id, key_id, day, used) VALUES (?, ?, ?, ?)",
     ),
-    addKey: database.prepare<
-      unknown,
-      [
-        ...[account: number, id: number, name: string, hash: Uint8Array, createdAt: number, expiresAt: number | null],
-        ...[
-          tokensPerDay: number | null,
-          tokensPerMonth: number | null,
-          models: string | null,
-          addresses: string | null,
-          forwardsUsers: number | null,
-          endUserTokensPerDay: number | null,
-          keyEnding: string | null,
-        ],
-      ]
-    >(`
-      INSERT INTO api_keys
-        (account_id, id, name, key_hash, created_at, expires_at, tokens_per_day, tokens_per_month, models, addresses,
-          forwards_users, end_user_tokens_per_day, key_ending)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, id) DO NOTHING`),
-    setKeyExpiry: ofKey<number | null>(database, "expires_at"),
-    setKeyDay: ofKey<number | null>(database, "tokens_per_day"),
-    setKeyMonth: ofKey<number | null>(database, "tokens_per_month"),
-    setKeyModels: ofKey<string | null>(database, "models"),
-    setKeyAddresses: ofKey<string | null>(database, "addresses"),
-    setKeyForwards: ofKey<1 | null>(database, "forwards_users"),
-    setKeyEndUserDay: ofKey<number | null>(database, "end_user_tokens_per_day"),
-    setKeyName: database.prepare<unknown, [string, number, number]>(
-      "UPDATE api_keys SET name = ? WHERE account_id = ? AND id = ?",
-    ),
-    revokeKey: database.prepare<unknown, [number, number, number]>(
-      "UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?), key_hash = NULL WHERE account_id = ? AND id = ?",
-    ),
-    setFirstKeyUsed: database.prepare<unknown, [number, number]>("UPDATE accounts SET key_used_at = ? WHERE id = ?"),
-    setKeyUsed: database.prepare<unknown, [number, number, number]>(
-      "UPDATE api_keys SET used_at = ? WHERE account_id = ? AND id = ?",
-    ),
-    /** Their names may say whose they were, and where from they were used. */
-    eraseKeys: database.prepare<unknown, [number, number]>(`
-      UPDATE api_keys SET name = 'key ' || id, key_hash = NULL, key_ending = NULL, models = NULL, addresses = NULL,
-        revoked_at = coalesce(revoked_at, ?) WHERE account_id = ?`),
     // Named, the index is used: SQLite would look at all names of the account instead, with each charge.
     findEndUser: database.prepare<{ id: number; last_day: number }, [number, string, number]>(
       "SELECT id, last_day FROM end_users INDEXED BY end_users_by_name WHERE account_id = ? AND name = ? AND key_id = ?",
@@ -384,47 +267,6 @@ function prepare(database: Database) {
     pruneEndUserUse: database.prepare<unknown, [day: number, limit: number]>(`
       DELETE FROM end_user_use WHERE (account_id, end_user_id, day) IN (
         SELECT account_id, end_user_id, day FROM end_user_use WHERE day < ? ORDER BY day LIMIT ?)`),
-    eraseEndUser: database.prepare<unknown, [number, string]>(
-      "UPDATE end_users INDEXED BY end_users_by_name SET name = NULL WHERE account_id = ? AND name = ?",
-    ),
-    eraseEndUsers: database.prepare<unknown, [number]>(
-      "UPDATE end_users SET name = NULL WHERE account_id = ? AND name IS NOT NULL",
-    ),
     addCredit: database.prepare<unknown, [number, number]>("UPDATE accounts SET credit = credit + ? WHERE id = ?"),
-    create: database.prepare<
-      unknown,
-      [number, string, string, Uint8Array, string | null, number, number, number, string]
-    >(`
-      INSERT INTO accounts
-        (id, email, plan, credit, key_hash, password_hash, operator, created_at, key_created_at, key_ending)
-      VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?, ?)
-      ON CONFLICT (id) DO NOTHING`),
-    setPlan: database.prepare<unknown, [string, number]>("UPDATE accounts SET plan = ? WHERE id = ?"),
-    setKey: database.prepare<unknown, [Uint8Array, number, string, number]>(
-      "UPDATE accounts SET key_hash = ?, key_created_at = ?, key_ending = ? WHERE id = ?",
-    ),
-    setDisabled: database.prepare<unknown, [number | null, number]>("UPDATE accounts SET disabled_at = ? WHERE id = ?"),
-    setSearchCalls: database.prepare<unknown, [number, number, number]>(`
-      INSERT INTO search_calls (account_id, day, calls) VALUES (?, ?, ?)
-      ON CONFLICT (account_id, day) DO UPDATE SET calls = excluded.calls`),
-    erase: database.prepare<unknown, [string, Uint8Array, number, number]>(`
-      UPDATE accounts SET email = ?, key_hash = ?, key_ending = NULL, password_hash = NULL, operator = 0,
-        disabled_at = coalesce(disabled_at, ?) WHERE id = ?`),
-    setOperator: database.prepare<unknown, [number, number]>("UPDATE accounts SET operator = ? WHERE id = ?"),
-    setPassword: database.prepare<unknown, [string | null, number]>(
-      "UPDATE accounts SET password_hash = ? WHERE id = ?",
-    ),
   };
-}
-
-/** Sets a column of a named key. One that was revoked keeps what it had, as its account's erasure keeps nothing. */
-const ofKey = <Value extends string | number | null>(database: Database, column: string) =>
-  database.prepare<unknown, [Value, number, number]>(
-    `UPDATE api_keys SET ${column} = ? WHERE account_id = ? AND id = ? AND revoked_at IS NULL`,
-  );
-
-const textOf = (list: readonly string[] | null): string | null => (list === null ? null : JSON.stringify(list));
-
-function bytesOf(base64: string): Uint8Array {
-  return Uint8Array.fromBase64(base64);
 }

@@ -10,7 +10,7 @@ import {
   refusedColumns,
   responseOf,
   type ResponseRow,
-  type Row,
+  type ExportRow,
   usageColumns,
 } from "../backup/account-export.ts";
 import type { EndUserView } from "../backup/end-users.ts";
@@ -30,7 +30,7 @@ type Place = Readonly<{ at: Ms; key: string }>;
 /** Rows as JSON: numbers of 8 bytes are numbers there. */
 const asJson = (name: string, sql: string): Statement =>
   statement(name, `SELECT row_to_json(list)::text AS json FROM (${sql.replaceAll("?1", "$1::text::bigint")}) AS list`);
-const rowOf = ({ json }: Json): string => JSON.stringify(readable(JSON.parse(json) as Row));
+const rowOf = ({ json }: Json): string => JSON.stringify(readable(JSON.parse(json) as ExportRow));
 
 const ofAccount = asJson(
   "export account",
@@ -190,7 +190,7 @@ export async function* exportEndUserOf(database: Database, account: AccountId, n
   for (let place: Place | null = { at: 0, key: "" }; place !== null;) {
     const page: readonly (Json & Place)[] = await ask(database, endUserUsage, account, place.at, place.key, name);
     for (const { json } of page) {
-      const { at, ...row } = JSON.parse(json) as Row;
+      const { at, ...row } = JSON.parse(json) as ExportRow;
       yield separator + JSON.stringify({ ...row, at: new Date(Number(at)).toISOString() });
       separator = ",\n";
     }

@@ -61,7 +61,11 @@ export class PostgresActivity implements ActivityKeeper {
           ask<Found>(this.#database, between, stepMs, split, from, until),
         ]);
         return activityOf({
-          ...{ range, split, now, earlier, ranked: names },
+          range,
+          split,
+          now,
+          earlier,
+          ranked: names,
           rows: (kind) => (kind === "all" ? all : ofSplit).map(timedOf),
         });
       }

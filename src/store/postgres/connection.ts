@@ -8,7 +8,7 @@ import { connectTimeoutMs } from "./limits.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
 /** What came back for one statement: its rows, or why it failed. */
-export type Outcome = readonly Row[] | StatementError;
+export type StatementResult = readonly Row[] | StatementError;
 /** A statement by its name, which tests and messages use, with parameters for `$1` and so on. */
 export type Call = Readonly<{
   statement: Statement;
@@ -41,14 +41,14 @@ export const isDefinite = ({ state }: StatementError): boolean =>
   state !== null && state !== "25P03" && state !== "40003" && definiteClasses.has(state.slice(0, 2));
 const definiteClasses: ReadonlySet<string> = new Set(["22", "23", "25", "40", "42", "53", "55"]);
 
-export const isFailed = (outcome: Outcome): outcome is StatementError => outcome instanceof StatementError;
+export const isFailed = (outcome: StatementResult): outcome is StatementError => outcome instanceof StatementError;
 
 export interface Connection {
   /**
    * Sends all calls at once; resolves when each has its outcome. Those behind one that failed in a transaction fail as
    * well, and a COMMIT that took the transaction back counts as failed. Never rejects; may never resolve.
    */
-  send(calls: readonly Call[]): Promise<readonly Outcome[]>;
+  send(calls: readonly Call[]): Promise<readonly StatementResult[]>;
   /** Lets go of it at once, whatever is under way. */
   close(): void;
 }
@@ -75,10 +75,10 @@ export function arrayOf(values: readonly (string | number | boolean | null)[]): 
 
 /** As Bun.SQL gives them. */
 type Results = readonly Row[] & { readonly command?: string | null };
-type Asked = Promise<Results> & { values(): Promise<Results> };
+type Query = Promise<Results> & { values(): Promise<Results> };
 type Reserved = {
-  (text: TemplateStringsArray): Asked;
-  unsafe(text: string, parameters: readonly Parameter[]): Asked;
+  (text: TemplateStringsArray): Query;
+  unsafe(text: string, parameters: readonly Parameter[]): Query;
 };
 
 const lookForRecovery: Statement = { name: "recovery", text: "SELECT pg_is_in_recovery() AS standby" };
@@ -132,8 +132,11 @@ class PostgresConnection implements Connection {
   static async open(url: string): Promise<PostgresConnection> {
     // No idleTimeout and no maxLifetime: both end queries that are under way.
     const options = {
-      ...{ url: url.replace(unprepared, "") },
-      ...{ max: 1, idleTimeout: 0, maxLifetime: 0, connectionTimeout: connectTimeoutMs / 1000 },
+      url: url.replace(unprepared, ""),
+      max: 1,
+      idleTimeout: 0,
+      maxLifetime: 0,
+      connectionTimeout: connectTimeoutMs / 1000,
       prepare: !url.includes(unprepared),
     };
     let pool: Bun.SQL | null = null;
@@ -146,7 +149,7 @@ class PostgresConnection implements Connection {
     }
   }
 
-  async send(calls: readonly Call[]): Promise<readonly Outcome[]> {
+  async send(calls: readonly Call[]): Promise<readonly StatementResult[]> {
     return Promise.all(calls.map((each) => this.#one(each)));
   }
 
@@ -154,7 +157,11 @@ class PostgresConnection implements Connection {
     this.#pool.close({ timeout: 0 }).catch(ignore);
   }
 
-  async #one({ statement: { text, isPrepared = false }, parameters, inArrays = false }: Call): Promise<Outcome> {
+  async #one({
+    statement: { text, isPrepared = false },
+    parameters,
+    inArrays = false,
+  }: Call): Promise<StatementResult> {
     try {
       const isTemplate = isPrepared && parameters.length === 0;
       const asked = isTemplate ? this.#session(templateOf(text)) : this.#session.unsafe(text, parameters);

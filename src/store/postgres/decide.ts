@@ -50,7 +50,7 @@ export type OpenSearch = Readonly<{
   takenAt: Ms;
 }>;
 
-export type Operation =
+export type LaneOperation =
   /** `keyHash`: by which the key was found. */
   | (Readonly<{ op: "admit"; keyHash: string | null }> & AdmissionRequest)
   | Readonly<{ op: "settle"; hold: OpenHold; usage: Usage; estimated: boolean; course?: Course | undefined }>
@@ -72,16 +72,16 @@ export type Operation =
 export type Charged = Readonly<{ charged: Usage }>;
 
 /** `void`: the hold was given back meanwhile, and what it came to does not fit anymore; nothing was charged. */
-export type Answer =
+export type LaneAnswer =
   OpenHold | OpenSearch | Refusal | Charged | "settled" | "void" | "released" | boolean | number | null;
 
-export function accountOf(operation: Operation): AccountId {
+export function accountOf(operation: LaneOperation): AccountId {
   if ("hold" in operation) return operation.hold.account;
   return "search" in operation ? operation.search.account : operation.account;
 }
 
 /** The first key and signed-in browsers have no row of their own. */
-export function namedKeyOf(operation: Operation): KeyId | null {
+export function namedKeyOf(operation: LaneOperation): KeyId | null {
   const key = operation.op === "admit" ? operation.key : "hold" in operation ? operation.hold.record.key : defaultKey;
   return key > defaultKey ? key : null;
 }
@@ -89,7 +89,7 @@ export function namedKeyOf(operation: Operation): KeyId | null {
 export type EndUserName = Readonly<{ account: AccountId; key: KeyId; name: string }>;
 
 /** For whom a hold is, or would be: where too many names came new today, for all of those together. */
-export function endUsersOf(operation: Operation): readonly EndUserName[] {
+export function endUsersOf(operation: LaneOperation): readonly EndUserName[] {
   if (operation.op === "admit") {
     const { account, key, endUser = null } = operation;
     return endUser === null ? [] : [endUser, otherEndUsers].map((name) => ({ account, key, name }));
@@ -135,7 +135,7 @@ export const noEndUsers: LoadedEndUsers = { known: [], holds: [], use: [], count
 
 export type BatchOf = Readonly<{
   lane: string;
-  operations: readonly Operation[];
+  operations: readonly LaneOperation[];
   /** This gateway's requests that wait, of the batch's accounts, in the order in which they came. */
   waiting: readonly OpenHold[];
   loaded: Loaded;
@@ -148,7 +148,7 @@ export type SpentKey = Readonly<SpendSpent & { account: AccountId; key: KeyId; n
 
 export type Decision = Readonly<{
   /** In the order of the operations; an Error is of that operation alone. */
-  answers: readonly (Answer | Error)[];
+  answers: readonly (LaneAnswer | Error)[];
   /** What became of holds that were there before, beside those that the operations ended. */
   changed: ReadonlyMap<OpenHold, HoldRecord | Refusal>;
   entries: readonly Entry[];
@@ -173,7 +173,7 @@ export type Decision = Readonly<{
 
 /** A decider that fails keeps nobody else's charge from the books: the others are decided without it. */
 export function decide(batch: BatchOf, rules: Rules): Decision {
-  const failed = new Map<Operation, Error>();
+  const failed = new Map<LaneOperation, Error>();
   for (;;) {
     const attempt = new Batch(batch, rules, failed);
     try {
@@ -225,9 +225,9 @@ class FloodColumns {
 
 class Batch {
   /** Which is decided just now. */
-  current: Operation | null = null;
+  current: LaneOperation | null = null;
   readonly #batch: BatchOf;
-  readonly #failed: ReadonlyMap<Operation, Error>;
+  readonly #failed: ReadonlyMap<LaneOperation, Error>;
   readonly #rows: ReadonlyMap<AccountId, AccountRow>;
   readonly #ledger: Ledger;
   readonly #admission: Admission;
@@ -243,7 +243,7 @@ class Batch {
   readonly #searchCalls: Map<string, number>;
   readonly #searchCallsChanged = new Map<string, Readonly<{ account: AccountId; day: Period; calls: number }>>();
 
-  constructor(batch: BatchOf, rules: Rules, failed: ReadonlyMap<Operation, Error>) {
+  constructor(batch: BatchOf, rules: Rules, failed: ReadonlyMap<LaneOperation, Error>) {
     this.#batch = batch;
     this.#failed = failed;
     const { loaded } = batch;
@@ -299,7 +299,7 @@ class Batch {
     return this.#decision(answers);
   }
 
-  #answer(operation: Operation): Answer {
+  #answer(operation: LaneOperation): LaneAnswer {
     const { now } = this.#batch.loaded;
     switch (operation.op) {
       case "admit":
@@ -344,7 +344,7 @@ class Batch {
     }
   }
 
-  #admit(operation: Extract<Operation, { op: "admit" }>): Answer {
+  #admit(operation: Extract<LaneOperation, { op: "admit" }>): LaneAnswer {
     const { account, key, keyHash, requestId } = operation;
     const { lane, loaded, monotonic } = this.#batch;
     const row = this.#rows.get(account);
@@ -366,7 +366,7 @@ class Batch {
     return search;
   }
 
-  #endSearch({ search, kept }: Extract<Operation, { op: "search end" }>): "released" {
+  #endSearch({ search, kept }: Extract<LaneOperation, { op: "search end" }>): "released" {
     const { lane, account, takenAt, requestId } = search;
     const isHeld = lane === this.#batch.lane;
     // One whose hold was given back meanwhile counts where one is left.
@@ -456,7 +456,7 @@ class Batch {
     return (this.#keyUses.get(`${account} ${id}`) ?? []).filter(({ day }) => day >= from && day < before);
   }
 
-  #decision(answers: readonly (Answer | Error)[]): Decision {
+  #decision(answers: readonly (LaneAnswer | Error)[]): Decision {
     const { loaded } = this.#batch;
     const changed = new Map<OpenHold, HoldRecord | Refusal>();
     const updated: HoldRecord[] = [];
@@ -484,7 +484,7 @@ class Batch {
       if (state === "waiting" || state === "begun") made.push(hold);
       else if (state !== "over") told.set(hold, state); // it waited, and another of the batch's let it wait in vain
     }
-    const isHold = (answer: Answer | Error): answer is OpenHold =>
+    const isHold = (answer: LaneAnswer | Error): answer is OpenHold =>
       typeof answer === "object" && answer !== null && "record" in answer;
     return {
       answers: answers.map((answer) => (isHold(answer) ? (told.get(answer) ?? answer) : answer)),

@@ -1,7 +1,7 @@
 // Folds old lines of the journal in PostgreSQL into sums by day, so that it does not grow forever: as `../ledger/folding.ts`
 // does, but for the order of lines, which is that of their times. A slice is one statement that removes lines and adds them
 // up, so that the sums are exact to the token whatever happens. Purchases stay, whose references must be known forever.
-import { dayMs } from "../../core/limits.ts";
+import { dayMs } from "../../core/units.ts";
 import type { Ms } from "../../core/types.ts";
 import { foldedBefore } from "../ledger/retention.ts";
 import { change, type Send, statement } from "./asking.ts";

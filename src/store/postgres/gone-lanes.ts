@@ -10,7 +10,7 @@ import {
   call,
   type Connection,
   isFailed,
-  type Outcome,
+  type StatementResult,
   type Row,
   type Server,
   StatementError,
@@ -151,7 +151,7 @@ export class GoneLanes {
     return rowsOf(await this.#ask(calls));
   }
 
-  #ask(calls: readonly Call[]): Promise<readonly Outcome[]> {
+  #ask(calls: readonly Call[]): Promise<readonly StatementResult[]> {
     return limited(this.#pace, this.#connection!.send(calls), () => {});
   }
 
@@ -162,7 +162,7 @@ export class GoneLanes {
 }
 
 /** Throws where one failed. */
-const rowsOf = (outcomes: readonly Outcome[]): readonly (readonly Row[])[] =>
+const rowsOf = (outcomes: readonly StatementResult[]): readonly (readonly Row[])[] =>
   outcomes.map((outcome) => {
     if (isFailed(outcome)) throw outcome;
     return outcome;

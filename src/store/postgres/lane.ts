@@ -46,7 +46,7 @@ import {
   endUserOfHold,
   endUsersOf,
   noEndUsers,
-  type Answer,
+  type LaneAnswer,
   decide,
   type Decision,
   keyUseFromOf,
@@ -54,7 +54,7 @@ import {
   namedKeyOf,
   type OpenHold,
   type OpenSearch,
-  type Operation,
+  type LaneOperation,
   type Rules,
 } from "./decide.ts";
 import {
@@ -123,9 +123,9 @@ export type LaneCounts = {
 };
 
 /** Somebody's operation, and whom to tell. */
-type Asked = {
-  readonly operation: Operation;
-  readonly resolve: (answer: Answer) => void;
+type WaitingOperation = {
+  readonly operation: LaneOperation;
+  readonly resolve: (answer: LaneAnswer) => void;
   readonly reject: (error: Error) => void;
   /** Monotonic. */
   readonly at: Ms;
@@ -146,8 +146,16 @@ type Tried =
 
 export class Lane {
   readonly counts: LaneCounts = {
-    ...{ batches: 0, operations: 0, conflicts: 0, unknown: 0, readBack: 0 },
-    ...{ gone: 0, lostCommits: 0, void: 0, cut: 0, orphans: 0 },
+    batches: 0,
+    operations: 0,
+    conflicts: 0,
+    unknown: 0,
+    readBack: 0,
+    gone: 0,
+    lostCommits: 0,
+    void: 0,
+    cut: 0,
+    orphans: 0,
   };
   readonly #options: LaneOptions;
   readonly #pace: Pace;
@@ -158,8 +166,8 @@ export class Lane {
   /** The number of the latest committed batch. */
   #batch = 0;
   #connection: Connection | null = null;
-  readonly #queue: Asked[] = [];
-  readonly #locked: LockedAccounts<Asked>;
+  readonly #queue: WaitingOperation[] = [];
+  readonly #locked: LockedAccounts<WaitingOperation>;
   /** Locked accounts that may be free. */
   readonly #trials: AccountId[] = [];
   #isRunning = false;
@@ -174,7 +182,7 @@ export class Lane {
   #committedAt: Ms;
   #guardedAt: Ms;
   #begunAt: Ms = 0;
-  #underWay: readonly Asked[] = [];
+  #underWay: readonly WaitingOperation[] = [];
   #closed: PromiseWithResolvers<void> | null = null;
   #isOver = false;
   #stopHeart: () => void = () => {};
@@ -185,7 +193,7 @@ export class Lane {
     this.#options = options;
     this.#pace = options.pace;
     this.#committedAt = this.#guardedAt = this.#pace.monotonic();
-    this.#locked = new LockedAccounts<Asked>(options.server, options.pace, options.log, (account) => {
+    this.#locked = new LockedAccounts<WaitingOperation>(options.server, options.pace, options.log, (account) => {
       this.#trials.push(account);
       this.#wake();
     });
@@ -259,8 +267,8 @@ export class Lane {
   }
 
   /** Rejects with StoreUnavailable: nothing was done; or with OutcomeUnknown: nobody knows. */
-  put(operation: Operation): Promise<Answer> {
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  put(operation: LaneOperation): Promise<LaneAnswer> {
+    const { promise, resolve, reject } = Promise.withResolvers<LaneAnswer>();
     this.#enqueue(operation, resolve, reject);
     return promise;
   }
@@ -272,7 +280,7 @@ export class Lane {
     );
   }
 
-  #enqueue(operation: Operation, resolve: Asked["resolve"], reject: Asked["reject"]): void {
+  #enqueue(operation: LaneOperation, resolve: WaitingOperation["resolve"], reject: WaitingOperation["reject"]): void {
     const at = this.#pace.monotonic();
     const line = this.#locked.lineOf(accountOf(operation));
     (line ?? this.#queue).push({ operation, resolve, reject, at, sent: false, givenUp: false, answered: false });
@@ -346,7 +354,7 @@ export class Lane {
   }
 
   /** Until it is committed, or each operation has failed alone. */
-  async #commit(all: readonly Asked[]): Promise<void> {
+  async #commit(all: readonly WaitingOperation[]): Promise<void> {
     this.#sent = null;
     let asked = all;
     let waitMs = retryFirstMs;
@@ -390,14 +398,14 @@ export class Lane {
   }
 
   /** It is closed, and the server took nothing in time. */
-  #drop(asked: readonly Asked[]): void {
+  #drop(asked: readonly WaitingOperation[]): void {
     for (const { sent, reject } of asked) {
       reject(sent ? new OutcomeUnknown(this.#reason) : new StoreUnavailable(this.#reason));
     }
   }
 
   /** One operation must not keep the others from the books. */
-  async #halve(asked: readonly Asked[], error: StatementError): Promise<void> {
+  async #halve(asked: readonly WaitingOperation[], error: StatementError): Promise<void> {
     const [only] = asked;
     if (asked.length > 1) {
       const half = asked.length >> 1;
@@ -407,7 +415,7 @@ export class Lane {
   }
 
   /** Sets those aside whose accounts others have locked, and gives the others. */
-  async #withoutLocked(asked: readonly Asked[]): Promise<readonly Asked[]> {
+  async #withoutLocked(asked: readonly WaitingOperation[]): Promise<readonly WaitingOperation[]> {
     const accounts = accountsIn(asked);
     try {
       const outcomes = await this.#send(accounts.map((account) => call(sql.tryAccount, account)));
@@ -422,7 +430,7 @@ export class Lane {
   }
 
   /** Whoever has a row of one account locked must not keep the others from the books. */
-  async #halveAccounts(asked: readonly Asked[]): Promise<void> {
+  async #halveAccounts(asked: readonly WaitingOperation[]): Promise<void> {
     const accounts = accountsIn(asked);
     if (accounts.length === 1) return this.#setAside(accounts[0]!, asked);
     const half = new Set(accounts.slice(0, accounts.length >> 1));
@@ -431,8 +439,8 @@ export class Lane {
   }
 
   /** All that is asked of it waits until it is free. */
-  #setAside(account: AccountId, asked: readonly Asked[]): void {
-    const isOfIt = ({ operation }: Asked): boolean => accountOf(operation) === account;
+  #setAside(account: AccountId, asked: readonly WaitingOperation[]): void {
+    const isOfIt = ({ operation }: WaitingOperation): boolean => accountOf(operation) === account;
     this.#underWay = this.#underWay.filter((each) => !isOfIt(each));
     const queue = this.#queue.splice(0);
     this.#locked.add(account, [...asked.filter(isOfIt), ...queue.filter(isOfIt)]);
@@ -440,7 +448,7 @@ export class Lane {
   }
 
   /** Never throws. */
-  async #try(asked: readonly Asked[]): Promise<Tried> {
+  async #try(asked: readonly WaitingOperation[]): Promise<Tried> {
     try {
       if (this.#connection === null) await this.#connect();
       if (this.#id === null) await this.#register();
@@ -456,7 +464,7 @@ export class Lane {
     }
   }
 
-  async #transaction(asked: readonly Asked[], lane: string): Promise<Tried> {
+  async #transaction(asked: readonly WaitingOperation[], lane: string): Promise<Tried> {
     const number = this.#batch + 1;
     // Nothing is left to do of most that were given up: their accounts need no lock.
     const needed = asked.filter((each) => this.#live(each) !== null);
@@ -491,7 +499,7 @@ export class Lane {
   }
 
   /** What is left of an operation to be done now; null: nothing. */
-  #live({ operation, givenUp }: Asked): Operation | null {
+  #live({ operation, givenUp }: WaitingOperation): LaneOperation | null {
     // It waited, and the batch before refused it while its client left.
     if (operation.op === "release" && !this.#open.has(operation.hold.requestId)) return null;
     if (operation.op === "search end") return operation;
@@ -530,7 +538,7 @@ export class Lane {
 
   /** What few batches need: for whom keys ask, and searches. */
   #callsForFew(
-    operations: readonly Operation[],
+    operations: readonly LaneOperation[],
     waiting: readonly OpenHold[],
     now: Ms,
   ): Readonly<{ endUsers: readonly Call[]; searches: readonly Call[] }> {
@@ -553,7 +561,7 @@ export class Lane {
   /** Where an account comes to another period, which is nearly never, its use is read under the locks. */
   async #complete(
     read: Omit<Loaded, "use" | "searchCalls" | "endUsers"> & { keyNames: readonly [string, string] },
-    operations: readonly Operation[],
+    operations: readonly LaneOperation[],
     waiting: readonly OpenHold[],
   ): Promise<Loaded> {
     const missing = missingUse(read.accounts, operations, read.now);
@@ -631,7 +639,7 @@ export class Lane {
 
   // -------------------------------------------------------------- telling
 
-  #tell(asked: readonly Asked[], decision: Decision): void {
+  #tell(asked: readonly WaitingOperation[], decision: Decision): void {
     const { answers, changed } = decision;
     this.#batch += 1;
     this.#sent = null;
@@ -652,7 +660,7 @@ export class Lane {
     // In a lane that was marked meanwhile nothing more is committed; the next batch finds out.
   }
 
-  #answer(asked: Asked, answer: Answer | Error): void {
+  #answer(asked: WaitingOperation, answer: LaneAnswer | Error): void {
     const { operation, givenUp } = asked;
     asked.answered = true;
     if (answer instanceof Error) return this.#failed(asked, answer);
@@ -676,7 +684,7 @@ export class Lane {
   }
 
   /** The operation did nothing. An end's hold goes back. */
-  #failed(asked: Asked, error: Error): void {
+  #failed(asked: WaitingOperation, error: Error): void {
     const { operation } = asked;
     asked.answered = true;
     if (operation.op === "settle") this.#release(operation.hold);
@@ -839,7 +847,7 @@ export class Lane {
 }
 
 /** In the order in which they are locked. */
-const accountsIn = (asked: readonly Asked[]): readonly AccountId[] =>
+const accountsIn = (asked: readonly WaitingOperation[]): readonly AccountId[] =>
   [...new Set(asked.map(({ operation }) => accountOf(operation)))].sort((a, b) => a - b);
 
 type KeyName = Readonly<{ account: AccountId; key: number }>;
@@ -848,16 +856,16 @@ const namedKey = (account: AccountId, key: number | null): readonly KeyName[] =>
   key === null ? [] : [{ account, key }];
 
 /** Nobody waits for it, and it is done whenever it can be. */
-const isForGood = ({ op }: Operation): boolean => op === "release" || op === "search end";
+const isForGood = ({ op }: LaneOperation): boolean => op === "release" || op === "search end";
 
 /** What is left of an operation that nobody waits for. */
-function givenBack(operation: Operation): Operation | null {
+function givenBack(operation: LaneOperation): LaneOperation | null {
   if (operation.op === "settle" || operation.op === "release") return { op: "release", hold: operation.hold };
   return null;
 }
 
 /** Answers of the operations that were asked, among those that were dropped. */
-function alignedWith(live: readonly (Operation | null)[], answers: Decision["answers"]): Decision["answers"] {
+function alignedWith(live: readonly (LaneOperation | null)[], answers: Decision["answers"]): Decision["answers"] {
   let next = 0;
   return live.map((operation) => (operation === null ? null : answers[next++]!));
 }

@@ -1,10 +1,14 @@
 // How long a gateway waits for PostgreSQL, and how long others wait for a gateway; the unit comes last in the name.
 import { assert } from "../../core/assert.ts";
-import { journalGiveUpMs } from "../../core/limits.ts";
+import { journalGiveUpMs } from "../limits.ts";
 
 export const connectTimeoutMs = 2_000;
-/** Of a gateway, beside the two of its lane: for its console, its commands and what is done now and then. */
+/** For a gateway's console, its commands and what is done now and then. */
 export const sideConnectionsMax = 4;
+/** For stored responses: one writes while others look something up. */
+export const responsesConnectionsMax = 2;
+/** All of a gateway's: its lane, its reader of keys, its shares of nodes and its watch for dead gateways have one each. */
+export const gatewayConnectionsMax = 4 + sideConnectionsMax + responsesConnectionsMax;
 /** A call that takes longer is given up with its connection; what became of it is found out on the next one. */
 export const callTimeoutMs = 5_000;
 /** A transaction waits this long for the locks of others. Shorter than a call may take, so that the server says so. */

@@ -3,7 +3,7 @@
 // line for the row, and a second one asks the server who holds it.
 import type { Log } from "../../core/log.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
-import { arrayOf, call, type Connection, isFailed, type Outcome, type Row, type Server } from "./connection.ts";
+import { arrayOf, call, type Connection, isFailed, type StatementResult, type Row, type Server } from "./connection.ts";
 import { batchLockMs, lockedLookMs, lockedPauseFirstMs, lockedPauseMostMs, lockedToldMax } from "./limits.ts";
 import { limited, type Pace } from "./pace.ts";
 import * as sql from "./statements.ts";
@@ -196,7 +196,7 @@ export class LockedAccounts<Item> {
     return limited(this.#pace, this.#server.connect(), (late) => late.close());
   }
 
-  #send(connection: Connection, calls: Parameters<Connection["send"]>[0]): Promise<readonly Outcome[]> {
+  #send(connection: Connection, calls: Parameters<Connection["send"]>[0]): Promise<readonly StatementResult[]> {
     return limited(this.#pace, connection.send(calls), () => {});
   }
 
@@ -208,7 +208,7 @@ export class LockedAccounts<Item> {
 }
 
 /** Throws where the connection failed. */
-export function isLocked(outcome: Outcome): boolean {
+export function isLocked(outcome: StatementResult): boolean {
   if (!isFailed(outcome)) return false;
   if (outcome.state === null) throw outcome;
   return outcome.state === "55P03";

@@ -5,7 +5,7 @@ import { Database as Sqlite } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { CommandError } from "../../core/expected-error.ts";
-import { dayMs } from "../../core/limits.ts";
+import { dayMs } from "../../core/units.ts";
 import type { Ms } from "../../core/types.ts";
 import { activityLevels } from "../activity/activity-sums.ts";
 import {

@@ -2,10 +2,14 @@
 // were in the way, or gave away the same number, e-mail or billing key meanwhile.
 import { Draft } from "../../account/draft.ts";
 import { type Office, type Unit, unitOf, type UnitParts } from "../../account/office.ts";
-import type { SessionLookup, SessionRecord } from "../../account/sessions.ts";
-import { tokenHashOf, isOver } from "../../account/sessions.ts";
+import {
+  isOver,
+  type SessionLookup,
+  type SessionRecord,
+  sessionUseIntervalMs,
+  tokenHashOf,
+} from "../../account/sessions.ts";
 import type { Clock } from "../../core/clock.ts";
-import { sessionUseIntervalMs } from "../../core/limits.ts";
 import { type AccountId, type Ms, StoreUnavailable } from "../../core/types.ts";
 import { writesOf } from "./changes.ts";
 import { StatementError } from "./connection.ts";

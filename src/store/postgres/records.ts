@@ -389,23 +389,40 @@ function keyOf({ accountId, keyHash, models, addresses, ...row }: typeof apiKeys
   const { forwardsUsers, endUserTokensPerDay, keyEnding } = row;
   const list = (text: string | null) => (text === null ? null : (JSON.parse(text) as readonly string[]));
   const limits: KeyLimits = {
-    ...{ expiresAt, tokensPerDay, tokensPerMonth, models: list(models), addresses: list(addresses) },
-    ...{ forwardsUsers: forwardsUsers === 1, endUserTokensPerDay },
+    expiresAt,
+    tokensPerDay,
+    tokensPerMonth,
+    models: list(models),
+    addresses: list(addresses),
+    forwardsUsers: forwardsUsers === 1,
+    endUserTokensPerDay,
   };
   return {
-    ...{ account: accountId, id, name, keyHash: keyHash === null ? null : base64Of(keyHash), keyEnding },
-    ...{ limits: hasLimits(limits) ? limits : null, createdAt, usedAt, revokedAt },
+    account: accountId,
+    id,
+    name,
+    keyHash: keyHash === null ? null : base64Of(keyHash),
+    keyEnding,
+    limits: hasLimits(limits) ? limits : null,
+    createdAt,
+    usedAt,
+    revokedAt,
   };
 }
 
 const sessionOf = ({ tokenHash, accountId, ...row }: typeof sessions.$inferSelect): SessionRecord => ({
-  ...{ ...row, account: accountId, tokenHash: base64Of(tokenHash) },
+  ...row,
+  account: accountId,
+  tokenHash: base64Of(tokenHash),
 });
 
 const linkOf = ({ tokenHash, accountId, ...row }: typeof accessLinks.$inferSelect): AccessLink => ({
-  ...{ ...row, account: accountId, tokenHash: base64Of(tokenHash) },
+  ...row,
+  account: accountId,
+  tokenHash: base64Of(tokenHash),
 });
 
 const requestOf = ({ accountId, ...row }: typeof purchaseRequests.$inferSelect): PurchaseRequest => ({
-  ...{ ...row, account: accountId },
+  ...row,
+  account: accountId,
 });

@@ -1,7 +1,7 @@
 // The request log in PostgreSQL: refused and failed requests of all gateways in a table, and served ones as lines of the
 // journal. What is asked for beside a time, an account or a request is looked for line by line, for a while.
 import { systemClock } from "../../core/clock.ts";
-import { failedAccountRowsMax, failedRowsMax, logSearchLines, logSearchMs } from "../../core/limits.ts";
+import { failedAccountRowsMax, failedRowsMax, logSearchLines, logSearchMs } from "../limits.ts";
 import {
   type FailedBatch,
   type FailedRow,

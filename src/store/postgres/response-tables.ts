@@ -10,7 +10,7 @@ import {
   responseText,
 } from "../../dialects/stored-responses.ts";
 import { assert } from "../../core/assert.ts";
-import { journalGiveUpMs } from "../../core/limits.ts";
+import { journalGiveUpMs } from "../limits.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import { type AccountId, type Ms, type Refusal, StoreUnavailable } from "../../core/types.ts";
 import {
@@ -21,7 +21,7 @@ import {
   type KeptConversation,
   type NotAdded,
   notAdded,
-  type Step,
+  type ConversationStep,
 } from "../responses/conversations.ts";
 import type { KeptResponse } from "../responses/kept-text.ts";
 import { type StoredResponseLimits, StoredResponseTable } from "../responses/stored-responses-table.ts";
@@ -161,7 +161,7 @@ export class ResponseTables {
   }
 
   /** As StoredResponseTable.converse. */
-  converse(account: AccountId, id: string, step: Step, now: Ms): Promise<string | Refusal> {
+  converse(account: AccountId, id: string, step: ConversationStep, now: Ms): Promise<string | Refusal> {
     return change(
       this.#database,
       async (send) => {
@@ -175,7 +175,13 @@ export class ResponseTables {
   }
 
   /** The account's sums are locked. */
-  async #converse(send: Send, account: AccountId, id: string, step: Step, now: Ms): Promise<string | Refusal> {
+  async #converse(
+    send: Send,
+    account: AccountId,
+    id: string,
+    step: ConversationStep,
+    now: Ms,
+  ): Promise<string | Refusal> {
     const [before = null] = await send<KeptConversation>(readConversation, account, id, this.#oldestKept(now));
     const done = conversed(id, before, step, this.limits.conversationBytesMax);
     if (isRefusal(done) || done.after === null) return isRefusal(done) ? done : done.reply;

@@ -1,7 +1,7 @@
 // The Worker that reads and writes stored responses in PostgreSQL. Conversations of many megabytes come and go here, beside
 // the main thread. What is asked of them is found out as with SQLite: by the same code, on what was read, in memory.
 import { systemClock } from "../../core/clock.ts";
-import { storedResponsesExpiryIntervalMs, storedResponsesPauseMs } from "../../core/limits.ts";
+import { storedResponsesExpiryIntervalMs, storedResponsesPauseMs } from "../limits.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";
 import { converse } from "../responses/conversations.ts";
 import { unpackKept } from "../responses/kept-text.ts";
@@ -9,12 +9,10 @@ import type { StoredResponseLimits } from "../responses/stored-responses-table.t
 import type { ResponsesCall } from "../responses/stored-responses-worker.ts";
 import { PostgresServer } from "./connection.ts";
 import { Database } from "./database.ts";
+import { responsesConnectionsMax } from "./limits.ts";
 import { ResponseTables } from "./response-tables.ts";
 
 declare const self: Worker;
-
-/** Of this Worker: one writes while others look something up. */
-const connectionsMax = 2;
 
 let database: Database | null = null;
 let tables: ResponseTables;
@@ -63,7 +61,7 @@ const { news } = answerCalls<ResponsesCall>(self, (order, progress) => {
 });
 
 function open(url: string, limits: StoredResponseLimits): void {
-  database = new Database(new PostgresServer(url), undefined, connectionsMax);
+  database = new Database(new PostgresServer(url), undefined, responsesConnectionsMax);
   tables = new ResponseTables(database, limits);
   expireIn(storedResponsesPauseMs);
 }

@@ -6,7 +6,9 @@ import { KeptResponses, type SetLimits } from "../responses/kept-responses.ts";
 export class PostgresResponses extends KeptResponses {
   constructor(url: string, limits: SetLimits, log: Log) {
     super({
-      ...{ limits, log, awaited: true },
+      limits,
+      log,
+      awaited: true,
       worker: {
         start: () => startWorker("store/postgres/responses-worker.ts"),
         open: (all) => ({ order: "open", file: url, limits: all }),

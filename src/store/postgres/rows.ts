@@ -4,7 +4,7 @@ import { type KeyLimits, type AccountId, defaultKey, type KeyId, type Ms, type P
 import type { HoldRecord } from "../../account/admission.ts";
 import { AccountSum, endUserPlace, type JournalRow, rowOf } from "../ledger/batch.ts";
 import { arrayOf, call, type Call, type Row } from "./connection.ts";
-import type { Decision, OpenHold, OpenSearch, Operation } from "./decide.ts";
+import type { Decision, OpenHold, OpenSearch, LaneOperation } from "./decide.ts";
 import {
   accountColumns,
   addEndUsers,
@@ -66,8 +66,17 @@ export type KeyRow = Readonly<
 export function keyRowOf(row: Row): KeyRow {
   const { account, id, name, key_hash, used_at, revoked, held, waiting_held, begun, expected } = row as KeyRow;
   return {
-    ...{ account, id, name, key_hash, used_at, revoked },
-    ...{ held, waiting_held, begun, expected, limits: keyLimitsOf(row) },
+    account,
+    id,
+    name,
+    key_hash,
+    used_at,
+    revoked,
+    held,
+    waiting_held,
+    begun,
+    expected,
+    limits: keyLimitsOf(row),
   };
 }
 
@@ -103,7 +112,7 @@ const listOf = (json: string | null): readonly string[] | null =>
 /** Periods that accounts come to at a moment, whose use their rows do not have. */
 export function missingUse(
   accounts: readonly AccountRow[],
-  operations: readonly Operation[],
+  operations: readonly LaneOperation[],
   now: Ms,
 ): readonly Readonly<{ account: AccountId; quota: Quota; period: Period }>[] {
   const [day, window] = [dayOf(now), coderWindowOf(now)];
@@ -252,8 +261,14 @@ type HoldRow = Pick<HoldRecord, "requestId" | "key" | "budget" | "cost" | "waits
 const heldRow = ({ requestId, account, record }: OpenHold): HoldRow => ({ ...record, requestId, account, searches: 0 });
 
 const searchRow = ({ requestId, account }: OpenSearch): HoldRow => ({
-  ...{ requestId, account, key: defaultKey, budget: 0 },
-  ...{ cost: 0, waits: false, searches: 1, endUser: null },
+  requestId,
+  account,
+  key: defaultKey,
+  budget: 0,
+  cost: 0,
+  waits: false,
+  searches: 1,
+  endUser: null,
 });
 
 /** One statement must not add to a row twice. */

@@ -1,6 +1,7 @@
 // What one gateway does for all of them now and then: sums of days that are over, folding of old lines, use of end users that
 // limits no longer look at. Slices of milliseconds with rests, on a connection beside the lane's.
-import { dayMs, endUserUseKeepDays, foldFirstMs, foldIntervalMs, foldSliceLines } from "../../core/limits.ts";
+import { endUserUseKeepDays, foldFirstMs, foldIntervalMs, foldSliceLines } from "../limits.ts";
+import { dayMs } from "../../core/units.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import { type Ms, StoreUnavailable } from "../../core/types.ts";

@@ -1,7 +1,7 @@
 // Sums up the replies of days that are over, once each: the usage page needs not read an account's lines of years. A day is
 // summed when it has been over for an hour, by the server's clock; a line's time is taken under its account's lock and is on
 // disk seconds later, so that none comes after that.
-import { dayMs, hourMs } from "../../core/limits.ts";
+import { dayMs, hourMs } from "../../core/units.ts";
 import type { Ms } from "../../core/types.ts";
 import { change, statement } from "./asking.ts";
 import type { Statement } from "./connection.ts";

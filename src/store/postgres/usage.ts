@@ -14,7 +14,8 @@ import type {
 import { everyAccount, noUsage, plus } from "../../account/usage-queries.ts";
 import { type JournalReply, usageRowOf } from "../../account/usage-row.ts";
 import type { ActivitySplit, EarlierActivity } from "../../core/activity.ts";
-import { dayMs, endUsersShownMax } from "../../core/limits.ts";
+import { endUsersShownMax } from "../limits.ts";
+import { dayMs } from "../../core/units.ts";
 import { requestIdBeginning } from "../../core/request-log.ts";
 import { type AccountId, type KeyId, type Ms, noKey } from "../../core/types.ts";
 import { arrayOf, type Statement } from "./connection.ts";

@@ -5,7 +5,9 @@ import type { Verification, Violation } from "../../account/accounts.ts";
 import { coderWindowOf, dayOf } from "../../account/quota.ts";
 import type { Catalog } from "../../core/catalog.ts";
 import type { Clock } from "../../core/clock.ts";
-import { answersAtOnceMax, dayMs, ledgerCheckFirstMs, ledgerCheckIntervalMs } from "../../core/limits.ts";
+import { answersAtOnceMax } from "../../core/limits.ts";
+import { ledgerCheckFirstMs, ledgerCheckIntervalMs } from "../limits.ts";
+import { dayMs } from "../../core/units.ts";
 import type { Log } from "../../core/log.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { type ChecksOf, ledgerChecks } from "../verify/ledger-checks.ts";
@@ -207,7 +209,9 @@ const uses = `
       WHEN 'allowance' THEN allowance_day WHEN 'coder_calls' THEN coder_window ELSE searches_day END)
   UNION ALL ${current}`;
 const ofPostgres: ChecksOf = {
-  ...{ after, last, uses },
+  after,
+  last,
+  uses,
   foldedDay: `coalesce((SELECT floor(value / ${dayMs}.0)::int FROM counters WHERE name = 'folded_at'), -1)`,
 };
 

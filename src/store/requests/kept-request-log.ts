@@ -1,12 +1,15 @@
 // The request log as a running server keeps it: takes what was refused or failed once a second and has it written, and
 // answers whoever looks something up.
 import type { Clock } from "../../core/clock.ts";
-import { failedIntervalMs, hourMs } from "../../core/limits.ts";
+import { hourMs } from "../../core/units.ts";
 import type { Log } from "../../core/log.ts";
-import { Outage } from "../../core/outage.ts";
+import { Outage } from "../outage.ts";
 import type { FailedBatch, LogFilter, LogPage, LogPlace, RequestLogQueries } from "../../core/request-log.ts";
 import { type AccountId, type Ms, StoreUnavailable } from "../../core/types.ts";
 import type { RequestLogCall } from "./request-log-worker.ts";
+
+/** Between two writes: what a kill loses. */
+const failedIntervalMs = 1_000;
 
 /** Who keeps it: a Worker with a file, or a database. */
 export type RequestLogKeeper = Readonly<{

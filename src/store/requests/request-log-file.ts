@@ -2,13 +2,15 @@
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
-import { failedIdleMs } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
 import { startWorker, WorkerClient } from "../../core/workers.ts";
 import { requestsName } from "../folder/data-folder.ts";
 import { KeptRequestLog, requestLogFailed } from "./kept-request-log.ts";
 import type { RequestLogCall } from "./request-log-worker.ts";
+
+/** The Worker ends after this long without anything to write. */
+const failedIdleMs = 60_000;
 
 export type RequestLogOptions = Readonly<{
   dataFolder: string;

@@ -5,13 +5,7 @@
 // of time, so that a time is found by halving; whatever else is asked for is looked for line by line, for a while.
 import type { Database } from "bun:sqlite";
 import { systemClock } from "../../core/clock.ts";
-import {
-  failedAccountRowsMax,
-  failedRowsMax,
-  journalDisorderMs,
-  logSearchLines,
-  logSearchMs,
-} from "../../core/limits.ts";
+import { failedAccountRowsMax, failedRowsMax, journalDisorderMs, logSearchLines, logSearchMs } from "../limits.ts";
 import {
   type FailedBatch,
   type FailedRow,

@@ -15,7 +15,7 @@ export type KeptConversation = Readonly<{ input: string; settings: string }>;
 export type Conversed = Readonly<{ after: KeptConversation | null; reply: string }>;
 
 /** An answer with its input is added once, however often that is tried. */
-export type Step =
+export type ConversationStep =
   | Exclude<ReadConversationAct, Readonly<{ act: "create" }>>
   | Readonly<{ act: "answer"; items: readonly Item[]; lastId: unknown; stem: string }>;
 
@@ -32,7 +32,7 @@ export const conversationBytes = ({ input, settings }: KeptConversation): number
 export function conversed(
   id: string,
   before: KeptConversation | null,
-  step: Step,
+  step: ConversationStep,
   lengthMax: number,
 ): Conversed | Refusal {
   if (before === null) return conversationNotFound(id);
@@ -73,8 +73,11 @@ export function conversed(
 
 const listOf = (items: readonly Item[]): string =>
   JSON.stringify({
-    ...{ object: "list", data: items },
-    ...{ first_id: items[0]?.id ?? null, last_id: items.at(-1)?.id ?? null, has_more: false },
+    object: "list",
+    data: items,
+    first_id: items[0]?.id ?? null,
+    last_id: items.at(-1)?.id ?? null,
+    has_more: false,
   });
 
 /** As OpenAI's own list has them: each with an id that no other has, a type, its parts, and a status where there is one. */
@@ -93,20 +96,22 @@ function wholeItems(items: readonly Item[], taken: Set<unknown>, stem: string): 
 
 const typesWithStatus: ReadonlySet<string> = new Set(["message", "function_call", "function_call_output"]);
 
-export const answerOf = ({ id, output }: KeptResponse, input: string): Step => {
+export const answerOf = ({ id, output }: KeptResponse, input: string): ConversationStep => {
   const written = JSON.parse(output) as Item[];
   const items = [...(JSON.parse(input) as Item[]), ...written];
   return { act: "answer", items, lastId: written.at(-1)?.id, stem: id.slice("resp_".length) };
 };
 
 export const notAdded = ({ id, conversation }: KeptResponse, refusal: Refusal): NotAdded => ({
-  ...{ response: id, conversation: conversation!.id, reason: messageOf(refusal) },
+  response: id,
+  conversation: conversation!.id,
+  reason: messageOf(refusal),
 });
 
 /** Where they are kept: the table in SQLite or those in PostgreSQL. */
 type Tables = Readonly<{
   keepAll(responses: readonly KeptResponse[], now: Ms): Soon<unknown>;
-  converse(account: AccountId, id: string, step: Step, now: Ms): Soon<string | Refusal>;
+  converse(account: AccountId, id: string, step: ConversationStep, now: Ms): Soon<string | Refusal>;
 }>;
 
 type Order = Readonly<{ account: AccountId; id: string; act: ConversationAct }>;

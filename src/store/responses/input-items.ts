@@ -5,7 +5,7 @@ import type { ItemPage } from "../../dialects/stored-responses.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 
 /** A response of an account that is not older than `oldestKept`. */
-export type Place = Readonly<{ account: AccountId; responseId: string; oldestKept: Ms }>;
+export type ResponsePlace = Readonly<{ account: AccountId; responseId: string; oldestKept: Ms }>;
 
 const prefixes: Readonly<Record<string, string>> = {
   message: "msg",
@@ -36,7 +36,7 @@ export class InputItems {
   }
 
   /** The list object as JSON text; null where there is no such response. */
-  page(of: Place, { limit, order, after }: ItemPage): Readonly<{ body: string }> | "unknown_after" | null {
+  page(of: ResponsePlace, { limit, order, after }: ItemPage): Readonly<{ body: string }> | "unknown_after" | null {
     const count = this.#statements.count.get(...keyOf(of))?.count ?? null;
     if (count === null) return null;
     const behind = after === null ? null : this.#placeOf(of, after);
@@ -52,7 +52,7 @@ export class InputItems {
   }
 
   /** Those of `ids` that a page gave to items without ids of their own, with the items' texts. */
-  named(of: Place, ids: ReadonlySet<string>): ReadonlyMap<string, string> {
+  named(of: ResponsePlace, ids: ReadonlySet<string>): ReadonlyMap<string, string> {
     const found = new Map<string, string>();
     const places = JSON.stringify([...ids].map(indexIn));
     for (const row of this.#statements.some.all(...keyOf(of), places)) {
@@ -63,15 +63,15 @@ export class InputItems {
   }
 
   /** Characters of all items; 0 where there is no such response. */
-  lengthOf(of: Place): number {
+  lengthOf(of: ResponsePlace): number {
     return this.#statements.length.get(...keyOf(of))?.length ?? 0;
   }
 
-  #between(of: Place, first: number, last: number): Row[] {
+  #between(of: ResponsePlace, first: number, last: number): Row[] {
     return first > last ? [] : this.#statements.between.all(...keyOf(of), first, last);
   }
 
-  #placeOf(of: Place, id: string): number | null {
+  #placeOf(of: ResponsePlace, id: string): number | null {
     const index = indexIn(id);
     const [row] = this.#between(of, index, index);
     if (row !== undefined && ourId(of, row) === id) return index;
@@ -79,7 +79,7 @@ export class InputItems {
   }
 
   /** In a list an id stands for one item, or paging would go round: the second of the same id gets one of ours. */
-  #listed(of: Place, rows: readonly Row[]): Listed[] {
+  #listed(of: ResponsePlace, rows: readonly Row[]): Listed[] {
     const ids = rows.flatMap(({ id }) => id ?? []);
     const first = rows[0]?.place ?? 0;
     const before =
@@ -109,10 +109,10 @@ export class InputItems {
 /** The place in the input that an id of ours names, or one that no item has. */
 const indexIn = (id: string): number => Number(/_in(\d{1,9})$/.exec(id)?.[1] ?? -1);
 
-const ourId = ({ responseId }: Place, { type, place }: Row): string =>
+const ourId = ({ responseId }: ResponsePlace, { type, place }: Row): string =>
   `${prefixOf(type ?? "message")}_${responseId.slice("resp_".length)}_in${place}`;
 
-const keyOf = ({ account, responseId, oldestKept }: Place): [AccountId, string, Ms] => [
+const keyOf = ({ account, responseId, oldestKept }: ResponsePlace): [AccountId, string, Ms] => [
   account,
   responseId,
   oldestKept,

@@ -9,18 +9,10 @@ import type {
   StoredResponse,
   StoredResponses,
 } from "../../dialects/stored-responses.ts";
-import {
-  bodyMaxBytes,
-  storedResponsesAwaitedGatherMs,
-  storedResponsesCountMax,
-  storedResponsesGatherMs,
-  storedResponsesLookupsMax,
-  storedResponsesLookupsWaitingMax,
-  storedResponsesWaitingBytesMax,
-} from "../../core/limits.ts";
+import { bodyMaxBytes, storedResponsesLookupsWaitingMax, storedResponsesWaitingBytesMax } from "../../core/limits.ts";
 import { AccountTurns } from "../../core/account-turns.ts";
 import type { Log } from "../../core/log.ts";
-import { Outage } from "../../core/outage.ts";
+import { Outage } from "../outage.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import type { AccountId, Refusal } from "../../core/types.ts";
 import { WorkerClient, WorkerFailed } from "../../core/workers.ts";
@@ -28,6 +20,15 @@ import type { StoredResponseLimits, StoredResponseTable } from "./stored-respons
 import type { NotAdded } from "./conversations.ts";
 import { type KeptResponse, packKept } from "./kept-text.ts";
 import type { ResponsesCall } from "./stored-responses-worker.ts";
+
+/** Stored responses of an account; beyond it the oldest go first. */
+const storedResponsesCountMax = 10_000;
+/** Responses that end within this time are written together; reading one has it written at once. */
+const storedResponsesGatherMs = 20;
+/** The same where the end of a reply waits for it. */
+const storedResponsesAwaitedGatherMs = 1;
+/** Concurrent look-ups, one per account: memory holds the largest conversations of this many accounts at a time. */
+const storedResponsesLookupsMax = 4;
 
 /** The limits that the configuration sets. */
 export type SetLimits = Pick<StoredResponseLimits, "keepMs" | "accountBytesMax">;

@@ -17,7 +17,7 @@ import {
   conversed,
   type NotAdded,
   notAdded,
-  type Step,
+  type ConversationStep,
 } from "./conversations.ts";
 import { InputItems } from "./input-items.ts";
 import type { KeptResponse } from "./kept-text.ts";
@@ -120,7 +120,7 @@ export class StoredResponseTable {
   }
 
   /** Does a step of a conversation, which is the newest of the account's then. */
-  converse(account: AccountId, id: string, step: Step, now: Ms): string | Refusal {
+  converse(account: AccountId, id: string, step: ConversationStep, now: Ms): string | Refusal {
     const { response, rewrite, addToUse } = this.#statements;
     return this.#database.transaction(() => {
       const before = response.get(account, id, this.#oldestKept(now));

@@ -4,12 +4,8 @@ import { dirname } from "node:path";
 import { systemClock } from "../../core/clock.ts";
 import type { ConversationAct, ItemPage } from "../../dialects/stored-responses.ts";
 import { freeBytesIn, roomInWords } from "../folder/disk-room.ts";
-import {
-  diskReserveBytes,
-  storedResponsesExpiryIntervalMs,
-  storedResponsesExpirySliceBytes,
-  storedResponsesPauseMs,
-} from "../../core/limits.ts";
+import { diskReserveBytes } from "../../core/limits.ts";
+import { storedResponsesExpiryIntervalMs, storedResponsesPauseMs } from "../limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";
 import { messageOf } from "../folder/folder-faults.ts";
@@ -18,6 +14,9 @@ import { unpackKept } from "./kept-text.ts";
 import { openStoredResponses } from "./stored-responses-file.ts";
 import { type StoredResponseLimits, StoredResponseTable } from "./stored-responses-table.ts";
 import { mayRetry } from "../ledger/writer.ts";
+
+/** Expiry works in slices with a pause after each: 480 MiB a minute. */
+const storedResponsesExpirySliceBytes = 8 * 1024 * 1024;
 
 /** What the Worker is called for; the result depends on it. Its news is why responses could not expire. */
 export type ResponsesCall =

@@ -2,11 +2,13 @@
 // by a message, never terminated.
 import type { UsageFilter, UsagePlace } from "../../account/usage-queries.ts";
 import type { ActivitySplit } from "../../core/activity.ts";
-import { usageIndexIntervalMs } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";
 import { messageOf } from "../folder/folder-faults.ts";
 import { UsageIndex } from "./usage-index.ts";
+
+/** Between two looks for new lines while nobody asks for usage. */
+const usageIndexIntervalMs = 60_000;
 
 /** What the Worker is called for; the result depends on it. Its news is why it could not follow the journal. */
 export type UsageCall =

@@ -1,7 +1,7 @@
 // What the books must keep, recomputed from the journal's lines and folded sums, as SQL that SQLite and PostgreSQL both read:
 // I1 balances are the sums of the lines, I2 signs, I5 charges follow from their tokens and rates, I10 every line has its
 // account. The numbers are those of src/README.md.
-import { endUserUseKeepDays } from "../../core/limits.ts";
+import { endUserUseKeepDays } from "../limits.ts";
 
 /** In the words of one of the two. */
 export type ChecksOf = Readonly<{

@@ -5,7 +5,7 @@ import type { Database } from "bun:sqlite";
 import type { Violation } from "../../account/accounts.ts";
 import type { Quota } from "../../account/quota.ts";
 import type { Catalog } from "../../core/catalog.ts";
-import { dayMs } from "../../core/limits.ts";
+import { dayMs } from "../../core/units.ts";
 import type { AccountId } from "../../core/types.ts";
 import { read } from "../open.ts";
 import { type ChecksOf, ledgerChecks } from "./ledger-checks.ts";
@@ -91,7 +91,8 @@ function prepare(database: Database) {
 }
 
 const ofSqlite: ChecksOf = {
-  ...{ after: "?1", last: "?2" },
+  after: "?1",
+  last: "?2",
   uses: "SELECT account_id, quota, period, used FROM quota_use WHERE account_id > ?1 AND account_id <= ?2",
   foldedDay: `(SELECT at / ${dayMs} FROM journal_folded)`,
 };

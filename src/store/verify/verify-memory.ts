@@ -1,5 +1,5 @@
 // I11: the ledger in memory equals the ledger on disk.
-import { endUserUseKeepDays } from "../../core/limits.ts";
+import { endUserUseKeepDays } from "../limits.ts";
 import type { Database } from "bun:sqlite";
 import type { Violation } from "../../account/accounts.ts";
 import type { EndUser } from "../../account/end-users.ts";

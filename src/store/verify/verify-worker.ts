@@ -4,11 +4,13 @@
 import type { Database } from "bun:sqlite";
 import { systemClock } from "../../core/clock.ts";
 import type { Violation } from "../../account/accounts.ts";
-import { ledgerCheckMaxMs } from "../../core/limits.ts";
 import type { AccountId } from "../../core/types.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";
 import { openForReading } from "../open.ts";
 import { type BoundsSince, DiskVerifier, type QuotaBounds } from "./verify-disk.ts";
+
+/** A check of the disk pauses after this long and continues in the next one. */
+const ledgerCheckMaxMs = 45_000;
 
 /** What the Worker is called for; a check's result is a DiskReport. */
 export type VerifyCall =

@@ -7,11 +7,18 @@
 //   5 read    bounded in bytes, and with all steps together in time
 //
 // Nothing of ours or of the client goes along: no cookies, no keys, no proxy from the environment.
-import { publicConnectTimeoutMs, publicFetchesAccountMax, publicFetchesMax } from "../../core/limits.ts";
+import { publicFetchesAccountMax } from "../limits.ts";
+import { assert } from "../../core/assert.ts";
 import { AccountTurns } from "../../core/account-turns.ts";
 import { exchange, ExchangeFailed, type ExchangeResult } from "./public-exchange.ts";
 import { destinationOf, parsePublicUrl, type Resolve, resolvePublicName } from "./public-destination.ts";
 import { type Fetched, type FetchOptions, FetchRefused, type PublicFetch } from "./public-fetch.ts";
+
+/** Concurrent fetches of addresses that strangers chose, pages of search results included. */
+const publicFetchesMax = 64;
+const publicConnectTimeoutMs = 5_000;
+
+assert(publicFetchesAccountMax < publicFetchesMax, "an account leaves turns to others: fetches");
 
 export type PublicFetchOptions = Readonly<{
   turns?: AccountTurns;

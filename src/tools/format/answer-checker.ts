@@ -4,19 +4,32 @@
 //
 //   quick lane  10 ms, then 50 ms of processor  -- slow -->  thorough lane  500 ms each, 10 s a minute for each account
 import { type Clock, systemClock } from "../../core/clock.ts";
-import {
-  checkedTextMaxLength,
-  quickCheckTries,
-  thoroughAccountsMax,
-  thoroughChecksAccountMaxMs,
-  thoroughChecksWindowMs,
-  thoroughCheckTries,
-} from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import type { Verdict } from "./answer-validator.ts";
 import { CheckingLane, type LaneResult } from "./checking-lane.ts";
 import type { CheckOrder, TimedVerdict } from "./checking-process.ts";
+
+/** Longest answer that is checked, in UTF-16 units: about four times 65,536 tokens. */
+const checkedTextMaxLength = 1024 * 1024;
+/**
+ * Attempts at checking one schema or answer. An attempt ends when it took longer than `wallMs` and has used
+ * `processorMs` by then (usual checks take 20 ms, large schemas 50). Quick ones run where streams must not wait, second
+ * ones after all first ones, thorough ones behind the streams.
+ */
+const quickCheckTries = [
+  { processorMs: 10, wallMs: 25 },
+  { processorMs: 50, wallMs: 100 },
+] as const;
+const thoroughCheckTries = [{ processorMs: 500, wallMs: 500 }] as const;
+/**
+ * Processor time of an account's thorough attempts within the window: beyond it, its schemas are too expensive until
+ * the window ends.
+ */
+const thoroughChecksAccountMaxMs = 10_000;
+const thoroughChecksWindowMs = 60_000;
+/** Accounts remembered for slow checks; beyond it the oldest are forgotten. */
+const thoroughAccountsMax = 10_000;
 
 /**
  * The verdict, or that there is none: `slow`, the account's own schema is too expensive, or its schemas of the last

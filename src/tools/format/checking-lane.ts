@@ -1,7 +1,6 @@
 // The gateway's end of one checking process: an order at a time, accounts in turn. The process ends its checks by itself;
 // one that does not come back is ended by the system or from here, and the next order has a new one.
 import { join } from "node:path";
-import { checkIdleMs, checkSilenceMs, checkStartMs } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import { FairQueue } from "../../core/fair-queue.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
@@ -13,6 +12,12 @@ import type {
   LimitedOrder,
   TimedVerdict,
 } from "./checking-process.ts";
+
+/** A process without a verdict for this long hangs, however busy the machine is. */
+const checkSilenceMs = 60_000;
+const checkStartMs = 10_000;
+/** The checking process ends after this long without a check. */
+const checkIdleMs = 5 * 60_000;
 
 /** `refused`: its account's turn came and it had none anymore; `failed`: the process cannot be started. */
 export type LaneResult = TimedVerdict | Readonly<{ verdict: "refused" | "failed" }>;

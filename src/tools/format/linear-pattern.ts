@@ -3,7 +3,9 @@
 // look-around says about each place is found first, by a walk of its own. What cannot be run so has no LinearPattern:
 // references to captures, changes of flags in the middle, and patterns that are too large when written out.
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
-import { patternStepsMax } from "../../core/limits.ts";
+
+/** Steps of a pattern with its repeats written out: each may be active at each character of the text. */
+const patternStepsMax = 20_000;
 
 /** As Unicode, or as browsers have always read patterns. */
 type Flags = "u" | "";

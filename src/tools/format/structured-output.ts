@@ -10,7 +10,6 @@
 //   (5) the last repeat, or no generation is left                 -> 500, nothing is charged
 //   (6) else                                                      -> the same again, with what did not fit
 import { mayAskAgain } from "../../core/generation-budget.ts";
-import { answerRepeatsMax } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import { refusals, refuse } from "../../core/refusals.ts";
 import { forcedTool } from "../../core/sent-tools.ts";
@@ -19,6 +18,9 @@ import { billedRepeat } from "../../core/usage.ts";
 import { isBeginning } from "../../nodes/request.ts";
 import type { Checker, CheckResult } from "./answer-checker.ts";
 import type { Round } from "../round.ts";
+
+/** How often an answer that does not fit is requested again: neither billed nor counted in usage. */
+const answerRepeatsMax = 2;
 
 export type StructuredOutputParts = Readonly<{
   checker: Checker;

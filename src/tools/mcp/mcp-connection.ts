@@ -5,10 +5,17 @@ import type { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { version } from "../../../package.json" with { type: "json" };
 import { logLines } from "../../core/child-log.ts";
 import type { McpConfig } from "../../config/config.ts";
-import { mcpAnswerMaxBytes, mcpConnectTimeoutMs, mcpFarewellMs, mcpProbeTimeoutMs } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
 import { JsonScan } from "../../core/outside-json.ts";
+
+/** npx may have to fetch the server first. */
+const mcpConnectTimeoutMs = 30_000;
+/** An answer on the wire; a model reads far less of it. */
+const mcpAnswerMaxBytes = 16 * 1024 * 1024;
+/** A server that does not answer a ping for this long is gone. */
+const mcpProbeTimeoutMs = 5_000;
+const mcpFarewellMs = 1_000;
 
 export type ListedTool = Readonly<{ name: string; description: string | null; parameters: Record<string, unknown> }>;
 

@@ -1,7 +1,8 @@
 // Turns an MCP server's answer to a call into the text that a model reads.
 import type { CallToolResult, ContentBlock } from "@modelcontextprotocol/client";
-import { mcpResultTextMaxLength } from "../../core/limits.ts";
 import type { ToolOutcome } from "../owned-tool.ts";
+
+export const mcpResultTextMaxLength = 100_000;
 
 /** Texts are joined, everything else is named, and what is too long is cut off. */
 export function outcomeOf({ content, structuredContent, isError }: CallToolResult): ToolOutcome {

@@ -3,14 +3,7 @@
 import type { Clock } from "../../core/clock.ts";
 import type { McpConfig } from "../../config/config.ts";
 import { AccountTurns } from "../../core/account-turns.ts";
-import {
-  mcpCallsAccountMax,
-  mcpCallsAtOnceMax,
-  mcpReconnectMaxMs,
-  mcpReconnectMinMs,
-  mcpToolMaxBytes,
-  mcpToolsMax,
-} from "../../core/limits.ts";
+import { assert } from "../../core/assert.ts";
 import { isRecord } from "../../core/is-record.ts";
 import type { Log } from "../../core/log.ts";
 import { serverToolName } from "../../core/server-tool-name.ts";
@@ -19,6 +12,18 @@ import { CallFailed, McpConnection, type ListedTool } from "./mcp-connection.ts"
 import { outcomeOf } from "./mcp-result.ts";
 import type { OwnedTool, RunContext, ToolOutcome } from "../owned-tool.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
+
+/** Concurrent calls of one server; others wait their turn, at most as long as a call may take. */
+export const mcpCallsAtOnceMax = 64;
+export const mcpCallsAccountMax = 16;
+/** Tools of one server: they are part of every prompt. */
+const mcpToolsMax = 256;
+const mcpToolMaxBytes = 64 * 1024;
+const mcpReconnectMinMs = 1_000;
+const mcpReconnectMaxMs = 60_000;
+
+assert(mcpReconnectMinMs < mcpReconnectMaxMs, "waits before another connection grow");
+assert(mcpCallsAccountMax < mcpCallsAtOnceMax, "an account leaves turns to others: calls of MCP servers");
 
 export class McpServer {
   readonly #config: McpConfig;

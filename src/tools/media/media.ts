@@ -3,24 +3,40 @@
 import { assert } from "../../core/assert.ts";
 import { fileAsText, isPdf, textOf } from "../../core/file-text.ts";
 import { imageHeader } from "../../core/image-header.ts";
-import {
-  imagePixelsMax,
-  mediaAccountHeldBytesMax,
-  mediaFetchBytesMax,
-  mediaFetchesAtOnceMax,
-  mediaFetchesMax,
-  mediaFetchTimeoutMs,
-  mediaHeldBytesMax,
-  mediaImagesMaxLength,
-  mediaRedirectsMax,
-  mediaRequestBytesMax,
-  mediaRequestTimeoutMs,
-  mediaTextMaxLength,
-} from "../../core/limits.ts";
+import { imagePixelsMax } from "../../core/limits.ts";
+import { mediaFetchesAtOnceMax } from "../limits.ts";
 import type { AccountId, Ask, MediaPart, Part } from "../../core/types.ts";
 import { sizeOf, unreadyParts, withParts } from "./media-parts.ts";
 import type { PdfReader } from "./pdf-reader.ts";
 import { type Fetched, FetchRefused, type PublicFetch } from "../fetch/public-fetch.ts";
+
+export const mediaFetchBytesMax = 8 * 1024 * 1024;
+const mediaFetchTimeoutMs = 20_000;
+const mediaRedirectsMax = 5;
+/** Fetches of one request in all. */
+export const mediaFetchesMax = 100;
+/** What one request may fetch: as much as a body may bring inline. */
+export const mediaRequestBytesMax = 32 * 1024 * 1024;
+/** After this long, a request's remaining media are left out. */
+const mediaRequestTimeoutMs = 60_000;
+/** What open requests hold of fetched bytes and of what they became; a part without room is left out. */
+const mediaHeldBytesMax = 512 * 1024 * 1024;
+export const mediaAccountHeldBytesMax = 128 * 1024 * 1024;
+/**
+ * UTF-16 units of a request's images as base64, in all the places where they stand (one part may be named repeatedly):
+ * everything that may be fetched, once.
+ */
+export const mediaImagesMaxLength = 48 * 1024 * 1024;
+/**
+ * UTF-16 units of a request's files as text: the largest file with its name, several times the largest context. A
+ * larger body to a node would stop the streams for too long.
+ */
+export const mediaTextMaxLength = 10_000_000;
+
+assert(mediaRequestBytesMax <= mediaAccountHeldBytesMax, "every allowed request finds room");
+assert((mediaRequestBytesMax * 4) / 3 < mediaImagesMaxLength, "images that were fetched have their places");
+assert(mediaFetchBytesMax < mediaTextMaxLength, "a file that was fetched has its place");
+assert(mediaAccountHeldBytesMax < mediaHeldBytesMax, "an account leaves room to others: media");
 
 /** An Ask whose media are data and text. Disposing it gives back the memory that they were counted for. */
 export type ReadyAsk = Disposable & Readonly<{ ask: Ask }>;

@@ -7,20 +7,25 @@
 //
 // So files made to take long delay each other and not those of other accounts.
 import { readFile } from "node:fs/promises";
-import {
-  pdfExcessAccountsMax,
-  pdfExcessRememberedMs,
-  pdfFirstTryProcessorMs,
-  pdfMemoryMaxBytes,
-  pdfReadersAccountMax,
-  pdfReadersMax,
-  pdfSlowReadersMax,
-  pdfTextMaxLength,
-  pdfTimeoutMs,
-} from "../../core/limits.ts";
+import { pdfTextMaxLength } from "../limits.ts";
+import { assert } from "../../core/assert.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { AccountTurns } from "../../core/account-turns.ts";
 import { type Clock, systemClock } from "../../core/clock.ts";
+
+const pdfTimeoutMs = 15_000;
+const pdfMemoryMaxBytes = 512 * 1024 * 1024;
+/** Processor time of a first attempt: 200 full pages. PDFs that take longer wait behind all others. */
+const pdfFirstTryProcessorMs = 1_000;
+export const pdfReadersMax = 4;
+const pdfReadersAccountMax = 2;
+/** Second attempts run beside the others, and so do the PDFs of accounts that lately sent one beyond the limits. */
+const pdfSlowReadersMax = 1;
+export const pdfExcessRememberedMs = 10 * 60_000;
+/** Accounts remembered for that; beyond it the oldest are forgotten. */
+const pdfExcessAccountsMax = 10_000;
+
+assert(pdfReadersAccountMax < pdfReadersMax, "an account leaves turns to others: PDFs");
 
 const checkIntervalMs = 25;
 const pageBytes = 4_096;

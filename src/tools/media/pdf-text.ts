@@ -1,7 +1,10 @@
 // Extracts the text of a PDF, page by page. A PDF of 600 KB can claim to hold 500 MB of text, and its reader believes
 // it. So this runs only in a process of its own (pdf-reader.ts).
 import { getDocumentProxy } from "unpdf";
-import { pdfPagesMax, pdfTextMaxLength } from "../../core/limits.ts";
+import { pdfTextMaxLength } from "../limits.ts";
+
+/** A page of text takes a few milliseconds. */
+export const pdfPagesMax = 500;
 
 const errorsOnly = 0;
 

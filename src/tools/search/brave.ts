@@ -1,6 +1,6 @@
 // Brave Search (api-dashboard.search.brave.com, Web Search). Its answers contain HTML with entities.
 import type { WebSearchConfig } from "../../config/config.ts";
-import { searchResultTextMaxLength } from "../../core/limits.ts";
+import { searchResultTextMaxLength } from "../limits.ts";
 import { decodeEntities } from "../media/html-entities.ts";
 import { objectsOf, textOf } from "./answer-fields.ts";
 import type { SearchService } from "./search-service.ts";

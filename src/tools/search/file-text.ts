@@ -1,7 +1,11 @@
 // Splits a file of the operator's folder into passages of about half a page: an answer needs one of them, not the book.
 import { basename, extname } from "node:path";
-import { searchFileTextMaxLength, searchPassageLength } from "../../core/limits.ts";
 import { pageText } from "../media/page-text.ts";
+
+/** Characters of one file; a book has 1,000,000. Text beyond it is not found. */
+const searchFileTextMaxLength = 4_000_000;
+/** Files are found by passages of half a page: long enough to answer, short enough to rank. */
+const searchPassageLength = 1_500;
 
 export type FileText = Readonly<{ title: string; passages: readonly string[] }>;
 /** Why a file cannot be found. */

@@ -2,8 +2,10 @@
 import { constants, type Dirent } from "node:fs";
 import { lstat, open, readdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
-import { searchFileMaxBytes, searchFilesMax } from "../../core/limits.ts";
 import { kindOf } from "./file-text.ts";
+
+export const searchFileMaxBytes = 32 * 1024 * 1024;
+const searchFilesMax = 200_000;
 
 export type FileState = Readonly<{ modifiedMs: number; bytes: number }>;
 

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import type { FolderSearchConfig } from "../../config/config.ts";
 import { AccountTurns } from "../../core/account-turns.ts";
-import { searchProgressIntervalMs, searchResultTextMaxLength, searchTimeoutMs } from "../../core/limits.ts";
+import { searchTimeoutMs } from "../../core/limits.ts";
+import { searchResultTextMaxLength } from "../limits.ts";
 import type { Log } from "../../core/log.ts";
 import { startWorker, WorkerClient, WorkerFailed } from "../../core/workers.ts";
 import { DataFolderUnusable } from "../../store/folder/folder-faults.ts";
@@ -16,6 +17,9 @@ import { FolderFiles } from "./folder-files.ts";
 import type { QueryRequest } from "./folder-query-worker.ts";
 import type { ScanResult } from "./folder-scan.ts";
 import type { ScanRequest } from "./folder-scan-worker.ts";
+
+/** Between two log lines while files are indexed. */
+const searchProgressIntervalMs = 5_000;
 
 export type FolderSearchParts = Readonly<{
   /** Where the index is kept, as search.db. */

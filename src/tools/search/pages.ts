@@ -1,15 +1,15 @@
 // Reads the pages behind a search's first results, so that a model sees more than a snippet. Strangers chose the
 // addresses, so they are fetched under the rules for those.
-import {
-  searchPageMaxBytes,
-  searchPageRedirectsMax,
-  searchPagesTimeoutMs,
-  searchResultTextMaxLength,
-} from "../../core/limits.ts";
+import { searchResultTextMaxLength } from "../limits.ts";
 import type { Source } from "../owned-tool.ts";
 import { pageText } from "../media/page-text.ts";
 import { type Fetched, FetchRefused, type PublicFetch } from "../fetch/public-fetch.ts";
 import type { SearchProvider } from "./search-provider.ts";
+
+export const searchPageMaxBytes = 2 * 1024 * 1024;
+/** For all pages of a search; results whose pages come later keep their snippets. */
+export const searchPagesTimeoutMs = 5_000;
+const searchPageRedirectsMax = 5;
 
 const options = {
   bytesMax: searchPageMaxBytes,

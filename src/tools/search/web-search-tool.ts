@@ -1,5 +1,5 @@
 // Web search as a tool that the gateway runs: what the model is offered, and the result of a call.
-import { searchQueryMaxLength, searchResultsMax } from "../../core/limits.ts";
+import { searchResultsMax } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import type { Soon } from "../../core/soon.ts";
 import {
@@ -14,6 +14,9 @@ import {
 import type { OwnedTool, RunContext } from "../owned-tool.ts";
 import { SearchFailed, type SearchProvider } from "./search-provider.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
+
+/** What Brave takes; others take more. */
+export const searchQueryMaxLength = 400;
 
 /** If the client filters by domain, this many times more results are requested. */
 const filteredFactor = 3;

@@ -1,12 +1,8 @@
 // Searches with a service on the web: one request, limited in time and size, whose answer is not trusted.
 import type { WebSearchConfig } from "../../config/config.ts";
 import { AccountTurns } from "../../core/account-turns.ts";
-import {
-  searchAnswerMaxBytes,
-  searchesAccountMax,
-  searchesAtOnceMax,
-  searchResultTextMaxLength,
-} from "../../core/limits.ts";
+import { searchResultTextMaxLength } from "../limits.ts";
+import { assert } from "../../core/assert.ts";
 import type { AccountId } from "../../core/types.ts";
 import type { Source } from "../owned-tool.ts";
 import { SearchFailed, type SearchProvider } from "./search-provider.ts";
@@ -15,6 +11,14 @@ import type { SearchService, ServiceRequest, ServiceResult } from "./search-serv
 import { searxngSearch } from "./searxng.ts";
 import { tavilySearch } from "./tavily.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
+
+/** An answer of a search service; 20 results with their snippets are 100 KB. */
+export const searchAnswerMaxBytes = 2 * 1024 * 1024;
+/** Concurrent searches; others wait their turn, at most as long as a search may take. */
+export const searchesAtOnceMax = 64;
+export const searchesAccountMax = 16;
+
+assert(searchesAccountMax < searchesAtOnceMax, "an account leaves turns to others: searches");
 
 const serviceOf = {
   searxng: searxngSearch,

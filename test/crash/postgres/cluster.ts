@@ -71,7 +71,9 @@ function startNode(longestMs: number): Node {
       const number = Number(digits ?? 0);
       const used = exact === "x" ? { ...exactUsage, cached: 0, reasoning: 0 } : usageOf(number);
       const usage = {
-        ...{ prompt_tokens: used.input, completion_tokens: used.output, total_tokens: used.input + used.output },
+        prompt_tokens: used.input,
+        completion_tokens: used.output,
+        total_tokens: used.input + used.output,
         prompt_tokens_details: { cached_tokens: used.cached },
         completion_tokens_details: { reasoning_tokens: used.reasoning },
       };
@@ -174,7 +176,9 @@ export class Cluster implements AsyncDisposable {
     let reply: Response;
     try {
       reply = await fetch(this.gateways[gateway]!.url + endpoint, {
-        ...{ method: "POST", keepalive: false, timeout: false },
+        method: "POST",
+        keepalive: false,
+        timeout: false,
         headers: { authorization: `Bearer ${asker.key}`, connection: "close" },
         body: JSON.stringify(bodyOf(endpoint, model, prompt, more)),
       } as RequestInit);
@@ -343,7 +347,8 @@ export class Cluster implements AsyncDisposable {
     let faults = 0;
     for (const [fault, times] of this.faults) if (fault !== "starts that failed") faults += times;
     return {
-      ...{ requests: this.seen.length, faults },
+      requests: this.seen.length,
+      faults,
       byFault: Object.fromEntries(this.faults),
       outcomes: Object.fromEntries([...outcomes].sort(([, a], [, b]) => b - a)),
     };

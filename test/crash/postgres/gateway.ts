@@ -10,7 +10,10 @@ import { ask, output, plans } from "../../account/office.ts";
 const [url, gateway, port] = process.argv.slice(2) as [string, string, string];
 
 const books = await PostgresBooks.open({
-  ...{ server: await openServer(url), gateway, version: "test", configDigest: "" },
+  server: await openServer(url),
+  gateway,
+  version: "test",
+  configDigest: "",
   rules: { plans, siteUrl: "http://site", maxWaitMs: 10_000, inputRequestsPerMinute: 3_000 },
   log: (level, event, fields) => console.error(JSON.stringify({ level, event, ...fields })),
 });

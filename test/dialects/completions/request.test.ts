@@ -57,8 +57,14 @@ describe("the prompt", () => {
 describe("settings", () => {
   test("those of OpenAI by default: 16 tokens, no suffix, no echo", () => {
     expect(asked({ prompt: "x" })).toMatchObject({
-      ...{ outputTokensMax: 16, plain: { suffix: null, echo: false }, stream: false, sampling: {} },
-      ...{ tools: [], toolChoice: "none", endpoint: "/v1/completions", coderBilling: "tokens" },
+      outputTokensMax: 16,
+      plain: { suffix: null, echo: false },
+      stream: false,
+      sampling: {},
+      tools: [],
+      toolChoice: "none",
+      endpoint: "/v1/completions",
+      coderBilling: "tokens",
     });
     expect(asked({ prompt: "x", suffix: "", max_tokens: null }).plain.suffix).toBeNull();
   });
@@ -74,7 +80,8 @@ describe("settings", () => {
     };
     expect(asked({ prompt: "x", ...given, logprobs: 0, user: "me" }).sampling).toEqual({
       ...given,
-      ...{ logprobs: true, top_logprobs: 0 },
+      logprobs: true,
+      top_logprobs: 0,
     });
   });
 

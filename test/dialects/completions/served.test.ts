@@ -224,8 +224,13 @@ test.each([
   const body = new TextEncoder().encode(JSON.stringify(json));
   const order: PrepareOrder = {
     reading: { dialect: "completions", tokenizes: false, route: endpoint, id: "", search: "", headers: [] },
-    ...{ wanted: "request", body, bodyBytes: body.length, models: [...catalog.models.values()] },
-    ...{ finds: false, earlier: null, found: null },
+    wanted: "request",
+    body,
+    bodyBytes: body.length,
+    models: [...catalog.models.values()],
+    finds: false,
+    earlier: null,
+    found: null,
   };
   const dialects = new Dialects({ sealingKey: new Uint8Array(32), clock: systemClock, storesResponses: false });
   const prepared = structuredClone(prepare(order, dialects));
@@ -240,7 +245,9 @@ test.each([
   const known = catalog.models.get(model)!;
   const messages = Buffer.from(prepared.turns.messages);
   const large = completions.unpack(prepared.ask, {
-    ...{ ...prepared.ask, model: known, turns: [] },
+    ...prepared.ask,
+    model: known,
+    turns: [],
     prepared: preparedOf({ messages }),
   }).ask;
   const small = completions.read({ head: headOf(completions), body: json, bodyBytes: 1, catalog });

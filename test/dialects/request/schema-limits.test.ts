@@ -1,7 +1,11 @@
 // Which JSON Schemas are accepted at all, and what the check costs.
 import { describe, expect, test } from "bun:test";
-import { schemaFault } from "../../../src/dialects/request/schema-limits.ts";
-import { schemaDepthMax, schemaTextMaxLength, schemaValuesMax } from "../../../src/core/limits.ts";
+import {
+  schemaDepthMax,
+  schemaFault,
+  schemaTextMaxLength,
+  schemaValuesMax,
+} from "../../../src/dialects/request/schema-limits.ts";
 
 const nested = (depth: number): Record<string, unknown> => {
   let schema: Record<string, unknown> = { type: "string" };

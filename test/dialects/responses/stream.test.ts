@@ -353,7 +353,10 @@ describe("compaction", () => {
       created_at: identity.createdSeconds,
       output: [
         {
-          ...{ id: expect.stringMatching(/^msg_\w+$/), type: "message", role: "user", status: "completed" },
+          id: expect.stringMatching(/^msg_\w+$/),
+          type: "message",
+          role: "user",
+          status: "completed",
           content: [{ type: "input_text", text: "build a boat" }],
         },
         { id: "msg_7", type: "message", role: "user", status: "completed", content: picture },

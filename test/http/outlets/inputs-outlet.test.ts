@@ -1,11 +1,10 @@
 // A reply that lists what many inputs came to: it is made while it goes out, and its room is given back.
 import { expect, test } from "bun:test";
 import { ByteBudget } from "../../../src/core/byte-budget.ts";
-import { inputsReplyStepBytes } from "../../../src/core/limits.ts";
 import type { Usage } from "../../../src/core/types.ts";
 import { embeddings } from "../../../src/dialects/embeddings/embeddings.ts";
 import type { Encoder } from "../../../src/dialects/dialect.ts";
-import { InputsOutlet } from "../../../src/http/outlets/inputs-outlet.ts";
+import { InputsOutlet, inputsReplyStepBytes } from "../../../src/http/outlets/inputs-outlet.ts";
 import { askOf } from "../../fixtures/asks.ts";
 
 const usage: Usage = { inputFresh: 7, inputCached: 0, output: 0, reasoning: 0 };
@@ -24,7 +23,8 @@ function outletOf(vectors: number, room: ByteBudget) {
   const made = embeddings.unpack(ask, ask).writer.encoder({ requestId: "req_1", createdSeconds: 1 }, "whole");
   const state = { given: 0 };
   const encoder: Encoder = {
-    ...{ keepAlive: () => "", failure: () => "" },
+    keepAlive: () => "",
+    failure: () => "",
     piece: (piece) => made.piece(piece),
     end: (last) => made.end(last),
     *parts(last) {

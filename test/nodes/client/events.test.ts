@@ -1,7 +1,6 @@
 // Server-sent events at any split of the bytes, with everything that engines add to them.
 import { describe, expect, test } from "bun:test";
-import { EventParser } from "../../../src/nodes/client/events.ts";
-import { nodeEventLinesMax, nodeLineMaxBytes } from "../../../src/core/limits.ts";
+import { EventParser, nodeEventLinesMax, nodeLineMaxBytes } from "../../../src/nodes/client/events.ts";
 import { cut } from "../../fixtures/read-answer.ts";
 
 function parse(reads: readonly Uint8Array[]): { events: string[]; errors: number; tooLong: number } {

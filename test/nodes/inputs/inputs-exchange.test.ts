@@ -1,9 +1,8 @@
 // A large answer is read in turns, so that nobody else waits for it.
 import { expect, test } from "bun:test";
 import { CancelSignal } from "../../../src/core/cancel-signal.ts";
-import { inputsAnswerTurnBytes } from "../../../src/core/limits.ts";
 import type { Exchange, ExchangeHandler, NodeClient } from "../../../src/nodes/client/client.ts";
-import { askForInputs } from "../../../src/nodes/inputs/inputs-exchange.ts";
+import { askForInputs, inputsAnswerTurnBytes } from "../../../src/nodes/inputs/inputs-exchange.ts";
 import { askOf } from "../../fixtures/asks.ts";
 
 const count = 40;
@@ -18,7 +17,8 @@ test("after so many bytes the node waits until others had their turn", async () 
   const exchange: Exchange = {
     pause: () => void calls.push("pause"),
     resume: () => void calls.push("resume"),
-    ...{ abort: () => {}, release: () => {} },
+    abort: () => {},
+    release: () => {},
   };
   const send = (_: unknown, given: ExchangeHandler): Exchange => {
     handler = given;

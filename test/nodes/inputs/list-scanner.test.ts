@@ -1,7 +1,10 @@
 // The list of an answer is taken apart the same way however its bytes come.
 import { describe, expect, test } from "bun:test";
-import { inputAnswerMaxBytes, inputsAnswerFrameMaxLength } from "../../../src/core/limits.ts";
-import { ListScanner } from "../../../src/nodes/inputs/list-scanner.ts";
+import {
+  inputAnswerMaxBytes,
+  inputsAnswerFrameMaxLength,
+  ListScanner,
+} from "../../../src/nodes/inputs/list-scanner.ts";
 
 function scan(text: string, sizes: readonly number[] = []): { items: string[]; frame: string; fault: string | null } {
   const items: string[] = [];

@@ -58,7 +58,10 @@ function plainly({ response }: Recorded): unknown {
   const { data, results, usage } = JSON.parse(response);
   return {
     ending: {
-      ...{ kind: "end", reason: "stop", stopSequence: null, estimated: false },
+      kind: "end",
+      reason: "stop",
+      stopSequence: null,
+      estimated: false,
       usage: { inputFresh: usage.prompt_tokens, inputCached: 0, output: 0, reasoning: 0 },
     },
     items: (data ?? results)

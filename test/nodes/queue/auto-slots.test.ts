@@ -1,8 +1,7 @@
 // Slots that follow what an engine has to do, against engines that are modeled: each runs so many at once, and the others
 // that it is given wait inside it.
 import { describe, expect, test } from "bun:test";
-import { autoSlotsStart } from "../../../src/core/limits.ts";
-import { AutoSlots } from "../../../src/nodes/queue/auto-slots.ts";
+import { AutoSlots, autoSlotsStart } from "../../../src/nodes/queue/auto-slots.ts";
 
 /** What an engine that runs at most `most` says when it has so many requests. */
 const engine =

@@ -3,9 +3,10 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { NodeConfig } from "../../../src/config/config.ts";
 import type { EngineFieldName } from "../../../src/core/engine-fields.ts";
-import { autoSlotsStart, nodeLooksAtOnceMax, nodeSlotsDefault } from "../../../src/core/limits.ts";
+import { nodeSlotsDefault } from "../../../src/core/limits.ts";
+import { autoSlotsStart } from "../../../src/nodes/queue/auto-slots.ts";
 import { problemOf } from "../../../src/nodes/health/look.ts";
-import { NodePool, type PoolOptions } from "../../../src/nodes/queue/pool.ts";
+import { nodeLooksAtOnceMax, NodePool, type PoolOptions } from "../../../src/nodes/queue/pool.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import type { Ask, Refusal, Slot } from "../../../src/core/types.ts";
 import { askOf, firstPartyModel, hostedModel } from "../../fixtures/asks.ts";
@@ -64,7 +65,7 @@ function granted(entered: Slot | Refusal): Slot {
   if (isRefusal(entered)) throw new Error(`refused: ${entered.refusal}`);
   return entered;
 }
-const generate = (slot: Slot, ask: Ask = askOf()) => slot.generate(ask, 1, never, { piece() {}, flush: () => null });
+const generate = (slot: Slot, ask: Ask = askOf()) => slot.run(ask, 1, never, { piece() {}, flush: () => null });
 
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await Bun.sleep(2);
@@ -265,7 +266,7 @@ describe("health", () => {
     });
     using slot = granted(await pool.enter(askOf(), 1, never));
     const sink = { piece: () => running.resolve(), flush: () => null };
-    const ending = slot.generate(askOf(), 1, never, sink);
+    const ending = slot.run(askOf(), 1, never, sink);
     await running.promise;
     node.stop(false); // what runs goes on, nothing new is taken
     using next = granted(await pool.enter(askOf(), 1, never));
@@ -442,7 +443,7 @@ describe("looks", () => {
     await until(() => state(pool).engine.kind === "vllm");
     using slot = granted(await pool.enter(askOf(), 1, never));
     const leaving = new AbortController();
-    const ending = slot.generate(askOf(), 1, leaving.signal, { piece() {}, flush: () => null });
+    const ending = slot.run(askOf(), 1, leaving.signal, { piece() {}, flush: () => null });
     listed = "n";
     await until(() => state(pool).engine.chatModels[0] === "n");
     expect(log).toEqual(["a answers: vllm, model n, context of 4096 tokens"]);
@@ -529,7 +530,7 @@ describe("looks", () => {
     const pool = poolOf([config({ url: `https://localhost:${server.port}/v1` })], { looks: true });
     await until(() => state(pool).health === "down");
     expect(state(pool).problem).toMatch(
-      /^it cannot be reached by https: nobody known .* NODE_EXTRA_CA_CERTS \(TLS failed: /,
+      /^it cannot be reached by https: no authority trusted here .* NODE_EXTRA_CA_CERTS \(TLS failed: /,
     );
   });
   test.each([
@@ -653,7 +654,7 @@ describe("slots that follow the engine's load", () => {
     const end = (): void => held.shift()?.write(answer);
     return { node, held, looked, others, told, end };
   }
-  const soon = { loadIntervalMs: 1, loadFullIntervalMs: 1, loadUntoldIntervalMs: 1 };
+  const soon = { loadIntervalMs: 1, loadFullIntervalMs: 1, loadUnreportedIntervalMs: 1 };
   const poolOn = (node: RawNode, slots: NodeConfig["slots"] = "auto") =>
     poolOf([config(node, { slots })], { limits: soon });
   /** So many requests, which are answered when the engine is told to; each gives its slot back then. */

@@ -69,7 +69,11 @@ test(
   "an outage makes nobody gone, nor does a short pause behind it",
   async () => {
     const world = new World({
-      ...{ seed: 1, gateways: 3, requests: 300, faults: false, lines: false },
+      seed: 1,
+      gateways: 3,
+      requests: 300,
+      faults: false,
+      lines: false,
       script({ timeline, postgres, gateways }) {
         timeline.after(3_000, () => postgres.crash(9_000));
         timeline.after(11_500, () => gateways[1]!.process.pause(10_500)); // its row is as it was for 19 s
@@ -88,7 +92,11 @@ test(
   async () => {
     let broken = 0;
     const world = new World({
-      ...{ seed: 2, gateways: 1, requests: 200, faults: false, lines: false },
+      seed: 2,
+      gateways: 1,
+      requests: 200,
+      faults: false,
+      lines: false,
       script(world) {
         const { timeline, postgres, gateways } = world;
         timeline.after(3_000, () => (world.breaksNext = () => broken++ % 7 === 0));
@@ -113,7 +121,11 @@ test.each(["accounts:1", "api_keys:1 2"])(
   "whoever keeps %s locked keeps the requests of that account alone waiting",
   async (row) => {
     const world = new World({
-      ...{ seed: 4, gateways: 3, requests: 1_200, faults: false, lines: false },
+      seed: 4,
+      gateways: 3,
+      requests: 1_200,
+      faults: false,
+      lines: false,
       script: (own) => void own.timeline.after(3_000, () => own.operatorLocks(row, 60_000)),
     });
     await world.run();
@@ -133,7 +145,11 @@ test(
   "who waits too long for an end of which nobody knows is cut off, and was charged where the server had it",
   async () => {
     const world = new World({
-      ...{ seed: 5, gateways: 1, requests: 2_000, faults: false, lines: false },
+      seed: 5,
+      gateways: 1,
+      requests: 2_000,
+      faults: false,
+      lines: false,
       script({ timeline, postgres }) {
         let commits = 0;
         world.breaksNext = () => {

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import type { Refusal } from "../../../src/core/types.ts";
-import type { OpenHold, Operation } from "../../../src/store/postgres/decide.ts";
+import type { OpenHold, LaneOperation } from "../../../src/store/postgres/decide.ts";
 import { Lane } from "../../../src/store/postgres/lane.ts";
 import { ask, output, plans } from "../../account/office.ts";
 import { SimulatedPostgres } from "./simulated-postgres.ts";
@@ -11,18 +11,42 @@ import { SimulatedProcess, Timeline } from "./timeline.ts";
 test("who leaves while a batch refuses it gives back nothing twice", async () => {
   const timeline = new Timeline();
   const postgres = new SimulatedPostgres(timeline, Date.UTC(2026, 2, 28, 12), {
-    ...{ random: () => 0.5, fault: () => null, breaksCommit: () => false, committed: () => {}, failedOver: () => {} },
+    random: () => 0.5,
+    fault: () => null,
+    breaksCommit: () => false,
+    committed: () => {},
+    failedOver: () => {},
   });
   const sums = { held: 0, waiting_held: 0, begun: 0, expected: 0, holds: 0, searches_held: 0 };
   postgres.rows.set("accounts:1", {
-    ...{ id: 1, key_hash: "hash", plan: "free", credit: 0, disabled: false, key_used_at: null, ...sums },
-    ...{ allowance_day: -1, allowance_used: 0, coder_window: -1, coder_used: 0, searches_day: -1, searches_used: 0 },
-    ...{ flood_opens: 0, flood_latest: 0, flood_count: 0, inputs_opens: 0, inputs_latest: 0, inputs_count: 0 },
+    id: 1,
+    key_hash: "hash",
+    plan: "free",
+    credit: 0,
+    disabled: false,
+    key_used_at: null,
+    ...sums,
+    allowance_day: -1,
+    allowance_used: 0,
+    coder_window: -1,
+    coder_used: 0,
+    searches_day: -1,
+    searches_used: 0,
+    flood_opens: 0,
+    flood_latest: 0,
+    flood_count: 0,
+    inputs_opens: 0,
+    inputs_latest: 0,
+    inputs_count: 0,
   });
   const process = new SimulatedProcess(timeline, postgres.startedAt, 0);
   const told: (Refusal | null)[] = [];
   const lane = new Lane({
-    ...{ server: postgres.serverFor(process), gateway: "g", version: "1", pace: process.pace, log: () => {} },
+    server: postgres.serverFor(process),
+    gateway: "g",
+    version: "1",
+    pace: process.pace,
+    log: () => {},
     rules: { plans, siteUrl: "http://site", maxWaitMs: 600_000, inputRequestsPerMinute: 3_000 },
     configDigest: () => "",
     decided: (_hold, refusal) => void told.push(refusal),
@@ -36,8 +60,15 @@ test("who leaves while a batch refuses it gives back nothing twice", async () =>
   };
   const admit = (requestId: string, budget: number, inputTokens = 0) =>
     lane.put({
-      ...{ op: "admit", account: 1, key: 1, keyHash: "hash", ask: ask(budget), inputTokens, requestId, endUser: null },
-    } satisfies Operation) as Promise<OpenHold>;
+      op: "admit",
+      account: 1,
+      key: 1,
+      keyHash: "hash",
+      ask: ask(budget),
+      inputTokens,
+      requestId,
+      endUser: null,
+    } satisfies LaneOperation) as Promise<OpenHold>;
   await done(lane.open());
   const first = await done(admit("r1", 15_000));
   const second = await done(admit("r2", 5_000));

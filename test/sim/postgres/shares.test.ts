@@ -3,7 +3,12 @@
 import { expect, test } from "bun:test";
 import { noBlocks } from "../../../src/nodes/queue/prompt-blocks.ts";
 import { type Place, SlotQueue } from "../../../src/nodes/queue/slot-queue.ts";
-import { type Call, type Connection, type Outcome, StatementError } from "../../../src/store/postgres/connection.ts";
+import {
+  type Call,
+  type Connection,
+  type StatementResult,
+  StatementError,
+} from "../../../src/store/postgres/connection.ts";
 import { NodeShares } from "../../../src/store/postgres/node-shares.ts";
 import { longForm } from "../../fixtures/optional.ts";
 import { randomOf, seedOfRun } from "../../fixtures/random.ts";
@@ -44,7 +49,7 @@ class SharesTable {
       if (this.#locked) await new Promise<void>((resolve) => void this.#waiting.push(resolve));
       this.#locked = holdsLock = true;
     };
-    const one = async ({ statement: { name }, parameters }: Call): Promise<Outcome> => {
+    const one = async ({ statement: { name }, parameters }: Call): Promise<StatementResult> => {
       if (name === "lock nodes") await lock();
       if (name === "read shares") return structuredClone(this.rows);
       if (name === "write shares") written = parameters as readonly string[];
@@ -54,10 +59,10 @@ class SharesTable {
       }
       return name === "lock nodes" ? [{ node: "n" }] : [];
     };
-    const send = async (calls: readonly Call[]): Promise<readonly Outcome[]> => {
+    const send = async (calls: readonly Call[]): Promise<readonly StatementResult[]> => {
       await this.#travel();
       const breaksAt = this.random() < this.breaks ? Math.floor(this.random() * (calls.length + 1)) : null;
-      const outcomes: Outcome[] = [];
+      const outcomes: StatementResult[] = [];
       for (const [index, each] of calls.entries()) {
         if (index === breaksAt) isBroken = true;
         outcomes.push(isBroken ? new StatementError(null, "broken") : await one(each));

@@ -1,7 +1,7 @@
 // PostgreSQL as far as the books need it: the statements by their names, transactions with row locks and their own view of
 // uncommitted rows, time limits, and a network that loses, delays and breaks. A standby that is waited for can be failed
 // over to: what was acknowledged is never lost, what was only seen may be.
-import type { Call, Connection, Outcome, Row, Server } from "../../../src/store/postgres/connection.ts";
+import type { Call, Connection, StatementResult, Row, Server } from "../../../src/store/postgres/connection.ts";
 import { StatementError } from "../../../src/store/postgres/connection.ts";
 import { idleInTransactionMs, lockTimeoutMs } from "../../../src/store/postgres/limits.ts";
 import { schemaVersion } from "../../../src/store/postgres/schema.ts";
@@ -174,12 +174,12 @@ class SimulatedConnection implements Connection {
     this.#session = postgres.open();
   }
 
-  send(calls: readonly Call[]): Promise<readonly Outcome[]> {
+  send(calls: readonly Call[]): Promise<readonly StatementResult[]> {
     const { timeline, surroundings } = this.#postgres;
     const { random } = surroundings;
     const fault = surroundings.fault(calls.map(({ statement }) => statement.name));
-    const { promise, resolve } = Promise.withResolvers<readonly Outcome[]>();
-    const answer = (outcomes: readonly Outcome[]) => {
+    const { promise, resolve } = Promise.withResolvers<readonly StatementResult[]>();
+    const answer = (outcomes: readonly StatementResult[]) => {
       if (fault === "answer lost") return;
       const heard = fault === "reset after" ? calls.map(() => failure(null, "connection reset")) : outcomes;
       timeline.after(0.1 + random(), () =>
@@ -217,8 +217,11 @@ class SimulatedConnection implements Connection {
 class Session {
   readonly #postgres: SimulatedPostgres;
   #transaction: Transaction | null = null;
-  readonly #queue: { calls: readonly Call[]; outcomes: Outcome[]; answer: (outcomes: readonly Outcome[]) => void }[] =
-    [];
+  readonly #queue: {
+    calls: readonly Call[];
+    outcomes: StatementResult[];
+    answer: (outcomes: readonly StatementResult[]) => void;
+  }[] = [];
   #given: Stored[] = [];
   #death: string | null = null;
   #hasLeft = false;
@@ -231,7 +234,7 @@ class Session {
     this.#postgres = postgres;
   }
 
-  take(calls: readonly Call[], answer: (outcomes: readonly Outcome[]) => void): void {
+  take(calls: readonly Call[], answer: (outcomes: readonly StatementResult[]) => void): void {
     if (this.#death !== null) return answer(calls.map(() => failure(this.#death)));
     this.#stopIdle();
     this.#queue.push({ calls, outcomes: [], answer });
@@ -273,7 +276,7 @@ class Session {
     this.#stopIdle = this.#postgres.timeline.after(this.#idleMs, () => this.#postgres.end(this, "25P03"));
   }
 
-  #wait(key: string, outcomes: Outcome[]): void {
+  #wait(key: string, outcomes: StatementResult[]): void {
     this.#postgres.waitFor(this, key);
     this.#stopWaiting = this.#postgres.timeline.after(this.#lockMs, () => {
       this.#stopWaiting = null;
@@ -428,8 +431,13 @@ class Session {
         for (const [index, id] of ids!.entries()) {
           if (get(`holds:${id}`) !== null) return failure("23505", `the hold ${id} exists`);
           rows.set(`holds:${id}`, {
-            ...{ request_id: id, lane: first, account: Number(accounts![index]), key: Number(keys![index]) },
-            ...{ tokens: Number(tokens![index]), cost: Number(costs![index]), waits: waits![index] === "true" },
+            request_id: id,
+            lane: first,
+            account: Number(accounts![index]),
+            key: Number(keys![index]),
+            tokens: Number(tokens![index]),
+            cost: Number(costs![index]),
+            waits: waits![index] === "true",
           });
         }
         return [];

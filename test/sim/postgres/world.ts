@@ -37,7 +37,10 @@ const prices: readonly (readonly [Price, readonly number[]])[] = [
   // So many tokens cost one of balance that what is held may grow and cost no more.
   [
     {
-      ...{ kind: "split", inputCents: 0, cachedInputCents: 0, outputCents: 0 },
+      kind: "split",
+      inputCents: 0,
+      cachedInputCents: 0,
+      outputCents: 0,
       parts: { input: 0, cachedInput: 0, output: 500 },
     },
     [0, 0, 0.05],
@@ -146,10 +149,27 @@ export class World {
     const plan = this.pick(["free", "plus", "standard"] as const);
     const sums = { held: 0, waiting_held: 0, begun: 0, expected: 0 };
     this.postgres.rows.set(`accounts:${id}`, {
-      ...{ id, key_hash: `hash ${id}`, plan, credit: 0, disabled: false, key_used_at: null, ...sums, holds: 0 },
-      ...{ searches_held: 0, allowance_day: -1, allowance_used: 0, coder_window: -1, coder_used: 0 },
-      ...{ searches_day: -1, searches_used: 0, flood_opens: 0, flood_latest: 0, flood_count: 0 },
-      ...{ inputs_opens: 0, inputs_latest: 0, inputs_count: 0 },
+      id,
+      key_hash: `hash ${id}`,
+      plan,
+      credit: 0,
+      disabled: false,
+      key_used_at: null,
+      ...sums,
+      holds: 0,
+      searches_held: 0,
+      allowance_day: -1,
+      allowance_used: 0,
+      coder_window: -1,
+      coder_used: 0,
+      searches_day: -1,
+      searches_used: 0,
+      flood_opens: 0,
+      flood_latest: 0,
+      flood_count: 0,
+      inputs_opens: 0,
+      inputs_latest: 0,
+      inputs_count: 0,
     });
     const books = new LedgerModel(modelPlans(Object.values(plans)));
     books.create("a", plan);
@@ -158,17 +178,20 @@ export class World {
       const perDay = key === 2 ? this.pick([5_000, 20_000]) : null;
       const perMonth = key === 2 ? this.pick([null, 30_000]) : null;
       this.postgres.rows.set(`api_keys:${id} ${key}`, {
-        ...{ account: id, id: key, name: `k${key}`, key_hash: `hash ${id} ${key}`, used_at: null, revoked: false },
-        ...{
-          expires_at: null,
-          tokens_per_day: perDay,
-          tokens_per_month: perMonth,
-          models: null,
-          addresses: null,
-          forwards_users: null,
-          end_user_tokens_per_day: null,
-          ...sums,
-        },
+        account: id,
+        id: key,
+        name: `k${key}`,
+        key_hash: `hash ${id} ${key}`,
+        used_at: null,
+        revoked: false,
+        expires_at: null,
+        tokens_per_day: perDay,
+        tokens_per_month: perMonth,
+        models: null,
+        addresses: null,
+        forwards_users: null,
+        end_user_tokens_per_day: null,
+        ...sums,
       });
       const big = (limit: number | null) => (limit === null ? null : BigInt(limit));
       books.addKey("a", key, { ...noLimits, perDay: big(perDay), perMonth: big(perMonth) });
@@ -183,7 +206,12 @@ export class World {
     const log = () => {};
     const server = this.postgres.serverFor(process);
     const lane = new Lane({
-      ...{ server, gateway: `g${index}`, version: "1", rules: this.#rules, pace: process.pace, log },
+      server,
+      gateway: `g${index}`,
+      version: "1",
+      rules: this.#rules,
+      pace: process.pace,
+      log,
       configDigest: () => "",
       mint: () => String((this.#lanes += 1)),
       decide: (batch, rules) => {

@@ -6,10 +6,12 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ActivityRow, durationBucket, percentile } from "../../../src/core/activity.ts";
-import { activityMinutesMax, activityNamesMax, activitySeriesMax, dayMs, hourMs } from "../../../src/core/limits.ts";
+import { activityNamesMax } from "../../../src/core/limits.ts";
+import { activitySeriesMax } from "../../../src/store/activity/activity-sums.ts";
+import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { ActivityFile } from "../../../src/store/activity/activity-file.ts";
 import { ActivityStore } from "../../../src/store/activity/activity-store.ts";
-import { ActivityCounts } from "../../../src/telemetry/activity-counts.ts";
+import { ActivityCounts, activityMinutesMax } from "../../../src/telemetry/activity-counts.ts";
 import { RequestRecord } from "../../../src/telemetry/request-record.ts";
 import type { Model } from "../../../src/core/types.ts";
 

@@ -1,8 +1,12 @@
 // Retrying a batch: for how long, after which errors, and what is reported meanwhile.
 import { expect, test } from "bun:test";
-import { journalProbeIntervalMs, journalRetryIntervalMs } from "../../../src/core/limits.ts";
 import { LedgerMisplaced } from "../../../src/store/ledger/ledger-place.ts";
-import { Persistence, type Report } from "../../../src/store/ledger/persistence.ts";
+import {
+  journalProbeIntervalMs,
+  journalRetryIntervalMs,
+  Persistence,
+  type CommitReport,
+} from "../../../src/store/ledger/persistence.ts";
 
 const batch = { changes: [], rows: [] };
 const failure = (code: string) => Object.assign(new Error(code), { code });
@@ -10,7 +14,7 @@ const failure = (code: string) => Object.assign(new Error(code), { code });
 /** A writer that fails until `wellAt` on a clock that sleeping moves. */
 function setUp(wellAt: number, code = "SQLITE_BUSY") {
   let now = 0;
-  const said: [number, Report][] = [];
+  const said: [number, CommitReport][] = [];
   const write = () => {
     if (now < wellAt) throw failure(code);
     return [];

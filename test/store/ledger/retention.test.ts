@@ -8,7 +8,7 @@ import fc from "fast-check";
 import type { Entry, EntryKind } from "../../../src/account/entry.ts";
 import { billedTokens } from "../billing.ts";
 import type { UsageFilter } from "../../../src/account/usage-queries.ts";
-import { dayMs } from "../../../src/core/limits.ts";
+import { dayMs } from "../../../src/core/units.ts";
 import { rowOf } from "../../../src/store/ledger/batch.ts";
 import { migrate } from "../../../src/store/ledger/migrate.ts";
 import { openForWriting } from "../../../src/store/open.ts";

@@ -79,7 +79,8 @@ describe.skipIf(noPostgres)("a server", () => {
   test("is found behind a host that lets clients in and answers nothing, as a pooler whose server is away", async () => {
     const letsIn = Buffer.from("R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I", "latin1"); // AuthenticationOk, ReadyForQuery
     using mute = Bun.listen<{ isIn: boolean }>({
-      ...{ hostname: "127.0.0.1", port: 0 },
+      hostname: "127.0.0.1",
+      port: 0,
       socket: {
         open: (client) => void (client.data = { isIn: false }),
         data(client) {

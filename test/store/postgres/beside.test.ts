@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ActivityRow, activityRanges, type ActivityRange, activitySplits } from "../../../src/core/activity.ts";
-import { dayMs, hourMs } from "../../../src/core/limits.ts";
+import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { refuse } from "../../../src/core/refusals.ts";
 import { ActivityStore } from "../../../src/store/activity/activity-store.ts";
 import {
@@ -67,9 +67,12 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
     const rowAt = (at: number): ActivityRow => {
       const kind = kinds[below(kinds.length)]!;
       return {
-        ...{ at: at - (at % 60_000), kind, name: kind === "all" ? "" : ["", "a", "b'\"\\", "c,{}"][below(4)]! },
+        at: at - (at % 60_000),
+        kind,
+        name: kind === "all" ? "" : ["", "a", "b'\"\\", "c,{}"][below(4)]!,
         counts: [1 + below(9), below(9), below(9), below(9), below(9), below(900), below(90), below(900)],
-        ...{ wait: [below(81), 1 + below(5)], firstToken: below(2) === 0 ? [] : [80, 2, 3, 1] },
+        wait: [below(81), 1 + below(5)],
+        firstToken: below(2) === 0 ? [] : [80, 2, 3, 1],
       };
     };
 
@@ -110,7 +113,12 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
       for (let part = 0; part < 4; part += 1) {
         const names = Array.from({ length: 60 }, (_, index) => `m${part}-${index}`);
         const rows = [...names, "busy", "busy"].map((name): ActivityRow => ({
-          ...{ at: now - (now % 60_000), kind: "model", name, counts, wait: [], firstToken: [1, 1] },
+          at: now - (now % 60_000),
+          kind: "model",
+          name,
+          counts,
+          wait: [],
+          firstToken: [1, 1],
         }));
         await keeper.call({ order: "add", rows, now });
       }
@@ -146,7 +154,9 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
       content: text,
     });
     const kept = (stem: string, question: unknown, answer: string, previous: string | null = null): KeptResponse => ({
-      ...{ account: 1, id: `resp_${stem}`, previousId: previous === null ? null : `resp_${previous}` },
+      account: 1,
+      id: `resp_${stem}`,
+      previousId: previous === null ? null : `resp_${previous}`,
       input: JSON.stringify(Array.isArray(question) ? question : [{ role: "user", content: question }]),
       output: JSON.stringify([item(stem, answer), item(stem, `${answer} again`, 1)]),
       settings: JSON.stringify({ id: `resp_${stem}`, model: "core-3" }),
@@ -328,10 +338,20 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
     const columns = `billing_key, kind, account_id, at, period, used, credit_delta, endpoint, model, input_fresh, input_cached,
       output, reasoning, billed_tokens, estimated, key_id, node, wait_ms, sent_ms, first_token_ms, duration_ms`;
     const failed = (requestId: string, given: Partial<FailedRow> = {}): FailedRow => ({
-      ...{ requestId, at: now, account: 1, key: 1, endpoint: "/v1/messages", model: "", status: 429, reason: "busy" },
+      requestId,
+      at: now,
+      account: 1,
+      key: 1,
+      endpoint: "/v1/messages",
+      model: "",
+      status: 429,
+      reason: "busy",
       cause: null,
       course: { node: null, waitMs: null, sentMs: null, firstTokenMs: null, durationMs: 5 },
-      ...{ input: 0, output: 0, more: 0, ...given },
+      input: 0,
+      output: 0,
+      more: 0,
+      ...given,
     });
     let file: RequestLogStore;
     let log: PostgresRequestLog;

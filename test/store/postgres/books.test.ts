@@ -1,7 +1,7 @@
 // The books in PostgreSQL over time: old lines are folded into sums once, by whichever gateway, and what contradicts itself is
 // found, before and after.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { dayMs } from "../../../src/core/limits.ts";
+import { dayMs } from "../../../src/core/units.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { Database } from "../../../src/store/postgres/database.ts";
@@ -149,7 +149,7 @@ describe.skipIf(noPostgres)("the books", () => {
     const logged: string[] = [];
     const log = (_level: string, message: string) => void logged.push(message);
     const watchOf = (holder: string) =>
-      new PostgresWatch({ ...{ database, plans, holder, clock: systemClock, log, intervalMs: 50, firstMs: 1 } });
+      new PostgresWatch({ database, plans, holder, clock: systemClock, log, intervalMs: 50, firstMs: 1 });
     expect(await takeJob(database, "verify", "another", 400)).toBe(true);
     expect(await takeJob(database, "verify", "third", 400)).toBe(false);
     const watch = watchOf("a");
@@ -178,7 +178,12 @@ describe.skipIf(noPostgres)("the books", () => {
   test("are kept up by a gateway as it runs", async () => {
     await begin();
     const upkeep = new Upkeep({
-      ...{ database, holder: "a", keepDays: 2, clock: systemClock, log: () => {}, firstMs: 1 },
+      database,
+      holder: "a",
+      keepDays: 2,
+      clock: systemClock,
+      log: () => {},
+      firstMs: 1,
     });
     const mark = "SELECT coalesce((SELECT value FROM counters WHERE name = 'folded_at'), 0)::text";
     await eventually("all is folded", async () => (await one(mark)) === `${(today - 2) * dayMs}`);

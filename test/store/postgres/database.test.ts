@@ -54,14 +54,15 @@ describe.skipIf(noPostgres)("on a server", () => {
     ] as const) {
       const database = open(at);
       const row = {
-        ...{
-          id,
-          email: `a"b\\${id}@x`,
-          plan: "free",
-          credit: -id,
-          keyHash: new Uint8Array(32).fill(id === 7 ? 9 : 200),
-        },
-        ...{ passwordHash: null, operator: id === 7, createdAt: 1, keyCreatedAt: 2 },
+        id,
+        email: `a"b\\${id}@x`,
+        plan: "free",
+        credit: -id,
+        keyHash: new Uint8Array(32).fill(id === 7 ? 9 : 200),
+        passwordHash: null,
+        operator: id === 7,
+        createdAt: 1,
+        keyCreatedAt: 2,
       };
       await database.transaction(({ db }) => db.insert(accounts).values(row));
       const [found] = await database.read(({ db }) => db.select().from(accounts).where(eq(accounts.id, id)));

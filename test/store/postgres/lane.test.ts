@@ -11,7 +11,7 @@ import {
   type Server,
   StatementError,
 } from "../../../src/store/postgres/connection.ts";
-import type { OpenHold, OpenSearch, Operation, Rules } from "../../../src/store/postgres/decide.ts";
+import type { OpenHold, OpenSearch, LaneOperation, Rules } from "../../../src/store/postgres/decide.ts";
 import { lockedInWords } from "../../../src/store/postgres/locked-accounts.ts";
 import { Database } from "../../../src/store/postgres/database.ts";
 import { verifyBooks } from "../../../src/store/postgres/verify.ts";
@@ -45,7 +45,12 @@ describe.skipIf(noPostgres)("a lane", () => {
     const decided = new Map<OpenHold, Refusal | null>();
     const open = async (gateway: string, pace: Pace = systemPace) => {
       const lane = new Lane({
-        ...{ server: through(server), gateway, version: "test", rules, pace, log: () => {} },
+        server: through(server),
+        gateway,
+        version: "test",
+        rules,
+        pace,
+        log: () => {},
         configDigest: () => "",
         decided: (hold, refusal) => void decided.set(hold, refusal),
       });
@@ -107,8 +112,15 @@ describe.skipIf(noPostgres)("a lane", () => {
         office.moment,
       );
       const keyHash = hashOf(key === undefined ? `a${account}@x` : `${isOfPeople ? "p" : "k"}${account}`);
-      const operation: Operation = {
-        ...{ op: "admit", account, key: key ?? 1, keyHash, ask: asked, inputTokens: reads, requestId, endUser },
+      const operation: LaneOperation = {
+        op: "admit",
+        account,
+        key: key ?? 1,
+        keyHash,
+        ask: asked,
+        inputTokens: reads,
+        requestId,
+        endUser,
       };
       const there = (await lane.put(operation)) as OpenHold | Refusal;
       if (isRefusal(here)) {
@@ -147,8 +159,14 @@ describe.skipIf(noPostgres)("a lane", () => {
     const { client, open, server } = await books("shut_out");
     await addAccount(client, 1, "free", 1_000_000);
     const lane = await open("old");
-    const admit = (requestId: string): Operation => ({
-      ...{ op: "admit", account: 1, key: 1, keyHash: hashOf("a1@x"), ask: ask(4_096), inputTokens: 0, requestId },
+    const admit = (requestId: string): LaneOperation => ({
+      op: "admit",
+      account: 1,
+      key: 1,
+      keyHash: hashOf("a1@x"),
+      ask: ask(4_096),
+      inputTokens: 0,
+      requestId,
       endUser: null,
     });
     const hold = (await lane.put(admit("r1"))) as OpenHold;
@@ -216,7 +234,13 @@ describe.skipIf(noPostgres)("a lane", () => {
     const lanes = await Promise.all([open("a"), open("b")]);
     const admit = (requestId: string, endUser: string) =>
       lanes[Number(requestId) % 2]!.put({
-        ...{ op: "admit", account: 1, key: 2, keyHash: hashOf("p"), inputTokens: 0, requestId, endUser },
+        op: "admit",
+        account: 1,
+        key: 2,
+        keyHash: hashOf("p"),
+        inputTokens: 0,
+        requestId,
+        endUser,
         ask: ask(4_096),
       }) as Promise<OpenHold | Refusal>;
     const answers = await Promise.all(
@@ -276,9 +300,14 @@ describe.skipIf(noPostgres)("a lane", () => {
     const lanes = await Promise.all([open("a"), open("b")]);
     const admit = (lane: Lane, requestId: string) =>
       lane.put({
-        ...{ op: "admit", account: 1, key: 1, keyHash: hashOf("a1@x"), inputTokens: 0, requestId },
+        op: "admit",
+        account: 1,
+        key: 1,
+        keyHash: hashOf("a1@x"),
+        inputTokens: 0,
+        requestId,
         ask: ask(4_096),
-      } as Operation) as Promise<OpenHold | Refusal>;
+      } as LaneOperation) as Promise<OpenHold | Refusal>;
     const answers = await Promise.all(Array.from({ length: 60 }, (_, index) => admit(lanes[index % 2]!, `r${index}`)));
     const admitted = answers.filter((answer) => !isRefusal(answer)) as OpenHold[];
     // 30,000 of the day and 100,000 bought.
@@ -340,8 +369,14 @@ describe.skipIf(noPostgres)("a lane", () => {
     const lane = await open("g");
     const admit = (requestId: string) =>
       lane.put({
-        ...{ op: "admit", account: 1, key: 1, keyHash: hashOf("a1@x"), inputTokens: 0, requestId, ask: ask(10) },
-      } as Operation) as Promise<OpenHold>;
+        op: "admit",
+        account: 1,
+        key: 1,
+        keyHash: hashOf("a1@x"),
+        inputTokens: 0,
+        requestId,
+        ask: ask(10),
+      } as LaneOperation) as Promise<OpenHold>;
     await client.unsafe(
       "INSERT INTO journal (billing_key, kind, account_id, at, period, used, credit_delta) VALUES ('r2', 'credit', 1, 0, 0, 0, 0)",
     );
@@ -376,16 +411,14 @@ describe.skipIf(noPostgres)("a lane", () => {
   const nothing = { held: 0, holds: 0, begun: 0, expected: 0, waiting_held: 0, of_key: 0, key_begun: 0, rows: 0 };
   const admitted = (lane: Lane, requestId: string, key = 1, inputTokens = 0, asked = ask(4_096)) =>
     lane.put({
-      ...{
-        op: "admit",
-        account: 1,
-        key,
-        keyHash: hashOf(key === 1 ? "a1@x" : "k1"),
-        inputTokens,
-        requestId,
-        ask: asked,
-      },
-    } as Operation) as Promise<OpenHold>;
+      op: "admit",
+      account: 1,
+      key,
+      keyHash: hashOf(key === 1 ? "a1@x" : "k1"),
+      inputTokens,
+      requestId,
+      ask: asked,
+    } as LaneOperation) as Promise<OpenHold>;
 
   test("what a gateway held that is gone is given back, and its ends are charged if they fit", async () => {
     const { client, open, server } = await books("gone");
@@ -438,8 +471,14 @@ describe.skipIf(noPostgres)("a lane", () => {
   };
   const admitsOf = (lane: Lane, account: number, requestId: string) =>
     lane.put({
-      ...{ op: "admit", account, key: 1, keyHash: hashOf(`a${account}@x`), inputTokens: 0, requestId, ask: ask(10) },
-    } as Operation) as Promise<OpenHold>;
+      op: "admit",
+      account,
+      key: 1,
+      keyHash: hashOf(`a${account}@x`),
+      inputTokens: 0,
+      requestId,
+      ask: ask(10),
+    } as LaneOperation) as Promise<OpenHold>;
 
   test.each([
     ["its own row", "accounts WHERE id = 1"],

@@ -19,7 +19,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { openAccounting } from "../../../src/accounting.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import { dayMs } from "../../../src/core/limits.ts";
+import { dayMs } from "../../../src/core/units.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import type { Hold } from "../../../src/core/types.ts";
 import { exportAccount } from "../../../src/store/backup/account-export.ts";
@@ -290,7 +290,9 @@ describe.skipIf(noPostgres)("the books", () => {
       VALUES ('lives', 'gate-1', 0, clock_timestamp(), '0', '0')`);
     const waits = Promise.withResolvers<void>();
     const moved = moveOut({
-      ...{ dataFolder: back, url, now },
+      dataFolder: back,
+      url,
+      now,
       progress: (line) => line.includes("gate-1") && waits.resolve(),
     });
     await waits.promise;

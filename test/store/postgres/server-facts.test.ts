@@ -79,16 +79,26 @@ describe.skipIf(noPostgres)("a real server", () => {
       [
         "ok       gateways        2 alive: a, b",
         "WARNING  gateways        have different configurations of models, plans, nodes, limits or sign-up: a against b",
-        "WARNING  gateways        need 24 connections, and PostgreSQL has 12: raise max_connections",
+        "WARNING  gateways        need 30 connections, and PostgreSQL has 12: raise max_connections",
       ]
     `);
   });
 });
 
 const well: ServerFacts = {
-  ...{ version: "17.2", roundTripMs: 0.3, commitMs: 1.5, fsync: true, synchronousCommit: "on" },
-  ...{ synchronousStandbyNames: "", standbys: [], autovacuum: true, oldestSnapshotMs: 0 },
-  ...{ connections: { open: 10, most: 97 }, isPooled: false, keepsTimeouts: true, clockAheadMs: 3 },
+  version: "17.2",
+  roundTripMs: 0.3,
+  commitMs: 1.5,
+  fsync: true,
+  synchronousCommit: "on",
+  synchronousStandbyNames: "",
+  standbys: [],
+  autovacuum: true,
+  oldestSnapshotMs: 0,
+  connections: { open: 10, most: 97 },
+  isPooled: false,
+  keepsTimeouts: true,
+  clockAheadMs: 3,
 };
 const standby = { name: "s", sync: "async" };
 const cases: readonly (readonly [string, Partial<ServerFacts>])[] = [

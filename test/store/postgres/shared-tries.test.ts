@@ -9,7 +9,12 @@ import { SharedTries } from "../../../src/store/postgres/shared-tries.ts";
 import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
 
 const event = (name: string, what: TryEvent["what"] = "try"): TryEvent => ({
-  ...{ what, name, pair: `pair ${name}`, place: "place", neighbors: "neighbors", isKnown: name === "known" },
+  what,
+  name,
+  pair: `pair ${name}`,
+  place: "place",
+  neighbors: "neighbors",
+  isKnown: name === "known",
 });
 
 test.skipIf(noPostgres)(

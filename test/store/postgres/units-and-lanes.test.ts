@@ -5,7 +5,7 @@ import { hashApiKey } from "../../../src/account/keys.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import type { Refusal } from "../../../src/core/types.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
-import type { OpenHold, Operation, Rules } from "../../../src/store/postgres/decide.ts";
+import type { OpenHold, LaneOperation, Rules } from "../../../src/store/postgres/decide.ts";
 import { Lane } from "../../../src/store/postgres/lane.ts";
 import { systemPace } from "../../../src/store/postgres/pace.ts";
 import { ask, output, plans } from "../../account/office.ts";
@@ -32,8 +32,14 @@ describe.skipIf(store.missing)("on one database", () => {
 
   async function openLane(): Promise<Lane> {
     const lane = new Lane({
-      ...{ server: new PostgresServer(store.server!.url()), gateway: `g${lanes.length}`, version: "test", rules },
-      ...{ log: () => {}, configDigest: () => "", decided: () => {}, pace: systemPace },
+      server: new PostgresServer(store.server!.url()),
+      gateway: `g${lanes.length}`,
+      version: "test",
+      rules,
+      log: () => {},
+      configDigest: () => "",
+      decided: () => {},
+      pace: systemPace,
     });
     await lane.open();
     lanes.push(lane);
@@ -42,9 +48,15 @@ describe.skipIf(store.missing)("on one database", () => {
 
   const admit = async (lane: Lane, account: number, key: number, apiKey: string, most: number) =>
     (await lane.put({
-      ...{ op: "admit", account, key, keyHash: hashApiKey(apiKey), ask: ask(most), inputTokens: 0 },
-      ...{ requestId: `r${(requests += 1)}`, endUser: null },
-    } as Operation)) as OpenHold | Refusal;
+      op: "admit",
+      account,
+      key,
+      keyHash: hashApiKey(apiKey),
+      ask: ask(most),
+      inputTokens: 0,
+      requestId: `r${(requests += 1)}`,
+      endUser: null,
+    } as LaneOperation)) as OpenHold | Refusal;
 
   async function closeAll(): Promise<void> {
     for (const lane of lanes) await lane.close();

@@ -12,7 +12,7 @@ import {
   type UsageQueries,
 } from "../../../src/account/usage-queries.ts";
 import { activitySplits } from "../../../src/core/activity.ts";
-import { dayMs, hourMs } from "../../../src/core/limits.ts";
+import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { mintRequestId } from "../../../src/core/request-id.ts";
 import { migrate as migrateSqlite } from "../../../src/store/ledger/migrate.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
@@ -41,12 +41,22 @@ function linesOf(count: number): Line[] {
     const key = 1 + below(3);
     return {
       billing_key: mintRequestId(at),
-      ...{ kind, account_id: 1 + below(3), at, period: Math.floor(at / dayMs), used: 0, credit_delta: isReply ? 0 : 1 },
-      ...{ endpoint: isReply ? endpoints[below(3)]! : null, model: isReply ? models[below(4)]! : null },
-      ...{ input_fresh: isReply ? below(50) : null, input_cached: isReply ? below(9) : null },
-      ...{ output: isReply ? below(90) : null, reasoning: isReply ? below(5) : null },
-      ...{ billed_tokens: isReply ? below(1_000) : null, estimated: isReply ? below(2) : null },
-      ...{ key_id: key, end_user_id: isReply && key > 1 && below(2) === 0 ? key - 1 : null },
+      kind,
+      account_id: 1 + below(3),
+      at,
+      period: Math.floor(at / dayMs),
+      used: 0,
+      credit_delta: isReply ? 0 : 1,
+      endpoint: isReply ? endpoints[below(3)]! : null,
+      model: isReply ? models[below(4)]! : null,
+      input_fresh: isReply ? below(50) : null,
+      input_cached: isReply ? below(9) : null,
+      output: isReply ? below(90) : null,
+      reasoning: isReply ? below(5) : null,
+      billed_tokens: isReply ? below(1_000) : null,
+      estimated: isReply ? below(2) : null,
+      key_id: key,
+      end_user_id: isReply && key > 1 && below(2) === 0 ? key - 1 : null,
       node: isReply ? ["gpu", "other"][below(2)]! : null,
     };
   });

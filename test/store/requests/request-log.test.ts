@@ -5,13 +5,8 @@ import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  dayMs,
-  failedAccountMinuteMax,
-  failedAccountRowsMax,
-  failedKindsMax,
-  failedMinuteMax,
-} from "../../../src/core/limits.ts";
+import { failedAccountRowsMax } from "../../../src/store/limits.ts";
+import { dayMs } from "../../../src/core/units.ts";
 import {
   anyRequest,
   type FailedBatch,
@@ -25,7 +20,12 @@ import { migrate } from "../../../src/store/ledger/migrate.ts";
 import { KeptRequestLog } from "../../../src/store/requests/kept-request-log.ts";
 import { RequestLogFile } from "../../../src/store/requests/request-log-file.ts";
 import { RequestLogStore } from "../../../src/store/requests/request-log-store.ts";
-import { FailedRequests } from "../../../src/telemetry/failed-requests.ts";
+import {
+  failedAccountMinuteMax,
+  failedKindsMax,
+  failedMinuteMax,
+  FailedRequests,
+} from "../../../src/telemetry/failed-requests.ts";
 import { RequestRecord } from "../../../src/telemetry/request-record.ts";
 
 const now = Date.UTC(2026, 2, 28, 12);
@@ -338,7 +338,9 @@ test("whoever looks something up finds what was refused just before, and a file 
   migrate(journalFile);
   const logged: string[] = [];
   const log = new RequestLogFile({
-    ...{ dataFolder, journalFile, keepMs: 7 * dayMs },
+    dataFolder,
+    journalFile,
+    keepMs: 7 * dayMs,
     clock: { wall: () => now + 1_000, monotonic: () => 0 },
     log: (_level, message) => void logged.push(message),
   });

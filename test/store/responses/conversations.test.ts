@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Database as Memory } from "bun:sqlite";
 import type { ConversationAct, Item } from "../../../src/dialects/stored-responses.ts";
-import { dayMs } from "../../../src/core/limits.ts";
+import { dayMs } from "../../../src/core/units.ts";
 import { isRefusal, messageOf } from "../../../src/core/refusals.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { Database } from "../../../src/store/postgres/database.ts";
@@ -72,7 +72,10 @@ describe.each(["SQLite", "PostgreSQL"])("a conversation in %s", (where) => {
   const add = (name: string, content: string, at = now): Promise<unknown> =>
     done(name, { act: "add", body: JSON.stringify({ items: [{ role: "user", content }] }), stem: `add${at}` }, at);
   const answer = (stem: string, name: string, only: boolean, text = "hi"): KeptResponse => ({
-    ...{ account, id: `resp_${stem}${account}`, previousId: null, conversation: { id: idOf(name), only } },
+    account,
+    id: `resp_${stem}${account}`,
+    previousId: null,
+    conversation: { id: idOf(name), only },
     input: JSON.stringify([{ role: "user", content: text }]),
     output: JSON.stringify([{ id: `msg_${stem}_0`, type: "message", role: "assistant", content: [] }]),
     settings: "{}",

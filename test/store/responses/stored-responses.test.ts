@@ -511,7 +511,10 @@ describe("the file", () => {
     let started = 0;
     const workers = ["dying-worker.ts", "../../../src/store/responses/stored-responses-worker.ts"];
     const responses = await StoredResponsesFile.open({
-      ...{ dataFolder: folder, keepMs: 30 * day, accountBytesMax: 100_000_000, log },
+      dataFolder: folder,
+      keepMs: 30 * day,
+      accountBytesMax: 100_000_000,
+      log,
       startWorker: () => new Worker(new URL(workers[started++]!, import.meta.url).href),
     });
     await expect(responses.erase(1, false)).rejects.toThrow("dies");

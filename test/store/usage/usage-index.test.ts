@@ -6,11 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import type { UsageFilter, UsagePlace } from "../../../src/account/usage-queries.ts";
-import { dayMs, usageIndexSliceLines } from "../../../src/core/limits.ts";
+import { dayMs } from "../../../src/core/units.ts";
 import { mintRequestId } from "../../../src/core/request-id.ts";
 import { migrate } from "../../../src/store/ledger/migrate.ts";
 import { UsageFile } from "../../../src/store/usage/usage-file.ts";
-import { UsageIndex } from "../../../src/store/usage/usage-index.ts";
+import { UsageIndex, usageIndexSliceLines } from "../../../src/store/usage/usage-index.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-usage-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type FolderAccounting, openAccounting } from "../../../src/accounting.ts";
 import { momentOf, systemClock } from "../../../src/core/clock.ts";
-import { dayMs } from "../../../src/core/limits.ts";
+import { dayMs } from "../../../src/core/units.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import { flushWarning } from "../../../src/store/folder/flush-time.ts";
 import { LedgerWatch, type OpenWork } from "../../../src/store/verify/verify-watch.ts";

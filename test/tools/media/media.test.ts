@@ -1,17 +1,17 @@
 // Images and files of a request become data and text, at most four at a time, within the available room.
 import { afterEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
+import { mediaFetchesAtOnceMax } from "../../../src/tools/limits.ts";
+import { fileAsText } from "../../../src/core/file-text.ts";
 import {
+  Media,
   mediaAccountHeldBytesMax,
   mediaFetchBytesMax,
-  mediaFetchesAtOnceMax,
   mediaFetchesMax,
   mediaImagesMaxLength,
   mediaRequestBytesMax,
   mediaTextMaxLength,
-} from "../../../src/core/limits.ts";
-import { fileAsText } from "../../../src/core/file-text.ts";
-import { Media } from "../../../src/tools/media/media.ts";
+} from "../../../src/tools/media/media.ts";
 import { needsMedia } from "../../../src/tools/media/media-parts.ts";
 import { PdfReader } from "../../../src/tools/media/pdf-reader.ts";
 import {

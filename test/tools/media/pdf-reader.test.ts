@@ -2,8 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { pdfExcessRememberedMs, pdfPagesMax, pdfReadersMax } from "../../../src/core/limits.ts";
-import { PdfReader } from "../../../src/tools/media/pdf-reader.ts";
+import { pdfPagesMax } from "../../../src/tools/media/pdf-text.ts";
+import { pdfExcessRememberedMs, PdfReader, pdfReadersMax } from "../../../src/tools/media/pdf-reader.ts";
 import { temporaryFolder } from "../../commands/program.ts";
 import { eventually } from "../../fixtures/eventually.ts";
 import { pdf } from "../../fixtures/pdf.ts";

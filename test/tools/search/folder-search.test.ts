@@ -15,9 +15,9 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { systemClock } from "../../../src/core/clock.ts";
-import { searchFileMaxBytes, searchResultTextMaxLength } from "../../../src/core/limits.ts";
+import { searchResultTextMaxLength } from "../../../src/tools/limits.ts";
 import { SearchFailed } from "../../../src/tools/search/search-provider.ts";
-import { SearchFolderUnusable } from "../../../src/tools/search/folder-files.ts";
+import { searchFileMaxBytes, SearchFolderUnusable } from "../../../src/tools/search/folder-files.ts";
 import { FolderSearch } from "../../../src/tools/search/folder-search.ts";
 import { eventually } from "../../fixtures/eventually.ts";
 

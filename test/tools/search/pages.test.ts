@@ -1,6 +1,6 @@
 // Search results whose pages are read: which ones, under which rules, and what happens when a page cannot be read.
 import { describe, expect, test } from "bun:test";
-import { searchPageMaxBytes, searchPagesTimeoutMs, searchResultTextMaxLength } from "../../../src/core/limits.ts";
+import { searchResultTextMaxLength } from "../../../src/tools/limits.ts";
 import type { Source } from "../../../src/tools/owned-tool.ts";
 import {
   type Fetched,
@@ -9,7 +9,7 @@ import {
   type PublicFetch,
 } from "../../../src/tools/fetch/public-fetch.ts";
 import type { SearchProvider } from "../../../src/tools/search/search-provider.ts";
-import { withPages } from "../../../src/tools/search/pages.ts";
+import { searchPageMaxBytes, searchPagesTimeoutMs, withPages } from "../../../src/tools/search/pages.ts";
 
 const sources: readonly Source[] = [1, 2, 3].map((number) => ({
   title: `Page ${number}`,

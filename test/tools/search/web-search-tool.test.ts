@@ -1,8 +1,8 @@
 // Which of a provider's results a request keeps, and what a call may ask for.
 import { describe, expect, test } from "bun:test";
 import { anySearch } from "../../../src/dialects/request/search-request.ts";
-import { searchQueryMaxLength, searchResultsMax } from "../../../src/core/limits.ts";
-import { isAllowed, WebSearchTool } from "../../../src/tools/search/web-search-tool.ts";
+import { searchResultsMax } from "../../../src/core/limits.ts";
+import { isAllowed, searchQueryMaxLength, WebSearchTool } from "../../../src/tools/search/web-search-tool.ts";
 import type { Source, WebSearch } from "../../../src/core/types.ts";
 
 const domains = (allowedDomains: string[], blockedDomains: string[] = []) => ({ allowedDomains, blockedDomains });

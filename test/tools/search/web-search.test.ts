@@ -4,14 +4,14 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { WebSearchConfig } from "../../../src/config/config.ts";
+import { searchResultTextMaxLength } from "../../../src/tools/limits.ts";
+import { SearchFailed } from "../../../src/tools/search/search-provider.ts";
 import {
   searchAnswerMaxBytes,
   searchesAccountMax,
   searchesAtOnceMax,
-  searchResultTextMaxLength,
-} from "../../../src/core/limits.ts";
-import { SearchFailed } from "../../../src/tools/search/search-provider.ts";
-import { WebSearch } from "../../../src/tools/search/web-search.ts";
+  WebSearch,
+} from "../../../src/tools/search/web-search.ts";
 
 const recorded = (name: string): string =>
   readFileSync(join(import.meta.dir, `../../fixtures/search/${name}.json`), "utf8");

@@ -63,7 +63,13 @@ const nodeCommands = (): readonly Item[] =>
 
 function commands(): readonly Item[] {
   const command = (id: string, name: string, icon: IconName, words: string, run: () => void): Item => ({
-    ...{ id: `command ${id}`, group: "Commands", name, about: "", icon, words, run },
+    id: `command ${id}`,
+    group: "Commands",
+    name,
+    about: "",
+    icon,
+    words,
+    run,
   });
   return [
     command("chat", "New conversation", "playground", "chat ask", () => navigate("/playground?new")),
@@ -89,7 +95,12 @@ const docs: readonly Item[] = [
   ...chapters.map(([id, name]) => [`/docs/guide/${id}`, name] as const),
   ["/docs", "API reference"] as const,
 ].map(([path, name]) => ({
-  ...{ id: `docs ${path}`, group: "Documentation", name, about: "", icon: "audit", words: "docs guide help" },
+  id: `docs ${path}`,
+  group: "Documentation",
+  name,
+  about: "",
+  icon: "audit",
+  words: "docs guide help",
   run: () => location.assign(path),
 }));
 

@@ -1,0 +1,34 @@
+// The pool's nodes by names that mean the same node on all gateways, which deal its slots out among themselves.
+import { hostname } from "node:os";
+import type { NodePool } from "../../nodes/queue/pool.ts";
+import type { SharingPool } from "../../store/postgres/node-shares.ts";
+
+/** A loopback address means another node on each machine. Two nodes of one address stay two, in their order. */
+export function sharedNodes(pool: Pick<NodePool, "needs" | "limitSlots">, host = hostname()): SharingPool & NamedNodes {
+  const byKey = () => {
+    const keyed = new Map<string, ReturnType<NodePool["needs"]>[number]>();
+    for (const need of pool.needs()) {
+      const { hostname: name, host: address, pathname } = new URL(need.url);
+      const key = `${isLoopback(name) ? `${host} ` : ""}${address}${pathname.replace(/\/+$/, "")}`;
+      let unique = key;
+      for (let number = 2; keyed.has(unique); number += 1) unique = `${key} ${number}`;
+      keyed.set(unique, need);
+    }
+    return keyed;
+  };
+  const named: NamedNodes["named"] = (byName) =>
+    new Map(
+      [...byKey()].flatMap(([key, { name }]) => {
+        const value = byName.get(key);
+        return value === undefined ? [] : [[name, value] as const];
+      }),
+    );
+  return { needs: byKey, named, share: (slots) => pool.limitSlots(named(slots)) };
+}
+
+type NamedNodes = Readonly<{
+  /** By the names that the nodes have in this gateway's configuration. */
+  named<Value>(byName: ReadonlyMap<string, Value>): ReadonlyMap<string, Value>;
+}>;
+
+const isLoopback = (name: string): boolean => name === "localhost" || name === "[::1]" || /^127\.\d/.test(name);

@@ -1,0 +1,102 @@
+// What the erasure of an account takes away from each table: one list, which both stores write and whose words the audit log
+// repeats. A new table must have its row here. What is kept beside the ledger (stored responses, the request log) has an
+// erasure of its own.
+import type { AccountChange } from "../../account/journal.ts";
+import type { TableName } from "../tables.ts";
+import { isSet, remove, sql, unlessSet, update, type Write } from "./write.ts";
+
+export type Erase = Extract<AccountChange, Readonly<{ change: "erase" }>>;
+
+/** `what`: in words for people. Null: the table has numbers alone, or names that the books need. */
+type Rule = Readonly<{ what: string; writes: (erase: Erase) => readonly Write[] }> | null;
+
+export const erasure: Readonly<Record<TableName, Rule>> = {
+  // The first, since an e-mail that is taken refuses the erasure.
+  accounts: {
+    what: "e-mail, key, password",
+    writes: ({ account, name, keyHash, at }) => [
+      update(
+        "accounts",
+        {
+          email: name,
+          key_hash: keyHash,
+          key_ending: null,
+          password_hash: null,
+          operator: false,
+          disabled_at: unlessSet(at),
+        },
+        { id: account },
+      ),
+    ],
+  },
+  /** Names may say whose they were, and addresses where from they were used. */
+  api_keys: {
+    what: "names of keys",
+    writes: ({ account, at }) => [
+      update(
+        "api_keys",
+        {
+          name: sql("'key ' || id"),
+          key_hash: null,
+          key_ending: null,
+          models: null,
+          addresses: null,
+          revoked_at: unlessSet(at),
+        },
+        { account_id: account },
+      ),
+    ],
+  },
+  end_users: {
+    what: "end users",
+    writes: ({ account }) => [update("end_users", { name: null }, { account_id: account, name: isSet })],
+  },
+  access_links: {
+    what: "links",
+    writes: ({ account, email }) => [
+      remove("access_links", { account_id: account }),
+      remove("access_links", { email }), // invitations that nobody used
+    ],
+  },
+  identities: {
+    what: "identities",
+    writes: ({ account }) => [remove("identities", { account_id: account })],
+  },
+  sessions: {
+    what: "sessions",
+    writes: ({ account }) => [remove("sessions", { account_id: account })],
+  },
+  /** Requests stay without what people wrote; those that are pending end, and one for the deletion is granted. */
+  purchase_requests: {
+    what: "notes",
+    writes: ({ account, at }) => {
+      const pending = { account_id: account, state: "pending" } as const;
+      return [
+        update("purchase_requests", { note: "", decision_note: "" }, { account_id: account }),
+        update("purchase_requests", { state: "approved", decided_at: at }, { ...pending, kind: "deletion" }),
+        update("purchase_requests", { state: "withdrawn", decided_at: at }, pending),
+      ];
+    },
+  },
+  audit_log: {
+    what: "addresses",
+    writes: ({ account }) => [
+      update("audit_log", { address: "" }, { operator_id: account }),
+      update("audit_log", { detail: "" }, { subject_id: account }),
+    ],
+  },
+  key_use: null,
+  end_user_use: null,
+  quota_use: null,
+  journal: null,
+  journal_folds: null,
+  payments: null,
+  search_calls: null,
+};
+
+export const erasureOf = (erase: Erase): readonly Write[] =>
+  Object.values(erasure).flatMap((rule) => rule?.writes(erase) ?? []);
+
+export const erasedInWords = Object.values(erasure)
+  .flatMap((rule) => rule?.what ?? [])
+  .join(", ");

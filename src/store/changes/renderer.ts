@@ -1,0 +1,99 @@
+// Makes writes into the SQL of one database: one statement for each shape of a write, which is kept, and its parameters.
+import { assert } from "../../core/assert.ts";
+import { type Column, type ColumnKind, type TableName, tables } from "../tables.ts";
+import { Term, type Value, type Values, type Write } from "./write.ts";
+
+/** What the databases do not have alike. */
+export type Engine<Statement, Parameter> = Readonly<{
+  /** A statement by the shape of its writes. */
+  statement: (shape: string, text: string) => Statement;
+  /** The text of a parameter of a column of that kind, by its place from 1. */
+  parameter: (kind: ColumnKind, place: number) => string;
+  valueOf: (kind: ColumnKind, value: Value) => Parameter;
+  /** Whether a caseless column has a value. */
+  isCaseless: (column: string, parameter: string) => string;
+  greatest: string;
+  /** What an insert does about a row with the same key. */
+  onConflict: (key: string) => string;
+  usingIndex: (index: string) => string;
+}>;
+
+export class Renderer<Statement, Parameter> {
+  readonly #engine: Engine<Statement, Parameter>;
+  readonly #statements = new Map<string, Statement>();
+
+  constructor(engine: Engine<Statement, Parameter>) {
+    this.#engine = engine;
+  }
+
+  render(write: Write): Readonly<{ statement: Statement; parameters: Parameter[] }> {
+    const { verb, table, set, where, needs } = write;
+    const parameters: Parameter[] = [];
+    const ofSet = this.#take(table, set, parameters);
+    const ofWhere = this.#take(table, where, parameters, true);
+    if (needs !== undefined) parameters.push(this.#engine.valueOf("whole", needs));
+    const shape = `${verb} ${table}${ofSet} /${ofWhere}${needs === undefined ? "" : " needs"}`;
+    let statement = this.#statements.get(shape);
+    if (statement === undefined) {
+      statement = this.#engine.statement(shape, this.#textOf(write));
+      this.#statements.set(shape, statement);
+    }
+    return { statement, parameters };
+  }
+
+  /** Takes the parameters of some columns; gives what of them is the statement's. */
+  #take(table: TableName, values: Values, parameters: Parameter[], isCondition = false): string {
+    const columns: Readonly<Record<string, Column>> = tables[table].columns;
+    let shape = "";
+    for (const name in values) {
+      const value = values[name];
+      if (value === undefined) throw new TypeError(`${table}.${name} has no value`);
+      shape += ` ${name}`;
+      if (value instanceof Term) {
+        shape += ` ${value.form}`;
+        if (value.form === "sql") shape += ` ${String(value.value)}`;
+        else if (value.form !== "is set") parameters.push(this.#engine.valueOf(columns[name]!.kind, value.value));
+      } else if (isCondition && value === null) shape += " null";
+      else parameters.push(this.#engine.valueOf(columns[name]!.kind, value));
+    }
+    return shape;
+  }
+
+  #textOf({ verb, table, set, where, needs, index }: Write): string {
+    const { parameter, isCaseless, greatest, onConflict, usingIndex } = this.#engine;
+    const columns: Readonly<Record<string, Column>> = tables[table].columns;
+    let place = 0;
+    const next = (kind: ColumnKind): string => parameter(kind, (place += 1));
+    const expressions = Object.entries(set).map(([name, value]) => {
+      const { kind } = columns[name]!;
+      if (!(value instanceof Term)) return next(kind);
+      if (value.form === "sql") return String(value.value);
+      return `${value.form === "at least" ? greatest : "coalesce"}(${name}, ${next(kind)})`;
+    });
+    const conditions = Object.entries(where).map(([name, value]) => {
+      const { kind } = columns[name]!;
+      if (value === null) return `${name} IS NULL`;
+      if (!(value instanceof Term))
+        return kind === "caseless" ? isCaseless(name, next(kind)) : `${name} = ${next(kind)}`;
+      if (value.form === "is set") return `${name} IS NOT NULL`;
+      return `${name} ${value.form === "below" ? "<" : "<>"} ${next(kind)}`;
+    });
+    if (needs !== undefined) conditions.push(`EXISTS (SELECT 1 FROM accounts WHERE id = ${next("whole")})`);
+    const names = Object.keys(set);
+    const rows = conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`;
+    assert(verb === "insert" || verb === "upsert" || rows !== "", "not all rows of a table are written");
+    if (verb === "delete") return `DELETE FROM ${table}${rows}`;
+    if (verb === "update") {
+      const found = index === undefined ? "" : usingIndex(index);
+      return `UPDATE ${table}${found} SET ${names.map((name, at) => `${name} = ${expressions[at]}`).join(", ")}${rows}`;
+    }
+    const values = rows === "" ? `VALUES (${expressions.join(", ")})` : `SELECT ${expressions.join(", ")}${rows}`;
+    const key: readonly string[] = tables[table].key;
+    const others = names.filter((name) => !key.includes(name)).map((name) => `${name} = excluded.${name}`);
+    const otherwise =
+      verb === "insert"
+        ? onConflict(key.join(", "))
+        : ` ON CONFLICT (${key.join(", ")}) DO UPDATE SET ${others.join(", ")}`;
+    return `INSERT INTO ${table} (${names.join(", ")}) ${values}${otherwise}`;
+  }
+}

@@ -38,7 +38,7 @@ export type PostgresAccountingOptions = Pick<AccountingOptions, "catalog" | "sit
   }>;
 
 /** What the console and commands need, on a connection of their own; no request is served. */
-export type OpenDatabase = Readonly<{ office: PostgresOffice; database: Database }> & AsyncDisposable;
+export type OpenDatabase = ReturnType<typeof officeOn> & Readonly<{ database: Database }> & AsyncDisposable;
 
 /** Throws CommandError, in one sentence, where the database cannot be used. */
 export async function openPostgresOffice({
@@ -47,11 +47,7 @@ export async function openPostgresOffice({
   clock,
 }: Pick<PostgresAccountingOptions, "url" | "catalog" | "clock">): Promise<OpenDatabase> {
   const database = new Database(await openServer(url));
-  return {
-    office: new PostgresOffice({ database, catalog, clock }),
-    database,
-    [Symbol.asyncDispose]: () => database.close(),
-  };
+  return { ...officeOn(database, { catalog, clock }), database, [Symbol.asyncDispose]: () => database.close() };
 }
 
 /** Throws as `openPostgresOffice`. */
@@ -86,10 +82,7 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
   // Other gateways void keys and limit them anew, of which relays hear by asking again.
   const looks = setInterval(() => keys.onVoid(), keyHintMs);
   return {
-    office: new PostgresOffice({ database, catalog, clock }),
-    passwords: new Passwords(),
-    sessions: new PostgresSessions(database),
-    verify: () => verifyBooks(database, boundsOf(catalog.plans)),
+    ...officeOn(database, { catalog, clock }),
     database,
     books,
     keys,
@@ -164,3 +157,10 @@ export type LaneState = Readonly<{
   hindrances: readonly string[];
   unready: string | null;
 }>;
+
+const officeOn = (database: Database, { catalog, clock }: Pick<PostgresAccountingOptions, "catalog" | "clock">) => ({
+  office: new PostgresOffice({ database, catalog, clock }),
+  passwords: new Passwords(),
+  sessions: new PostgresSessions(database),
+  verify: () => verifyBooks(database, boundsOf(catalog.plans)),
+});

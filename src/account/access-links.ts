@@ -1,45 +1,16 @@
 // Links that let somebody in once: an invitation makes an account, a password link sets the password of one. A link's token
 // is 256 random bits that only its address has; the link is found by the token's hash. Of two who use it at once one wins. In a
 // unit of the office.
-import type { Soon } from "../core/soon.ts";
 import { dayMs } from "../core/units.ts";
-import type { AccountId, Ms, PlanId } from "../core/types.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 import { AccountError } from "./accounts.ts";
 import type { Draft } from "./draft.ts";
+import type { AccessLink, AccessLinkRecords, NewAccessLink } from "./records.ts";
 
 /** Bytes of the tokens of sessions and links. */
 const accessTokenBytes = 32;
 /** Used and expired links are kept for this long, for exports. */
 export const linkKeptMs = 90 * dayMs;
-
-export type AccessLink = Readonly<{
-  id: number;
-  /** SHA-256 of the token, base64. */
-  tokenHash: string;
-  kind: "invitation" | "password";
-  /** Whose password; of an invitation, who used it. */
-  account: AccountId | null;
-  /** The address that an invitation is for; null: whoever opens it chooses one. */
-  email: string | null;
-  /** Of an invitation, as the next. */
-  plan: PlanId;
-  credit: number;
-  createdAt: Ms;
-  expiresAt: Ms;
-  /** Null while it may be used. */
-  usedAt: Ms | null;
-}>;
-
-export type NewAccessLink = Pick<AccessLink, "kind" | "account" | "email" | "plan" | "credit" | "expiresAt">;
-
-/** Every call gives the committed state and throws StoreUnavailable when the disk cannot be read. */
-export interface AccessLinkRecords {
-  link(tokenHash: string): Soon<AccessLink | null>;
-  linkById(id: number): Soon<AccessLink | null>;
-  nextLinkId(): Soon<number>;
-  /** Invitations that were not used, the newest first; expired ones too. */
-  openInvitations(limit: number): Soon<readonly AccessLink[]>;
-}
 
 /** It was used, is being used, has expired, was withdrawn, or never was. */
 export class LinkVoid extends AccountError {

@@ -13,8 +13,11 @@ export async function emailsOf(
   return new Map(records.flatMap((record, at) => (record === null ? [] : [[distinct[at]!, record.email]])));
 }
 
-/** `emails` of the accounts that a list names. */
-export const namesIn =
-  (emails: ReadonlyMap<AccountId, string>) =>
-  (account: AccountId): string =>
-    emails.get(account) ?? `account ${account}`;
+/** What to call the accounts that a list names. */
+export async function namesOf(
+  office: Pick<Office, "read">,
+  ids: Iterable<AccountId>,
+): Promise<(account: AccountId) => string> {
+  const emails = await emailsOf(office, ids);
+  return (account) => emails.get(account) ?? `account ${account}`;
+}

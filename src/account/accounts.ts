@@ -5,11 +5,10 @@ import { creditGrantMaxTokens, emailMaxLength, linkMaxMs } from "../core/limits.
 import { firstPlan, isPlan, limitOf, planOf } from "../core/plans.ts";
 import { type AccountId, defaultKey, type Ms, type PlanId } from "../core/types.ts";
 import { dayMs } from "../core/units.ts";
-import type { NewAccessLink } from "./access-links.ts";
 import type { Draft } from "./draft.ts";
 import { endingOf, hashApiKey, mintApiKey } from "./keys.ts";
 import { coderWindowName, coderWindowOf, dayName, dayOf } from "./quota.ts";
-import type { AccountRecord, OfficeRecords, PlanCount, Standings } from "./records.ts";
+import type { AccountRecord, NewAccessLink, OfficeRecords, PlanCount, Standings } from "./records.ts";
 import type { UsageRow } from "./usage-row.ts";
 
 /** A request about an account cannot be carried out; the message is one line for whoever asked. */

@@ -1,16 +1,8 @@
 // Which account a person of an identity provider has: found by the provider's issuer and the person's number there, which
 // never change, and not by an address, which may be given to somebody else. In a unit of the office.
-import type { Soon } from "../core/soon.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import type { Draft } from "./draft.ts";
-
-export type Identity = Readonly<{ issuer: string; subject: string; account: AccountId; connectedAt: Ms }>;
-
-/** Every call gives the committed state and throws StoreUnavailable when the disk cannot be read. */
-export interface IdentityRecords {
-  accountOfIdentity(issuer: string, subject: string): Soon<AccountId | null>;
-  identitiesOf(account: AccountId): Soon<readonly Identity[]>;
-}
+import type { Identity, IdentityRecords } from "./records.ts";
 
 export class Identities {
   readonly #records: IdentityRecords;

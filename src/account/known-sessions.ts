@@ -1,16 +1,10 @@
 // The sessions of signed-in browsers as memory knows them: those in use are found without a look at the disk, and one that is
 // being ended is void at once, also while the disk still has it.
+import type { SessionRecord, SessionRecords } from "./records.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import type { AccountChange, Journal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
-import {
-  isOver,
-  type SessionLookup,
-  type SessionRecord,
-  type SessionRecords,
-  sessionUseIntervalMs,
-  tokenHashOf,
-} from "./sessions.ts";
+import { isOver, type SessionLookup, sessionUseIntervalMs, tokenHashOf } from "./sessions.ts";
 
 /** Sessions in memory; others are read from disk when they are used. */
 const sessionsCachedMax = 10_000;

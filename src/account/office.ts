@@ -6,15 +6,23 @@
 import type { KnownModels } from "../core/catalog.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Ms } from "../core/types.ts";
-import { type AccessLinkRecords, AccessLinks } from "./access-links.ts";
+import { AccessLinks } from "./access-links.ts";
 import { AccountKeys } from "./account-keys.ts";
 import { Accounts } from "./accounts.ts";
-import { AuditLog, type AuditRecords } from "./audit.ts";
+import { AuditLog } from "./audit.ts";
 import type { Draft } from "./draft.ts";
-import { Identities, type IdentityRecords } from "./identities.ts";
-import { type PurchaseRecords, Purchases } from "./purchases.ts";
-import type { OfficeRecords, Standings } from "./records.ts";
-import { type SessionRecords, Sessions } from "./sessions.ts";
+import { Identities } from "./identities.ts";
+import { Purchases } from "./purchases.ts";
+import type {
+  AccessLinkRecords,
+  AuditRecords,
+  IdentityRecords,
+  OfficeRecords,
+  PurchaseRecords,
+  SessionRecords,
+  Standings,
+} from "./records.ts";
+import { Sessions } from "./sessions.ts";
 
 /** What one change of the office sees and does; everything in it becomes durable in one commit, or nothing does. */
 export type Unit = Readonly<{

@@ -73,7 +73,7 @@ export class Passwords {
   }
 
   /**
-   * The account of an e-mail and password, or null. Unknown e-mails and accounts without a password cost the same work as a
+   * The account of an e-mail and password, which is not disabled, or null. Unknown e-mails and accounts without a password cost the same work as a
    * wrong password, so that the time says nothing. That took its time: the unit that lets somebody in asks whether the
    * account `isAsItWas`. Throws PasswordsBusy.
    */
@@ -81,7 +81,8 @@ export class Passwords {
     const record = await office.read(({ accounts }) => accounts.recordOf(email));
     const nobodys = await this.ofNobody();
     const matches = await this.verify(password, record?.passwordHash ?? nobodys, turn);
-    return matches && record !== null && record.passwordHash !== null ? record : null;
+    const mayCome = record !== null && record.passwordHash !== null && record.disabledAt === null;
+    return matches && mayCome ? record : null;
   }
 
   /** Throws PasswordsBusy. */

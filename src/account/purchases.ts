@@ -1,61 +1,19 @@
 // Requests of accounts for credit, another plan or their deletion, which an operator approves or declines once; and payments
 // reported by a provider, which are credited once, however often they are reported. In a unit of the office.
-import type { Soon } from "../core/soon.ts";
 import type { AccountId, Ms, PlanId } from "../core/types.ts";
 import { dayMs } from "../core/units.ts";
 import { type Accounts, AccountError } from "./accounts.ts";
 import type { Draft } from "./draft.ts";
+import type { Payment, PurchaseRecords, PurchaseRequest } from "./records.ts";
 
 export const purchaseRequestsPendingMax = 5;
 /** Each stays in the ledger, whatever its outcome. */
 export const purchaseRequestsPerDayMax = 20;
 
-export type PurchaseRequest = Readonly<{
-  id: number;
-  account: AccountId;
-  /** One of kind deletion is approved by the erasure of its account alone. */
-  kind: "credit" | "plan" | "deletion";
-  /** Balance tokens of kind credit. */
-  tokens: number | null;
-  plan: PlanId | null;
-  note: string;
-  state: "pending" | "approved" | "declined" | "withdrawn";
-  createdAt: Ms;
-  decidedAt: Ms | null;
-  decisionNote: string;
-}>;
-
 export type Wanted =
   | Readonly<{ kind: "credit"; tokens: number }>
   | Readonly<{ kind: "plan"; plan: PlanId }>
   | Readonly<{ kind: "deletion" }>;
-
-export type Payment = Readonly<{
-  /** The provider's name and its id of the payment, such as stripe:pi_123: the credit's billing key. */
-  id: string;
-  account: AccountId;
-  tokens: number;
-  paidAt: Ms;
-}>;
-
-/** Every call gives the committed state and throws StoreUnavailable when the disk cannot be read. */
-export interface PurchaseRecords {
-  request(id: number): Soon<PurchaseRequest | null>;
-  nextRequestId(): Soon<number>;
-  /** Newest first, those with an id below `before`. */
-  requestsOf(account: AccountId, before: number, limit: number): Soon<readonly PurchaseRequest[]>;
-  requestsIn(
-    state: PurchaseRequest["state"] | null,
-    before: number,
-    limit: number,
-    kind?: PurchaseRequest["kind"] | null,
-  ): Soon<readonly PurchaseRequest[]>;
-  /** The newest of kind deletion: no older one is pending. */
-  lastDeletionRequest(account: AccountId): Soon<PurchaseRequest | null>;
-  pendingRequests(account: AccountId | null): Soon<number>;
-  /** Newest first. */
-  paymentsOf(account: AccountId, limit: number): Soon<readonly Payment[]>;
-}
 
 /** It was decided otherwise before. */
 export class DecidedOtherwise extends AccountError {

@@ -1,4 +1,4 @@
-// What accounts read from disk. Every call gives the committed state and throws StoreUnavailable where the disk cannot be read.
+// What is kept of accounts and of the console, and how it is read. Every call gives the committed state and throws StoreUnavailable where the disk cannot be read.
 import type { AccountId, KeyId, KeyLimits, Ms, PlanId } from "../core/types.ts";
 import type { Soon } from "../core/soon.ts";
 import type { Period, Quota } from "./quota.ts";
@@ -110,4 +110,147 @@ export interface Standings {
   ofKeys(account: AccountId, now: Ms): Soon<ReadonlyMap<KeyId, KeyUse>>;
   /** How many accounts there are, without those that were erased. */
   count(): Soon<number>;
+}
+
+export type SessionRecord = Readonly<{
+  id: number;
+  /** SHA-256 of the token, base64. */
+  tokenHash: string;
+  account: AccountId;
+  createdAt: Ms;
+  /** To within sessionUseIntervalMs. */
+  usedAt: Ms;
+  address: string;
+  browser: string;
+}>;
+
+export interface SessionRecords {
+  session(tokenHash: string): Soon<SessionRecord | null>;
+  sessionsOf(account: AccountId): Soon<readonly SessionRecord[]>;
+  nextSessionId(): Soon<number>;
+}
+
+export type AccessLink = Readonly<{
+  id: number;
+  /** SHA-256 of the token, base64. */
+  tokenHash: string;
+  kind: "invitation" | "password";
+  /** Whose password; of an invitation, who used it. */
+  account: AccountId | null;
+  /** The address that an invitation is for; null: whoever opens it chooses one. */
+  email: string | null;
+  /** Of an invitation, as the next. */
+  plan: PlanId;
+  credit: number;
+  createdAt: Ms;
+  expiresAt: Ms;
+  /** Null while it may be used. */
+  usedAt: Ms | null;
+}>;
+
+export type NewAccessLink = Pick<AccessLink, "kind" | "account" | "email" | "plan" | "credit" | "expiresAt">;
+
+export interface AccessLinkRecords {
+  link(tokenHash: string): Soon<AccessLink | null>;
+  linkById(id: number): Soon<AccessLink | null>;
+  nextLinkId(): Soon<number>;
+  /** Invitations that were not used, the newest first; expired ones too. */
+  openInvitations(limit: number): Soon<readonly AccessLink[]>;
+}
+
+export type Identity = Readonly<{ issuer: string; subject: string; account: AccountId; connectedAt: Ms }>;
+
+export interface IdentityRecords {
+  accountOfIdentity(issuer: string, subject: string): Soon<AccountId | null>;
+  identitiesOf(account: AccountId): Soon<readonly Identity[]>;
+}
+
+export type PurchaseRequest = Readonly<{
+  id: number;
+  account: AccountId;
+  /** One of kind deletion is approved by the erasure of its account alone. */
+  kind: "credit" | "plan" | "deletion";
+  /** Balance tokens of kind credit. */
+  tokens: number | null;
+  plan: PlanId | null;
+  note: string;
+  state: "pending" | "approved" | "declined" | "withdrawn";
+  createdAt: Ms;
+  decidedAt: Ms | null;
+  decisionNote: string;
+}>;
+
+export type Payment = Readonly<{
+  /** The provider's name and its id of the payment, such as stripe:pi_123: the credit's billing key. */
+  id: string;
+  account: AccountId;
+  tokens: number;
+  paidAt: Ms;
+}>;
+
+export interface PurchaseRecords {
+  request(id: number): Soon<PurchaseRequest | null>;
+  nextRequestId(): Soon<number>;
+  /** Newest first, those with an id below `before`. */
+  requestsOf(account: AccountId, before: number, limit: number): Soon<readonly PurchaseRequest[]>;
+  requestsIn(
+    state: PurchaseRequest["state"] | null,
+    before: number,
+    limit: number,
+    kind?: PurchaseRequest["kind"] | null,
+  ): Soon<readonly PurchaseRequest[]>;
+  /** The newest of kind deletion: no older one is pending. */
+  lastDeletionRequest(account: AccountId): Soon<PurchaseRequest | null>;
+  pendingRequests(account: AccountId | null): Soon<number>;
+  /** Newest first. */
+  paymentsOf(account: AccountId, limit: number): Soon<readonly Payment[]>;
+}
+
+export type AuditAction =
+  | "account.create"
+  | "account.plan"
+  | "account.credit"
+  | "account.disable"
+  | "account.enable"
+  | "account.password"
+  | "account.password_link"
+  | "account.operator"
+  | "account.connect"
+  | "account.export"
+  | "account.delete"
+  | "invitation.create"
+  | "invitation.withdraw"
+  | "node.drain"
+  | "node.resume"
+  | "key.create"
+  | "key.rename"
+  | "key.limits"
+  | "key.revoke"
+  | "key.rotate"
+  | "end_user.erase"
+  | "end_user.export"
+  | "request.approve"
+  | "request.decline"
+  | "server.reload"
+  | "server.backup"
+  | "server.restore";
+
+export type AuditEntry = Readonly<{
+  id: number;
+  at: Ms;
+  operator: AccountId;
+  /** From which the operator's browser came; of a command, whose it was. */
+  address: string;
+  action: AuditAction;
+  /** The account that was acted on, or `theServer`. */
+  subject: AccountId;
+  /** A sentence without secrets. */
+  detail: string;
+}>;
+
+export interface AuditRecords {
+  /** 0 where the entries are numbered when they are written. */
+  nextAuditId(): number;
+  /** Newest first, those with an id below `before`. */
+  audit(before: number, limit: number): Soon<readonly AuditEntry[]>;
 }

@@ -6,31 +6,13 @@ import type { AccountId, Ms } from "../core/types.ts";
 import { dayMs } from "../core/units.ts";
 import type { Accounts } from "./accounts.ts";
 import type { Draft } from "./draft.ts";
+import type { SessionRecord, SessionRecords } from "./records.ts";
 
 export const sessionIdleMs = 7 * dayMs;
 /** A session's last use is written at most this often. */
 export const sessionUseIntervalMs = 5 * 60_000;
 /** Sessions of an account; the least recently used one goes first. */
 export const sessionsMax = 20;
-
-export type SessionRecord = Readonly<{
-  id: number;
-  /** SHA-256 of the token, base64. */
-  tokenHash: string;
-  account: AccountId;
-  createdAt: Ms;
-  /** To within sessionUseIntervalMs. */
-  usedAt: Ms;
-  address: string;
-  browser: string;
-}>;
-
-/** Every call gives the committed state and throws StoreUnavailable when the disk cannot be read. */
-export interface SessionRecords {
-  session(tokenHash: string): Soon<SessionRecord | null>;
-  sessionsOf(account: AccountId): Soon<readonly SessionRecord[]>;
-  nextSessionId(): Soon<number>;
-}
 
 /** Who a browser is, asked with each of its calls and beside its streams; in memory that is known at once. */
 export interface SessionLookup {

@@ -5,7 +5,6 @@ import { CommandError } from "../core/expected-error.ts";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
-import { Passwords } from "../account/passwords.ts";
 import { openAccounting } from "../accounting.ts";
 import { systemClock } from "../core/clock.ts";
 import { addressesOf, type Config, dataFolderOf, loadConfig } from "../config/config.ts";
@@ -102,14 +101,14 @@ async function performInDatabase<Name extends OperationName>(
 ): Promise<OperationResult<Name>> {
   const config = await loadConfig(configFlags(flags), environment);
   await using opened = await openPostgresOffice({ url, catalog: await catalogFor(config), clock: systemClock });
-  const { office, database } = opened;
+  const { office, passwords, database } = opened;
   const log = standardErrorLog(() => systemClock.wall());
   const keepMs = config.failedKeepDays * dayMs;
   const requestLog = new KeptRequestLog(new PostgresRequestLog(database, keepMs), keepMs, systemClock, log);
   try {
     const work = {
       office,
-      passwords: new Passwords(),
+      passwords,
       requestLog,
       backup: () => Promise.reject(new CommandError(noBackup)),
       consoleUrl: addressesOf(config, config.port).baseUrl,

@@ -1,9 +1,10 @@
 // tollgate serve: composes a server, runs until it is told to stop, and takes it apart.
+import type { AuditAction } from "../account/records.ts";
 import { networkInterfaces } from "node:os";
 import { version } from "../../package.json" with { type: "json" };
 import { pathOf } from "../account/access-links.ts";
 import { EmailTaken } from "../account/accounts.ts";
-import { type AuditAction, serverEntry } from "../account/audit.ts";
+import { serverEntry } from "../account/audit.ts";
 import type { ConfigFlags } from "../config/config.ts";
 import { newDataFolder, olderDataFolder, usualDataFolder } from "../config/usual-data-folder.ts";
 import { systemClock } from "../core/clock.ts";

@@ -1,5 +1,5 @@
 // Writes an operator's call down in the audit log.
-import type { AuditAction } from "../account/audit.ts";
+import type { AuditAction } from "../account/records.ts";
 import type { Unit } from "../account/office.ts";
 import type { AccountId } from "../core/types.ts";
 import type { Call } from "./routes/route.ts";

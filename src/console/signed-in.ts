@@ -1,8 +1,9 @@
 // Finds out who is signed in from a request's cookie, for the console's API and for the playground's calls to /v1. Also
 // defines a browser's cookies: the one of its session, the one that says where it signed in before, and for ten minutes the
 // one of a sign-in with an identity provider.
+import type { SessionRecord } from "../account/records.ts";
 import type { Office } from "../account/office.ts";
-import type { SessionLookup, SessionRecord } from "../account/sessions.ts";
+import type { SessionLookup } from "../account/sessions.ts";
 import type { Clock } from "../core/clock.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
 import { sessionMaxMs } from "../core/limits.ts";

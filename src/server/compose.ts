@@ -8,8 +8,9 @@
 //   doors      console, control socket, HTTP, schedules
 //
 // What a phase opens it leaves on one stack, which closes in the reverse order: at the end, or at once where a phase fails.
+import type { AuditAction } from "../account/records.ts";
 import { resolve } from "node:path";
-import { type AuditAction, serverEntry, theServer } from "../account/audit.ts";
+import { serverEntry, theServer } from "../account/audit.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
 import { addressesOf, type ConfigFlags, type Environment, isBehindProxy, loadConfig } from "../config/config.ts";
 import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
@@ -160,11 +161,7 @@ export async function compose(given: Given): Promise<ComposedServer> {
     nodes: work.serving.description,
     sampleModel: work.sampleModel,
     largestPlan: lastPlan(settings.catalog.plans).id,
-    planNotices: async () =>
-      unconfiguredPlans(
-        settings.catalog.plans,
-        await books.accounting.office.read(({ accounts }) => accounts.byPlan()),
-      ),
+    planNotices: async () => unconfiguredPlans(settings.catalog.plans, await planCounts(books.accounting)),
     modelNotices: () => [
       ...unknownModels(Object.values(settings.catalog.plans), settings.catalog.models).map(
         ({ plan, problem }) => `The plan "${plan}" ${problem}`,
@@ -413,10 +410,6 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
     },
   });
   const nodeCare = new NodeCare({ dataFolder: config.dataFolder, pool, catalog, clock, log });
-  const note = (by: string, action: AuditAction, detail: string): Promise<void> =>
-    accounting.office.change(async ({ auditLog, now }) =>
-      auditLog.append(serverEntry(now, by, action, theServer, detail)),
-    );
   const commandsWork: CommandsWork = {
     ...accounting,
     requestLog,
@@ -429,10 +422,11 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
     notices,
     reloader,
     /** Records in the audit log who reloaded the configuration, and the result. */
-    noteReload: (by: string, outcome: ReloadOutcome): Promise<void> => note(by, "server.reload", reloadDetail(outcome)),
+    noteReload: (by: string, outcome: ReloadOutcome): Promise<void> =>
+      note(accounting, by, "server.reload", reloadDetail(outcome)),
     nodeCare,
     noteNode: (by: string, { name, drained }: DrainReport): Promise<void> =>
-      note(by, `node.${drained ? "drain" : "resume"}`, name),
+      note(accounting, by, `node.${drained ? "drain" : "resume"}`, name),
     commandsWork,
     /** Why requests should go to another gateway; `unwritable` is what is said of a ledger that cannot be written. */
     unready: (unwritable: (reason: string) => string): string | null => {
@@ -444,6 +438,18 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
     },
   };
 }
+
+const planCounts = ({ office }: Pick<Books["accounting"], "office">) =>
+  office.read(({ accounts }) => accounts.byPlan());
+
+/** In the audit log, of what changes no account. */
+const note = (
+  { office }: Pick<Books["accounting"], "office">,
+  by: string,
+  action: AuditAction,
+  detail: string,
+): Promise<void> =>
+  office.change(async ({ auditLog, now }) => auditLog.append(serverEntry(now, by, action, theServer, detail)));
 
 /** A ledger that contradicts itself goes on serving, but a balancer with another gateway should prefer that. */
 function unreadyReason({ violations }: LedgerState): string | null {
@@ -501,7 +507,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     unready: () => unready((reason) => reason), // whoever reaches the socket may know all
     notices: async () => [
       ...(webConsole?.notices() ?? []),
-      ...unconfiguredPlans(catalog.plans, await accounting.office.read(({ accounts }) => accounts.byPlan())),
+      ...unconfiguredPlans(catalog.plans, await planCounts(accounting)),
       ...hindrances(),
     ],
     started: {

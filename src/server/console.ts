@@ -4,7 +4,7 @@ import { loadInWords } from "../nodes/engine-load.ts";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
-import { emailsOf, namesIn } from "../account/account-names.ts";
+import { namesOf } from "../account/account-names.ts";
 import { KnownBrowsers } from "../account/known-browsers.ts";
 import type { UsageQueries } from "../account/usage-queries.ts";
 import type { Accounting } from "../accounting.ts";
@@ -85,7 +85,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       const states = pool.states();
       const lines = pool.lines(lineAccountsShownMax);
       const waiting = [...lines.values()].flatMap(({ most }) => most.map(({ account }) => account));
-      const emailOf = namesIn(await emailsOf(office, waiting));
+      const emailOf = await namesOf(office, waiting);
       const emailed = ({ account, waiting: requests }: NodeLine["most"][number]) => ({
         id: account,
         email: emailOf(account),

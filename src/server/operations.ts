@@ -1,9 +1,10 @@
 // The operations of commands on a data folder, written once for both ways there: through the socket of a running
 // server, or directly on the folder when no server runs. Arguments and results are JSON.
-import { emailsOf, namesIn } from "../account/account-names.ts";
+import type { AuditAction } from "../account/records.ts";
+import { namesOf } from "../account/account-names.ts";
 import { type CreatedKey, type KeyView, limitsDetail, type NewKey, type NewLimits } from "../account/account-keys.ts";
 import { AccountError, type AccountView, type CreatedAccount, type ErasedAccount } from "../account/accounts.ts";
-import { type AuditAction, byCommandOf, serverEntry, theServer } from "../account/audit.ts";
+import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import { invitationInWords, type MadeLink, pathOf } from "../account/access-links.ts";
 import type { Unit } from "../account/office.ts";
 import type { Passwords } from "../account/passwords.ts";
@@ -229,7 +230,7 @@ export const operations = {
     const account = email === null ? null : (await office.read(({ accounts }) => accounts.ofEmail(email))).id;
     const page = await requestLog.page({ ...filter, account }, logPlaceOf(after), limit);
     const named = page.rows.map((row) => row.account);
-    return requestRowsOf(page, namesIn(await emailsOf(office, named)));
+    return requestRowsOf(page, await namesOf(office, named));
   },
 
   /** `file` is absolute: the server's working folder may be another. */

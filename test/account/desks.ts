@@ -1,14 +1,20 @@
 // The office as tests ask it: each call is a unit of its own, and accounts are named by their numbers or e-mails. `also` is
 // done in the same unit.
-import type { AccessLink } from "../../src/account/access-links.ts";
 import type { AccountKeys, CreatedKey, KeyView, NewKey, NewLimits } from "../../src/account/account-keys.ts";
 import type { Accounts, CreatedAccount, ErasedAccount, Invitation, NewAccount } from "../../src/account/accounts.ts";
-import type { AuditEntry } from "../../src/account/audit.ts";
 import type { Office, Unit } from "../../src/account/office.ts";
 import type { Passwords, PasswordTurn } from "../../src/account/passwords.ts";
-import type { Decided, Payment, PurchaseRecords, PurchaseRequest, Wanted } from "../../src/account/purchases.ts";
-import type { AccountRecord } from "../../src/account/records.ts";
-import type { OpenedSession, SessionLookup, SessionRecord } from "../../src/account/sessions.ts";
+import type { Decided, Wanted } from "../../src/account/purchases.ts";
+import type {
+  AccessLink,
+  AccountRecord,
+  AuditEntry,
+  Payment,
+  PurchaseRecords,
+  PurchaseRequest,
+  SessionRecord,
+} from "../../src/account/records.ts";
+import type { OpenedSession, SessionLookup } from "../../src/account/sessions.ts";
 import type { AccountId, KeyId } from "../../src/core/types.ts";
 
 export type Also<Found = void> = (unit: Unit, found: Found) => unknown;

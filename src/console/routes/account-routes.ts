@@ -1,9 +1,9 @@
 // The signed-in account's own pages: overview, live numbers, models, key, password and sessions.
+import type { AuditAction } from "../../account/records.ts";
 import { claimsOf, listedModels, sampleModelOf } from "../../core/catalog.ts";
 import { KeyNotFound, type KeyView, limitsDetail } from "../../account/account-keys.ts";
 import { AccountError } from "../../account/accounts.ts";
-import type { AuditAction } from "../../account/audit.ts";
-import type { Unit } from "../../account/office.ts";
+import type { Office, Unit } from "../../account/office.ts";
 import { apiKeyPrefix } from "../../account/keys.ts";
 import { allows, planOf } from "../../core/plans.ts";
 import { centsShown, costUsd, ratesOf } from "../../account/price.ts";
@@ -38,17 +38,6 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     const { account } = call.visitor;
     if (account.operator) audit(unit, call, action, account.id, detail);
   };
-
-  /** What is wrong about a key, in words for whoever asked. */
-  async function changedKey<Reply>(work: (unit: Unit) => Promise<Reply>): Promise<Reply | Failure> {
-    try {
-      return await office.change(work);
-    } catch (thrown) {
-      if (thrown instanceof KeyNotFound) return fail("not_found", "There is no such key.");
-      if (thrown instanceof AccountError) return fail("conflict", sentence(thrown.message));
-      throw thrown;
-    }
-  }
 
   return [
     route("GET /overview", async ({ visitor: { account } }) => {
@@ -123,7 +112,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     }),
 
     route("POST /keys", (call) =>
-      changedKey(async (unit) => {
+      changedKey(office, async (unit) => {
         const { api_key, ...key } = await unit.accountKeys.create(call.visitor.account.id, call.body);
         auditOwn(unit, call, "key.create", `"${call.body.name}"`);
         return { ...keyOf(key), api_key };
@@ -131,16 +120,15 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     ),
 
     route("POST /keys/:id/name", (call) =>
-      changedKey(async (unit) => {
-        const { visitor, id, body } = call;
-        const renamed = await unit.accountKeys.rename(visitor.account.id, id, body.name);
-        auditOwn(unit, call, "key.rename", `key ${id} to "${body.name}"`);
+      changedKey(office, async (unit) => {
+        const renamed = await unit.accountKeys.rename(call.visitor.account.id, call.id, call.body.name);
+        auditOwn(unit, call, "key.rename", `key ${call.id} to "${call.body.name}"`);
         return keyOf(renamed);
       }),
     ),
 
     route("POST /keys/:id/limits", (call) =>
-      changedKey(async (unit) => {
+      changedKey(office, async (unit) => {
         const { visitor, id, body } = call;
         const limited = await unit.accountKeys.limit(visitor.account.id, id, body);
         auditOwn(unit, call, "key.limits", limitsDetail(id, body));
@@ -149,7 +137,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     ),
 
     route("POST /keys/:id/revoke", (call) =>
-      changedKey(async (unit) => {
+      changedKey(office, async (unit) => {
         await unit.accountKeys.revoke(call.visitor.account.id, call.id);
         auditOwn(unit, call, "key.revoke", `key ${call.id}`);
         return done;
@@ -163,8 +151,8 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       const turn = passwordTries.begin(call.visitor);
       if (isFailure(turn)) return turn;
       const { old_password, new_password } = call.body;
-      const { passwordHash: before } = account;
-      if (before === null || !(await passwords.verify(old_password, before, turn))) return wrongOldPassword;
+      const { passwordHash: old } = account;
+      if (old === null || !(await passwords.verify(old_password, old, turn))) return wrongOldPassword;
       const passwordHash = await passwords.hashNew(new_password, turn);
       passwordTries.succeeded(call.visitor);
       const changed = await office.change(async (unit) => {
@@ -177,8 +165,8 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
         return unit.accounts.record(account.id);
       });
       if (changed === null) return wrongOldPassword;
-      const known = browsers.recognize(knownBrowserText(call.request.headers, baseUrl), account);
       // Other browsers are strangers from now on; this one said both passwords.
+      const known = browsers.recognize(knownBrowserText(call.request.headers, baseUrl), account);
       const introduced = browsers.introduce(changed, known);
       return new WithCookies(done, knownBrowserCookie(introduced, baseUrl));
     }),
@@ -223,5 +211,16 @@ const keyOf = ({ models, addresses, ...key }: KeyView): AccountKey => ({
 });
 
 const wrongOldPassword = fail("wrong_credentials", "The old password is wrong.");
+
+/** What is wrong about a key, in words for whoever asked. */
+async function changedKey<Reply>(office: Office, work: (unit: Unit) => Promise<Reply>): Promise<Reply | Failure> {
+  try {
+    return await office.change(work);
+  } catch (thrown) {
+    if (thrown instanceof KeyNotFound) return fail("not_found", "There is no such key.");
+    if (thrown instanceof AccountError) return fail("conflict", sentence(thrown.message));
+    throw thrown;
+  }
+}
 
 const sentence = (message: string): string => `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;

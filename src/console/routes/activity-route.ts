@@ -1,5 +1,5 @@
 // What operators see of time: charts, the accounts that cost most and the refusals of today.
-import { emailsOf, namesIn } from "../../account/account-names.ts";
+import { namesOf } from "../../account/account-names.ts";
 import { keyNameOf } from "../../account/key-names.ts";
 import { costUsd } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";
@@ -38,12 +38,8 @@ export function activityRoute({ activity, usage, office, clock }: Parts): Route 
       query.by,
       series.map(({ name }) => name),
     );
-    const emailOf = namesIn(
-      await emailsOf(
-        office,
-        (top ?? []).map(({ account }) => account),
-      ),
-    );
+    const named = (top ?? []).map(({ account }) => account);
+    const emailOf = await namesOf(office, named);
     return {
       from: timeOf(from),
       step_ms: activityRanges[query.range].stepMs,
@@ -72,7 +68,7 @@ export function activityRoute({ activity, usage, office, clock }: Parts): Route 
   async function labelsOf(split: ActivitySplit, names: readonly (string | null)[]): Promise<readonly string[]> {
     const isOfAccounts = split === "key" || split === "account";
     const ids = isOfAccounts ? names.flatMap((name) => (name ? [Number(name.split(" ")[0])] : [])) : [];
-    const emailOf = namesIn(await emailsOf(office, ids));
+    const emailOf = await namesOf(office, ids);
     return Promise.all(names.map((name) => labelOf(split, name, emailOf)));
   }
 

@@ -1,9 +1,8 @@
 // What every way to sign in shares: the session and its cookie, what a page is told of it, and the tries that are counted.
-import type { AuditAction } from "../../account/audit.ts";
 import type { Unit } from "../../account/office.ts";
 import { isFreeOfCharge, ratesOf } from "../../account/price.ts";
 import { RecentTries } from "../../account/recent-tries.ts";
-import type { AccountRecord } from "../../account/records.ts";
+import type { AccountRecord, AuditAction } from "../../account/records.ts";
 import { networkOf } from "../../account/sign-in-tries.ts";
 import { distinctModels } from "../../core/catalog.ts";
 import { signInAddressTriesMax, signInWindowMs } from "../../core/limits.ts";
@@ -22,15 +21,18 @@ export const tooManyTries = (seconds: number): Failure =>
 
 /** Opens a session for a browser; gives its `set-cookie`. What the browser had before is replaced, never carried on with. */
 export async function enter(
-  { sessions }: Unit,
+  unit: Unit,
   { baseUrl }: Pick<ConsoleParts, "baseUrl">,
   { visitor, address, browser }: PublicCall,
   account: AccountId,
 ): Promise<string> {
-  const { token } = await sessions.open(account, { address, browser });
-  if (visitor !== null) await sessions.end(visitor.account.id, visitor.session.id);
+  const { token } = await unit.sessions.open(account, { address, browser });
+  if (visitor !== null) await leave(unit, visitor);
   return signInCookie(token, baseUrl);
 }
+
+export const leave = ({ sessions }: Unit, { account, session }: Visitor): Promise<boolean> =>
+  sessions.end(account.id, session.id);
 
 /** Who was let in: `apiKey` of an account that was made by it; `cookie` of a session that was opened. */
 export type Entering = Readonly<{ account: AccountRecord; apiKey: string | null; cookie: string | null }>;

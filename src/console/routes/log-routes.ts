@@ -1,5 +1,5 @@
 // The request log: of everything for operators, and of what was refused or failed for whose requests these were.
-import { emailsOf, namesIn } from "../../account/account-names.ts";
+import { namesOf } from "../../account/account-names.ts";
 import { defaultKeyName, keyNumberOf } from "../../account/key-names.ts";
 import { logFilterOf, logPlaceOf, requestRowsOf } from "../../account/request-row.ts";
 import { distinctModels } from "../../core/catalog.ts";
@@ -18,16 +18,10 @@ type Parts = Pick<ConsoleParts, "requestLog" | "office" | "catalog" | "nodes">;
 export function logRoutes(parts: Parts): Route[] {
   const { requestLog, office, catalog, nodes } = parts;
   /** In the words of the API. */
-  const rowsOf = async (page: StoredPage) =>
-    requestRowsOf(
-      page,
-      namesIn(
-        await emailsOf(
-          office,
-          page.rows.map(({ account }) => account),
-        ),
-      ),
-    );
+  const rowsOf = async (page: StoredPage) => {
+    const named = page.rows.map(({ account }) => account);
+    return requestRowsOf(page, await namesOf(office, named));
+  };
 
   return [
     route("GET /operator/log", async ({ query }) => {

@@ -49,21 +49,8 @@ export function operatorRoutes(parts: ConsoleParts, live: Live): Route[] {
 function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
   const { office, passwords, accountData, clock } = parts;
   const recordOf = (id: AccountId) => office.read(({ accounts }) => accounts.record(id));
-  const show = async (id: AccountId): Promise<OperatorAccount | Failure> => {
-    const record = await recordOf(id);
-    return record === null ? noAccount : operatorAccount(parts, live, record);
-  };
-  /** Shows the account as it is after a change of it. */
-  const changed = async (
-    id: AccountId,
-    work: (unit: Unit, before: AccountRecord) => Promise<Failure | null | void>,
-  ): Promise<OperatorAccount | Failure> => {
-    const failure = await office.change(async (unit) => {
-      const before = await unit.accounts.record(id);
-      return before === null ? noAccount : work(unit, before);
-    });
-    return failure ?? show(id);
-  };
+  const show = (id: AccountId) => shownAccount(parts, live, id);
+  const changed = (id: AccountId, work: AccountWork) => changedAccount(parts, live, id, work);
 
   return [
     route("GET /operator/accounts", async ({ query }) => {
@@ -147,12 +134,9 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
     }),
 
     route("POST /operator/accounts/:id/delete", async (call) => {
-      const found = await office.read(async ({ accounts }) => {
-        const record = await accounts.record(call.id);
-        return record === null ? null : { record, open: (await accounts.numbers(call.id)).openReservations };
-      });
-      if (found === null) return noAccount;
-      const { record, open } = found;
+      const record = await recordOf(call.id);
+      if (record === null) return noAccount;
+      const { openReservations: open } = await office.read(({ accounts }) => accounts.numbers(call.id));
       const { email } = record;
       if (call.id === call.visitor.account.id) return fail("conflict", "Operators cannot delete their own account.");
       if (isErased(record)) return fail("conflict", "This account is deleted already.");
@@ -172,6 +156,27 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       (await recordOf(id)) === null ? noAccount : usagePage(parts, id, query),
     ),
   ];
+}
+
+async function shownAccount(parts: ConsoleParts, live: Live, id: AccountId): Promise<OperatorAccount | Failure> {
+  const record = await parts.office.read(({ accounts }) => accounts.record(id));
+  return record === null ? noAccount : operatorAccount(parts, live, record);
+}
+
+type AccountWork = (unit: Unit, before: AccountRecord) => Promise<Failure | null | void>;
+
+/** Shows the account as it is after a change of it. */
+async function changedAccount(
+  parts: ConsoleParts,
+  live: Live,
+  id: AccountId,
+  work: AccountWork,
+): Promise<OperatorAccount | Failure> {
+  const failure = await parts.office.change(async (unit) => {
+    const before = await unit.accounts.record(id);
+    return before === null ? noAccount : work(unit, before);
+  });
+  return failure ?? shownAccount(parts, live, id);
 }
 
 async function operatorAccount(parts: ConsoleParts, live: Live, record: AccountRecord): Promise<OperatorAccount> {

@@ -1,7 +1,10 @@
 // The plan page: which plans and credit packs exist, and how to get them.
+import type { PurchaseRequest as StoredRequest } from "../../account/records.ts";
 import { emailsOf } from "../../account/account-names.ts";
+import type { Unit } from "../../account/office.ts";
 import { costUsd } from "../../account/price.ts";
-import type { PurchaseRequest as StoredRequest, Wanted } from "../../account/purchases.ts";
+import type { Wanted } from "../../account/purchases.ts";
+import type { AccountId } from "../../core/types.ts";
 import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../../core/limits.ts";
 import { isPlan, limitOf } from "../../core/plans.ts";
 import { priorities, priorityOf } from "../../core/priority.ts";
@@ -19,11 +22,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
 
   return [
     route("GET /plan", async ({ visitor: { account } }) => {
-      const { requests, payments, credit } = await office.read(async ({ accounts, purchases: { records } }) => ({
-        requests: await records.requestsOf(account.id, newest, shownRequests),
-        payments: await records.paymentsOf(account.id, shownRequests),
-        credit: (await accounts.numbers(account.id)).credit,
-      }));
+      const { requests, payments, credit } = await office.read((unit) => boughtBy(unit, account.id));
       return {
         plan: account.plan,
         plans: Object.values(catalog.plans).map((plan) => ({
@@ -47,10 +46,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
         },
         credit,
         payment: payment?.name ?? null,
-        requests: await requestsOf(
-          parts,
-          requests.filter(({ kind }) => kind !== "deletion"), // the account page shows it
-        ),
+        requests: await requestsOf(parts, requests),
         payments: payments.map(({ id, tokens, paidAt }) => ({ id, tokens, paid_at: timeOf(paidAt) })),
       };
     }),
@@ -94,6 +90,15 @@ export function planRoutes(parts: ConsoleParts): Route[] {
       }
     }),
   ];
+}
+
+async function boughtBy({ accounts, purchases: { records } }: Unit, account: AccountId) {
+  const requests = await records.requestsOf(account, newest, shownRequests);
+  return {
+    requests: requests.filter(({ kind }) => kind !== "deletion"), // the account page shows it
+    payments: await records.paymentsOf(account, shownRequests),
+    credit: (await accounts.numbers(account)).credit,
+  };
 }
 
 /** A request in the words of the API. */

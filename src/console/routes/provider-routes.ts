@@ -1,8 +1,8 @@
 // Sign-in with an identity provider: the browser is sent there, comes back, and is signed in to the account of the person,
 // which the first sign-in makes. An account that has a password, or is known to the provider under another number, is
 // never taken over by its address alone: whoever made it may not be who has the address now.
+import type { AuditAction } from "../../account/records.ts";
 import { AccountError } from "../../account/accounts.ts";
-import type { AuditAction } from "../../account/audit.ts";
 import type { Unit } from "../../account/office.ts";
 import { busyRetrySeconds } from "../../core/limits.ts";
 import { isPlan } from "../../core/plans.ts";
@@ -80,9 +80,8 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
       const known = person;
       const come = await office.change((unit) => comeIn(unit, oidc, call, begun, known));
       if (isFailure(come)) return come;
-      const gone = begunCookie(null, baseUrl);
       const { reply, cookies } = await enteredReply(parts, come, begun.next);
-      return new WithCookies(reply, ...cookies, gone);
+      return new WithCookies(reply, ...cookies, begunCookie(null, baseUrl));
     }),
   ];
 
@@ -103,10 +102,7 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
     return { account: (await unit.accounts.record(id))!, apiKey: null, cookie: null };
   }
 
-  /**
-   * The account of a person: one that is known, that a link leads to, that has the address, or a new one. Where that fails,
-   * nothing was added to the unit.
-   */
+  /** The account of a person: known, that a link leads to, with the address, or new. A failure added nothing to the unit. */
   async function admit(
     unit: Unit,
     oidc: ProviderParts,
@@ -119,8 +115,7 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
     const found = await identities.accountOf(issuer, subject);
     const known: Found | null = found === null ? null : { account: found, apiKey: null };
     const connect = async (id: AccountId): Promise<Found | Failure> => {
-      const account = await accounts.checkNotErased(id);
-      if (account.disabledAt !== null) return isDisabled;
+      if ((await accounts.checkNotErased(id)).disabledAt !== null) return isDisabled;
       identities.connect(issuer, subject, id);
       noteOwn(unit, call, "account.connect", id, `with ${oidc.name}`);
       return { account: id, apiKey: null };
@@ -157,8 +152,8 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
       if (link.email !== null && link.email.toLowerCase() !== email.toLowerCase()) {
         return fail("forbidden", `This invitation is for another address than ${email}.`);
       }
-      const plan = accounts.planStill(link.plan);
-      const made = await make(plan, link.credit, `invitation ${link.id}, ${oidc.name}`);
+      const how = `invitation ${link.id}, ${oidc.name}`;
+      const made = await make(accounts.planStill(link.plan), link.credit, how);
       await links.use(link.id, made.account);
       return made;
     }

@@ -1,5 +1,6 @@
 // The operators' page about the server itself: its configuration and its backups.
-import { type AuditAction, theServer } from "../../account/audit.ts";
+import type { AuditAction } from "../../account/records.ts";
+import { theServer } from "../../account/audit.ts";
 import type { Ms } from "../../core/types.ts";
 import type { BackupResult, OperatorServer, ReloadResult, WebhookTest } from "../api/server.ts";
 import { audit, type OperatorCall } from "../audit-entry.ts";

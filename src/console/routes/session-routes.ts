@@ -4,7 +4,7 @@ import { RecentTries } from "../../account/recent-tries.ts";
 import { networkOf, SignInTries } from "../../account/sign-in-tries.ts";
 import { signInWindowMs } from "../../core/limits.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { enter, sessionOf, tooManyTries, withoutPasswords } from "./entering.ts";
+import { enter, leave, sessionOf, tooManyTries, withoutPasswords } from "./entering.ts";
 import { fail, type Route, route, WithCookies } from "./route.ts";
 import { knownBrowserCookie, knownBrowserText, signOutCookie } from "../signed-in.ts";
 
@@ -34,9 +34,8 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
     route("POST /sign-in", async (call) => {
       const { body, address, isShared, request } = call;
       if (!parts.passwordSignIn) return withoutPasswords;
-      const kept = knownBrowserText(request.headers, baseUrl);
       const named = await office.read(({ accounts }) => accounts.recordOf(body.email));
-      const knownBrowser = browsers.recognize(kept, named);
+      const knownBrowser = browsers.recognize(knownBrowserText(request.headers, baseUrl), named);
       if (everywhere !== null) await learnElsewhere();
       const attempt = tries.begin(body.email, { address, isShared, knownBrowser }, clock.monotonic());
       if (typeof attempt === "number") return tooManyTries(attempt);
@@ -51,23 +50,21 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
         (await unit.accounts.isAsItWas(account)) ? enter(unit, parts, call, account.id) : null,
       );
       if (cookie === null) return wrongCredentials;
-      const introduced = browsers.introduce(account, knownBrowser);
-      return signedIn(await sessionOf(parts, account), cookie, introduced);
+      return signedIn(await sessionOf(parts, account), cookie, browsers.introduce(account, knownBrowser));
     }),
 
     route("POST /sign-up", async (call) => {
-      const { body, address } = call;
       if (!parts.passwordSignIn) return withoutPasswords;
       if (!parts.signUp) return fail("forbidden", "Only this server's operator can create accounts.");
       // An e-mail that is taken costs its hash as well, and counts: names are not to be tried out here.
-      const [place, now] = [networkOf(address), clock.monotonic()];
+      const [place, now] = [networkOf(call.address), clock.monotonic()];
       const waitMs = signUps.waitMs(place, now);
       if (waitMs > 0) return tooManyTries(Math.ceil(waitMs / 1000));
       const turn = { name: null, rank: signUps.count(place, now), delayMs: 0 };
       signUps.add(place, now);
-      const passwordHash = await passwords.hashNew(body.password, turn);
+      const passwordHash = await passwords.hashNew(call.body.password, turn);
       const [created, account, cookie] = await office.change(async (unit) => {
-        const made = await unit.accounts.create({ email: body.email, passwordHash });
+        const made = await unit.accounts.create({ email: call.body.email, passwordHash });
         const cookie = await enter(unit, parts, call, made.id);
         return [made, (await unit.accounts.record(made.id))!, cookie] as const;
       });
@@ -75,9 +72,7 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
     }),
 
     route("POST /sign-out", async ({ visitor }) => {
-      if (visitor !== null) {
-        await office.change(({ sessions }) => sessions.end(visitor.account.id, visitor.session.id));
-      }
+      if (visitor !== null) await office.change((unit) => leave(unit, visitor));
       return new WithCookies(await sessionOf(parts, null), signOutCookie(baseUrl));
     }),
   ];

@@ -1,10 +1,19 @@
 // Reads what the console keeps: sessions, links that let somebody in, identities, requests for credit or another plan, payments and the audit log.
+import type {
+  AccessLink,
+  AccessLinkRecords,
+  AuditAction,
+  AuditEntry,
+  AuditRecords,
+  Identity,
+  IdentityRecords,
+  Payment,
+  PurchaseRecords,
+  PurchaseRequest,
+  SessionRecord,
+  SessionRecords,
+} from "../../account/records.ts";
 import type { Database } from "bun:sqlite";
-import type { AccessLink, AccessLinkRecords } from "../../account/access-links.ts";
-import type { AuditAction, AuditEntry, AuditRecords } from "../../account/audit.ts";
-import type { Identity, IdentityRecords } from "../../account/identities.ts";
-import type { Payment, PurchaseRecords, PurchaseRequest } from "../../account/purchases.ts";
-import type { SessionRecord, SessionRecords } from "../../account/sessions.ts";
 import type { AccountId } from "../../core/types.ts";
 import { Numbers } from "./numbers.ts";
 import { read } from "../open.ts";

@@ -3,10 +3,7 @@
 //
 // Locks are taken in everybody's order (statements.ts): accounts by their numbers, then the rest. An account that a unit meets
 // late is locked without waiting; where somebody has it, the unit runs again from its start and begins with all that it knows of.
-import type { AccessLink } from "../../account/access-links.ts";
-import type { PurchaseRequest } from "../../account/purchases.ts";
-import type { AccountRecord, KeyRecord } from "../../account/records.ts";
-import type { SessionRecord } from "../../account/sessions.ts";
+import type { AccessLink, AccountRecord, KeyRecord, PurchaseRequest, SessionRecord } from "../../account/records.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { arrayOf, call } from "./connection.ts";
 import type { Session } from "./database.ts";

@@ -1,14 +1,9 @@
 // The office on PostgreSQL: each unit is a transaction, which locks what it decides by. It runs again from its start where others
 // were in the way, or gave away the same number, e-mail or billing key meanwhile.
+import type { SessionRecord } from "../../account/records.ts";
 import { Draft } from "../../account/draft.ts";
 import { type Office, type Unit, unitOf, type UnitParts } from "../../account/office.ts";
-import {
-  isOver,
-  type SessionLookup,
-  type SessionRecord,
-  sessionUseIntervalMs,
-  tokenHashOf,
-} from "../../account/sessions.ts";
+import { isOver, type SessionLookup, sessionUseIntervalMs, tokenHashOf } from "../../account/sessions.ts";
 import type { Clock } from "../../core/clock.ts";
 import { type AccountId, type Ms, StoreUnavailable } from "../../core/types.ts";
 import { writesOf } from "./changes.ts";

@@ -1,11 +1,7 @@
 // What the office reads, from PostgreSQL: the same questions as of SQLite (../ledger/sqlite-records.ts and
 // ../ledger/console-records.ts), answered later.
 import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, isNull, lt, sql } from "drizzle-orm";
-import type { AccessLink } from "../../account/access-links.ts";
-import type { AuditAction, AuditEntry } from "../../account/audit.ts";
-import type { Identity } from "../../account/identities.ts";
 import type { BesideRecords } from "../../account/office.ts";
-import type { Payment, PurchaseRequest } from "../../account/purchases.ts";
 import {
   coderWindowOf,
   dayOf,
@@ -15,15 +11,22 @@ import {
   type Quota,
 } from "../../account/quota.ts";
 import type {
+  AccessLink,
   AccountRecord,
+  AuditAction,
+  AuditEntry,
+  Identity,
   KeyRecord,
   KeyUse,
   OfficeRecords,
+  Payment,
   PlanCount,
+  PurchaseRequest,
+  SessionRecord,
+  SessionRecords,
   Standing,
   Standings,
 } from "../../account/records.ts";
-import type { SessionRecord, SessionRecords } from "../../account/sessions.ts";
 import type { DayUse } from "../../account/spend-limit.ts";
 import { type UsageRow, usageRowOf } from "../../account/usage-row.ts";
 import { hasLimits } from "../../core/key-limits.ts";

@@ -13,7 +13,7 @@ const id = "chatcmpl-0123456789abcdef0123456789abcdef";
 const promptTokens = 16;
 
 /** The text of the token at `index`, e.g. " t00042". */
-export function tokenText(index: number, shape: AnswerShape): string {
+function tokenText(index: number, shape: AnswerShape): string {
   return ` t${index.toString().padStart(5, "0")}`.padEnd(shape.tokenBytes, "x");
 }
 

@@ -277,7 +277,7 @@ async function compareRequests(flags: ComparisonFlags) {
 }
 
 /** Found out by asking, in front of a node that speaks chat-completions alone; its answer is `shape`. */
-export async function abilitiesOf(subject: Subject, shape: AnswerShape = shortReply): Promise<Abilities> {
+async function abilitiesOf(subject: Subject, shape: AnswerShape = shortReply): Promise<Abilities> {
   const dialects: DialectName[] = [];
   // An unknown key first: what follows makes routers take the node for a broken one.
   const refused = await asked({ ...subject, keys: ["sk-of-nobody"] }, shape);

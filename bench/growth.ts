@@ -21,7 +21,7 @@ import { keepResult, type Result } from "./result.ts";
 import { growthExponent, median, percentile } from "./statistics.ts";
 import type { Subject } from "./subject.ts";
 
-export const growthDefaults = {
+const growthDefaults = {
   runs: 3,
   /** Sizes of each: from the smallest to the largest in equal ratios. */
   sizes: 4,
@@ -57,7 +57,7 @@ export const growthQuick: GrowthFlags = {
 };
 
 /** One measured quantity at each size. */
-export type Growth = Readonly<{
+type Growth = Readonly<{
   what: string;
   measured: string;
   points: readonly Readonly<{ size: number; value: number }>[];

@@ -89,7 +89,7 @@ async function prepared(kind: Sent, bytes: number, { port, keys }: Gateway, node
   const line = async () => new TextDecoder().decode((await output.read()).value);
   await line(); // ready
   return async (failures: string[]) => {
-    sender.stdin.write("send\n");
+    void sender.stdin.write("send\n");
     await sender.stdin.end();
     const said = await line();
     if (!said.startsWith(expectedStatus[body] ?? "200")) failures.push(`${kind}: ${said}`);

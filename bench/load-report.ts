@@ -4,7 +4,7 @@ import type { Histogram } from "./histogram.ts";
 import type { LoadMeasurement, LoadSettings } from "./load-client.ts";
 import { textTable } from "./result.ts";
 
-export type Percentiles = Readonly<{ p50: number; p90: number; p99: number; longest: number; count: number }> | null;
+type Percentiles = Readonly<{ p50: number; p90: number; p99: number; longest: number; count: number }> | null;
 
 export type LoadReport = Readonly<{
   url: string;

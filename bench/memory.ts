@@ -23,7 +23,7 @@ export const memoryDefaults = {
 };
 export type MemoryFlags = typeof memoryDefaults;
 
-export type MemoryMeasurement = Readonly<{
+type MemoryMeasurement = Readonly<{
   way: string;
   idleKilobytes: number;
   /** The highest value seen while the streams were open. */

@@ -5,7 +5,7 @@ import { availableParallelism } from "node:os";
 export type Role = "proxy" | "node" | "client" | "anywhere";
 
 /** `own core`: as above. `free`: the system places everything, so that a proxy may use more than one core. */
-export type Placement = "own core" | "free";
+type Placement = "own core" | "free";
 let placement: Placement = "own core";
 
 /** For all processes that are started from now on. Throws for another word. */

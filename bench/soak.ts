@@ -21,7 +21,7 @@ import { percentile } from "./statistics.ts";
 import { StreamCheck } from "./stream-client.ts";
 import { RequestSource } from "./subject.ts";
 
-export const soakDefaults = {
+const soakDefaults = {
   minutes: 30,
   perSecond: 300,
   tokens: 20,
@@ -35,7 +35,7 @@ export type SoakFlags = typeof soakDefaults;
 export const soakQuick: SoakFlags = { ...soakDefaults, minutes: 0.05, perSecond: 50, intervalMs: 5, parts: 3 };
 
 /** What happened in one part of the time, and how things stood at its end. */
-export type SoakPart = Readonly<{
+type SoakPart = Readonly<{
   minutes: number;
   whole: number;
   left: number;

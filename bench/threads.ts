@@ -38,7 +38,7 @@ export const threadsDefaults = {
 export type ThreadsFlags = typeof threadsDefaults;
 
 type Load = "streams" | "requests";
-export type ThreadsRun = Readonly<{
+type ThreadsRun = Readonly<{
   /** Tokens or replies. */
   units: number;
   elapsedMs: number;

@@ -5,7 +5,7 @@ import { Tiktoken } from "tiktoken/lite";
 import { Tokenizer } from "../src/tokens/tokenizer.ts";
 
 /** Makes an encoder of o200k_base, special-token text as plain text, that has cached no piece yet. */
-export type MakeEncoder = () => (text: string) => ArrayLike<number>;
+type MakeEncoder = () => (text: string) => ArrayLike<number>;
 
 export type Tokenizers = Readonly<{
   /** By name; Tollgate's first. */

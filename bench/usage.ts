@@ -15,7 +15,7 @@ import { readFlags } from "./flags.ts";
 import { keepResult, type Result } from "./result.ts";
 import { percentile } from "./statistics.ts";
 
-export const usageDefaults = {
+const usageDefaults = {
   /** Half of them belong to the account that is looked at, the others to 1,000 accounts. */
   replies: 5_000_000,
   /** Times that each look is taken, the last place of a page included. */

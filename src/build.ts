@@ -13,7 +13,7 @@ const { values } = parseArgs({ options: { target: { type: "string" } }, strict: 
 const target = targetOf(values.target);
 const suffix = target === null ? "" : `-${target.slice("bun-".length)}`;
 const madeFor = target ?? `bun-${process.platform}-${process.arch}`;
-const extension = /^bun-win/.test(madeFor) ? ".exe" : "";
+const extension = madeFor.startsWith("bun-win") ? ".exe" : "";
 const output = join(root, "dist", `tollgate${suffix}${extension}`);
 
 /** Machines that the program is made for; null: this one. */

@@ -2,8 +2,8 @@
 //
 //   key -> principal -> body -> Ask -> Hold -> Slot -> Piece* -> charge on disk -> end
 //
-// What the client received is charged before it hears the end, an error event too, unless the gateway or a node failed.
-// Every other exit gives the hold back in full, and every refusal is a row of core/refusals.ts.
+// What the client received is charged before it sees the end, even one with an error event, unless the gateway or a node
+// failed. Every other exit gives the whole hold back, and every refusal is a row of core/refusals.ts.
 import { isPriority, priorities, type Standing } from "./core/priority.ts";
 import type { Catalog } from "./core/catalog.ts";
 import { answersOf } from "./core/answer-budget.ts";
@@ -51,19 +51,19 @@ import {
 } from "./core/types.ts";
 import { sumOfUsage } from "./core/usage.ts";
 
-/** The parts of the gateway that a request meets, in the order in which it meets them. */
+/** The parts of the gateway that a request meets, in order. */
 export type GatewayParts = Readonly<{
-  /** Whether a key has expired, or may be used from there, is asked of its limits. */
+  /** A key's expiry and allowed addresses are in its limits. */
   keys: Pick<BookKeys, "principal" | "principalNow">;
   catalog: Catalog;
   admission: RequestBooks;
-  /** What models do with requests, as their answers have shown. */
+  /** How models behave, as their answers have shown. */
   habits: Pick<ModelHabits, "expected" | "saw">;
-  /** The header in which programs name for whom they ask; null: there is none. */
+  /** The header in which programs name their end user; null: none. */
   endUserHeader?: () => string | null;
   /**
-   * Whether a request must be served by other parts than these; null: one with a large body, or that refers to a stored
-   * response. Absent: all are served here.
+   * Whether other parts must serve a request; null: one that has a large body or refers to a stored response. Absent:
+   * all are served here.
    */
   isForOthers?: (ask: Ask | null) => boolean;
   pool: {
@@ -75,38 +75,38 @@ export type GatewayParts = Readonly<{
       standing?: Standing,
     ): Soon<Slot | Refusal>;
   };
-  /** The input tokens of a request of which no node said them; null: not in time. Absent: estimates are charged. */
+  /** The input tokens of a request for which no node reported any; null: not in time. Absent: estimates are charged. */
   countInput?: (ask: Ask, account: AccountId) => Promise<number | null>;
-  /** Fetches and reads images and files. Absent: those that are not inline images are left out. */
+  /** Fetches and reads images and files. Absent: only inline images are kept. */
   media?: Pick<Media, "ready">;
   /** Runs the gateway's own tools between the rounds of an answer. Absent: there are none. */
   toolLoop?: Pick<ToolLoop, "answer" | "offeredBytes" | "offers">;
-  /** Checks answers against the format that a client asked for. Absent: they are delivered as the node wrote them. */
+  /** Checks answers against the client's format. Absent: they are delivered as the node wrote them. */
   checker?: Checker;
-  /** Reads large bodies beside the streams. Absent: all bodies are small. */
+  /** Reads large bodies in a Worker. Absent: all bodies are small. */
   largeBodies?: Pick<LargeBodies, "readAsk" | "readTokenize">;
-  /** Null where nothing is kept: then no request can refer to an earlier one. */
+  /** Null where nothing is stored: then no request can refer to an earlier one. */
   storedResponses: Pick<StoredResponses, "find" | "keep"> | null;
   clock: Clock;
   log: Log;
 }>;
 
-/** What a request brings, as the HTTP side read it. */
+/** A request as the HTTP side received it. */
 export type Incoming = Readonly<{
   requestId: string;
-  /** Where it came, and its headers. */
+  /** Its path and headers. */
   head: RequestHead;
   /** Null: no key, or two different ones. */
   key: string | null;
-  /** Who a signed-in browser's request is from, which brings no key. Null or absent: a key is needed. */
+  /** The account of a signed-in browser's request, which has no key. Null or absent: a key is required. */
   signedIn?: (() => Soon<Principal | null>) | null;
-  /** The client's, as far as it is known. Absent: it is not. */
+  /** The client's address where known. Absent: unknown. */
   address?: () => string | null;
   /** The body, or why it cannot be read. */
   body(account: AccountId): Promise<Body | Refusal>;
 }>;
 
-/** A parsed body, whose size as sent is `bytes`, or one that is large. */
+/** A parsed body and its size as sent, or a large one. */
 export type Body = Readonly<{ json: unknown; bytes: number }> | LargeBody;
 export const isLarge = (body: Body): body is LargeBody => "body" in body;
 
@@ -114,15 +114,17 @@ export const isLarge = (body: Body): body is LargeBody => "body" in body;
 export interface Outlet extends Sink {
   /** Aborted when the client leaves or stops reading; with a Refusal as its reason when the gateway ends the reply. */
   readonly cancelSignal: AnyCancelSignal;
-  /** Whether a byte of the reply was written: who leaves before that has received nothing, and pays nothing. */
+  /**
+   * Whether a byte of the reply was written: a client that leaves before that has received nothing and pays nothing.
+   */
   readonly opened: boolean;
-  /** Whether something of the answer was, and not signs of life alone. */
+  /** Whether part of the answer was written, beyond signs of life. */
   readonly delivered: boolean;
-  /** The last word of a served request; its charge is on disk. A promise where the reply must be kept first. */
+  /** The last word of a served request, whose charge is on disk. A promise where the reply must be stored first. */
   end(end: AnswerEnd): void | Promise<void>;
-  /** The last word of a refused or failed one; what is charged for what was delivered until then is on disk. */
+  /** The last word of a refused or failed request; the charge for what was delivered is on disk. */
   fail(refusal: Refusal): void;
-  /** Breaks the connection off, without a last word: nobody knows whether the reply was charged. */
+  /** Breaks off the connection without a last word, because it is unknown whether the reply was charged. */
   breakOff(): void;
 }
 
@@ -131,12 +133,12 @@ export type Admitted = Readonly<{
   ask: Ask;
   hold: Hold;
   writer: Writer;
-  /** For whom the key's program says that it asks; null: it may not say so. */
+  /** The end user that the key's program named; null: it may not name any. */
   endUser: string | null;
 }>;
-/** Where nobody says for whom the key's program asks, it asks for itself. */
+/** Without an end user, the key's program asks for itself. */
 type Served = Omit<Admitted, "writer" | "endUser"> & Partial<Pick<Admitted, "endUser">>;
-/** Why a request is not served; `ask` is null when its body was not read, `by` where its key is not known. */
+/** Why a request is not served; `ask` is null before its body was read, `by` where its key is unknown. */
 export type Refused = Readonly<{ refused: Refusal; ask: Ask | null; by: Principal | null }>;
 export const isRefused = (result: Admitted | Refused): result is Refused => "refused" in result;
 /** Other parts must serve it; nothing was counted or reserved for it here. */
@@ -153,7 +155,7 @@ export async function admit(
 ): Promise<Admitted | Refused | ForOthers> {
   let ask: Ask | null = null;
   let by: Principal | null = null;
-  /** What a Worker prepared of a large body, until an admitted request has it. */
+  /** What a Worker prepared from a large body, until an admitted request owns it. */
   let prepared: Disposable | null = null;
   try {
     const known = principalOf(incoming, parts);
@@ -165,14 +167,14 @@ export async function admit(
     const { account } = first;
     const body = await incoming.body(account);
     if (isRefusal(body)) return { refused: body, ask, by };
-    // A small request may refer to a long stored conversation: a flood of them is refused before any is fetched.
-    // So is one of large bodies before any is read.
+    // A small request may refer to a long stored conversation: a flood of them is refused before any is fetched, and a
+    // flood of large bodies before any is read.
     const refers = isLarge(body) || (dialect.references?.(body.json) ?? null) !== null;
     if (refers && parts.isForOthers?.(null) === true) return "for others";
     const { modelKind } = dialect;
     const flooded = refers ? await parts.admission.refuseFlooded(account, parts.clock.monotonic(), modelKind) : null;
     if (flooded !== null) return { refused: flooded, ask, by };
-    // Who asks is looked for only where the key may say it: nobody else pays for it, or is believed.
+    // The end user is read only where the key may name one.
     const forwardsUsers = first.limits?.forwardsUsers === true;
     const read = withPriority(
       await readAsk(incoming.head, body, account, dialect, parts, forwardsUsers),
@@ -182,7 +184,7 @@ export async function admit(
       ask = read.ask;
       prepared = ask.prepared ?? null;
     }
-    // A client may take minutes over its body: a key or session that became void meanwhile starts nothing anymore.
+    // A client may take minutes to send its body: a key or session that became void meanwhile starts nothing.
     const stillKnown = principalOf(incoming, parts);
     const principal = stillKnown instanceof Promise ? await stillKnown : stillKnown;
     if (principal === null || principal.account !== account || principal.key !== first.key) {
@@ -192,7 +194,7 @@ export async function admit(
     if (forbiddenNow !== null) return { refused: forbiddenNow, ask, by };
     const now = momentOf(parts.clock);
     if (isRefusal(read)) {
-      // Parameters that cannot be served count for flood protection, an unknown model does not (design, order of checks).
+      // Invalid parameters count for flood protection, an unknown model does not (design, order of checks).
       const counted =
         read.refusal === "unknown_model" ? null : await parts.admission.countRequest(account, now.monotonic, modelKind);
       return { refused: counted ?? read, ask, by };
@@ -217,7 +219,7 @@ export async function admit(
   }
 }
 
-/** The header wins: it is there for programs whose bodies have no word for it. */
+/** The header wins: it exists for programs whose bodies have no such field. */
 function withPriority(read: Reading | Refusal, { headers }: RequestHead): Reading | Refusal {
   const priority = headers.get("x-priority");
   if (priority === null || isRefusal(read)) return read;
@@ -226,21 +228,21 @@ function withPriority(read: Reading | Refusal, { headers }: RequestHead): Readin
   return refuse("malformed", { reason: `The header x-priority must be one of ${priorities.join(", ")}` });
 }
 
-/** The header wins: an operator named it, and user interfaces send the same body for everybody. */
+/** The header wins: an operator named it, and user interfaces send the same body for everyone. */
 function endUserOf({ headers }: RequestHead, { endUser }: Reading, { endUserHeader }: GatewayParts): string {
   const header = endUserHeader?.() ?? null;
   const said = header === null ? null : headers.get(header);
   return said === null || said.trim() === "" ? (endUser ?? nobodyNamed) : endUserName(said);
 }
 
-/** The budget is that of each answer. */
+/** The budget applies to each answer. */
 const heldFor = (ask: Ask): Ask =>
   asksForSeveral(ask) ? { ...ask, outputTokensMax: ask.outputTokensMax * answersOf(ask), openBudget: undefined } : ask;
 
 const expectedInputWithTools = (ask: Ask, account: AccountId, { toolLoop }: Pick<GatewayParts, "toolLoop">): number =>
   expectedInput(ask, toolLoop?.offeredBytes(ask, account));
 
-/** Whose request it is by what it knows now: for a key that is known, one look into a map. Null: nobody's. */
+/** Whose request it is, as known now: one map lookup for a known key. Null: no one's. */
 const principalOf = ({ key, signedIn }: Incoming, { keys }: Pick<GatewayParts, "keys">): Soon<Principal | null> =>
   key === null ? (signedIn?.() ?? null) : keys.principal(key);
 
@@ -266,14 +268,15 @@ export async function readAsk(
   const { json, bytes } = body;
   const request: DialectRequest = { head, body: json, bodyBytes: bytes, catalog, namesUser };
   const references = dialect.references?.(json) ?? null;
-  // One that nests too deep is refused by its dialect; nothing is found for it, nor could it be written for a Worker.
+  // A body that nests too deep is refused by its dialect: nothing is fetched for it, and it could not be written for a
+  // Worker.
   if (references === null || find === null || tooDeep(json)) return dialect.read(request);
   const earlier = await find(references);
   if (isRefusal(earlier)) return earlier;
   if (largeBodies === undefined || bytesOf(earlier) < largeBodyMinBytes) {
     return dialect.read({ ...request, earlier: earlierOf(earlier) });
   }
-  // What is found may be as large as a body.
+  // What was found may be as large as a body.
   const encoded = new TextEncoder().encode(JSON.stringify(json));
   const large = { body: encoded, bytes, cancelSignal: neverCancelled };
   return largeBodies.readAsk(head, large, account, dialect, catalog, find, earlier, namesUser);
@@ -297,8 +300,8 @@ const isUnheard = ({ cancelSignal, opened }: Pick<Outlet, "cancelSignal" | "open
   cancelSignal.aborted && !opened && !isRefusal(cancelSignal.reason);
 
 /**
- * Serves an admitted request; whatever happens, the outlet gets its last word and an unsettled hold goes back. How it
- * went is in `record`, for metrics and traces.
+ * Serves an admitted request. Whatever happens, the outlet gets its last word and an unsettled hold goes back. `record`
+ * gets the course of the request, for metrics and traces.
  */
 export async function serve(
   { principal: { account, key }, ask: asked, hold: admitted, endUser = null }: Served,
@@ -314,7 +317,7 @@ export async function serve(
   const serving: Serving = { account, standing, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };
   try {
     if (hold.ready !== null) {
-      // A coder call is on disk before the first byte goes out; others wait for those of their account to settle.
+      // A coder call is on disk before the first byte goes out; others wait for requests of their account to settle.
       const refusal = await begun(hold, outlet.cancelSignal);
       if (refusal !== null) return fail(refusal, hold, outlet, record);
     }
@@ -322,7 +325,7 @@ export async function serve(
     const counted = { ...asked, generations: new GenerationBudget(answersOf(asked)) };
     const ask =
       held === null ? counted : { ...counted, outputTokensMax: held.most, growing: new HeldBudget(hold, held, clock) };
-    // No node fetches anything: what the request names by address is data before it waits for a place.
+    // Nodes fetch nothing: media given by address become data before the request waits for a slot.
     using media = needsMedia(ask) ? await readMedia(ask, serving) : null;
     // Its files are texts now.
     if (media !== null) {
@@ -331,10 +334,11 @@ export async function serve(
     }
     let ending = await answer(media?.ask ?? ask, outlet, serving);
     const { reason } = outlet.cancelSignal;
-    // What was delivered of an answer that is not what was asked for is charged, else nothing of one that failed.
+    // A failed answer that misses its format is charged for what was delivered; any other failure costs nothing.
     const owes = ending.kind === "failed" && outlet.delivered && ending.delivered !== undefined;
     if (ending.kind === "failed" && !owes) return fail(ending.refusal, hold, outlet, record);
-    if (ending.kind !== "end" && isRefusal(reason)) return fail(reason, hold, outlet, record); // our own doing costs the client nothing
+    // what the gateway itself does costs the client nothing
+    if (ending.kind !== "end" && isRefusal(reason)) return fail(reason, hold, outlet, record);
     if (isUnheard(outlet)) return record.left();
     const { usage, estimated } = ending.kind === "failed" ? ending.delivered! : ending;
     const answeredAt = clock.monotonic();
@@ -361,7 +365,7 @@ export async function serve(
   }
 }
 
-/** Why the request does not begin, or null. A client that leaves gives its place in line up. */
+/** Why the request does not begin, or null. A client that leaves gives up its place in line. */
 async function begun(hold: Hold, cancelSignal: AnyCancelSignal): Promise<Refusal | null> {
   const leave = (): void => hold[Symbol.dispose]();
   if (cancelSignal.aborted) leave();
@@ -372,17 +376,17 @@ async function begun(hold: Hold, cancelSignal: AnyCancelSignal): Promise<Refusal
   return isRefusal(cancelSignal.reason) ? cancelSignal.reason : (refusal ?? left);
 }
 
-/** Nobody reads it. */
+/** No one reads it. */
 const left = refuse("busy", { seconds: busyRetrySeconds });
 
-/** The hold is given back first: whoever sees the failure may retry at once. */
+/** Gives the hold back first, because the client may retry as soon as it sees the failure. */
 function fail(refusal: Refusal, hold: Hold, outlet: Outlet, record: RequestRecord): void {
   record.failed(refusal.refusal);
   hold[Symbol.dispose]();
   outlet.fail(refusal);
 }
 
-/** Null where nothing reads media: then what is not inline is left out by the node's request. */
+/** Null where nothing reads media: then the node's request leaves out what is not inline. */
 async function readMedia(ask: Ask, { account, cancelSignal, parts, record }: Serving): Promise<ReadyAsk | null> {
   const { media, clock } = parts;
   if (media === undefined) return null;
@@ -392,7 +396,7 @@ async function readMedia(ask: Ask, { account, cancelSignal, parts, record }: Ser
   return ready;
 }
 
-/** All that is written to a request: one answer, or several. */
+/** All the output of a request: one answer, or several. */
 function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
   const { hold, cancelSignal, parts, record } = serving;
   const { clock } = parts;
@@ -416,14 +420,14 @@ function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
   return severalAnswers(ask, sink, cancelSignal, stop, roundOf);
 }
 
-/** Whether a further round may begin, after those so far came to `spent`. */
+/** Whether another round may begin after rounds with the usage `spent`. */
 type Expect = (spent: Usage, inputTokens: number) => boolean | Promise<boolean>;
 
-/** A round of generation, or as many as the calls of our own tools take. */
+/** One round of generation, or as many as the calls of our own tools take. */
 function oneAnswer(ask: Ask, sink: Sink, serving: Serving, goesOn: Expect): Promise<Ending> {
   const { account, cancelSignal, parts, record } = serving;
   const { checker, clock, log, toolLoop } = parts;
-  // There is nothing that a node must be held to, and nothing to run.
+  // There is nothing to enforce, and nothing to run.
   const isPlain = ask.tools.length === 0 && ask.format === null && toolLoop?.offers(ask, account) !== true;
   if (isPlain) return generateCounted(ask, sink, serving);
   const isChecked = checker !== undefined && wantsForm(ask);
@@ -442,18 +446,18 @@ function oneAnswer(ask: Ask, sink: Sink, serving: Serving, goesOn: Expect): Prom
   return toolLoop.answer(ask, { account, cancelSignal: signalOf(cancelSignal), called, goesOn }, sink, counted);
 }
 
-/** Whether a further round may write anything. */
+/** Whether another round may write anything. */
 async function hasRoom(growing: GrowingBudget, isWithin: Soon<boolean>): Promise<boolean> {
   if (!(await isWithin)) return false;
   await growing.grow(0);
   return growing.outputTokens > 0;
 }
 
-/** A round of generation whose input is known. What it came to says what to expect of others. */
+/** A generation with counted input. Its usage predicts that of others. */
 async function generateCounted(ask: Ask, sink: Sink, serving: Serving): Promise<Ending> {
   const ending = await generateAndCount(ask, sink, serving);
   const { account, parts, record } = serving;
-  // A repeat has the misfit in its prompt, which no body has and nobody is charged for.
+  // A repeat's prompt contains the misfit, which no client sent and no one pays for.
   if (ending.kind !== "failed" && record.repeats === 0) {
     parts.habits.saw(ask, expectedInputWithTools(ask, account, parts), ending.usage);
   }
@@ -462,13 +466,13 @@ async function generateCounted(ask: Ask, sink: Sink, serving: Serving): Promise<
 
 async function generateAndCount(ask: Ask, sink: Sink, serving: Serving): Promise<Ending> {
   const ending = await tryNodes(ask, sink, serving);
-  // What is not charged needs no count: a failure, an end of our own doing, and what nobody heard.
+  // Only charges need a count: not a failure, an end by the gateway itself, or an answer that was not heard.
   if (ending.kind === "failed" || !ending.estimated || isRefusal(serving.cancelSignal.reason)) return ending;
   if (isUnheard(serving.outlet)) return ending;
   return withCountedInput(ending, ask, serving);
 }
 
-/** The size of a body says little about its tokens, so that an input which nobody counted is counted before its charge. */
+/** A body's size says little about its tokens, so an input that no node counted is counted before its charge. */
 async function withCountedInput<Charged extends Exclude<Ending, { kind: "failed" }>>(
   ending: Charged,
   ask: Ask,
@@ -492,7 +496,7 @@ async function tryNodes(ask: Ask, sink: Sink, serving: Serving): Promise<Ending>
   return second.kind === "failed" && again.node === null ? first : second; // no other node: the first one's reason
 }
 
-/** The nodes that need not be asked again. */
+/** The nodes that must not be asked again. */
 type Tried = { nodes: ReadonlySet<string> };
 const none: ReadonlySet<string> = new Set();
 

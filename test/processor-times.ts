@@ -8,7 +8,7 @@ import { relative } from "node:path";
 export const timesFileVariable = "TOLLGATE_TEST_TIMES_FILE";
 
 /** Milliseconds of processors that a file took until its last hook had ended; the imports are its own. */
-export type FileTime = Readonly<{ file: string; own: number; children: number; clock: number }>;
+type FileTime = Readonly<{ file: string; own: number; children: number; clock: number }>;
 
 const clockTicksPerSecond = 100; // of Linux, on every machine that Bun runs on
 

@@ -317,7 +317,6 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     /[–-]/,
     /\d+/g,
   ],
-  "tools/media/html-entities.ts": [/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z][A-Za-z0-9]{1,31}));/g],
   "tools/media/page-text.ts": [/\s+/g, /\n (?! )/g, /\n{3,}/g],
   "tools/fetch/public-address.ts": [own("names of our own network interfaces", /%.*$/)],
   "tools/fetch/public-destination.ts": [

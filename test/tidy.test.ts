@@ -49,11 +49,12 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   http: ["bodies", "dialects", "docs", "gateway", "telemetry", "tokens", "tools"],
   // a thread that serves clients has everything that a request meets
   threads: ["account", "config", "dialects", "gateway", "http", "nodes", "telemetry", "tokens", "tools"],
-  console: ["account", "http"],
+  office: ["account"],
+  console: ["account", "http", "office"],
   "console/web": ["console"], // the browser's side, which takes the contract's types
   server: [
     ...["account", "accounting", "config", "console", "http", "nodes", "notices", "postgres-accounting", "store"],
-    ...["telemetry", "tools"],
+    ...["office", "telemetry", "tools"],
   ],
   // what joins the parts of a server, each for its subject
   "server/open-books": [
@@ -79,19 +80,25 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     "http",
     "nodes",
     "notices",
+    "office",
     "server",
     "store",
   ],
   "server/threads": ["accounting", "config", "dialects", "http", "nodes", "threads"],
   "server/process/warm-up": ["account", "dialects", "http", "nodes", "store", "tools"],
+  "server/stopped-books": ["account", "accounting", "config", "office", "postgres-accounting", "store"],
   "server/compose": [
     ...["account", "bodies", "config", "console", "http", "nodes", "server", "server/console", "server/open-books"],
-    ...["server/threads", "store", "telemetry", "threads", "tokens", "tools"],
+    ...["office", "server/threads", "store", "telemetry", "threads", "tokens", "tools"],
   ],
-  commands: ["account", "commands/perform", "config", "console", "nodes", "notices", "server", "store", "tools"],
-  "commands/perform": ["account", "accounting", "commands", "config", "postgres-accounting", "server", "store"],
+  commands: [
+    ...["account", "commands/perform", "config", "console", "nodes", "notices", "office", "server"],
+    ...["server/stopped-books", "store", "tools"],
+  ],
+  "commands/commands": ["commands", "commands/serve", "config", "office"], // lists all, and loads what is asked for
+  "commands/perform": ["commands", "config", "office", "server", "server/stopped-books"],
   "commands/serve": ["account", "commands", "config", "server", "server/compose", "server/process/warm-up", "store"],
-  main: ["commands", "commands/serve", "config"],
+  main: ["commands", "commands/commands"],
   build: ["console"],
 };
 
@@ -274,45 +281,29 @@ const functionLinesMax = 70; // TigerBeetle's bound: what fits on a screen
 /** Functions that are longer, with the lines that they have at most: by file and name, so that a folder may move. */
 const longFunctions: Readonly<Record<string, number>> = {
   "account-routes.ts accountRoutes": 174,
-  "account-sheet.tsx CreditForm": 80,
   "accounting.ts openAccounting": 85,
-  "accounts.tsx AccountsPage": 79,
   "admission.ts Admission.admit": 73,
   "app.ts startServer": 198,
   "code-samples.ts codeSamples": 274,
   "compose.ts openDoors": 156,
   "compose.ts openGateway": 120,
-  "composer.tsx Composer": 154,
   "console.ts makeConsole": 107,
-  "console.ts openConsole": 85,
-  "conversation-list.tsx ConversationList": 80,
+  "console.ts openConsole": 83,
   "description.ts conversations": 90,
   "description.ts generation": 106,
   "gauges.ts gaugesOf": 93,
-  "invitations.tsx InviteDialog": 79,
-  "key.tsx KeyPage": 90,
   "ledger-checks.ts ledgerChecks": 131,
   "log.tsx LogPage": 71,
   "named-keys.tsx KeyTable": 82,
   "nodes.ts run": 74,
   "nodes.tsx NodeCard": 110,
   "operator-routes.ts accountRoutesOf": 112,
-  "page.tsx Conversation": 77,
-  "page.tsx PlaygroundPage": 95,
-  "palette.tsx Palette": 112,
   "plan-routes.ts planRoutes": 74,
-  "plan.tsx Credit": 84,
-  "plan.tsx Requests": 74,
   "postgres-accounting.ts openPostgresAccounting": 83,
-  "presets.tsx Presets": 71,
   "provider-routes.ts providerRoutes": 185,
-  "quick-start.tsx quickStart": 115,
   "relay-app.ts startRelayServer": 97,
   "rows.ts writesOf": 113,
-  "settings-panel.tsx SettingsPanel": 121,
-  "time-chart.tsx TimeChart": 128,
   "tracer.ts openTracer": 113,
-  "usage-chart.tsx UsageChart": 75,
   "usage-index.ts prepare": 127,
   "warm-up.ts privateGateway": 77,
 };
@@ -351,6 +342,47 @@ describe("how long a function may be", () => {
     const of = (lines: number) => [{ path: "src/core/a.ts", text: `${first}${"\n".repeat(lines - 1)}${last}` }];
     expect(functionsOver(of(functionLinesMax + 1))).toEqual([{ name: `a.ts ${name}`, lines: functionLinesMax + 1 }]);
     expect(functionsOver(of(functionLinesMax))).toEqual([]);
+  });
+});
+
+// ---------------------------------------------------------------------------------------------------------------
+// Where limits stand
+// ---------------------------------------------------------------------------------------------------------------
+
+/** Names in the code of each source. */
+const wordsOf = (sources: readonly Source[]): ReadonlyMap<string, ReadonlySet<string>> =>
+  new Map(sources.map(({ path, text }) => [path, new Set(withoutComments(text).match(/\b\w+\b/g))]));
+
+/**
+ * Limits of a limits.ts that one file alone uses, or of core/ that one room alone does: they belong there. Those that a relation
+ * holds to others stay.
+ */
+function lonelyLimits({ path, text }: Source, words: ReadonlyMap<string, ReadonlySet<string>>): string[] {
+  const code = withoutComments(text);
+  const placeOf = (reader: string): string => (path.startsWith("src/core/") ? reader.split("/")[1]! : reader);
+  return [...code.matchAll(/^export const (\w+)/gm)].flatMap(([, name = ""]) => {
+    const readers = [...words].filter(([reader, found]) => reader !== path && found.has(name));
+    const isShared = new Set(readers.map(([reader]) => placeOf(reader))).size > 1;
+    return isShared || code.match(new RegExp(`\\b${name}\\b`, "g"))!.length > 1 ? [] : [`${path}: ${name}`];
+  });
+}
+
+describe("where limits stand", () => {
+  test("a limits.ts has what several files use, and that of core/ what several rooms use", () => {
+    // store/postgres/ has on one page all the times for which gateways wait for one another
+    const shared = sources.filter(({ path }) => path.endsWith("/limits.ts") && !path.startsWith("src/store/postgres/"));
+    expect(shared.length).toBeGreaterThan(2);
+    const words = wordsOf(sources);
+    expect(shared.flatMap((source) => lonelyLimits(source, words))).toEqual([]);
+  });
+
+  test("one that a single room reads is found, and one that another is held to is not", () => {
+    const text = "export const aMs = 1;\nexport const bMs = 2;\nassert(bMs > 1);";
+    const readers = wordsOf(["a", "b"].map((file) => ({ path: `src/http/${file}.ts`, text: "x(aMs, bMs);" })));
+    const one = new Map([...readers].slice(1));
+    expect(lonelyLimits({ path: "src/core/limits.ts", text }, readers)).toEqual(["src/core/limits.ts: aMs"]);
+    expect(lonelyLimits({ path: "src/http/limits.ts", text }, readers)).toEqual([]);
+    expect(lonelyLimits({ path: "src/http/limits.ts", text }, one)).toEqual(["src/http/limits.ts: aMs"]);
   });
 });
 
@@ -469,6 +501,7 @@ const forbidden: readonly (readonly [what: string, sign: RegExp, example: string
     `"resolved": "http${"s"}://npm.corp/x"`,
   ],
   ["a skipped or focused test", /\b(?:test|describe|it)\.(?:only|todo)\(/, `test.${"only"}("x")`],
+  ["a literal that is spread where it could stand", /\.\.\.\{/, `{ ...${"{"} a } }`],
   ["an untyped escape", /@ts-(?:ignore|nocheck)\b/, `// @ts-${"ignore"}`],
 ];
 

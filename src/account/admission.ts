@@ -76,7 +76,7 @@ export type HoldRecord = Readonly<{
 }>;
 
 /** What became of a hold; a Refusal: it waited in vain, and has given its budget back. */
-export type HoldState = "waiting" | "begun" | "over" | Refusal;
+type HoldState = "waiting" | "begun" | "over" | Refusal;
 
 const isResolved = (state: HoldState): boolean => state !== "waiting" && state !== "begun";
 

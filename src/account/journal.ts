@@ -38,7 +38,7 @@ export type AccountChange =
   | ConsoleChange;
 
 /** What the console keeps beside the accounts. */
-export type ConsoleChange =
+type ConsoleChange =
   | Readonly<{ change: "open_session"; session: SessionRecord }>
   | Readonly<{ change: "use_session"; id: number; at: Ms }>
   | Readonly<{ change: "end_session"; id: number }>

@@ -1,7 +1,6 @@
 // Why a request was refused or failed, and what to do about it: for the person whose request it was. The error that the
 // client got has the numbers.
 import type { FailedReason } from "../core/request-log.ts";
-import { refusals } from "../core/refusals.ts";
 
 const words: Readonly<Record<FailedReason, string>> = {
   invalid_api_key: "The API key was missing, unknown, revoked or expired.",
@@ -59,7 +58,3 @@ const words: Readonly<Record<FailedReason, string>> = {
 /** A reason of another version may be unknown here. */
 export const inPlainWords = (reason: string): string =>
   Object.hasOwn(words, reason) ? words[reason as FailedReason] : "The request was not served.";
-
-/** The account's own doing (4xx), or ours and the nodes' (5xx). */
-export const isRefusedReason = (reason: string): boolean =>
-  reason === "left" || (Object.hasOwn(refusals, reason) && refusals[reason as keyof typeof refusals].status < 500);

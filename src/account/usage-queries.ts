@@ -61,7 +61,7 @@ export const plus = (one: UsageSum, other: UsageSum): UsageSum => ({
 export type DayUsage = UsageSum & Readonly<{ day: number; model: string }>;
 
 /** `name` is null where it was erased, and empty where the program named nobody. */
-export type EndUserUsage = UsageSum & Readonly<{ key: KeyId; name: string | null }>;
+type EndUserUsage = UsageSum & Readonly<{ key: KeyId; name: string | null }>;
 
 export type UsageSummary = Readonly<{
   /** Of the days asked for, ascending. */

@@ -1,5 +1,5 @@
-// Parses the text of a request's body as JSON, or says why it cannot be read. Used on the main thread and in the Worker
-// for large bodies.
+// Parses a request's body as JSON, or says why it cannot be read. Runs on the main thread and in the Worker for large
+// bodies.
 import { jsonScanMinLength } from "../core/limits.ts";
 import { JsonScan } from "../core/outside-json.ts";
 import { refuse } from "../core/refusals.ts";
@@ -7,7 +7,7 @@ import type { Refusal } from "../core/types.ts";
 
 export type BodyJson = Readonly<{ value: unknown }>;
 
-/** Null for one of more than `tokensMax` brackets, commas and colons, which takes too long to be read here. */
+/** Null for a text with more than `tokensMax` brackets, commas and colons, which would take too long here. */
 export function readBodyJson(text: string, tokensMax: number): BodyJson | Refusal | null {
   if (text.length >= jsonScanMinLength) {
     const scan = new JsonScan();

@@ -12,11 +12,11 @@ const largeBodyIdleMs = 2 * 60_000;
 
 export type BodyReaderOptions = Readonly<{
   log: Log;
-  /** How responses are read, of which a part is sealed. */
+  /** The key for the sealed parts of responses. */
   sealingKey: Uint8Array;
   storesResponses: boolean;
   idleMs?: Ms;
-  /** For tests: makes another Worker than the one that reads. */
+  /** Creates another Worker; for tests. */
   startWorker?: () => Worker;
 }>;
 
@@ -46,14 +46,14 @@ export class BodyReader {
   }
 
   /**
-   * Reads a body, whose bytes are moved to the Worker and back. Refused as unreadable when `cancelSignal` aborts (nobody is left to
-   * read the answer), as internal when the Worker failed or died over it. Never rejects.
+   * Reads a body, whose bytes move to the Worker and back. Refused as unreadable when `cancelSignal` aborts (the client
+   * has left), as internal when the Worker failed or died. Never rejects.
    */
   read(order: PrepareOrder, account: AccountId, cancelSignal: AbortSignal): Promise<Read | Refusal> {
     if (cancelSignal.aborted) return Promise.resolve(left);
     const { promise, resolve } = Promise.withResolvers<Read | Refusal>();
     const leave = (): void => {
-      // What is being read is read to its end: a Worker cannot be told to stop in the middle of JSON.parse.
+      // The running read finishes: a Worker cannot stop in the middle of JSON.parse.
       if (this.#running !== job) this.#queue.leave(job);
       resolve(left);
     };
@@ -71,7 +71,7 @@ export class BodyReader {
     return promise;
   }
 
-  /** Ends the Worker; what waits is refused. Resolves when the Worker's thread has ended. */
+  /** Ends the Worker; waiting bodies are refused. Resolves when the Worker's thread has ended. */
   async close(): Promise<void> {
     for (let job = this.#queue.next(); job !== null; job = this.#queue.next()) this.#end(job, refuse("internal"));
     await this.#worker.close();
@@ -83,14 +83,14 @@ export class BodyReader {
     if (job === null) return;
     this.#running = job;
     const { order } = job;
-    this.#worker
+    void this.#worker
       .call<Read>({ order: "prepare", ...order }, { moved: [order.body.buffer as ArrayBuffer] })
       .catch(({ hasDied, message }: WorkerFailed) => {
         if (!hasDied) this.#log("error", "a large body could not be read", { reason: message });
         return refuse("internal");
       })
       .then((read) => {
-        if (this.#running === job) this.#end(job, read); // else it was refused when the reader closed
+        if (this.#running === job) this.#end(job, read); // otherwise it was refused when the reader closed
         this.#advance();
       });
   }

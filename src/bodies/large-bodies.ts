@@ -1,6 +1,6 @@
 // Requests with large bodies, which a Worker reads. On the main thread, parsing 32 MiB would stop every stream for a
-// third of a second, or for two seconds if the body is made for it. The main thread gets the bytes of such a body, what
-// a node receives of it, and its settings, but never its conversation as objects.
+// third of a second, or for two seconds if the body is made for it. The main thread gets the bytes of such a body, the
+// messages for a node and the settings, but never the conversation as objects.
 import { distinctModels, type KnownModels } from "../core/catalog.ts";
 import type { Dialect, PackedAsk, Reading, RequestHead } from "../dialects/dialect.ts";
 import type { EarlierTexts, References } from "../dialects/stored-responses.ts";
@@ -25,13 +25,15 @@ import {
   type WrittenTurns,
 } from "./prepare.ts";
 
-/** What bodies may take while they wait, are read, or belong to open requests; a node's copy takes as much again. */
+/**
+ * Bytes that bodies may take while they wait, are read, or belong to open requests; a node's copy takes as much again.
+ */
 const largeBodiesBytesMax = 512 * 1024 * 1024;
 
 assert(largeBodiesAccountBytesMax < largeBodiesBytesMax, "an account leaves room to others: large bodies");
 
 export type LargeBody = Readonly<{
-  /** JSON in UTF-8, in a buffer of its own, which is taken away. */
+  /** JSON in UTF-8, in its own buffer, which is transferred. */
   body: Uint8Array;
   /** Its size as the client sent it. */
   bytes: number;
@@ -72,8 +74,8 @@ export class LargeBodies {
   }
 
   /**
-   * Reads a body as a request of `dialect`. Its `prepared` turns must be disposed of when the request has ended. Refused
-   * as busy when open requests take all the room. `earlier`: what was found for its references already.
+   * Reads a body as a request of `dialect`. The caller must dispose of its `prepared` turns when the request has ended.
+   * Refused as busy when open requests use all the room. `earlier`: what was already found for its references.
    */
   async readAsk(
     head: RequestHead,
@@ -98,7 +100,10 @@ export class LargeBodies {
     return prepared.kind === "refused" ? prepared.refusal : refuse("internal");
   }
 
-  /** Reads a body of POST /v1/tokenize; the turns of its `ask` must be disposed of, too. `dialect` reads its messages. */
+  /**
+   * Reads a body of POST /v1/tokenize; the caller must dispose of the turns of its `ask`, too. `dialect` reads its
+   * messages.
+   */
   async readTokenize(
     head: RequestHead,
     { body, bytes, cancelSignal }: LargeBody,
@@ -126,12 +131,12 @@ export class LargeBodies {
     }
   }
 
-  /** Ends the Worker; what waits is refused. */
+  /** Ends the Worker; waiting bodies are refused. */
   close(): Promise<void> {
     return this.#line.close();
   }
 
-  /** Looks for what the body refers to, if anybody can. A conversation holds the room that its body takes. */
+  /** Finds what the body refers to, where `find` is given. A conversation holds the room that its body takes. */
   async #read(
     parts: OrderParts,
     account: AccountId,
@@ -187,7 +192,7 @@ const readingIn = ({ name }: Dialect, { route, id, search, headers }: RequestHea
   tokenizes: false,
 });
 
-/** The body of a request, of which a Worker reads something again; one reading at a time has its bytes. */
+/** A request's body, which a Worker may read again. Only one reading at a time has its bytes. */
 class Source {
   readonly #line: BodyReader;
   readonly #order: PrepareOrder;
@@ -208,7 +213,7 @@ class Source {
     this.#body = after.promise;
     const body = await before;
     const order = { ...this.#order, wanted, found };
-    // It is read for a client that left, too: other readings wait for its bytes.
+    // Reads it even for a client that left, because other readings wait for its bytes.
     const read =
       body === null ? refuse("internal") : await this.#line.read({ ...order, body }, this.#account, neverCancelled);
     after.resolve(isRefusal(read) ? null : read.body);
@@ -262,7 +267,7 @@ class Conversation implements PreparedTurns {
     this.#giveBack();
   }
 
-  /** Once, whether it is asked of the conversation or of the same with its media. */
+  /** Runs once, whether called on the conversation or on its copy with media. */
   #giveBack(): void {
     if (this.#left) return;
     this.#left = true;

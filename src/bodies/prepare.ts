@@ -1,5 +1,5 @@
-// Turns a large body into all that the main thread needs of it, without objects of its conversation. Runs in a Worker,
-// and depends on its argument alone: a Worker that dies loses only what it was doing.
+// Turns a large body into all that the main thread needs from it, without objects of its conversation. Runs in a Worker
+// and depends only on its argument, so a Worker that dies loses only its current work.
 import { modelsByName } from "../core/catalog.ts";
 import { hasInputs } from "../core/inputs.ts";
 import type { Dialect, DialectRequest, Packed, PackedAsk, Reading, RequestHead } from "../dialects/dialect.ts";
@@ -20,16 +20,16 @@ import { readBodyJson } from "./body-json.ts";
 
 /** Tools, schemas and other settings of a large body, in UTF-16 units of JSON: more tokens than any context has. */
 export const largeSettingsMaxLength = 2 * 1024 * 1024;
-/** What each object of a response repeats of these settings and of the instructions, as text. */
+/** The text of these settings and of the instructions that each object of a response repeats. */
 export const largeEchoMaxLength = 2 * largeSettingsMaxLength;
 /** Parts of a request to fetch or read; no request could handle more in its time. */
 const mediaPartsMax = 1_000;
 
-/** As what a body is to be read: as a request of a dialect, or as one of POST /v1/tokenize whose messages are of it. */
-export type ReadAs = Omit<RequestHead, "headers"> &
+/** How to read a body: as a request of a dialect, or as one of POST /v1/tokenize with that dialect's messages. */
+type ReadAs = Omit<RequestHead, "headers"> &
   Readonly<{ dialect: string; headers: readonly [string, string][]; tokenizes: boolean; namesUser?: boolean }>;
 
-/** What is wanted: a request; the texts of its conversation, to count them; its messages with media in their places. */
+/** What to return: a request; the texts of its conversation, to count them; its messages with media in their places. */
 export type Wanted = "request" | "texts" | "messages";
 
 export type PrepareOrder = Readonly<{
@@ -39,11 +39,11 @@ export type PrepareOrder = Readonly<{
   /** Its size as the client sent it. */
   bodyBytes: number;
   models: readonly Model[];
-  /** Whether stored responses that it refers to must be found first. */
+  /** Whether to find the stored responses that it refers to first. */
   finds: boolean;
-  /** What was found of them. */
+  /** The stored responses that were found. */
   earlier: EarlierTexts | null;
-  /** What its media are, by their keys; null while they are not known. */
+  /** Its media by their keys; null while unknown. */
   found: ReadonlyMap<string, Part> | null;
 }>;
 
@@ -51,7 +51,7 @@ export type PrepareOrder = Readonly<{
 export type WrittenTurns = Pick<PreparedTurns, "systemEnd" | "endsOpen" | "blocks" | "images" | "imageBytes"> &
   Readonly<{ messages: Uint8Array; unready: readonly UnreadyPart[]; bodyBytes: number }>;
 
-/** The texts of a conversation, and tokens beside those. */
+/** The texts of a conversation, and tokens beyond them. */
 export type RenderedTurns = Readonly<{ texts: EncodedTexts; extraTokens: number }>;
 
 export type Prepared =
@@ -80,7 +80,7 @@ export function prepare(order: PrepareOrder, dialects: Dialects): Prepared {
   return preparedAsk(dialect.read({ ...requestOf(order, value), earlier }), order, true);
 }
 
-/** The size of a request as its conversation comes with it. */
+/** The size of a request including an earlier conversation. */
 export const sizeOf = ({ bodyBytes, earlier }: Pick<PrepareOrder, "bodyBytes" | "earlier">): number =>
   bodyBytes + (earlier === null ? 0 : bytesOf(earlier));
 
@@ -90,7 +90,7 @@ function requestOf({ reading, bodyBytes, ...order }: PrepareOrder, body: unknown
   return { head, body, bodyBytes, catalog: catalogOf(order), namesUser };
 }
 
-/** A request needs no more of the catalog than its models. */
+/** A request needs only the catalog's models. */
 const catalogOf = ({ models }: Pick<PrepareOrder, "models">) => ({ models: modelsByName(models) });
 
 function prepareTokenize(value: unknown, order: PrepareOrder, dialect: Dialect): Prepared {
@@ -116,7 +116,10 @@ function preparedAsk(read: Reading | Refusal, { wanted, found }: PrepareOrder, n
   return read.endUser == null ? request : { ...request, endUser: read.endUser };
 }
 
-/** The main thread takes what is no conversation as objects, so it has to be small; no model has room for so many tools. */
+/**
+ * The main thread takes everything but the conversation as objects, so it must be small; no model has room for so many
+ * tools.
+ */
 function tooMuchBeside({ settings, echo }: Packed): Refusal | null {
   const text = JSON.stringify(settings);
   if (text.length > largeSettingsMaxLength) return tooLarge("tools and other settings", largeSettingsMaxLength);
@@ -138,7 +141,7 @@ function tooLarge(what: string, lengthMax: number): Refusal {
 function written(ask: Ask): WrittenTurns {
   const { turns, tools, bodyBytes } = ask;
   const unready = [...unreadyParts(turns).values()].slice(0, mediaPartsMax);
-  // What stands in their places decides how the messages around them are written.
+  // The media decide how the messages around them are written.
   const messages = unready.length > 0 ? notYet() : writtenFor(ask);
   return { ...messages, blocks: promptBlocks(turns, tools), ...imagesOf(turns), unready, bodyBytes };
 }
@@ -146,7 +149,7 @@ function written(ask: Ask): WrittenTurns {
 const writtenFor = (ask: Ask): ReturnType<typeof writtenTurns> =>
   hasInputs(ask) ? { ...notYet(), messages: writtenInputs(ask) } : writtenTurns(ask.turns);
 
-/** New each time, because its bytes are moved to the main thread. */
+/** New each time, because its bytes move to the main thread. */
 const notYet = (): ReturnType<typeof writtenTurns> => ({ messages: new Uint8Array(), systemEnd: -1, endsOpen: false });
 
 function imagesOf(turns: readonly Turn[]): Pick<WrittenTurns, "images" | "imageBytes"> {

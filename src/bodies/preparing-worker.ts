@@ -1,15 +1,15 @@
-// The Worker that reads large bodies, one after the other. It keeps nothing between two calls and gives each body back.
-// It is ended by a message, never terminated.
+// The Worker that reads large bodies, one after the other. It keeps nothing between two calls and returns each body. A
+// message ends it; it is never terminated.
 import { setPriority } from "node:os";
 import { systemClock } from "../core/clock.ts";
 import { answerCalls, endWorker, Moved } from "../core/workers.ts";
 import { Dialects } from "../dialects/registry.ts";
 import { prepare, type Prepared, type PrepareOrder } from "./prepare.ts";
 
-/** `body` comes back from the Worker; nobody has it after a refusal. */
+/** The Worker returns `body`; after a refusal it is lost. */
 export type Read = Readonly<{ body: Uint8Array; prepared: Prepared }>;
 
-/** First how responses are read, then one body at a time: a `Read` is the answer. */
+/** The first call sets up the reading of responses; each further call is one body, answered with a `Read`. */
 export type BodyCall =
   | Readonly<{ order: "open"; sealingKey: Uint8Array; storesResponses: boolean }>
   | (PrepareOrder & Readonly<{ order: "prepare" }>)
@@ -17,9 +17,9 @@ export type BodyCall =
 
 declare const self: Worker;
 
-/** Linux gives the main thread 9 times the share of this one where both want the same core. */
+/** Linux gives the main thread 9 times this thread's share where both want the same core. */
 const niceness = 10;
-/** Garbage of a body is collected once there is nothing else to read. */
+/** A body's garbage is collected once there is nothing else to read. */
 const restMs = 1_000;
 
 let dialects: Dialects;
@@ -44,10 +44,10 @@ answerCalls<BodyCall>(self, (call) => {
   }
 });
 
-// On Linux a priority is a thread's own; elsewhere it would be the whole process's.
+// On Linux a priority applies to the thread; elsewhere it would apply to the whole process.
 if (process.platform === "linux") setPriority(0, niceness);
 
-/** What is moved, not copied. */
+/** What is transferred rather than copied. */
 function buffersOf(prepared: Prepared): ArrayBuffer[] {
   switch (prepared.kind) {
     case "request":

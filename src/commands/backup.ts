@@ -1,27 +1,25 @@
-// tollgate backup FILE
-import { CommandError } from "../core/expected-error.ts";
+// tollgate backup: of a stopped server as its database is.
 import { statSync } from "node:fs";
-import { resolve } from "node:path";
-import { type Command, folderFlags } from "./command.ts";
+import { CommandError } from "../core/expected-error.ts";
+import { backup } from "../office/verbs/server.ts";
+import type { Invocation } from "./command.ts";
 import { perform } from "./perform.ts";
+import { inputOf, tell } from "./verb-input.ts";
 
-const command: Command = {
-  words: ["FILE"],
-  flags: folderFlags,
-  async run(invocation) {
-    const backup = await perform(invocation, "backup", { file: resolve(invocation.words[0]!) });
-    // A server under systemd has a /tmp of its own, which goes with it.
-    if (sizeOf(backup.file) !== backup.bytes) {
-      throw new CommandError(
-        `the server wrote ${backup.file} where this command cannot see it (a private /tmp?); name a file in the data folder`,
-      );
-    }
-    if (invocation.flags["json"] === true) console.log(JSON.stringify(backup));
-    else console.log(`${backup.file}: ${backup.bytes.toLocaleString("en-US")} bytes, integrity ${backup.integrity}`);
-    return 0;
-  },
-};
-export default command;
+export default async function makeBackup(invocation: Invocation): Promise<number> {
+  const wanted = inputOf(backup, invocation);
+  const made = await perform(invocation, backup, wanted, async (dataFolder, user, progress) => {
+    const { copyAsItIs } = await import("../server/stopped-books.ts");
+    return copyAsItIs(dataFolder, wanted.file, user, progress);
+  });
+  // A server under systemd has a /tmp of its own, which goes with it.
+  if (sizeOf(made.file) !== made.bytes) {
+    throw new CommandError(
+      `the server wrote ${made.file} where this command cannot see it (a private /tmp?); name a file in the data folder`,
+    );
+  }
+  return tell(invocation, backup, wanted, made);
+}
 
 /** Null where it is not there, or may not be looked at. */
 function sizeOf(file: string): number | null {

@@ -2,15 +2,10 @@
 // a channel that it opens; without one there is nobody to answer.
 import { CommandError } from "../core/expected-error.ts";
 import { checkUntilDisconnected } from "../tools/format/checking-process.ts";
-import { type Command } from "./command.ts";
+import type { Invocation } from "./command.ts";
 
-const command: Command = {
-  words: [],
-  flags: { quick: { type: "boolean" } },
-  async run({ flags }) {
-    if (process.send === undefined) throw new CommandError("check-answers is started by a server, not by hand");
-    await checkUntilDisconnected(flags["quick"] === true ? "quick" : "thorough");
-    return 0;
-  },
-};
-export default command;
+export default async function checkAnswers({ flags }: Invocation): Promise<number> {
+  if (process.send === undefined) throw new CommandError("check-answers is started by a server, not by hand");
+  await checkUntilDisconnected(flags["quick"] === true ? "quick" : "thorough");
+  return 0;
+}

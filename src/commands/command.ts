@@ -1,9 +1,17 @@
 // What a command of the program is, and how its part of the command line is parsed.
 import { parseArgs } from "node:util";
-import { nearest } from "../core/nearest.ts";
 import type { Environment } from "../config/config.ts";
+import { nearest } from "../core/nearest.ts";
 
-export type FlagTable = Readonly<Record<string, Readonly<{ type: "string" | "boolean"; multiple?: boolean }>>>;
+export type Flag = Readonly<{
+  type: "string" | "boolean";
+  multiple?: boolean;
+  isRequired?: boolean;
+  /** What stands for its value in help: "FILE". */
+  placeholder?: string;
+  help: string;
+}>;
+export type FlagTable = Readonly<Record<string, Flag>>;
 export type Flags = Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>;
 
 /** One call of a command. */
@@ -15,12 +23,20 @@ export type Invocation = Readonly<{
 }>;
 
 export interface Command {
-  /** Names of the words it needs, in order: ["EMAIL", "PLAN"]. */
-  readonly words: readonly string[];
+  /** "accounts create" */
+  readonly name: string;
+  /** One line that says what it does, as an imperative. */
+  readonly summary: string;
+  readonly details?: string;
+  /** The words that it needs, in order, and what each means. */
+  readonly words: readonly Readonly<{ name: string; help: string }>[];
   readonly flags: FlagTable;
   /** Does it and gives the exit code; what cannot be done is thrown. */
   run(invocation: Invocation): Promise<number>;
 }
+
+/** As help lists them. */
+export type Section = readonly [heading: string, commands: readonly Command[]];
 
 /** The command line is wrong: exit code 2. */
 export class UsageError extends Error {
@@ -29,32 +45,44 @@ export class UsageError extends Error {
 
 /** Flags of every command that works on a data folder. */
 export const folderFlags = {
-  config: { type: "string" },
-  data: { type: "string" },
-  json: { type: "boolean" },
+  config: { type: "string", placeholder: "FILE", help: "The configuration file." },
+  data: { type: "string", placeholder: "DIR", help: "The data folder." },
+  json: { type: "boolean", help: "Print JSON for programs." },
+} as const satisfies FlagTable;
+
+export const nodeFlag = {
+  node: {
+    type: "string",
+    multiple: true,
+    placeholder: "URL",
+    help: "Use the node at this address instead of those of the configuration; may be repeated.",
+  },
 } as const satisfies FlagTable;
 
 /** Reads the arguments after the command's name; throws UsageError naming what is wrong. */
-export function readArguments(name: string, command: Command, argv: readonly string[], environment: Environment) {
-  const { values, positionals } = parse(name, command, argv);
-  for (const [index, word] of command.words.entries()) {
-    if (positionals[index] === undefined) throw new UsageError(`${name}: ${word} is missing`);
+export function readArguments({ name, words, flags }: Command, argv: readonly string[], environment: Environment) {
+  const { values, positionals } = parse(name, flags, argv);
+  for (const [index, word] of words.entries()) {
+    if (positionals[index] === undefined) throw new UsageError(`${name}: ${word.name} is missing`);
   }
-  const extra = positionals[command.words.length];
+  const extra = positionals[words.length];
   if (extra !== undefined) throw new UsageError(`${name}: ${JSON.stringify(extra)} is one word too many`);
   return { words: positionals, flags: values as Flags, environment } satisfies Invocation;
 }
 
-function parse(name: string, command: Command, argv: readonly string[]) {
+function parse(name: string, flags: FlagTable, argv: readonly string[]) {
+  const options = Object.fromEntries(
+    Object.entries(flags).map(([flag, { type, multiple = false }]) => [flag, { type, multiple }]),
+  );
   try {
-    return parseArgs({ args: [...argv], options: command.flags, allowPositionals: true, strict: true });
+    return parseArgs({ args: [...argv], options, allowPositionals: true, strict: true });
   } catch (error) {
     const { code, message } = error as Error & { code?: string };
     if (code !== "ERR_PARSE_ARGS_UNKNOWN_OPTION") throw new UsageError(`${name}: ${message.split("\n")[0]}`);
     const negative = argv.find((word) => /^-\d/.test(word)); // it would be read as a flag, digit by digit
     if (negative !== undefined) throw new UsageError(`${name}: ${negative} is below zero, which no number here may be`);
     const typed = argv.find((word) => message.includes(`'${word.split("=")[0]}'`)) ?? "";
-    const known = Object.keys(command.flags).map((flag) => `--${flag}`);
+    const known = Object.keys(flags).map((flag) => `--${flag}`);
     const meant = nearest(typed.split("=")[0]!, known);
     const hint = meant === null ? `known flags: ${known.join(", ")}` : `did you mean ${meant}?`;
     throw new UsageError(`${name}: unknown flag ${typed}; ${hint}`);

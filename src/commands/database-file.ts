@@ -1,23 +1,23 @@
 // Where the database is that a command reads by itself, beside a running server whose commits go on.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { dataFolderOf } from "../config/config.ts";
 import { CommandError } from "../core/expected-error.ts";
 import { checkFolderRights } from "../server/process/folder-rights.ts";
 import { socketFile } from "../server/control-socket.ts";
+import { checkLedger } from "../server/stopped-books.ts";
 import { databaseName } from "../store/folder/data-folder.ts";
 import { Database } from "../store/postgres/database.ts";
 import { openServer } from "../store/postgres/start.ts";
-import { type Invocation, textFlag } from "./command.ts";
-import { databaseUrlOf, missingLedgerOf } from "./perform.ts";
+import type { Invocation } from "./command.ts";
+import { databaseUrlOf, folderOf } from "./perform.ts";
 
 /** Throws CommandError where there is none. */
-export function databaseFileOf({ flags, environment }: Invocation): string {
-  const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
+function databaseFileOf({ flags, environment }: Invocation): string {
+  const dataFolder = folderOf({ flags, environment });
   checkFolderRights(dataFolder, socketFile(dataFolder)); // a folder that may not be seen is not one that is not there
   const file = join(dataFolder, databaseName);
   if (!existsSync(dataFolder)) throw new CommandError(`there is no data folder ${dataFolder}; name it with --data DIR`);
-  if (!existsSync(file)) throw new CommandError(missingLedgerOf(dataFolder));
+  checkLedger(dataFolder);
   return file;
 }
 

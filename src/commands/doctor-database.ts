@@ -38,7 +38,7 @@ export async function lookAtDatabase(url: string): Promise<FolderLook> {
 }
 
 /** What of the ledger is there, which nobody has made for this look. */
-export function tablesFinding(state: TablesState): Finding {
+function tablesFinding(state: TablesState): Finding {
   if (!state.made) {
     if (state.foreign !== null) {
       const needs = "Tollgate needs a database of its own";

@@ -11,7 +11,7 @@ import { type Inspection, inspectNodes } from "../nodes/inspect.ts";
 import type { Catalog } from "../core/catalog.ts";
 import { type Plans, unconfiguredPlans, unknownModels } from "../core/plans.ts";
 import type { Model } from "../core/types.ts";
-import { type Command, type Flags, folderFlags, type Invocation, textFlag } from "./command.ts";
+import { type Flags, type Invocation, textFlag } from "./command.ts";
 import { keepsApart } from "../nodes/request.ts";
 import { askRunningServer } from "../server/control-socket.ts";
 import { configFindings } from "./doctor-config.ts";
@@ -27,35 +27,30 @@ import { missingAmong, type SeenModels, seenModels } from "./models-report.ts";
 import { asRunningServer } from "./started-with.ts";
 import { webhookFindings } from "./webhook-findings.ts";
 
-const command: Command = {
-  words: [],
-  flags: { ...folderFlags, node: { type: "string", multiple: true } },
-  async run(invocation) {
-    const { flags, environment } = invocation;
-    const isJson = flags["json"] === true;
-    const findings: Finding[] = [];
-    const tell = (found: readonly Finding[]): void => {
-      findings.push(...found);
-      if (!isJson) for (const finding of found) console.log(findingLine(finding));
-    };
-    const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
-    const server = await serverFindings(dataFolder);
-    const configured = await configurationFindings(flags, environment);
-    tell(configured.findings);
-    tell(server.findings);
-    const books = (await databaseLook(invocation)) ?? (await folderFindings(dataFolder, (line) => console.error(line)));
-    tell(books.findings);
-    // A running server tells it by the plans that it has.
-    if (!server.runs && configured.plans !== null) {
-      tell(unconfiguredPlans(configured.plans, books.byPlan).map((line) => warning("plans", line)));
-    }
-    tell([fileLimitFinding(), clockFinding(dataFolder, books.newestLineAt, systemClock.wall())]);
-    const isWell = findings.every(({ level }) => level !== "problem");
-    if (isJson) console.log(JSON.stringify({ ok: isWell, findings }));
-    return isWell ? 0 : 1;
-  },
-};
-export default command;
+export default async function doctor(invocation: Invocation): Promise<number> {
+  const { flags, environment } = invocation;
+  const isJson = flags["json"] === true;
+  const findings: Finding[] = [];
+  const tell = (found: readonly Finding[]): void => {
+    findings.push(...found);
+    if (!isJson) for (const finding of found) console.log(findingLine(finding));
+  };
+  const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
+  const server = await serverFindings(dataFolder);
+  const configured = await configurationFindings(flags, environment);
+  tell(configured.findings);
+  tell(server.findings);
+  const books = (await databaseLook(invocation)) ?? (await folderFindings(dataFolder, (line) => console.error(line)));
+  tell(books.findings);
+  // A running server tells it by the plans that it has.
+  if (!server.runs && configured.plans !== null) {
+    tell(unconfiguredPlans(configured.plans, books.byPlan).map((line) => warning("plans", line)));
+  }
+  tell([fileLimitFinding(), clockFinding(dataFolder, books.newestLineAt, systemClock.wall())]);
+  const isWell = findings.every(({ level }) => level !== "problem");
+  if (isJson) console.log(JSON.stringify({ ok: isWell, findings }));
+  return isWell ? 0 : 1;
+}
 
 /** Of the PostgreSQL that keeps the ledger; null where the data folder does, or the configuration, which was told of, is wrong. */
 async function databaseLook(invocation: Invocation): Promise<FolderLook | null> {
@@ -183,7 +178,7 @@ function ollamaFinding(what: string, { name, contextTokens }: ServedModel, serve
 async function serverFindings(dataFolder: string): Promise<Readonly<{ findings: readonly Finding[]; runs: boolean }>> {
   const what = "server";
   try {
-    const health = await askRunningServer(dataFolder, "health", {}, () => {});
+    const health = await askRunningServer(dataFolder, "state", {}, () => {});
     if (health === null) return { findings: [ok(what, "none runs on the data folder")], runs: false };
     const { unready } = health.result as Health;
     const notices = (await askRunningServer(dataFolder, "notices", {}, () => {}))?.result as

@@ -2,25 +2,20 @@
 import { CommandError } from "../core/expected-error.ts";
 import { planIds } from "../core/plan-ids.ts";
 import { suggestedModels, suggestionText } from "../server/fleet/suggested-models.ts";
-import { type Command, folderFlags } from "./command.ts";
+import type { Invocation } from "./command.ts";
 import { seenModels } from "./models-report.ts";
 
-const command: Command = {
-  words: [],
-  flags: { ...folderFlags, node: { type: "string", multiple: true } },
-  async run({ flags, environment }) {
-    const { report, config, unseen } = await seenModels(flags, environment);
-    const suggestion = suggestedModels(report, config);
-    if (suggestion.models.length === 0) throw new CommandError(whyNone(report.offered.length, unseen));
-    if (flags["json"] === true) console.log(JSON.stringify(suggestion.models));
-    else
-      console.log(
-        suggestionText(suggestion, config, config.plans.length === 0 ? planIds : config.plans.map(({ id }) => id)),
-      );
-    return 0;
-  },
-};
-export default command;
+export default async function suggestModels({ flags, environment }: Invocation): Promise<number> {
+  const { report, config, unseen } = await seenModels(flags, environment);
+  const suggestion = suggestedModels(report, config);
+  if (suggestion.models.length === 0) throw new CommandError(whyNone(report.offered.length, unseen));
+  if (flags["json"] === true) console.log(JSON.stringify(suggestion.models));
+  else
+    console.log(
+      suggestionText(suggestion, config, config.plans.length === 0 ? planIds : config.plans.map(({ id }) => id)),
+    );
+  return 0;
+}
 
 function whyNone(offered: number, unseen: readonly string[]): string {
   if (offered > 0) return "the configuration has everything that the nodes list";

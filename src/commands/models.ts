@@ -1,31 +1,26 @@
 // tollgate models: what nodes offer, what is served of it and at which price, and what no node has.
 import { missingLines, type ModelReport, type PriceInDollars, shownName } from "../server/fleet/model-report.ts";
-import { type Command, folderFlags } from "./command.ts";
+import type { Invocation } from "./command.ts";
 import { seenModels } from "./models-report.ts";
-import { formatTable } from "./table.ts";
+import { formatTable } from "../office/table.ts";
 
-const command: Command = {
-  words: [],
-  flags: { ...folderFlags, node: { type: "string", multiple: true } },
-  async run({ flags, environment }) {
-    const { report, unseen } = await seenModels(flags, environment);
-    if (flags["json"] === true) console.log(JSON.stringify(report));
-    else {
-      console.log(servedTable(report));
-      console.log(`\n${offeredText(report)}`);
-      for (const line of missingLines(report.served)) console.log(`${line}.`);
-      if (unseen.length > 0) console.log(`Not asked, or down: ${unseen.join(", ")}.`);
-      if (
-        report.offered.some(({ served_as: ids }) => ids.length === 0) ||
-        report.served.some(({ by }) => by === "nodes")
-      ) {
-        console.log("tollgate models suggest prints [[models]] for what the nodes list.");
-      }
+export default async function listModels({ flags, environment }: Invocation): Promise<number> {
+  const { report, unseen } = await seenModels(flags, environment);
+  if (flags["json"] === true) console.log(JSON.stringify(report));
+  else {
+    console.log(servedTable(report));
+    console.log(`\n${offeredText(report)}`);
+    for (const line of missingLines(report.served)) console.log(`${line}.`);
+    if (unseen.length > 0) console.log(`Not asked, or down: ${unseen.join(", ")}.`);
+    if (
+      report.offered.some(({ served_as: ids }) => ids.length === 0) ||
+      report.served.some(({ by }) => by === "nodes")
+    ) {
+      console.log("tollgate models suggest prints [[models]] for what the nodes list.");
     }
-    return 0;
-  },
-};
-export default command;
+  }
+  return 0;
+}
 
 function servedTable({ served }: ModelReport): string {
   const rows = served.map(({ id, aliases, price, nodes, missing, node_model, context, plans, by, hidden }) => [

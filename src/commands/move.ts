@@ -7,57 +7,47 @@ import { moveIn } from "../store/postgres/move-in.ts";
 import { moveOut } from "../store/postgres/move-out.ts";
 import { checkFolderRights } from "../server/process/folder-rights.ts";
 import { socketFile } from "../server/control-socket.ts";
-import { type Command, folderFlags, textFlag, UsageError } from "./command.ts";
+import { type Invocation, textFlag, UsageError } from "./command.ts";
 
-const command: Command = {
-  words: [],
-  flags: {
-    ...folderFlags,
-    to: { type: "string" },
-    from: { type: "string" },
-    "to-data": { type: "string" },
-  },
-  async run({ flags, environment }) {
-    const toData = textFlag(flags, "to-data");
-    const [to, from] = ["to", "from"].map((flag) => urlOf(textFlag(flags, flag), environment));
-    const progress = (line: string) => console.error(line);
-    const now = systemClock.wall();
-    if ((to === undefined) === (from === undefined)) {
-      throw new UsageError("move: name where to with --to URL, or where from with --from URL and --to-data DIR");
-    }
-    const problem = problemOfDatabaseUrl(to ?? from!);
-    if (problem !== null) throw new UsageError(`move: the URL ${problem}`);
-    const counted = (count: number, one: string) => `${count.toLocaleString("en-US")} ${one}${count === 1 ? "" : "s"}`;
-    if (to !== undefined) {
-      if (toData !== undefined) throw new UsageError("move: --to-data goes with --from");
-      const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
-      checkFolderRights(dataFolder, socketFile(dataFolder));
-      const moved = await moveIn({ dataFolder, url: to, now, progress });
-      if (flags["json"] === true) console.log(JSON.stringify(moved));
-      else {
-        console.log(
-          `moved     ${counted(moved.accounts, "account")}, ${counted(moved.lines, "line")} of the journal and ` +
-            `${counted(moved.responses, "stored response")} to ${moved.to}; their sums are the same`,
-        );
-        console.log(`closed    ${dataFolder}: no server starts on its books anymore`);
-        console.log("next      start gateways with the URL in [ledger] url or TOLLGATE_DATABASE_URL");
-      }
-      return 0;
-    }
-    if (toData === undefined) throw new UsageError("move: --from URL needs --to-data DIR");
-    const moved = await moveOut({ dataFolder: toData, url: from!, now, progress });
+export default async function move({ flags, environment }: Invocation): Promise<number> {
+  const toData = textFlag(flags, "to-data");
+  const [to, from] = ["to", "from"].map((flag) => urlOf(textFlag(flags, flag), environment));
+  const progress = (line: string) => console.error(line);
+  const now = systemClock.wall();
+  if ((to === undefined) === (from === undefined)) {
+    throw new UsageError("move: name where to with --to URL, or where from with --from URL and --to-data DIR");
+  }
+  const problem = problemOfDatabaseUrl(to ?? from!);
+  if (problem !== null) throw new UsageError(`move: the URL ${problem}`);
+  const counted = (count: number, one: string) => `${count.toLocaleString("en-US")} ${one}${count === 1 ? "" : "s"}`;
+  if (to !== undefined) {
+    if (toData !== undefined) throw new UsageError("move: --to-data goes with --from");
+    const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
+    checkFolderRights(dataFolder, socketFile(dataFolder));
+    const moved = await moveIn({ dataFolder, url: to, now, progress });
     if (flags["json"] === true) console.log(JSON.stringify(moved));
     else {
       console.log(
         `moved     ${counted(moved.accounts, "account")}, ${counted(moved.lines, "line")} of the journal and ` +
-          `${counted(moved.responses, "stored response")} to ${toData}; their sums are the same`,
+          `${counted(moved.responses, "stored response")} to ${moved.to}; their sums are the same`,
       );
-      console.log(`closed    ${moved.from}: no gateway starts on its books anymore`);
+      console.log(`closed    ${dataFolder}: no server starts on its books anymore`);
+      console.log("next      start gateways with the URL in [ledger] url or TOLLGATE_DATABASE_URL");
     }
     return 0;
-  },
-};
-export default command;
+  }
+  if (toData === undefined) throw new UsageError("move: --from URL needs --to-data DIR");
+  const moved = await moveOut({ dataFolder: toData, url: from!, now, progress });
+  if (flags["json"] === true) console.log(JSON.stringify(moved));
+  else {
+    console.log(
+      `moved     ${counted(moved.accounts, "account")}, ${counted(moved.lines, "line")} of the journal and ` +
+        `${counted(moved.responses, "stored response")} to ${toData}; their sums are the same`,
+    );
+    console.log(`closed    ${moved.from}: no gateway starts on its books anymore`);
+  }
+  return 0;
+}
 
 /** `env` is what the variable says. */
 function urlOf(given: string | undefined, environment: Environment): string | undefined {

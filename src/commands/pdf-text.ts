@@ -3,19 +3,13 @@
 import { CommandError } from "../core/expected-error.ts";
 import { pdfText } from "../tools/media/pdf-text.ts";
 import { standBehindGateway } from "../tools/worker-process.ts";
-import { type Command } from "./command.ts";
 
-const command: Command = {
-  words: [],
-  flags: {},
-  async run() {
-    standBehindGateway();
-    const bytes = await Bun.stdin.bytes();
-    const text = await pdfText(bytes).catch((error: Error) => {
-      throw new CommandError(`pdf-text: not a PDF that can be read: ${error.message}`);
-    });
-    await Bun.write(Bun.stdout, text);
-    return 0;
-  },
-};
-export default command;
+export default async function printPdfText(): Promise<number> {
+  standBehindGateway();
+  const bytes = await Bun.stdin.bytes();
+  const text = await pdfText(bytes).catch((error: Error) => {
+    throw new CommandError(`pdf-text: not a PDF that can be read: ${error.message}`);
+  });
+  await Bun.write(Bun.stdout, text);
+  return 0;
+}

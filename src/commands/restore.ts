@@ -8,43 +8,36 @@ import { DataFolderInUse } from "../store/folder/folder-faults.ts";
 import { type Restored, restore } from "../store/backup/restore.ts";
 import { socketFile } from "../server/control-socket.ts";
 import { checkFolderRights } from "../server/process/folder-rights.ts";
-import { type Command, folderFlags, textFlag } from "./command.ts";
+import { type Invocation, textFlag } from "./command.ts";
 import { databaseUrlOf } from "./perform.ts";
 import { unixUser } from "../server/process/unix-user.ts";
 
-const command: Command = {
-  words: ["FILE"],
-  flags: { ...folderFlags, "accept-violations": { type: "boolean" } },
-  async run(invocation) {
-    const { words, flags, environment } = invocation;
-    // No gateway would read what it puts into a data folder.
-    if ((await databaseUrlOf(invocation)) !== null) {
-      throw new CommandError(
-        "the ledger is in PostgreSQL: restore it there with pg_restore (see More than one machine)",
-      );
-    }
-    const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
-    const file = resolve(words[0]!);
-    checkFolderRights(dataFolder, socketFile(dataFolder));
-    try {
-      const restored = restore({
-        file,
-        dataFolder,
-        now: systemClock.wall(),
-        by: byCommandOf(unixUser(environment)),
-        acceptViolations: flags["accept-violations"] === true,
-        progress: (line) => console.error(line),
-      });
-      if (flags["json"] === true) console.log(JSON.stringify(answerOf(file, restored)));
-      else for (const line of linesOf(file, restored)) console.log(line);
-      return 0;
-    } catch (error) {
-      if (!(error instanceof DataFolderInUse)) throw error;
-      throw new CommandError(`a server runs on the data folder ${dataFolder}: stop it first, then restore`);
-    }
-  },
-};
-export default command;
+export default async function restoreBackup(invocation: Invocation): Promise<number> {
+  const { words, flags, environment } = invocation;
+  // No gateway would read what it puts into a data folder.
+  if ((await databaseUrlOf(invocation)) !== null) {
+    throw new CommandError("the ledger is in PostgreSQL: restore it there with pg_restore (see More than one machine)");
+  }
+  const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
+  const file = resolve(words[0]!);
+  checkFolderRights(dataFolder, socketFile(dataFolder));
+  try {
+    const restored = restore({
+      file,
+      dataFolder,
+      now: systemClock.wall(),
+      by: byCommandOf(unixUser(environment)),
+      acceptViolations: flags["accept-violations"] === true,
+      progress: (line) => console.error(line),
+    });
+    if (flags["json"] === true) console.log(JSON.stringify(answerOf(file, restored)));
+    else for (const line of linesOf(file, restored)) console.log(line);
+    return 0;
+  } catch (error) {
+    if (!(error instanceof DataFolderInUse)) throw error;
+    throw new CommandError(`a server runs on the data folder ${dataFolder}: stop it first, then restore`);
+  }
+}
 
 const answerOf = (file: string, { lastChargeAt, kept, keptResponses, ...rest }: Restored) => ({
   file,

@@ -7,34 +7,29 @@ import { systemClock } from "../core/clock.ts";
 import { dataFolderOf, loadConfig, type SearchConfig } from "../config/config.ts";
 import { standardErrorLog } from "../core/log.ts";
 import { FolderSearch, type FolderSearchParts } from "../tools/search/folder-search.ts";
-import { type Command, folderFlags, type Invocation, textFlag } from "./command.ts";
+import { type Invocation, textFlag } from "./command.ts";
 import { configFlags } from "./perform.ts";
 
-const command: Command = {
-  words: [],
-  flags: folderFlags,
-  async run(invocation) {
-    const search = await searchConfigOf(invocation);
-    if (search.provider !== "local") {
-      throw new CommandError(`only provider "local" has an index; the configuration names "${search.provider}"`);
+export default async function updateIndex(invocation: Invocation): Promise<number> {
+  const search = await searchConfigOf(invocation);
+  if (search.provider !== "local") {
+    throw new CommandError(`only provider "local" has an index; the configuration names "${search.provider}"`);
+  }
+  const folder = await FolderSearch.open(search, folderSearchParts(invocation));
+  try {
+    const { files, indexed, removed, skipped, skippedFiles } = await folder.scan();
+    if (invocation.flags["json"] === true) {
+      console.log(JSON.stringify({ files, indexed, removed, skipped, skippedFiles }));
+    } else {
+      console.log(`${files} files in ${search.folder}, of which ${skipped} cannot be found by searches`);
+      console.log(`${indexed} were read because they are new or have changed, ${removed} are gone`);
+      for (const { path, reason } of skippedFiles) console.log(`cannot be found: ${JSON.stringify(path)}: ${reason}`);
     }
-    const folder = await FolderSearch.open(search, folderSearchParts(invocation));
-    try {
-      const { files, indexed, removed, skipped, skippedFiles } = await folder.scan();
-      if (invocation.flags["json"] === true) {
-        console.log(JSON.stringify({ files, indexed, removed, skipped, skippedFiles }));
-      } else {
-        console.log(`${files} files in ${search.folder}, of which ${skipped} cannot be found by searches`);
-        console.log(`${indexed} were read because they are new or have changed, ${removed} are gone`);
-        for (const { path, reason } of skippedFiles) console.log(`cannot be found: ${JSON.stringify(path)}: ${reason}`);
-      }
-      return 0;
-    } finally {
-      await folder.close();
-    }
-  },
-};
-export default command;
+    return 0;
+  } finally {
+    await folder.close();
+  }
+}
 
 /** Throws CommandError where the configuration names no search. */
 export async function searchConfigOf({ flags, environment }: Invocation): Promise<SearchConfig> {

@@ -14,7 +14,7 @@ import { compose, type ComposedServer } from "../server/compose.ts";
 import { firstStopSignal, HangUps } from "../server/process/signals.ts";
 import { dropStartLeftovers } from "../server/process/start-leftovers.ts";
 import { watchFlushTime } from "../store/folder/flush-time.ts";
-import { type Command, type Flags, textFlag, UsageError } from "./command.ts";
+import { type Flags, type Invocation, textFlag, UsageError } from "./command.ts";
 import { generatedPassword } from "./new-password.ts";
 
 const operatorEmail = "operator@localhost";
@@ -23,81 +23,67 @@ const noOperator =
 /** How soon a start asks a database again that did not answer. */
 const startRetryMs = 500;
 
-const command: Command = {
-  words: [],
-  flags: {
-    config: { type: "string" },
-    host: { type: "string" },
-    port: { type: "string" },
-    data: { type: "string" },
-    node: { type: "string", multiple: true },
-    gguf: { type: "string" },
-    demo: { type: "boolean" },
-    threads: { type: "string" },
-  },
-  async run({ flags, environment }) {
-    const given = flagsOf(flags);
-    if (given.demo === true && (given.node !== undefined || given.gguf !== undefined)) {
-      throw new UsageError("serve: --demo serves with the demo node alone; leave out --node and --gguf");
-    }
-    const hangUps = new HangUps();
-    const listening = Promise.withResolvers<void>();
-    const lookedAt = new Set<string>();
-    let isFirstStart = false;
-    await using server = await compose({
-      flags: given,
-      environment,
-      onFirstLook: (node) =>
-        void listening.promise.then(() => {
-          console.log(server.nodeLine(node));
-          if (lookedAt.has(node.name)) return;
-          lookedAt.add(node.name);
-          // Once: what a reload brings is not the start.
-          if (lookedAt.size !== server.nodeNames.length) return;
-          console.log(server.understoodNames());
-          for (const notice of server.modelNotices()) console.log(notice.endsWith("?") ? notice : `${notice}.`);
-          if (isFirstStart) console.log(firstRequest(server));
-        }),
-      onFatal: endAtOnce,
-    });
-    const isNamed = given.data !== undefined || (environment["TOLLGATE_DATA"] ?? "") !== "";
-    const isOfOlderStart = !isNamed && usualDataFolder() === olderDataFolder;
-    const stopped = firstStopSignal(systemClock, () => process.exit(1));
-    hangUps.follow(() => void server.reload("SIGHUP"));
+export default async function serve({ flags, environment }: Invocation): Promise<number> {
+  const given = flagsOf(flags);
+  if (given.demo === true && (given.node !== undefined || given.gguf !== undefined)) {
+    throw new UsageError("serve: --demo serves with the demo node alone; leave out --node and --gguf");
+  }
+  const hangUps = new HangUps();
+  const listening = Promise.withResolvers<void>();
+  const lookedAt = new Set<string>();
+  let isFirstStart = false;
+  await using server = await compose({
+    flags: given,
+    environment,
+    onFirstLook: (node) =>
+      void listening.promise.then(() => {
+        console.log(server.nodeLine(node));
+        if (lookedAt.has(node.name)) return;
+        lookedAt.add(node.name);
+        // Once: what a reload brings is not the start.
+        if (lookedAt.size !== server.nodeNames.length) return;
+        console.log(server.understoodNames());
+        for (const notice of server.modelNotices()) console.log(notice.endsWith("?") ? notice : `${notice}.`);
+        if (isFirstStart) console.log(firstRequest(server));
+      }),
+    onFatal: endAtOnce,
+  });
+  const isNamed = given.data !== undefined || (environment["TOLLGATE_DATA"] ?? "") !== "";
+  const isOfOlderStart = !isNamed && usualDataFolder() === olderDataFolder;
+  const stopped = firstStopSignal(systemClock, () => process.exit(1));
+  hangUps.follow(() => void server.reload("SIGHUP"));
 
-    const { url, place, ledgerFolder, nodes } = server;
-    const stopping = new AbortController();
-    void stopped.then(() => stopping.abort());
-    let made: string | null = null;
-    const notices = await untilAnswered(server, stopping.signal, async () => {
-      const { office } = server.accounting;
-      if (made === null && (await office.read(({ accounts }) => accounts.none()))) {
-        made = await createOperator(server);
-        if (made !== null) console.log(made);
-      }
-      const ofPlans = (await server.planNotices()).map((notice) => `${notice}.`);
-      const hasOperator = made !== null || (await office.read(({ accounts }) => accounts.hasOperator()));
-      return hasOperator ? ofPlans : [noOperator, ...ofPlans];
-    });
-    if (notices === null) return 0;
-    isFirstStart = made !== null;
-    for (const notice of notices) console.log(notice);
-    server.begin();
-    console.log(`Tollgate ${version} listening on ${url}, ${place}`);
-    if (isOfOlderStart) {
-      console.log(`The data stays in ${olderDataFolder}, where it was; a new start makes ${newDataFolder}.`);
+  const { url, place, ledgerFolder, nodes } = server;
+  const stopping = new AbortController();
+  void stopped.then(() => stopping.abort());
+  let made: string | null = null;
+  const notices = await untilAnswered(server, stopping.signal, async () => {
+    const { office } = server.accounting;
+    if (made === null && (await office.read(({ accounts }) => accounts.none()))) {
+      made = await createOperator(server);
+      if (made !== null) console.log(made);
     }
-    for (const line of otherMachines(server)) console.log(line);
-    console.log(nodes);
-    listening.resolve();
-    using _flushTime = ledgerFolder === null ? null : watchFlushTime(ledgerFolder, server.log);
-    void settleIn(server, stopping.signal);
+    const ofPlans = (await server.planNotices()).map((notice) => `${notice}.`);
+    const hasOperator = made !== null || (await office.read(({ accounts }) => accounts.hasOperator()));
+    return hasOperator ? ofPlans : [noOperator, ...ofPlans];
+  });
+  if (notices === null) return 0;
+  isFirstStart = made !== null;
+  for (const notice of notices) console.log(notice);
+  server.begin();
+  console.log(`Tollgate ${version} listening on ${url}, ${place}`);
+  if (isOfOlderStart) {
+    console.log(`The data stays in ${olderDataFolder}, where it was; a new start makes ${newDataFolder}.`);
+  }
+  for (const line of otherMachines(server)) console.log(line);
+  console.log(nodes);
+  listening.resolve();
+  using _flushTime = ledgerFolder === null ? null : watchFlushTime(ledgerFolder, server.log);
+  void settleIn(server, stopping.signal);
 
-    await stopped;
-    return 0;
-  },
-};
-export default command;
+  await stopped;
+  return 0;
+}
 
 function flagsOf(flags: Flags): ConfigFlags {
   return {

@@ -6,7 +6,7 @@ export async function writePieces(pieces: Iterable<string> | AsyncIterable<strin
   const output = Bun.stdout.writer();
   try {
     for await (const piece of pieces) {
-      output.write(visible(piece));
+      await output.write(visible(piece));
       await output.flush();
     }
     await output.end();

@@ -17,13 +17,11 @@ const plansMax = 100;
 
 export { ConfigError, type Environment } from "./faults.ts";
 export type { McpConfig } from "./mcp.ts";
-export type { OwnModel } from "./models.ts";
-export type { ManagedConfig, ManagedNodeConfig, NodeConfig } from "./nodes.ts";
-export type { OidcConfig } from "./oidc.ts";
+export type { ManagedNodeConfig, NodeConfig } from "./nodes.ts";
 export type { ConfigFlags } from "./option.ts";
 export type { BackupSchedule, StoredResponsesConfig } from "./running.ts";
 export type { TelemetryConfig } from "./telemetry.ts";
-export type { FixedOptions, LiveOptions, OptionName, StripeConfig } from "./options.ts";
+export type { FixedOptions, LiveOptions, OptionName } from "./options.ts";
 export type { FolderSearchConfig, SearchConfig, WebSearchConfig } from "./search.ts";
 
 /** All options, as they were set. */
@@ -244,7 +242,7 @@ export function isBehindProxy({ baseUrl, addressHeader }: Pick<Config, "baseUrl"
 }
 
 /** Address under which a server on `host` and `port` can be opened on its own machine. */
-export function listeningAddress(host: string, port: number): string {
+function listeningAddress(host: string, port: number): string {
   const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
   return `http://${name.includes(":") ? `[${name}]` : name}:${port}`;
 }

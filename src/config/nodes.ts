@@ -162,7 +162,7 @@ export const nodeTable = table(
 
 /** One inference node. */
 export type NodeConfig = Readonly<ReturnType<typeof nodeTable.read>>;
-export type ManagedConfig = Readonly<NonNullable<NodeConfig["managed"]>>;
+type ManagedConfig = Readonly<NonNullable<NodeConfig["managed"]>>;
 /** A node that the gateway starts itself. */
 export type ManagedNodeConfig = NodeConfig & Readonly<{ managed: ManagedConfig }>;
 

@@ -2,8 +2,6 @@
 import { anyText, endpoint, listOf, mapped, names, text } from "./kinds.ts";
 import { key, required, secret, table, textOrVariable } from "./rows.ts";
 
-export type OidcConfig = Readonly<ReturnType<typeof oidcTable.read>>;
-
 const domains = () =>
   mapped(listOf(anyText(), 'a list of domains such as "example.com"'), (written, place) =>
     written.map((domain, index) => {

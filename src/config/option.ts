@@ -14,10 +14,10 @@ export type ConfigFlags = NodeFlags &
 export type FileTables = Readonly<Record<string, FileTable | readonly FileTable[] | undefined>>;
 
 /** Where options are read from. */
-export type Sources = Readonly<{ tables: FileTables; flags: ConfigFlags; reading: ConfigReading }>;
+type Sources = Readonly<{ tables: FileTables; flags: ConfigFlags; reading: ConfigReading }>;
 
 /** An option that is applied to a running server. */
-export type Live<Value> = Readonly<{
+type Live<Value> = Readonly<{
   /** Puts the value in force. */
   reload(running: Running, value: Value, derived: Derived): void | Promise<void>;
   /** It throws what the operator can put right, and has changed nothing then: it goes first, and is the only one. */

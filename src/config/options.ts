@@ -73,7 +73,6 @@ const responsesTable = table(
   (limits): StoredResponsesConfig | null => (limits.keepMs === 0 ? null : limits),
 );
 
-export type StripeConfig = Readonly<ReturnType<typeof stripeTable.read>>;
 const stripeTable = table(
   {
     secretKey: secret("secret_key", { about: "Sells credit through Stripe." }),
@@ -386,7 +385,7 @@ type ValueOf<O> = O extends { read(sources: never): infer Value } ? Value : neve
 export type OptionValues = Readonly<{ [Name in OptionName]: ValueOf<(typeof options)[Name]> }>;
 
 /** Names of the options that a reload applies. */
-export type LiveName = {
+type LiveName = {
   [Name in OptionName]: (typeof options)[Name]["change"] extends Restart ? never : Name;
 }[OptionName];
 export type LiveOptions = Pick<OptionValues, LiveName>;

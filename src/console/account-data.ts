@@ -16,8 +16,8 @@ export type Erasure = Readonly<{ allowed(unit: Unit): Promise<void>; noted(unit:
 export interface AccountData {
   /** JSON of everything that is kept of the account, for `asking`. Rejects with StoreUnavailable. */
   export(account: AccountRecord, asking: AccountId): Promise<ReadableStream<Uint8Array> | NoExport>;
-  /** Takes away who it was; resolves with the name that stands there from then on. Throws AccountError. */
-  erase(account: AccountId, erasure: Erasure): Promise<string>;
+  /** Takes away who it was. Throws AccountError. */
+  erase(account: AccountId, erasure: Erasure): Promise<unknown>;
 }
 
 /** The account's data as a download. */

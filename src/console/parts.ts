@@ -23,7 +23,7 @@ import type { EntryRules } from "./oidc/person.ts";
 import type { Backups, Configuration, Webhooks } from "./server-care.ts";
 
 /** What became of a node: or why it could not be done, in words. */
-export type NodeOutcome<Done> = Done | Readonly<{ refused: string }>;
+type NodeOutcome<Done> = Done | Readonly<{ refused: string }>;
 
 /** The nodes as operators see them. */
 export type NodesView = Readonly<{

@@ -2,10 +2,7 @@
 // with the functions behind SIGHUP and `tollgate backup`.
 import type { ConsoleWebhook } from "./api/server.ts";
 import type { Ms } from "../core/types.ts";
-
-/** Names of parts of the configuration; `refused` says what is wrong with it, and then nothing has changed. */
-export type ReloadOutcome =
-  Readonly<{ applied: readonly string[]; needsRestart: readonly string[] }> | Readonly<{ refused: string }>;
+import type { ReloadOutcome } from "../office/reloaded.ts";
 
 export interface Configuration {
   /** What this gateway is called among those of one database; null: it is the only one. */
@@ -40,11 +37,3 @@ export type Webhooks = Readonly<{
 
 export type BackupFile = Readonly<{ name: string; bytes: number; madeAt: Ms }>;
 export type BackupOutcome = Readonly<{ bytes: number }> | Readonly<{ failed: string }>;
-
-/** A sentence for the audit log. */
-export function reloadDetail(outcome: ReloadOutcome): string {
-  if ("refused" in outcome) return `refused: ${outcome.refused}`;
-  const { applied, needsRestart } = outcome;
-  const waiting = needsRestart.length === 0 ? "" : `; needs a restart: ${needsRestart.join(", ")}`;
-  return `applied: ${applied.join(", ") || "nothing has changed"}${waiting}`;
-}

@@ -20,7 +20,7 @@ export const activityCounts = [
   "cachedInput",
   "output",
 ] as const;
-export type ActivityCount = (typeof activityCounts)[number];
+type ActivityCount = (typeof activityCounts)[number];
 
 /** Pairs of a bucket and how many fell into it, in any order. */
 export type SparseDurations = readonly number[];

@@ -1,7 +1,7 @@
 // Fields of requests that change an answer and that only some inference engines know, each under one name: engines have
 // several for the same. Which engine knows which: nodes/engine-fields.ts.
 
-export const engineFieldNames = [
+const engineFieldNames = [
   "chat_template_kwargs",
   "continue_final_message",
   "add_generation_prompt",

@@ -84,7 +84,7 @@ export type CentParts = Readonly<{ input: number; cachedInput: number; output: n
 /** A tokenizer by which tokens can be counted without a node, as the tiktoken package calls it. */
 export type EncodingName = "o200k_base" | "cl100k_base" | "p50k_base" | "r50k_base";
 
-export type StructuredOutput = "json_schema" | "json_object" | "none";
+type StructuredOutput = "json_schema" | "json_object" | "none";
 
 /** What a model is asked for: conversations, vectors of texts, or an order of documents. */
 export type ModelKind = "chat" | "embedding" | "rerank";

@@ -66,7 +66,7 @@ export interface Encoder {
 }
 
 /** Where requests of a dialect come: POST to `path`, and to the same with the base addresses that clients make of it. */
-export type DialectRoute = Readonly<{
+type DialectRoute = Readonly<{
   /**
    * At the dialect's endpoint or below it. It may have one `*`, for what the dialect reads of the address itself: of
    * "/v1beta/models/*:generateContent", say, the model's name.
@@ -77,7 +77,7 @@ export type DialectRoute = Readonly<{
 }>;
 
 /** What others know of a dialect. They receive it as data, because most of them must not know dialects. */
-export type DialectFacts = Readonly<{
+type DialectFacts = Readonly<{
   /** Its own among all dialects; by it a Worker is told which one is meant. */
   name: string;
   /** By this it is named in usage, metrics and logs, and an error at or below it has the dialect's form. */

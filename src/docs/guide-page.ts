@@ -48,7 +48,7 @@ const headingsOf = (text: string): string[] =>
     .map((token) => token.text);
 
 /** As on the pages that show repositories, so that links work in both places. */
-export const idOf = (heading: string): string =>
+const idOf = (heading: string): string =>
   heading
     .toLowerCase()
     .replace(/[^\w -]/g, "")

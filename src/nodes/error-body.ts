@@ -1,4 +1,4 @@
-// The body of a node's error response, of which the beginning says what is wrong.
+// The body of a node's error response; its beginning says what is wrong.
 
 const nodeErrorBodyMaxBytes = 64 * 1024;
 

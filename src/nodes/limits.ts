@@ -17,4 +17,4 @@ export const calledNameMaxLength = 1_024;
 export const grammarRepeatsMax = 1_000;
 
 assert(nodeIdleSocketMs < 5_000, "nodes close idle sockets after 5 s");
-assert(nodeProbeTimeoutMs < nodeProbeIntervalMs, "a look at a node has ended before the next");
+assert(nodeProbeTimeoutMs < nodeProbeIntervalMs, "a probe of a node ends before the next begins");

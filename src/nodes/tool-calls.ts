@@ -65,7 +65,7 @@ export class ToolCalls {
 
   /**
    * One item of `delta.tool_calls`; `position` is its place in the array. Returns the length that it adds to name and
-   * arguments, of which only `room` is taken, or -1 beyond what an answer may have: too many calls, or an endless name.
+   * arguments (only `room` of it is taken), or -1 beyond what an answer may have: too many calls, or an endless name.
    */
   delta(value: unknown, position: number, room: number): number {
     const item = record(value);

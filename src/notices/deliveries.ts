@@ -1,5 +1,5 @@
-// Notices on their way: one post at a time for each webhook, again after growing pauses, and given up after some hours. All
-// of it is in memory and bounded; what is on its way when the process ends is lost.
+// Notices on their way: one POST at a time for each webhook, repeated after growing pauses, and given up after some
+// hours. Everything is in memory and bounded, and is lost when the process ends.
 import type { WebhookConfig } from "../config/webhooks.ts";
 import type { Clock } from "../core/clock.ts";
 import { hourMs } from "../core/units.ts";
@@ -20,21 +20,21 @@ export const webhookRetriesMs: readonly number[] = [
   2 * hourMs,
 ];
 
-/** Null where it was taken; else why not. */
+/** Null where it was accepted; otherwise the reason. */
 export type Post = (webhook: WebhookConfig, notice: Notice, now: Ms) => Promise<string | null>;
 
-/** How a webhook does, for operators. Counts are of this process. */
+/** A webhook's state for operators. Counts are for this process. */
 export type WebhookState = Readonly<{
   config: WebhookConfig;
   sent: number;
-  /** Tries that failed. */
+  /** Failed attempts. */
   failed: number;
   /** Given up. */
   dropped: number;
   waiting: number;
   /** By the wall clock. */
   lastSentAt: Ms | null;
-  /** Why the last try failed; null where it did not. */
+  /** Why the last attempt failed; null where it did not. */
   problem: string | null;
 }>;
 
@@ -48,7 +48,7 @@ export class Deliveries {
     this.#parts = parts;
   }
 
-  /** From here on. What waits for one that kept its name goes to where it is now. */
+  /** Replaces the webhooks. Waiting notices follow a webhook's name to its new address. */
   configure(webhooks: readonly WebhookConfig[]): void {
     const before = this.#targets;
     this.#targets = new Map(
@@ -77,7 +77,7 @@ export class Deliveries {
     return [...this.#targets.values()].map((target) => target.state);
   }
 
-  /** How many were on their way. */
+  /** Returns how many were on their way. */
   close(): number {
     return [...this.#targets.values()].reduce((sum, target) => sum + target.close(), 0);
   }
@@ -127,7 +127,7 @@ class Target {
     return this.#waiting.length;
   }
 
-  /** The one that is due longest goes first: one that its receiver does not take is in nobody's way. */
+  /** The longest due goes first, so that a notice that its receiver rejects delays no other. */
   #look(): void {
     if (this.#posting || this.#closed) return;
     this.#disarm();

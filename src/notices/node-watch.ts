@@ -1,8 +1,8 @@
-// Decides when a node that went away, or came back, is told of. A decider: the nodes as they are and the time come as
-// arguments. One that flaps is told of now and then, not each time:
+// Decides when to report a node that went away or came back. A decider: the nodes' states and the time come as arguments.
+// A node that flaps is reported now and then, not each time:
 //
-//   away for 30 s, and not told to be down in the last 15 minutes  -> node.down
-//   told to be down, and there for 15 s                            -> node.up
+//   away for 30 s, and not reported down in the last 15 minutes  -> node.down
+//   reported down, and back for 15 s                             -> node.up
 //
 // A drained node is away by an operator's wish, and a program of ours that never answered yet is starting.
 import type { Ms } from "../core/types.ts";
@@ -26,17 +26,17 @@ export type SeenNode = Readonly<{
 export type NodeNews = Readonly<{
   event: "node.down" | "node.up";
   node: SeenNode;
-  /** How often it went away since it was last told to be down. */
+  /** How often it went away since it was last reported down. */
   falls: number;
 }>;
 
 type Known = {
   isAway: boolean;
-  /** Since when it is, or is not; monotonic. */
+  /** Since when that has been so; monotonic. */
   since: Ms;
   wasThere: boolean;
-  toldDown: boolean;
-  toldDownAt: Ms;
+  isReportedDown: boolean;
+  reportedDownAt: Ms;
   falls: number;
 };
 
@@ -64,23 +64,30 @@ export class NodeWatch {
       if (isAway) known.falls += 1;
     }
     const forMs = now - known.since;
-    if (isAway && !known.toldDown) {
-      if (forMs < nodeDownNoticeMs || now - known.toldDownAt < nodeNoticeIntervalMs) return null;
+    if (isAway && !known.isReportedDown) {
+      if (forMs < nodeDownNoticeMs || now - known.reportedDownAt < nodeNoticeIntervalMs) return null;
       const { falls } = known;
-      known.toldDown = true;
-      known.toldDownAt = now;
+      known.isReportedDown = true;
+      known.reportedDownAt = now;
       known.falls = 0;
       return { event: "node.down", node, falls };
     }
-    if (isAway || !known.toldDown || forMs < nodeUpNoticeMs || health === "starting") return null;
-    known.toldDown = false;
+    if (isAway || !known.isReportedDown || forMs < nodeUpNoticeMs || health === "starting") return null;
+    known.isReportedDown = false;
     return { event: "node.up", node, falls: known.falls };
   }
 
   #knownOf(name: string, now: Ms): Known {
     let known = this.#known.get(name);
     if (known === undefined) {
-      known = { isAway: false, since: now, wasThere: false, toldDown: false, toldDownAt: -Infinity, falls: 0 };
+      known = {
+        isAway: false,
+        since: now,
+        wasThere: false,
+        isReportedDown: false,
+        reportedDownAt: -Infinity,
+        falls: 0,
+      };
       this.#known.set(name, known);
     }
     return known;

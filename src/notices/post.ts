@@ -1,4 +1,4 @@
-// One delivery of a notice: its body in the form that the receiver knows, signed by the scheme of Standard Webhooks
+// One delivery of a notice: its body in the receiver's form, signed by the scheme of Standard Webhooks
 // (https://www.standardwebhooks.com): HMAC-SHA-256 over id, time and body.
 import { createHmac } from "node:crypto";
 import { keyOfSecret, type WebhookConfig } from "../config/webhooks.ts";
@@ -8,7 +8,7 @@ import type { Ms } from "../core/types.ts";
 const webhookReplyMs = 10_000;
 const webhookReachMs = 3_000;
 
-/** Discord takes no more characters, and who reads a chat needs no more. */
+/** Discord's limit, and enough for a chat. */
 const textMaxLength = 1_900;
 
 export async function bodyOf(
@@ -23,18 +23,18 @@ export async function bodyOf(
     case "slack":
       return JSON.stringify({ text: slackText(short) });
     case "discord":
-      // nobody is called by a name in it, such as @everyone
+      // names in it, such as @everyone, mention no one
       return JSON.stringify({ content: short, allowed_mentions: { parse: [] } });
     default:
       return format satisfies never;
   }
 }
 
-/** Its own signs are links and calls of people, such as <!channel>. */
+/** Escapes Slack's markup for links and mentions, such as <!channel>. */
 const slackText = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-export function headersOf({ secret }: Pick<WebhookConfig, "secret">, id: string, now: Ms, body: string) {
+function headersOf({ secret }: Pick<WebhookConfig, "secret">, id: string, now: Ms, body: string) {
   const seconds = String(Math.floor(now / 1000));
   const headers: Record<string, string> = {
     "content-type": "application/json",
@@ -49,7 +49,7 @@ export function headersOf({ secret }: Pick<WebhookConfig, "secret">, id: string,
   return headers;
 }
 
-/** Null where it was taken; else why not, in words without the address. Never rejects. */
+/** Null where it was accepted; otherwise the reason, in words without the address. Never rejects. */
 export async function postNotice(webhook: WebhookConfig, notice: Notice, now: Ms): Promise<string | null> {
   const body = await bodyOf(webhook, notice);
   const method = { method: "POST", headers: headersOf(webhook, notice.id, now, body), body };
@@ -60,7 +60,7 @@ export async function postNotice(webhook: WebhookConfig, notice: Notice, now: Ms
   );
 }
 
-/** Whether something answers there, without telling it anything: null, or why not. Never rejects. */
+/** Whether something answers there, without sending it anything: null, or the reason. Never rejects. */
 export const reachWebhook = (webhook: WebhookConfig): Promise<string | null> =>
   answered(webhook, { method: "HEAD" }, webhookReachMs, () => null);
 
@@ -72,7 +72,7 @@ async function answered(
 ): Promise<string | null> {
   try {
     const reply = await fetch(url, { ...init, redirect: "manual", signal: AbortSignal.timeout(timeoutMs) });
-    await reply.body?.cancel(); // whatever it says is not read
+    await reply.body?.cancel(); // the reply is not read
     return problemOf(reply.status);
   } catch (thrown) {
     const { code, name } = thrown as Error & { code?: unknown };

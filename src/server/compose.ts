@@ -8,14 +8,12 @@
 //   doors      console, control socket, HTTP, schedules
 //
 // What a phase opens it leaves on one stack, which closes in the reverse order: at the end, or at once where a phase fails.
-import type { AuditAction } from "../account/records.ts";
 import { resolve } from "node:path";
 import { serverEntry, theServer } from "../account/audit.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
 import { addressesOf, type ConfigFlags, type Environment, isBehindProxy, loadConfig } from "../config/config.ts";
 import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
 import { lazyConsole } from "../console/lazy-console.ts";
-import { reloadDetail } from "../console/server-care.ts";
 import { LiveCatalog, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import { CommandError, isExpected } from "../core/expected-error.ts";
@@ -29,6 +27,9 @@ import type { LiveRequests } from "../http/site.ts";
 import { saltSeedOf } from "../nodes/prefix-cache.ts";
 import { modelsOn } from "../nodes/abilities.ts";
 import { NodePool, type NodeState } from "../nodes/queue/pool.ts";
+import { type ReloadOutcome, reloadDetail } from "../office/reloaded.ts";
+import type { Work as OfficeWork } from "../office/work.ts";
+import { erasedInWords } from "../store/changes/erasure.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import { roomInWords } from "../store/folder/disk-room.ts";
 import type { NodeShares } from "../store/postgres/node-shares.ts";
@@ -49,19 +50,19 @@ import type { ControlParts } from "./control-handler.ts";
 import { type Handler, openControlSocket, socketFile } from "./control-socket.ts";
 import { countedFetch } from "./counted-tools.ts";
 import { checkFolderRights } from "./process/folder-rights.ts";
+import { fleetOf } from "./fleet/fleet.ts";
 import { gaugesOf } from "./gauges.ts";
 import { cannotListen, listen } from "./process/listening.ts";
 import { LiveConfig } from "./live-config.ts";
 import { type Books, openBooks } from "./open-books.ts";
 import { lookForLostResponses } from "./kept/lost-responses.ts";
 import { hadModels, missingLines, modelReport, seenNode, understoodNames } from "./fleet/model-report.ts";
-import { type DrainReport, NodeCare } from "./fleet/node-care.ts";
+import { NodeCare } from "./fleet/node-care.ts";
 import { NoticeWatch } from "./notice-watch.ts";
 import { nodeLine, noNodeServes } from "./fleet/node-lines.ts";
 import { checkModelFile, findServingNodes } from "./fleet/nodes.ts";
-import type { Work as CommandsWork } from "./operations.ts";
 import { OwnedTools } from "./owned-tools.ts";
-import { Reloader, type ReloadOutcome } from "./reload.ts";
+import { Reloader } from "./reload.ts";
 import { RunningParts } from "./running.ts";
 import { ScheduledBackups } from "./kept/scheduled-backups.ts";
 import { ServedModels } from "./fleet/served-models.ts";
@@ -321,18 +322,7 @@ type Gateway = Awaited<ReturnType<typeof openGateway>>;
 async function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisposableStack) {
   const { flags, environment, config, live, life, catalog, clock, log, metrics, tracing, port, onFatal } = earlier;
   const { activity, requestLog, databaseBytes, eraseResponses, adopt, programEnvironment } = earlier;
-  const {
-    accounting,
-    laneState,
-    watch,
-    storedResponses,
-    sealingKey,
-    followedNodes,
-    pool,
-    served,
-    serving,
-    ownedTools,
-  } = earlier;
+  const { accounting, watch, storedResponses, sealingKey, followedNodes, pool, served, serving, ownedTools } = earlier;
   const relays =
     followedNodes === null
       ? null
@@ -410,12 +400,20 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
     },
   });
   const nodeCare = new NodeCare({ dataFolder: config.dataFolder, pool, catalog, clock, log });
-  const commandsWork: CommandsWork = {
-    ...accounting,
-    requestLog,
-    consoleUrl: addressesOf(config, port).baseUrl,
-    eraseResponses,
-  };
+  const unready = unreadyOf(earlier);
+  const fleet = fleetOf({
+    pool,
+    catalog,
+    served,
+    reloader,
+    nodeCare,
+    config,
+    testWebhook: (name) => notices.test(name),
+    unready: () => unready((reason) => reason), // who asks may know all
+  });
+  const consoleUrl = addressesOf(config, port).baseUrl;
+  const own = { requestLog, consoleUrl, eraseResponses, erasedInWords, fleet };
+  const officeWork = { ...accounting, ...own } satisfies OfficeWork;
   return {
     relays,
     backups,
@@ -423,33 +421,28 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
     reloader,
     /** Records in the audit log who reloaded the configuration, and the result. */
     noteReload: (by: string, outcome: ReloadOutcome): Promise<void> =>
-      note(accounting, by, "server.reload", reloadDetail(outcome)),
+      accounting.office.change(async ({ auditLog, now }) =>
+        auditLog.append(serverEntry(now, by, "server.reload", theServer, reloadDetail(outcome))),
+      ),
     nodeCare,
-    noteNode: (by: string, { name, drained }: DrainReport): Promise<void> =>
-      note(accounting, by, `node.${drained ? "drain" : "resume"}`, name),
-    commandsWork,
-    /** Why requests should go to another gateway; `unwritable` is what is said of a ledger that cannot be written. */
-    unready: (unwritable: (reason: string) => string): string | null => {
-      if (life.now !== "serving") return life.now;
-      const ofLane = laneState?.().unready ?? null;
-      if (accounting.unwritable === null) return ofLane ?? unreadyReason(watch.state);
-      const why = unwritable(accounting.unwritable);
-      return ofLane === null ? why : `${ofLane}: ${why}`;
-    },
+    officeWork,
+    unready,
   };
 }
 
 const planCounts = ({ office }: Pick<Books["accounting"], "office">) =>
   office.read(({ accounts }) => accounts.byPlan());
 
-/** In the audit log, of what changes no account. */
-const note = (
-  { office }: Pick<Books["accounting"], "office">,
-  by: string,
-  action: AuditAction,
-  detail: string,
-): Promise<void> =>
-  office.change(async ({ auditLog, now }) => auditLog.append(serverEntry(now, by, action, theServer, detail)));
+/** Why requests should go to another gateway; `unwritable` is what is said of a ledger that cannot be written. */
+const unreadyOf =
+  ({ life, accounting, laneState, watch }: Pick<Settings & Books, "life" | "accounting" | "laneState" | "watch">) =>
+  (unwritable: (reason: string) => string): string | null => {
+    if (life.now !== "serving") return life.now;
+    const ofLane = laneState?.().unready ?? null;
+    if (accounting.unwritable === null) return ofLane ?? unreadyReason(watch.state);
+    const why = unwritable(accounting.unwritable);
+    return ofLane === null ? why : `${ofLane}: ${why}`;
+  };
 
 /** A ledger that contradicts itself goes on serving, but a balancer with another gateway should prefer that. */
 function unreadyReason({ violations }: LedgerState): string | null {
@@ -464,8 +457,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
   const { accounting, laneState, usage, activity, requestLog, exports, watch, storedResponses, sealingKey } = earlier;
   const { pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
-  const { relays, backups, notices, reloader, noteReload, nodeCare, noteNode, commandsWork, unready, sampleModel } =
-    earlier;
+  const { relays, backups, notices, reloader, nodeCare, officeWork, unready, sampleModel } = earlier;
 
   let webConsole: ServingConsole | null = null;
   const openConsole = async (requests: LiveRequests): Promise<ServingConsole> => {
@@ -482,7 +474,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
       served,
       nodeCare,
       notices,
-      work: commandsWork,
+      work: officeWork,
       reloader,
       backupSchedule: () => backups.schedule,
       demo: serving.demo,
@@ -495,16 +487,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
 
   const hindrances = (): readonly string[] => laneState?.().hindrances ?? [];
   const forCommands: ControlParts = {
-    work: commandsWork,
-    pool,
-    catalog,
-    served,
-    reloader,
-    noteReload,
-    nodeCare,
-    testWebhook: (name) => notices.test(name),
-    noteNode,
-    unready: () => unready((reason) => reason), // whoever reaches the socket may know all
+    work: officeWork,
     notices: async () => [
       ...(webConsole?.notices() ?? []),
       ...unconfiguredPlans(catalog.plans, await planCounts(accounting)),
@@ -513,7 +496,6 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     started: {
       config: config.file === null ? null : resolve(config.file),
       nodes: flags.node ?? [],
-      gateway: config.databaseUrl === null ? null : config.gateway,
     },
   };
   const handler: Handler = async (...asked) => {

@@ -31,6 +31,8 @@ import type { Log } from "../core/log.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import type { NodeLine } from "../nodes/queue/slot-queue.ts";
 import type { WebhookState } from "../notices/deliveries.ts";
+import { eraseAccount, erasedDetail } from "../office/erase-account.ts";
+import type { Work } from "../office/work.ts";
 import { freeBytesIn } from "../store/folder/disk-room.ts";
 import { noBackup } from "../store/postgres/no-backup.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
@@ -39,7 +41,6 @@ import { hadModels, type ModelReport, modelReport, seenNode } from "./fleet/mode
 import type { NodeCare } from "./fleet/node-care.ts";
 import { lineAccountsShownMax, nodeReports } from "./fleet/node-lines.ts";
 import type { NoticeWatch } from "./notice-watch.ts";
-import { eraseAccount, type Work } from "./operations.ts";
 import type { Reloader } from "./reload.ts";
 import type { ServedModels } from "./fleet/served-models.ts";
 
@@ -112,7 +113,8 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
   };
   const accountData: AccountData = {
     export: (account, asking) => exports.open(account, asking),
-    erase: async (account, erasure) => (await eraseAccount(work, account, erasure)).name,
+    erase: (account, { allowed, noted }) =>
+      eraseAccount(work, account, { allowed, noted: (unit) => noted(unit, erasedDetail(work)) }),
   };
   const addresses = new BrowserAddresses(config.addressHeader, log);
   const configuration: Configuration = {

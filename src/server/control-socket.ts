@@ -4,8 +4,8 @@
 import { CommandError } from "../core/expected-error.ts";
 import { chmodSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import type { Progress } from "../office/work.ts";
 import { checkFolderRights } from "./process/folder-rights.ts";
-import type { Progress } from "./operations.ts";
 import { unixUser } from "./process/unix-user.ts";
 
 /** `user` is the user of the system who asks. */
@@ -105,7 +105,9 @@ export async function askRunningServer(
   } catch (error) {
     const { code } = error as { code?: string };
     if (code === "ENOENT" || code === "ECONNREFUSED" || code === "ENOTDIR") return null;
-    throw new CommandError(`the running server cannot be reached through ${socketFile(dataFolder)}: ${code ?? error}`);
+    throw new CommandError(
+      `the running server cannot be reached through ${socketFile(dataFolder)}: ${code ?? String(error)}`,
+    );
   }
   for await (const line of linesOf(response.body!)) {
     if ("result" in line) return line;

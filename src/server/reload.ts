@@ -11,20 +11,8 @@ import { engineInWords } from "../nodes/engine.ts";
 import { isExpected } from "../core/expected-error.ts";
 import type { Log } from "../core/log.ts";
 import type { Ms } from "../core/types.ts";
+import type { ReloadOutcome, ReloadReport } from "../office/reloaded.ts";
 import { checkPrograms } from "./fleet/nodes.ts";
-
-/** What `tollgate reload` tells. */
-export type ReloadReport = Readonly<{
-  /** Options that changed and were put in force. */
-  applied: readonly string[];
-  /** Options that differ from those the server was started with, and are not in force. */
-  needsRestart: readonly string[];
-  /** Nodes that turned out to be others than before, in words; absent: none. */
-  found?: readonly string[];
-}>;
-
-/** `refused` says what is wrong with the configuration; then nothing has changed. */
-export type ReloadOutcome = ReloadReport | Readonly<{ refused: string }>;
 
 export type ReloadParts = Readonly<{
   clock: Clock;

@@ -70,11 +70,11 @@ export type Table = Readonly<{
 }>;
 
 const column = <Kind extends ColumnKind>(kind: Kind): Column<Kind, DataOf[Kind], false> => ({ kind, mayBeNull: false });
-export const orNull = <Kind extends ColumnKind, Data>(of: Column<Kind, Data>): Column<Kind, Data, true> => ({
+const orNull = <Kind extends ColumnKind, Data>(of: Column<Kind, Data>): Column<Kind, Data, true> => ({
   ...of,
   mayBeNull: true,
 });
-export const oneOf = <Text extends string>(...allowed: readonly Text[]): Column<"text", Text, false> => ({
+const oneOf = <Text extends string>(...allowed: readonly Text[]): Column<"text", Text, false> => ({
   kind: "text",
   mayBeNull: false,
   allowed,
@@ -86,7 +86,7 @@ const withDefault = <Of extends Column, Value extends number | string>(of: Of, v
 });
 
 export const whole = column("whole");
-export const small = column("small");
+const small = column("small");
 export const text = column("text");
 const flag = column("flag");
 const hash = column("hash");

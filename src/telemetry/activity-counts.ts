@@ -1,5 +1,5 @@
-// Counts what the operators' charts show, a minute at a time: one call for each request, when it is over. What was
-// counted is taken away every few seconds (`take`) and kept on disk.
+// Counts what the operators' charts show, by minute: one call for each request, when it is over. The counts are
+// collected every few seconds (`take`) and kept on disk.
 import {
   type ActivityKind,
   type ActivityRow,
@@ -18,12 +18,12 @@ import type { RequestRecord } from "./request-record.ts";
 export const activityMinutesMax = 15;
 
 class Cell {
-  /** As `activityCounts`. */
+  /** In the order of `activityCounts`. */
   readonly counts: number[] = activityCounts.map(() => 0);
   wait: Uint32Array | null = null;
   firstToken: Uint32Array | null = null;
 
-  /** `result` is the place of answered, refused, failed or left; 0 where it was none of them. */
+  /** `result`: the index of answered, refused, failed or left; 0 where it was none of them. */
   count(result: number, { usage }: RequestRecord, firstToken: number): void {
     const { counts } = this;
     counts[0]! += 1;
@@ -45,11 +45,11 @@ const kinds = ["all", "model", "node", "account", "key", "reason"] as const sati
 type Minute = Readonly<{ at: Ms; cells: Readonly<Record<ActivityKind, Map<string, Cell>>> }>;
 
 export class ActivityCounts {
-  /** The newest last. */
+  /** Newest last. */
   #minutes: Minute[] = [];
 
   /**
-   * A request is over. In loops: each of five series in words of its own took the compiler 0.5 s of CPU time, once in a
+   * A request is over. Uses loops, because writing out five series took the compiler 0.5 s of CPU time, once in a
    * process, after 70,000 requests.
    */
   count(record: RequestRecord): void {
@@ -73,7 +73,7 @@ export class ActivityCounts {
     }
   }
 
-  /** Everything since it was last taken. */
+  /** Everything since the last call. */
   take(): ActivityRow[] {
     const minutes = this.#minutes;
     this.#minutes = [];
@@ -109,12 +109,12 @@ export class ActivityCounts {
       },
     };
     this.#minutes.push(minute);
-    if (this.#minutes.length > activityMinutesMax) this.#minutes.shift(); // nobody takes them
+    if (this.#minutes.length > activityMinutesMax) this.#minutes.shift(); // no one collects them
     return minute;
   }
 }
 
-/** Names beyond the most are counted together: accounts and a shop's models may be many. */
+/** Beyond the limit, names are counted together: accounts and a shop's models may be many. */
 function cellOf(cells: Map<string, Cell>, name: string): Cell {
   const known = cells.get(name);
   if (known !== undefined) return known;

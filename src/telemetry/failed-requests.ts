@@ -1,5 +1,5 @@
-// Keeps requests that were refused or failed until they are written (`take`), once a second. A refusal costs a look into
-// two maps and a push; a flood costs no more than that: what has no place is counted on to the last one like it.
+// Keeps refused and failed requests until they are written (`take`), once a second. A refusal costs two map lookups and
+// a push, even in a flood: a request without a row of its own counts on the last similar one.
 import type { FailedBatch, FailedRow } from "../core/request-log.ts";
 import { minuteMs } from "../core/activity.ts";
 import type { AccountId, Ms } from "../core/types.ts";
@@ -12,23 +12,23 @@ export const failedAccountMinuteMax = 60;
 /** Pairs of account, reason and model in a minute that get at least one row each. */
 export const failedKindsMax = 1_000;
 
-/** The row that goes out is another object: `taken` rows are counted on by their ids. */
+/** A copy goes out: rows that were taken are counted on by their ids. */
 type Kept = { -readonly [Name in keyof FailedRow]: FailedRow[Name] };
 type Like = { readonly row: Kept; taken: boolean };
 
 export class FailedRequests {
   #rows: Kept[] = [];
-  /** The last row of an account, reason and model: others like it count on to it. */
+  /** The last row of an account, reason and model, on which similar requests count. */
   readonly #like = new Map<string, Like>();
-  /** Of rows that were taken already. */
+  /** For rows that were already taken. */
   #more = new Map<string, number>();
   #minute = -1;
   #inMinute = 0;
   readonly #ofAccount = new Map<AccountId, number>();
-  /** Those that are in no row. */
+  /** Requests without a row. */
   #lost = 0;
 
-  /** A request is over that was not served to its end. False where it has no row of its own. */
+  /** A request ended in a refusal or failure. False where it has no row of its own. */
   add(record: RequestRecord): boolean {
     const { arrivedWall, arrivedAt, requestId, endpoint, usage, status } = record;
     const endedAt = record.endedAt ?? arrivedAt;
@@ -39,7 +39,7 @@ export class FailedRequests {
     const kind = `${account} ${reason} ${model}`;
     this.#beginMinute(endedAt);
     const like = this.#like.get(kind);
-    // The first of its kind in a minute always has a row, for the others to count on to.
+    // The first of its kind in a minute always has a row, on which the others count.
     if (!this.#hasRoom(account) && (like !== undefined || this.#like.size >= failedKindsMax)) {
       if (like === undefined) this.#lost += 1;
       else this.#countOn(like);
@@ -65,7 +65,7 @@ export class FailedRequests {
     return true;
   }
 
-  /** What came since it was last taken. */
+  /** Everything since the last call. */
   take(): FailedBatch {
     const batch = { rows: this.#rows, more: [...this.#more], lost: this.#lost };
     this.#lost = 0;

@@ -14,13 +14,13 @@ import type {
   Usage,
 } from "../core/types.ts";
 
-/** From when to when, on the monotonic clock. */
+/** Start and end on the monotonic clock. */
 export type Span = Readonly<{ from: Ms; to: Ms }>;
 
-/** One pass of a model: its wait for a node, and the generation there. */
+/** One generation of a model: its wait for a node, and its run there. */
 export type RoundRecord = {
   readonly queuedAt: Ms;
-  /** Null where no node was had. */
+  /** Null where no node was assigned. */
   node: string | null;
   startedAt: Ms | null;
   firstPieceAt: Ms | null;
@@ -28,7 +28,7 @@ export type RoundRecord = {
   ending: Ending["kind"];
   /** Null where the round failed. */
   usage: Usage | null;
-  /** Why the node failed, in its words, for operators alone; null where it did not, or nothing is known. */
+  /** Why the node failed, in its own words, only for operators; null where it did not, or where nothing is known. */
   cause: string | null;
 };
 
@@ -43,29 +43,29 @@ export class RequestRecord {
   outputTokensMax: number | null = null;
   streamed = false;
   account: AccountId | null = null;
-  /** By its number within the account; 0 for a signed-in browser. */
+  /** Its number within the account; 0 for a signed-in browser. */
   key: KeyId | null = null;
-  /** For whom the key's program asked; null where it may not say so. For the log, and for nothing that counts by names. */
+  /** The end user that the key's program named; null where it may not. Only for the log, never for counts by name. */
   endUser: string | null = null;
   /** HTTP status of the reply; null until its headers are known. */
   status: number | null = null;
-  /** Why it was not served, or not to its end. */
+  /** Why it was refused or failed. */
   refusal: RefusalName | null = null;
   ending: Ending["kind"] | null = null;
   finishReason: FinishReason | null = null;
-  /** Of the whole answer: what is charged. */
+  /** For the whole answer: what is charged. */
   usage: Usage | null = null;
   estimated = false;
   media: Span | null = null;
-  /** The wait for the charge to be on disk; `to` is null while the end of the answer is held. */
+  /** The wait for the charge to reach the disk; `to` is null while the end of the answer is held. */
   settling: { from: Ms; to: Ms | null } | null = null;
-  /** Answers that did not fit their format and were asked for again. */
+  /** Answers that did not fit and were requested again. */
   repeats = 0;
-  /** Passes over a node; those that were repeated for their format or on another node count too. */
+  /** Generations on nodes, including those that were repeated for their format or on another node. */
   readonly rounds: RoundRecord[] = [];
-  /** Passes of the tool loop; 0 for a request that has none of the gateway's own to call. */
+  /** Rounds of the tool loop; 0 for a request without tools of the gateway's own. */
   toolRounds = 0;
-  /** Most requests have none, and share this list. */
+  /** Most requests have none and share this list. */
   toolCalls: readonly ToolCallRecord[] = noToolCalls;
   endedAt: Ms | null = null;
 
@@ -75,7 +75,7 @@ export class RequestRecord {
     /** Wall-clock and monotonic time of the same moment: spans need the one, durations the other. */
     readonly arrivedWall: Ms,
     readonly arrivedAt: Ms,
-    /** The caller's place in a trace (W3C Trace Context), as it came; null where nobody traces. */
+    /** The caller's place in a trace (W3C Trace Context), unchanged; null where there is no tracing. */
     readonly traceparent: string | null = null,
     /** Takes the times between the reads of this answer; null where they are not measured. */
     readonly gap: ((gapMs: Ms) => void) | null = null,
@@ -85,7 +85,7 @@ export class RequestRecord {
     this.toolCalls = [...this.toolCalls, call];
   }
 
-  /** Another pass over a node begins, with the wait for it. */
+  /** Another generation begins, with its wait for a node. */
   beginRound(now: Ms): RoundRecord {
     const round: RoundRecord = {
       queuedAt: now,
@@ -122,7 +122,7 @@ export class RequestRecord {
     this.estimated = delivered?.estimated ?? false;
   }
 
-  /** Why it failed, as the last node said that was at it; null where it did not fail on one. */
+  /** The last node's reason for a failure; null where it did not fail on a node. */
   get cause(): string | null {
     if (this.refusal === null) return null;
     return this.rounds.findLast(({ node }) => node !== null)?.cause ?? null;
@@ -148,7 +148,7 @@ export class RequestRecord {
     };
   }
 
-  /** Of the answer that the client sees; null where none came. */
+  /** The first piece of the answer that the client sees; null where none came. */
   get firstPieceAt(): Ms | null {
     return this.rounds.find(({ firstPieceAt }) => firstPieceAt !== null)?.firstPieceAt ?? null;
   }

@@ -1,8 +1,9 @@
-// Traces over OTLP/HTTP, for whoever configures a collector: one span a request, with the wait for a node, each
-// generation, each call of our own tools and the settling below it. Spans are made from the request's record when it is
-// over, so that serving a request knows nothing of them. They hold numbers and names, never a prompt, an answer or a key.
+// Traces over OTLP/HTTP to a configured collector: one span per request, and below it the wait for a node, each
+// generation, each call of our own tools and the settling. Spans are built from the request's record when it is over,
+// so that serving a request knows nothing about them. They contain numbers and names, never a prompt, an answer or a
+// key.
 //
-// The packages are loaded when traces are wanted: without them a start takes no longer and no more memory.
+// The packages are loaded only when traces are wanted: without them a start takes no longer and no more memory.
 import type { Attributes, Context, Span as OpenSpan } from "@opentelemetry/api";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
@@ -10,16 +11,16 @@ import type { Ms } from "../core/types.ts";
 import type { RequestRecord, RoundRecord, Span } from "./request-record.ts";
 
 export interface Tracer {
-  /** Takes a request that is over; never throws and never waits. */
+  /** Takes a finished request; never throws and never waits. */
   trace(record: RequestRecord): void;
   /** Sends what is left, for a few seconds at most. */
   close(): Promise<void>;
 }
 
 export type TracerOptions = Readonly<{
-  /** Base address of the collector, as of OTEL_EXPORTER_OTLP_ENDPOINT: /v1/traces is added. */
+  /** Base address of the collector, like OTEL_EXPORTER_OTLP_ENDPOINT: /v1/traces is added. */
   endpoint: string;
-  /** Which part of the traces that begin here is sent, 0 to 1; callers' own choices are kept. */
+  /** The part of the traces beginning here to send, 0 to 1; callers' own choices are kept. */
   sampleRatio: number;
   version: string;
   clock: Pick<Clock, "monotonic">;
@@ -27,9 +28,9 @@ export type TracerOptions = Readonly<{
 }>;
 
 const sendIntervalMs = 1_000;
-/** While a collector is away, the log says so this often. */
-const tellIntervalMs = 60_000;
-/** A collector that is away must not keep a stop waiting. */
+/** How often the log reports a collector that is away. */
+const logIntervalMs = 60_000;
+/** A collector that is away must not delay a stop. */
 const closeMs = 3_000;
 
 /** Loads the packages and starts to send in the background. */
@@ -42,11 +43,11 @@ export async function openTracer({ endpoint, sampleRatio, version, clock, log }:
   ]);
   const { SpanKind, SpanStatusCode, TraceFlags, ROOT_CONTEXT, trace, diag, DiagLogLevel } = api;
   const quiet = () => {};
-  let toldAt = Number.NEGATIVE_INFINITY;
+  let loggedAt = Number.NEGATIVE_INFINITY;
   const failed = (message: string): void => {
     const now = clock.monotonic();
-    if (now - toldAt < tellIntervalMs) return;
-    toldAt = now;
+    if (now - loggedAt < logIntervalMs) return;
+    loggedAt = now;
     const reason = /"message":"([^"]+)"/.exec(message)?.[1] ?? message; // it comes with a stack, as JSON
     log("warn", "traces could not be sent", { reason: reason.slice(0, 200) });
   };
@@ -138,7 +139,7 @@ export async function openTracer({ endpoint, sampleRatio, version, clock, log }:
     span.setStatus({ code: SpanStatusCode.ERROR });
   }
 
-  /** The request is a part of its caller's trace where the caller names one. */
+  /** The request joins its caller's trace where the caller names one. */
   function callersContext(traceparent: string | null): Context {
     const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(traceparent ?? "") ?? [];
     if (traceId === undefined || spanId === undefined || flags === undefined) return ROOT_CONTEXT;
@@ -147,7 +148,7 @@ export async function openTracer({ endpoint, sampleRatio, version, clock, log }:
   }
 }
 
-/** Names are those of OpenTelemetry's semantic conventions for HTTP and for generative AI. */
+/** Names follow OpenTelemetry's semantic conventions for HTTP and generative AI. */
 function requestAttributes(record: RequestRecord): Attributes {
   const { model, usage, finishReason } = record;
   return {
@@ -166,7 +167,7 @@ function requestAttributes(record: RequestRecord): Attributes {
   };
 }
 
-/** The node goes by its configured name, never by its address. */
+/** The node appears under its configured name, never its address. */
 function generationAttributes(record: RequestRecord, { node, usage }: RoundRecord): Attributes {
   return {
     "gen_ai.operation.name": "chat",

@@ -1,4 +1,4 @@
-// The tracer of a running server: the one that its configuration asks for, also after a reload.
+// The tracer of a running server: the configured one, also after a reload.
 import { version } from "../../package.json" with { type: "json" };
 import { systemClock } from "../core/clock.ts";
 import type { Config } from "../config/config.ts";
@@ -9,19 +9,19 @@ export class Tracing {
   readonly #log: Log;
   #telemetry: Config["telemetry"] = null;
   #tracer: Tracer | null = null;
-  /** Tracers of before send what they have left. */
+  /** Earlier tracers send what they have left. */
   #closing: Promise<unknown> = Promise.resolve();
 
   constructor(log: Log) {
     this.#log = log;
   }
 
-  /** Null where nothing is traced. */
+  /** Null where tracing is off. */
   get tracer(): Tracer | null {
     return this.#tracer;
   }
 
-  /** Traces as a configuration says from here on. */
+  /** Traces as configured from now on. */
   async follow({ telemetry }: Pick<Config, "telemetry">): Promise<void> {
     if (JSON.stringify(telemetry) === JSON.stringify(this.#telemetry)) return;
     const before = this.#tracer;
@@ -35,7 +35,7 @@ export class Tracing {
     await Promise.all([this.#closing, this.#tracer?.close()]);
   }
 
-  /** The packages are loaded only where traces are wanted. */
+  /** Loads the packages only where traces are wanted. */
   async #open({ otlpEndpoint, sampleRatio }: NonNullable<Config["telemetry"]>): Promise<Tracer> {
     const { openTracer } = await import("./tracer.ts");
     return openTracer({ endpoint: otlpEndpoint, sampleRatio, version, clock: systemClock, log: this.#log });

@@ -33,7 +33,7 @@ export class FollowedNodes implements PoolFollower {
     this.onNews({ news: "drained", nodes });
   }
 
-  /** Everything that one who begins now must know, in order. */
+  /** Everything that a new relay must know, in order. */
   *known(): Iterable<News> {
     yield { news: "nodes", nodes: this.#nodes };
     for (const [node, engine] of this.#engines) yield { news: "engine", node, engine };

@@ -1,5 +1,5 @@
-// A relay's client of the main thread: keys, admission, holds and places on nodes are requested by message. The spine
-// uses them like those of a single thread, only that they take a moment.
+// A relay's client of the main thread: it requests keys, admission, holds and slots by message. The spine uses them
+// like those of a single thread, except that they take a moment.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { askedOf } from "../account/asked.ts";
 import type { AdmissionRequest, BookKeys, RequestBooks } from "../account/books.ts";
@@ -32,7 +32,10 @@ import type { MessageBatcher } from "./message-batcher.ts";
 
 type Question = { resolve: (answer: MainThreadAnswer) => void; reject: (error: Error) => void };
 
-/** In the place of a question that was answered: an outgrown table of a Map may keep it (core/active-set.ts), but not who asked. */
+/**
+ * Replaces an answered question's callback: an outgrown table of a Map may keep it (core/active-set.ts), and must not
+ * keep the caller.
+ */
 const forget = (): void => {};
 
 type Wanted = Readonly<{
@@ -46,10 +49,10 @@ type Wanted = Readonly<{
 
 export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal"> {
   readonly #batcher: MessageBatcher<RelayOperation>;
-  /** Raised by the main thread, in shared memory, in the moment in which a key becomes void. */
+  /** The main thread raises it in shared memory the moment a key becomes void. */
   readonly #keysVersion: () => number;
   readonly #questions = new Map<number, Question>();
-  /** Whose keys they are by their hashes, as long as the version is this one. */
+  /** Key owners by key hash, valid while the version is unchanged. */
   readonly #principals = new Map<string, Principal>();
   #cachedVersion = 0;
   #nextId = 1;
@@ -61,14 +64,14 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
     this.#keysVersion = keysVersion;
   }
 
-  /** Questions that were not answered yet. */
+  /** Questions without an answer yet. */
   get asked(): number {
     return this.#questions.size;
   }
 
   answered(answer: MainThreadAnswer): void {
     const question = this.#questions.get(answer.id);
-    if (question === undefined) return; // a place that was left
+    if (question === undefined) return; // the place was given up
     this.#questions.delete(answer.id);
     const { resolve, reject } = question;
     question.resolve = question.reject = forget;
@@ -107,7 +110,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
         this.#oneDecided();
         if (answer.answer === "refused") return resolve(answer.refusal);
         assert(answer.answer === "admitted", "an admission is granted or refused");
-        // In this turn: that it need not wait anymore may be said in the same message.
+        // In this turn, so that the same message can say that it need not wait any longer.
         const hold: RelayHold = new RelayHold(this, id, answer.waits ? this.#ready(id, () => hold) : null);
         hold.outputHeld = answer.output ?? null;
         hold.priority = answer.priority ?? "standard";
@@ -128,7 +131,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
   #oneDecided(): void {
     this.#admitting -= 1;
     if (this.#admitting > 0 || this.#decided === null) return;
-    // In the next turn, when what was admitted has begun.
+    // In the next turn, when the admitted requests have begun.
     setImmediate(() => {
       this.#decided?.resolve();
       this.#decided = null;
@@ -136,8 +139,8 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
   }
 
   /**
-   * Stands in line for a place on a node. `granted` makes a slot of it, in the turn in which it was granted: the node of
-   * that name may be another one after what is said next. When `cancelSignal` aborts first, the place is given up: busy.
+   * Stands in line for a slot. `granted` creates the slot in the turn of the grant, because a later message may replace
+   * the node of that name. When `cancelSignal` aborts first, the place is given up: busy.
    */
   enter(
     { account, member, priority, model, prompt, excluded }: Wanted,
@@ -185,20 +188,20 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
     this.#batcher.put({ op: "done", place, outcome });
   }
 
-  /** On its way before the end of the reply is: the client may ask for it at once, on any thread. */
+  /** Sent before the end of the reply, because the client may ask for it at once, on any thread. */
   keep(account: AccountId, response: StoredResponse): void {
     this.#batcher.put({ op: "keep", account, response });
     this.#batcher.flush();
   }
 
-  /** Resolves when it is kept, or could not be: the client may ask for it at once, at any gateway. */
+  /** Resolves when it is kept, or could not be, because the client may ask for it at once, at any gateway. */
   async keepAwaited(account: AccountId, response: StoredResponse): Promise<void> {
     const answered = this.#ask({ op: "keep", id: this.#nextId++, account, response });
     this.#batcher.flush();
     try {
       await answered;
     } catch {
-      // the main thread's log says it
+      // The main thread logs it.
     }
   }
 
@@ -210,11 +213,11 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
 
   async grow(hold: number, written: number): Promise<number> {
     const answer = await this.#ask({ op: "grow", id: this.#nextId++, hold, written });
-    assert(answer.answer === "grown", "what is held is said");
+    assert(answer.answer === "grown", "a growing hold says what it has");
     return answer.held;
   }
 
-  /** On its way before its client hears that the request failed, who may ask again at once, on any thread. */
+  /** Sent before its client hears of the failure and may ask again at once, on any thread. */
   release(hold: number): void {
     this.#batcher.put({ op: "release", hold });
     this.#batcher.flush();
@@ -245,10 +248,10 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
 
   async #principalOf(keyHash: string): Promise<Principal | null> {
     const answer = await this.#ask({ op: "principal", id: this.#nextId++, keyHash });
-    assert(answer.answer === "principal", "a key is known or not");
+    assert(answer.answer === "principal", "a key lookup is answered");
     this.#dropVoidKeys();
     const { principal, version } = answer;
-    // One that was looked up before another became void may be that other.
+    // A key that was looked up before another became void may be that key.
     if (principal !== null && version === this.#cachedVersion) this.#remember(keyHash, principal);
     return principal;
   }
@@ -266,7 +269,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
   }
 }
 
-/** A hold that the main thread has. */
+/** A hold that the main thread owns. */
 class RelayHold implements Hold {
   readonly ready: Promise<Refusal | null> | null;
   outputHeld: OutputHeld | null = null;
@@ -287,7 +290,7 @@ class RelayHold implements Hold {
 
   settle(usage: Usage, estimated: boolean, _now: Ms, course?: Course): Promise<Usage> {
     assert(this.#open, "a hold is resolved exactly once");
-    this.#open = false; // from here on the main thread resolves it, whatever becomes of the charge
+    this.#open = false; // from here on the main thread resolves it, whatever happens to the charge
     return this.#mainThread.settle(this.#number, usage, estimated, course);
   }
 

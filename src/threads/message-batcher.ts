@@ -6,7 +6,7 @@ export class MessageBatcher<Item> {
   #gathered: Item[] = [];
   #scheduled = false;
 
-  /** `atEndOfTurn` is a seam for simulations. */
+  /** `atEndOfTurn` can be replaced in simulations. */
   constructor(send: (json: string) => void, atEndOfTurn: (flush: () => void) => void = (flush) => setImmediate(flush)) {
     this.#send = send;
     this.#atEndOfTurn = atEndOfTurn;
@@ -22,7 +22,7 @@ export class MessageBatcher<Item> {
     });
   }
 
-  /** Sends what was gathered now, for what must be there before something else is. */
+  /** Sends the collected messages now, before something else that depends on them. */
   flush(): void {
     if (this.#gathered.length === 0) return;
     const items = this.#gathered;

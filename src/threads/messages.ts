@@ -1,5 +1,5 @@
-// What relays and the main thread say to each other. All messages of one turn of the event loop are sent as one JSON
-// text: a message costs 3.4 us however short it is, and a structured clone costs the main thread twice as much as text.
+// The messages between relays and the main thread. All messages of one turn of the event loop are sent as one JSON
+// text: a message of any size costs 3.4 us, and a structured clone costs the main thread twice as much as text.
 //
 // A question's `id` is the relay's own number; its answer has the same. A request's hold and its place on a node are
 // known by the id of the question that got them.
@@ -13,17 +13,19 @@ import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import type { Priority } from "../core/priority.ts";
 import type { AccountId, Course, Model, ModelKind, OutputHeld, Principal, Refusal, Usage } from "../core/types.ts";
 
-/** From a relay, carried out in order. */
+/** From a relay, executed in order. */
 export type RelayOperation =
-  /** Whose key it is. */
+  /** Asks whose key it is. */
   | Readonly<{ op: "principal"; id: number; keyHash: string }>
-  /** Counts a request for flood protection that is not admitted; with `ifFull` only where its window is full already. */
+  /**
+   * Counts a request that is not admitted for flood protection; with `ifFull`, only where its window is already full.
+   */
   | Readonly<{ op: "count"; id: number; account: AccountId; kind: ModelKind; ifFull: boolean }>
   | (Readonly<{ op: "admit"; id: number }> & AdmissionRequest<string>)
   | Readonly<{ op: "settle"; id: number; hold: number; usage: Usage; estimated: boolean; course?: Course | undefined }>
-  /** The answer has so many output tokens. */
+  /** The answer has this many output tokens. */
   | Readonly<{ op: "grow"; id: number; hold: number; written: number }>
-  /** The hold is given back. Not said of one that was to be settled, whatever came of that. */
+  /** The hold is given back. Not sent for a hold that was to be settled, whatever the result. */
   | Readonly<{ op: "release"; hold: number }>
   | Readonly<{
       op: "enter";
@@ -36,40 +38,40 @@ export type RelayOperation =
       prompt: string;
       excluded: readonly string[];
     }>
-  /** The first pieces of an answer are there. */
+  /** The first pieces of an answer came. */
   | Readonly<{ op: "began"; place: number }>
-  /** Nobody waits for the place anymore; if it was already granted, it is given back. */
+  /** The place is no longer needed; if it was already granted, it is given back. */
   | Readonly<{ op: "leave"; place: number }>
-  /** The place is given back; `outcome` is null where nothing was asked of the node. */
+  /** The place is given back; `outcome` is null where the node got no request. */
   | Readonly<{ op: "done"; place: number; outcome: NodeOutcome | null }>
-  /** With an id where the end of the reply waits for it. */
+  /** Has an id where the end of the reply waits for it. */
   | Readonly<{ op: "keep"; id?: number; account: AccountId; response: StoredResponse }>;
 
-/** What the main thread answers to a question. */
+/** The main thread's answers to questions. */
 export type MainThreadAnswer =
-  /** `version`: of all keys, when it was looked up. */
+  /** `version`: the keys' version at the lookup. */
   | Readonly<{ answer: "principal"; id: number; principal: Principal | null; version: number }>
   | Readonly<{ answer: "counted"; id: number; refusal: Refusal | null }>
-  /** `waits`: for its count to be on disk, or for others of its account; "ready" follows, or "refused". */
+  /** `waits`: for its count to reach the disk, or for other requests of its account; "ready" or "refused" follows. */
   | Readonly<{ answer: "admitted"; id: number; waits: boolean; output?: OutputHeld; priority?: Priority }>
   | Readonly<{ answer: "ready"; id: number; output?: OutputHeld }>
-  /** How many are held for it then. */
+  /** How many tokens are held for it now. */
   | Readonly<{ answer: "grown"; id: number; held: number }>
-  /** `charged`: where it is less than the usage. */
+  /** `charged`: present where it is less than the usage. */
   | Readonly<{ answer: "settled"; id: number; charged?: Usage }>
-  /** Or it could not be, which is in the log. */
+  /** Or it could not be kept, which is in the log. */
   | Readonly<{ answer: "kept"; id: number }>
   | Readonly<{ answer: "granted"; id: number; node: string }>
-  /** Not admitted, waited in vain, or no place. */
+  /** Not admitted, waited in vain, or got no place. */
   | Readonly<{ answer: "refused"; id: number; refusal: Refusal }>
   /** The disk could not be read or written. */
   | Readonly<{ answer: "unavailable"; id: number }>
-  /** Nobody knows whether it was done. */
+  /** It is unknown whether it was done. */
   | Readonly<{ answer: "unknown"; id: number }>
   /** A fault of ours, which is in the log. */
   | Readonly<{ answer: "failed"; id: number; reason: string }>;
 
-/** What the main thread tells all relays. Comes before every answer that rests on it. */
+/** News for all relays. Each arrives before the answers that depend on it. */
 export type News =
   | Readonly<{ news: "nodes"; nodes: readonly NodeConfig[] }>
   | Readonly<{ news: "engine"; node: string; engine: Engine }>
@@ -77,14 +79,14 @@ export type News =
   | Readonly<{ news: "drained"; nodes: readonly string[] }>
   | Readonly<{ news: "rules"; rules: RelayRules }>;
 
-/** What may change while the server runs, beside its nodes. */
+/** What may change while the server runs, apart from its nodes. */
 export type RelayRules = Readonly<{
   models: readonly Model[];
   plans: Catalog["plans"];
   creditPacksTokens: readonly number[];
-  /** Of the configuration what a reload may have changed. */
+  /** The part of the configuration that a reload may change. */
   options: LiveOptions;
-  /** Texts that no log may hold. */
+  /** Texts that must not appear in any log. */
   secrets: readonly string[];
 }>;
 

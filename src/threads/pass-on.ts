@@ -5,7 +5,7 @@ import type { RawBody } from "../http/incoming.ts";
 import { peerHeader } from "../http/peer-address.ts";
 import { requestAddress } from "../http/request-address.ts";
 
-/** Of the one connection, not of the request; `expect` was answered by whoever took the connection. */
+/** Headers of the connection rather than the request; `expect` was answered where the connection was accepted. */
 const ofConnection: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
@@ -16,18 +16,18 @@ const ofConnection: ReadonlySet<string> = new Set([
   "expect",
 ]);
 
-/** The server lets more through than `node:http` writes, and no header that means anything here has such characters. */
+/** The server accepts more than `node:http` writes, and no header that matters here has such characters. */
 const unwritable = /[^\t\x20-\x7e\x80-\xff]/;
 
-/** A reply up to here whose length is known is passed on in one piece, so that its client is told that length too. */
+/** A reply of known length up to this size is passed on in one piece, so that its client learns the length too. */
 const wholeBytesMax = 1 << 20;
 
 export type PassedOn = Readonly<{
   /** The complete server's socket. */
   unix: string;
-  /** The other end of the client's connection; null where it is not known. */
+  /** The address of the client's connection; null where unknown. */
   peer: string | null;
-  /** The body where it was read already; null: as it comes. */
+  /** The body where it was already read; null: as it comes. */
   body: RawBody | null;
   /** Called when the reply has ended. */
   ended: () => void;
@@ -42,7 +42,7 @@ export async function passOn(request: Request, { unix, peer, body, ended }: Pass
     method: request.method,
     path: pathname + search,
     headers: headersOf(request.headers, peer, body),
-    agent: false, // a connection each: none is taken for a reply that it is about to lose
+    agent: false, // a connection each: none is taken for a reply just before it closes
   });
   const leave = (): void => void exchange.destroy();
   request.signal.addEventListener("abort", leave, { once: true });
@@ -58,7 +58,8 @@ export async function passOn(request: Request, { unix, peer, body, ended }: Pass
   if (body !== null) exchange.end(body);
   else if (request.body === null) exchange.end();
   else {
-    exchange.flushHeaders(); // else they would wait for the body's first byte, and a refusal that needs none with them
+    // otherwise they would wait for the body's first byte, and so would a refusal that needs no body
+    exchange.flushHeaders();
     sendBody(request.body, exchange).catch((error: Error) => exchange.destroy(error));
   }
   return promise;
@@ -71,7 +72,8 @@ function headersOf(headers: Headers, peer: string | null, body: RawBody | null):
   if (body !== null) passed["content-length"] = String(Buffer.byteLength(body));
   if (peer === null) delete passed[peerHeader];
   else passed[peerHeader] = peer;
-  // A refusal may come before the body was sent: a server that closes then resets what is on its way, the refusal too.
+  // A refusal may come before the body was sent: a server that closes then resets what is on its way, including the
+  // refusal.
   passed["connection"] = "keep-alive";
   return passed;
 }
@@ -115,12 +117,12 @@ async function responseOf(reply: IncomingMessage, method: string): Promise<Respo
   const source: Bun.DirectUnderlyingSource = {
     type: "direct",
     async pull(controller) {
-      // A reply that is cut throws here, and so is cut for the client too.
+      // A reply that is cut throws here, which cuts it for the client too.
       for await (const bytes of reply as AsyncIterable<Uint8Array>) {
         await controller.write(bytes);
-        controller.flush();
+        void controller.flush();
       }
-      controller.end();
+      void controller.end();
     },
     cancel: () => void reply.destroy(),
   };

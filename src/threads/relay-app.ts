@@ -1,5 +1,5 @@
-// The HTTP side of a relay: it serves what models answer by itself, and passes everything else on to the complete server
-// on the main thread. All relays listen on the same port, and the system deals the connections out.
+// The HTTP side of a relay: it serves model requests itself and passes everything else on to the complete server on the
+// main thread. All relays listen on the same port, and the system distributes the connections.
 import { Elysia } from "elysia";
 import { compileBodySchemas } from "../dialects/request/field.ts";
 import { Dialects } from "../dialects/registry.ts";
@@ -28,12 +28,12 @@ export type RelayServerOptions = Readonly<{
   port: number;
   /** The complete server's socket. */
   unix: string;
-  /** The header in which a proxy names its client's address; null: there is none. */
+  /** The header in which a proxy names its client's address; null: none. */
   addressHeader: string | null;
   sealingKey: Uint8Array;
   counts: TokenCounts;
   metrics: Metrics;
-  /** Its tracer may change, as the next. */
+  /** Its tracer may change, like the next. */
   tracing: Readonly<{ tracer: Tracer | null }>;
   logsRequests: () => boolean;
   /** Origins of pages that may read the API's replies. */
@@ -42,7 +42,7 @@ export type RelayServerOptions = Readonly<{
   decided(): Promise<void>;
 }>;
 
-/** Starts to listen beside the other relays. Throws if the address is taken by somebody else. */
+/** Starts to listen beside the other relays. Throws if another program uses the address. */
 export function startRelayServer(parts: GatewayParts, options: RelayServerOptions): Omit<RunningServer, "url"> {
   const { host, port, unix, addressHeader, sealingKey, counts, metrics, tracing, logsRequests, corsOrigins, decided } =
     options;
@@ -96,7 +96,7 @@ export function startRelayServer(parts: GatewayParts, options: RelayServerOption
       const until = clock.monotonic() + graceMs;
       const stopped = server.stop();
       await decided();
-      // What the complete server cuts has its own last words.
+      // The complete server sends its own last words on what it cuts.
       await Promise.all([inference.finish(graceMs), noneLeftWithin(graceMs + cutMs, () => passing.members(), clock)]);
       await inference.sent(server, until - clock.monotonic());
       await Promise.race([stopped, server.stop(true)]);
@@ -105,20 +105,20 @@ export function startRelayServer(parts: GatewayParts, options: RelayServerOption
   };
 
   async function toMain(request: Request, connection: Connection | null, body: RawBody | null): Promise<Response> {
-    // Its client left while its key was looked up, and nothing would say so again.
+    // Its client left while its key was looked up, which no later event reports.
     if (request.signal.aborted) return new Response(null, { status: 499 });
-    // Asks for a tunnel, which `node:http` would take a reply for.
+    // It asks for a tunnel, and `node:http` would mistake the reply for one.
     if (request.method === "CONNECT") {
       return unknownAddressReply(inference.dialectOf(request), request, mintRequestId(clock.wall()));
     }
     const peer = connection?.requestIP(request)?.address ?? null;
-    // How long a client may be silent, the complete server says.
+    // The complete server decides how long a client may be silent.
     connection?.timeout(request, 0);
     const { promise, resolve } = Promise.withResolvers<void>();
     const seat = passing.join(promise);
     const ended = (): void => {
       connection?.timeout(request, idleTimeoutSeconds);
-      // In the next turn, when the end is with the client's socket, or a stop would cut it.
+      // In the next turn, once the end is in the client's socket; otherwise a stop would cut it.
       setImmediate(() => {
         passing.leave(seat);
         resolve();

@@ -1,4 +1,4 @@
-// The nodes as a relay sees them: it talks to them on places that the main thread grants.
+// The nodes as a relay sees them: it talks to them on slots that the main thread grants.
 import { type Standing, usualStanding } from "../core/priority.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Clock } from "../core/clock.ts";
@@ -73,7 +73,7 @@ export class RelayPool implements PoolFollower {
     };
     return this.#mainThread.enter(wanted, cancelSignal, (place, node) => {
       const known = this.#nodes.get(node);
-      assert(known !== undefined, "a place is on a node that this relay was told of");
+      assert(known !== undefined, "a place is on a node that this relay knows");
       return new RelaySlot(this, this.#mainThread, place, node, known.endpoint);
     });
   }
@@ -95,7 +95,7 @@ export class RelayPool implements PoolFollower {
     return this.#counting.countText(model, text, cancelSignal);
   }
 
-  /** What runs on a node that went ends there. */
+  /** Requests on a removed node finish there. */
   nodesChanged(configs: readonly NodeConfig[]): void {
     const { nodes, gone } = nodesAfter(this.#nodes, configs, (config): KnownNode => {
       const limits = endpointLimitsDefault;
@@ -141,7 +141,7 @@ const knownOf = ({ config: { models }, engine }: NodeEndpoint) => ({ models, eng
 
 const none: ReadonlySet<string> = new Set();
 
-/** A place granted by the main thread; giving it back also reports how the request went. */
+/** A slot granted by the main thread; giving it back also reports the outcome. */
 class RelaySlot implements Slot {
   readonly nodeName: string;
   readonly #pool: RelayPool;

@@ -1,8 +1,8 @@
-// The main thread's side of one relay: carries out its operations on the one ledger, flood protection and slot queue,
-// and knows by number what the relay holds, so that a hold or place is known here as long as it exists.
+// The main thread's side of one relay: executes its operations on the one ledger, flood protection and slot queue, and
+// tracks by number what the relay holds, so that a hold or place is known here as long as it exists.
 //
-// What a relay says is carried out in the order in which it was said; what different relays say, in the order in which
-// it came. The time of a decision is the main thread's own.
+// One relay's operations run in the order in which it sent them; those of different relays in the order of arrival.
+// Decisions use the main thread's clock.
 import { assert } from "../core/assert.ts";
 import { type Clock, momentOf } from "../core/clock.ts";
 import type { BookKeys, RequestBooks } from "../account/books.ts";
@@ -29,7 +29,7 @@ import type { MessageBatcher } from "./message-batcher.ts";
 
 export type RelaySessionParts = Readonly<{
   keys: Pick<BookKeys, "ofHash">;
-  /** Of all keys: another number when one became void. */
+  /** For all keys: the number changes when one becomes void. */
   keysVersion: () => number;
   admission: RequestBooks;
   models: () => ReadonlyMap<string, Model>;
@@ -61,7 +61,7 @@ export class RelaySession {
     this.#batcher = batcher;
   }
 
-  /** Carries out what a message of the relay says. */
+  /** Executes the operations in a relay's message. */
   obey(json: string): void {
     for (const operation of JSON.parse(json) as readonly RelayOperation[]) this.#obey(operation);
     this.#batcher.flush();
@@ -171,7 +171,7 @@ export class RelaySession {
     );
   }
 
-  /** At once, where it is known. */
+  /** At once where it is already known. */
   #whenKnown<Value>(id: number, value: Soon<Value>, then: (value: Value) => void): void {
     if (value instanceof Promise) value.then(then).catch((thrown: unknown) => this.#failed(id, thrown));
     else then(value);

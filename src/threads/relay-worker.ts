@@ -1,6 +1,5 @@
-// A relay: one of the threads that serve clients. It does what costs time for each request and token: HTTP, bodies,
-// dialects, the nodes' sockets. What must be decided in one place it asks the main thread. It lies beside main.ts because
-// Workers of its own are found from there in a compiled binary.
+// A relay: one of the threads that serve clients. It does the work that takes time for each request and token: HTTP,
+// bodies, dialects, the nodes' sockets. Decisions that must be made in one place it requests from the main thread.
 import { assert } from "../core/assert.ts";
 import { LiveCatalog, modelsByName } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
@@ -17,7 +16,7 @@ import type { RelayOperation, RelayRules, ToRelay } from "./messages.ts";
 import { MessageBatcher } from "./message-batcher.ts";
 import { RelayPool } from "./relay-pool.ts";
 import { saltSeedOf } from "../nodes/prefix-cache.ts";
-import type { Opening, Order, RelayReport, Reported } from "./relays.ts";
+import type { Opening, RelayOrder, RelayReport, Reported } from "./relays.ts";
 import { TokenCounter } from "../tokens/counter.ts";
 import { TokenCounts } from "../tokens/node-count.ts";
 import { AnswerChecker } from "../tools/format/answer-checker.ts";
@@ -167,14 +166,14 @@ const catalogOf = ({ models, plans, creditPacksTokens }: RelayRules) => ({
 
 let relay: RelayThread | null = null;
 
-// Installed before anything is awaited: a message that comes earlier would be lost.
-self.onmessage = ({ data }: MessageEvent<string | Order>) => {
+// Installed before anything is awaited, because an earlier message would be lost.
+self.onmessage = ({ data }: MessageEvent<string | RelayOrder>) => {
   if (typeof data !== "string") return obey(data);
   assert(relay !== null, "a relay is opened first");
   for (const message of JSON.parse(data) as readonly ToRelay[]) relay.said(message);
 };
 
-function obey(order: Order): void {
+function obey(order: RelayOrder): void {
   switch (order.order) {
     case "open":
       relay = new RelayThread(order.opening);

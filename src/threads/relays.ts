@@ -1,5 +1,5 @@
-// The main thread's side of all relays: starts them, keeps a session for each, and tells them about changes. A relay
-// that dies is fatal, like the journal's writer: what it held is unknown then, and only the next start can find out.
+// The main thread's side of all relays: starts them, keeps a session for each, and sends them changes. A relay that
+// dies is fatal, like the journal's writer: what it held is unknown then, and only the next start can find out.
 import type { FixedOptions } from "../config/config.ts";
 import type { ActivityRow } from "../core/activity.ts";
 import type { FailedBatch } from "../core/request-log.ts";
@@ -10,18 +10,18 @@ import type { FollowedNodes } from "./followed-nodes.ts";
 import type { News, RelayRules, ToRelay } from "./messages.ts";
 import { MessageBatcher } from "./message-batcher.ts";
 
-/** To a relay's Worker, beside texts, which are answers and news. `number` is that of the report that it asks for. */
-export type Order =
+/** To a relay's Worker, beside texts, which are answers and news. `number` identifies the requested report. */
+export type RelayOrder =
   | Readonly<{ order: "open"; opening: Opening }>
   | Readonly<{ order: "listen" }>
-  /** Answered when everything that was said before was taken in. */
+  /** Answered once everything before it was processed. */
   | Readonly<{ order: "report"; number: number; of: Reported }>
   | Readonly<{ order: "stop"; graceMs: Ms }>;
 
-/** What its metrics counted so far, or what of the charts or of the request log came since it was last asked. */
+/** The totals of its metrics, or what it recorded for the charts or the request log since the last report. */
 export type Reported = "metrics" | "activity" | "failed";
 
-/** What of the charts and of the request log a relay that stopped was not asked for yet. */
+/** What a stopped relay had recorded for the charts and the request log since its last report. */
 export type LastWords = Readonly<{ activity: readonly ActivityRow[]; failed: FailedBatch }>;
 
 /** From a relay's Worker, beside texts, which are operations. */
@@ -35,7 +35,7 @@ export type RelayReport<Counted = unknown> =
 /** What a relay needs to know from its start on. */
 export type Opening = Readonly<{
   fixed: FixedOptions;
-  /** Where it listens; that of `fixed` may be 0. */
+  /** The port to listen on; the one in `fixed` may be 0. */
   port: number;
   /** The complete server's socket. */
   unix: string;
@@ -46,7 +46,7 @@ export type Opening = Readonly<{
 }>;
 
 /** A relay ended or failed. */
-export class RelayFailed extends Error {
+class RelayFailed extends Error {
   override readonly name = "RelayFailed";
 }
 
@@ -54,9 +54,9 @@ export type RelaysParts = Readonly<{
   nodes: FollowedNodes;
   /** A relay died: end the process at once. */
   onFatal(error: Error): void;
-  /** Of a relay that stopped. */
+  /** From a relay that stopped. */
   onLastWords(last: LastWords): void;
-  /** For tests: makes another Worker than a relay; the name is what tools for threads show. */
+  /** Creates another Worker than a relay; for tests. Thread tools show the name. */
   startWorker?: (name: string) => Worker;
 }>;
 
@@ -95,17 +95,17 @@ export class Relays {
     };
   }
 
-  /** Resolves when all listen; rejects with what the system said where one cannot. */
+  /** Resolves when all listen; rejects with the system's message where one cannot. */
   async listen(): Promise<void> {
     await Promise.all(this.#relays.map((relay) => relay.listen()));
   }
 
-  /** From now on relays must ask again about every key that they know. */
+  /** From now on, relays must ask again about every key. */
   voidKeys(): void {
     Atomics.add(this.#keysVersion, 0, 1);
   }
 
-  /** Resolves when all relays go by these rules. */
+  /** Resolves when all relays apply these rules. */
   async adopt(rules: RelayRules): Promise<void> {
     for (const relay of this.#relays) relay.tell({ news: "rules", rules });
     await this.reports("metrics");
@@ -129,8 +129,8 @@ export class Relays {
   }
 
   /**
-   * Resolves when they take no new work; the promise that it gives then, when their open requests have ended, or were cut
-   * after `graceMs`. Asked for again, it is the same stop.
+   * Resolves when they take no new work. The promise in the result resolves when their open requests have ended, or
+   * were cut after `graceMs`. A second call joins the same stop.
    */
   stop(graceMs: Ms): Promise<Readonly<{ stopped: Promise<unknown> }>> {
     this.#stopping ??= this.#stop(graceMs);
@@ -193,10 +193,10 @@ class Relay {
     this.#batcher.put(news);
   }
 
-  /** Nothing, where it has stopped. */
+  /** Empty where it has stopped. */
   report(of: Reported): Promise<unknown> {
     if (this.#isStopped) return Promise.resolve([]);
-    this.#batcher.flush(); // what was told before is taken in before
+    this.#batcher.flush(); // earlier messages are processed first
     const number = this.#nextReport++;
     const { promise, resolve } = Promise.withResolvers<unknown>();
     this.#reports.set(number, resolve);
@@ -209,7 +209,7 @@ class Relay {
     return { refusing: this.#refusing.promise, stopped: this.#stopped.promise };
   }
 
-  #order(order: Order): void {
+  #order(order: RelayOrder): void {
     this.#worker.postMessage(order);
   }
 

@@ -5,7 +5,7 @@ import type { EncodingName } from "../core/types.ts";
 import { readSequences, type Sequences } from "./sequences.ts";
 
 /** Odd, so that it has an inverse modulo 2^32 and no byte of a slice loses its weight. */
-export const hashBase = 0x01000193;
+const hashBase = 0x01000193;
 /** 38 % full: a search looks at 1.3 slots on average. */
 const slotsLog2 = 19;
 const slotMask = 2 ** slotsLog2 - 1;

@@ -1,6 +1,6 @@
-// Estimates how many tokens a request's own text will come to, before anybody has counted them: too many rather than too few,
-// and from lengths alone, since it runs for every request. No token of a text has less than a byte. What an engine adds
-// is no part of it (model-habits.ts). It is not what is charged; that is counted.
+// Estimates a request's own tokens before anything has counted them: rather too many than too few, and from lengths
+// alone, since it runs for every request. A token of text has at least one byte. What an engine adds is not included
+// (model-habits.ts). This is not what is charged; charges are counted.
 import { isPdf, pdfStartWithinBytes } from "../core/file-text.ts";
 import { expectedTokens, hasInputs, mostTokens } from "../core/inputs.ts";
 import type { Ask, Part } from "../core/types.ts";
@@ -9,8 +9,8 @@ import type { Ask, Part } from "../core/types.ts";
 const expectedImageTokens = 4_096;
 
 /**
- * At most the model's context for each prompt, which is the most that a round is charged. `offeredBytes`: what the model reads that is no
- * part of the request, the operator's tools.
+ * At most the model's context for each prompt, which is the most that a round is charged. `offeredBytes`: the
+ * operator's tools, which the model reads beside the request.
  */
 export function expectedInput(ask: Ask, offeredBytes = 0): number {
   if (hasInputs(ask)) return expectedTokens(ask);
@@ -33,12 +33,12 @@ export function expectedInput(ask: Ask, offeredBytes = 0): number {
   return Math.min(Math.max(0, textBytes) + tokens, model.contextTokens * (answers?.prompts ?? 1));
 }
 
-/** The most that a request can have read, whoever counts it. */
+/** The most that a request can have read, by any count. */
 export const mostInput = (ask: Ask): number => (hasInputs(ask) ? mostTokens(ask) : ask.model.contextTokens);
 
 /**
- * A file's text is not known before it was read: one that comes with the request has seldom more tokens than bytes, but
- * for a PDF, whose pages are compressed, up to a thousandfold.
+ * A file's text is unknown before it is read. A file inside the request seldom has more tokens than bytes, except a
+ * PDF, whose compressed pages may hold a thousand times as many.
  */
 function mediaTokens({ kind, url }: Exclude<Part, { kind: "text" }>, contextTokens: number): number {
   if (kind === "image") return expectedImageTokens;
@@ -48,7 +48,10 @@ function mediaTokens({ kind, url }: Exclude<Part, { kind: "text" }>, contextToke
 /** Base64 has 4 characters for 3 bytes. */
 const pdfStartWithinLength = Math.ceil(pdfStartWithinBytes / 3) * 4;
 
-/** Looks where readers look, at the beginning; one that does not show within this many characters may still be one. */
+/**
+ * Looks where readers look, at the beginning. A file without the signature within this many characters may still be
+ * one.
+ */
 function mayBePdf(url: string): boolean {
   const from = url.indexOf(",") + 1;
   const begin = Buffer.from(url.slice(from, from + pdfStartWithinLength), "base64");

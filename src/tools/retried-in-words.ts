@@ -1,11 +1,11 @@
-// What a node could not be held to is asked for once more in words: a JSON schema that it refuses, and a call that
-// `tool_choice` demands and that it left out. Nothing of the first answer goes out, so nothing of it is charged.
+// Asks once more, in words, for what a node did not enforce: a JSON schema that it refuses, or a call that `tool_choice`
+// demands and that it left out. Nothing of the first answer goes out, so nothing of it is charged.
 //
 //   (1) the schema is refused                              -> the same without it, its text in the prompt
-//   (2) a call must be made: what comes waits for it
-//       (a) it comes                                       -> all flows on
+//   (2) a call is demanded: output waits for it
+//       (a) it comes                                       -> everything flows
 //       (b) the answer ends without one, or with another   -> the same again, the demand in the prompt
-//       (c) it ends otherwise: budget, stop string, filter -> as it is
+//       (c) it ends otherwise: budget, stop string, filter -> unchanged
 //   (3) (b) a second time, or no generation is left        -> an error that says so
 import { mayAskAgain } from "../core/generation-budget.ts";
 import type { Log } from "../core/log.ts";
@@ -16,7 +16,7 @@ import type { Round } from "./round.ts";
 
 export type RetriedInWordsParts = Readonly<{
   log: Log;
-  /** Called for each answer that is asked for again. */
+  /** Called for each answer that is requested again. */
   repeated?: () => void;
 }>;
 
@@ -26,7 +26,7 @@ export function retriedInWords(round: Round, { log, repeated }: RetriedInWordsPa
     repeated?.();
   };
   return (ask, sink) => {
-    if (ask.tools.length === 0 && ask.format === null) return round(ask, sink); // there is nothing to be held to
+    if (ask.tools.length === 0 && ask.format === null) return round(ask, sink); // there is nothing to enforce
     let refused = false;
     /** (1) */
     const held: Round = async (asked, sink) => {
@@ -38,7 +38,7 @@ export function retriedInWords(round: Round, { log, repeated }: RetriedInWordsPa
       refused = true;
       again(asked.model.id, "schema");
       const second = await round(described, sink);
-      return isRefused(second) ? ending : second; // the words may be too many for the model
+      return isRefused(second) ? ending : second; // the added words may exceed the model's context
     };
     return demandsCall(ask) ? called(held, ask, sink, () => again(ask.model.id, "call")) : held(ask, sink);
   };
@@ -62,19 +62,19 @@ async function called(round: Round, ask: Ask, sink: Sink, again: () => void): Pr
 const notCalled: Ending = { kind: "failed", refusal: refuse("not_called"), elsewhere: false };
 const isRefused = (ending: Ending): boolean => ending.kind === "failed" && ending.ofRequest === true;
 
-/** Whether the client has the right to a call. The gateway's own wish for one is no demand. */
+/** Whether the client has a right to a call. The gateway's own wish for one is no demand. */
 function demandsCall({ tools, toolChoice }: Ask): boolean {
   if (toolChoice === "auto" || toolChoice === "none" || tools.length === 0) return false;
   return toolChoice === "required" || toolChoice.mayAnswer !== true;
 }
 
-/** Models write calls of tools that nobody offered, where nothing holds them. */
+/** Models that are not held to a tool write calls of tools that do not exist. */
 const namesDemanded = ({ tools, toolChoice }: Ask): ReadonlySet<string> =>
   new Set(typeof toolChoice === "object" ? [toolChoice.named] : tools.map(({ name }) => name));
 
 type Ended = Extract<Ending, { kind: "end" }>;
 
-/** Keeps what comes until the first call of one of the names. */
+/** Holds everything back until the first call of one of the names. */
 class UntilCall implements Sink {
   readonly #sink: Sink;
   readonly #names: ReadonlySet<string>;
@@ -95,13 +95,13 @@ class UntilCall implements Sink {
     return this.#waiting === null ? this.#sink.flush() : null;
   }
 
-  /** Whether the model says that its answer is whole, and there is no call in it. */
+  /** Whether the model presents its answer as complete and it contains no call. */
   endsWithout(ending: Ending): ending is Ended {
     if (this.#waiting === null || ending.kind !== "end" || ending.stopSequence !== null) return false;
     return ending.reason === "stop" || ending.reason === "tool_calls";
   }
 
-  /** The ending of what goes out now. A client that left has received nothing of what waited. */
+  /** The ending of what goes out now. A client that left has received nothing of what was held back. */
   released(ending: Ending): Ending {
     if (this.#waiting === null || ending.kind === "failed") return ending;
     if (ending.kind === "cancelled") return { ...ending, usage: { ...ending.usage, output: 0, reasoning: 0 } };

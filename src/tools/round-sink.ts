@@ -6,19 +6,19 @@ import { CitationReader, type Sources } from "./search/citations.ts";
 import type { OwnedTool } from "./owned-tool.ts";
 import { parseOutsideJson } from "../core/outside-json.ts";
 
-/** A call of a tool of ours. Where `valid` is false, what the model wrote is not JSON object and stands in none. */
+/** A call of one of our tools. Where `valid` is false, the model's arguments are not a JSON object and are left out. */
 export type CalledTool = Readonly<{ call: Call; offeredName: string; tool: OwnedTool; valid: boolean }>;
 
 export type RoundSinkParts = Readonly<{
   sink: Sink;
-  /** Our tools by the names under which the model knows them. */
+  /** Our tools by the names that the model knows. */
   owned: ReadonlyMap<string, OwnedTool>;
-  /** Null where there is nothing to cite: then texts are not looked at. */
+  /** Null where there is nothing to cite: then texts are not scanned. */
   sources: Sources | null;
-  /** Of the rounds before: the client's calls, and UTF-16 units of text. */
+  /** From earlier rounds: the client's calls, and UTF-16 units of text. */
   clientCallsBefore: number;
   textLengthBefore: number;
-  /** True where the text is no part of the answer if the round calls tools: then it waits for `release`. */
+  /** Whether the text is dropped if the round calls tools: then it waits for `release`. */
   holdsText: boolean;
 }>;
 
@@ -33,10 +33,10 @@ export class RoundSink implements Sink {
   readonly #text: string[] = [];
   readonly #reasoning: string[] = [];
   readonly #begun: Begun[] = [];
-  /** By the round's own index of a call: ours, or its place among all calls of the client's. */
+  /** By the round's own index of a call: ours, or its number among all calls of the client's tools. */
   readonly #calls: (Begun | number)[] = [];
   #clientCalls = 0;
-  /** What waits; null where nothing does. */
+  /** Text that waits; null where none is held. */
   readonly #held: Piece[] | null;
 
   constructor({ sink, owned, sources, clientCallsBefore, textLengthBefore, holdsText }: RoundSinkParts) {
@@ -79,7 +79,7 @@ export class RoundSink implements Sink {
     this.#citations?.flush();
   }
 
-  /** The round was the last: what was held is the answer. */
+  /** This was the last round, so the held text is the answer. */
   release(): void {
     for (const piece of this.#held ?? []) this.#sink.piece(piece);
   }
@@ -94,7 +94,7 @@ export class RoundSink implements Sink {
     return decoded(this.#text);
   }
 
-  /** UTF-16 units of the answer's text, this round's included, as the client sees it. */
+  /** UTF-16 units of the answer's text as the client sees it, including this round. */
   get textLengthAfter(): number {
     return this.#citations?.length ?? this.#textLengthBefore + this.text.length;
   }
@@ -103,7 +103,7 @@ export class RoundSink implements Sink {
     return decoded(this.#reasoning);
   }
 
-  /** The calls of our tools; whole once the round has ended. */
+  /** The calls of our tools; complete once the round has ended. */
   get ownedCalls(): readonly CalledTool[] {
     return this.#begun.map(({ id, name: offeredName, tool, arguments: literals }) => {
       const json = decoded(literals).trim() || "{}";
@@ -144,6 +144,6 @@ function isObject(json: string): boolean {
   try {
     return isRecord(parseOutsideJson(json));
   } catch {
-    return false; // what a model writes as arguments may be anything; that it does not parse is the answer
+    return false; // a model may write anything as arguments: invalid JSON is the result, not an error
   }
 }

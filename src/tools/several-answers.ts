@@ -1,6 +1,6 @@
-// Several answers to one request: to each of its prompts, or so many of each. Each is a round of its own, on whichever node
-// has a place, and their pieces come to the one sink mixed. To the account they are one request: one hold, one charge. A
-// prompt is charged once, however many answers it gets, as clients know it; what an answer wrote is always.
+// Several answers to one request: one or more for each of its prompts. Each is a round of its own, on any node with a
+// free slot, and their pieces reach the one sink interleaved. To the account they are one request: one hold, one
+// charge. As clients expect, a prompt is charged once, however many answers it gets; every answer's output is charged.
 import type { AnyCancelSignal, CancelSignal } from "../core/cancel-signal.ts";
 import { answersOf } from "../core/answer-budget.ts";
 import { answersAtOnceMax } from "../core/limits.ts";
@@ -25,7 +25,7 @@ import type { Round } from "./round.ts";
 export type SeveralAsk = Ask & Readonly<{ answers: Answers }>;
 export const asksForSeveral = (ask: Ask): ask is SeveralAsk => ask.answers !== undefined;
 
-/** `stop` ends all rounds: with a Refusal after one failed. `round` is made for each answer, by its index. */
+/** `stop` ends all rounds; after a failure, with its Refusal. `round` creates the round of each answer by index. */
 export async function severalAnswers(
   ask: SeveralAsk,
   sink: Sink,
@@ -40,7 +40,7 @@ export async function severalAnswers(
   const askOf = askOfEach(ask);
   const answers: AnswerState[] = [];
   const mixed = new Mixed(sink);
-  /** The one that ended all others. */
+  /** The failure that ended all others. */
   let failed: Failed | null = null;
   const goOn = async (): Promise<void> => {
     while (answers.length < count && !stop.aborted) {
@@ -78,7 +78,7 @@ const failedWith = ({ refusal, delivered: own }: Failed, delivered: Delivered): 
 
 type AnswerState = { ending: Ending | null; begun: boolean };
 
-/** What all of them came to. Those of which the client heard nothing before it left are not charged. */
+/** The usage of all answers. Those without a byte sent before the client left are not charged. */
 function usageOf(answers: readonly AnswerState[], { each }: Answers): Delivered {
   let usage = noUsage;
   let estimated = false;
@@ -96,7 +96,7 @@ function usageOf(answers: readonly AnswerState[], { each }: Answers): Delivered 
 
 const noInput = { inputFresh: 0, inputCached: 0, cacheWritten: 0 };
 
-/** Says before a piece whose it is, where the one before was another's. */
+/** Announces whose piece follows, where the previous one was another answer's. */
 class Mixed {
   readonly #sink: Sink;
   #current = 0;
@@ -153,7 +153,7 @@ function askOfEach(ask: SeveralAsk): (index: number) => Ask {
   return (index) => {
     const prompt = promptOf(Math.floor(index / each));
     const again = index % each;
-    // With the same seed all answers to a prompt would be one.
+    // With the same seed, all answers to a prompt would be equal.
     return seed === undefined || again === 0
       ? prompt
       : { ...prompt, sampling: { ...one.sampling, seed: seed + again } };
@@ -184,7 +184,7 @@ const bytesOf = (turn: Turn): number =>
 
 const newline = 0x0a;
 
-/** The Worker wrote each prompt's JSON on a line of its own. */
+/** The Worker wrote each prompt's JSON on its own line. */
 function linesOf(bytes: Buffer): Buffer[] {
   const lines: Buffer[] = [];
   for (let from = 0; from <= bytes.length;) {
@@ -196,7 +196,7 @@ function linesOf(bytes: Buffer): Buffer[] {
   return lines;
 }
 
-/** One of the prompts of a large body; the body itself is its request's. */
+/** One of the prompts of a large body. The request owns the body itself. */
 class PreparedPrompt implements PreparedTurns {
   readonly messages: Buffer;
   readonly systemEnd = -1;
@@ -209,7 +209,7 @@ class PreparedPrompt implements PreparedTurns {
     this.messages = json;
   }
 
-  /** Of the JSON as it stands. */
+  /** Hashes the raw JSON. */
   get blocks(): PromptBlocks {
     return promptBlocks([{ role: "prompt", content: this.messages.toString(), tokens: null }], []);
   }

@@ -1,8 +1,8 @@
-// The automatic tool loop: tools that the gateway runs itself are offered to the model beside the client's, its calls
-// of them are run, and what they gave is fed back for the next round. The client sees one answer: text and reasoning of
-// all rounds as they come, and their usage summed up.
+// The automatic tool loop: the model is offered tools that the gateway runs itself, beside the client's. The gateway runs its
+// calls of them and feeds the results back for the next round. The client sees one answer: text and reasoning of all rounds
+// as they come, and the sum of their usage.
 //
-// What follows a round that ended:
+// What follows the end of a round:
 //
 //   (0) the node refused it for what it is, after others    -> the answer ends with length, as where a context is full
 //   (1) it failed otherwise, or the client left             -> so does the answer
@@ -12,7 +12,7 @@
 //   (5) the budget of all rounds is used up, or the request
 //       may cost its nodes no further generation            -> the answer ends with length
 //   (6) it called the client's tools too                    -> ours are run and shown; the client runs its own
-//   (7) the account's open requests came to all that it has -> ours are run and shown; the answer ends with length
+//   (7) the account's open requests use up its balance      -> ours are run and shown; the answer ends with length
 //   (8) anything else                                       -> ours are run, and the next round follows
 import type { Clock } from "../core/clock.ts";
 import { mayAskAgain } from "../core/generation-budget.ts";
@@ -45,34 +45,34 @@ import { type SearchCalls, WebSearchTool } from "./search/web-search-tool.ts";
 /** Generations of one request (spec, per-request limits). */
 export const toolRoundsMax = 10;
 export const ownedCallsAtOnceMax = 8;
-/** Further calls of a round are not run, and the model is told so. */
+/** Further calls of a round are not run, and the model learns so. */
 export const ownedCallsPerRoundMax = 32;
 
 export type ToolLoopParts = Readonly<{
-  /** Null where nothing is searched. */
+  /** Null where there is no search. */
   provider: SearchProvider | null;
-  /** Searches of the day; what is taken and not kept goes back on dispose. Throws StoreUnavailable. */
+  /** Searches of the day; one that is taken but not kept goes back on dispose. Throws StoreUnavailable. */
   searches: { take(account: AccountId, now: Ms): Soon<(Disposable & SearchCalls & { keep(): void }) | null> };
-  /** The tools of MCP servers that a request may use. */
+  /** The tools of MCP servers that the request may use. */
   serverTools(ask: Ask, account: AccountId): readonly OwnedTool[];
   clock: Pick<Clock, "wall">;
   log: Log;
 }>;
 
-/** The request that a loop serves; `cancelSignal` is aborted when its client leaves. */
+/** The request that a loop serves. `cancelSignal` aborts when its client leaves. */
 export type LoopContext = Readonly<{
   account: AccountId;
   cancelSignal: AbortSignal;
-  /** Called when a call of ours begins; what it returns is called when it has ended. */
+  /** Called when a call of our tools begins. The function that it returns is called when the call has ended. */
   called?: (isSearch: boolean) => (failed: boolean) => void;
   /**
-   * Whether a further round may begin, after rounds that came to `spent`, with a prompt of about so many tokens. Throws
+   * Whether another round may begin, after rounds with the usage `spent`, with a prompt of about `inputTokens`. Throws
    * StoreUnavailable. Absent: always.
    */
   goesOn?: (spent: Usage, inputTokens: number) => Soon<boolean>;
 }>;
 
-/** Of each server's tools, which stay the same from request to request. */
+/** The JSON sizes of tools, which stay the same from request to request. */
 const sizes = new WeakMap<OwnedTool, number>();
 
 function sizeOf(owned: OwnedTool): number {
@@ -92,7 +92,7 @@ export class ToolLoop {
 
   /**
    * Answers with as many rounds as the model's calls of our tools take; a request without such tools is one round.
-   * Throws StoreUnavailable when the searches left cannot be read.
+   * Throws StoreUnavailable when the remaining searches cannot be read.
    */
   async answer(ask: Ask, context: LoopContext, sink: Sink, round: Round): Promise<Ending> {
     if (ask.toolChoice === "none") return round(ask, sink);
@@ -105,7 +105,7 @@ export class ToolLoop {
     using hold = taken instanceof Promise ? await taken : taken;
     const clientsTool = ask.webSearch.asFunction ? functionNamed(ask.tools, searchFunctionName) : null;
     const rest = clientsTool === null ? ask : { ...ask, tools: ask.tools.filter((tool) => tool !== clientsTool) };
-    // None left: the answer comes without search and without error, so the model does not hear of it.
+    // None left: the answer comes without search and without error, and the model is not offered one.
     if (hold === null) {
       return this.#answer({ ...rest, toolChoice: possibleChoice(rest) }, serverTools, null, context, sink, round);
     }
@@ -122,7 +122,7 @@ export class ToolLoop {
     return (ask.webSearch !== null && this.#parts.provider !== null) || this.#serverTools(ask, account).length > 0;
   }
 
-  /** What a model reads of the operator's tools beside the request itself, in bytes. */
+  /** The size of the operator's tools, which the model reads beside the request, in bytes. */
   offeredBytes(ask: Ask, account: AccountId): number {
     if (ask.toolChoice === "none") return 0;
     let bytes = 0;
@@ -142,22 +142,23 @@ export class ToolLoop {
     return new AnswerInRounds(ask, owned, forced, { ...context, sink, round, log: this.#parts.log }).run();
   }
 
-  /** Not offered where a format is asked for: engines hold a model to a format or give it tools, never both. */
+  /** Not offered beside a format: engines either hold a model to a format or give it tools, never both. */
   #serverTools(ask: Ask, account: AccountId): readonly OwnedTool[] {
     return ask.format === null ? this.#parts.serverTools(ask, account) : [];
   }
 }
 
 /**
- * Engines hold a model to a format or offer it tools, never both in one round: so the model searches in the first one,
- * and answers in the second, which is held to the format. With tools of the client's own that cannot be told apart.
+ * Engines either hold a model to a format or offer it tools in one round. So the model searches in the first round and
+ * answers in the second, which is held to the format. With the client's own tools the two rounds would be
+ * indistinguishable.
  */
 const isOneShot = ({ format, tools }: Ask): boolean => format !== null && tools.length === 0;
 
 const functionNamed = (tools: readonly Tool[], name: string): Tool | null =>
   tools.find((tool) => tool.name === name) ?? null;
 
-/** A tool that is not offered cannot be forced, and without tools none can. */
+/** Only an offered tool can be forced, and without tools none can. */
 function possibleChoice({ tools, toolChoice }: Ask): Ask["toolChoice"] {
   if (toolChoice === "required") return tools.length > 0 ? toolChoice : "auto";
   if (typeof toolChoice === "string") return toolChoice;
@@ -169,19 +170,19 @@ type AnswerContext = LoopContext & Readonly<{ sink: Sink; round: Round; log: Log
 /** One answer, over all its rounds. */
 class AnswerInRounds {
   readonly #context: AnswerContext;
-  /** Our tools by the names under which the model knows them. */
+  /** Our tools by the names that the model knows. */
   readonly #owned = new Map<string, OwnedTool>();
   readonly #sources = new Sources();
-  /** What the next round is asked. */
+  /** The request of the next round. */
   #ask: Ask;
   readonly #budget: number;
   readonly #isOneShot: boolean;
   #rounds = 0;
   #usage: Usage = noUsage;
-  /** What the latest round read. */
+  /** Input tokens of the latest round. */
   #inputTokens = 0;
   #estimated = false;
-  /** Of the answer so far: the client's calls, and UTF-16 units of text. */
+  /** In the answer so far: the client's calls, and UTF-16 units of text. */
   #clientCalls = 0;
   #textLength = 0;
 
@@ -195,7 +196,7 @@ class AnswerInRounds {
       const name = freeName(tool.tool.name, tools);
       this.#owned.set(name, tool);
       tools.push({ ...tool.tool, name });
-      // A model that answers at once, where a search is only our way to a format, has answered.
+      // Where the search is only our way to a format, a model may answer at once.
       if (tool === forced) toolChoice = { named: name, ...(ask.webSearch?.forced === true ? {} : { mayAnswer: true }) };
     }
     this.#ask = { ...ask, tools, toolChoice };
@@ -218,7 +219,7 @@ class AnswerInRounds {
       if (round.clientCalls > 0) return this.#end("tool_calls");
       const asked = this.#ask.bodyBytes;
       this.#ask = this.#nextAsk(round, outcomes);
-      const added = this.#ask.bodyBytes - asked; // no token has less than a byte
+      const added = this.#ask.bodyBytes - asked; // a token has at least one byte
       const inputTokens = Math.min(this.#inputTokens + added, this.#ask.model.contextTokens);
       const goesOn = this.#context.goesOn?.(this.#usage, inputTokens);
       if ((goesOn instanceof Promise ? await goesOn : goesOn) === false) return this.#end("length"); // (7)
@@ -233,19 +234,19 @@ class AnswerInRounds {
       sources,
       clientCallsBefore: this.#clientCalls,
       textLengthBefore: this.#textLength,
-      holdsText: this.#isOneShot && this.#rounds === 1, // "I search." before the JSON would spoil it
+      holdsText: this.#isOneShot && this.#rounds === 1, // "I search." would spoil the JSON that follows
     });
   }
 
-  /** Marks would stand in the middle of an answer that must be JSON. */
+  /** Citation marks would end up inside an answer that must be JSON. */
   get #cites(): boolean {
     return this.#ask.format === null;
   }
 
-  /** The answer's ending, or null where calls of ours must be run: see the table above. */
+  /** The answer's ending, or null where our calls must run: see the table above. */
   #afterRound(ending: Ending, round: RoundSink): Ending | null {
     if (ending.kind === "failed") {
-      // (1) A client that left while it waited for a node is charged for the rounds before.
+      // (1) A client that left while it waited for a node is charged for the earlier rounds.
       if (this.#rounds > 1 && this.#context.cancelSignal.aborted) return this.#left();
       if (ending.delivered === undefined) return this.#rounds > 1 && ending.ofRequest ? this.#end("length") : ending; // (0)
       const usage = sumOfUsage(this.#usage, ending.delivered.usage);
@@ -270,7 +271,7 @@ class AnswerInRounds {
     return this.#ask.model.budgetLimitsAnswer ? this.#budget - this.#usage.output : this.#budget;
   }
 
-  /** Runs the calls beside each other and shows them one after the other; null when the client left. */
+  /** Runs the calls concurrently and shows them one after the other; null when the client left. */
   async #runCalls(calls: readonly CalledTool[]): Promise<readonly ToolOutcome[] | null> {
     const { cancelSignal, sink } = this.#context;
     const left = Promise.withResolvers<null>();
@@ -303,7 +304,7 @@ class AnswerInRounds {
   async #runCall({ call, tool, valid }: CalledTool): Promise<ToolOutcome> {
     const { account, cancelSignal, log, called } = this.#context;
     if (!valid) return failure("The arguments must be a JSON object.");
-    if (cancelSignal.aborted) return failure("The client left."); // nobody reads it: a call that waited for its turn is not begun
+    if (cancelSignal.aborted) return failure("The client left."); // no one reads it: a call that waited for its turn is not begun
     const ended = called?.(tool.serverTool === null);
     try {
       const outcome = await tool.run(call, { account, cancelSignal });
@@ -316,11 +317,11 @@ class AnswerInRounds {
     }
   }
 
-  /** The next question to the model: as before, with what it did and the results. */
+  /** The next request to the model: the same, with its calls and their results. */
   #nextAsk({ text, reasoning, ownedCalls }: RoundSink, outcomes: readonly ToolOutcome[]): Ask {
     const last = this.#rounds + 1 === toolRoundsMax || this.#isOneShot;
     const results = outcomes.map((outcome) => resultText(outcome, this.#sources, this.#cites));
-    // In a result, because not every chat template takes a turn of the user's or the system's after one.
+    // Inside a result, because not every chat template allows a user or system turn after one.
     if (last) results[results.length - 1] += `\n\n${answerNow}`;
     const calls = ownedCalls.map(({ call, offeredName }): Call => ({ ...call, name: offeredName }));
     const added: Turn[] = [
@@ -335,7 +336,7 @@ class AnswerInRounds {
     return {
       ...this.#ask,
       turns: [...this.#ask.turns, ...added],
-      toolChoice: last ? "none" : "auto", // what was forced was forced once
+      toolChoice: last ? "none" : "auto", // a tool is forced only once
       outputTokensMax: this.#budgetLeft(),
       bodyBytes: this.#ask.bodyBytes + Buffer.byteLength(JSON.stringify(added)),
     };
@@ -355,7 +356,7 @@ const answerNow = "No more tools can be called. Answer now with what is known, a
 const failure = (text: string): ToolOutcome => ({ text, failed: true, sources: [] });
 const tooMany = failure("Too many calls at once: this one was not run.");
 
-/** The name, or with a number where a tool of the client's has it. */
+/** The name, with a number added where the client has a tool of that name. */
 function freeName(name: string, taken: readonly Tool[]): string {
   let free = name;
   for (let number = 2; functionNamed(taken, free) !== null; number++) {

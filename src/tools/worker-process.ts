@@ -3,7 +3,7 @@
 import { dlopen, FFIType, ptr } from "bun:ffi";
 import { setPriority } from "node:os";
 
-/** Streams have the processor first where both want the same core. */
+/** Streams come first where both want the same core. */
 const niceness = 10;
 const setParentDeathSignal = 1; // prctl(2), PR_SET_PDEATHSIG
 const killSignal = 9;
@@ -17,16 +17,16 @@ export function standBehindGateway(): void {
   endWithGateway();
 }
 
-/** A gateway that is killed outright cannot end a check that never ends. Linux alone can be asked to. */
+/** A gateway that is killed outright cannot end a check that never ends. Only Linux offers this. */
 export function endWithGateway(): void {
   system?.prctl(setParentDeathSignal, killSignal);
 }
 
-/** The system ends this process when it has used 2 to 3 seconds of the processor from here on. On Linux. */
+/** The system ends this process once it uses another 2 to 3 seconds of the processor. On Linux. */
 export function endWhenStuck(): void {
   const { user, system: inSystem } = process.cpuUsage();
   const seconds = Math.floor((user + inSystem) / 1e6) + 3;
-  // the highest limit stays as it was where that may be had: only then can the next be set
+  // Keeps the hard limit where possible: only then can the limit be set again.
   system?.setrlimit(processorTime, ptr(new BigUint64Array([BigInt(seconds), unlimited])));
 }
 
@@ -38,7 +38,7 @@ function systemCalls() {
         setrlimit: { args: [FFIType.i32, FFIType.ptr], returns: FFIType.i32 },
       }).symbols;
     } catch {
-      // not this system's C library; the next name is tried
+      // This is not the system's C library; the next name is tried.
     }
   }
   return null;

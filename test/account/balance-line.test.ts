@@ -27,7 +27,7 @@ class Line {
   hold(budget: number, inputTokens: number, by: Model = model("core-3")): Hold & { heard: () => Promise<Heard> } {
     const hold = this.office.hold(this.id, ask(budget, { model: by }), inputTokens);
     let heard: Heard = hold.ready === null ? null : "waits";
-    hold.ready?.then((answer) => (heard = answer));
+    void hold.ready?.then((answer) => (heard = answer));
     return Object.assign(hold, {
       heard: async () => {
         await null;
@@ -272,10 +272,10 @@ describe("a further round", () => {
     const line = await Line.open();
     const one = line.hold(1_000, 2_000);
     line.hold(1_000, 2_000);
-    one.expect!(spent(2_000), 20_000, line.office.now);
+    void one.expect!(spent(2_000), 20_000, line.office.now);
     const third = line.hold(1_000, 4_000);
     expect(await third.heard()).toBe("waits");
-    one.expect!(spent(3_000), 1_000, line.office.now); // read less than expected
+    void one.expect!(spent(3_000), 1_000, line.office.now); // read less than expected
     expect(await third.heard()).toBeNull();
   });
 });
@@ -345,7 +345,7 @@ test(`${events} random events: the overdraft is one request's, nobody is stuck, 
         number: number++,
       };
       if (request.heard === "waits") seen.waited += 1;
-      hold.ready?.then((answer) => (request.heard = answer));
+      void hold.ready?.then((answer) => (request.heard = answer));
       open.push(request);
     }
 

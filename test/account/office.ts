@@ -48,7 +48,7 @@ export const plans: Readonly<Record<SpecPlan, Plan>> = {
 };
 
 /** 500 cents per 1,000,000: one model token costs one balance token. */
-export const parPrice: Price = { kind: "flat", cents: 500 };
+const parPrice: Price = { kind: "flat", cents: 500 };
 
 export function model(id: string, price: Price = parPrice): Model {
   return {

@@ -62,6 +62,7 @@ const askedBy = (form: (typeof forms)[number], script: string): Json => ({
   ...(script === "one-tool" ? { tools: [weather] } : {}),
 });
 
+// oxlint-disable-next-line typescript/no-misused-promises -- Bun waits for it
 describe.each(["openai", "openai-6", "openai-5", "openai-4"])("accumulators in JavaScript, %s", async (name) => {
   const sdk = await installed<Json>(name, import.meta.dir);
   const absent = missing(name, sdk !== null, "run npm ci in test/clients");
@@ -82,6 +83,7 @@ describe.each(["openai", "openai-6", "openai-5", "openai-4"])("accumulators in J
 describe.each([
   ["ai", "@ai-sdk/openai-compatible"],
   ["ai-6", "ai-sdk-openai-compatible-6"],
+  // oxlint-disable-next-line typescript/no-misused-promises -- Bun waits for it
 ])("accumulators in JavaScript, %s", async (name, provider) => {
   const [sdk, made] = [await installed<Json>(name, import.meta.dir), await installed<Json>(provider, import.meta.dir)];
   const absent = missing(provider, sdk !== null && made !== null, "run npm ci in test/clients");

@@ -15,8 +15,8 @@ export const claudeCodeInstalled = existsSync(program);
 export const claudeCodePlatform = process.platform === "linux" && process.arch === "x64";
 
 /** A line of `--output-format stream-json`. */
-export type ClaudeEvent = { type: string; subtype?: string; [field: string]: unknown };
-export type ClaudeResult = ClaudeEvent & {
+type ClaudeEvent = { type: string; subtype?: string; [field: string]: unknown };
+type ClaudeResult = ClaudeEvent & {
   is_error: boolean;
   result: string;
   num_turns: number;

@@ -14,8 +14,8 @@ export const codexInstalled = existsSync(program);
 export const codexPlatform = process.platform === "linux" && process.arch === "x64";
 
 /** A line of `codex exec --json`. */
-export type CodexEvent = { type: string; item?: CodexItem; [field: string]: unknown };
-export type CodexItem = { type: string; text?: string; [field: string]: unknown };
+type CodexEvent = { type: string; item?: CodexItem; [field: string]: unknown };
+type CodexItem = { type: string; text?: string; [field: string]: unknown };
 export type CodexRun = Readonly<{
   exitCode: number;
   events: readonly CodexEvent[];

@@ -8,7 +8,7 @@ import { promptOf } from "./matrix-servers.ts";
 
 type Json = Record<string, any>;
 /** `url` is without /v1. */
-export type Server = Readonly<{ url: string; key: string }>;
+type Server = Readonly<{ url: string; key: string }>;
 export type Row = Readonly<{
   name: string;
   dialect: DialectName;

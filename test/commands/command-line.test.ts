@@ -1,51 +1,70 @@
 // The command line itself: help, unknown commands and flags, exit codes, and `check`.
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
 import { systemClock } from "../../src/core/clock.ts";
-import type { Command } from "../../src/commands/command.ts";
-import { helpText } from "../../src/commands/help.ts";
-import { formatPairs, formatTable } from "../../src/commands/table.ts";
+import { sections } from "../../src/commands/commands.ts";
+import { helpText, pageOf } from "../../src/commands/help.ts";
 import { nearest } from "../../src/core/nearest.ts";
+import { formatPairs, formatTable } from "../../src/office/table.ts";
 import { startDemoNode } from "../../src/nodes/demo/demo.ts";
 import { run, temporaryFolder } from "./program.ts";
 
 setDefaultTimeout(120_000); // processes are started, and the machine may be busy
 
 describe("the command line", () => {
-  test.each([["help"], ["--help"], ["serve", "--help"], []])("gives help for %j", async (...words) => {
-    expect(await run(words.filter(Boolean))).toEqual({ code: 0, stdout: helpText, stderr: "" });
+  const commands = async () => (await sections()).flatMap(([, each]) => each);
+
+  test.each([["help"], ["--help"], []])("gives help for %j", async (...words) => {
+    expect(await run(words.filter(Boolean))).toEqual({ code: 0, stdout: helpText(await sections()), stderr: "" });
   });
+
+  test.each(["help accounts plan", "accounts plan --help", "accounts plan a@b.c -h"])(
+    "gives a command's own help for %s",
+    async (words) => {
+      const { code, stdout, stderr } = await run(words.split(" "));
+      expect([code, stderr]).toEqual([0, ""]);
+      expect(stdout).toBe(
+        `Usage: tollgate accounts plan EMAIL PLAN [--config FILE] [--data DIR] [--json]
+
+Change the plan of an account.
+
+  EMAIL          The account's e-mail address.
+  PLAN           The plan that it gets.
+  --config FILE  The configuration file.
+  --data DIR     The data folder.
+  --json         Print JSON for programs.`,
+      );
+    },
+  );
 
   test("tells its version", async () => {
     expect(await run(["--version"])).toEqual({ code: 0, stdout: version, stderr: "" });
   });
 
-  test("has help for every command that there is", () => {
-    const folder = join(import.meta.dir, "../../src/commands");
-    const usages = readdirSync(folder)
-      .map((name) => /^\/\/ (tollgate [a-z]+(?: [a-z]+)?)/.exec(readFileSync(join(folder, name), "utf8"))?.[1])
-      .filter((usage) => usage !== undefined);
-    expect(usages.length).toBeGreaterThan(20);
-    for (const usage of usages) expect(helpText).toContain(usage);
+  test("lists every command in its help, and has a page for each that names its words and flags", async () => {
+    const help = helpText(await sections());
+    for (const command of await commands()) {
+      expect(help).toContain(["tollgate", command.name, ...command.words.map(({ name }) => name)].join(" "));
+      const page = pageOf(command);
+      for (const { name, help } of command.words) expect([command.name, name, help]).not.toContain("");
+      for (const flag of Object.keys(command.flags)) expect(page).toContain(`--${flag}`);
+      expect(page).not.toMatch(/undefined|.{101}/);
+    }
   });
 
-  test("says in its help which commands lack which of the usual flags, and names every variable", async () => {
-    const folder = join(import.meta.dir, "../../src/commands");
-    const lacking: string[] = [];
-    for (const name of readdirSync(folder)) {
-      const command = /^\/\/ tollgate ([a-z-]+(?: [a-z]+)?):/.exec(readFileSync(join(folder, name), "utf8"))?.[1];
-      if (command === undefined || command.startsWith("help")) continue;
-      const { default: made } = (await import(join(folder, name))) as { default?: Command };
-      if (made === undefined) continue;
-      lacking.push(...["data", "config", "json"].filter((flag) => !(flag in made.flags)).map((f) => `${command} ${f}`));
-    }
-    const none = ["check-answers", "pdf-text"].flatMap((each) => ["data", "config", "json"].map((f) => `${each} ${f}`));
+  test("knows which commands lack which of the usual flags, and names every variable", async () => {
+    const lacking = (await commands()).flatMap(({ name, flags }) =>
+      ["data", "config", "json"].filter((flag) => !(flag in flags)).map((flag) => `${name} ${flag}`),
+    );
+    const none = ["check-answers", "help", "pdf-text"].flatMap((each) =>
+      ["data", "config", "json"].map((f) => `${each} ${f}`),
+    );
     expect(lacking.sort()).toEqual([...none, "serve json"].sort());
-    expect(helpText).toContain("serve has no --json, check-answers and pdf-text have no flags at all");
-    const source = readFileSync(join(folder, "../config/config.ts"), "utf8");
-    for (const [variable] of source.matchAll(/TOLLGATE_[A-Z_]+/g)) expect(helpText).toContain(variable);
+    const source = readFileSync(join(import.meta.dir, "../../src/config/config.ts"), "utf8");
+    const help = helpText(await sections());
+    for (const [variable] of source.matchAll(/TOLLGATE_[A-Z_]+/g)) expect(help).toContain(variable);
   });
 
   const wrong: [string[], string][] = [

@@ -157,7 +157,7 @@ describe("metrics", () => {
     "are as promtool wants them",
     async () => {
       const check = Bun.spawn([promtool!, "check", "metrics"], { stdin: "pipe", stdout: "pipe", stderr: "pipe" });
-      check.stdin.write(await scrape());
+      void check.stdin.write(await scrape());
       await check.stdin.end();
       const said = await new Response(check.stderr).text();
       expect({ said, code: await check.exited }).toEqual({ said: "", code: 0 });

@@ -284,7 +284,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       await page.getByRole("button", { name: "Regenerate key" }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Regenerate key" }).click();
       await page.getByText("Your new key.").waitFor();
-      const fresh = (await page.locator("[data-secret]").textContent()) ?? "";
+      const fresh = (await page.locator(".fresh-key code").textContent()) ?? "";
       expect((await models(gateway, fresh)).status).toBe(200);
       expect((await models(gateway, old.api_key)).status).toBe(401);
       await page.getByRole("tabpanel").getByText(fresh).waitFor();
@@ -327,7 +327,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
     "the password is changed, and the chosen theme is kept",
     async () => {
       const { page } = visit;
-      await page.getByLabel("Present password").fill(password);
+      await page.getByLabel("Current password").fill(password);
       await page.getByLabel("New password").fill("another fine password");
       await page.getByRole("button", { name: "Change password" }).click();
       await page.getByText("The password was changed").waitFor();

@@ -250,7 +250,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
       if (request.url().endsWith("/v1/chat/completions")) sent.push(request.postDataJSON() as SentBody);
     });
     await page.getByRole("button", { name: "Two models side by side" }).click();
-    const second = await page.getByLabel("Model beside it").inputValue();
+    const second = await page.getByLabel("Second model").inputValue();
     const first = await page.getByLabel("Model", { exact: true }).inputValue();
     expect(first).not.toBe(second);
     await write(page, "Both [[versions]]");
@@ -279,7 +279,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
       expect(past[1]).toBe(said[lane]!);
     }
     await page.getByRole("button", { name: "Go on with this" }).last().click();
-    expect(await page.getByLabel("Model beside it").count()).toBe(0);
+    expect(await page.getByLabel("Second model").count()).toBe(0);
     sent.length = 0;
     await page.reload();
     await page.locator(".lane").first().waitFor();

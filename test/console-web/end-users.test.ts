@@ -31,9 +31,9 @@ describe.skipIf(withoutBrowser)("end users in the console", () => {
       const { page } = visit;
       await page.getByRole("button", { name: "New key" }).click();
       await page.getByRole("textbox", { name: "Name" }).fill("open-webui");
-      expect(await page.getByLabel("Tokens a day for each of them").count()).toBe(0);
+      expect(await page.getByLabel("Tokens a day for each person").count()).toBe(0);
       await page.getByLabel("It belongs to a program that serves people").check();
-      await page.getByLabel("Tokens a day for each of them").fill("50000");
+      await page.getByLabel("Tokens a day for each person").fill("50000");
       await expectAccessible(page);
       await shot(page, "dialog");
       await page.getByRole("button", { name: "Make key" }).click();
@@ -100,7 +100,7 @@ describe.skipIf(withoutBrowser)("end users in the console", () => {
       await dialog.getByLabel("Tokens a day", { exact: true }).fill("");
       await dialog.getByLabel("Tokens a month").fill("400000");
       await dialog.getByLabel("It belongs to a program that serves people").check();
-      await dialog.getByLabel("Tokens a day for each of them").fill("30");
+      await dialog.getByLabel("Tokens a day for each person").fill("30");
       await expectAccessible(page);
       await shot(page, "limits");
       await save();
@@ -120,7 +120,7 @@ describe.skipIf(withoutBrowser)("end users in the console", () => {
       await dialog.getByRole("button", { name: "Save limits" }).click();
       await dialog.getByText('no model is called "core-33"').waitFor();
       await dialog.getByLabel("Models").fill("");
-      expect(await dialog.getByLabel("Tokens a day for each of them").inputValue()).toBe("30");
+      expect(await dialog.getByLabel("Tokens a day for each person").inputValue()).toBe("30");
       await dialog.getByLabel("It belongs to a program that serves people").uncheck();
       await save();
       await expectEventually(() => row.getByText("names its end users").count(), 0);

@@ -146,7 +146,7 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
           .count(),
       ).toBe(0); // nothing costs any
       await page.getByRole("dialog").locator("button[type=submit]").click();
-      const key = (await page.locator("[data-secret]").textContent()) ?? "";
+      const key = (await page.locator(".fresh-key code").textContent()) ?? "";
       expect(key).toStartWith("sk-tg-");
       await eventually("the sample has it", async () => {
         return (await page.locator("pre").first().textContent())?.includes(`TOLLGATE_KEY=${key}`) === true;

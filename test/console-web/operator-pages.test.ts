@@ -45,7 +45,7 @@ describe.skipIf(withoutBrowser)("plan requests and the operator's pages", () => 
       await head.page.getByRole("button", { name: `Approve ${customer}` }).click();
       await head.page.getByLabel("Note to the account (optional)").fill("Welcome");
       await head.page.getByRole("dialog").getByRole("button", { name: "Approve" }).click();
-      await head.page.getByText("Nothing waits for a decision").waitFor();
+      await head.page.getByText("No requests to decide").waitFor();
       expect((await gateway.show(customer)).plan).toBe("pro");
 
       await page.reload();
@@ -77,7 +77,7 @@ describe.skipIf(withoutBrowser)("plan requests and the operator's pages", () => 
       await head.goTo("/operator/requests", "Requests");
       await head.page.getByRole("button", { name: `Decline ${customer}` }).click();
       await head.page.getByRole("dialog").getByRole("button", { name: "Decline" }).click();
-      await head.page.getByText("Nothing waits for a decision").waitFor();
+      await head.page.getByText("No requests to decide").waitFor();
       expect((await gateway.show(customer)).credit).toBe(0);
       await head.page.getByRole("button", { name: "declined" }).click();
       await head.page.getByText("1,500,000 balance tokens of credit").waitFor();

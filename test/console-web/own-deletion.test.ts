@@ -78,12 +78,12 @@ describe.skipIf(withoutBrowser)("an owner", () => {
       await own.signIn(owner, password);
       await head.signIn(operator, password);
       const section = own.page.getByRole("region", { name: "Delete the account" });
-      const asked = head.page.getByRole("region", { name: "Deletions that owners ask for" });
+      const asked = head.page.getByRole("region", { name: "Requested deletions" });
       const ask = async (): Promise<void> => {
         await own.goTo("/account", "Account");
-        await section.getByRole("button", { name: "Ask for deletion" }).click();
+        await section.getByRole("button", { name: "Request deletion" }).click();
         await confirm(own.page, "Send request");
-        await section.getByText("Asked").waitFor();
+        await section.getByText("Requested").waitFor();
         await head.goTo("/operator/accounts", "Accounts");
       };
       await ask();

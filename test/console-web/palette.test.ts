@@ -87,7 +87,7 @@ describe.skipIf(withoutBrowser)("Ctrl-K", () => {
     expect(await field().getAttribute("aria-expanded")).toBe("true");
     await page.keyboard.type("no such thing at all");
     await expectEventually(() => field().getAttribute("aria-expanded"), "false");
-    await page.getByRole("status").getByText("Nothing is called that").waitFor();
+    await page.getByRole("status").getByText("No matches").waitFor();
     await page.keyboard.press("Escape");
     await field().waitFor({ state: "detached" });
     await expectEventually(() => page.evaluate<string>("document.activeElement.textContent.trim()"), "API key");
@@ -169,7 +169,7 @@ describe.skipIf(withoutBrowser)("Ctrl-K", () => {
     expect(await page.getByRole("option", { name: "New account" }).count()).toBe(0);
     expect(await page.getByText("Recent").count()).toBe(0);
     await page.keyboard.type("zebra");
-    await page.getByRole("status").getByText("Nothing is called that").waitFor();
+    await page.getByRole("status").getByText("No matches").waitFor();
     await page.keyboard.press("Escape");
     expect(visit.problems).toEqual([]);
   });

@@ -314,7 +314,7 @@ describe.skipIf(withoutBrowser || withoutProvider || isShort)("people", () => {
       await beAt(visit.page, "ada@example.com");
       await heading(visit.page, "Overview");
       await visit.goTo("/account", "Account");
-      expect(await visit.page.getByLabel("Present password").count()).toBe(0);
+      expect(await visit.page.getByLabel("Current password").count()).toBe(0);
       expect(visit.problemsBut(expected)).toEqual([]);
     },
     timeLimit,

@@ -10,10 +10,11 @@ import { Live } from "../../src/console/live.ts";
 import type { ConsoleParts } from "../../src/console/parts.ts";
 import { type RouteShape, routes } from "../../src/console/api/routes.ts";
 import type { Route } from "../../src/console/routes/route.ts";
-import type { BackupOutcome, ReloadOutcome } from "../../src/console/server-care.ts";
+import type { BackupOutcome } from "../../src/console/server-care.ts";
+import type { ReloadOutcome } from "../../src/office/reloaded.ts";
 import type { UsageQueries, UsageSummary } from "../../src/account/usage-queries.ts";
 import type { LiveRequests, Site } from "../../src/http/site.ts";
-import { eraseAccount } from "../../src/server/operations.ts";
+import { eraseAccount } from "../../src/office/erase-account.ts";
 import type { Log } from "../../src/core/log.ts";
 import { Passwords } from "../../src/account/passwords.ts";
 import { Office } from "../account/office.ts";
@@ -127,7 +128,8 @@ export class ConsoleSite {
             eraseResponses: async () => {},
             requestLog: { erase: async () => {} },
           };
-          return (await eraseAccount(erases, account, erasure)).name;
+          const { allowed, noted } = erasure;
+          await eraseAccount(erases, account, { allowed, noted: (unit) => noted(unit, "erased") });
         },
       },
       configuration: {

@@ -51,7 +51,7 @@ test("its commands work in their order", async () => {
 test("its table of the data folder has each file", () => {
   const [, table] = /^\| File .*\n.*\n((?:\|.*\n)*)/m.exec(text)!;
   const listed = [...table!.matchAll(/^\| `([\w.-]+)`/gm)].map(([, name]) => name!);
-  const names = Object.entries(dataFolder).flatMap(([key, value]) => (/Name$/.test(key) ? [value as string] : []));
+  const names = Object.entries(dataFolder).flatMap(([key, value]) => (key.endsWith("Name") ? [value as string] : []));
   expect(names).toContain(databaseName);
   expect(names).toContain(lockName);
   expect(listed.sort()).toEqual([...names, "search.db"].sort()); // that one is the search tool's

@@ -70,7 +70,7 @@ export class Engine implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#process.stdin.end();
+    void this.#process.stdin.end();
     this.#process.kill();
     await this.#process.exited;
   }

@@ -60,7 +60,7 @@ describe("a stored response", () => {
       expect(third.status).toBe("completed");
 
       const seen = await stack.node.requests(marker);
-      expect(seen.map(({ body }) => (body?.["messages"] as { role: string }[]).map(({ role }) => role))).toEqual([
+      expect(seen.map(({ body }) => (body!["messages"] as { role: string }[]).map(({ role }) => role))).toEqual([
         ["system", "user"],
         ["user", "assistant", "tool"], // instructions are those of each request
         ["user", "assistant", "tool", "assistant", "user"],
@@ -102,7 +102,7 @@ describe("a stored response", () => {
       expect((await ask(account, first.id, "DELETE")).status).toBe(200);
       await respond(account, { previous_response_id: second.id, input: "and again" });
       const seen = await stack.node.requests(marker);
-      expect(seen.map(({ body }) => (body?.["messages"] as { role: string }[]).map(({ role }) => role))).toEqual([
+      expect(seen.map(({ body }) => (body!["messages"] as { role: string }[]).map(({ role }) => role))).toEqual([
         ["user"],
         ["user", "assistant", "user"],
         ["user", "assistant", "user", "assistant", "user"],

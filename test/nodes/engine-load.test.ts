@@ -61,7 +61,7 @@ vllm:kv_cache_usage_perc{engine="${part}"} 0.${part + 4}`,
       const text = "vllm:num_requests_running{".repeat(length / 26);
       const many = "v\n".repeat(length / 2);
       const began = process.cpuUsage();
-      for (let time = 0; time < 5; time++) [loadOf(text), loadOf(many)];
+      for (let time = 0; time < 5; time++) for (const each of [text, many]) loadOf(each);
       const { user } = process.cpuUsage(began);
       return user;
     };

@@ -29,10 +29,10 @@ class Node implements Disposable {
 
   constructor(name: string, asked: (body: Body) => void) {
     const event = (chunk: object): string => `data: ${JSON.stringify(chunk)}\n\n`;
-    const node = this;
+    const thought = () => this.thinks;
     async function* answer(): AsyncGenerator<string> {
       yield event({ choices: [{ index: 0, delta: { content: name }, finish_reason: null }] });
-      await node.thinks;
+      await thought();
       yield event({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] });
       yield `${event({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })}data: [DONE]\n\n`;
     }

@@ -138,7 +138,7 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       await operator.unsafe("ROLLBACK");
       await ended;
       expect(await count()).toBe(gatewayConnectionsMax); // those that are open stay
-      operator.release();
+      void operator.release();
       await client.close();
     },
     timeLimit,
@@ -227,7 +227,7 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
         "nothing is named",
         async () => (await asked(`${gateway.url}/readyz`)).text === '{"ready":true}',
       );
-      operator.release();
+      void operator.release();
       await client.close();
     },
     timeLimit,
@@ -245,7 +245,7 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       const starting = start(url);
       const socket = join(folder.path, String(gateways), "tollgate.sock");
       const health = () =>
-        fetch("http://tollgate/health", { unix: socket, method: "POST", body: "{}" }).then(
+        fetch("http://tollgate/state", { unix: socket, method: "POST", body: "{}" }).then(
           (reply) => reply.text(),
           () => "",
         );
@@ -260,7 +260,7 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       });
       expect(await health()).toContain('"unready":"starting"');
       await operator.unsafe("ROLLBACK");
-      operator.release();
+      void operator.release();
       await using gateway = await starting;
       expect(gateway.output).toContain("the start waits for the database");
       expect(await asked(`${gateway.url}/readyz`)).toEqual({ status: 200, text: '{"ready":true}' });
@@ -288,7 +288,7 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       });
       expect(reason).toMatch(/^\{"ready":false,"reason":"no batch was committed for [5-9] s/);
       await other.unsafe("ROLLBACK");
-      other.release();
+      void other.release();
       await client.close();
       await eventually("it is ready again", async () => (await asked(`${gateway.url}/readyz`)).status === 200);
     },
@@ -434,7 +434,7 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
         const { id } = await asking;
         const next = await ask(second, account.api_key, "/v1/responses", { previous_response_id: id });
         expect(next.status).toBe(200);
-        other.release();
+        void other.release();
         await client.close();
       },
       timeLimit,

@@ -45,19 +45,21 @@ test("a start on a ledger of this version loads what the first request needs, an
     mcp: within("tools/mcp"),
     search: within("tools/search"),
     postgres: within("store/postgres"),
+    office: within("office"),
   }).toEqual({
-    console: ["assets.ts", "embedded.ts", "lazy-console.ts", "server-care.ts"],
+    console: ["assets.ts", "embedded.ts", "lazy-console.ts"],
     docs: [],
     threads: ["followed-nodes.ts"],
     demo: [],
     mcp: [],
     search: ["search-provider.ts"],
     postgres: ["place-of-url.ts"],
+    office: ["reloaded.ts"],
   });
   const elsewhere = [
     "store/ledger/schema",
     "server/console",
-    "server/operations",
+    "server/stopped-books",
     "tools/tool-loop",
     "telemetry/tracer",
   ];

@@ -8,7 +8,7 @@ import { Office, plans as specPlans } from "../account/office.ts";
 import { randomOf } from "../fixtures/random.ts";
 import { LedgerModel, type ModelKey, type ModelPlans } from "./ledger-model.ts";
 
-export const dayMs = 86_400_000;
+const dayMs = 86_400_000;
 export const simulatedModels = ["core-3", "core-2", "own-1"] as const;
 
 /** Whom programs name. */

@@ -48,7 +48,7 @@ export class WithCookies<Reply> {
 }
 
 /** JSON of the contract for status 200, a failure, or the file or stream of a route whose reply is none. */
-export type RouteAnswer<Reply> = Failure | (Reply extends null ? Response : Reply | WithCookies<Reply>);
+type RouteAnswer<Reply> = Failure | (Reply extends null ? Response : Reply | WithCookies<Reply>);
 export type AnswerOf<Name extends RouteName> = RouteAnswer<ReplyOf<Name>>;
 
 export const fail = (failure: ApiErrorCode, message: string, retrySeconds?: number): Failure =>

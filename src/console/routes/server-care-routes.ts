@@ -7,7 +7,8 @@ import { audit, type OperatorCall } from "../audit-entry.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { fail, type Route, route } from "./route.ts";
-import { type BackupOutcome, reloadDetail, type ReloadOutcome } from "../server-care.ts";
+import { reloadDetail, type ReloadOutcome } from "../../office/reloaded.ts";
+import type { BackupOutcome } from "../server-care.ts";
 
 /** As long as other details, which people write. */
 const detailMaxLength = 500;

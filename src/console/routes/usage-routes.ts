@@ -123,7 +123,7 @@ function csvOf({ usage }: Pick<ConsoleParts, "usage">, account: AccountId, filte
   });
 }
 
-export const sumOf = ({ requests, input, cachedInput, output, reasoning, billedTokens }: Sum): UsageSum => ({
+const sumOf = ({ requests, input, cachedInput, output, reasoning, billedTokens }: Sum): UsageSum => ({
   requests,
   input,
   cached_input: cachedInput,

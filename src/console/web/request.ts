@@ -26,7 +26,7 @@ type GivenQuery<Path extends keyof Get> =
       : [query: Given<QueryOf<Get[Path]>>];
 
 /** A request that was not answered with a success; `message` is a sentence for people. */
-export class RequestError extends Error {
+class RequestError extends Error {
   override readonly name = "RequestError";
   constructor(
     message: string,

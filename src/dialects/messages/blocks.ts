@@ -29,7 +29,7 @@ export const shownCall = ({ tool }: OwnedCall, stem: string, place: number): Sho
 });
 
 /** The block that shows the call; `input` is JSON text of an object. */
-export function callBlock({ call, tool }: OwnedCall, { id }: ShownCall, input: string): string {
+export function callBlock({ tool }: OwnedCall, { id }: ShownCall, input: string): string {
   if (tool === null) return `{"type":"server_tool_use","id":"${id}","name":"web_search","input":${input}}`;
   const { name, server } = tool;
   return `{"type":"mcp_tool_use","id":"${id}","name":${JSON.stringify(name)},"server_name":${JSON.stringify(server)},"input":${input}}`;

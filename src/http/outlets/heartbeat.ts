@@ -6,7 +6,7 @@ import { ActiveSet, type ActiveHandle } from "../../core/active-set.ts";
 /** A client that reads nothing for this long is cut and charged for what was produced. */
 const clientStallMs = 120_000;
 
-export const heartbeatMs = 2_000;
+const heartbeatMs = 2_000;
 /** Ages in beats; a fresh reply may see its first beat at once, so n beats mean more than (n - 1) * heartbeatMs. */
 export const streamOpenBeats = Math.ceil(streamOpenDelayMs / heartbeatMs) + 1;
 export const keepAliveBeats = Math.floor(keepAliveIntervalMs / heartbeatMs);

@@ -144,7 +144,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
       if (this.#stalledBeats >= clientStallBeats) this.#depart();
     } else if (this.#state === "open" && this.#silentBeats >= keepAliveBeats) {
       this.#write(this.#encoder.keepAlive());
-      this.#send();
+      void this.#send();
     }
   }
 
@@ -159,7 +159,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
         return new Promise<void>((closed) => {
           this.#closed = closed;
           if (this.#state === "over") this.#close();
-          else this.#send();
+          else void this.#send();
         });
       },
       cancel: () => this.#depart(),
@@ -174,7 +174,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     this.#silentBeats = 0;
     this.opened = true;
     const written = controller.write(unsent.written) as number | Promise<number>;
-    controller.flush();
+    void controller.flush();
     this.#dropUnsent(); // what the socket did not take, the controller has copied
     if (typeof written === "number") return this.#caughtUp;
     this.#stalledBeats = 0;
@@ -198,14 +198,14 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   /** Sends what is left and closes; before the body was pulled there is no controller yet, and pull comes back here. */
   #close(): void {
     if (this.#controller === null) return;
-    this.#send();
+    void this.#send();
     // A stop cuts what waits in a reply that has ended.
     if (this.#caughtUp === null) this.#endBody();
     else void this.#caughtUp.then(() => this.#endBody());
   }
 
   #endBody(): void {
-    this.#controller?.end();
+    void this.#controller?.end();
     this.#controller = null;
     this.#closed?.();
   }

@@ -11,7 +11,7 @@
 // parallel_tool_calls is false. `stop` and `max_tokens` cut the answer as an engine would.
 import { type Fill, instanceOf } from "./demo-instance.ts";
 
-export type DemoMessage = Readonly<{
+type DemoMessage = Readonly<{
   role?: unknown;
   content?: unknown;
   tool_calls?: readonly Readonly<{ id?: unknown; function?: Readonly<{ name?: unknown; arguments?: unknown }> }>[];

@@ -43,7 +43,7 @@ const nodeDoubtMs = 15_000;
 /** The same after an unanswered probe of a node that has requests: until the next such probe has ended. */
 const nodeSilentDoubtMs = 30_000;
 
-assert(nodeFirstProbeMs < nodeProbeIntervalMs, "the looks at a node that is down grow rarer");
+assert(nodeFirstProbeMs < nodeProbeIntervalMs, "probes of a node that is down grow rarer");
 assert(
   nodeIdleLookIntervalMs * 1.25 + nodeProbeTimeoutMs < nodeSilentDoubtMs,
   "one that hangs is passed over all the time",

@@ -1,4 +1,4 @@
-// The prompt prefixes that a node is thought to have cached: blocks by their keys, of which the least recently used is
+// The prompt prefixes that a node is thought to have cached: blocks by their keys; the least recently used is
 // evicted first. A block counts as used whenever a later block of its prompt is, and after it. So the end of a prompt
 // is evicted before its beginning, as in engines, and the blocks that are present are a prompt's first ones.
 import { blockBytes } from "./prompt-blocks.ts";

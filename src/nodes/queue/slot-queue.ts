@@ -511,8 +511,8 @@ export class SlotQueue {
     const running = [...this.#nodes.values()].flatMap((state) => [...state.running.values()]);
     const requests = running.reduce((sum, one) => sum + one.requests, 0);
     const busy = [...this.#nodes.values()].reduce((sum, state) => sum + state.busy, 0);
-    assert(busy === requests && busy === this.#running.size, "what runs is counted once");
-    for (const { unread } of running) assert(unread >= 0, "what is unread is never negative");
+    assert(busy === requests && busy === this.#running.size, "every running request is counted once");
+    for (const { unread } of running) assert(unread >= 0, "unread work is never negative");
   }
 
   #candidates({ modelId, excluded }: Place): NodeState[] {

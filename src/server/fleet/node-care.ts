@@ -10,11 +10,9 @@ import type { Model, Ms } from "../../core/types.ts";
 import { modelsOn } from "../../nodes/abilities.ts";
 import type { NodePool, NodeState } from "../../nodes/queue/pool.ts";
 import type { Tested } from "../../nodes/queue/test-request.ts";
+import type { DrainReport } from "../../office/work.ts";
 import { drainedName } from "../../store/folder/data-folder.ts";
 import { readWhole, writeWhole } from "../../store/folder/whole-file.ts";
-
-/** How a node stands after it was drained or resumed. `busy`: requests that still run there. */
-export type DrainReport = Readonly<{ name: string; drained: boolean; busy: number }>;
 
 export type TestReport = Tested & Readonly<{ name: string; model: string | null }>;
 

@@ -5,7 +5,7 @@ import { modelNamesMax, ownModelNameMaxLength } from "../../core/limits.ts";
 import { withoutTag } from "../../nodes/model-facts.ts";
 import type { ModelReport, OfferedReport, PriceInDollars, ServedReport } from "./model-report.ts";
 
-export type SuggestedModel = Readonly<{
+type SuggestedModel = Readonly<{
   id: string;
   node_model: string;
   aliases: readonly string[];

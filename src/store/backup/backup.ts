@@ -7,7 +7,7 @@ import { startWorker, WorkerClient } from "../../core/workers.ts";
 import type { BackupCall, BackupProgress } from "./backup-writer.ts";
 
 /** No copy was made; the message is one line for the operator. */
-export class BackupFailed extends Error {
+class BackupFailed extends Error {
   override readonly name = "BackupFailed";
 }
 

@@ -52,7 +52,7 @@ import { openForReading, openForWriting } from "../open.ts";
 import { openStoredResponses } from "../responses/stored-responses-file.ts";
 
 /** Nothing was put in place and nothing has changed; the message is one line for the operator. */
-export class RestoreFailed extends Error {
+class RestoreFailed extends Error {
   override readonly name = "RestoreFailed";
 }
 

@@ -15,7 +15,7 @@ const ledgerPlaceIntervalMs = 1_000;
 const journalIdleCheckpointMs = 1_000;
 
 /** To the Worker. `json` is a Batch. */
-export type Order =
+export type WriterOrder =
   /** `keepDays`: lines of the journal that are older are folded into sums; null: none are. */
   | Readonly<{ order: "open"; file: string; epoch: number; keepDays: number | null }>
   | Readonly<{ order: "commit"; json: string; patienceMs: Ms }>
@@ -36,7 +36,7 @@ let retention: Retention | null = null;
 let looks: Timer | null = null;
 
 // Installed before anything is awaited: a message that comes earlier would be lost.
-self.onmessage = ({ data }: MessageEvent<Order>) => {
+self.onmessage = ({ data }: MessageEvent<WriterOrder>) => {
   obey(data).catch(fatal);
 };
 
@@ -54,7 +54,7 @@ function retain(keepDays: number | null): void {
   retention = keepDays === null ? null : new Retention({ writer, clock: systemClock, keepDays, busy, onFatal: fatal });
 }
 
-async function obey(order: Order): Promise<void> {
+async function obey(order: WriterOrder): Promise<void> {
   if (order.order === "retain") return retain(order.keepDays);
   if (idle !== null) clearTimeout(idle);
   idle = null;

@@ -3,7 +3,7 @@ import { assert } from "../../core/assert.ts";
 import type { Ms } from "../../core/types.ts";
 import { startWorker } from "../../core/workers.ts";
 import type { Batch } from "./batch.ts";
-import type { WriterAnswer, Order } from "./journal-writer.ts";
+import type { WriterAnswer, WriterOrder } from "./journal-writer.ts";
 import type { CommitOutcome, Storage } from "./journal.ts";
 
 /** The disk failed in a way that must not be retried (I/O error, failed fsync, the Worker died). */
@@ -86,7 +86,7 @@ export class WorkerStorage implements Storage {
     return this.#closed.promise;
   }
 
-  #send(order: Order): void {
+  #send(order: WriterOrder): void {
     if (!this.#failed) this.#worker.postMessage(order);
   }
 

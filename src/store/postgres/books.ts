@@ -31,7 +31,7 @@ import {
   type Usage,
 } from "../../core/types.ts";
 import { type Call, call, type Connection, isFailed, type Row, type Server } from "./connection.ts";
-import type { Decision, OpenHold, OpenSearch, Rules, SpentKey } from "./decide.ts";
+import type { LaneDecision, OpenHold, OpenSearch, LaneRules, SpentKey } from "./decide.ts";
 import { GoneLanes } from "./gone-lanes.ts";
 import { Lane } from "./lane.ts";
 import { keyHintMs } from "./limits.ts";
@@ -46,7 +46,7 @@ export type BooksOptions = Readonly<{
   version: string;
   /** Of what all gateways should have alike. */
   configDigest: string;
-  rules: Rules;
+  rules: LaneRules;
   log: Log;
   pace?: Pace;
   /** Operations wait this long for others. */
@@ -63,7 +63,7 @@ type Hint = Readonly<{ principal: Principal; name: string | null; at: Ms }>;
 export class PostgresBooks implements RequestBooks {
   readonly lane: Lane;
   readonly gone: GoneLanes;
-  readonly rules: Rules;
+  readonly rules: LaneRules;
   readonly #server: Server;
   readonly #pace: Pace;
   readonly #holds = new Map<OpenHold, LaneHold>();
@@ -97,7 +97,7 @@ export class PostgresBooks implements RequestBooks {
     this.#pace = pace;
     this.rules = rules;
     const decided = (hold: OpenHold, refusal: Refusal | null) => this.#holds.get(hold)?.decided(refusal);
-    const committed = (decision: Decision, _operations: number, durationMs: Ms): void => {
+    const committed = (decision: LaneDecision, _operations: number, durationMs: Ms): void => {
       const { accounts, entries } = decision;
       for (const { id, plan } of accounts) this.#notePlan(id, plan);
       if (this.onFall !== null) this.#tellFalls(decision, this.onFall);
@@ -269,7 +269,7 @@ export class PostgresBooks implements RequestBooks {
     return search === null ? null : new LaneSearch(this.lane, search);
   }
 
-  #tellFalls({ accounts, entries, now }: Decision, tell: (fall: Fall) => void): void {
+  #tellFalls({ accounts, entries, now }: LaneDecision, tell: (fall: Fall) => void): void {
     const changes = new Map<AccountId, number>();
     for (const { account, creditDelta } of entries) changes.set(account, (changes.get(account) ?? 0) + creditDelta);
     for (const { id, plan: name, credit, allowance_day: day, allowance_used: used } of accounts) {

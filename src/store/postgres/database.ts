@@ -36,7 +36,7 @@ export interface Session {
   atEnd(calls: readonly Call[]): void;
 }
 
-export type Queries = ReturnType<typeof queriesOn>;
+type Queries = ReturnType<typeof queriesOn>;
 
 export type TransactionOptions = Readonly<{
   /** `read` changes nothing; `snapshot` neither, and all its queries see the same. */

@@ -102,7 +102,7 @@ export function endUserOfHold({ account, record: { key, endUser } }: OpenHold): 
 }
 
 /** What stays the same from batch to batch, or is changed by a reload. */
-export type Rules = {
+export type LaneRules = {
   readonly plans: Plans;
   readonly siteUrl: string;
   maxWaitMs: Ms;
@@ -146,7 +146,7 @@ export type BatchOf = Readonly<{
 /** A named key's budget of a period that is used up. */
 export type SpentKey = Readonly<SpendSpent & { account: AccountId; key: KeyId; name: string }>;
 
-export type Decision = Readonly<{
+export type LaneDecision = Readonly<{
   /** In the order of the operations; an Error is of that operation alone. */
   answers: readonly (LaneAnswer | Error)[];
   /** What became of holds that were there before, beside those that the operations ended. */
@@ -172,7 +172,7 @@ export type Decision = Readonly<{
 }>;
 
 /** A decider that fails keeps nobody else's charge from the books: the others are decided without it. */
-export function decide(batch: BatchOf, rules: Rules): Decision {
+export function decide(batch: BatchOf, rules: LaneRules): LaneDecision {
   const failed = new Map<LaneOperation, Error>();
   for (;;) {
     const attempt = new Batch(batch, rules, failed);
@@ -243,7 +243,7 @@ class Batch {
   readonly #searchCalls: Map<string, number>;
   readonly #searchCallsChanged = new Map<string, Readonly<{ account: AccountId; day: Period; calls: number }>>();
 
-  constructor(batch: BatchOf, rules: Rules, failed: ReadonlyMap<LaneOperation, Error>) {
+  constructor(batch: BatchOf, rules: LaneRules, failed: ReadonlyMap<LaneOperation, Error>) {
     this.#batch = batch;
     this.#failed = failed;
     const { loaded } = batch;
@@ -282,7 +282,7 @@ class Batch {
     for (const { account, key, name, ...sums } of endUsers.holds) this.#seed({ account, key, name }, sums);
   }
 
-  decide(): Decision {
+  decide(): LaneDecision {
     const { operations, waiting, loaded, monotonic } = this.#batch;
     const moment = { wall: loaded.now, monotonic };
     this.#admission.line.look(moment); // what ends without a time of its own ends now
@@ -456,7 +456,7 @@ class Batch {
     return (this.#keyUses.get(`${account} ${id}`) ?? []).filter(({ day }) => day >= from && day < before);
   }
 
-  #decision(answers: readonly (LaneAnswer | Error)[]): Decision {
+  #decision(answers: readonly (LaneAnswer | Error)[]): LaneDecision {
     const { loaded } = this.#batch;
     const changed = new Map<OpenHold, HoldRecord | Refusal>();
     const updated: HoldRecord[] = [];
@@ -505,7 +505,7 @@ class Batch {
   }
 
   /** Those for whom lines are have numbers within their accounts. */
-  #numbered(): Pick<Decision, "endUsers" | "endUsersOfEntries"> {
+  #numbered(): Pick<LaneDecision, "endUsers" | "endUsersOfEntries"> {
     const { known, counts } = this.#batch.loaded.endUsers;
     const ids = new Map(known.map((each) => [endUserKey(each), each]));
     const last = new Map(counts.map(({ account, last_id }) => [account, last_id]));
@@ -574,7 +574,7 @@ class Batch {
     return spent === null ? [] : [{ ...spent, account, key, name }];
   }
 
-  #kept(): Decision["kept"] {
+  #kept(): LaneDecision["kept"] {
     return this.#batch.loaded.accounts.flatMap((row) => {
       const account = this.#ledger.account(row.id);
       const before: readonly PeriodUse[] = [

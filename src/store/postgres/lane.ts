@@ -48,14 +48,14 @@ import {
   noEndUsers,
   type LaneAnswer,
   decide,
-  type Decision,
+  type LaneDecision,
   keyUseFromOf,
   type Loaded,
   namedKeyOf,
   type OpenHold,
   type OpenSearch,
   type LaneOperation,
-  type Rules,
+  type LaneRules,
 } from "./decide.ts";
 import {
   batchLockMs,
@@ -87,7 +87,7 @@ export type LaneOptions = Readonly<{
   version: string;
   /** See `lanes.config_digest`. */
   configDigest(): string;
-  rules: Rules;
+  rules: LaneRules;
   pace: Pace;
   log: Log;
   /** For tests, which look at what is decided. */
@@ -96,7 +96,7 @@ export type LaneOptions = Readonly<{
   /** Told of those who waited: null, or why not. */
   decided(hold: OpenHold, refusal: Refusal | null): void;
   /** Told of each batch that is committed. */
-  committed?(decision: Decision, operations: number, durationMs: Ms): void;
+  committed?(decision: LaneDecision, operations: number, durationMs: Ms): void;
   /** Operations wait this long for others, where nothing else is under way. */
   gatherMs?: Ms;
 }>;
@@ -138,7 +138,7 @@ type WaitingOperation = {
 };
 
 type Tried =
-  | Readonly<{ outcome: "committed"; decision: Decision }>
+  | Readonly<{ outcome: "committed"; decision: LaneDecision }>
   /** Taken back: others have the locks; `locked`: of its accounts' rows, and no try before it was committed. */
   | Readonly<{ outcome: "conflict" | "locked" | "unknown" | "new lane" }>
   /** Taken back, for something in it. */
@@ -172,7 +172,7 @@ export class Lane {
   readonly #trials: AccountId[] = [];
   #isRunning = false;
   /** The decision of the last try that was sent whole. */
-  #sent: Decision | null = null;
+  #sent: LaneDecision | null = null;
   #failing = false;
   /** How long the server lets it stand still in a transaction: longer where it was cut off for that. */
   #idleMs: Ms = idleInTransactionMs;
@@ -639,7 +639,7 @@ export class Lane {
 
   // -------------------------------------------------------------- telling
 
-  #tell(asked: readonly WaitingOperation[], decision: Decision): void {
+  #tell(asked: readonly WaitingOperation[], decision: LaneDecision): void {
     const { answers, changed } = decision;
     this.#batch += 1;
     this.#sent = null;
@@ -865,7 +865,10 @@ function givenBack(operation: LaneOperation): LaneOperation | null {
 }
 
 /** Answers of the operations that were asked, among those that were dropped. */
-function alignedWith(live: readonly (LaneOperation | null)[], answers: Decision["answers"]): Decision["answers"] {
+function alignedWith(
+  live: readonly (LaneOperation | null)[],
+  answers: LaneDecision["answers"],
+): LaneDecision["answers"] {
   let next = 0;
   return live.map((operation) => (operation === null ? null : answers[next++]!));
 }

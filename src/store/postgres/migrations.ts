@@ -162,13 +162,6 @@ async function all(
   });
 }
 
-/** Texts that make the tables of an empty database, for its readers. */
-export const creations = (): readonly string[] =>
-  postgresTables.flatMap(({ table, fillFactor }) => [
-    creationOf(table, fillFactor ?? null),
-    ...indexesOf(table).map(({ text }) => text),
-  ]);
-
 function creationOf(table: PgTable, fillFactor: number | null): string {
   const { name, columns, checks, primaryKeys } = getTableConfig(table);
   const keys = primaryKeys.map((key) => `PRIMARY KEY (${key.columns.map((column) => column.name).join(", ")})`);

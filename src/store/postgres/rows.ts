@@ -4,7 +4,7 @@ import { type KeyLimits, type AccountId, defaultKey, type KeyId, type Ms, type P
 import type { HoldRecord } from "../../account/admission.ts";
 import { AccountSum, endUserPlace, type JournalRow, rowOf } from "../ledger/batch.ts";
 import { arrayOf, call, type Call, type Row } from "./connection.ts";
-import type { Decision, OpenHold, OpenSearch, LaneOperation } from "./decide.ts";
+import type { LaneDecision, OpenHold, OpenSearch, LaneOperation } from "./decide.ts";
 import {
   accountColumns,
   addEndUsers,
@@ -141,7 +141,7 @@ export function missingUse(
 }
 
 /** The statements that write a decision; none where it changed nothing. */
-export function writesOf(decision: Decision, lane: string): readonly Call[] {
+export function writesOf(decision: LaneDecision, lane: string): readonly Call[] {
   const { accounts, entries, endUsersOfEntries, endUsers, keys, kept, made, removed, updated, now } = decision;
   const { searches, searchCalls } = decision;
   const calls: Call[] = [];

@@ -5,7 +5,7 @@ import type { Ms } from "../../core/types.ts";
 import { call, type Connection, isFailed, type Row } from "./connection.ts";
 import { limited, type Pace, systemPace } from "./pace.ts";
 
-export type Standby = Readonly<{ name: string; sync: string }>;
+type Standby = Readonly<{ name: string; sync: string }>;
 /** Null: the server does not tell it. */
 export type ServerFacts = Readonly<{
   version: string | null;

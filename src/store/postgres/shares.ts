@@ -25,7 +25,7 @@ export function shareOf(slots: number, rows: readonly ShareRow[], own: number): 
 }
 
 /** How many slots each should have; in all as many as there are. */
-export function targetsOf(slots: number, rows: readonly NodeNeed[]): readonly number[] {
+function targetsOf(slots: number, rows: readonly NodeNeed[]): readonly number[] {
   const needed = rows.map(({ busy, waiting }) => busy + waiting);
   const left = slots - needed.reduce((sum, need) => sum + need, 0);
   if (left < 0) return filled(slots, rows, needed);

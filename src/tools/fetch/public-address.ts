@@ -10,13 +10,13 @@ import {
 } from "../../core/address.ts";
 import { assert } from "../../core/assert.ts";
 
-/** True for an address that anybody on the internet may be given, and false for all special, local and embedding ones. */
+/** True for an address that anyone on the internet may have; false for all special, local and embedding ones. */
 export function isPublicAddress(bytes: AddressBytes): boolean {
   if (bytes.length === 4) return !specialIPv4.some((range) => isInRange(range, bytes));
   return isInRange(globalUnicast, bytes) && !isIsatap(bytes) && !specialIPv6.some((range) => isInRange(range, bytes));
 }
 
-/** True for an address of this machine: a service behind its firewall would answer us, who are in front of none. */
+/** True for an address of this machine: its services would answer us even where a firewall hides them from others. */
 export function isOwnAddress(bytes: AddressBytes): boolean {
   const text = formatAddress(bytes);
   for (const addresses of Object.values(networkInterfaces())) {
@@ -30,11 +30,11 @@ export function isOwnAddress(bytes: AddressBytes): boolean {
 
 // ---------------------------------------------------------------- ranges
 
-/** IANA's registry of special-purpose addresses, with multicast, class E and what clouds keep for themselves. */
+/** IANA's registry of special-purpose addresses, with multicast, class E and what clouds reserve. */
 const specialIPv4 = ranges(
   "0.0.0.0/8", // this network
   "10.0.0.0/8",
-  "100.64.0.0/10", // behind carriers' address translation
+  "100.64.0.0/10", // carrier-grade NAT
   "127.0.0.0/8",
   "168.63.129.16/32", // the control service of Azure's machines, on a public address
   "169.254.0.0/16", // link-local, and the metadata services of clouds
@@ -50,17 +50,17 @@ const specialIPv4 = ranges(
   "240.0.0.0/4", // reserved, and broadcast
 );
 
-/** All that IANA has given out as global unicast: loopback, mapped, translated, local and multicast lie outside. */
+/** Everything that IANA assigns as global unicast: loopback, mapped, translated, local and multicast lie outside. */
 const [globalUnicast] = ranges("2000::/3") as [AddressRange];
 
 const specialIPv6 = ranges(
-  "2001::/23", // protocol assignments, Teredo and ORCHID among them
+  "2001::/23", // protocol assignments, including Teredo and ORCHID
   "2001:db8::/32", // documentation
-  "2002::/16", // 6to4: any IPv4 address inside
+  "2002::/16", // 6to4, which embeds any IPv4 address
   "3fff::/20", // documentation
 );
 
-/** Interface ids `[02]00:5efe:a.b.c.d` reach the IPv4 address in them by an ISATAP tunnel, whatever the prefix is. */
+/** Interface ids `[02]00:5efe:a.b.c.d` reach the embedded IPv4 address through an ISATAP tunnel, under any prefix. */
 function isIsatap(bytes: AddressBytes): boolean {
   return (bytes[8]! & ~0x03) === 0 && bytes[9] === 0 && bytes[10] === 0x5e && bytes[11] === 0xfe;
 }

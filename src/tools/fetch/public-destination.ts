@@ -1,17 +1,18 @@
 // Turns an address that a stranger chose into the one destination that may be dialed for it, or into nothing. One
-// parser (WHATWG URL) decides, and its result is dialed: parsing the same text twice is how such checks are bypassed.
+// parser (WHATWG URL) decides, and its result is dialed, because parsing the same text twice is how such checks are
+// bypassed.
 import { Resolver } from "node:dns/promises";
 import { type AddressBytes, formatAddress, parseAddress } from "../../core/address.ts";
 import { isOwnAddress, isPublicAddress } from "./public-address.ts";
 
-/** All addresses of a name, as text; empty if it has none. Rejects with an Error when `cancelSignal` is aborted. */
+/** All addresses of a name, as text; empty if it has none. Rejects with an Error when `cancelSignal` aborts. */
 export type Resolve = (name: string, cancelSignal: AbortSignal) => Promise<readonly string[]>;
 
 export type Destination = Readonly<{
-  /** Checked addresses in the form that is dialed, in the order in which to try them. */
+  /** Checked addresses in the form to dial, in the order in which to try them. */
   addresses: readonly string[];
   port: number;
-  /** What the certificate must be for; null for plain http. */
+  /** The name that the certificate must be for; null for plain http. */
   tlsName: string | null;
   /** The `host` header. */
   host: string;
@@ -23,7 +24,10 @@ const ports: ReadonlySet<string> = new Set(["80", "443", "8080", "8443"]);
 /** Signed addresses of object stores take 2 KB. */
 const urlMaxLength = 8_192;
 const addressesTried = 4;
-/** Names that by their registration (RFC 6761, 6762, 8375, 9476) are never the public internet; and one without a dot. */
+/**
+ * Names that by their registration (RFC 6761, 6762, 8375, 9476) are never on the public internet, and names without a
+ * dot.
+ */
 const localName = /^[^.]*$|(?:^|\.)(?:localhost|local|internal|home\.arpa|onion|invalid|test|example|alt)$/;
 
 /** Parses an http(s) address with an allowed port and without credentials; null for all others. */
@@ -35,8 +39,8 @@ export function parsePublicUrl(text: string, base?: string): URL | null {
 }
 
 /**
- * Looks the name up once and judges every address that it has: where one is not public, none is dialed, because an
- * attacker's name server mixes them to be right at the second try. Null: not to be fetched.
+ * Looks the name up once and judges all of its addresses. If one is not public, none is dialed, because an attacker's
+ * name server mixes them to succeed at the second try. Null: must not be fetched.
  */
 export async function destinationOf(
   url: URL,
@@ -48,7 +52,7 @@ export async function destinationOf(
   if (literal === null && localName.test(hostname)) return null;
   const found = literal === null ? (await resolve(hostname, cancelSignal)).map(parseAddress) : [literal];
   if (!found.every(isReachable)) return null;
-  // IPv4 first: a machine without IPv6 would wait for nothing
+  // IPv4 first: a machine without IPv6 would wait in vain.
   const addresses = found.sort((one, other) => one.length - other.length).map(formatAddress);
   const secure = url.protocol === "https:";
   return {
@@ -68,8 +72,8 @@ const portOf = ({ port, protocol }: URL): string => port || (protocol === "https
 const nameServerTimeoutMs = 3_000;
 
 /**
- * Asks the system's name servers and nothing else: the hosts file and search domains know only private names. A lookup
- * by the C library would also keep one of the process's few threads for as long as a hostile name server likes.
+ * Asks only the system's name servers: the hosts file and search domains add only private names. A lookup by the C
+ * library would also occupy one of the process's few threads for as long as a hostile name server likes.
  */
 export const resolvePublicName: Resolve = async (name, cancelSignal) => {
   const resolver = new Resolver({ timeout: nameServerTimeoutMs, tries: 2 });

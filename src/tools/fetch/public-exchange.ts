@@ -1,5 +1,5 @@
-// Sends one GET over one connection to an address that was checked. Exactly that address is dialed, and no name is
-// looked up here. The strict parser for nodes reads the framing; it refuses encoded bodies, so nothing inflates.
+// Sends one GET over one connection to a checked address. It dials exactly that address and looks up no name. The
+// strict parser for nodes reads the framing; it refuses encoded bodies, so nothing inflates.
 import type { Socket } from "bun";
 import { ResponseParser, type ResponseHeaders } from "../../nodes/client/framing.ts";
 import type { Destination } from "./public-destination.ts";
@@ -8,18 +8,18 @@ export type ExchangeResult = Readonly<{ status: number; headers: ResponseHeaders
 
 export type ExchangeLimits = Readonly<{
   accept: string;
-  /** A body that is larger, or says that it is, fails. */
+  /** A body that is larger, or announces more, fails. */
   bytesMax: number;
   connectTimeoutMs: number;
 }>;
 
-/** Beside the body: headers, and the sizes of chunks. More is a server that talks without end. */
+/** Headers and chunk sizes beside the body. A server that sends more talks without end. */
 const framingBytesMax = 1024 * 1024;
 
-/** No connection, no whole answer, or too much of it. Never leaves this layer: to the outside all failures are one. */
+/** No connection, no complete answer, or too much of it. Never leaves this layer: outside, all failures look alike. */
 export class ExchangeFailed extends Error {
   override readonly name = "ExchangeFailed";
-  /** True while no byte was exchanged, so that the next address of the same name may be tried. */
+  /** True before a byte was exchanged, so that the next address of the same name may be tried. */
   readonly unreached: boolean;
 
   constructor(reason: string, unreached: boolean) {
@@ -29,8 +29,8 @@ export class ExchangeFailed extends Error {
 }
 
 /**
- * Asks one address of the destination. Only bodies of status 200 are read; of others the head. Rejects with
- * ExchangeFailed, also as soon as `cancelSignal` is aborted.
+ * Requests one address of the destination. Reads bodies only of status 200, and the heads of others. Rejects with
+ * ExchangeFailed, also as soon as `cancelSignal` aborts.
  */
 export function exchange(
   address: string,
@@ -41,7 +41,7 @@ export function exchange(
   return new Promise((resolve, reject) => {
     const connection = new PublicConnection(destination, limits, cancelSignal, resolve, reject);
     const { port, tlsName } = destination;
-    // The certificate must be for the name that was asked for, whatever address is dialed.
+    // The certificate must be for the requested name, whatever address is dialed.
     const tls = tlsName === null ? {} : { tls: { serverName: tlsName, rejectUnauthorized: true } };
     Bun.connect<PublicConnection>({
       hostname: address,
@@ -94,7 +94,7 @@ class PublicConnection {
     else cancelSignal.addEventListener("abort", this.#leave);
   }
 
-  /** TCP is there; over TLS the name is not proven yet, and nothing may be sent. */
+  /** TCP is connected. Over TLS the name is not proven yet, and nothing may be sent. */
   dialed(socket: Socket<PublicConnection>): void {
     this.#socket = socket;
     if (this.#over) socket.terminate();
@@ -114,7 +114,7 @@ class PublicConnection {
   received(bytes: Buffer): void {
     if (this.#over) return;
     this.#receivedBytes += bytes.length;
-    // Twice the body: chunks of one byte take six, and nobody honest sends those.
+    // Twice the body: chunks of one byte take six, and no honest server sends those.
     if (this.#receivedBytes > 2 * this.#limits.bytesMax + framingBytesMax) return this.fail("too much framing");
     this.#parser.feed(bytes);
   }

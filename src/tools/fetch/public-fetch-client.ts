@@ -1,4 +1,4 @@
-// The fetcher of addresses that strangers chose. Each step, the first as every redirect:
+// Fetches addresses that strangers chose. The steps, for the first address and for every redirect:
 //
 //   1 parse   http(s), an allowed port, no credentials
 //   2 look up every address of the name, once
@@ -6,7 +6,7 @@
 //   4 dial    exactly a judged address, with the name for `host` and the certificate
 //   5 read    bounded in bytes, and with all steps together in time
 //
-// Nothing of ours or of the client goes along: no cookies, no keys, no proxy from the environment.
+// Nothing of ours or of the client's goes along: no cookies, no keys, no proxy from the environment.
 import { publicFetchesAccountMax } from "../limits.ts";
 import { assert } from "../../core/assert.ts";
 import { AccountTurns } from "../../core/account-turns.ts";
@@ -14,7 +14,7 @@ import { exchange, ExchangeFailed, type ExchangeResult } from "./public-exchange
 import { destinationOf, parsePublicUrl, type Resolve, resolvePublicName } from "./public-destination.ts";
 import { type Fetched, type FetchOptions, FetchRefused, type PublicFetch } from "./public-fetch.ts";
 
-/** Concurrent fetches of addresses that strangers chose, pages of search results included. */
+/** Concurrent fetches of addresses that strangers chose, including pages of search results. */
 const publicFetchesMax = 64;
 const publicConnectTimeoutMs = 5_000;
 
@@ -23,7 +23,7 @@ assert(publicFetchesAccountMax < publicFetchesMax, "an account leaves turns to o
 export type PublicFetchOptions = Readonly<{
   turns?: AccountTurns;
   resolve?: Resolve;
-  /** Asks one judged address. */
+  /** Requests one judged address. */
   ask?: typeof exchange;
 }>;
 
@@ -50,7 +50,7 @@ export class PublicFetchClient implements PublicFetch {
       using _turn = await this.#turns.enter(options.account, deadline.signal);
       return await this.#follow(url, options, deadline.signal);
     } catch (error) {
-      // A name server's, a connection's or a parser's failure: all are one to who asked. A bug is not.
+      // Failures of a name server, a connection or a parser look alike to the caller. A bug does not.
       if (error instanceof ExchangeFailed || deadline.signal.aborted) throw new FetchRefused();
       throw error;
     } finally {

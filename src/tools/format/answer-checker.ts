@@ -1,6 +1,6 @@
-// Who checks what. Every check is tried for some milliseconds first, accounts in turn; what takes longer is made again in
-// another process, behind the streams, and so is all else of its account for a minute.
-// So a crowd with expensive schemas keeps others waiting for a short try of each, and then only its own kind.
+// Who checks what. Every check first gets a few milliseconds, accounts in turn. A slow check is repeated in another process
+// behind the streams, and so is everything else from its account for a minute. So a crowd with expensive schemas delays
+// others by one short attempt each, and after that only itself.
 //
 //   quick lane  10 ms, then 50 ms of processor  -- slow -->  thorough lane  500 ms each, 10 s a minute for each account
 import { type Clock, systemClock } from "../../core/clock.ts";
@@ -10,12 +10,12 @@ import type { Verdict } from "./answer-validator.ts";
 import { CheckingLane, type LaneResult } from "./checking-lane.ts";
 import type { CheckOrder, TimedVerdict } from "./checking-process.ts";
 
-/** Longest answer that is checked, in UTF-16 units: about four times 65,536 tokens. */
+/** The longest answer that is checked, in UTF-16 units: about four times 65,536 tokens. */
 const checkedTextMaxLength = 1024 * 1024;
 /**
- * Attempts at checking one schema or answer. An attempt ends when it took longer than `wallMs` and has used
- * `processorMs` by then (usual checks take 20 ms, large schemas 50). Quick ones run where streams must not wait, second
- * ones after all first ones, thorough ones behind the streams.
+ * Attempts at checking one schema or answer. An attempt ends when it has taken longer than `wallMs` and has used
+ * `processorMs` (usual checks take 20 ms, large schemas 50). Quick ones run where streams must not wait, second ones
+ * after all first ones, thorough ones behind the streams.
  */
 const quickCheckTries = [
   { processorMs: 10, wallMs: 25 },
@@ -23,8 +23,8 @@ const quickCheckTries = [
 ] as const;
 const thoroughCheckTries = [{ processorMs: 500, wallMs: 500 }] as const;
 /**
- * Processor time of an account's thorough attempts within the window: beyond it, its schemas are too expensive until
- * the window ends.
+ * Processor time of an account's thorough attempts in the window: beyond it, its schemas are too expensive until the
+ * window ends.
  */
 const thoroughChecksAccountMaxMs = 10_000;
 const thoroughChecksWindowMs = 60_000;
@@ -32,7 +32,7 @@ const thoroughChecksWindowMs = 60_000;
 const thoroughAccountsMax = 10_000;
 
 /**
- * The verdict, or that there is none: `slow`, the account's own schema is too expensive, or its schemas of the last
+ * The verdict, or why there is none: `slow`, the account's own schema is too expensive, or its schemas of the last
  * minute were; `failed`, the process cannot be started.
  */
 export type CheckResult = Verdict | Readonly<{ verdict: "slow" }> | Readonly<{ verdict: "failed" }>;
@@ -52,15 +52,15 @@ export type AnswerCheckerOptions = Readonly<{
   command?: readonly string[];
 }>;
 
-/** What an account's checks used of the processor since one of them took long. */
-type Use = { readonly since: Ms; usedMs: Ms; isTold: boolean };
+/** Processor time that an account's checks used since one of them was slow. */
+type Use = { readonly since: Ms; usedMs: Ms; isLogged: boolean };
 
 export class AnswerChecker implements Checker {
   readonly #log: Log;
   readonly #clock: Pick<Clock, "monotonic">;
   readonly #quick: CheckingLane;
   readonly #thorough: CheckingLane;
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #uses = new Map<AccountId, Use>();
 
   constructor({ log, clock = systemClock, ...options }: AnswerCheckerOptions) {
@@ -93,7 +93,7 @@ export class AnswerChecker implements Checker {
     return second.verdict === "refused" ? { verdict: "slow" } : resultOf(second);
   }
 
-  /** Ends the processes; what waits is answered `failed`. Resolves when they have ended. */
+  /** Ends the processes; waiting checks get `failed`. Resolves when the processes have ended. */
   async close(): Promise<void> {
     await Promise.all([this.#quick.close(), this.#thorough.close()]);
   }
@@ -103,7 +103,7 @@ export class AnswerChecker implements Checker {
     if (use !== null) use.usedMs += usedMs;
     else if (verdict === "slow") {
       this.#uses.delete(account);
-      this.#uses.set(account, { since: this.#clock.monotonic(), usedMs, isTold: false });
+      this.#uses.set(account, { since: this.#clock.monotonic(), usedMs, isLogged: false });
       if (this.#uses.size > thoroughAccountsMax) this.#uses.delete(this.#uses.keys().next().value!);
     }
   }
@@ -111,19 +111,19 @@ export class AnswerChecker implements Checker {
   #hasUsedUp(account: AccountId): boolean {
     const use = this.#useOf(account);
     if (use === null || use.usedMs < thoroughChecksAccountMaxMs) return false;
-    if (!use.isTold) this.#log("warn", "an account's schemas are too expensive to check for now", { account });
-    use.isTold = true;
+    if (!use.isLogged) this.#log("warn", "an account's schemas are too expensive to check for now", { account });
+    use.isLogged = true;
     return true;
   }
 
-  /** Null where none of its checks took long within the last minute. */
+  /** Null where none of its checks was slow within the last minute. */
   #useOf(account: AccountId): Use | null {
     const use = this.#uses.get(account);
     return use !== undefined && this.#clock.monotonic() - use.since < thoroughChecksWindowMs ? use : null;
   }
 }
 
-/** Without what it cost. */
+/** Without its cost. */
 function resultOf(made: Exclude<LaneResult, { verdict: "refused" }>): CheckResult {
   if (!("usedMs" in made)) return { verdict: "failed" };
   const { usedMs: _usedMs, ...result } = made;

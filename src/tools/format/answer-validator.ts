@@ -1,5 +1,5 @@
-// Validates an answer against a client's JSON Schema. It compiles and runs whatever a client sent and may take forever:
-// only the checking process uses it, which can be stopped and killed.
+// Validates an answer against a client's JSON Schema. It compiles and runs anything that a client sends and may take
+// forever, so only the checking process uses it, which can be stopped and killed.
 import Ajv, { type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import Ajv2020 from "ajv/dist/2020.js";
 import { isRecord } from "../../core/is-record.ts";
@@ -7,37 +7,37 @@ import { parseOutsideJson } from "../../core/outside-json.ts";
 import { linearPattern } from "./linear-pattern.ts";
 
 /**
- * `fits`; `misfit`: the answer is not JSON, or not what the schema asks for; `unusable`: the schema itself is none.
- * `reason` is for the model and the client, and names a place and a rule, never a value.
+ * `fits`; `misfit`: the answer is not JSON, or violates the schema; `unusable`: the schema is invalid. `reason` is for
+ * the model and the client. It names a place and a rule, never a value.
  */
 export type Verdict =
   | Readonly<{ verdict: "fits" }>
   | Readonly<{ verdict: "misfit"; reason: string }>
   | Readonly<{ verdict: "unusable"; reason: string }>;
 
-/** Compiled schemas that are kept: agents ask for the same one again and again, and compiling takes milliseconds. */
+/** Compiled schemas to keep: agents send the same one repeatedly, and compiling takes milliseconds. */
 const compiledMax = 32;
 const reasonMaxLength = 300;
 
-/** The check needs more time than there is: what only the engine itself can run may take forever. */
+/** The check needs more time than allowed: a pattern that only the engine itself can run may take forever. */
 export class TooSlow extends Error {}
 
 const optionsWith = (patternOf: (pattern: string) => Pattern): Options => ({
-  // clients' schemas carry keywords of their vendors; an unknown one says nothing about the value
+  // Clients' schemas contain vendor keywords. An unknown one says nothing about the value.
   strict: false,
   logger: false,
-  // JSON Schema since 2019 calls `format` an annotation, and nodes know different ones
+  // JSON Schema since 2019 calls `format` an annotation, and nodes know different ones.
   validateFormats: false,
-  // a schema is run once or a few times: to make its code smaller takes longer than it saves
+  // A schema runs once or a few times: optimizing its code takes longer than it saves.
   code: { optimize: false, regExp: Object.assign(patternOf, { code: "patternOf" }) },
 });
 
 export type AnswerValidatorOptions = Readonly<{
-  /** Also patterns that may take forever; without, `TooSlow` is thrown for their schemas. */
+  /** Runs even patterns that may take forever; otherwise throws `TooSlow` for their schemas. */
   runsAnyPattern: boolean;
 }>;
 
-/** Judges answers; remembers the schemas compiled last. */
+/** Judges answers, and keeps the schemas compiled last. */
 export class AnswerValidator {
   readonly #drafts: Readonly<Record<"2020-12" | "7", Draft>>;
   /** By the schema's text, least recently used first. */
@@ -45,14 +45,14 @@ export class AnswerValidator {
 
   constructor({ runsAnyPattern }: AnswerValidatorOptions) {
     const options = optionsWith((pattern) => patternOf(pattern, runsAnyPattern));
-    // Each schema is compiled by itself, so that one client's $id cannot mean anything for the next.
+    // Each schema is compiled alone, so that one client's $id cannot affect the next.
     const alone: Options = { ...options, meta: false, validateSchema: false };
     this.#drafts = {
       "2020-12": { meta: new Ajv2020(options), start: () => new Ajv2020(alone) },
       "7": { meta: new Ajv(options), start: () => new Ajv(alone) },
     };
-    // compiles what every schema is held against
-    for (const { meta } of Object.values(this.#drafts)) meta.validateSchema({});
+    // Compiles the meta-schemas.
+    for (const { meta } of Object.values(this.#drafts)) void meta.validateSchema({});
   }
 
   /** The verdict on the schema alone, given as JSON text. */
@@ -89,7 +89,9 @@ export class AnswerValidator {
     return compiled;
   }
 
-  /** As the draft that it names; without one, or if it is not valid there, as 2020-12, as draft 7 or as draft 4. */
+  /**
+   * Uses the draft that it names; without one, or if it is invalid there, 2020-12, draft 7 or draft 4, in this order.
+   */
   #compileAnew(schemaText: string): ValidateFunction | Verdict {
     const { $schema, ...schema } = JSON.parse(schemaText) as Record<string, unknown>;
     const older = typeof $schema === "string" && /draft-0?[3467]\b/.test($schema);
@@ -107,7 +109,7 @@ const exclusiveLimits = [
   ["exclusiveMaximum", "maximum"],
 ] as const;
 
-/** Draft 4, and OpenAPI 3.0 with it, said by a boolean that a limit is exclusive; today that is the limit itself. */
+/** Draft 4, and with it OpenAPI 3.0, has a boolean for an exclusive limit. Today the keyword has the limit itself. */
 function ofDraft4(schema: Record<string, unknown>): Record<string, unknown> {
   return JSON.parse(JSON.stringify(schema), (_, value: unknown) => {
     if (!isRecord(value)) return value;
@@ -120,7 +122,7 @@ function ofDraft4(schema: Record<string, unknown>): Record<string, unknown> {
   }) as Record<string, unknown>;
 }
 
-/** `meta` knows what a schema of the draft looks like, `start` makes what compiles one. */
+/** `meta` validates schemas of the draft; `start` creates a compiler. */
 type Draft = Readonly<{ meta: Ajv; start: () => Ajv }>;
 
 function compiledBy({ meta, start }: Draft, schema: Record<string, unknown>): ValidateFunction | Verdict {
@@ -135,10 +137,13 @@ function compiledBy({ meta, start }: Draft, schema: Record<string, unknown>): Va
 
 const unusable = (reason: string): Verdict => ({ verdict: "unusable", reason: shortened(reason) });
 
-/** `toString` tells it from others. */
+/** `toString` distinguishes it from others. */
 type Pattern = { test(text: string): boolean; toString(): string };
 
-/** A pattern of a client: as Unicode, else as browsers read it, and what no JavaScript engine can read matches all. */
+/**
+ * A client's pattern: as Unicode, otherwise as browsers read it. One that no JavaScript engine can read matches
+ * everything.
+ */
 function patternOf(pattern: string, runsAny: boolean): Pattern {
   for (const flags of ["u", ""] as const) {
     try {
@@ -148,7 +153,7 @@ function patternOf(pattern: string, runsAny: boolean): Pattern {
       return new RegExp(pattern, flags);
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
-      // written for another engine (Python's named groups, say); the next reading is tried
+      // Written for another engine (with Python's named groups, for example); the next reading is tried.
     }
   }
   return matchesAll;

@@ -1,5 +1,5 @@
-// The gateway's end of one checking process: an order at a time, accounts in turn. The process ends its checks by itself;
-// one that does not come back is ended by the system or from here, and the next order has a new one.
+// The gateway's end of one checking process: one order at a time, accounts in turn. The process ends its checks by
+// itself. One that does not return is ended by the system or from here, and the next order gets a new one.
 import { join } from "node:path";
 import type { Log } from "../../core/log.ts";
 import { FairQueue } from "../../core/fair-queue.ts";
@@ -13,23 +13,23 @@ import type {
   TimedVerdict,
 } from "./checking-process.ts";
 
-/** A process without a verdict for this long hangs, however busy the machine is. */
+/** A process without a verdict for this long has hung, however busy the machine is. */
 const checkSilenceMs = 60_000;
 const checkStartMs = 10_000;
 /** The checking process ends after this long without a check. */
 const checkIdleMs = 5 * 60_000;
 
-/** `refused`: its account's turn came and it had none anymore; `failed`: the process cannot be started. */
+/** `refused`: its account had used up its time when its turn came. `failed`: the process cannot be started. */
 export type LaneResult = TimedVerdict | Readonly<{ verdict: "refused" | "failed" }>;
 
 export type CheckingLaneOptions = Readonly<{
   pace: CheckingPace;
-  /** What a check gets at its first try, its second, ...; all first ones go before all second ones. */
+  /** What a check gets at its first attempt, its second, ...; all first attempts go before all second ones. */
   tries: readonly CheckLimits[];
   log: Log;
-  /** Asked when an account's turn has come. */
+  /** Called when an account's turn has come. */
   mayRun: (account: AccountId) => boolean;
-  /** Told of each check that was made or given up, before who waits for it. */
+  /** Called for each check that was made or given up, before its caller gets the result. */
   made?: (account: AccountId, result: TimedVerdict) => void;
   idleMs?: Ms;
   silenceMs?: Ms;
@@ -39,10 +39,10 @@ export type CheckingLaneOptions = Readonly<{
 
 type Job = Readonly<{ account: AccountId; order: CheckOrder; attempt: number; resolve: (result: LaneResult) => void }>;
 
-/** What a check that took its process with it is taken to have used. */
+/** Processor time charged for a check that took its process down. */
 const lostUsedMs = 3_000;
 
-/** A compiled binary, which has no script beside it, is started with a command of its own. */
+/** A compiled binary has no script beside it, so it is started with a command of its own. */
 const commandOf = (pace: CheckingPace): readonly string[] => [
   process.execPath,
   import.meta.url.includes("/$bunfs/") ? "check-answers" : join(import.meta.dir, "checking-process.ts"),
@@ -51,12 +51,12 @@ const commandOf = (pace: CheckingPace): readonly string[] => [
 
 export class CheckingLane {
   readonly #options: CheckingLaneOptions;
-  /** Of first tries, of second ones, ... */
+  /** Of first attempts, second ones, ... */
   readonly #queues: readonly FairQueue<Job>[];
   #process: Bun.Subprocess | null = null;
   #ready = false;
   #running: Job | null = null;
-  /** Of the start, of the running check, or of idleness: never two at once. */
+  /** For the start, the running check, or idleness: never two at once. */
   #timer: Timer | null = null;
   readonly #exits = new Set<Promise<number>>();
 
@@ -73,14 +73,14 @@ export class CheckingLane {
     return promise;
   }
 
-  /** Ends the process; what waits is answered `failed`. Resolves when every process has ended. */
+  /** Ends the process; waiting checks get `failed`. Resolves when every process has ended. */
   async close(): Promise<void> {
     this.#failAll();
     this.#end();
     await Promise.all(this.#exits);
   }
 
-  /** Gives the process its next order, or starts it first, or lets it rest. */
+  /** Gives the process its next order, starts it first, or lets it rest. */
   #advance(): void {
     if (this.#running !== null) return;
     const job = this.#nextThatMay();
@@ -112,7 +112,7 @@ export class CheckingLane {
     return null;
   }
 
-  /** The process is gone, and with it the check that it was at. */
+  /** The process is gone, and with it its current check. */
   #lost(): void {
     const account = this.#running?.account ?? null;
     this.#options.log("warn", "the process that checks structured output ended", { account });
@@ -138,7 +138,7 @@ export class CheckingLane {
     this.#ready = false;
     const { pace, log, command = commandOf(pace) } = this.#options;
     const started = Bun.spawn([...command], {
-      // it needs nothing of ours, least of all the keys of nodes
+      // It needs nothing of ours, least of all the keys of nodes.
       env: {},
       stdio: ["ignore", "ignore", "ignore"],
       serialization: "json",
@@ -150,11 +150,11 @@ export class CheckingLane {
       },
       onExit: () => {
         this.#exits.delete(started.exited);
-        if (this.#process !== started) return; // it was told to
+        if (this.#process !== started) return; // on our order
         const wasReady = this.#ready;
         this.#process = null;
         this.#stopTimer();
-        if (wasReady) return this.#lost(); // stuck in its order, or out of memory over it: the others get a new process
+        if (wasReady) return this.#lost(); // stuck in its order, or out of memory: the others get a new process
         log("error", "the process that checks structured output does not start");
         this.#failAll();
       },

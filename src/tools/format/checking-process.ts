@@ -1,22 +1,22 @@
-// The process in which clients' schemas are compiled and run. Whatever a client sent may take forever; its memory and
-// crashes stay in this process. A check that takes long is stopped from inside, so that the next need not wait for
-// another process; if that fails (a pattern that only the engine itself can run), the whole process is ended.
+// The process that compiles and runs clients' schemas. Anything that a client sends may take forever; its memory and
+// crashes stay in this process. A slow check is stopped from inside, so that the next need not wait for another
+// process. If that fails (a pattern that only the engine itself can run), the whole process is ended.
 import type { Ms } from "../../core/types.ts";
 import { AnswerValidator, TooSlow, type Verdict } from "./answer-validator.ts";
 import { usedSince, withinProcessorTime } from "./processor-limit.ts";
 import { endWhenStuck, endWithGateway, standBehindGateway } from "../worker-process.ts";
 
-/** To the process. The schema is JSON text, null for any JSON; without a text the schema itself is checked. */
+/** To the process. The schema is JSON text, null for any JSON. Without a text, the schema itself is checked. */
 export type CheckOrder = Readonly<{ schema: string | null; text: string | null }>;
-/** A check is begun again with more time where it took longer than `wallMs` and has not used `processorMs` yet. */
+/** A check that has taken longer than `wallMs` without using `processorMs` starts again with more time. */
 export type CheckLimits = Readonly<{ processorMs: Ms; wallMs: Ms }>;
 export type LimitedOrder = CheckOrder & CheckLimits;
-/** `slow`: the check takes longer than it may, or needs what this process does not run. */
+/** `slow`: the check exceeds its time, or needs what this process does not run. */
 export type TimedVerdict = (Verdict | Readonly<{ verdict: "slow" }>) & Readonly<{ usedMs: number }>;
-/** From the process: once that it can begin, then one verdict for each order, in their order. */
+/** From the process: first that it is ready, then one verdict for each order, in order. */
 export type CheckAnswer = "ready" | TimedVerdict;
 
-/** `quick`: no check keeps the next waiting; `thorough`: where those are made that need longer, behind the streams. */
+/** `quick`: no check delays the next; `thorough`: for checks that need longer, behind the streams. */
 export type CheckingPace = "quick" | "thorough";
 
 /** Answers orders until the gateway ends or closes the channel. */
@@ -26,7 +26,7 @@ export function checkUntilDisconnected(pace: CheckingPace): Promise<void> {
   const validator = new AnswerValidator({ runsAnyPattern: pace === "thorough" });
   const check = ({ schema, text }: CheckOrder) =>
     text === null ? validator.schema(schema ?? "{}") : validator.answer(schema, text);
-  // what is made at the first use is no client's check
+  // What is created at first use should not count as a client's check.
   check({ schema: '{"pattern":"a"}', text: '"a"' });
   const disconnected = Promise.withResolvers<void>();
   process.on("disconnect", () => disconnected.resolve());

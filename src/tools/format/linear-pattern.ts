@@ -1,7 +1,7 @@
-// A client's pattern, run in time that is linear in the text however the pattern was made: all ways through it are
-// followed at once, so nothing is ever tried again. Only whether it matches is told, which needs no captures; what a
-// look-around says about each place is found first, by a walk of its own. What cannot be run so has no LinearPattern:
-// references to captures, changes of flags in the middle, and patterns that are too large when written out.
+// Runs a client's pattern in time linear in the text, however the pattern was made: it follows all ways through the
+// pattern at once and never backtracks. It only says whether there is a match, which needs no captures; a separate walk
+// first finds where look-arounds hold. Patterns without a linear way have no LinearPattern: back references, flag
+// changes in the middle, and patterns that are too large when written out.
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
 
 /** Steps of a pattern with its repeats written out: each may be active at each character of the text. */
@@ -10,7 +10,7 @@ const patternStepsMax = 20_000;
 /** As Unicode, or as browsers have always read patterns. */
 type Flags = "u" | "";
 
-/** A place in the pattern. `next` is where it goes on, `other` where else: each is the number of a step. */
+/** A step of the pattern. `next` and `other` are the numbers of the steps that may follow. */
 type Step =
   | Readonly<{ step: "character"; code: number; next: number }>
   | Readonly<{ step: "class"; class: CharacterClass; next: number }>
@@ -18,7 +18,7 @@ type Step =
   | { step: "either"; next: number; other: number }
   | Readonly<{ step: "match" }>;
 
-/** Whether something holds between two characters. */
+/** Whether a condition holds between two characters. */
 type Place = (run: Run, at: number) => boolean;
 
 const parser = new RegExpParser({ ecmaVersion: 2025 });
@@ -42,7 +42,7 @@ export class LinearPattern {
   readonly #steps: Step[] = [];
   readonly #table: StepTable;
   readonly #first: number;
-  /** Those inside of others first. */
+  /** Inner ones first. */
   readonly #lookArounds: { first: number; isForward: boolean }[] = [];
   readonly #lookAroundNumbers = new Map<AST.LookaroundAssertion, number>();
   readonly #classes = new Map<string, CharacterClass>();
@@ -61,7 +61,7 @@ export class LinearPattern {
     return run.matches(this.#first);
   }
 
-  /** Validators tell patterns apart by it. */
+  /** Validators distinguish patterns by it. */
   toString(): string {
     return `/${this.#source}/${this.#flags}`;
   }
@@ -71,12 +71,12 @@ export class LinearPattern {
     return this.#steps.push(step) - 1;
   }
 
-  /** Also for what adds no step: an empty group may be asked for a billion times. */
+  /** Counts even what adds no step: an empty group may be repeated a billion times. */
   #take(): void {
     if (--this.#room < 0) throw new NotLinear();
   }
 
-  /** Each gives the number of the first step of something that goes on at `next`. */
+  /** Each returns the number of the first step of a part that continues at `next`. */
   #any(alternatives: readonly AST.Alternative[], next: number, isForward: boolean): number {
     const firsts = alternatives.map(({ elements }) => {
       const inOrder = isForward ? elements.toReversed() : elements;
@@ -146,7 +146,7 @@ export class LinearPattern {
     }
   }
 
-  /** What is ahead of a place is found by a walk backward, from every place where it may end. */
+  /** A backward walk from every possible end finds where a look-ahead holds. */
   #lookAround(assertion: AST.LookaroundAssertion): number {
     const known = this.#lookAroundNumbers.get(assertion);
     if (known !== undefined) return known;
@@ -166,10 +166,10 @@ export class LinearPattern {
   }
 }
 
-/** Which characters a class has, according to the engine, asked for each alone. */
+/** Which characters a class contains, according to the engine, one by one. */
 class CharacterClass {
   readonly #expression: RegExp;
-  /** Of the first characters: 0 is not known yet, 1 no, 2 yes. */
+  /** For the first characters: 0 unknown, 1 no, 2 yes. */
   readonly #known = new Uint8Array(256);
 
   constructor(raw: string, flags: Flags) {
@@ -177,7 +177,7 @@ class CharacterClass {
   }
 
   has(code: number): boolean {
-    const known = this.#known[code]; // undefined behind its end
+    const known = this.#known[code]; // undefined beyond its end
     if (known === 1 || known === 2) return known === 2;
     const has = this.#expression.test(String.fromCodePoint(code));
     if (known === 0) this.#known[code] = has ? 2 : 1;
@@ -185,10 +185,10 @@ class CharacterClass {
   }
 }
 
-/** The steps as numbers, since each is looked at for each character. */
+/** The steps as numbers, because each is read for each character. */
 class StepTable {
   readonly kinds: Uint8Array;
-  /** The character, or the number in `classes` or `places`. */
+  /** The character, or the index in `classes` or `places`. */
   readonly values: Uint32Array;
   readonly nexts: Uint32Array;
   readonly others: Uint32Array;
@@ -213,15 +213,15 @@ class StepTable {
 
 const kinds = { match: 0, character: 1, class: 2, either: 3, place: 4 } as const;
 
-/** One text, and where in the pattern one can be at each of its places. */
+/** One text, and the steps that are active at each of its places. */
 class Run {
-  /** Of each look-around: 1 at the places where what it looks for is. */
+  /** For each look-around: 1 at the places where it holds. */
   readonly found: Uint8Array[] = [];
   readonly #table: StepTable;
-  /** For each step, the place (from 1 on) where it was last reached, and where it was last put in line. */
+  /** For each step, the place (from 1 on) where it was last reached, and last queued. */
   readonly #reachedAt: Uint32Array;
   readonly #waitsAt: Uint32Array;
-  /** Steps to go on from at this place and at the next. */
+  /** Steps to continue from at this place, and at the next. */
   #waiting: Uint32Array;
   #waitingCount = 0;
   #next: Uint32Array;
@@ -240,14 +240,14 @@ class Run {
     this.#open = new Uint32Array(2 * length + 1);
   }
 
-  /** Whether there is a match that begins and ends anywhere. */
+  /** Whether there is a match anywhere. */
   matches(first: number): boolean {
     this.#begin();
     for (let at = 0; at <= this.codes.length; at++) if (this.#advance(first, at, this.codes[at])) return true;
     return false;
   }
 
-  /** Where a match may end, of those that begin anywhere; backward, where one may begin. */
+  /** Where matches may end, from any beginning; backward, where they may begin. */
   placesOf(first: number, isForward: boolean): Uint8Array {
     this.#begin();
     const { length } = this.codes;
@@ -265,7 +265,7 @@ class Run {
     this.#waitingCount = 0;
   }
 
-  /** From the steps that wait at a place, and the first, over `code` to those behind it; true where a match is. */
+  /** Follows the steps that wait at a place, and the first, over `code` to their successors; true at a match. */
   #advance(first: number, at: number, code: number | undefined): boolean {
     const { kinds: kindOf, values, nexts, others, classes, places } = this.#table;
     const [open, waiting, next, reachedAt, waitsAt] = [

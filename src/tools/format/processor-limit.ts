@@ -1,6 +1,6 @@
-// Stops work that takes too much processor time, from inside and without harm to what comes next. The engine stops a
-// script after a time on the wall clock, which on a busy machine says little: then the script is started again with
-// more time. Only scripts can be stopped: a native function (such as a regular expression) runs to its end.
+// Stops work that takes too much processor time, from inside and without harm to what follows. The engine can stop a
+// script after a time on the wall clock, which says little on a busy machine: then the script starts again with more
+// time. Only scripts can be stopped; a native function (such as a regular expression) runs to its end.
 import { Script } from "node:vm";
 import type { Ms } from "../../core/types.ts";
 
@@ -9,8 +9,8 @@ const workName = "workWithinLimit";
 const script = new Script(`${workName}()`);
 
 /**
- * What `work` gives, or null when it took longer than `wallMs` and has used `limitMs` of the processor by then; it may be
- * begun several times.
+ * The result of `work`, or null once it has taken longer than `wallMs` and used `limitMs` of the processor. It may be
+ * started several times.
  */
 export function withinProcessorTime<Result>(limitMs: Ms, wallMs: Ms, work: () => Result): Result | null {
   Object.assign(globalThis, { [workName]: work });

@@ -1,14 +1,13 @@
-// Structured output: the round below is asked, and its finished answer is checked against the format that the client
-// asked for. An answer that does not fit is asked for again where nobody has seen it yet; in a stream the text has
-// flowed, so there a misfit is the end, and what was delivered is charged: a format that nothing fits would otherwise
-// make every answer free.
+// Structured output: checks the finished answer of the round below against the client's format. An answer that does not fit
+// is requested again where nothing of it was sent. In a stream the text has already gone out, so a misfit is the end, and
+// what was delivered is charged: a format that nothing fits would otherwise make every answer free.
 //
 //   (1) the format cannot be used                                 -> 400 before a node is asked
-//   (2) cut by its budget, a stop string or a filter; a tool call -> as it is: nobody claims that it is complete
-//   (3) it fits                                                   -> as it is
+//   (2) cut by its budget, a stop string or a filter; a tool call -> unchanged: it does not claim to be complete
+//   (3) it fits                                                   -> unchanged
 //   (4) a stream                                                  -> an error event, what was delivered is charged
 //   (5) the last repeat, or no generation is left                 -> 500, nothing is charged
-//   (6) else                                                      -> the same again, with what did not fit
+//   (6) otherwise                                                 -> the same again, with what did not fit
 import { mayAskAgain } from "../../core/generation-budget.ts";
 import type { Log } from "../../core/log.ts";
 import { refusals, refuse } from "../../core/refusals.ts";
@@ -26,20 +25,20 @@ export type StructuredOutputParts = Readonly<{
   checker: Checker;
   account: AccountId;
   log: Log;
-  /** Called for each answer that is asked for again. */
+  /** Called for each answer that is requested again. */
   repeated?: () => void;
 }>;
 
 type Ended = Extract<Ending, { kind: "end" }>;
 type Failed = Extract<Ending, { kind: "failed" }>;
 
-/** What must fit: the answer's text, or the arguments of the tool that is forced as a form to fill in. */
+/** What must fit: the answer's text, or the arguments of a tool that the client forces as a form to fill in. */
 type Form = Readonly<{ tool: string | null; schema: string | null }>;
 
 /** True for requests whose answers must be checked; the others need only their own round. */
 export const wantsForm = (ask: Ask): boolean => ask.format !== null || formTool(ask) !== null;
 
-/** `round`, whose answers fit the format of their Ask; an Ask without one goes straight to it. */
+/** A round whose answers fit the format of their Ask; an Ask without one goes straight to `round`. */
 export function structuredOutput(round: Round, parts: StructuredOutputParts): Round {
   return async (ask, sink) => {
     const form = formOf(ask);
@@ -53,7 +52,7 @@ export function structuredOutput(round: Round, parts: StructuredOutputParts): Ro
   };
 }
 
-/** Lets the text flow and looks at it when it has ended. */
+/** Lets the text flow and checks it at the end. */
 async function once(round: Round, ask: Ask, sink: Sink, form: Form, parts: StructuredOutputParts): Promise<Ending> {
   const answer = new FormText(form);
   const ending = await round(ask, {
@@ -68,7 +67,7 @@ async function once(round: Round, ask: Ask, sink: Sink, form: Form, parts: Struc
   const refusal = refusalOf(result, ask);
   if (refusal === null) return ending;
   parts.log("warn", "structured output did not fit", { model: ask.model.id, streamed: true });
-  // A check that takes too long is the schema's doing; one that cannot be made is ours.
+  // A check that is too slow is the schema's fault; a check that cannot run is ours.
   if (result.verdict === "failed") return failed(refusal);
   return { ...failed(refusal), delivered: { usage: ending.usage, estimated: ending.estimated } };
 }
@@ -112,7 +111,10 @@ async function repeatedly(
   }
 }
 
-/** Of an answer that the client began, some engines write the rest, and others, whose grammars know no beginning, all of it. */
+/**
+ * Where the client began the answer, some engines write only the rest; others, whose grammars know no beginning, write
+ * all of it.
+ */
 async function checked(
   text: string,
   { turns }: Ask,
@@ -129,7 +131,9 @@ async function checked(
 const fits: CheckResult = { verdict: "fits" };
 const failed = (refusal: Refusal): Failed => ({ kind: "failed", refusal, elsewhere: false });
 
-/** The model's own answer and what is wrong with it: at temperature 0 the same question has the same answer. */
+/**
+ * The model's own answer and what is wrong with it, because at temperature 0 the same question gets the same answer.
+ */
 function correction(text: string, { tool }: Form, reason: string): readonly Turn[] {
   const again = tool === null ? "Give the whole answer again as JSON alone." : `Call ${tool} again.`;
   return [
@@ -138,12 +142,12 @@ function correction(text: string, { tool }: Form, reason: string): readonly Turn
   ];
 }
 
-/** Whether the model says that this is its answer. */
+/** Whether the model presents this as its complete answer. */
 function isComplete(ending: Ending, answer: FormText): ending is Ended {
   return ending.kind === "end" && ending.stopSequence === null && answer.isIn(ending);
 }
 
-/** The prompt with the misfit does not fit the node: the client's own prompt did. */
+/** The prompt with the misfit does not fit the node, although the client's own prompt did. */
 const isTooLong = (ending: Ending): boolean =>
   ending.kind === "failed" && refusals[ending.refusal.refusal].code === "context_length_exceeded";
 
@@ -153,7 +157,7 @@ function refusalOf(result: CheckResult, ask: Ask): Refusal | null {
       return null;
     case "misfit":
       return refuse("answer_misfit");
-    // a tool's parameters are no format: servers have always taken those that they cannot read
+    // A tool's parameters are no format: servers have always accepted unreadable ones.
     case "unusable":
       return ask.format === null
         ? null
@@ -180,13 +184,13 @@ function formOf(ask: Ask): Form | null {
   return { tool: null, schema: ask.format.kind === "json_object" ? null : JSON.stringify(ask.format.schema) };
 }
 
-/** The tool that the client has called: its parameters are what it asked for. A wish of the gateway's own is none. */
+/** The tool that the client forces, whose parameters are the form. The gateway's own wish for a call does not count. */
 function formTool({ tools, toolChoice, ...ask }: Ask): Ask["tools"][number] | null {
   const isWish = typeof toolChoice === "object" && toolChoice.mayAnswer === true;
   return isWish ? null : forcedTool({ ...ask, tools, toolChoice });
 }
 
-/** Collects the text that must fit, undecoded. */
+/** Collects the text to check, undecoded. */
 class FormText {
   readonly #tool: string | null;
   readonly #insides: string[] = [];
@@ -202,7 +206,7 @@ class FormText {
     if (isForm) this.#insides.push((piece as Extract<Piece, { literal: string }>).literal.slice(1, -1));
   }
 
-  /** A form that is a tool needs its call, one that is a text ends without any. */
+  /** A tool as a form needs its call; a text as a form ends without any. */
   isIn({ reason }: Ended): boolean {
     return this.#tool === null ? reason === "stop" && this.#calls === 0 : reason === "tool_calls" && this.#calls === 1;
   }

@@ -1,5 +1,5 @@
 // One connection to an MCP server, by streamable HTTP or as a child process, through the protocol's official client.
-// The client is loaded when a server is first connected to: it takes 28 MB, which nobody pays who has no servers.
+// The client is loaded with the first connection, because it takes 28 MB that gateways without servers should not pay.
 import type { CallToolResult, Client, StreamableHTTPClientTransport, Tool } from "@modelcontextprotocol/client";
 import type { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { version } from "../../../package.json" with { type: "json" };
@@ -11,9 +11,9 @@ import { JsonScan } from "../../core/outside-json.ts";
 
 /** npx may have to fetch the server first. */
 const mcpConnectTimeoutMs = 30_000;
-/** An answer on the wire; a model reads far less of it. */
+/** Bounds an answer on the wire; a model reads far less of it. */
 const mcpAnswerMaxBytes = 16 * 1024 * 1024;
-/** A server that does not answer a ping for this long is gone. */
+/** A server that leaves a ping unanswered for this long is gone. */
 const mcpProbeTimeoutMs = 5_000;
 const mcpFarewellMs = 1_000;
 
@@ -22,7 +22,7 @@ export type ListedTool = Readonly<{ name: string; description: string | null; pa
 type Library = typeof import("@modelcontextprotocol/client");
 type HttpTransport = StreamableHTTPClientTransport;
 
-/** The server gave the call no result; the message is for the model. */
+/** The server returned no result for the call; the message is for the model. */
 export class CallFailed extends Error {
   override readonly name = "CallFailed";
 }
@@ -46,7 +46,7 @@ export class McpConnection {
     this.#client = new library.Client(
       { name: "tollgate", version },
       {
-        // A result is judged by the model; schemas of all tools would have to be compiled for little.
+        // The model judges results; compiling the schemas of all tools would gain little.
         jsonSchemaValidator: {
           getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),
         },
@@ -65,8 +65,8 @@ export class McpConnection {
   }
 
   /**
-   * Connects, shakes hands and lists the tools, which `onTools` gets now and whenever they change. Rejects when that
-   * fails, takes too long or `closing` is aborted, which also ends the connection later.
+   * Connects, shakes hands and lists the tools, which `onTools` gets now and at every change. Rejects when that fails,
+   * takes too long or `closing` aborts, which also ends the connection later.
    */
   static async open(
     config: McpConfig,
@@ -94,14 +94,14 @@ export class McpConnection {
     return connection;
   }
 
-  /** Resolves with the reason when the connection is no longer usable; it must still be closed. */
+  /** Resolves with the reason once the connection is no longer usable; it must still be closed. */
   get ended(): Promise<string> {
     return this.#ended.promise;
   }
 
   /**
-   * Rejects with CallFailed for what the server says is wrong, after `timeoutMs`, and at once when `cancelSignal` is aborted: in
-   * both cases the server is told to stop. Rejects with other errors for a broken connection.
+   * Rejects with CallFailed for the server's own errors, after `timeoutMs`, and at once when `cancelSignal` aborts: in
+   * the last two cases the server is asked to stop. Rejects with other errors for a broken connection.
    */
   async call(
     tool: string,
@@ -126,16 +126,16 @@ export class McpConnection {
     }
   }
 
-  /** Ends the session, and a child process if need be with force. */
+  /** Ends the session, and a child process by force if needed. */
   async close(): Promise<void> {
     if ("terminateSession" in this.#transport) {
-      // A courtesy to a server that may not be there: neither its failure nor its silence matters.
+      // A courtesy to a server that may be gone: neither its failure nor its silence matters.
       await Promise.race([this.#transport.terminateSession().catch(() => undefined), Bun.sleep(mcpFarewellMs)]);
     }
     await this.#client.close();
   }
 
-  /** A stream that broke, a line that is no message: only a question tells whether the server is still there. */
+  /** After a broken stream or an invalid line, only a ping shows whether the server is still there. */
   #probe(error: Error): void {
     if (this.#isProbed) return;
     this.#isProbed = true;
@@ -161,14 +161,14 @@ function httpTransport({ url, apiKey }: Reached<"http">, { StreamableHTTPClientT
   return new StreamableHTTPClientTransport(new URL(url), { requestInit, fetch: boundedFetch });
 }
 
-/** The operator's address, without the proxy that the environment may name; an answer that is too long breaks off. */
+/** Fetches the operator's address without a proxy from the environment, and breaks off an answer that is too long. */
 async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Response> {
   const response = await fetch(url, { ...init, proxy: false });
-  // The stream of a server's own messages is open for days; each of them is an event, which the client reads and drops.
+  // The stream of a server's own messages stays open for days. The client reads and drops each of its events.
   if (response.body === null || init?.method !== "POST") return response;
   let bytes = 0;
   const scan = new JsonScan();
-  const decoder = new TextDecoder("latin1"); // for the scan: what JSON is made of is ASCII
+  const decoder = new TextDecoder("latin1"); // for the scan: the JSON syntax is ASCII
   const counted = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
       bytes += chunk.byteLength;
@@ -189,7 +189,7 @@ async function stdioTransport(reached: Reached<"stdio">, server: string, log: Lo
   const transport = new StdioClientTransport({
     command,
     args: [...args],
-    env: { ...environment }, // beside PATH, HOME and the like; nothing else of ours, which may be secret
+    env: { ...environment }, // with PATH, HOME and the like; nothing else of ours, which may be secret
     stderr: "pipe",
     maxBufferSize: mcpAnswerMaxBytes,
   });

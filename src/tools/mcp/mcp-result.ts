@@ -1,13 +1,13 @@
-// Turns an MCP server's answer to a call into the text that a model reads.
+// Turns an MCP server's answer to a call into text for a model.
 import type { CallToolResult, ContentBlock } from "@modelcontextprotocol/client";
 import type { ToolOutcome } from "../owned-tool.ts";
 
 export const mcpResultTextMaxLength = 100_000;
 
-/** Texts are joined, everything else is named, and what is too long is cut off. */
+/** Joins texts, names everything else, and cuts what is too long. */
 export function outcomeOf({ content, structuredContent, isError }: CallToolResult): ToolOutcome {
   const texts = content.map(textOf);
-  // Servers repeat it as a text, as the protocol asks for; some do not.
+  // Servers should repeat it as text, as the protocol asks; some do not.
   if (texts.length === 0 && structuredContent !== undefined) texts.push(JSON.stringify(structuredContent));
   return { text: bounded(texts.join("\n\n")), failed: isError === true, sources: [] };
 }
@@ -39,6 +39,6 @@ const bytesOf = (base64: string): number => {
 
 function bounded(text: string): string {
   if (text.length <= mcpResultTextMaxLength) return text;
-  // A pair of surrogates stays whole.
+  // Keeps surrogate pairs whole.
   return `${text.slice(0, mcpResultTextMaxLength).toWellFormed()}\n[cut off: ${text.length} characters in all]`;
 }

@@ -1,4 +1,4 @@
-// One MCP server: keeps the connection, with growing pauses between tries, and offers its tools as tools that the
+// One MCP server: keeps the connection, with growing pauses between attempts, and offers its tools as tools that the
 // gateway runs.
 import type { Clock } from "../../core/clock.ts";
 import type { McpConfig } from "../../config/config.ts";
@@ -66,7 +66,7 @@ export class McpServer {
       const since = this.#clock.monotonic();
       const reason = await this.#oneConnection();
       if (closing.aborted) return;
-      // A server that ends right after its start must not be started every second forever.
+      // A server that ends right after its start must not be restarted every second forever.
       if (this.#clock.monotonic() - since > mcpReconnectMaxMs) pauseMs = mcpReconnectMinMs;
       this.#log("warn", "an MCP server is away", { reason, retrySeconds: pauseMs / 1000 });
       await pause(pauseMs, closing);
@@ -74,7 +74,7 @@ export class McpServer {
     }
   }
 
-  /** From connecting to the end of the connection; resolves with why it ended. */
+  /** From connecting to the end of the connection; resolves with the reason for the end. */
   async #oneConnection(): Promise<string> {
     let connection: McpConnection | null = null;
     try {
@@ -139,7 +139,7 @@ export class McpServer {
       return outcomeOf(await connection.call(tool, given, timeoutMs, cancelSignal));
     } catch (error) {
       if (error instanceof CallFailed) return failed(error.message);
-      // Not for the model: it may name addresses of the operator's network.
+      // Not for the model: it may contain addresses of the operator's network.
       this.#log("warn", "a call of an MCP server failed", { tool, reason: (error as Error).message });
       return failed(`The server "${server}" failed to answer.`);
     }
@@ -148,14 +148,14 @@ export class McpServer {
 
 const failed = (text: string): ToolOutcome => ({ text, failed: true, sources: [] });
 
-/** A call without arguments may come as an empty text. */
+/** A call without arguments may have an empty text. */
 function readArguments(json: string): Record<string, unknown> | null {
   if (json.trim() === "") return {};
   let value: unknown;
   try {
     value = parseOutsideJson(json);
   } catch {
-    return null; // models write what they like; the one that wrote this reads what is wrong with it
+    return null; // the model that wrote it gets the error as its result
   }
   return isRecord(value) ? value : null;
 }

@@ -8,19 +8,19 @@ import type { OwnedTool } from "../owned-tool.ts";
 
 type McpParts = Readonly<{ clock: Clock; log: Log }>;
 
-/** All servers of the configuration. One that is away has no tools until it is back. */
+/** All configured servers. One that is away has no tools until it is back. */
 export class McpTools {
   readonly #parts: McpParts;
-  /** By their configurations, in the order of the file. */
+  /** By configuration, in the order of the file. */
   #servers = new Map<string, McpServer>();
 
-  /** Connects in the background: no server keeps the gateway from starting. */
+  /** Connects in the background, so that no server delays the gateway's start. */
   constructor(configs: readonly McpConfig[], parts: McpParts) {
     this.#parts = parts;
     this.reconfigure(configs);
   }
 
-  /** Connects to new and changed servers and ends the others; those that stay the same notice nothing. */
+  /** Connects to new and changed servers and ends the others; unchanged ones notice nothing. */
   reconfigure(configs: readonly McpConfig[]): void {
     const before = this.#servers;
     this.#servers = new Map();
@@ -37,7 +37,7 @@ export class McpTools {
     return [...this.#servers.values()].flatMap((server) => (server.isFor(model.id, plan) ? server.tools : []));
   }
 
-  /** Ends all connections and the servers that run as our children; calls that are under way fail. */
+  /** Ends all connections and the servers that run as our children. Running calls fail. */
   async close(): Promise<void> {
     await Promise.all([...this.#servers.values()].map((server) => server.close()));
   }

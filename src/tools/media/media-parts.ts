@@ -5,15 +5,15 @@ import type { Ask, MediaPart, Part, Turn, UnreadyPart } from "../../core/types.t
 const isUnready = (part: Part): part is MediaPart =>
   part.kind === "file" || (part.kind === "image" && !part.url.startsWith("data:"));
 
-/** What a part is known by: two that are the same are fetched once. */
-export const keyOf = (part: MediaPart): string => `${part.kind} ${part.kind === "file" ? part.name : ""} ${part.url}`;
+/** Identifies a part: equal parts are fetched once. */
+const keyOf = (part: MediaPart): string => `${part.kind} ${part.kind === "file" ? part.name : ""} ${part.url}`;
 
-/** True for a request with a part that `Media.ready` has to turn into something else. */
+/** True for a request with a part that `Media.ready` must replace. */
 export const needsMedia = ({ prepared, turns }: Ask): boolean =>
   (prepared?.unready.length ?? 0) > 0 ||
   turns.some(({ content }) => typeof content === "object" && content !== null && content.some(isUnready));
 
-/** The parts that are not ready, by their keys, in the order in which they come: those of `before`, then of `turns`. */
+/** The parts that are not ready, by their keys, in order: those of `before`, then those of `turns`. */
 export function unreadyParts(turns: readonly Turn[], before: readonly UnreadyPart[] = []): Map<string, UnreadyPart> {
   const unready = new Map(before.map((one) => [keyOf(one.part), one]));
   for (const { content } of turns) {
@@ -37,7 +37,7 @@ export function withParts<AnyAsk extends Ask>(ask: AnyAsk, found: ReadonlyMap<st
       const ready = found.get(keyOf(part));
       bodyBytes += (ready === undefined ? 0 : bytesOf(ready)) - part.url.length;
       if (ready === undefined) return [];
-      // One address may stand in two places with two depths of looking.
+      // One address may appear twice with different detail levels.
       return [ready.kind === "image" && part.kind === "image" ? { ...ready, detail: part.detail } : ready];
     });
     return { ...turn, content };
@@ -48,5 +48,5 @@ export function withParts<AnyAsk extends Ask>(ask: AnyAsk, found: ReadonlyMap<st
 /** What a part adds to a body's size. */
 const bytesOf = (part: Part): number => (part.kind === "text" ? Buffer.byteLength(part.text) : part.url.length);
 
-/** In UTF-16 units: what a part takes in one of its places. */
+/** The size of a part in one of its places, in UTF-16 units. */
 export const sizeOf = (part: Part): number => (part.kind === "text" ? part.text.length : part.url.length);

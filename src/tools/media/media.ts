@@ -1,5 +1,5 @@
 // Turns images and files of an admitted request into data and text before a node is asked, since nodes fetch nothing.
-// What cannot be fetched is left out, and the request is answered without it.
+// Parts that cannot be fetched are left out, and the request is answered without them.
 import { assert } from "../../core/assert.ts";
 import { fileAsText, isPdf, textOf } from "../../core/file-text.ts";
 import { imageHeader } from "../../core/image-header.ts";
@@ -13,23 +13,23 @@ import { type Fetched, FetchRefused, type PublicFetch } from "../fetch/public-fe
 export const mediaFetchBytesMax = 8 * 1024 * 1024;
 const mediaFetchTimeoutMs = 20_000;
 const mediaRedirectsMax = 5;
-/** Fetches of one request in all. */
+/** Fetches of one request in total. */
 export const mediaFetchesMax = 100;
 /** What one request may fetch: as much as a body may bring inline. */
 export const mediaRequestBytesMax = 32 * 1024 * 1024;
 /** After this long, a request's remaining media are left out. */
 const mediaRequestTimeoutMs = 60_000;
-/** What open requests hold of fetched bytes and of what they became; a part without room is left out. */
+/** Fetched bytes, and what they became, that open requests hold together. A part without room is left out. */
 const mediaHeldBytesMax = 512 * 1024 * 1024;
 export const mediaAccountHeldBytesMax = 128 * 1024 * 1024;
 /**
- * UTF-16 units of a request's images as base64, in all the places where they stand (one part may be named repeatedly):
- * everything that may be fetched, once.
+ * Base64 of a request's images, in UTF-16 units, counted at every place (one part may be named repeatedly): everything
+ * that may be fetched, once.
  */
 export const mediaImagesMaxLength = 48 * 1024 * 1024;
 /**
- * UTF-16 units of a request's files as text: the largest file with its name, several times the largest context. A
- * larger body to a node would stop the streams for too long.
+ * UTF-16 units of a request's files as text: the largest file with its name, several times the largest context. Writing
+ * a larger body to a node would stop the streams for too long.
  */
 export const mediaTextMaxLength = 10_000_000;
 
@@ -38,7 +38,7 @@ assert((mediaRequestBytesMax * 4) / 3 < mediaImagesMaxLength, "images that were 
 assert(mediaFetchBytesMax < mediaTextMaxLength, "a file that was fetched has its place");
 assert(mediaAccountHeldBytesMax < mediaHeldBytesMax, "an account leaves room to others: media");
 
-/** An Ask whose media are data and text. Disposing it gives back the memory that they were counted for. */
+/** An Ask whose media are data and text. Disposing it frees the memory that was counted for them. */
 export type ReadyAsk = Disposable & Readonly<{ ask: Ask }>;
 
 export class Media {
@@ -52,14 +52,14 @@ export class Media {
     this.#pdf = pdf;
   }
 
-  /** Bytes that were fetched for open requests, or what became of them. */
+  /** Bytes that were fetched for open requests, or the data that they became. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
 
   /**
-   * Fetches and reads, at most four parts at a time and each address once; ends at once when `cancelSignal` is aborted. Never
-   * rejects for what an address or a file did.
+   * Fetches and reads, at most four parts at a time and each address once. Ends at once when `cancelSignal` aborts.
+   * Never rejects for a failing address or file.
    */
   async ready(ask: Ask, account: AccountId, cancelSignal: AbortSignal): Promise<ReadyAsk> {
     const request = new MediaRequest(ask, account, this.#fetch, this.#pdf, (bytes) => this.#hold(account, bytes));
@@ -104,7 +104,7 @@ class MediaRequest {
   readonly #over = new AbortController();
   #fetchesLeft = mediaFetchesMax;
   #keptBytes = 0;
-  /** Of `keptBytes`, of what became of them and of the fetches that run. */
+  /** The bytes in `keptBytes`, the data made of them, and the running fetches. */
   #heldBytes = 0;
   #imagesLength = 0;
   #textLength = 0;
@@ -121,7 +121,7 @@ class MediaRequest {
     return this.#heldBytes;
   }
 
-  /** What is not there yet is left out. */
+  /** Parts that are not ready yet are left out. */
   stop(): void {
     this.#over.abort();
   }
@@ -136,7 +136,7 @@ class MediaRequest {
         if (ready !== null && this.#hasRoom(ready, places)) found.set(key, ready);
       }
     };
-    // A fault of ours waits for the others: what they hold is given back by themselves.
+    // After a fault of ours, the others continue: they free what they hold themselves.
     const works = await Promise.allSettled(Array.from({ length: mediaFetchesAtOnceMax }, work));
     for (const outcome of works) if (outcome.status === "rejected") throw outcome.reason;
     if (prepared === undefined) return withParts(this.#ask, found);
@@ -153,7 +153,7 @@ class MediaRequest {
     if (fetched === null) return null;
     if (part.kind === "file") {
       const file = await this.#readFile(fetched.bytes, fetched.charset, part.name ?? nameIn(fetched.url));
-      this.#take(-fetched.bytes.length); // what is kept of it is its text
+      this.#take(-fetched.bytes.length); // only its text is kept
       return file;
     }
     const header = imageHeader(fetched.bytes);
@@ -161,7 +161,7 @@ class MediaRequest {
     return { ...part, url: `data:${header.mediaType};base64,${fetched.bytes.toBase64()}` };
   }
 
-  /** Takes room for a part in all its places; the bytes of an image that was fetched have theirs already. */
+  /** Reserves room for a part in all its places. The bytes of a fetched image already have theirs. */
   #hasRoom(part: Part, places: number): boolean {
     const length = sizeOf(part) * places;
     if (part.kind === "text") {
@@ -179,7 +179,7 @@ class MediaRequest {
     return text === null ? null : { kind: "text", text: fileAsText(name, text) };
   }
 
-  /** Memory for the largest body is taken before it comes, and what it did not need is given back. */
+  /** Reserves memory for the largest body before it comes, and frees what was not needed. */
   async #get({ url, kind }: MediaPart): Promise<Fetched | null> {
     if (this.#fetchesLeft === 0 || !this.#take(mediaFetchBytesMax)) return null;
     this.#fetchesLeft--;
@@ -194,7 +194,7 @@ class MediaRequest {
       };
       const fetched = await this.#fetch.get(url, options, this.#over.signal);
       if (this.#keptBytes + fetched.bytes.length > mediaRequestBytesMax) {
-        this.#fetchesLeft = 0; // a smaller one might still fit, but the next might be as large, and be fetched for nothing
+        this.#fetchesLeft = 0; // A smaller part might still fit, but the next may be as large and be fetched for nothing.
         return null;
       }
       kept = fetched.bytes.length;

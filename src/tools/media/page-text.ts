@@ -1,38 +1,42 @@
 // Extracts the readable text of a web page: its main part if it names one, without scripts, styles and navigation.
-import { decodeEntities } from "./html-entities.ts";
+import { decodeHTML } from "entities/decode";
 
 export type PageText = Readonly<{ title: string; text: string }>;
 
-/** What holds no text of the page itself. */
+/** Elements without text of the page itself. */
 const skippedTags = new Set(
   "script style noscript template svg math iframe object nav footer aside form button select dialog".split(" "),
 );
 const skippedRoles = new Set(["navigation", "banner", "contentinfo", "search"]);
-/** What begins and ends a line. */
+/** Elements that begin and end a line. */
 const blockTags = new Set(
   (
     "p div section article main header h1 h2 h3 h4 h5 h6 li dt dd tr table ul ol dl blockquote pre figure figcaption " +
     "address details summary fieldset"
   ).split(" "),
 );
-/** A page that marks its main part says the rest is beside the point, unless the part is hardly there. */
+/** A page that marks its main part declares the rest unimportant, unless the main part is nearly empty. */
 const mainMinLength = 200;
 
-/** A page without a main part is read until it gave this many times what is wanted: its main part may come late. */
+/**
+ * A page without a main part is read until it has this many times the wanted text, because its main part may come late.
+ */
 const readAheadFactor = 10;
-/** Of a document, between two turns of the event loop: 2 ms of work, so that no stream of a model waits for a page. */
+/**
+ * Bytes of a document between two turns of the event loop: 2 ms of work, so that no model's stream waits for a page.
+ */
 const sliceBytes = 16 * 1024;
 
 /**
- * Title and text of an HTML document of any quality, at most `lengthMax` characters of text; both are empty where there
- * is none. Rejects where the parser gives up.
+ * Title and text of an HTML document of any quality, with at most `lengthMax` characters of text; both are empty where
+ * there is none. Rejects where the parser gives up.
  */
 export async function pageText(html: string, lengthMax: number): Promise<PageText> {
   const page = new PageReader(lengthMax);
   const rewriter = new HTMLRewriter()
     .on("*", { element: (element) => page.element(element) })
     .onDocument({ text: (chunk) => page.text(chunk) });
-  // The rewritten document is of no use, but reading it is what drives the rewriter.
+  // The rewritten document is not needed, but reading it drives the rewriter.
   const body = rewriter.transform(new Response(slicesOf(html))).body;
   if (body !== null) for await (const _ of body) if (page.isFull) break;
   return page.result();
@@ -80,7 +84,7 @@ class PageReader {
     this.#lengthMax = lengthMax;
   }
 
-  /** White space is removed at the end, hence twice as much as needed. */
+  /** White space is removed at the end, so twice the wanted length is collected. */
   get isFull(): boolean {
     return this.#main.length >= 2 * this.#lengthMax || this.#all.length >= readAheadFactor * this.#lengthMax;
   }
@@ -93,7 +97,7 @@ class PageReader {
     else if (tagName === "td" || tagName === "th") this.#write(" ");
     if ((region === null && !isBlock) || element.selfClosing || !element.canHaveContent) return;
     if (region !== null) this.#open[region]++;
-    // One handler does all: of several for the same element, Bun 1.4.5 calls the last alone.
+    // One handler does everything: of several for the same element, Bun 1.4.5 calls only the last.
     element.onEndTag(() => {
       if (region !== null) this.#open[region]--;
       if (isBlock) this.#write("\n");
@@ -104,7 +108,7 @@ class PageReader {
     if (this.#open.skipped > 0) return;
     this.#node += text;
     if (!lastInTextNode) return;
-    const node = decodeEntities(this.#node);
+    const node = decodeHTML(this.#node);
     this.#node = "";
     if (this.#open.title > 0) this.#title ??= node;
     else this.#write(this.#open.literal > 0 ? node : node.replace(/\s+/g, " "));
@@ -125,11 +129,11 @@ class PageReader {
 
 const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();
 
-/** At most one empty line between others, no white space at ends of lines; indentation of literal text stays. */
+/** At most one empty line in a row, and no white space at line ends; indentation of literal text stays. */
 const tidy = (text: string): string =>
   text
     .split("\n")
-    .map((line) => line.trimEnd()) // a regular expression for it takes minutes for a million spaces
+    .map((line) => line.trimEnd()) // a regular expression takes minutes for a million spaces
     .join("\n")
     .replace(/\n (?! )/g, "\n")
     .replace(/\n{3,}/g, "\n\n")

@@ -1,11 +1,11 @@
-// Reads PDFs in processes of their own, each with limits on time and memory: a file made to exhaust its reader ends
-// that process and nothing else. (A Worker shares the gateway's memory: 600 KB of PDF filled 2.6 GB.)
+// Reads PDFs in separate processes, each with limits on time and memory: a file made to exhaust its reader ends only that
+// process. (A Worker shares the gateway's memory: 600 KB of PDF filled 2.6 GB.)
 //
 //   first    nearly all: a few at once, a short time each
-//   again    what took longer, with the whole time, and what else its account sends meanwhile
-//   behind   whatever comes from an account that lately sent a file beyond the limits
+//   again    slower ones, with the whole time, and what else their accounts send meanwhile
+//   behind   files of an account that recently sent one beyond the limits
 //
-// So files made to take long delay each other and not those of other accounts.
+// So files made to take long delay each other, but not those of other accounts.
 import { readFile } from "node:fs/promises";
 import { pdfTextMaxLength } from "../limits.ts";
 import { assert } from "../../core/assert.ts";
@@ -19,7 +19,7 @@ const pdfMemoryMaxBytes = 512 * 1024 * 1024;
 const pdfFirstTryProcessorMs = 1_000;
 export const pdfReadersMax = 4;
 const pdfReadersAccountMax = 2;
-/** Second attempts run beside the others, and so do the PDFs of accounts that lately sent one beyond the limits. */
+/** Second attempts, and the PDFs of accounts that recently sent one beyond the limits, run beside the others. */
 const pdfSlowReadersMax = 1;
 export const pdfExcessRememberedMs = 10 * 60_000;
 /** Accounts remembered for that; beyond it the oldest are forgotten. */
@@ -36,7 +36,7 @@ const utf8BytesMax = 3;
 
 export type PdfReaderOptions = Readonly<{ timeoutMs?: Ms; firstTryProcessorMs?: Ms; clock?: Clock }>;
 
-/** Why it was ended: it goes on in another try, the file is beyond the limits, or the machine gave it no time. */
+/** Why it was ended: it continues in another attempt, the file is beyond the limits, or the machine gave it no time. */
 type Try = Readonly<{ text: string | null; excess: "first try" | "limits" | "time" | null }>;
 
 export class PdfReader {
@@ -47,7 +47,7 @@ export class PdfReader {
   readonly #first = new AccountTurns(pdfReadersMax, pdfReadersAccountMax);
   readonly #again = new AccountTurns(pdfSlowReadersMax, pdfSlowReadersMax);
   readonly #behind = new AccountTurns(pdfSlowReadersMax, pdfSlowReadersMax);
-  /** Accounts that sent a file beyond the limits, and when; the latest are last. */
+  /** Accounts that sent a file beyond the limits, with the time; latest last. */
   readonly #exceeded = new Map<AccountId, Ms>();
 
   /** `command`: the program that reads a PDF on its standard input and writes the text. */
@@ -58,7 +58,7 @@ export class PdfReader {
     this.#clock = options.clock ?? systemClock;
   }
 
-  /** The text; null if there is none, it cannot be read within the limits, or `cancelSignal` was aborted. */
+  /** The text; null if there is none, if it cannot be read within the limits, or if `cancelSignal` aborted. */
   async read(bytes: Uint8Array, account: AccountId, cancelSignal: AbortSignal): Promise<string | null> {
     for (let isSecond = false; ;) {
       const turns = this.#turnsOf(account, isSecond);
@@ -66,7 +66,7 @@ export class PdfReader {
       if (turn === null) return null;
       using _turn = turn;
       if (cancelSignal.aborted) return null;
-      // Another file of the account may have taken too long meanwhile.
+      // Another file of the account may have been too slow meanwhile.
       if (this.#turnsOf(account, turns === this.#again) !== turns) continue;
       const { text, excess } = await this.#try(
         bytes,
@@ -79,7 +79,7 @@ export class PdfReader {
     }
   }
 
-  /** An account whose file is tried again has its others wait behind that. */
+  /** An account whose file is tried again has its others wait behind that file. */
   #turnsOf(account: AccountId, isSecond: boolean): AccountTurns {
     if (this.#hasExceeded(account)) return this.#behind;
     return isSecond || this.#again.openOf(account) > 0 ? this.#again : this.#first;
@@ -101,7 +101,7 @@ export class PdfReader {
       stdin: bytes,
       stdout: "pipe",
       stderr: "ignore",
-      env: {}, // nothing of ours: it reads what a stranger wrote
+      env: {}, // nothing of ours, because it reads what a stranger wrote
       maxBuffer: utf8BytesMax * pdfTextMaxLength,
       killSignal: "SIGKILL",
     });
@@ -131,14 +131,14 @@ export class PdfReader {
   }
 }
 
-/** What a process has used; the time is null until it is known. */
+/** What a process has used; the time is null where unknown. */
 type Use = Readonly<{ processorMs: Ms | null; residentBytes: number }>;
 
-/** proc(5), stat; null where there is no /proc (macOS, Windows): the limits on time and pages remain. */
+/** proc(5), stat; null without /proc (macOS, Windows): the limits on time and pages remain. */
 async function useOf(pid: number): Promise<Use | null> {
   const stat = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => null);
   if (stat === null) return null;
-  // the program's name, in brackets, may hold anything
+  // The program's name, in parentheses, may contain anything.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const [user, system, residentPages] = [fields[11], fields[12], fields[21]].map(Number);
   return { processorMs: (user! + system!) * tickMs, residentBytes: residentPages! * pageBytes };

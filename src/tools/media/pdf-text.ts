@@ -1,5 +1,5 @@
 // Extracts the text of a PDF, page by page. A PDF of 600 KB can claim to hold 500 MB of text, and its reader believes
-// it. So this runs only in a process of its own (pdf-reader.ts).
+// it, so this runs only in a separate process (pdf-reader.ts).
 import { getDocumentProxy } from "unpdf";
 import { pdfTextMaxLength } from "../limits.ts";
 
@@ -8,9 +8,9 @@ export const pdfPagesMax = 500;
 
 const errorsOnly = 0;
 
-/** The text of the first pages; empty for scanned ones. Rejects where it is no PDF that can be read (encrypted, broken). */
+/** The text of the first pages; empty for scanned ones. Rejects where it is no readable PDF (encrypted, broken). */
 export async function pdfText(bytes: Uint8Array): Promise<string> {
-  const document = await getDocumentProxy(bytes, { verbosity: errorsOnly }); // warnings would stand within the text
+  const document = await getDocumentProxy(bytes, { verbosity: errorsOnly }); // warnings would end up in the text
   const pages: string[] = [];
   let length = 0;
   for (let number = 1; number <= Math.min(document.numPages, pdfPagesMax) && length < pdfTextMaxLength; number++) {

@@ -1,6 +1,6 @@
-// Reads fields of a search service's answer, whose shape nobody guarantees.
+// Reads fields of a search service's answer, whose form is not guaranteed.
 
-/** The objects of a list; throws TypeError where there is no list. */
+/** The objects in a list; throws TypeError where there is no list. */
 export function objectsOf(value: unknown): Readonly<Record<string, unknown>>[] {
   if (!Array.isArray(value)) throw new TypeError("the answer has no list of results");
   return value.filter((item) => typeof item === "object" && item !== null);

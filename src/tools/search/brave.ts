@@ -1,12 +1,12 @@
 // Brave Search (api-dashboard.search.brave.com, Web Search). Its answers contain HTML with entities.
 import type { WebSearchConfig } from "../../config/config.ts";
 import { searchResultTextMaxLength } from "../limits.ts";
-import { decodeEntities } from "../media/html-entities.ts";
+import { decodeHTML } from "entities/decode";
 import { objectsOf, textOf } from "./answer-fields.ts";
 import type { SearchService } from "./search-service.ts";
 
 const publicUrl = "https://api.search.brave.com/res/v1";
-/** Limits of its parameters; beyond them it answers with status 422. */
+/** Limits of its parameters; it answers 422 beyond them. */
 const wordsMax = 50;
 const countMax = 20;
 
@@ -25,12 +25,12 @@ export function braveSearch({ url, apiKey }: WebSearchConfig): SearchService {
       };
     },
     results: ({ web }) => {
-      // An answer without any web result has no "web" at all.
+      // An answer without web results lacks "web" altogether.
       const results = web === undefined ? [] : (web as { results?: unknown } | null)?.results;
       return objectsOf(results).map(({ title, url, description, extra_snippets }) => ({
         title: plain(title),
         url: textOf(url),
-        // Further excerpts come with some of its plans.
+        // Some of its plans add excerpts.
         text: [description, ...(Array.isArray(extra_snippets) ? extra_snippets : [])].map(plain).join("\n"),
       }));
     },
@@ -42,7 +42,7 @@ export function braveSearch({ url, apiKey }: WebSearchConfig): SearchService {
 }
 
 const plain = (html: unknown): string =>
-  decodeEntities(
+  decodeHTML(
     textOf(html)
       .slice(0, 2 * searchResultTextMaxLength)
       .replace(/<\/?[a-z][^<>]*>/gi, ""),

@@ -1,15 +1,15 @@
-// Sources of an answer and the references to them: results are numbered for the model, the model marks what it says
-// with [n], and the marks become citations, counted anew by their first mark.
+// The sources of an answer and the references to them: results are numbered for the model, the model marks statements
+// with [n], and the marks become citations, renumbered by their first use.
 import type { Piece, Source } from "../../core/types.ts";
 
-/** The sources that a model was given in one request, numbered from 1; one address keeps its number. */
+/** The sources that a model got in one request, numbered from 1; an address keeps its number. */
 export class Sources {
   readonly #byNumber: Source[] = [];
   readonly #numbers = new Map<string, number>();
-  /** The numbers that clients see, by those that the model knows. */
+  /** The numbers that clients see, by the model's numbers. */
   readonly #shown = new Map<number, number>();
 
-  /** The number under which the model knows the source. */
+  /** The model's number for the source. */
   add(source: Source): number {
     const known = this.#numbers.get(source.url);
     if (known !== undefined) return known;
@@ -17,7 +17,7 @@ export class Sources {
     return this.#byNumber.length;
   }
 
-  /** The numbers from `first` to `last` as a list; null where one of them is no source, or they are too many. */
+  /** The numbers from `first` to `last` as a list; null where one of them is no source, or where there are too many. */
   listed(first: number, last: number): string | null {
     const count = last - first + 1;
     if (first < 1 || count < 1 || count > rangeMaxLength || last > this.#byNumber.length) return null;
@@ -29,8 +29,9 @@ export class Sources {
   }
 
   /**
-   * The source that the model calls so, and its number for clients: sources are counted as they are first cited, since
-   * clients resolve [n] to the n-th of those that an answer's citations name. Null if there is none.
+   * The source with the model's number, and its number for clients. Sources are numbered in the order of their first
+   * citation, because clients resolve [n] to the n-th source that an answer's citations name. Null without such a
+   * source.
    */
   cited(number: number): Readonly<{ source: Source; shown: number }> | null {
     const source = this.#byNumber[number - 1];
@@ -41,25 +42,25 @@ export class Sources {
   }
 }
 
-/** The longest mark: `[1, 2, 12]`, `[1-3]`, and what gpt-oss models write, `【1†L10-L24】`. */
+/** The longest mark: `[1, 2, 12]`, `[1-3]`, and the form of gpt-oss models, `【1†L10-L24】`. */
 const markMaxLength = 40;
 const markPattern = /^([[【])(\s*\d+(?:\s*[,;–-]\s*\d+)*\s*)((?:†.*)?)([\]】])$/;
 const inMark = /[\s\d,;†–-]/;
 const rangePattern = /(\d+)\s*[–-]\s*(\d+)/g;
 const rangeMaxLength = 20;
-/** Outside of marks and code, nothing else in a text needs to be looked at. */
+/** Outside of marks and code, only these characters matter. */
 const telling = /[[【`~]/;
-/** How much of the text before a bracket or a tilde says what it is. */
+/** How much of the text before a bracket or a tilde decides its meaning. */
 const beforeMaxLength = 32;
-/** A name as code has it, `a` or `my_list`, whose brackets are subscripts; of other words nobody can tell. */
+/** A name as in code, `a` or `my_list`, whose brackets are subscripts; other words are ambiguous. */
 const subscripted = /(?:(?<![\p{L}\p{N}_'’])[a-z]|[A-Za-z0-9]_[A-Za-z0-9]+)(?:\[\w*\])*$/u;
 const lineBegins = /(?:^|\n) *~*$/;
 
 type TextPiece = Extract<Piece, { kind: "text" }>;
 
 /**
- * Reads one round's text as it streams, gives its marks the numbers that clients see, and puts citations after each. What
- * may be the beginning of a mark is kept back until it is one or is none. In code, brackets are no marks.
+ * Reads one round's text as it streams, renumbers its marks for clients, and puts citations after each. A possible
+ * beginning of a mark is held back until it is decided. In code, brackets are no marks.
  */
 export class CitationReader {
   readonly #sources: Sources;
@@ -67,12 +68,12 @@ export class CitationReader {
   readonly #code = new CodeSpans();
   /** UTF-16 units of the answer's text so far, as clients see it. */
   #length: number;
-  /** A bracket that was opened and what follows it, kept back; empty outside of one. */
+  /** An opened bracket and what follows it, held back; empty outside of one. */
   #mark = "";
   /** The end of the model's text so far. */
   #before = "";
 
-  /** `length`: UTF-16 units of the answer's text in the rounds before. */
+  /** `length`: UTF-16 units of the answer's text in earlier rounds. */
   constructor(sources: Sources, length: number, emit: (piece: Piece) => void) {
     this.#sources = sources;
     this.#length = length;
@@ -83,7 +84,7 @@ export class CitationReader {
     return this.#length;
   }
 
-  /** Hands the text on, cut after each mark that ends in it. */
+  /** Passes the text on, cut after each mark that ends in it. */
   text(piece: TextPiece): void {
     const text = JSON.parse(piece.literal) as string;
     if (this.#mark === "" && !this.#code.isOpen && !telling.test(text)) {
@@ -99,7 +100,7 @@ export class CitationReader {
     let shown = "";
     const handOn = (): void => {
       if (shown !== "" || logprobs !== null) this.#emitText(shown, logprobs);
-      logprobs = null; // they belong to the whole piece and go out once, if need be without a text
+      logprobs = null; // they belong to the whole piece and go out once, if need be without text
       shown = "";
     };
     for (const character of text) {
@@ -126,7 +127,7 @@ export class CitationReader {
     handOn();
   }
 
-  /** Hands on what is kept back: something else than text follows, or nothing. */
+  /** Passes on what is held back, because no more text follows directly. */
   flush(): void {
     const kept = this.#mark;
     this.#mark = "";
@@ -138,17 +139,17 @@ export class CitationReader {
     this.#emit({ kind: "text", literal: JSON.stringify(text), logprobs });
   }
 
-  /** Whether a mark that was begun may go on with the character. */
+  /** Whether an opened mark can continue with the character. */
   #goesOn(character: string): boolean {
     if (this.#mark === "" || this.#mark.length > markMaxLength || character === "\n") return false;
     return this.#mark.includes("†") ? character !== "]" && character !== "】" : inMark.test(character);
   }
 
-  /** What is shown in place of a mark, and its sources; null if it is not one, or cites nothing that is known. */
+  /** What to show in place of a mark, and its sources; null if it is no mark, or cites nothing known. */
   #cited(whole: string): Readonly<{ mark: string; sources: ReadonlySet<Source> }> | null {
     const [, open, numbers, lines, close] = markPattern.exec(whole) ?? [];
     if (numbers === undefined) return null;
-    // A range is shown as the list that it means: counted anew, its sources seldom stand in a row.
+    // A range is shown as a list: renumbered, its sources are seldom consecutive.
     const list = numbers.replace(
       rangePattern,
       (range, first, last) => this.#sources.listed(Number(first), Number(last)) ?? range,
@@ -166,11 +167,11 @@ export class CitationReader {
 }
 
 /**
- * Which characters of a Markdown text are code: what stands between two runs of as many backticks, or between two fences
- * of tildes.
+ * Which characters of a Markdown text are code: those between two equal runs of backticks, or between two fences of
+ * tildes.
  */
 class CodeSpans {
-  /** Backticks or tildes of the run that is being read, and of the one that opened the code; 0 without. */
+  /** Backticks or tildes in the current run, and in the one that opened the code; 0 without. */
   #run = 0;
   #opened = 0;
   #runOf = "";
@@ -180,7 +181,7 @@ class CodeSpans {
     return this.#run > 0 || this.#opened > 0;
   }
 
-  /** Takes the next character, and says whether it is code; `before` gives the end of the text before it. */
+  /** Takes the next character and says whether it is code; `before` returns the end of the text before it. */
   takes(character: string, before: () => string): boolean {
     if (character !== this.#runOf) this.#endRun();
     if (character === "`" || (character === "~" && lineBegins.test(before()))) {
@@ -189,7 +190,7 @@ class CodeSpans {
       return true;
     }
     this.#endRun();
-    // A lone backtick opens nothing, which is only known at the end of its paragraph: so long no citation would be read.
+    // A lone backtick opens nothing, which only the end of its paragraph shows: until then no citation would be read.
     if (character === "\n" && !isFence(this.#opened)) this.#opened = 0;
     return this.#opened > 0;
   }

@@ -2,15 +2,15 @@
 import { basename, extname } from "node:path";
 import { pageText } from "../media/page-text.ts";
 
-/** Characters of one file; a book has 1,000,000. Text beyond it is not found. */
+/** Characters of one file; a book has 1,000,000. Search does not find text beyond it. */
 const searchFileTextMaxLength = 4_000_000;
-/** Files are found by passages of half a page: long enough to answer, short enough to rank. */
+/** Search finds passages of half a page: long enough to answer, short enough to rank. */
 const searchPassageLength = 1_500;
 
 export type FileText = Readonly<{ title: string; passages: readonly string[] }>;
-/** Why a file cannot be found. */
+/** Why search cannot find a file. */
 export type Skipped = Readonly<{ skipped: string }>;
-/** The text of a PDF, or null where it has none that can be read. */
+/** The text of a PDF, or null where none can be read. */
 export type ReadPdf = (bytes: Uint8Array) => Promise<string | null>;
 
 type Kind = "markdown" | "html" | "text" | "pdf";
@@ -30,10 +30,10 @@ const kinds: Readonly<Record<string, Kind>> = {
 };
 const titleMaxLength = 300;
 
-/** Null: a file of no kind that is searched. */
+/** Null: not a kind of file that is searched. */
 export const kindOf = (path: string): Kind | null => kinds[extname(path).toLowerCase()] ?? null;
 
-/** Never rejects for what a file holds. */
+/** Never rejects for a file's content. */
 export async function fileText(path: string, bytes: Uint8Array, readPdf: ReadPdf): Promise<FileText | Skipped> {
   const { title, text } = await read(path, bytes, readPdf);
   const passages = passagesOf(text.slice(0, searchFileTextMaxLength));
@@ -66,7 +66,7 @@ async function read(
   }
 }
 
-/** UTF-8, or UTF-16 where it says so, wrong bytes as U+FFFD; null for what is no text at all. */
+/** UTF-8, or UTF-16 where it says so, with wrong bytes as U+FFFD; null where it is no text. */
 function decode(bytes: Uint8Array): string | null {
   const mark = (bytes[0] ?? 0) * 256 + (bytes[1] ?? 0);
   if (mark === 0xfffe) return new TextDecoder("utf-16le").decode(bytes);
@@ -74,7 +74,7 @@ function decode(bytes: Uint8Array): string | null {
   return bytes.subarray(0, 8192).includes(0) ? null : new TextDecoder().decode(bytes);
 }
 
-/** The title of the front matter, else the first heading. Markup stays: models read it as well as people do. */
+/** The title of the front matter, otherwise the first heading. Markup stays: models read it as well as people do. */
 function markdown(whole: string): { title: string; text: string } {
   const frontMatter = /^---\r?\n([\s\S]{0,20000}?)\r?\n---\s*(?:\r?\n|$)/.exec(whole);
   const text = whole.slice(frontMatter?.[0].length ?? 0);
@@ -83,7 +83,7 @@ function markdown(whole: string): { title: string; text: string } {
   return { title: (named ?? heading ?? "").trim(), text };
 }
 
-/** Whole paragraphs together while they fit; longer ones are cut at the last space. */
+/** Joins whole paragraphs while they fit; cuts longer ones at the last space. */
 function passagesOf(text: string): string[] {
   const passages: string[] = [];
   let passage = "";
@@ -106,7 +106,7 @@ function passagesOf(text: string): string[] {
   return passages.filter((piece) => piece !== "");
 }
 
-/** Where a long paragraph is cut: after white space in the second half, else anywhere but within a character. */
+/** Where to cut a long paragraph: after white space in the second half, otherwise anywhere but within a character. */
 function cutAt(text: string): number {
   const space = text.slice(0, searchPassageLength).search(/\s\S*$/);
   if (space > searchPassageLength / 2) return space + 1;

@@ -1,4 +1,4 @@
-// Lists the files of the operator's folder: those below it, and nothing that a link in it points to.
+// Lists the files below the operator's folder, without following links.
 import { constants, type Dirent } from "node:fs";
 import { lstat, open, readdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ const depthMax = 32;
 
 export class FolderFiles {
   readonly #root: string;
-  /** Folders below it, with slashes, that could not be read this time: what was found in them before is still there. */
+  /** Folders below it, with slashes, that could not be read this time: files found there earlier stay. */
   readonly unreadable: string[] = [];
 
   private constructor(root: string) {
@@ -36,7 +36,7 @@ export class FolderFiles {
     }
   }
 
-  /** Paths below the folder, with slashes, of the kinds of files that are searched. Hidden ones and links are left out. */
+  /** Paths below the folder, with slashes, of files to search. Hidden files and links are left out. */
   async *paths(): AsyncGenerator<string> {
     const folders = [""];
     let files = 0;
@@ -60,23 +60,23 @@ export class FolderFiles {
       if ((await realpath(path)) !== path) return [];
       return (await readdir(path, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1));
     } catch {
-      this.unreadable.push(folder); // gone or forbidden: the next scan sees
+      this.unreadable.push(folder); // gone or forbidden: the next scan tries again
       return [];
     }
   }
 
-  /** What a scan compares; rejects if there is none anymore. */
+  /** What a scan compares; rejects if the file is gone. */
   async state(path: string): Promise<FileState> {
     const { mtimeMs, size } = await lstat(join(this.#root, path));
     return { modifiedMs: mtimeMs, bytes: size };
   }
 
   /**
-   * The file, opened once, so that what is looked at is what is read. Rejects where it cannot be opened or is no file
-   * anymore; a link in its place is not followed.
+   * The file, opened once, so that the checked file is the one that is read. Rejects where it cannot be opened or is no
+   * longer a file. Does not follow a link in its place.
    */
   async open(path: string): Promise<OpenFile> {
-    // Without O_NONBLOCK, a named pipe in its place would be waited for, forever.
+    // Without O_NONBLOCK, a named pipe in its place would block forever.
     const handle = await open(join(this.#root, path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
       const status = await handle.stat();
@@ -104,7 +104,7 @@ export class OpenFile implements AsyncDisposable {
     return this.state.bytes > searchFileMaxBytes;
   }
 
-  /** As many bytes as it had when it was opened, or fewer. */
+  /** At most as many bytes as it had when it was opened. */
   async read(): Promise<Uint8Array> {
     const bytes = new Uint8Array(this.state.bytes);
     let length = 0;

@@ -1,9 +1,9 @@
-// The Worker that answers queries from the index of a folder, beside the one that writes it.
+// The Worker that answers queries from a folder's index, beside the one that writes it.
 import { answerCalls, endWorker } from "../../core/workers.ts";
 import { SearchIndexReader } from "../../store/search-index.ts";
 
 export type QueryRequest =
-  /** A list of Found is answered. The index at `file` is opened for the first. */
+  /** Answered with a list of Found. The first one opens the index at `file`. */
   Readonly<{ order: "search"; file: string; query: string; resultsMax: number }> | Readonly<{ order: "close" }>;
 
 declare const self: Worker;

@@ -1,4 +1,4 @@
-// The Worker that reads the folder and writes its index. It is stopped by message, between two files.
+// The Worker that reads the folder and writes its index. A message stops it between two files.
 import { answerCalls, endWorker } from "../../core/workers.ts";
 import { systemClock } from "../../core/clock.ts";
 import { prepareSearchIndex, SearchIndexWriter } from "../../store/search-index.ts";
@@ -6,9 +6,9 @@ import { PdfReader } from "../media/pdf-reader.ts";
 import { type ScanResult, scanFolder } from "./folder-scan.ts";
 
 export type ScanRequest =
-  /** Makes the index at `file` if there is none; null is answered. */
+  /** Creates the index at `file` if there is none; answered with null. */
   | Readonly<{ order: "prepare"; file: string }>
-  /** A ScanResult is answered; before it, the number of files read so far, again and again. */
+  /** Answered with a ScanResult, after repeated reports of the number of files read so far. */
   | Readonly<{ order: "scan"; file: string; folder: string; pdfCommand: readonly string[] }>
   | Readonly<{ order: "close" }>;
 
@@ -25,7 +25,7 @@ answerCalls<ScanRequest>(self, async (request, progress) => {
       return null;
     case "scan": {
       const result = scan(request, progress);
-      scanning = result.catch(() => undefined); // whoever ordered it is told
+      scanning = result.catch(() => undefined); // its caller gets the result
       return result;
     }
     case "close":
@@ -48,7 +48,7 @@ function scan(
   return scanFolder({
     folder,
     index,
-    // One after the other, and of nobody's account.
+    // One after the other, for no account.
     readPdf: (bytes) => pdf.read(bytes, 0, stopping.signal),
     now: systemClock.wall(),
     progress,

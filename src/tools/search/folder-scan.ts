@@ -1,24 +1,24 @@
-// Updates the index from the folder: reads what is new or changed, forgets what is gone, skips the rest.
+// Updates the index from the folder: reads new and changed files, removes those that are gone, skips the rest.
 import type { IndexedFile, SearchIndexWriter } from "../../store/search-index.ts";
 import type { Ms } from "../../core/types.ts";
 import { type FileText, fileText, type ReadPdf } from "./file-text.ts";
 import { FolderFiles, type FileState } from "./folder-files.ts";
 
-/** What a scan came to, in files. */
+/** The result of a scan, in files. */
 export type ScanResult = Readonly<{
   /** Found in the folder. */
   files: number;
   /** Read and put into the index. */
   indexed: number;
   removed: number;
-  /** In the folder, but not to be found by a search. */
+  /** In the folder, but search cannot find them. */
   skipped: number;
   /** The first of them. */
   skippedFiles: readonly SkippedFile[];
 }>;
 
-/** `isNew`: the scan before found it to be otherwise, or not at all. */
-export type SkippedFile = Readonly<{ path: string; reason: string; isNew: boolean }>;
+/** `isNew`: the previous scan did not report it so. */
+type SkippedFile = Readonly<{ path: string; reason: string; isNew: boolean }>;
 
 export type Scan = Readonly<{
   folder: string;
@@ -27,18 +27,18 @@ export type Scan = Readonly<{
   now: Ms;
   /** Called after each batch with the files read so far. */
   progress(indexed: number): void;
-  /** Asked between files; true ends the scan, with what is done kept. */
+  /** Called between files; true ends the scan and keeps its work. */
   isStopped(): boolean;
 }>;
 
-/** File systems count time in steps of up to 2 s: a file that was changed just now may change again unseen. */
+/** File systems store times in steps of up to 2 s: a file that has just changed may change again unnoticed. */
 const settledAfterMs = 2_000;
 /** Files that are written together: fewer commits, and not too much in memory. */
 const batchFiles = 64;
 const batchLength = 4_000_000;
 const skippedFilesMax = 100;
 
-/** Rejects with SearchFolderUnusable where the folder is away: then the index stays as it is. */
+/** Rejects with SearchFolderUnusable where the folder is unavailable: then the index stays unchanged. */
 export async function scanFolder(scan: Scan): Promise<ScanResult> {
   const files = await FolderFiles.open(scan.folder);
   const known = new Map(scan.index.files().map((file) => [file.path, file]));
@@ -55,7 +55,7 @@ export async function scanFolder(scan: Scan): Promise<ScanResult> {
   return update.result(seen.size, gone.length);
 }
 
-/** True for a file that may still be there, in a folder that could not be read. */
+/** True for a file that may still exist in an unreadable folder. */
 const isHidden = (path: string, { unreadable }: FolderFiles): boolean =>
   unreadable.some((folder) => folder === "" || path.startsWith(`${folder}/`));
 
@@ -83,7 +83,7 @@ class Update {
       }
       read = await this.#read(path, known);
     } catch (error) {
-      // Gone, forbidden or replaced meanwhile: what was known about it is no longer true; the next scan looks again.
+      // Gone, forbidden or replaced meanwhile: what was known about it is no longer true; the next scan tries again.
       read = { file: { path, modifiedMs: -1, bytes: 0, hash: null, skipped: (error as Error).message }, text: null };
     }
     this.#add(read, known);
@@ -139,7 +139,7 @@ class Update {
     return "skipped" in text ? { file: { ...file, skipped: text.skipped }, text: null } : { file, text };
   }
 
-  /** A time that tells the next scan whether the file has changed; -1, which no file has, where it cannot tell. */
+  /** A time that shows the next scan whether the file has changed; -1, which no file has, where it cannot. */
   #trusted({ modifiedMs }: FileState): Ms {
     return modifiedMs < this.#scan.now - settledAfterMs ? modifiedMs : -1;
   }

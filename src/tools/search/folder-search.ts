@@ -1,5 +1,5 @@
-// A search in a folder of the operator's own files. Two Workers do the work, so that neither a stream of a model waits
-// for a query nor a query for a file that is being read.
+// Searches a folder of the operator's own files. Two Workers do the work, so that no model's stream waits for a query,
+// and no query for a file that is being read.
 import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import type { FolderSearchConfig } from "../../config/config.ts";
@@ -42,7 +42,7 @@ export class FolderSearch implements SearchProvider {
     start: () => startWorker("tools/search/folder-query-worker.ts"),
     close: { order: "close" },
   });
-  /** The Worker answers one query after the other; the second is there when the first is done. */
+  /** The Worker answers one query after the other. A second one is queued there, so that it never idles. */
   readonly #turns = new AccountTurns(2, 1);
   #nextScan: Timer | null = null;
   #isClosed = false;
@@ -54,7 +54,7 @@ export class FolderSearch implements SearchProvider {
   }
 
   /**
-   * Opens the index as it is; scan() or keepFresh() bring it in line with the folder. Throws SearchFolderUnusable or
+   * Opens the index as it is; scan() or keepFresh() bring it up to date with the folder. Throws SearchFolderUnusable or
    * DataFolderUnusable.
    */
   static async open(config: FolderSearchConfig, parts: FolderSearchParts): Promise<FolderSearch> {
@@ -69,7 +69,7 @@ export class FolderSearch implements SearchProvider {
     return search;
   }
 
-  /** Brings the index in line with the folder. Rejects with WorkerFailed; what was indexed until then stays. */
+  /** Brings the index up to date with the folder. Rejects with WorkerFailed; what was indexed until then stays. */
   async scan(): Promise<ScanResult> {
     const { clock, log, pdfCommand } = this.#parts;
     let loggedAt = clock.monotonic();
@@ -91,7 +91,7 @@ export class FolderSearch implements SearchProvider {
     return result;
   }
 
-  /** Scans now and again and again, until it is closed. */
+  /** Scans repeatedly until it is closed. */
   async keepFresh(): Promise<void> {
     try {
       await this.scan();
@@ -140,20 +140,20 @@ export class FolderSearch implements SearchProvider {
     }
   }
 
-  /** The turn lasts until the Worker has answered, also where nobody waits for that anymore. */
+  /** The turn lasts until the Worker has answered, even after its caller has stopped waiting. */
   async #ask(query: string, resultsMax: number, account: AccountId, over: AbortSignal): Promise<readonly Found[]> {
     const turn = await this.#turns.enter(account, over).catch(() => null);
-    if (turn === null) return []; // who asked has the reason
+    if (turn === null) return []; // the caller has the reason
     using _turn = turn;
     if (this.#isClosed) throw new SearchFailed("local: the index is closed");
     return await this.#querier.call<readonly Found[]>({ order: "search", file: this.#file, query, resultsMax });
   }
 
-  /** Ends both Workers; a scan stops after the file that it reads. */
+  /** Ends both Workers; a scan stops after its current file. */
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#nextScan !== null) clearTimeout(this.#nextScan);
-    // The writer last: only a connection that writes can remove the log beside the index.
+    // The writer last: only a writing connection can remove the log beside the index.
     await this.#querier.close();
     await this.#scanner.close();
   }

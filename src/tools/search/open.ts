@@ -1,4 +1,4 @@
-// Makes the search provider that the configuration names.
+// Creates the configured search provider.
 import type { SearchConfig } from "../../config/config.ts";
 import type { PublicFetch } from "../fetch/public-fetch.ts";
 import type { SearchProvider } from "./search-provider.ts";
@@ -10,9 +10,9 @@ import { WebSearch } from "./web-search.ts";
 export type SearchParts = FolderSearchParts & Readonly<{ publicFetch: PublicFetch }>;
 
 /**
- * Null where there is no search. The index of a folder is brought up to date in the background: until then it finds
- * what it has. `freed` resolves when nobody else brings that index up to date anymore. Throws SearchFolderUnusable or
- * DataFolderUnusable, which the operator can put right.
+ * Null where there is no search. A folder's index is brought up to date in the background: until then search finds what
+ * it has. `freed` resolves when no other process updates that index any more. Throws SearchFolderUnusable or
+ * DataFolderUnusable, which the operator can fix.
  */
 export async function openSearchProvider(
   config: SearchConfig | null,

@@ -1,5 +1,5 @@
 // Reads the pages behind a search's first results, so that a model sees more than a snippet. Strangers chose the
-// addresses, so they are fetched under the rules for those.
+// addresses, so the rules for those apply.
 import { searchResultTextMaxLength } from "../limits.ts";
 import type { Source } from "../owned-tool.ts";
 import { pageText } from "../media/page-text.ts";
@@ -7,7 +7,7 @@ import { type Fetched, FetchRefused, type PublicFetch } from "../fetch/public-fe
 import type { SearchProvider } from "./search-provider.ts";
 
 export const searchPageMaxBytes = 2 * 1024 * 1024;
-/** For all pages of a search; results whose pages come later keep their snippets. */
+/** For all pages of a search; results with later pages keep their snippets. */
 export const searchPagesTimeoutMs = 5_000;
 const searchPageRedirectsMax = 5;
 
@@ -18,7 +18,7 @@ const options = {
   accept: "text/html, text/plain;q=0.9",
 } as const;
 
-/** The same provider, whose first `pages` results have the text of their page where that could be read in time. */
+/** The same provider, whose first `pages` results have their page's text where it could be read in time. */
 export function withPages(provider: SearchProvider, pages: number, publicFetch: PublicFetch): SearchProvider {
   return {
     search: async (query, resultsMax, account, cancelSignal) => {
@@ -35,7 +35,7 @@ type GetPage = (url: string) => Promise<Fetched>;
 async function withPage(source: Source, get: GetPage): Promise<Source> {
   const text = await textOfPage(source.url, get);
   if (text === "") return source;
-  // The snippet stays in front: it is what the page was found for, which may stand far down in it.
+  // The snippet comes first: it is what the page was found for, which may be far down in it.
   const whole = source.text === "" ? text : `${source.text}\n\n${text}`;
   return { ...source, text: whole.slice(0, searchResultTextMaxLength).toWellFormed() };
 }
@@ -46,7 +46,7 @@ async function textOfPage(url: string, get: GetPage): Promise<string> {
   try {
     fetched = await get(url);
   } catch (error) {
-    if (error instanceof FetchRefused) return ""; // pages are away all the time, and the snippet is there
+    if (error instanceof FetchRefused) return ""; // pages often fail, and the snippet remains
     throw error;
   }
   if (fetched.mediaType === "text/plain") return decode(fetched, null).trim();
@@ -56,7 +56,7 @@ async function textOfPage(url: string, get: GetPage): Promise<string> {
   return page?.text ?? "";
 }
 
-/** Bytes that are wrong in their encoding become U+FFFD; an encoding that nobody knows is read as UTF-8. */
+/** Wrong bytes become U+FFFD; an unknown encoding is read as UTF-8. */
 function decode({ bytes, charset }: Fetched, named: string | null): string {
   for (const label of [charset, named]) {
     if (label === null) continue;
@@ -69,7 +69,7 @@ function decode({ bytes, charset }: Fetched, named: string | null): string {
   return new TextDecoder().decode(bytes);
 }
 
-/** `<meta charset>` or `<meta http-equiv>`, which stand in a page's first kilobyte (HTML, 4.2.5.4). */
+/** `<meta charset>` or `<meta http-equiv>`, within a page's first kilobyte (HTML, 4.2.5.4). */
 function charsetOfMeta(bytes: Uint8Array): string | null {
   const head = new TextDecoder("latin1").decode(bytes.subarray(0, 1024));
   return /<meta[^<>]+charset\s*=\s*["']?([\w-]{1,40})/i.exec(head)?.[1] ?? null;

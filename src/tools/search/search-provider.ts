@@ -1,4 +1,4 @@
-// The interface of a search provider; each provider of the configuration's [search] implements it.
+// The interface of search providers, one for each provider of the configuration's [search].
 import type { AccountId } from "../../core/types.ts";
 import type { Source } from "../owned-tool.ts";
 
@@ -8,8 +8,8 @@ export class SearchFailed extends Error {
 }
 
 export interface SearchProvider {
-  /** At most `resultsMax` documents, the best first; none is an empty list. Accounts take turns. Rejects with SearchFailed. */
+  /** At most `resultsMax` documents, best first, or an empty list. Accounts take turns. Rejects with SearchFailed. */
   search(query: string, resultsMax: number, account: AccountId, cancelSignal: AbortSignal): Promise<readonly Source[]>;
-  /** Lets go of indexes and connections. */
+  /** Releases indexes and connections. */
   close(): Promise<void>;
 }

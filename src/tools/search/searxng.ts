@@ -1,11 +1,11 @@
-// SearXNG, a metasearch engine of the operator's own (docs.searxng.org, Search API). It has no setting for how many
-// results it gives; its results are plain text.
+// SearXNG, a metasearch engine that the operator runs (docs.searxng.org, Search API). It has no parameter for the
+// number of results; they are plain text.
 import type { WebSearchConfig } from "../../config/config.ts";
 import { objectsOf, textOf } from "./answer-fields.ts";
 import type { SearchService } from "./search-service.ts";
 
 export function searxngSearch({ url, apiKey }: WebSearchConfig): SearchService {
-  // SearXNG itself knows no keys, the proxy before it may.
+  // SearXNG itself has no keys, but a proxy before it may.
   const headers: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
   return {
     request: (query) => ({

@@ -1,4 +1,4 @@
-// Web search as a tool that the gateway runs: what the model is offered, and the result of a call.
+// Web search as a tool that the gateway runs: its definition for the model, and the result of a call.
 import { searchResultsMax } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import type { Soon } from "../../core/soon.ts";
@@ -15,13 +15,13 @@ import type { OwnedTool, RunContext } from "../owned-tool.ts";
 import { SearchFailed, type SearchProvider } from "./search-provider.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
 
-/** What Brave takes; others take more. */
+/** Brave's limit; others accept more. */
 export const searchQueryMaxLength = 400;
 
 /** If the client filters by domain, this many times more results are requested. */
 const filteredFactor = 3;
 
-/** Counts a call of the search service; false: it is not to be made. */
+/** Counts a call of the search service; false: it must not be made. */
 export interface SearchCalls {
   call(): Soon<boolean>;
 }
@@ -36,7 +36,7 @@ export class WebSearchTool implements OwnedTool {
   #uses = 0;
   #found = false;
 
-  /** `clientsTool`: the function of the client's own that the model knows the search by, or null. */
+  /** `clientsTool`: the client's own function under which the model knows the search, or null. */
   constructor(request: WebSearch, clientsTool: Tool | null, provider: SearchProvider, calls: SearchCalls, log: Log) {
     this.tool = clientsTool ?? searchTool(request.location);
     this.#request = request;
@@ -82,7 +82,7 @@ export class WebSearchTool implements OwnedTool {
     return sources
       .filter(({ url }) => isAllowed(url, this.#request))
       .slice(0, searchResultsMax)
-      .map((source) => ({ ...source, url: new URL(source.url).href })); // percent-encodes what is no part of an address
+      .map((source) => ({ ...source, url: new URL(source.url).href })); // percent-encodes invalid characters
   }
 
   #outcome(sources: readonly Source[]): ToolOutcome {
@@ -110,7 +110,7 @@ const searchTool = (location: string | null): Tool => ({
   strict: null,
 });
 
-/** A domain allows or blocks itself and those below it, and with a path only addresses that begin with it. */
+/** A domain allows or blocks itself and its subdomains; with a path, only addresses that begin with it. */
 export function isAllowed(
   url: string,
   { allowedDomains, blockedDomains }: Pick<WebSearch, "allowedDomains" | "blockedDomains">,

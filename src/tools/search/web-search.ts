@@ -1,4 +1,4 @@
-// Searches with a service on the web: one request, limited in time and size, whose answer is not trusted.
+// Searches with a web service: one request, limited in time and size, whose answer is not trusted.
 import type { WebSearchConfig } from "../../config/config.ts";
 import { AccountTurns } from "../../core/account-turns.ts";
 import { searchResultTextMaxLength } from "../limits.ts";
@@ -57,7 +57,7 @@ export class WebSearch implements SearchProvider {
 
   async close(): Promise<void> {}
 
-  /** Waits as long as a search may take. */
+  /** Waits at most as long as a search may take. */
   async #turn(account: AccountId, cancelSignal: AbortSignal): Promise<Disposable> {
     const over = AbortSignal.any([cancelSignal, AbortSignal.timeout(this.#config.timeoutMs)]);
     const turn = await this.#turns.enter(account, over).catch(() => null);
@@ -65,7 +65,9 @@ export class WebSearch implements SearchProvider {
     throw this.#failed(cancelSignal.aborted ? "the client left" : "too many searches run already");
   }
 
-  /** No proxy, no redirect and nothing compressed: the operator named the address, and an inflated body is unbounded. */
+  /**
+   * No proxy, no redirects and nothing compressed: the operator named the address, and an inflated body is unbounded.
+   */
   async #ask({ url, body, headers }: ServiceRequest, cancelSignal: AbortSignal): Promise<Record<string, unknown>> {
     const response = await fetch(url, {
       method: body === null ? "GET" : "POST",
@@ -102,8 +104,8 @@ export class WebSearch implements SearchProvider {
     if (cancelSignal.aborted) return "the client left";
     if (error.name === "TimeoutError") return `it did not answer within ${this.#config.timeoutMs / 1000} seconds`;
     if (error instanceof SyntaxError) return "its answer is no JSON";
-    // Messages of connection errors end with the address that was asked, which holds the query.
-    return "code" in error ? `it cannot be reached (${error.code})` : "its answer could not be understood";
+    // Messages of connection errors end with the requested address, which contains the query.
+    return "code" in error ? `it cannot be reached (${String(error.code)})` : "its answer could not be understood";
   }
 
   #failed(reason: string, options?: ErrorOptions): SearchFailed {
@@ -111,7 +113,7 @@ export class WebSearch implements SearchProvider {
   }
 }
 
-/** Each address once, http and https only, everything bounded. */
+/** Each address once, only http and https, everything bounded. */
 function sourcesOf(results: readonly ServiceResult[], resultsMax: number): Source[] {
   const sources = new Map<string, Source>();
   for (const { title, url, text } of results) {

@@ -14,7 +14,7 @@ import { TestPostgres } from "../../fixtures/postgres.ts";
 import { nodeTable } from "../../fixtures/stack.ts";
 
 /** `cut`: the connection broke off, or never came about. */
-export type Outcome = "end" | "failed" | "cut" | "not connected";
+type Outcome = "end" | "failed" | "cut" | "not connected";
 /** What a client knows of its request; `why` is the answer of one that failed. */
 export type Seen = Readonly<{
   number: number;

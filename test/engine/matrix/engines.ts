@@ -22,7 +22,7 @@ export const enginesFolder = process.env["TOLLGATE_ENGINES"] ?? join(import.meta
 const at = (path: string): string => join(enginesFolder, path);
 const weights = at("model/tiny-chat");
 
-export type Start = Readonly<{
+type Start = Readonly<{
   port: number;
   /** Name under which the model is served. */
   serves: string;

@@ -14,7 +14,7 @@ export const ways: readonly Way[] = [
   ["responses", true],
 ];
 
-export type Call = Readonly<{ name: string; arguments: string }>;
+type Call = Readonly<{ name: string; arguments: string }>;
 type Turn =
   | Readonly<{ role: "user"; content: string }>
   | Readonly<{ role: "call"; id: string; name: string; arguments: string }>
@@ -35,7 +35,7 @@ export type Question = Readonly<{
   chatOnly?: Readonly<Record<string, unknown>>;
   signal?: AbortSignal;
 }>;
-export type Tool = Readonly<{ name: string; description: string; parameters: object }>;
+type Tool = Readonly<{ name: string; description: string; parameters: object }>;
 
 export type Answer = Readonly<{
   text: string;

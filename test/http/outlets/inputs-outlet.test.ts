@@ -44,7 +44,7 @@ function outletOf(vectors: number, room: ByteBudget) {
   for (let index = vectors - 1; index >= 0; index--) {
     outlet.piece({ kind: "input", index, json: `[${"1,".repeat(vectorLength / 2)}${index}]` });
   }
-  outlet.end(end);
+  void outlet.end(end);
   return { outlet, state };
 }
 

@@ -103,10 +103,10 @@ describe("the status", () => {
     await Bun.sleep(20);
     expect(received()).toBe("");
     outlet.piece(piece);
-    outlet.flush();
+    void outlet.flush();
     await text(received, '"content":"word"');
     expect(received()).toStartWith("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n");
-    outlet.end(end);
+    void outlet.end(end);
     await text(received, "data: [DONE]\n\n");
   });
 
@@ -139,7 +139,7 @@ describe("a reply that is broken off", () => {
     const closed = new Promise<void>((resolve) => client.once("close", () => resolve()));
     if (hasBegun) {
       outlet.piece(piece);
-      outlet.flush();
+      void outlet.flush();
       await text(received, '"content":"word"');
     }
     outlet.breakOff();
@@ -154,7 +154,7 @@ describe("a reply that is broken off", () => {
 describe("an answer of which the client was shown nothing", () => {
   test("ends with its dialect's last events, though no piece was flushed before", async () => {
     const { outlet, received, heartbeat } = await request();
-    outlet.end(end);
+    void outlet.end(end);
     await text(received, "data: [DONE]\n\n");
     expect(received()).toStartWith("HTTP/1.1 200");
     expect(heartbeat.size).toBe(0);
@@ -163,7 +163,7 @@ describe("an answer of which the client was shown nothing", () => {
   test("is whole where its pieces were held until its end", async () => {
     const { outlet, received } = await request();
     outlet.piece(piece);
-    outlet.end(end);
+    void outlet.end(end);
     await text(received, "data: [DONE]\n\n");
     expect(received()).toContain('"content":"word"');
   });
@@ -173,7 +173,7 @@ describe("an answer of which the client was shown nothing", () => {
     const thought = Buffer.from('"hm"');
     const think = () => {
       outlet.literal("reasoning", thought, 0, thought.length);
-      outlet.flush();
+      void outlet.flush();
     };
     think();
     heartbeat.strike(streamOpenBeats);
@@ -184,7 +184,7 @@ describe("an answer of which the client was shown nothing", () => {
       heartbeat.strike(1);
     }
     await eventually("a sign of life", async () => received().length > before);
-    outlet.end(end);
+    void outlet.end(end);
     await text(received, "event: message_stop");
   });
 });
@@ -193,7 +193,7 @@ test("a silent stream gets a sign of life, a talking one none", async () => {
   const { outlet, received, heartbeat } = await request();
   const flush = async (count: number) => {
     outlet.piece(piece);
-    outlet.flush();
+    void outlet.flush();
     await eventually("the piece", async () => received().split('"word"').length === count + 1);
   };
   await flush(1);
@@ -208,7 +208,7 @@ test("a silent stream gets a sign of life, a talking one none", async () => {
 test("a stream that the gateway cuts aborts the generation and still has room for the error", async () => {
   const { outlet, received } = await request();
   outlet.piece(piece);
-  outlet.flush();
+  void outlet.flush();
   await text(received, "word");
   outlet.cut(refuse("stopping"));
   expect(outlet.cancelSignal.reason).toEqual(refuse("stopping"));
@@ -228,7 +228,7 @@ describe("a client that leaves", () => {
     const { outlet, client, received, heartbeat } = await request();
     if (when === "in the middle") {
       outlet.piece(piece);
-      outlet.flush();
+      void outlet.flush();
       await text(received, "word");
     }
     client.destroy();
@@ -236,13 +236,13 @@ describe("a client that leaves", () => {
     expect([heartbeat.size, outlet.opened]).toEqual([0, when === "in the middle"]);
     outlet.piece(piece);
     expect(outlet.flush()).toBeNull();
-    outlet.end(end); // what comes late does no harm
+    void outlet.end(end); // what comes late does no harm
   });
 
   test("by not reading is waited for, with bounded memory, and then cut", async () => {
     const { outlet, client, heartbeat, received } = await request();
     outlet.piece(piece);
-    outlet.flush();
+    void outlet.flush();
     await text(received, "word");
     client.pause();
     const megabyte = { kind: "text", literal: `"${"x".repeat(1 << 20)}"`, logprobs: null } as const;
@@ -262,7 +262,7 @@ describe("a client that leaves", () => {
   test("slowly is resumed when it has read", async () => {
     const { outlet, client, heartbeat, received } = await request();
     outlet.piece(piece);
-    outlet.flush();
+    void outlet.flush();
     await text(received, "word");
     client.pause();
     let caughtUp: Promise<void> | null = null;
@@ -274,7 +274,7 @@ describe("a client that leaves", () => {
     await caughtUp;
     heartbeat.strike(clientStallBeats - 1); // it may be silent now: only signs of life follow
     expect(outlet.cancelSignal.aborted).toBe(false);
-    outlet.end(end);
+    void outlet.end(end);
     await text(received, "[DONE]");
   });
 });

@@ -34,7 +34,7 @@ const answer = streamHead + chunk(textEvent("a") + finishEvent() + usageEvent(10
 const never = new AbortController().signal;
 
 function nodeOf(
-  reply: (request: RawRequest, reply: RawReply) => void = (_, connection) => connection.write(answer),
+  reply: (request: RawRequest, reply: RawReply) => void | Promise<void> = (_, connection) => connection.write(answer),
 ): RawNode {
   const node = new RawNode(reply);
   open.push(node);

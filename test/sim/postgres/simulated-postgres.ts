@@ -31,7 +31,7 @@ export type Surroundings = Readonly<{
 
 const failure = (state: string | null, message = "simulated"): StatementError => new StatementError(state, message);
 
-export function parsed(array: string | null): readonly (string | null)[] {
+function parsed(array: string | null): readonly (string | null)[] {
   if (array === null) return [];
   return [...array.slice(1, -1).matchAll(/"((?:[^"\\]|\\.)*)"|([^,]+)/g)].map(([, quoted, plain]) =>
     quoted !== undefined ? quoted.replace(/\\(.)/g, "$1") : plain === "NULL" ? null : plain!,

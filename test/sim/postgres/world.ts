@@ -18,9 +18,9 @@ import {
   type BatchOf,
   type Charged,
   decide,
-  type Decision,
+  type LaneDecision,
   type OpenHold,
-  type Rules,
+  type LaneRules,
 } from "../../../src/store/postgres/decide.ts";
 import { GoneLanes } from "../../../src/store/postgres/gone-lanes.ts";
 import { Lane } from "../../../src/store/postgres/lane.ts";
@@ -83,7 +83,7 @@ export class World {
   readonly #requests = new Map<string, Request>();
   readonly #begins = new Map<OpenHold, (refusal: Refusal | null) => void>();
   /** By lane, what it decided last. */
-  readonly #decided = new Map<string, Readonly<{ batch: BatchOf; decision: Decision }>>();
+  readonly #decided = new Map<string, Readonly<{ batch: BatchOf; decision: LaneDecision }>>();
   #committedNumbers = new Map<string, number>();
   /** What can be seen and is not safe yet. */
   #unsafe: (() => void)[] = [];
@@ -92,7 +92,7 @@ export class World {
   #lanes = 0;
   #purchases = 0;
   #error: unknown = null;
-  readonly #rules: Rules = { plans, siteUrl: "http://site", maxWaitMs: 600_000, inputRequestsPerMinute: 3_000 };
+  readonly #rules: LaneRules = { plans, siteUrl: "http://site", maxWaitMs: 600_000, inputRequestsPerMinute: 3_000 };
 
   constructor(readonly options: WorldOptions) {
     this.random = randomOf(options.seed);
@@ -498,7 +498,7 @@ export class World {
   /** Does what a committed batch did, and compares. */
   #follow(
     batch: BatchOf,
-    decision: Decision,
+    decision: LaneDecision,
     rows: ReadonlyMap<string, Row | null>,
     states: readonly (readonly [OpenHold, HoldRecord | Refusal])[],
   ): void {
@@ -544,7 +544,9 @@ export class World {
           const { hold, usage } = operation;
           const expected = this.#settle(books, hold, usage, hold.lane === batch.lane, now);
           expect(at(answer)).toEqual(at(expected));
+          break;
         }
+        default: // the model knows no searches, and asks for nothing between
       }
       books.committed(books.pending);
     }

@@ -11,7 +11,7 @@ import {
   type Server,
   StatementError,
 } from "../../../src/store/postgres/connection.ts";
-import type { OpenHold, OpenSearch, LaneOperation, Rules } from "../../../src/store/postgres/decide.ts";
+import type { OpenHold, OpenSearch, LaneOperation, LaneRules } from "../../../src/store/postgres/decide.ts";
 import { lockedInWords } from "../../../src/store/postgres/locked-accounts.ts";
 import { Database } from "../../../src/store/postgres/database.ts";
 import { verifyBooks } from "../../../src/store/postgres/verify.ts";
@@ -26,7 +26,7 @@ import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
 import { by } from "../../fixtures/principals.ts";
 import { randomOf } from "../../fixtures/random.ts";
 
-const rules: Rules = { plans, siteUrl: "http://site", maxWaitMs: 600_000, inputRequestsPerMinute: 3_000 };
+const rules: LaneRules = { plans, siteUrl: "http://site", maxWaitMs: 600_000, inputRequestsPerMinute: 3_000 };
 
 describe.skipIf(noPostgres)("a lane", () => {
   let postgres: TestPostgres;
@@ -466,7 +466,7 @@ describe.skipIf(noPostgres)("a lane", () => {
     await session.unsafe(`SELECT 1 FROM ${rows} FOR UPDATE`);
     return async () => {
       await session.unsafe("ROLLBACK");
-      session.release();
+      void session.release();
     };
   };
   const admitsOf = (lane: Lane, account: number, requestId: string) =>
@@ -559,7 +559,7 @@ describe.skipIf(noPostgres)("a lane", () => {
     const names = () => lane.locked.map(({ by }) => by.map(({ application }) => application).join());
     await eventually("both are named", async () => names().join() === "an operator,an operator");
     await session.unsafe("ROLLBACK");
-    session.release();
+    void session.release();
     for (const hold of await Promise.all(both)) await lane.put({ op: "release", hold });
     await lane.close();
     await client.close();

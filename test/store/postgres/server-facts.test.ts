@@ -54,7 +54,7 @@ describe.skipIf(noPostgres)("a real server", () => {
     await reserved.unsafe("SELECT count(*) FROM accounts");
     expect((await serverFacts(connection)).oldestSnapshotMs).toBeGreaterThan(0);
     await reserved.unsafe("ROLLBACK");
-    reserved.release();
+    void reserved.release();
     expect((await serverFacts(connection)).oldestSnapshotMs).toBe(0);
   });
 

@@ -5,14 +5,14 @@ import { hashApiKey } from "../../../src/account/keys.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import type { Refusal } from "../../../src/core/types.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
-import type { OpenHold, LaneOperation, Rules } from "../../../src/store/postgres/decide.ts";
+import type { OpenHold, LaneOperation, LaneRules } from "../../../src/store/postgres/decide.ts";
 import { Lane } from "../../../src/store/postgres/lane.ts";
 import { systemPace } from "../../../src/store/postgres/pace.ts";
 import { ask, output, plans } from "../../account/office.ts";
 import { type AnyOffice, type Opened, PostgresStore } from "../../account/stores.ts";
 import { randomOf, seedOfRun } from "../../fixtures/random.ts";
 
-const rules: Rules = { plans, siteUrl: "http://site", maxWaitMs: 600_000, inputRequestsPerMinute: 3_000 };
+const rules: LaneRules = { plans, siteUrl: "http://site", maxWaitMs: 600_000, inputRequestsPerMinute: 3_000 };
 const store = new PostgresStore();
 
 describe.skipIf(store.missing)("on one database", () => {

@@ -350,7 +350,7 @@ describe("the file", () => {
 
   test("what was kept is found by the very next call, and after a restart", async () => {
     const first = await open();
-    first.keep(1, response("a", "one?", "1"));
+    void first.keep(1, response("a", "one?", "1"));
     const references = { previousResponseId: "resp_a", itemIds: ["msg_a_0"] };
     const earlier = await first.find(1, references);
     const conversation = [user("one?"), message("a", "1")];
@@ -367,7 +367,7 @@ describe("the file", () => {
       items: new Map([["msg_a_0", items[0]!]]),
       bytes: JSON.stringify(conversation).length + itemsBytes,
     });
-    first.keep(1, response("b", "two?", "2", "a"));
+    void first.keep(1, response("b", "two?", "2", "a"));
     await first.close();
     const second = await open();
     expect(await second.find(1, references)).toEqual(earlier);
@@ -385,10 +385,10 @@ describe("the file", () => {
 
   test("keeps what came together at once, and loses none for another that cannot be kept", async () => {
     const responses = await open();
-    responses.keep(1, response("a", "one?", "1"));
-    responses.keep(1, response("b", "two?", "2"));
-    responses.keep(1, response("a", "again?", "a key that is there already"));
-    responses.keep(1, response("c", "three?", "3"));
+    void responses.keep(1, response("a", "one?", "1"));
+    void responses.keep(1, response("b", "two?", "2"));
+    void responses.keep(1, response("a", "again?", "a key that is there already"));
+    void responses.keep(1, response("c", "three?", "3"));
     const kept = await Promise.all(["a", "b", "c"].map((stem) => responses.response(1, `resp_${stem}`)));
     expect(kept.map((text) => typeof text)).toEqual(["string", "string", "string"]);
     expect(kept[0]).not.toContain("a key that is there already");
@@ -398,12 +398,12 @@ describe("the file", () => {
 
   test("keeps nothing more of an account from its erasure on, and all of others", async () => {
     const responses = await open();
-    responses.keep(1, response("a", "one?", "1"));
+    void responses.keep(1, response("a", "one?", "1"));
     const erased = responses.erase(1, true);
-    responses.keep(1, response("b", "two?", "2")); // a relay says it late
-    responses.keep(2, response("c", "three?", "3"));
+    void responses.keep(1, response("b", "two?", "2")); // a relay says it late
+    void responses.keep(2, response("c", "three?", "3"));
     await erased;
-    responses.keep(1, response("d", "four?", "4"));
+    void responses.keep(1, response("d", "four?", "4"));
     const kept = async (account: number, stem: string) => (await responses.response(account, `resp_${stem}`)) !== null;
     expect(await Promise.all(["a", "b", "d"].map((stem) => kept(1, stem)))).toEqual([false, false, false]);
     expect(await kept(2, "c")).toBe(true);
@@ -441,16 +441,16 @@ describe("the file", () => {
 
   test("that takes no writes loses what is kept meanwhile, says so once, and fails nothing", async () => {
     const responses = await open();
-    responses.keep(1, response("a", "one?", "1"));
+    void responses.keep(1, response("a", "one?", "1"));
     expect(await responses.response(1, "resp_a")).toBeString();
     const other = new Database(join(folder, "responses.db"));
     other.run("BEGIN IMMEDIATE");
-    responses.keep(1, response("b", "two?", "2"));
+    void responses.keep(1, response("b", "two?", "2"));
     expect(await responses.response(1, "resp_b")).toBeNull();
     expect(await responses.response(1, "resp_a")).toBeString();
     other.run("COMMIT");
     other.close();
-    responses.keep(1, response("c", "three?", "3"));
+    void responses.keep(1, response("c", "three?", "3"));
     expect(await responses.response(1, "resp_c")).toBeString();
     await responses.close();
     expect(lines).toEqual(["error responses are not stored database is locked", "info responses are stored again"]);
@@ -458,7 +458,7 @@ describe("the file", () => {
 
   test("that cannot be read refuses as internal: nobody is told that a response is gone", async () => {
     const responses = await open();
-    responses.keep(1, response("a", "one?", "1"));
+    void responses.keep(1, response("a", "one?", "1"));
     expect(await responses.response(1, "resp_a")).toBeString();
     const other = new Database(join(folder, "responses.db"));
     other.run("DROP TABLE responses");
@@ -472,7 +472,7 @@ describe("the file", () => {
   test("lets go of what is too old by itself, and of the room on the disk", async () => {
     const options = { dataFolder: folder, keepMs: 1, accountBytesMax: 100_000_000, log };
     const responses = await StoredResponsesFile.open(options);
-    for (const stem of ["a", "b", "c"]) responses.keep(1, response(stem, "x".repeat(100_000), "!"));
+    for (const stem of ["a", "b", "c"]) void responses.keep(1, response(stem, "x".repeat(100_000), "!"));
     await responses.response(1, "resp_c");
     const reader = new Database(join(folder, "responses.db"), { readonly: true });
     const number = (sql: string): number => Object.values(reader.query(sql).get() as Record<string, number>)[0]!;
@@ -495,10 +495,10 @@ describe("the file", () => {
       ...options,
       startWorker: () => (started++ === 0 ? dying() : living()),
     });
-    responses.keep(1, response("a", "one?", "1"));
+    void responses.keep(1, response("a", "one?", "1"));
     expect(await responses.response(1, "resp_a")).toEqual(refuse("internal"));
     expect(responses.waitingBytes).toBe(0);
-    responses.keep(1, response("b", "two?", "2"));
+    void responses.keep(1, response("b", "two?", "2"));
     expect(await responses.response(1, "resp_b")).toBeString();
     expect(await responses.response(1, "resp_a")).toBeNull();
     await responses.close();
@@ -518,25 +518,25 @@ describe("the file", () => {
       startWorker: () => new Worker(new URL(workers[started++]!, import.meta.url).href),
     });
     await expect(responses.erase(1, false)).rejects.toThrow("dies");
-    responses.keep(1, response("a", "one?", "1"));
+    void responses.keep(1, response("a", "one?", "1"));
     expect(await responses.response(1, "resp_a")).toBeString();
     await responses.close();
   });
 
   test("keeps what an account stores that was not deleted in the end", async () => {
     const responses = await open();
-    responses.keep(1, response("a", "one?", "1"));
+    void responses.keep(1, response("a", "one?", "1"));
     await responses.erase(1, false);
     expect(await responses.response(1, "resp_a")).toBeNull();
-    responses.keep(1, response("b", "two?", "2"));
+    void responses.keep(1, response("b", "two?", "2"));
     expect(await responses.response(1, "resp_b")).toBeString();
     await responses.close();
   });
 
   test("answers another account before all that one has asked for", async () => {
     const responses = await open();
-    responses.keep(1, response("a", "one?", "1"));
-    responses.keep(2, response("b", "two?", "2"));
+    void responses.keep(1, response("a", "one?", "1"));
+    void responses.keep(2, response("b", "two?", "2"));
     const answered: string[] = [];
     const ask = async (account: number, id: string) => {
       expect(await responses.find(account, { previousResponseId: id, itemIds: [] })).toMatchObject({ itemsBytes: 0 });
@@ -557,7 +557,7 @@ describe("the file", () => {
 
   test("refuses what waits for its turn when it is closed", async () => {
     const responses = await open();
-    responses.keep(1, response("a", "one?", "1"));
+    void responses.keep(1, response("a", "one?", "1"));
     const asked = [1, 2, 3].map(() => responses.response(1, "resp_a"));
     await responses.close();
     expect(await Promise.all(asked)).toEqual([expect.any(String), refuse("internal"), refuse("internal")]);
@@ -567,7 +567,7 @@ describe("the file", () => {
   test("more than may wait is not kept", async () => {
     const responses = await open();
     const large = "x".repeat(storedResponsesWaitingBytesMax / 4);
-    for (const stem of ["a", "b", "c", "d", "e"]) responses.keep(1, response(stem, large, "!"));
+    for (const stem of ["a", "b", "c", "d", "e"]) void responses.keep(1, response(stem, large, "!"));
     expect(responses.waitingBytes).toBeLessThan(storedResponsesWaitingBytesMax);
     expect(await responses.response(1, "resp_c")).toBeString();
     expect(await responses.response(1, "resp_d")).toBeNull();

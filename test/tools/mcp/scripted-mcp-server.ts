@@ -72,7 +72,7 @@ export class ScriptedMcpServer {
 }
 
 /** The notification that makes clients list the tools again. */
-export const toolsChanged = JSON.stringify({ jsonrpc: "2.0", method: "notifications/tools/list_changed" });
+const toolsChanged = JSON.stringify({ jsonrpc: "2.0", method: "notifications/tools/list_changed" });
 
 if (import.meta.main) {
   const notesFile = process.argv[2]!;

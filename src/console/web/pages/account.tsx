@@ -3,10 +3,10 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { BrowserSessions } from "../../api/account.ts";
 import { ago, utc } from "../format.ts";
-import { passwordMinLength } from "../parts/account-fields.tsx";
-import { Confirm } from "../parts/dialog.tsx";
+import { PasswordField } from "../parts/account-fields.tsx";
+import { AskButton } from "../parts/asking-dialogs.tsx";
 import { ExportButton } from "../parts/export-button.tsx";
-import { Field, FormError } from "../parts/field.tsx";
+import { FormError } from "../parts/field.tsx";
 import { Page } from "../parts/page.tsx";
 import { ProviderButton } from "../parts/provider-button.tsx";
 import { isFirstLoad, Loaded } from "../parts/states.tsx";
@@ -51,7 +51,7 @@ export function AccountPage(): VNode {
         <section class="card flush">
           <header>
             <h2>Signed-in browsers</h2>
-            <EndOthers shown={(sessions.value?.sessions.length ?? 0) > 1} onEnded={sessions.reload} />
+            {(sessions.value?.sessions.length ?? 0) > 1 && <EndOthers onEnded={sessions.reload} />}
           </header>
           <Loaded resource={sessions}>
             {(value) => (
@@ -133,31 +133,8 @@ function PasswordForm({ onChanged }: { onChanged: () => void }): VNode {
     <form class="card stack" onSubmit={(event) => void submit(event)}>
       <h2>Password</h2>
       <div class="grid-2">
-        <Field label="Present password">
-          {(control) => (
-            <input
-              {...control}
-              type="password"
-              required
-              autocomplete="current-password"
-              value={oldPassword}
-              onInput={(event) => setOld(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <Field label="New password" hint={`At least ${passwordMinLength} characters`}>
-          {(control) => (
-            <input
-              {...control}
-              type="password"
-              required
-              minLength={passwordMinLength}
-              autocomplete="new-password"
-              value={newPassword}
-              onInput={(event) => setNew(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <PasswordField label="Current password" value={oldPassword} onValue={setOld} isNew={false} />
+        <PasswordField label="New password" value={newPassword} onValue={setNew} isNew />
       </div>
       <FormError message={action.error} />
       <div>
@@ -169,52 +146,24 @@ function PasswordForm({ onChanged }: { onChanged: () => void }): VNode {
   );
 }
 
-function EndOthers({ shown, onEnded }: { shown: boolean; onEnded: () => void }): VNode | null {
-  const [asking, setAsking] = useState(false);
-  const action = useAction();
-  if (!shown) return null;
-  const end = async (): Promise<void> => {
-    const done = await action.run(async () => {
+const EndOthers = ({ onEnded }: { onEnded: () => void }): VNode => (
+  <AskButton
+    caption="Sign out all others"
+    class="button small"
+    title="Sign out all other browsers?"
+    confirm="Sign out all others"
+    onConfirm={async () => {
       await post("/sessions/end-others");
-    });
-    if (!done) return;
-    setAsking(false);
-    toast("All other browsers were signed out.");
-    onEnded();
-  };
-  return (
-    <>
-      <button type="button" class="button small" onClick={() => setAsking(true)}>
-        Sign out all others
-      </button>
-      {asking && (
-        <Confirm
-          title="Sign out all other browsers?"
-          confirm="Sign out all others"
-          action={action}
-          onConfirm={() => void end()}
-          onClose={() => setAsking(false)}
-        >
-          <p>They need the password to come back. This browser stays signed in, and the API key stays as it is.</p>
-        </Confirm>
-      )}
-    </>
-  );
-}
+      toast("All other browsers were signed out.");
+      onEnded();
+    }}
+  >
+    <p>They need the password to come back. This browser stays signed in, and the API key stays as it is.</p>
+  </AskButton>
+);
 
 function SessionItem({ session: shown, onEnded }: { session: BrowserSession; onEnded: () => void }): VNode {
-  const [asking, setAsking] = useState(false);
-  const action = useAction();
   const name = browserName(shown.browser);
-  const end = async (): Promise<void> => {
-    const done = await action.run(async () => {
-      await post(`/sessions/${shown.id}/end`);
-    });
-    if (!done) return;
-    setAsking(false);
-    toast(`${name} was signed out.`);
-    onEnded();
-  };
   return (
     <li>
       <div>
@@ -227,30 +176,22 @@ function SessionItem({ session: shown, onEnded }: { session: BrowserSession; onE
         </p>
       </div>
       {!shown.current && (
-        <button
-          type="button"
+        <AskButton
+          caption="Sign out"
+          label={`Sign out ${name} at ${shown.address}`}
           class="button small"
-          aria-label={`Sign out ${name} at ${shown.address}`}
-          onClick={() => {
-            action.clear();
-            setAsking(true);
-          }}
-        >
-          Sign out
-        </button>
-      )}
-      {asking && (
-        <Confirm
           title="Sign out this browser?"
           confirm="Sign out"
-          action={action}
-          onConfirm={() => void end()}
-          onClose={() => setAsking(false)}
+          onConfirm={async () => {
+            await post(`/sessions/${shown.id}/end`);
+            toast(`${name} was signed out.`);
+            onEnded();
+          }}
         >
           <p>
             <strong>{name}</strong> at {shown.address} needs the password to come back.
           </p>
-        </Confirm>
+        </AskButton>
       )}
     </li>
   );

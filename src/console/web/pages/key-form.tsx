@@ -2,11 +2,9 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { AccountKey, CreatedAccountKey, KeyLimits } from "../../api/keys.ts";
-import { Dialog } from "../parts/dialog.tsx";
-import { DialogFormEnd } from "../parts/dialog-form-end.tsx";
-import { Field } from "../parts/field.tsx";
+import { FormDialog } from "../parts/asking-dialogs.tsx";
+import { TextField } from "../parts/field.tsx";
 import { post } from "../request.ts";
-import { useAction } from "../resource.ts";
 import { sells } from "../session.ts";
 
 const dayMs = 86_400_000;
@@ -44,7 +42,7 @@ export const LimitsDialog = ({ shown, onClose, onDone }: LimitsDialogProps): VNo
       submit="Save limits"
       onClose={onClose}
       send={async (fields, forwards) => {
-        // What nobody touched stays exactly as it is, such as an expiry in the middle of a day.
+        // An untouched field keeps its exact value, such as an expiry in the middle of a day.
         const isTouched = (name: keyof Fields) => fields[name] !== given[name] && (name !== "each" || forwards);
         await post(`/keys/${shown.id}/limits`, {
           ...limitsOf(fields, isTouched),
@@ -70,69 +68,49 @@ type KeyDialogProps = Readonly<{
 function KeyDialog({ title, given, forwarded, submit, onClose, send }: KeyDialogProps): VNode {
   const [fields, setFields] = useState<Fields>(given);
   const [forwards, setForwards] = useState(forwarded);
-  const action = useAction();
   const isNew = given.name === "";
-  /** These are balance tokens: where nothing costs any, no limit would ever end. */
+  /** These are balance tokens: where nothing costs any, no limit would ever be reached. */
   const isLimited = sells.value || [given.day, given.month, given.each].some((limit) => limit !== "");
   const text = (name: keyof Fields, label: string, hint: string, more: object = {}): VNode => (
-    <Field label={label} hint={hint}>
-      {(control) => (
-        <input
-          {...control}
-          type="text"
-          autocomplete="off"
-          value={fields[name]}
-          onInput={(event) => setFields({ ...fields, [name]: event.currentTarget.value })}
-          {...more}
-        />
-      )}
-    </Field>
+    <TextField
+      label={label}
+      hint={hint}
+      autocomplete="off"
+      {...more}
+      value={fields[name]}
+      onValue={(value) => setFields({ ...fields, [name]: value })}
+    />
   );
   const whole = { inputMode: "numeric", pattern: "[0-9]{1,15}", title: "A whole number" };
   return (
-    <Dialog title={title} onClose={onClose}>
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void action.run(() => send(fields, forwards));
-        }}
-      >
-        {isNew &&
-          text("name", "Name", "The program or person that uses it", {
-            required: true,
-            maxLength: 64,
-            autofocus: true,
-          })}
-        {isLimited && (
-          <div class="grid-2">
-            {text("day", "Tokens a day", "Empty: no limit of its own", { ...whole, autofocus: !isNew })}
-            {text("month", "Tokens a month", "By the UTC calendar", whole)}
-          </div>
-        )}
-        {text("expires", "Last day", "In UTC; empty: it does not expire", {
-          type: "date",
-          autofocus: !isNew && !isLimited,
-        })}
-        {text("models", "Models", "Names with commas between; empty: all")}
-        {text("addresses", "Addresses", "Such as 10.0.0.0/8, with commas between; empty: all")}
-        <label class="check">
-          <input type="checkbox" checked={forwards} onChange={(event) => setForwards(event.currentTarget.checked)} />
-          <span>
-            It belongs to a program that serves people
-            <span class="quiet small-text">
-              Such as Open WebUI or a bot: what it says of who asks is believed, and your usage shows it.
-            </span>
+    <FormDialog title={title} submit={submit} onSubmit={() => send(fields, forwards)} onClose={onClose}>
+      {isNew &&
+        text("name", "Name", "The program or person that uses it", { required: true, maxLength: 64, autofocus: true })}
+      {isLimited && (
+        <div class="grid-2">
+          {text("day", "Tokens a day", "Empty: no limit of its own", { ...whole, autofocus: !isNew })}
+          {text("month", "Tokens a month", "By the UTC calendar", whole)}
+        </div>
+      )}
+      {text("expires", "Last day", "In UTC; empty: it does not expire", {
+        type: "date",
+        autofocus: !isNew && !isLimited,
+      })}
+      {text("models", "Models", "Separated by commas; empty: all")}
+      {text("addresses", "Addresses", "Such as 10.0.0.0/8, separated by commas; empty: all")}
+      <label class="check">
+        <input type="checkbox" checked={forwards} onChange={(event) => setForwards(event.currentTarget.checked)} />
+        <span>
+          It belongs to a program that serves people
+          <span class="quiet small-text">
+            Such as Open WebUI or a bot. The program names the person behind each request, and your usage shows it.
           </span>
-        </label>
-        {forwards &&
-          isLimited &&
-          text("each", "Tokens a day for each of them", "Empty: they share the key's limits", whole)}
-        <DialogFormEnd action={action} onCancel={onClose}>
-          {submit}
-        </DialogFormEnd>
-      </form>
-    </Dialog>
+        </span>
+      </label>
+      {forwards &&
+        isLimited &&
+        text("each", "Tokens a day for each person", "Empty: they share the key's limits", whole)}
+    </FormDialog>
   );
 }
 

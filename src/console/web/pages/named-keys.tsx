@@ -1,25 +1,25 @@
-// The account's named keys: a table of what they may do and did, and how to make, rename, limit and revoke them.
+// The account's named keys: their limits and use, and the actions that make, rename, limit and revoke them.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { AccountKey, CreatedAccountKey } from "../../api/keys.ts";
 import { ago, count, date, utc } from "../format.ts";
-import { CopyButton } from "../parts/copy-button.tsx";
-import { Confirm } from "../parts/dialog.tsx";
+import { Confirm } from "../parts/asking-dialogs.tsx";
 import { NameDialog } from "../parts/name-dialog.tsx";
+import { FreshKey } from "../parts/secret.tsx";
 import { Empty, Loaded } from "../parts/states.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
 import { sells } from "../session.ts";
-import { useAction, useResource } from "../resource.ts";
+import { useResource } from "../resource.ts";
 import { useWish } from "../wish.ts";
 import { LimitsDialog, NewKeyDialog } from "./key-form.tsx";
 
-/** The one that is regenerated and not revoked has a card of its own. */
+/** The key that is regenerated instead of revoked; it has a card of its own. */
 const defaultKeyId = 1;
 
 type Asking = Readonly<{ what: "limits" | "rename" | "revoke"; key: AccountKey }>;
 
-/** `onMade`: with a key that is shown this once; null where it is void. */
+/** `onMade` gets a new key, which is shown only once, or null when that key was revoked. */
 export function NamedKeys({ onMade }: { onMade: (apiKey: string | null) => void }): VNode {
   const keys = useResource(() => get("/keys"), "keys");
   const [making, setMaking] = useState(false);
@@ -40,15 +40,7 @@ export function NamedKeys({ onMade }: { onMade: (apiKey: string | null) => void 
         </button>
       </header>
       {made !== null && (
-        <div class="fresh-key" role="status">
-          <p>
-            <strong>The key “{made.name}”.</strong> It is shown only once: copy it now.
-          </p>
-          <div class="secret">
-            <code data-secret>{made.api_key}</code>
-            <CopyButton text={made.api_key} label={`Copy the key ${made.name}`} caption="Copy" />
-          </div>
-        </div>
+        <FreshKey title={`The key “${made.name}”.`} apiKey={made.api_key} label={`Copy the key ${made.name}`} />
       )}
       <Loaded resource={keys} lines={3}>
         {({ keys }) => <KeyTable keys={keys.filter(({ id }) => id !== defaultKeyId)} onAsk={setAsking} />}
@@ -95,11 +87,11 @@ function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
   if (keys.length === 0) {
     return (
       <Empty icon="key" title="No named keys yet">
-        A key for each program or person, with limits of its own{sells.value && ", spends the same balance"}.
+        Give each program or person a key with limits of its own{sells.value && "; all spend the same balance"}.
       </Empty>
     );
   }
-  /** Balance tokens, which nothing costs in some houses. */
+  /** Some servers bill no balance tokens. */
   const isLimited = sells.value || keys.some((key) => key.limit_day !== null || key.limit_month !== null);
   return (
     <div class="table-scroll">
@@ -127,52 +119,58 @@ function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
         </thead>
         <tbody>
           {keys.map((key) => (
-            <tr key={key.id}>
-              <td class="break">
-                {key.name} {key.ending !== null && <code class="quiet">…{key.ending}</code>}{" "}
-                {key.expired && <span class="badge bad">Expired</span>}
-              </td>
-              <td class="nowrap quiet">
-                {key.last_used_at === null ? (
-                  "never used"
-                ) : (
-                  <time dateTime={key.last_used_at} title={utc(key.last_used_at)}>
-                    {ago(key.last_used_at)}
-                  </time>
-                )}
-              </td>
-              <td class="break sentence quiet small-text">{limitsOf(key)}</td>
-              {isLimited && (
-                <>
-                  <td class="number nowrap" data-name="Today">
-                    {used(key.used_day, key.limit_day)}
-                  </td>
-                  <td class="number nowrap" data-name="Month">
-                    {used(key.used_month, key.limit_month)}
-                  </td>
-                </>
-              )}
-              <td class="nowrap sentence">
-                {actions.map(([what, caption]) => (
-                  <>
-                    <button
-                      type="button"
-                      class="button small"
-                      aria-label={`${caption} ${what === "limits" ? "of " : ""}${key.name}`}
-                      onClick={() => onAsk({ what, key })}
-                    >
-                      {caption}
-                    </button>{" "}
-                  </>
-                ))}
-              </td>
-            </tr>
+            <KeyRow key={key.id} shown={key} isLimited={isLimited} onAsk={onAsk} />
           ))}
         </tbody>
       </table>
     </div>
   );
 }
+
+type KeyRowProps = Readonly<{ shown: AccountKey; isLimited: boolean; onAsk: (asking: Asking) => void }>;
+
+const KeyRow = ({ shown: key, isLimited, onAsk }: KeyRowProps): VNode => (
+  <tr>
+    <td class="break">
+      {key.name} {key.ending !== null && <code class="quiet">…{key.ending}</code>}{" "}
+      {key.expired && <span class="badge bad">Expired</span>}
+    </td>
+    <td class="nowrap quiet">
+      {key.last_used_at === null ? (
+        "never used"
+      ) : (
+        <time dateTime={key.last_used_at} title={utc(key.last_used_at)}>
+          {ago(key.last_used_at)}
+        </time>
+      )}
+    </td>
+    <td class="break sentence quiet small-text">{limitsOf(key)}</td>
+    {isLimited && (
+      <>
+        <td class="number nowrap" data-name="Today">
+          {used(key.used_day, key.limit_day)}
+        </td>
+        <td class="number nowrap" data-name="Month">
+          {used(key.used_month, key.limit_month)}
+        </td>
+      </>
+    )}
+    <td class="nowrap sentence">
+      {actions.map(([what, caption]) => (
+        <>
+          <button
+            type="button"
+            class="button small"
+            aria-label={`${caption} ${what === "limits" ? "of " : ""}${key.name}`}
+            onClick={() => onAsk({ what, key })}
+          >
+            {caption}
+          </button>{" "}
+        </>
+      ))}
+    </td>
+  </tr>
+);
 
 const used = (tokens: number | null, limit: number | null): string =>
   limit === null ? count(tokens ?? 0) : `${count(tokens ?? 0)} of ${count(limit)}`;
@@ -205,28 +203,20 @@ const RenameDialog = ({ shown, onClose, onDone }: KeyDialogProps): VNode => (
   />
 );
 
-function RevokeDialog({ shown, onClose, onDone }: KeyDialogProps): VNode {
-  const action = useAction();
-  const revoke = async (): Promise<void> => {
-    const done = await action.run(async () => {
+const RevokeDialog = ({ shown, onClose, onDone }: KeyDialogProps): VNode => (
+  <Confirm
+    title="Revoke the key?"
+    confirm="Revoke key"
+    onConfirm={async () => {
       await post(`/keys/${shown.id}/revoke`);
-    });
-    if (!done) return;
-    toast(`The key ${shown.name} is void.`);
-    onDone();
-  };
-  return (
-    <Confirm
-      title="Revoke the key?"
-      confirm="Revoke key"
-      action={action}
-      onConfirm={() => void revoke()}
-      onClose={onClose}
-    >
-      <p>
-        <strong>{shown.name}</strong> is void <strong>at once</strong> and for good. Replies in progress still finish,
-        and its past requests stay on the usage page.
-      </p>
-    </Confirm>
-  );
-}
+      toast(`The key ${shown.name} is void.`);
+      onDone();
+    }}
+    onClose={onClose}
+  >
+    <p>
+      <strong>{shown.name}</strong> is void <strong>at once</strong> and for good. Replies in progress still finish, and
+      its past requests stay on the usage page.
+    </p>
+  </Confirm>
+);

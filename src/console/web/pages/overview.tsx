@@ -5,7 +5,7 @@ import type { AccountNumbers } from "../../api/live.ts";
 import type { Overview } from "../../api/overview.ts";
 import { count, dollars, plural, worth } from "../format.ts";
 import { Countdown } from "../parts/countdown.tsx";
-import { Meter } from "../parts/meter.tsx";
+import { LeftMeter } from "../parts/meter.tsx";
 import { Page } from "../parts/page.tsx";
 import { Empty, Loaded } from "../parts/states.tsx";
 import { UsageTable } from "../parts/usage-table.tsx";
@@ -77,7 +77,7 @@ const LimitedBalance = ({ of, spendable }: { of: AccountNumbers; spendable: numb
     </div>
     <div class="stack">
       {of.allowance.left !== null && of.allowance.granted !== null && of.allowance.granted > 0 && (
-        <Meter
+        <LeftMeter
           name="Today's allowance"
           left={of.allowance.left}
           of={of.allowance.granted}
@@ -131,7 +131,7 @@ function LimitCard({ name, limit: { left, limit, renews_at }, renews }: LimitCar
   if (left === null || limit === null || limit === 0) return null;
   return (
     <div class="card">
-      <Meter
+      <LeftMeter
         name={name}
         left={left}
         of={limit}

@@ -4,10 +4,10 @@ import { useState } from "preact/hooks";
 import type { DeletionState } from "../../api/account.ts";
 import type { PurchaseRequest } from "../../api/plan.ts";
 import { ago, utc } from "../format.ts";
-import { Dialog } from "../parts/dialog.tsx";
-import { DialogFormEnd } from "../parts/dialog-form-end.tsx";
+import { ConfirmationField, PasswordField } from "../parts/account-fields.tsx";
+import { FormDialog } from "../parts/asking-dialogs.tsx";
 import { ExportButton } from "../parts/export-button.tsx";
-import { Field, FormError } from "../parts/field.tsx";
+import { FormError } from "../parts/field.tsx";
 import { ProviderButton } from "../parts/provider-button.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { post } from "../request.ts";
@@ -40,7 +40,7 @@ export function OwnDeletionSection({ state }: { state: Resource<DeletionState> }
       ) : (
         <div>
           <button type="button" class="button danger-quiet" onClick={ask}>
-            {way === "self" ? "Delete account" : "Ask for deletion"}
+            {way === "self" ? "Delete account" : "Request deletion"}
           </button>
         </div>
       )}
@@ -61,7 +61,8 @@ function Pending({ request, onWithdrawn }: { request: PurchaseRequest; onWithdra
     <>
       <div class="row spread">
         <p>
-          <span class="badge warn">Asked</span> <time title={utc(request.created_at)}>{ago(request.created_at)}</time>
+          <span class="badge warn">Requested</span>{" "}
+          <time title={utc(request.created_at)}>{ago(request.created_at)}</time>
         </p>
         <button type="button" class="button" aria-busy={action.busy} disabled={action.busy} onClick={withdraw}>
           Withdraw
@@ -77,69 +78,38 @@ type DialogProps = Readonly<{ state: DeletionState; onAsked: () => void; onClose
 function OwnDeletionDialog({ state: { way, proof, is_fresh }, onAsked, onClose }: DialogProps): VNode {
   const [confirm, setConfirm] = useState("");
   const [password, setPassword] = useState("");
-  const action = useAction();
   const email = account.value?.email ?? "";
-  const submit = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    await action.run(async () => {
-      const body = { confirm: confirm.trim(), ...(proof === "password" ? { password } : {}) };
-      const session = await post("/deletion", body);
-      onClose();
-      toast(way === "self" ? "Your account was deleted." : "The request was sent to the operator.");
-      become(session);
-      if (session.account === null) navigate("/sign-in");
-      else onAsked();
-    });
+  const erase = async (): Promise<void> => {
+    const body = { confirm: confirm.trim(), ...(proof === "password" ? { password } : {}) };
+    const session = await post("/deletion", body);
+    onClose();
+    toast(way === "self" ? "Your account was deleted." : "The request was sent to the operator.");
+    become(session);
+    if (session.account === null) navigate("/sign-in");
+    else onAsked();
   };
   return (
-    <Dialog title={way === "self" ? "Delete your account?" : "Ask for your account's deletion?"} onClose={onClose}>
-      <form class="stack" onSubmit={(event) => void submit(event)}>
-        <p>
-          Download your data first: nobody can bring it back. The playground's conversations are in your browser alone:
-          delete them there before.
-        </p>
-        <ExportButton path="/export">Export your data</ExportButton>
-        {proof === "password" && (
-          <Field label="Password">
-            {(control) => (
-              <input
-                {...control}
-                type="password"
-                required
-                autocomplete="current-password"
-                value={password}
-                onInput={(event) => setPassword(event.currentTarget.value)}
-              />
-            )}
-          </Field>
-        )}
-        {proof === "sign_in" && !is_fresh && (
-          <>
-            <p>You signed in a while ago. Sign in again, and come back here within ten minutes.</p>
-            <ProviderButton body={{ next: "/account", again: true }} words="Sign in again with" block={false} />
-          </>
-        )}
-        <Field label={`Type ${email} to confirm`}>
-          {(control) => (
-            <input
-              {...control}
-              type="text"
-              autocomplete="off"
-              spellcheck={false}
-              value={confirm}
-              onInput={(event) => setConfirm(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <DialogFormEnd
-          action={action}
-          onCancel={onClose}
-          kind="danger"
-          ready={confirm.trim() === email && (proof === "password" ? password !== "" : is_fresh)}
-        >
-          {way === "self" ? "Delete account" : "Send request"}
-        </DialogFormEnd>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={way === "self" ? "Delete your account?" : "Request the deletion of your account?"}
+      submit={way === "self" ? "Delete account" : "Send request"}
+      kind="danger"
+      ready={confirm.trim() === email && (proof === "password" ? password !== "" : is_fresh)}
+      onSubmit={erase}
+      onClose={onClose}
+    >
+      <p>
+        Download your data first: a deletion cannot be undone. The playground's conversations are in your browser only;
+        delete them there as well.
+      </p>
+      <ExportButton path="/export">Export your data</ExportButton>
+      {proof === "password" && <PasswordField value={password} onValue={setPassword} isNew={false} />}
+      {proof === "sign_in" && !is_fresh && (
+        <>
+          <p>You signed in a while ago. Sign in again, and come back here within ten minutes.</p>
+          <ProviderButton body={{ next: "/account", again: true }} words="Sign in again with" block={false} />
+        </>
+      )}
+      <ConfirmationField label={`Type ${email} to confirm`} value={confirm} onValue={setConfirm} />
+    </FormDialog>
   );
 }

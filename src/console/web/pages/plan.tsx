@@ -3,9 +3,8 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { PlanPage as PlanPageReply, PurchaseRequest } from "../../api/plan.ts";
 import { ago, count, date, dollars, price, utc, worth } from "../format.ts";
-import { Confirm, Dialog } from "../parts/dialog.tsx";
-import { DialogFormEnd } from "../parts/dialog-form-end.tsx";
-import { Field, FormError } from "../parts/field.tsx";
+import { AskButton, FormDialog } from "../parts/asking-dialogs.tsx";
+import { FormError, LongField, NumberField } from "../parts/field.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { ModelTable } from "../parts/model-table.tsx";
 import { Page } from "../parts/page.tsx";
@@ -187,44 +186,25 @@ function Credit({ page, onRequested }: PartProps): VNode {
       </div>
       <div class="stack" role="group" aria-label="Amount">
         {page.packs.map((pack) => (
-          <button
+          <Pack
             key={pack.tokens}
-            type="button"
-            class="pack"
-            aria-pressed={!custom && tokens === pack.tokens}
-            onClick={() => {
+            name={`${count(pack.tokens)} balance tokens`}
+            priceUsd={pack.price_usd}
+            chosen={!custom && tokens === pack.tokens}
+            onChoose={() => {
               setCustom(false);
               setTokens(pack.tokens);
             }}
-          >
-            <span>{count(pack.tokens)} balance tokens</span>
-            <strong>{dollars(pack.price_usd)}</strong>
-          </button>
+          />
         ))}
-        <button type="button" class="pack" aria-pressed={custom} onClick={() => setCustom(true)}>
-          <span>Custom amount</span>
-          {custom && valid && <strong>{dollars((tokens / 1e6) * usd_per_million)}</strong>}
-        </button>
+        <Pack
+          name="Custom amount"
+          priceUsd={custom && valid ? (tokens / 1e6) * usd_per_million : null}
+          chosen={custom}
+          onChoose={() => setCustom(true)}
+        />
       </div>
-      {custom && (
-        <Field
-          label="Tokens"
-          hint={`From ${count(min_tokens)} to ${count(max_tokens)}, at ${dollars(usd_per_million)} for each million`}
-          error={valid ? null : `A whole number from ${count(min_tokens)} to ${count(max_tokens)}`}
-        >
-          {(control) => (
-            <input
-              {...control}
-              type="number"
-              min={min_tokens}
-              max={max_tokens}
-              step={100_000}
-              value={tokens}
-              onInput={(event) => setTokens(event.currentTarget.valueAsNumber)}
-            />
-          )}
-        </Field>
-      )}
+      {custom && <CustomAmount limits={page.custom} tokens={tokens} isValid={valid} onTokens={setTokens} />}
       <FormError message={checkout.error} />
       <button
         type="button"
@@ -248,6 +228,39 @@ function Credit({ page, onRequested }: PartProps): VNode {
   );
 }
 
+type PackProps = Readonly<{ name: string; priceUsd: number | null; chosen: boolean; onChoose: () => void }>;
+
+const Pack = ({ name, priceUsd, chosen, onChoose }: PackProps): VNode => (
+  <button type="button" class="pack" aria-pressed={chosen} onClick={onChoose}>
+    <span>{name}</span>
+    {priceUsd !== null && <strong>{dollars(priceUsd)}</strong>}
+  </button>
+);
+
+type CustomAmountProps = Readonly<{
+  limits: PlanPageReply["custom"];
+  tokens: number;
+  isValid: boolean;
+  onTokens: (tokens: number) => void;
+}>;
+
+function CustomAmount({ limits, tokens, isValid, onTokens }: CustomAmountProps): VNode {
+  const { min_tokens: min, max_tokens: max, usd_per_million: price } = limits;
+  const range = `${count(min)} to ${count(max)}`;
+  return (
+    <NumberField
+      label="Tokens"
+      hint={`From ${range}, at ${dollars(price)} for each million`}
+      error={isValid ? null : `A whole number from ${range}`}
+      min={min}
+      max={max}
+      step={100_000}
+      value={tokens}
+      onValue={onTokens}
+    />
+  );
+}
+
 type RequestDialogProps = Readonly<{
   title: string;
   about: string;
@@ -258,111 +271,78 @@ type RequestDialogProps = Readonly<{
 
 function RequestDialog({ title, about, send, onClose, onRequested }: RequestDialogProps): VNode {
   const [note, setNote] = useState("");
-  const action = useAction();
-  const submit = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    const done = await action.run(async () => {
-      await send(note.trim() === "" ? undefined : note.trim());
-    });
-    if (!done) return;
-    onClose();
-    onRequested();
-    toast("The request was sent to the operator.");
-  };
   return (
-    <Dialog title={title} onClose={onClose}>
-      <form class="stack" onSubmit={(event) => void submit(event)}>
-        <p class="quiet">{about}</p>
-        <Field label="Note to the operator (optional)">
-          {(control) => (
-            <textarea
-              {...control}
-              rows={2}
-              maxLength={500}
-              value={note}
-              onInput={(event) => setNote(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <DialogFormEnd action={action} onCancel={onClose}>
-          Send request
-        </DialogFormEnd>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={title}
+      submit="Send request"
+      onSubmit={async () => {
+        await send(note.trim() === "" ? undefined : note.trim());
+        onClose();
+        onRequested();
+        toast("The request was sent to the operator.");
+      }}
+      onClose={onClose}
+    >
+      <p class="quiet">{about}</p>
+      <LongField label="Note to the operator (optional)" rows={2} maxLength={500} value={note} onValue={setNote} />
+    </FormDialog>
   );
 }
 
-function Requests({ page, onChanged }: { page: PlanPageReply; onChanged: () => void }): VNode {
-  const [withdrawing, setWithdrawing] = useState<PurchaseRequest | null>(null);
-  const action = useAction();
-  const withdraw = async (id: number): Promise<void> => {
-    const done = await action.run(async () => {
-      await post(`/plan/requests/${id}/withdraw`);
-    });
-    if (!done) return;
-    setWithdrawing(null);
-    onChanged();
-    toast("The request was withdrawn.");
-  };
-  return (
-    <section class="card flush">
-      <header>
-        <h2>Your requests</h2>
-      </header>
-      {page.requests.length === 0 && page.payments.length === 0 && (
-        <Empty icon="requests" title="Nothing requested yet">
-          Your requests for plans{sells.value && " and credit"} are listed here with their state.
-        </Empty>
-      )}
-      <ul class="item-list">
-        {page.requests.map((request) => (
-          <li key={request.id}>
-            <div>
-              <p>{requestTitle(request)}</p>
-              <p class="quiet small-text">
-                <time title={utc(request.created_at)}>{ago(request.created_at)}</time>
-                {request.decision_note !== "" && <> · “{request.decision_note}”</>}
-              </p>
-            </div>
-            <div class="row">
-              <StateBadge state={request.state} />
-              {request.state === "pending" && (
-                <button
-                  type="button"
-                  class="button small"
-                  aria-label={`Withdraw: ${requestTitle(request)}`}
-                  onClick={() => {
-                    action.clear();
-                    setWithdrawing(request);
-                  }}
-                >
-                  Withdraw
-                </button>
-              )}
-            </div>
-          </li>
-        ))}
-        {page.payments.map((payment) => (
-          <li key={payment.id}>
-            <div>
-              <p>Paid for {count(payment.tokens)} balance tokens</p>
-              <p class="quiet small-text">{date(payment.paid_at)}</p>
-            </div>
-            <span class="badge good">Paid</span>
-          </li>
-        ))}
-      </ul>
-      {withdrawing !== null && (
-        <Confirm
+const Requests = ({ page, onChanged }: { page: PlanPageReply; onChanged: () => void }): VNode => (
+  <section class="card flush">
+    <header>
+      <h2>Your requests</h2>
+    </header>
+    {page.requests.length === 0 && page.payments.length === 0 && (
+      <Empty icon="requests" title="Nothing requested yet">
+        Your requests for plans{sells.value && " and credit"} are listed here with their state.
+      </Empty>
+    )}
+    <ul class="item-list">
+      {page.requests.map((request) => (
+        <RequestItem key={request.id} request={request} onWithdrawn={onChanged} />
+      ))}
+      {page.payments.map((payment) => (
+        <li key={payment.id}>
+          <div>
+            <p>Paid for {count(payment.tokens)} balance tokens</p>
+            <p class="quiet small-text">{date(payment.paid_at)}</p>
+          </div>
+          <span class="badge good">Paid</span>
+        </li>
+      ))}
+    </ul>
+  </section>
+);
+
+const RequestItem = ({ request, onWithdrawn }: { request: PurchaseRequest; onWithdrawn: () => void }): VNode => (
+  <li>
+    <div>
+      <p>{requestTitle(request)}</p>
+      <p class="quiet small-text">
+        <time title={utc(request.created_at)}>{ago(request.created_at)}</time>
+        {request.decision_note !== "" && <> · “{request.decision_note}”</>}
+      </p>
+    </div>
+    <div class="row">
+      <StateBadge state={request.state} />
+      {request.state === "pending" && (
+        <AskButton
+          caption="Withdraw"
+          label={`Withdraw: ${requestTitle(request)}`}
+          class="button small"
           title="Withdraw this request?"
           confirm="Withdraw"
-          action={action}
-          onConfirm={() => void withdraw(withdrawing.id)}
-          onClose={() => setWithdrawing(null)}
+          onConfirm={async () => {
+            await post(`/plan/requests/${request.id}/withdraw`);
+            onWithdrawn();
+            toast("The request was withdrawn.");
+          }}
         >
-          <p>{requestTitle(withdrawing)}</p>
-        </Confirm>
+          <p>{requestTitle(request)}</p>
+        </AskButton>
       )}
-    </section>
-  );
-}
+    </div>
+  </li>
+);

@@ -4,13 +4,15 @@ import type { Snippet } from "../parts/code-block.tsx";
 export type QuickStart = Readonly<{
   /** Without /v1. */
   baseUrl: string;
-  /** The environment variable holds it, so that examples can be kept in files. */
+  /** Examples read it from an environment variable, so that people can keep them in files. */
   key: string;
   model: string;
   contextTokens: number;
 }>;
 
-export function quickStart({ baseUrl, key, model, contextTokens }: QuickStart): readonly Snippet[] {
+export const quickStart = (given: QuickStart): readonly Snippet[] => [...libraries(given), ...agents(given)];
+
+function libraries({ baseUrl, key, model }: QuickStart): readonly Snippet[] {
   return [
     {
       name: "curl",
@@ -73,6 +75,11 @@ message = client.messages.create(
 )
 print(message.content)`,
     },
+  ];
+}
+
+function agents({ baseUrl, key, model, contextTokens }: QuickStart): readonly Snippet[] {
+  return [
     {
       name: "Claude Code",
       language: "bash",

@@ -5,6 +5,7 @@ import type { UsageRow, UsageSummary } from "../../api/usage.ts";
 import { ago, count, dollars, exactDollars, fullMoment, plural, utc, worth } from "../format.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
+import { Figure } from "../parts/figure.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Page } from "../parts/page.tsx";
 import { Pager } from "../parts/pager.tsx";
@@ -144,17 +145,15 @@ const Sums = ({ summary }: { summary: UsageSummary }): VNode =>
 /** Where nothing costs money. */
 const Amounts = ({ summary: { days30, all_time } }: { summary: UsageSummary }): VNode => (
   <section class="grid-4" aria-label="Use">
-    <Figure name="Requests, 30 days" value={count(days30.requests)} about={`${count(all_time.requests)} in all`} />
-    <Figure
-      name="Input tokens, 30 days"
-      value={count(days30.input)}
-      about={`${count(days30.cached_input)} of it cached`}
-    />
-    <Figure
-      name="Output tokens, 30 days"
-      value={count(days30.output)}
-      about={`${count(days30.reasoning)} of it reasoning`}
-    />
+    <Figure name="Requests, 30 days" value={count(days30.requests)}>
+      {count(all_time.requests)} in all
+    </Figure>
+    <Figure name="Input tokens, 30 days" value={count(days30.input)}>
+      {count(days30.cached_input)} of it cached
+    </Figure>
+    <Figure name="Output tokens, 30 days" value={count(days30.output)}>
+      {count(days30.reasoning)} of it reasoning
+    </Figure>
   </section>
 );
 
@@ -165,41 +164,25 @@ function Spend({ summary }: { summary: UsageSummary }): VNode {
     <section class="grid-4" aria-label="Balance and spend">
       {current?.spendable !== null && (
         <>
-          <Figure
-            name="To spend now"
-            value={current && count(current.spendable)}
-            about={current && worth(current.spendable)}
-          />
+          <Figure name="To spend now" value={current && count(current.spendable)}>
+            {current && worth(current.spendable)}
+          </Figure>
           {current?.allowance.granted !== 0 && (
-            <Figure
-              name="Today's allowance"
-              value={current && count(current.allowance.left ?? 0)}
-              about={current && `of ${count(current.allowance.granted ?? 0)} a day`}
-            />
+            <Figure name="Today's allowance" value={current && count(current.allowance.left ?? 0)}>
+              {current && `of ${count(current.allowance.granted ?? 0)} a day`}
+            </Figure>
           )}
-          <Figure
-            name="Purchased credit"
-            value={current && count(current.credit)}
-            about={current && worth(current.credit)}
-          />
+          <Figure name="Purchased credit" value={current && count(current.credit)}>
+            {current && worth(current.credit)}
+          </Figure>
         </>
       )}
-      <Figure
-        name="API spend, 30 days"
-        value={dollars(summary.days30.cost_usd)}
-        about={`${plural(summary.days30.requests, "request")}, ${count(summary.days30.billed_tokens)} balance tokens`}
-      />
+      <Figure name="API spend, 30 days" value={dollars(summary.days30.cost_usd)}>
+        {plural(summary.days30.requests, "request")}, {count(summary.days30.billed_tokens)} balance tokens
+      </Figure>
     </section>
   );
 }
-
-const Figure = ({ name, value, about }: { name: string; value: string | null; about: string | null }): VNode => (
-  <div class="card">
-    <span class="figure-name">{name}</span>
-    <p class="figure">{value ?? "–"}</p>
-    <p class="quiet small-text">{about ?? " "}</p>
-  </div>
-);
 
 function Requests({ filter, summary }: { filter: Filter; summary: UsageSummary | null }): VNode {
   /** Cursors of the pages before the one shown; the first page has none. */

@@ -1,23 +1,24 @@
-// The palette: one field that finds every page, command, model, key, node, conversation and account by a few letters.
+// The command palette: finds a page, command, model, key, node, conversation or account by a few letters.
 import type { ComponentChildren, VNode } from "preact";
-import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useMemo, useState } from "preact/hooks";
+import { Modal } from "../parts/dialog.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { fit } from "./fuzzy.ts";
 import { accountItems, fetchedItems, type Item, ownItems, rememberedAccount } from "./items.ts";
 import { recentIds, remember } from "./recent.ts";
 
-/** So long after the last key the server is asked for accounts. */
+/** The server is asked for accounts this long after the last key press. */
 const askAfterMs = 200;
 const askMinLength = 2;
-/** What fits less well than so many others is not looked for in a list. */
+/** At most this many matches are listed, the best ones. */
 const shownMax = 40;
-/** Of what was chosen lately, the newest gets the most. */
+/** Bonus for recent choices; the newest gets the most. */
 const recentScore = 6;
-/** What is found by other words than its name comes behind. */
+/** A match in the other words ranks below a match in the name. */
 const otherWordsScore = 1;
-/** Letters here and there in a long name fit much: what is so much worse than the best is left out. */
+/** Scattered letters match many long names, so matches below this share of the best score are left out. */
 const enoughOfBest = 0.4;
-/** In an empty field everything is listed but what there may be very much of. */
+/** What an empty field lists: the groups that are never long. */
 const listedGroups = ["Commands", "Pages", "Documentation"];
 
 type Found = Readonly<{ item: Item; at: readonly number[] }>;
@@ -25,33 +26,16 @@ type Found = Readonly<{ item: Item; at: readonly number[] }>;
 export function Palette({ onClose }: { onClose: () => void }): VNode {
   const [query, setQuery] = useState("");
   const [chosen, setChosen] = useState(0);
-  const fetched = useFetched();
-  const accounts = useAccounts(query.trim());
-  const own = useMemo(ownItems, []);
-  const recent = useMemo(recentIds, []);
-  const found = useMemo(
-    () => find(query.trim(), [...own, ...fetched, ...accounts], recent),
-    [query, own, fetched, accounts],
-  );
+  const found = useFound(query.trim());
   const id = useId();
-  const dialog = useRef<HTMLDialogElement>(null);
-  const gone = useRef(false);
   const at = Math.min(chosen, found.length - 1);
-  // A layout effect for the same reason as in parts/dialog.tsx.
-  useLayoutEffect(() => {
-    dialog.current?.showModal();
-    return () => {
-      gone.current = true;
-      dialog.current?.close(); // gives the focus back
-    };
-  }, []);
   useEffect(() => {
     document.getElementById(`${id}-${at}`)?.scrollIntoView({ block: "nearest" });
   }, [at]);
   const run = ({ item }: Found): void => {
     remember(item.id);
     onClose();
-    // The page that it leads to takes the focus, after the dialog gave it back.
+    // Later, because the closing dialog restores the focus, and the page that the item leads to must get it.
     setTimeout(item.run);
   };
   const steps: Readonly<Record<string, number>> = {
@@ -70,18 +54,7 @@ export function Palette({ onClose }: { onClose: () => void }): VNode {
     event.preventDefault();
   };
   return (
-    <dialog
-      ref={dialog}
-      class="palette"
-      aria-label="Go to"
-      // Escape at once: the browser's own word comes a moment later, in which Ctrl-K would take it for open.
-      onCancel={(event) => {
-        event.preventDefault();
-        onClose();
-      }}
-      onClose={() => !gone.current && onClose()}
-      onClick={(event) => event.target === dialog.current && onClose()}
-    >
+    <Modal class="palette" aria-label="Go to" onClose={onClose}>
       <div class="palette-search">
         <Icon name="search" />
         <input
@@ -106,33 +79,55 @@ export function Palette({ onClose }: { onClose: () => void }): VNode {
           onKeyDown={onKeyDown}
         />
       </div>
-      {found.length === 0 && <p class="palette-none">Nothing is called that.</p>}
-      <div id={`${id}-list`} class="palette-list" role="listbox" aria-label="Found" hidden={found.length === 0}>
-        {groupsOf(found).map(({ name, from, of }) => (
-          <div key={name} role="group" aria-label={name}>
-            <h3 aria-hidden="true">{name}</h3>
-            {of.map((each, index) => (
-              <div
-                key={each.item.id}
-                id={`${id}-${from + index}`}
-                role="option"
-                aria-selected={from + index === at}
-                onPointerMove={() => setChosen(from + index)}
-                onClick={() => run(each)}
-              >
-                <Icon name={each.item.icon} size={17} />
-                <span class="palette-name">{marked(each)}</span>
-                <span class="palette-about">{each.item.about}</span>
-              </div>
-            ))}
+      {found.length === 0 && <p class="palette-none">No matches.</p>}
+      <FoundList id={id} found={found} at={at} onPoint={setChosen} onRun={run} />
+      <p class="for-readers" role="status">
+        {found.length === 0 ? "No matches" : `${found.length} found`}
+      </p>
+    </Modal>
+  );
+}
+
+type FoundListProps = Readonly<{
+  /** Begins the ids of its elements. */
+  id: string;
+  found: readonly Found[];
+  /** The one that Enter runs. */
+  at: number;
+  onPoint: (at: number) => void;
+  onRun: (found: Found) => void;
+}>;
+
+const FoundList = ({ id, found, at, onPoint, onRun }: FoundListProps): VNode => (
+  <div id={`${id}-list`} class="palette-list" role="listbox" aria-label="Found" hidden={found.length === 0}>
+    {groupsOf(found).map(({ name, from, of }) => (
+      <div key={name} role="group" aria-label={name}>
+        <h3 aria-hidden="true">{name}</h3>
+        {of.map((each, index) => (
+          <div
+            key={each.item.id}
+            id={`${id}-${from + index}`}
+            role="option"
+            aria-selected={from + index === at}
+            onPointerMove={() => onPoint(from + index)}
+            onClick={() => onRun(each)}
+          >
+            <Icon name={each.item.icon} size={17} />
+            <span class="palette-name">{marked(each)}</span>
+            <span class="palette-about">{each.item.about}</span>
           </div>
         ))}
       </div>
-      <p class="for-readers" role="status">
-        {found.length === 0 ? "Nothing is called that" : `${found.length} found`}
-      </p>
-    </dialog>
-  );
+    ))}
+  </div>
+);
+
+function useFound(query: string): readonly Found[] {
+  const fetched = useFetched();
+  const accounts = useAccounts(query);
+  const own = useMemo(ownItems, []);
+  const recent = useMemo(recentIds, []);
+  return useMemo(() => find(query, [...own, ...fetched, ...accounts], recent), [query, own, fetched, accounts]);
 }
 
 function useFetched(): readonly Item[] {
@@ -174,7 +169,7 @@ function useAccounts(query: string): readonly Item[] {
   return items;
 }
 
-/** In the order in which they are shown: groups stay together, the group of the best fit comes first. */
+/** In display order: items stay in their groups, and the group with the best match comes first. */
 function find(query: string, items: readonly Item[], recent: readonly string[]): readonly Found[] {
   if (query === "") {
     const lately = recent.flatMap((id) => {
@@ -199,7 +194,7 @@ function find(query: string, items: readonly Item[], recent: readonly string[]):
   return order.flatMap((group) => best.filter(({ item }) => item.group === group));
 }
 
-/** Every word of the query begins one of the item's other words. */
+/** Whether every word of the query begins one of the item's other words. */
 function hasWords(query: string, { name, group, words = "" }: Item): boolean {
   const others = `${name} ${group} ${words}`.toLowerCase().split(" ");
   return query
@@ -220,7 +215,7 @@ function groupsOf(found: readonly Found[]): readonly Group[] {
   return groups;
 }
 
-/** The letters that fit stand out. */
+/** The name with its matching letters in bold. */
 function marked({ item: { name }, at }: Found): ComponentChildren {
   if (at.length === 0) return name;
   const marks = new Set(at);

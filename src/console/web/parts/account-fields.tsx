@@ -1,7 +1,7 @@
 // The fields of forms about an account: its e-mail, password and plan.
 import type { VNode } from "preact";
 import { planChoices } from "../session.ts";
-import { Field } from "./field.tsx";
+import { Field, TextField } from "./field.tsx";
 
 export const passwordMinLength = 8;
 
@@ -20,51 +20,39 @@ type EmailProps = TextProps &
     hasFocus?: boolean;
   }>;
 
-/** `text` and not `email`: the server is who says what an address is. */
-export const EmailField = (props: EmailProps): VNode => {
-  const { value, onValue, hint, isOwn = false, isOptional = false, isFixed = false, hasFocus = false } = props;
-  return (
-    <Field label="E-mail" hint={hint}>
-      {(control) => (
-        <input
-          {...control}
-          type="text"
-          inputMode="email"
-          autocomplete={isOwn ? "username" : "off"}
-          autocapitalize="none"
-          spellcheck={false}
-          required={!isOptional}
-          readOnly={isFixed}
-          autofocus={hasFocus}
-          value={value}
-          onInput={(event) => onValue(event.currentTarget.value)}
-        />
-      )}
-    </Field>
-  );
-};
+/** `text` and not `email`: the server decides what an address is. */
+export const EmailField = ({ isOwn, isOptional, isFixed, hasFocus, ...text }: EmailProps): VNode => (
+  <TextField
+    {...text}
+    label="E-mail"
+    inputMode="email"
+    autocomplete={isOwn === true ? "username" : "off"}
+    autocapitalize="none"
+    spellcheck={false}
+    required={isOptional !== true}
+    readOnly={isFixed}
+    autofocus={hasFocus}
+  />
+);
 
 type PasswordProps = TextProps & Readonly<{ label?: string; isNew: boolean; isOptional?: boolean }>;
 
-export const PasswordField = ({ label = "Password", ...props }: PasswordProps): VNode => {
-  const { value, onValue, isNew, isOptional = false } = props;
-  const { hint = isNew ? `At least ${passwordMinLength} characters` : undefined } = props;
-  return (
-    <Field label={label} hint={hint}>
-      {(control) => (
-        <input
-          {...control}
-          type="password"
-          autocomplete={isNew ? "new-password" : "current-password"}
-          required={!isOptional}
-          minLength={isNew ? passwordMinLength : undefined}
-          value={value}
-          onInput={(event) => onValue(event.currentTarget.value)}
-        />
-      )}
-    </Field>
-  );
-};
+export const PasswordField = ({ label = "Password", isNew, isOptional, hint, ...text }: PasswordProps): VNode => (
+  <TextField
+    {...text}
+    label={label}
+    hint={hint ?? (isNew ? `At least ${passwordMinLength} characters` : undefined)}
+    type="password"
+    autocomplete={isNew ? "new-password" : "current-password"}
+    required={isOptional !== true}
+    minLength={isNew ? passwordMinLength : undefined}
+  />
+);
+
+/** What somebody types to show that a deletion is meant. */
+export const ConfirmationField = ({ label, ...text }: TextProps & Readonly<{ label: string }>): VNode => (
+  <TextField {...text} label={label} autocomplete="off" spellcheck={false} />
+);
 
 export const PlanField = ({ value, onValue }: TextProps): VNode => (
   <Field label="Plan">

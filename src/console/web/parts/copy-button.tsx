@@ -21,7 +21,12 @@ export function CopyButton({ text, label, caption }: CopyButtonProps): VNode {
     setTimeout(() => setCopied(false), confirmedMs);
   };
   return (
-    <button type="button" class={caption === undefined ? "icon-button" : "button"} aria-label={label} onClick={copy}>
+    <button
+      type="button"
+      class={caption === undefined ? "icon-button" : "button"}
+      aria-label={label}
+      onClick={() => void copy()}
+    >
       <Icon name={copied ? "check" : "copy"} size={16} />
       {caption !== undefined && <span>{copied ? "Copied" : caption}</span>}
       <span class="for-readers" role="status">

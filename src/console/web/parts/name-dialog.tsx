@@ -1,23 +1,22 @@
 // A dialog that asks for a name and nothing else.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { type Action, useAction } from "../resource.ts";
-import { Dialog } from "./dialog.tsx";
-import { DialogFormEnd } from "./dialog-form-end.tsx";
-import { Field } from "./field.tsx";
+import type { Action } from "../resource.ts";
+import { FormDialog } from "./asking-dialogs.tsx";
+import { TextField } from "./field.tsx";
 
 type NameDialogProps = Readonly<{
   title: string;
   label?: string;
   hint?: string;
-  /** The name so far. */
+  /** The present name. */
   name?: string;
   maxLength: number;
-  /** What the sending button says. */
+  /** The submit button's caption. */
   caption: string;
   onName: (name: string) => Promise<void>;
   onClose: () => void;
-  /** In the place of the usual buttons. */
+  /** In place of the usual buttons. */
   end?: (action: Action) => VNode;
 }>;
 
@@ -25,38 +24,28 @@ type NameDialogProps = Readonly<{
 export function NameDialog(props: NameDialogProps): VNode {
   const { title, label = "Name", hint, name: before = "", maxLength, caption, onName, onClose, end } = props;
   const [name, setName] = useState(before);
-  const action = useAction();
   return (
-    <Dialog title={title} onClose={onClose}>
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          event.stopPropagation(); // it may stand in a form of the page
-          void action.run(() => onName(name.trim())).then((done) => done && onClose());
-        }}
-      >
-        <Field label={label} hint={hint}>
-          {(control) => (
-            <input
-              {...control}
-              type="text"
-              required
-              pattern=".*\S.*"
-              maxLength={maxLength}
-              autocomplete="off"
-              autofocus
-              value={name}
-              onInput={(event) => setName(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        {end?.(action) ?? (
-          <DialogFormEnd action={action} onCancel={onClose}>
-            {caption}
-          </DialogFormEnd>
-        )}
-      </form>
-    </Dialog>
+    <FormDialog
+      title={title}
+      submit={caption}
+      onSubmit={async () => {
+        await onName(name.trim());
+        onClose();
+      }}
+      onClose={onClose}
+      end={end}
+    >
+      <TextField
+        label={label}
+        hint={hint}
+        required
+        pattern=".*\S.*"
+        maxLength={maxLength}
+        autocomplete="off"
+        autofocus
+        value={name}
+        onValue={setName}
+      />
+    </FormDialog>
   );
 }

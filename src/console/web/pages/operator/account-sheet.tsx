@@ -1,20 +1,21 @@
-// One account as its operator sees it: balance, last requests, and changes of plan, credit, password and state.
+// One account as operators see it: its balance, its last requests, and forms that change it.
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { NewLink, OperatorAccount } from "../../../api/accounts.ts";
 import { ago, count, plural, utc, worth } from "../../format.ts";
 import { passwordMinLength } from "../../parts/account-fields.tsx";
-import { Confirm, Dialog } from "../../parts/dialog.tsx";
+import { AskButton, Confirm } from "../../parts/asking-dialogs.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
 import { ExportButton } from "../../parts/export-button.tsx";
-import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
-import { Field, FormError } from "../../parts/field.tsx";
+import { FormError, NumberField, TextField } from "../../parts/field.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
-import { ShownLink } from "../../parts/shown-link.tsx";
+import { SecretLink } from "../../parts/secret.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { UsageTable } from "../../parts/usage-table.tsx";
 import { get, post } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { account as own, planChoices, sells, session } from "../../session.ts";
+import { DeletionDialog } from "./deletion-dialog.tsx";
 
 const usageRows = 10;
 
@@ -39,7 +40,7 @@ export function AccountSheet({ id, onClose, onChanged }: SheetProps): VNode {
             <StateForm account={value} onChanged={changed} />
             <Panel title="Data">
               <p class="quiet small-text">
-                Everything that is kept about this account as one JSON file, without keys and passwords.
+                Everything that this server keeps about the account as one JSON file, without keys and passwords.
               </p>
               <ExportButton path={`/operator/accounts/${value.id}/export`}>Export</ExportButton>
             </Panel>
@@ -123,58 +124,36 @@ const Panel = ({ title, children }: { title: string; children: ComponentChildren
 function CreditForm({ account, onChanged }: FormProps): VNode {
   const [tokens, setTokens] = useState(1_000_000);
   const [reason, setReason] = useState("");
-  const [asking, setAsking] = useState(false);
-  const action = useAction();
+  /** Minted when the question is shown, so that a grant that is sent twice counts once; null: nothing is asked. */
+  const [reference, setReference] = useState<string | null>(null);
   const valid = Number.isInteger(tokens) && tokens > 0 && reason.trim() !== "";
-  /** Minted when the question is shown: a grant that is sent twice counts once. */
-  const [reference, setReference] = useState("");
-  const grant = async (): Promise<void> => {
-    const done = await action.run(async () => {
-      const body = { tokens, reason: reason.trim(), reference };
-      onChanged(await post(`/operator/accounts/${account.id}/credit`, body));
-    });
-    if (!done) return;
-    setAsking(false);
-    setReason("");
-    toast(`${count(tokens)} balance tokens were credited to ${account.email}.`);
-  };
   return (
     <Panel title="Credit">
       <form
         class="stack"
         onSubmit={(event) => {
           event.preventDefault();
-          action.clear();
           setReference(randomReference());
-          setAsking(true);
         }}
       >
         <div class="grid-2">
-          <Field label="Tokens" hint={Number.isNaN(tokens) ? undefined : worth(tokens)}>
-            {(control) => (
-              <input
-                {...control}
-                type="number"
-                min={1}
-                step={1}
-                required
-                value={tokens}
-                onInput={(event) => setTokens(event.currentTarget.valueAsNumber)}
-              />
-            )}
-          </Field>
-          <Field label="Reason" hint="Kept in the audit log">
-            {(control) => (
-              <input
-                {...control}
-                type="text"
-                required
-                maxLength={500}
-                value={reason}
-                onInput={(event) => setReason(event.currentTarget.value)}
-              />
-            )}
-          </Field>
+          <NumberField
+            label="Tokens"
+            hint={Number.isNaN(tokens) ? undefined : worth(tokens)}
+            min={1}
+            step={1}
+            required
+            value={tokens}
+            onValue={setTokens}
+          />
+          <TextField
+            label="Reason"
+            hint="Kept in the audit log"
+            required
+            maxLength={500}
+            value={reason}
+            onValue={setReason}
+          />
         </div>
         <div>
           <button type="submit" class="button" disabled={!valid}>
@@ -182,14 +161,19 @@ function CreditForm({ account, onChanged }: FormProps): VNode {
           </button>
         </div>
       </form>
-      {asking && (
+      {reference !== null && (
         <Confirm
           title="Grant credit?"
           confirm="Grant credit"
           danger={false}
-          action={action}
-          onConfirm={() => void grant()}
-          onClose={() => setAsking(false)}
+          onConfirm={async () => {
+            onChanged(
+              await post(`/operator/accounts/${account.id}/credit`, { tokens, reason: reason.trim(), reference }),
+            );
+            setReason("");
+            toast(`${count(tokens)} balance tokens were credited to ${account.email}.`);
+          }}
+          onClose={() => setReference(null)}
         >
           <p>
             <strong>{account.email}</strong> gets <strong>{count(tokens)}</strong> balance tokens, worth {worth(tokens)}
@@ -207,56 +191,33 @@ const randomReference = (): string =>
 
 function PlanForm({ account, onChanged }: FormProps): VNode {
   const [plan, setPlan] = useState(account.plan);
-  const [asking, setAsking] = useState(false);
-  const action = useAction();
-  const change = async (): Promise<void> => {
-    const done = await action.run(async () => {
-      onChanged(await post(`/operator/accounts/${account.id}/plan`, { plan }));
-    });
-    if (!done) return;
-    setAsking(false);
-    toast(`${account.email} is now on the plan ${plan}.`);
-  };
   return (
     <Panel title="Plan">
-      <form
-        class="row"
-        onSubmit={(event) => {
-          event.preventDefault();
-          action.clear();
-          setAsking(true);
-        }}
-      >
+      <div class="row">
         <div class="grow">
-          <select
-            aria-label="Plan"
-            value={plan}
-            onChange={(event) => setPlan(event.currentTarget.value as OperatorAccount["plan"])}
-          >
+          <select aria-label="Plan" value={plan} onChange={(event) => setPlan(event.currentTarget.value)}>
             {planChoices(account.plan).map((id) => (
               <option key={id}>{id}</option>
             ))}
           </select>
         </div>
-        <button type="submit" class="button" disabled={plan === account.plan}>
-          Change plan
-        </button>
-      </form>
-      {asking && (
-        <Confirm
+        <AskButton
+          caption="Change plan"
+          disabled={plan === account.plan}
           title="Change the plan?"
           confirm="Change plan"
           danger={false}
-          action={action}
-          onConfirm={() => void change()}
-          onClose={() => setAsking(false)}
+          onConfirm={async () => {
+            onChanged(await post(`/operator/accounts/${account.id}/plan`, { plan }));
+            toast(`${account.email} is now on the plan ${plan}.`);
+          }}
         >
           <p>
-            <strong>{account.email}</strong> goes from {account.plan} to <strong>{plan}</strong>. The new limits count
+            <strong>{account.email}</strong> goes from {account.plan} to <strong>{plan}</strong>. The new limits apply
             at once.
           </p>
-        </Confirm>
-      )}
+        </AskButton>
+      </div>
     </Panel>
   );
 }
@@ -308,25 +269,16 @@ function PasswordForm({ account, onChanged }: { account: OperatorAccount; onChan
           Make a link
         </button>
       </div>
-      {link !== null && <ShownLink path={link.path} />}
+      {link !== null && <SecretLink path={link.path} />}
       <FormError message={action.error} />
     </Panel>
   );
 }
 
 function StateForm({ account, onChanged }: FormProps): VNode {
-  const [asking, setAsking] = useState(false);
-  const action = useAction();
   const disabled = !account.disabled;
-  const change = async (): Promise<void> => {
-    const done = await action.run(async () => {
-      onChanged(await post(`/operator/accounts/${account.id}/state`, { disabled }));
-    });
-    if (!done) return;
-    setAsking(false);
-    toast(`${account.email} is ${disabled ? "disabled" : "active again"}.`);
-  };
   const verb = disabled ? "Disable account" : "Enable account";
+  const isOwn = account.id === own.value?.id;
   return (
     <Panel title={disabled ? "Disable" : "Enable"}>
       <div class="row spread">
@@ -335,39 +287,30 @@ function StateForm({ account, onChanged }: FormProps): VNode {
             ? `Its key and its browsers are refused until it is enabled again. ${sells.value ? "Balance and usage stay." : "Its usage stays."}`
             : "Its key works again, and it may sign in."}
         </p>
-        <button
-          type="button"
+        <AskButton
+          caption={verb}
           class={disabled ? "button danger-quiet" : "button"}
-          disabled={account.id === own.value?.id}
-          title={account.id === own.value?.id ? "This is your own account" : undefined}
-          onClick={() => {
-            action.clear();
-            setAsking(true);
-          }}
-        >
-          {verb}
-        </button>
-      </div>
-      {asking && (
-        <Confirm
+          disabled={isOwn}
+          hint={isOwn ? "This is your own account" : undefined}
           title={`${verb}?`}
           confirm={verb}
           danger={disabled}
-          action={action}
-          onConfirm={() => void change()}
-          onClose={() => setAsking(false)}
+          onConfirm={async () => {
+            onChanged(await post(`/operator/accounts/${account.id}/state`, { disabled }));
+            toast(`${account.email} is ${disabled ? "disabled" : "active again"}.`);
+          }}
         >
           <p>
             <strong>{account.email}</strong>{" "}
             {disabled ? "is refused everywhere at once; running replies finish." : "may use its key and sign in again."}
           </p>
-        </Confirm>
-      )}
+        </AskButton>
+      </div>
     </Panel>
   );
 }
 
-/** The name that a deletion leaves. */
+/** Recognized by the name that a deletion leaves. */
 const isDeleted = ({ email, disabled, has_password }: OperatorAccount): boolean =>
   disabled && !has_password && /^deleted-[\d-]+@invalid$/i.test(email);
 
@@ -393,57 +336,5 @@ function DeletionForm({ account, onChanged }: FormProps): VNode | null {
       </div>
       {asking && <DeletionDialog account={account} onDeleted={onChanged} onClose={() => setAsking(false)} />}
     </Panel>
-  );
-}
-
-type DeletionProps = Readonly<{
-  account: Pick<OperatorAccount, "id" | "email">;
-  onDeleted: (next: OperatorAccount) => void;
-  onClose: () => void;
-}>;
-
-export function DeletionDialog({ account, onDeleted, onClose }: DeletionProps): VNode {
-  const [confirm, setConfirm] = useState("");
-  const action = useAction();
-  const { id, email } = account;
-  const submit = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    let left: OperatorAccount | null = null;
-    await action.run(async () => {
-      left = await post(`/operator/accounts/${id}/delete`, {
-        confirm: confirm.trim(),
-      });
-    });
-    if (left === null) return;
-    onClose();
-    onDeleted(left);
-    toast(`The account ${id} was deleted.`);
-  };
-  return (
-    <Dialog title="Delete this account?" onClose={onClose}>
-      <form class="stack" onSubmit={(event) => void submit(event)}>
-        <div class="prose">
-          <p>
-            <strong>{email}</strong> is erased with its key, password, sessions and stored responses. This cannot be
-            undone.
-          </p>
-        </div>
-        <Field label="Type its e-mail address to confirm">
-          {(control) => (
-            <input
-              {...control}
-              type="text"
-              autocomplete="off"
-              spellcheck={false}
-              value={confirm}
-              onInput={(event) => setConfirm(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <DialogFormEnd action={action} onCancel={onClose} kind="danger" ready={confirm.trim() === email}>
-          Delete account
-        </DialogFormEnd>
-      </form>
-    </Dialog>
   );
 }

@@ -67,11 +67,7 @@ export function AccountsPage(): VNode {
           <Loaded resource={page} lines={8}>
             {({ accounts, next }) => (
               <>
-                {accounts.length === 0 ? (
-                  <Empty icon="accounts" title="No account matches" />
-                ) : (
-                  <AccountTable accounts={accounts} onOpen={setOpen} />
-                )}
+                <AccountTable accounts={accounts} onOpen={setOpen} />
                 <Pager
                   label="Pages of accounts"
                   cursors={cursors}
@@ -95,6 +91,7 @@ export function AccountsPage(): VNode {
 type AccountTableProps = Readonly<{ accounts: readonly AccountRow[]; onOpen: (id: number) => void }>;
 
 function AccountTable({ accounts, onOpen }: AccountTableProps): VNode {
+  if (accounts.length === 0) return <Empty icon="accounts" title="No account matches" />;
   const hasCredit = sells.value || accounts.some(({ credit }) => credit !== 0);
   return (
     <div class="table-scroll">

@@ -4,6 +4,8 @@ import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import type { ActivityFigures, ActivityPage as Activity, ActivityQuery } from "../../../api/activity.ts";
 import { compact, count, date, dollars, shortTime } from "../../format.ts";
+import { Choice } from "../../parts/choice.tsx";
+import { Figure } from "../../parts/figure.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { TimeChart, type TimeSeries } from "../../parts/time-chart.tsx";
@@ -61,23 +63,6 @@ export function ActivityPage(): VNode {
     </Page>
   );
 }
-
-type ChoiceProps<Option extends string> = Readonly<{
-  name: string;
-  options: Readonly<Record<Option, string>>;
-  chosen: Option;
-  onChoose: (option: Option) => void;
-}>;
-
-const Choice = <Option extends string>({ name, options, chosen, onChoose }: ChoiceProps<Option>): VNode => (
-  <div class="segments" role="group" aria-label={name}>
-    {(Object.entries(options) as [Option, string][]).map(([option, words]) => (
-      <button key={option} type="button" aria-pressed={option === chosen} onClick={() => onChoose(option)}>
-        {words}
-      </button>
-    ))}
-  </div>
-);
 
 function Shown({ activity }: { activity: Activity }): VNode {
   const { all, series, step_ms: stepMs } = activity;
@@ -175,14 +160,6 @@ function Totals({ total }: { total: ActivityFigures }): VNode {
     </section>
   );
 }
-
-const Figure = ({ name, value, children }: { name: string; value: string; children: (string | VNode)[] }): VNode => (
-  <div class="card">
-    <span class="figure-name">{name}</span>
-    <p class="figure">{value}</p>
-    <p class="quiet small-text">{children}</p>
-  </div>
-);
 
 function TopAccounts({
   activity: { from, top_accounts: accounts, is_complete: isComplete },

@@ -1,12 +1,12 @@
-// Accounts whose owners want them deleted: granted by the deletion itself, or dismissed. Nothing where nobody does; of more
-// than a page those that asked last, until they are decided.
+// Accounts whose owners asked for their deletion: an operator deletes the account, or dismisses the request. Only the first
+// page of requests, the newest, is shown.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { PurchaseRequest, PurchaseRequestsPage } from "../../../api/plan.ts";
 import { ago, utc } from "../../format.ts";
 import type { Resource } from "../../resource.ts";
 import { account as own } from "../../session.ts";
-import { DeletionDialog } from "./account-sheet.tsx";
+import { DeletionDialog } from "./deletion-dialog.tsx";
 import { DecisionDialog } from "./requests.tsx";
 
 type Deciding = Readonly<{ request: PurchaseRequest; grants: boolean }>;
@@ -23,9 +23,9 @@ export function DeletionRequests({ page, onDeleted }: RequestsProps): VNode | nu
     page.reload();
   };
   return (
-    <section class="card flush" aria-label="Deletions that owners ask for">
+    <section class="card flush" aria-label="Requested deletions">
       <header>
-        <h2>Deletions asked for</h2>
+        <h2>Requested deletions</h2>
       </header>
       <ul class="item-list">
         {requests.map((request) => (
@@ -35,7 +35,7 @@ export function DeletionRequests({ page, onDeleted }: RequestsProps): VNode | nu
                 <strong>{request.account.email}</strong>
               </p>
               <p class="quiet small-text">
-                Asked <time title={utc(request.created_at)}>{ago(request.created_at)}</time>
+                Requested <time title={utc(request.created_at)}>{ago(request.created_at)}</time>
               </p>
             </div>
             <div class="row">

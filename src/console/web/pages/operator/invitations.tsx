@@ -1,13 +1,13 @@
-// Invitations: the dialog that makes one and shows its link once, and those that nobody has used yet.
+// Invitations: the dialog that makes one and shows its link once, and the list of unused ones.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { Invitations, NewLink } from "../../../api/accounts.ts";
 import { count, fullMoment, worth } from "../../format.ts";
 import { EmailField, PlanField } from "../../parts/account-fields.tsx";
+import { FormDialog } from "../../parts/asking-dialogs.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
-import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
-import { Field, FormError } from "../../parts/field.tsx";
-import { ShownLink } from "../../parts/shown-link.tsx";
+import { FormError, NumberField } from "../../parts/field.tsx";
+import { SecretLink } from "../../parts/secret.tsx";
 import { post } from "../../request.ts";
 import { type Resource, useAction } from "../../resource.ts";
 import { planChoices, sells } from "../../session.ts";
@@ -20,79 +20,53 @@ export function InviteDialog({ onClose, onMade }: { onClose: () => void; onMade:
   const [credit, setCredit] = useState(0);
   const [days, setDays] = useState(7);
   const [made, setMade] = useState<NewLink | null>(null);
-  const action = useAction();
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault();
-    void action.run(async () => {
-      const wanted = { plan, credit, expires_in_hours: days * hoursOfDay, ...(email === "" ? {} : { email }) };
-      setMade(await post("/operator/invitations", wanted));
-      onMade();
-    });
+  if (made !== null) return <MadeDialog made={made} onClose={onClose} />;
+  const invite = async (): Promise<void> => {
+    const wanted = { plan, credit, expires_in_hours: days * hoursOfDay, ...(email === "" ? {} : { email }) };
+    setMade(await post("/operator/invitations", wanted));
+    onMade();
   };
-  if (made !== null) {
-    return (
-      <Dialog title="The invitation is ready" onClose={onClose}>
-        <p>
-          This link makes one account, until {fullMoment(made.expires_at)}. It is shown <strong>this once</strong>.
-        </p>
-        <ShownLink path={made.path} />
-        <footer>
-          <button type="button" class="button primary" onClick={onClose}>
-            Done
-          </button>
-        </footer>
-      </Dialog>
-    );
-  }
   return (
-    <Dialog title="Invite somebody" onClose={onClose}>
-      <form class="stack" onSubmit={submit}>
-        <EmailField
-          value={email}
-          onValue={(value) => setEmail(value.trim())}
-          hint="Leave empty to let whoever opens the link choose"
-          isOptional
-          hasFocus
-        />
-        <PlanField value={plan} onValue={setPlan} />
-        <div class="grid-2">
-          {sells.value && (
-            <Field label="Credit in balance tokens" hint={Number.isNaN(credit) ? undefined : worth(credit)}>
-              {(control) => (
-                <input
-                  {...control}
-                  type="number"
-                  min={0}
-                  step={1}
-                  required
-                  value={credit}
-                  onInput={(event) => setCredit(event.currentTarget.valueAsNumber)}
-                />
-              )}
-            </Field>
-          )}
-          <Field label="Days until it expires">
-            {(control) => (
-              <input
-                {...control}
-                type="number"
-                min={1}
-                max={90}
-                step={1}
-                required
-                value={days}
-                onInput={(event) => setDays(event.currentTarget.valueAsNumber)}
-              />
-            )}
-          </Field>
-        </div>
-        <DialogFormEnd action={action} onCancel={onClose}>
-          Make the link
-        </DialogFormEnd>
-      </form>
-    </Dialog>
+    <FormDialog title="Invite somebody" submit="Make the link" onSubmit={invite} onClose={onClose}>
+      <EmailField
+        value={email}
+        onValue={(value) => setEmail(value.trim())}
+        hint="Leave empty to let the person who opens the link choose"
+        isOptional
+        hasFocus
+      />
+      <PlanField value={plan} onValue={setPlan} />
+      <div class="grid-2">
+        {sells.value && (
+          <NumberField
+            label="Credit in balance tokens"
+            hint={Number.isNaN(credit) ? undefined : worth(credit)}
+            min={0}
+            step={1}
+            required
+            value={credit}
+            onValue={setCredit}
+          />
+        )}
+        <NumberField label="Days until it expires" min={1} max={90} step={1} required value={days} onValue={setDays} />
+      </div>
+    </FormDialog>
   );
 }
+
+const MadeDialog = ({ made, onClose }: { made: NewLink; onClose: () => void }): VNode => (
+  <Dialog title="The invitation is ready" onClose={onClose}>
+    <p>
+      This link makes one account, until {fullMoment(made.expires_at)}. It is shown <strong>only once</strong>.
+    </p>
+    <SecretLink path={made.path} />
+    <footer>
+      <button type="button" class="button primary" onClick={onClose}>
+        Done
+      </button>
+    </footer>
+  </Dialog>
+);
 
 type OpenInvitationsProps = Readonly<{ resource: Resource<Invitations> }>;
 
@@ -113,7 +87,7 @@ export function OpenInvitations({ resource }: OpenInvitationsProps): VNode | nul
         {value.invitations.map(({ id, email, plan, credit, expires_at }) => (
           <li key={id}>
             <div class="grow">
-              <p>{email ?? "Whoever has the link"}</p>
+              <p>{email ?? "Anyone with the link"}</p>
               <p class="quiet small-text">
                 Invitation {id}: plan {plan}
                 {credit > 0 && `, ${count(credit)} balance tokens`}, until {fullMoment(expires_at)}

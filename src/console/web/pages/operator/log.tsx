@@ -43,11 +43,7 @@ export function LogPage(): VNode {
   const query = { ...filter, from: timeOf(filter.from), to: timeOf(filter.to), after, limit: pageRows };
   const log = useResource(() => get("/operator/log", query), search(query));
   const follows = live && after === undefined;
-  useEffect(() => {
-    if (!follows) return;
-    const timer = setInterval(() => document.visibilityState === "visible" && log.reload(), liveMs);
-    return () => clearInterval(timer);
-  }, [follows]);
+  useReloading(log.reload, follows);
   const change = (more: Partial<Filter>): void => {
     setCursors([]);
     navigate(`/operator/log${search({ ...filter, ...more })}`, { replace: true });
@@ -104,6 +100,14 @@ export function LogPage(): VNode {
       {shown !== null && <Details row={shown} onClose={() => setShown(null)} />}
     </Page>
   );
+}
+
+function useReloading(reload: () => void, follows: boolean): void {
+  useEffect(() => {
+    if (!follows) return;
+    const timer = setInterval(() => document.visibilityState === "visible" && reload(), liveMs);
+    return () => clearInterval(timer);
+  }, [follows]);
 }
 
 type FiltersProps = Readonly<{ filter: Filter; choices: Log | null; change: (more: Partial<Filter>) => void }>;

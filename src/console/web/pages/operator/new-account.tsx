@@ -3,11 +3,10 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { CreatedAccount } from "../../../api/sign-in.ts";
 import { EmailField, PasswordField, PlanField } from "../../parts/account-fields.tsx";
-import { CopyButton } from "../../parts/copy-button.tsx";
+import { FormDialog } from "../../parts/asking-dialogs.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
-import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
+import { Secret } from "../../parts/secret.tsx";
 import { post } from "../../request.ts";
-import { useAction } from "../../resource.ts";
 import { planChoices } from "../../session.ts";
 
 export function NewAccountDialog({ onClose, onMade }: { onClose: () => void; onMade: () => void }): VNode {
@@ -16,25 +15,13 @@ export function NewAccountDialog({ onClose, onMade }: { onClose: () => void; onM
   const [plan, setPlan] = useState(planChoices()[0] ?? "");
   const [operator, setOperator] = useState(false);
   const [made, setMade] = useState<CreatedAccount | null>(null);
-  const action = useAction();
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault();
-    void action.run(async () => {
-      const wanted = { email, plan, operator, ...(password === "" ? {} : { password }) };
-      setMade(await post("/operator/accounts", wanted));
-      onMade();
-    });
-  };
   if (made !== null) {
     return (
       <Dialog title="The account was created" onClose={onClose}>
         <p>
-          The key of <strong>{made.email}</strong> is shown this once:
+          The key of <strong>{made.email}</strong> is shown only once:
         </p>
-        <div class="secret">
-          <code>{made.api_key}</code>
-          <CopyButton text={made.api_key} label="Copy the API key" />
-        </div>
+        <Secret text={made.api_key} label="Copy the API key" />
         <footer>
           <button type="button" class="button primary" onClick={onClose}>
             Done
@@ -43,26 +30,26 @@ export function NewAccountDialog({ onClose, onMade }: { onClose: () => void; onM
       </Dialog>
     );
   }
+  const create = async (): Promise<void> => {
+    const wanted = { email, plan, operator, ...(password === "" ? {} : { password }) };
+    setMade(await post("/operator/accounts", wanted));
+    onMade();
+  };
   return (
-    <Dialog title="New account" onClose={onClose}>
-      <form class="stack" onSubmit={submit}>
-        <EmailField value={email} onValue={setEmail} hasFocus />
-        <PasswordField
-          value={password}
-          onValue={setPassword}
-          hint="Leave empty for an account that only uses its key"
-          isNew
-          isOptional
-        />
-        <PlanField value={plan} onValue={setPlan} />
-        <label class="check">
-          <input type="checkbox" checked={operator} onChange={(event) => setOperator(event.currentTarget.checked)} />
-          Operator: may see and change every account
-        </label>
-        <DialogFormEnd action={action} onCancel={onClose}>
-          Create account
-        </DialogFormEnd>
-      </form>
-    </Dialog>
+    <FormDialog title="New account" submit="Create account" onSubmit={create} onClose={onClose}>
+      <EmailField value={email} onValue={setEmail} hasFocus />
+      <PasswordField
+        value={password}
+        onValue={setPassword}
+        hint="Leave empty for an account that only uses its key"
+        isNew
+        isOptional
+      />
+      <PlanField value={plan} onValue={setPlan} />
+      <label class="check">
+        <input type="checkbox" checked={operator} onChange={(event) => setOperator(event.currentTarget.checked)} />
+        Operator: may see and change every account
+      </label>
+    </FormDialog>
   );
 }

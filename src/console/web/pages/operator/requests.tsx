@@ -3,20 +3,20 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { PurchaseRequest } from "../../../api/plan.ts";
 import { ago, utc } from "../../format.ts";
-import { Dialog } from "../../parts/dialog.tsx";
-import { DialogFormEnd } from "../../parts/dialog-form-end.tsx";
-import { Field } from "../../parts/field.tsx";
+import { Choice } from "../../parts/choice.tsx";
+import { FormDialog } from "../../parts/asking-dialogs.tsx";
+import { LongField } from "../../parts/field.tsx";
 import { Page } from "../../parts/page.tsx";
 import { requestTitle, StateBadge } from "../../parts/purchase-request.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { get, post } from "../../request.ts";
-import { useAction, useResource } from "../../resource.ts";
+import { useResource } from "../../resource.ts";
 import { sells } from "../../session.ts";
 
-const states = ["pending", "approved", "declined", "withdrawn"] as const;
-type State = (typeof states)[number];
+const states = { pending: "Pending", approved: "Approved", declined: "Declined", withdrawn: "Withdrawn" };
+type State = keyof typeof states;
 type Verdict = "approve" | "decline";
 
 export function RequestsPage(): VNode {
@@ -30,22 +30,15 @@ export function RequestsPage(): VNode {
       title="Requests"
       lead={`${sells.value ? "Credit, plan changes" : "Plan changes"} and deletions that accounts request.`}
       actions={
-        <div class="segments" role="group" aria-label="State">
-          {states.map((name) => (
-            <button
-              key={name}
-              type="button"
-              class="capital"
-              aria-pressed={state === name}
-              onClick={() => {
-                setCursors([]);
-                setState(name);
-              }}
-            >
-              {name}
-            </button>
-          ))}
-        </div>
+        <Choice
+          name="State"
+          options={states}
+          chosen={state}
+          onChoose={(name) => {
+            setCursors([]);
+            setState(name);
+          }}
+        />
       }
     >
       <section class="card flush" aria-label={`Requests, ${state}`}>
@@ -53,10 +46,7 @@ export function RequestsPage(): VNode {
           {({ requests, next }) => (
             <>
               {requests.length === 0 && (
-                <Empty
-                  icon="requests"
-                  title={state === "pending" ? "Nothing waits for a decision" : `None is ${state}`}
-                />
+                <Empty icon="requests" title={state === "pending" ? "No requests to decide" : `No ${state} requests`} />
               )}
               <ul class="item-list">
                 {requests.map((request) => (
@@ -140,44 +130,30 @@ type DecisionProps = Readonly<{
 
 export function DecisionDialog({ request, verdict, onClose, onDecided }: DecisionProps): VNode {
   const [note, setNote] = useState("");
-  const action = useAction();
   const approve = verdict === "approve";
-  const submit = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    const done = await action.run(async () => {
-      const decision = note.trim() === "" ? {} : { note: note.trim() };
-      await post(`/operator/requests/${request.id}/${verdict}`, decision);
-    });
-    if (!done) return;
+  const decide = async (): Promise<void> => {
+    const decision = note.trim() === "" ? {} : { note: note.trim() };
+    await post(`/operator/requests/${request.id}/${verdict}`, decision);
     toast(`${request.account.email} was ${approve ? "approved" : "declined"}.`);
     onDecided();
   };
   return (
-    <Dialog title={approve ? "Approve this request?" : "Decline this request?"} onClose={onClose}>
-      <form class="stack" onSubmit={(event) => void submit(event)}>
-        <p>
-          <strong>{request.account.email}</strong>: {requestTitle(request)}
-        </p>
-        <p class="quiet">
-          {approve
-            ? "It takes effect at once. Make sure first that the payment is settled."
-            : "Nothing changes for the account; it sees that the request was declined."}
-        </p>
-        <Field label="Note to the account (optional)">
-          {(control) => (
-            <textarea
-              {...control}
-              rows={2}
-              maxLength={500}
-              value={note}
-              onInput={(event) => setNote(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <DialogFormEnd action={action} onCancel={onClose} kind={approve ? "primary" : "danger"}>
-          {approve ? "Approve" : "Decline"}
-        </DialogFormEnd>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={approve ? "Approve this request?" : "Decline this request?"}
+      submit={approve ? "Approve" : "Decline"}
+      kind={approve ? "primary" : "danger"}
+      onSubmit={decide}
+      onClose={onClose}
+    >
+      <p>
+        <strong>{request.account.email}</strong>: {requestTitle(request)}
+      </p>
+      <p class="quiet">
+        {approve
+          ? "It takes effect at once. Make sure first that the payment is settled."
+          : "Nothing changes for the account; it sees that the request was declined."}
+      </p>
+      <LongField label="Note to the account (optional)" rows={2} maxLength={500} value={note} onValue={setNote} />
+    </FormDialog>
   );
 }

@@ -1,9 +1,9 @@
 // The server itself: applies a changed configuration and makes backups.
 import type { VNode } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import type { BackupFile, BackupResult, OperatorServer, ReloadResult } from "../../../api/server.ts";
 import { ago, bytes, count, interval, moment, utc } from "../../format.ts";
-import { Confirm } from "../../parts/dialog.tsx";
+import { AskButton } from "../../parts/asking-dialogs.tsx";
 import { FormError } from "../../parts/field.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Loaded } from "../../parts/states.tsx";
@@ -41,13 +41,7 @@ export function ServerPage(): VNode {
 type PartProps = Readonly<{ server: OperatorServer; onChanged: (next: OperatorServer) => void }>;
 
 function Configuration({ server, onChanged }: PartProps): VNode {
-  const [asking, setAsking] = useState(false);
-  const action = useAction();
   const { gateway, config_file: file, config_loaded_at: loadedAt } = server;
-  const reload = async (): Promise<void> => {
-    const done = await action.run(async () => onChanged(await post("/operator/server/reload")));
-    if (done) setAsking(false);
-  };
   return (
     <section class="card stack" aria-label="Configuration">
       <h2>Configuration</h2>
@@ -69,33 +63,20 @@ function Configuration({ server, onChanged }: PartProps): VNode {
       </dl>
       <div role="status">{server.reload !== null && <ReloadOutcome of={server.reload} />}</div>
       <div>
-        <button
-          type="button"
-          class="button"
+        <AskButton
+          caption="Reload configuration"
           disabled={file === null}
-          onClick={() => {
-            action.clear();
-            setAsking(true);
-          }}
-        >
-          Reload configuration
-        </button>
-      </div>
-      {asking && (
-        <Confirm
           title="Reload the configuration?"
           confirm="Reload"
           danger={false}
-          action={action}
-          onConfirm={() => void reload()}
-          onClose={() => setAsking(false)}
+          onConfirm={async () => onChanged(await post("/operator/server/reload"))}
         >
           <p>
-            Settings that can change while the server runs apply at once, to all accounts; those that need a restart are
-            named. Answers in progress continue. A file with an error changes nothing.
+            Settings that can change while the server runs apply at once, to all accounts. The page then names those
+            that need a restart. Answers in progress continue. A file with an error changes nothing.
           </p>
-        </Confirm>
-      )}
+        </AskButton>
+      </div>
     </section>
   );
 }

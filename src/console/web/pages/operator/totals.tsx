@@ -3,6 +3,7 @@ import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { OperatorTotals } from "../../../api/server.ts";
 import { count, dollars } from "../../format.ts";
+import { Figure } from "../../parts/figure.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
@@ -29,31 +30,34 @@ export function TotalsPage(): VNode {
         {(value) => (
           <div class="stack-large">
             <section class="grid-4" aria-label="Now">
-              <Figure name="In flight" value={operatorNumbers.value?.requests_in_flight ?? value.requests_in_flight}>
+              <Figure
+                name="In flight"
+                value={count(operatorNumbers.value?.requests_in_flight ?? value.requests_in_flight)}
+              >
                 {inAll() ?? `${count(operatorNumbers.value?.waiting ?? 0)} waiting for a node`}
               </Figure>
               {sells.value && (
-                <Figure name="Reserved" value={operatorNumbers.value?.reserved_tokens ?? value.reserved_tokens}>
+                <Figure name="Reserved" value={count(operatorNumbers.value?.reserved_tokens ?? value.reserved_tokens)}>
                   balance tokens of open requests{inAll() === null ? "" : `, ${inAll()}`}
                 </Figure>
               )}
-              <Figure name="Accounts" value={value.accounts}>
+              <Figure name="Accounts" value={count(value.accounts)}>
                 <a href="/operator/accounts">All accounts</a>
               </Figure>
-              <Figure name="Requests to decide" value={value.pending_purchase_requests}>
+              <Figure name="Requests to decide" value={count(value.pending_purchase_requests)}>
                 <a href="/operator/requests">All requests</a>
               </Figure>
             </section>
             <section class="grid-4" aria-label="Today">
-              <Figure name="Requests today" value={value.today.requests} />
-              <Figure name="Input today" value={value.today.input}>
+              <Figure name="Requests today" value={count(value.today.requests)} />
+              <Figure name="Input today" value={count(value.today.input)}>
                 tokens
               </Figure>
-              <Figure name="Output today" value={value.today.output}>
+              <Figure name="Output today" value={count(value.today.output)}>
                 tokens
               </Figure>
               {!isFreeOfCharge([value.today]) && (
-                <Figure name="Billed today" value={value.today.billed_tokens}>
+                <Figure name="Billed today" value={count(value.today.billed_tokens)}>
                   balance tokens, worth {dollars(value.today.billed_usd)}
                 </Figure>
               )}
@@ -65,16 +69,6 @@ export function TotalsPage(): VNode {
     </Page>
   );
 }
-
-type FigureProps = Readonly<{ name: string; value: number; children?: VNode | string | (VNode | string)[] }>;
-
-const Figure = ({ name, value, children }: FigureProps): VNode => (
-  <div class="card">
-    <span class="figure-name">{name}</span>
-    <p class="figure">{count(value)}</p>
-    <p class="quiet small-text">{children ?? " "}</p>
-  </div>
-);
 
 function Models({ models }: { models: OperatorTotals["models"] }): VNode {
   const used = models

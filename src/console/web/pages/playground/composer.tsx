@@ -1,20 +1,20 @@
-// The playground's input: text, pictures and files (dropped, pasted or chosen), web search, and the buttons to send and stop.
-import type { VNode } from "preact";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+// The playground's input: text, pictures and files (dropped, pasted or chosen), web search, Send and Stop.
+import type { ComponentChildren, VNode } from "preact";
+import { useRef, useState } from "preact/hooks";
 import { count } from "../../format.ts";
 import { Icon } from "../../parts/icons.tsx";
-import { focusHome, goHome } from "../../parts/kept-focus.ts";
+import { focusHome } from "../../parts/kept-focus.ts";
 import { toast } from "../../parts/toasts.tsx";
 import { change, isImage, type Picture, settings } from "./conversation.ts";
 import { fileLimits, readPictures, Thumbs } from "./pictures.tsx";
 
 const isTouched = (): boolean => matchMedia("(pointer: coarse)").matches;
-/** Where the browser cannot size a field by its content, it has as many rows as lines. */
+/** False: the browser cannot size a field by its content, so it gets as many rows as the text has lines. */
 const growsByItself = CSS.supports("field-sizing", "content");
 const rowsMax = 8;
-/** A longer text that is pasted stands beside the field: a browser takes seconds for a megabyte in it. */
+/** A longer pasted text is kept outside the field: a megabyte in it takes a browser seconds. */
 const pastedMaxLength = 20_000;
-/** Beyond it, sizing takes seconds, and the field is as high as it gets anyway. */
+/** Sizing the field for a longer text takes seconds, and the field has its full height by then. */
 const growsMaxLength = 10_000;
 
 type ComposerProps = Readonly<{
@@ -28,35 +28,16 @@ type ComposerProps = Readonly<{
 }>;
 
 export function Composer({ streaming, obstacle, blind, onSend, onStop }: ComposerProps): VNode {
-  const [text, setText] = useState("");
-  const [pictures, setPictures] = useState<readonly Picture[]>([]);
-  const [pasted, setPasted] = useState<readonly string[]>([]);
-  const [dropping, setDropping] = useState(false);
-  const chooser = useRef<HTMLInputElement>(null);
+  const draft = useDraft();
   const writing = useRef<HTMLTextAreaElement>(null);
-  const round = useRef<HTMLButtonElement>(null);
-  const empty = text.trim() === "" && pictures.length === 0 && pasted.length === 0;
-
-  useLayoutEffect(() => {
-    // Who stopped the answer, or waited at its button, goes on writing: there is nothing to send yet.
-    if (!streaming && round.current !== null && document.activeElement === round.current) goHome();
-  }, [streaming]);
-
-  const add = async (files: FileList | null | undefined): Promise<void> => {
-    if (files == null || files.length === 0) return;
-    const read = await readPictures([...files], pictures);
-    setPictures((before) => [...before, ...read.pictures]);
-    for (const sentence of read.refused) toast(sentence, "failed");
-  };
+  const { text, pictures, pasted, isEmpty } = draft.value;
   const hindered =
     obstacle ?? (pictures.some(isImage) && blind.length > 0 ? `${blind.join(" and ")} reads no images` : null);
   const send = (): void => {
-    if (streaming || hindered !== null || empty) return;
+    if (streaming || hindered !== null || isEmpty) return;
     onSend([text, ...pasted].filter((part) => part.trim() !== "").join("\n\n"), pictures);
-    setText("");
-    setPasted([]);
-    setPictures([]);
-    if (isTouched()) writing.current?.blur(); // the answer gets the room of the keyboard
+    draft.clear();
+    if (isTouched()) writing.current?.blur(); // hides the keyboard, which makes room for the answer
   };
   return (
     <form
@@ -67,87 +48,36 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
       }}
     >
       <div class="composer-column">
-        <div
-          class={dropping ? "composer-box dropping" : "composer-box"}
-          onDragOver={(event) => {
-            event.preventDefault();
-            setDropping(true);
-          }}
-          onDragLeave={() => setDropping(false)}
-          onDrop={(event) => {
-            event.preventDefault();
-            setDropping(false);
-            void add(event.dataTransfer?.files);
-          }}
-        >
+        <DropBox onFiles={(files) => void draft.add(files)}>
           <Thumbs
             pictures={pictures}
-            onRemove={(cancelSignal) => setPictures(pictures.filter((kept) => kept !== cancelSignal))}
+            onRemove={(removed) => draft.change({ pictures: pictures.filter((kept) => kept !== removed) })}
           />
-          {pasted.length > 0 && (
-            <ul class="pasted">
-              {pasted.map((words, index) => (
-                <li key={index} class="badge">
-                  Pasted text, {count(words.length)} characters
-                  <button
-                    type="button"
-                    class="icon-button"
-                    aria-label="Remove the pasted text"
-                    onClick={() => setPasted(pasted.filter((_, other) => other !== index))}
-                  >
-                    <Icon name="close" size={13} />
-                  </button>
-                </li>
-              ))}
-            </ul>
-          )}
+          <Pasted
+            texts={pasted}
+            onRemove={(index) => draft.change({ pasted: pasted.filter((_, other) => other !== index) })}
+          />
           <textarea
             ref={writing}
             {...focusHome}
             class={text.length > growsMaxLength ? "long" : undefined}
-            rows={
-              text.length > growsMaxLength ? rowsMax : growsByItself ? 1 : Math.min(rowsMax, text.split("\n").length)
-            }
+            rows={rowsOf(text)}
             aria-label="Message"
             placeholder="Ask something…"
             value={text}
-            onInput={(event) => setText(event.currentTarget.value)}
-            onPaste={(event) => {
-              const words = event.clipboardData?.getData("text/plain") ?? "";
-              if (words.length > pastedMaxLength) {
-                event.preventDefault();
-                setPasted([...pasted, words]);
-              } else void add(event.clipboardData?.files);
-            }}
+            onInput={(event) => draft.change({ text: event.currentTarget.value })}
+            onPaste={(event) => draft.paste(event)}
             onKeyDown={(event) => {
               if (event.key === "Escape" && streaming) onStop();
-              // On a phone's keyboard Enter is the only way to a new line.
+              // On a phone, Enter is the only way to start a new line.
               if (event.key !== "Enter" || event.shiftKey || event.isComposing || isTouched()) return;
               event.preventDefault();
               send();
             }}
           />
-          {/* The field keeps the focus, and a phone its keyboard, until the button was touched: nothing moves below the finger. */}
+          {/* Touching a button leaves the focus in the field and the keyboard open, so that nothing moves below the finger. */}
           <div class="composer-tools" onMouseDown={(event) => isTouched() && event.preventDefault()}>
-            <button
-              type="button"
-              class="icon-button"
-              aria-label="Add files"
-              title={`Add ${blind.length > 0 ? "" : "images, "}PDFs and text files, ${fileLimits}: choose, drop or paste them`}
-              onClick={() => chooser.current?.click()}
-            >
-              <Icon name="clip" />
-            </button>
-            <input
-              ref={chooser}
-              type="file"
-              multiple
-              hidden
-              onChange={(event) => {
-                void add(event.currentTarget.files);
-                event.currentTarget.value = "";
-              }}
-            />
+            <AddFiles readsImages={blind.length === 0} onFiles={(files) => void draft.add(files)} />
             <button
               type="button"
               class="toggle"
@@ -159,25 +89,122 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
             <span class="grow quiet small-text right" role="status">
               {hindered}
             </span>
-            {streaming ? (
-              <button ref={round} type="button" class="round-button" aria-label="Stop" title="Stop" onClick={onStop}>
-                <Icon name="stop" />
-              </button>
-            ) : (
-              <button
-                ref={round}
-                type="submit"
-                class="round-button"
-                aria-label="Send"
-                title="Send (Enter)"
-                disabled={empty || hindered !== null}
-              >
-                <Icon name="send" />
-              </button>
-            )}
+            <RoundButton streaming={streaming} disabled={isEmpty || hindered !== null} onStop={onStop} />
           </div>
-        </div>
+        </DropBox>
       </div>
     </form>
   );
 }
+
+const rowsOf = (text: string): number => {
+  if (text.length > growsMaxLength) return rowsMax;
+  return growsByItself ? 1 : Math.min(rowsMax, text.split("\n").length);
+};
+
+type Draft = Readonly<{ text: string; pictures: readonly Picture[]; pasted: readonly string[] }>;
+const emptyDraft: Draft = { text: "", pictures: [], pasted: [] };
+
+/** What is written and added so far. */
+function useDraft() {
+  const [draft, setDraft] = useState(emptyDraft);
+  const { text, pictures, pasted } = draft;
+  const change = (part: Partial<Draft>): void => setDraft((before) => ({ ...before, ...part }));
+  const add = async (files: FileList | null | undefined): Promise<void> => {
+    if (files == null || files.length === 0) return;
+    const read = await readPictures([...files], pictures);
+    setDraft((before) => ({ ...before, pictures: [...before.pictures, ...read.pictures] }));
+    for (const sentence of read.refused) toast(sentence, "failed");
+  };
+  const paste = (event: ClipboardEvent): void => {
+    const words = event.clipboardData?.getData("text/plain") ?? "";
+    if (words.length <= pastedMaxLength) return void add(event.clipboardData?.files);
+    event.preventDefault();
+    change({ pasted: [...pasted, words] });
+  };
+  const isEmpty = text.trim() === "" && pictures.length === 0 && pasted.length === 0;
+  return { value: { ...draft, isEmpty }, change, add, paste, clear: () => setDraft(emptyDraft) };
+}
+
+type DropBoxProps = Readonly<{ onFiles: (files: FileList | undefined) => void; children: ComponentChildren }>;
+
+/** Takes files that are dropped on it. */
+function DropBox({ onFiles, children }: DropBoxProps): VNode {
+  const [dropping, setDropping] = useState(false);
+  return (
+    <div
+      class={dropping ? "composer-box dropping" : "composer-box"}
+      onDragOver={(event) => {
+        event.preventDefault();
+        setDropping(true);
+      }}
+      onDragLeave={() => setDropping(false)}
+      onDrop={(event) => {
+        event.preventDefault();
+        setDropping(false);
+        onFiles(event.dataTransfer?.files);
+      }}
+    >
+      {children}
+    </div>
+  );
+}
+
+type PastedProps = Readonly<{ texts: readonly string[]; onRemove: (index: number) => void }>;
+
+const Pasted = ({ texts, onRemove }: PastedProps): VNode | null =>
+  texts.length === 0 ? null : (
+    <ul class="pasted">
+      {texts.map((text, index) => (
+        <li key={index} class="badge">
+          Pasted text, {count(text.length)} characters
+          <button type="button" class="icon-button" aria-label="Remove the pasted text" onClick={() => onRemove(index)}>
+            <Icon name="close" size={13} />
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+
+type AddFilesProps = Readonly<{ readsImages: boolean; onFiles: (files: FileList | null) => void }>;
+
+function AddFiles({ readsImages, onFiles }: AddFilesProps): VNode {
+  const chooser = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <button
+        type="button"
+        class="icon-button"
+        aria-label="Add files"
+        title={`Add ${readsImages ? "images, " : ""}PDFs and text files, ${fileLimits}: choose, drop or paste them`}
+        onClick={() => chooser.current?.click()}
+      >
+        <Icon name="clip" />
+      </button>
+      <input
+        ref={chooser}
+        type="file"
+        multiple
+        hidden
+        onChange={(event) => {
+          onFiles(event.currentTarget.files);
+          event.currentTarget.value = "";
+        }}
+      />
+    </>
+  );
+}
+
+type RoundButtonProps = Readonly<{ streaming: boolean; disabled: boolean; onStop: () => void }>;
+
+/** Two buttons, by their keys: when Stop leaves the page with the focus, the focus goes to the text (kept-focus.ts). */
+const RoundButton = ({ streaming, disabled, onStop }: RoundButtonProps): VNode =>
+  streaming ? (
+    <button key="stop" type="button" class="round-button" aria-label="Stop" title="Stop" onClick={onStop}>
+      <Icon name="stop" />
+    </button>
+  ) : (
+    <button key="send" type="submit" class="round-button" aria-label="Send" title="Send (Enter)" disabled={disabled}>
+      <Icon name="send" />
+    </button>
+  );

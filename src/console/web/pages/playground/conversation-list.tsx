@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { now } from "../../clock.ts";
-import { Confirm } from "../../parts/dialog.tsx";
+import { Confirm } from "../../parts/asking-dialogs.tsx";
 import { FormError } from "../../parts/field.tsx";
 import { Icon } from "../../parts/icons.tsx";
 import { NameDialog } from "../../parts/name-dialog.tsx";
@@ -66,25 +66,13 @@ export function ConversationList({ onLeave }: { onLeave?: () => void }): VNode {
             <h3>{name}</h3>
             <ul>
               {group.map((entry) => (
-                <li key={entry.id} class={entry.id === shown ? "current" : undefined}>
-                  <a
-                    href={conversationPath(entry.id)}
-                    aria-current={entry.id === shown ? "true" : undefined}
-                    title={entry.title}
-                    onClick={onLeave}
-                  >
-                    {entry.title}
-                  </a>
-                  <button
-                    type="button"
-                    class="icon-button"
-                    aria-label={`Rename, export or delete ${entry.title}`}
-                    title="Rename, export or delete"
-                    onClick={() => setAsking(entry)}
-                  >
-                    <Icon name="more" size={16} />
-                  </button>
-                </li>
+                <EntryItem
+                  key={entry.id}
+                  entry={entry}
+                  isShown={entry.id === shown}
+                  onOpen={onLeave}
+                  onMore={() => setAsking(entry)}
+                />
               ))}
             </ul>
           </section>
@@ -108,6 +96,30 @@ export function ConversationList({ onLeave }: { onLeave?: () => void }): VNode {
     </div>
   );
 }
+
+type EntryItemProps = Readonly<{
+  entry: Entry;
+  isShown: boolean;
+  onOpen: (() => void) | undefined;
+  onMore: () => void;
+}>;
+
+const EntryItem = ({ entry: { id, title }, isShown, onOpen, onMore }: EntryItemProps): VNode => (
+  <li class={isShown ? "current" : undefined}>
+    <a href={conversationPath(id)} aria-current={isShown ? "true" : undefined} title={title} onClick={onOpen}>
+      {title}
+    </a>
+    <button
+      type="button"
+      class="icon-button"
+      aria-label={`Rename, export or delete ${title}`}
+      title="Rename, export or delete"
+      onClick={onMore}
+    >
+      <Icon name="more" size={16} />
+    </button>
+  </li>
+);
 
 /** Titles answer at once, contents a moment later. */
 function useFound(words: string, all: readonly Entry[] | null): readonly Entry[] {
@@ -177,23 +189,14 @@ function AllTools({ all, onDelete }: { all: readonly Entry[]; onDelete: () => vo
   );
 }
 
-function DeleteAll({ count, onClose }: { count: number; onClose: () => void }): VNode {
-  const action = useAction();
-  return (
-    <Confirm
-      title="Delete all conversations?"
-      confirm="Delete all"
-      action={action}
-      onClose={onClose}
-      onConfirm={() => void action.run(deleteAllConversations).then((done) => done && onClose())}
-    >
-      <p>
-        {count === 1 ? "The conversation" : `All ${count} conversations`} of this account in this browser{" "}
-        {count === 1 ? "is" : "are"} gone for good. What they cost stays on the usage page.
-      </p>
-    </Confirm>
-  );
-}
+const DeleteAll = ({ count, onClose }: { count: number; onClose: () => void }): VNode => (
+  <Confirm title="Delete all conversations?" confirm="Delete all" onConfirm={deleteAllConversations} onClose={onClose}>
+    <p>
+      {count === 1 ? "The conversation" : `All ${count} conversations`} of this account in this browser{" "}
+      {count === 1 ? "is" : "are"} gone for good. What they cost stays on the usage page.
+    </p>
+  </Confirm>
+);
 
 function EntryDialog({ entry, onClose }: { entry: Entry; onClose: () => void }): VNode {
   const remove = async (): Promise<void> => {
@@ -211,30 +214,27 @@ function EntryDialog({ entry, onClose }: { entry: Entry; onClose: () => void }):
       onName={(title) => renameConversation(entry.id, title)}
       onClose={onClose}
       end={(action) => (
-        <>
-          <FormError message={action.error} />
-          <footer class="kept-tools">
-            <button
-              type="button"
-              class="button danger-quiet"
-              disabled={action.busy}
-              onClick={() => void action.run(remove).then((done) => done && onClose())}
-            >
-              <Icon name="trash" size={16} /> Delete
-            </button>
-            <button
-              type="button"
-              class="button"
-              disabled={action.busy}
-              onClick={() => void action.run(async () => saveFile(await exportOf([entry]), "conversation.json"))}
-            >
-              <Icon name="download" size={16} /> Export
-            </button>
-            <button type="submit" class="button primary" disabled={action.busy}>
-              Rename
-            </button>
-          </footer>
-        </>
+        <footer class="kept-tools">
+          <button
+            type="button"
+            class="button danger-quiet"
+            disabled={action.busy}
+            onClick={() => void action.run(remove).then((done) => done && onClose())}
+          >
+            <Icon name="trash" size={16} /> Delete
+          </button>
+          <button
+            type="button"
+            class="button"
+            disabled={action.busy}
+            onClick={() => void action.run(async () => saveFile(await exportOf([entry]), "conversation.json"))}
+          >
+            <Icon name="download" size={16} /> Export
+          </button>
+          <button type="submit" class="button primary" disabled={action.busy}>
+            Rename
+          </button>
+        </footer>
       )}
     />
   );

@@ -34,10 +34,10 @@ export const isImage = ({ type }: Picture): boolean => type.startsWith("image/")
 export type Call = { id: string; name: string; arguments: string };
 /** Of a tool that the server ran by itself, on an MCP server; `result` is null until it is there. */
 export type ServerCall = Call & { server: string; result: string | null; failed: boolean };
-export type Source = Readonly<{ url: string; title: string }>;
+type Source = Readonly<{ url: string; title: string }>;
 /** Of the messages dialect, which wants its thinking back with the signature when tools were called. */
-export type Thinking = { text: string; signature: string };
-export type Usage = Readonly<{ input: number; output: number; cached: number; reasoning: number }>;
+type Thinking = { text: string; signature: string };
+type Usage = Readonly<{ input: number; output: number; cached: number; reasoning: number }>;
 
 export type UserTurn = Readonly<{ role: "user"; text: string; pictures: readonly Picture[] }>;
 /** `lane`: which of two models side by side called it. */

@@ -9,7 +9,7 @@ import * as store from "./conversation-store.ts";
 import { type Conversation, isEmpty, newConversation, newId, type Step } from "./tree.ts";
 
 /** The newest are kept, up to so many and about so much; the browser itself may have less room. */
-export const keptMax = 1_000;
+const keptMax = 1_000;
 const keptBytesMax = 256 * 1024 * 1024;
 const presetsMax = 100;
 /** How often an answer that is being written is kept. */

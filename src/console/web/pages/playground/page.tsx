@@ -30,16 +30,18 @@ const suggestions = [
   "Compare SQLite and PostgreSQL for a small service in a table",
   "What is the difference between concurrency and parallelism?",
 ];
-/** Within so many pixels of its end, the conversation follows the answer. */
+/** The conversation follows the answer while the reader is within this distance of its end. */
 const followPixels = 80;
+
+type Sheet = "settings" | "code" | "conversations";
 
 export function PlaygroundPage(): VNode {
   const models = useResource(() => get("/models"), "models");
-  const [sheet, setSheet] = useState<"settings" | "code" | "conversations" | null>(null);
+  const [sheet, setSheet] = useState<Sheet | null>(null);
   const close = (): void => setSheet(null);
   const shown = conversation.value;
   const { title } = shown;
-  const comparing = settings.value.second !== "";
+  const { model, second } = settings.value;
   useFirstModel(models.value);
   useAddress();
   useKeyboardRoom();
@@ -48,61 +50,22 @@ export function PlaygroundPage(): VNode {
   }, [title]);
 
   const readsNoImages = (id: string): boolean =>
-    models.value?.models.find((model) => model.id === id)?.reads_images === false;
-  const { model, second } = settings.value;
+    models.value?.models.find((each) => each.id === id)?.reads_images === false;
   const outputTokens = models.value?.models.find(({ id }) => id === model)?.output_tokens;
   return (
-    <div class={comparing ? "playground comparing" : "playground"}>
+    <div class={second === "" ? "playground" : "playground comparing"}>
       <aside class="play-list" aria-label="Kept conversations">
         <ConversationList />
       </aside>
       <section class="play-main" aria-label="Conversation">
-        <header class="play-head">
-          <HeadButton
-            icon="history"
-            label="Conversations"
-            shown="only-without-list"
-            onClick={() => setSheet("conversations")}
-          />
-          <h1 tabIndex={-1}>Playground</h1>
-          <div class="play-models">
-            <ModelChoice label="Model" models={models.value} chosen={model} onChoose={(id) => change({ model: id })} />
-            {comparing && (
-              <ModelChoice
-                label="Model beside it"
-                models={models.value}
-                chosen={second}
-                onChoose={(id) => change({ second: id })}
-              />
-            )}
-          </div>
-          <HeadButton
-            icon="columns"
-            label="Two models side by side"
-            pressed={comparing}
-            disabled={model === ""}
-            onClick={() => change({ second: comparing ? "" : otherThan(model, models.value) })}
-          />
-          <HeadButton icon="settings" label="Settings" shown="only-narrow" onClick={() => setSheet("settings")} />
-          <HeadButton icon="code" label="Show the request as code" onClick={() => setSheet("code")} />
-          <HeadButton
-            icon="plus"
-            label="New conversation"
-            disabled={isEmpty(shown)}
-            onClick={() => {
-              startNew();
-              navigate("/playground");
-              goHome();
-            }}
-          />
-        </header>
+        <Head models={models.value} onSheet={setSheet} />
         <Conversation ready={model !== ""}>
           {models.error === null ? null : <Failure message={models.error} onRetry={models.reload} />}
         </Conversation>
         <Composer
           streaming={answering.value}
           obstacle={obstacleOf(pathOf(shown))}
-          blind={[model, ...(comparing ? [second] : [])].filter(readsNoImages)}
+          blind={[model, ...(second === "" ? [] : [second])].filter(readsNoImages)}
           onSend={send}
           onStop={stop}
         />
@@ -129,7 +92,47 @@ export function PlaygroundPage(): VNode {
   );
 }
 
-/** Something must be chosen before anything can be sent: the first model that a node serves. */
+function Head({ models, onSheet }: { models: ConsoleModels | null; onSheet: (sheet: Sheet) => void }): VNode {
+  const { model, second } = settings.value;
+  const comparing = second !== "";
+  return (
+    <header class="play-head">
+      <HeadButton
+        icon="history"
+        label="Conversations"
+        shown="only-without-list"
+        onClick={() => onSheet("conversations")}
+      />
+      <h1 tabIndex={-1}>Playground</h1>
+      <div class="play-models">
+        <ModelChoice label="Model" models={models} chosen={model} onChoose={(id) => change({ model: id })} />
+        {comparing && (
+          <ModelChoice label="Second model" models={models} chosen={second} onChoose={(id) => change({ second: id })} />
+        )}
+      </div>
+      <HeadButton
+        icon="columns"
+        label="Two models side by side"
+        pressed={comparing}
+        disabled={model === ""}
+        onClick={() => change({ second: comparing ? "" : otherThan(model, models) })}
+      />
+      <HeadButton icon="settings" label="Settings" shown="only-narrow" onClick={() => onSheet("settings")} />
+      <HeadButton icon="code" label="Show the request as code" onClick={() => onSheet("code")} />
+      <HeadButton
+        icon="plus"
+        label="New conversation"
+        disabled={isEmpty(conversation.value)}
+        onClick={() => {
+          startNew();
+          navigate("/playground");
+          goHome();
+        }}
+      />
+    </header>
+  );
+}
+
 type HeadButtonProps = Readonly<{
   icon: IconName;
   label: string;
@@ -154,6 +157,7 @@ const HeadButton = ({ icon, label, shown, pressed, disabled, onClick }: HeadButt
   </button>
 );
 
+/** A request needs a model: the first one that a node serves is chosen. */
 function useFirstModel(models: ConsoleModels | null): void {
   useEffect(() => {
     if (models === null || settings.value.model !== "") return;
@@ -162,7 +166,7 @@ function useFirstModel(models: ConsoleModels | null): void {
   }, [models, settings.value.model === ""]);
 }
 
-/** Those that a node serves come first. */
+/** Served models first. */
 function usable({ models }: ConsoleModels): ConsoleModels["models"] {
   const able = models.filter(({ usable, coder }) => usable && !coder);
   return [...able.filter(({ served }) => served), ...able.filter(({ served }) => !served)];
@@ -172,8 +176,8 @@ const otherThan = (model: string, models: ConsoleModels | null): string =>
   (models === null ? undefined : usable(models).find(({ id }) => id !== model))?.id ?? model;
 
 /**
- * The address names the conversation, so that a reload, a bookmark and the browser's way back lead to it. `?model=`
- * chooses one, `?new` begins anew.
+ * The address names the conversation, so that a reload, a bookmark and the Back button lead to it. `?model=`
+ * chooses a model, and `?new` starts a new conversation.
  */
 function useAddress(): void {
   const { path, query } = place.value;
@@ -204,8 +208,8 @@ function useAddress(): void {
 }
 
 /**
- * Some phones lay their keyboard over the page instead of making the page smaller (Safari; others follow
- * interactive-widget in index.html): the page ends above it.
+ * Safari on phones lays the keyboard over the page instead of shrinking the page, as others do because of
+ * interactive-widget in index.html. So the page ends above the keyboard.
  */
 function useKeyboardRoom(): void {
   useEffect(() => {
@@ -222,7 +226,7 @@ function useKeyboardRoom(): void {
     };
   }, []);
 }
-/** Bars of the browser that come and go are lower than a keyboard. */
+/** The browser's own bars come and go, too, but are lower than a keyboard. */
 const keyboardMinPixels = 120;
 
 function obstacleOf(path: readonly Step[]): string | null {
@@ -257,20 +261,46 @@ const ModelChoice = ({ label, models, chosen, onChoose }: ModelChoiceProps): VNo
   </select>
 );
 
-/** What readers of screens are told; why an answer failed is told by its own alert. */
-const told: Readonly<Record<Answer["state"], string>> = {
+/** Announced by screen readers; a failed answer has an alert of its own. */
+const announcements: Readonly<Record<Answer["state"], string>> = {
   streaming: "The model is answering",
   done: "The answer is complete",
   stopped: "The answer was stopped",
   failed: "",
 };
 
-/** Of two answers, the one that is not at its end is told. */
+/** Of two answers, the unfinished one counts. */
 function stateOf(step: Step | undefined): string {
   if (step?.turn.role !== "replies") return "";
   const states = step.turn.lanes.flatMap((answer) => (answer === null ? [] : [answer.state]));
   const state = states.find((each) => each === "streaming") ?? states.find((each) => each === "failed") ?? states[0];
-  return state === undefined ? "" : told[state];
+  return state === undefined ? "" : announcements[state];
+}
+
+/** Keeps the end of a scrolled list in sight while it grows, until the reader scrolls up. */
+function useFollowing(isAtStart: () => boolean) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const follows = useRef(true);
+  const place = useRef(0);
+  const toEnd = (): void => {
+    const element = scroller.current;
+    if (element !== null && follows.current && !isAtStart()) element.scrollTop = element.scrollHeight;
+  };
+  useEffect(() => {
+    const column = scroller.current?.firstElementChild;
+    if (column == null) return undefined;
+    const observer = new ResizeObserver(toEnd); // a long answer is drawn over several frames
+    observer.observe(column);
+    return () => observer.disconnect();
+  }, []);
+  const onScroll = ({ currentTarget }: { currentTarget: HTMLDivElement }): void => {
+    const { scrollTop, scrollHeight, clientHeight } = currentTarget;
+    // Only a reader scrolls up: an answer that grew between two draws leaves the place as it is.
+    if (scrollHeight - scrollTop - clientHeight < followPixels) follows.current = true;
+    else if (scrollTop < place.current) follows.current = false;
+    place.current = scrollTop;
+  };
+  return { scroller, follows, toEnd, onScroll };
 }
 
 type ConversationProps = Readonly<{ ready: boolean; children: VNode | null }>;
@@ -281,60 +311,17 @@ function Conversation({ ready, children }: ConversationProps): VNode {
   const all = useMemo(() => pathOf(shown), [shown]);
   const versions = useMemo(() => versionsByParent(shown), [shown]);
   const waiting = useMemo(() => openCalls(all), [all]);
-  const scroller = useRef<HTMLDivElement>(null);
-  const follows = useRef(true);
-  const place = useRef(0);
-  const toEnd = (): void => {
-    const element = scroller.current;
-    // Where nothing was asked yet, its beginning is shown.
-    if (element !== null && follows.current && !isEmpty(conversation.value)) element.scrollTop = element.scrollHeight;
-  };
+  // An empty conversation shows its beginning.
+  const { scroller, follows, toEnd, onScroll } = useFollowing(() => isEmpty(conversation.value));
   useEffect(toEnd, [all, changes]);
   useEffect(() => {
-    const column = scroller.current?.firstElementChild;
-    if (column == null) return undefined;
-    const observer = new ResizeObserver(toEnd); // a long answer is drawn over several frames
-    observer.observe(column);
-    return () => observer.disconnect();
-  }, []);
-  useEffect(() => {
-    follows.current = true; // a new turn was asked for by the user, who wants to see it
+    follows.current = true; // the user asked for a new turn, and wants to see it
   }, [all.length, shown.id]);
-  const last = all.at(-1);
   return (
-    <div
-      ref={scroller}
-      class="turns"
-      tabIndex={0}
-      role="log"
-      aria-label="Messages"
-      aria-live="off"
-      onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
-        // Only a reader scrolls up: an answer that grew between two draws leaves the place as it is.
-        if (scrollHeight - scrollTop - clientHeight < followPixels) follows.current = true;
-        else if (scrollTop < place.current) follows.current = false;
-        place.current = scrollTop;
-      }}
-    >
+    <div ref={scroller} class="turns" tabIndex={0} role="log" aria-label="Messages" aria-live="off" onScroll={onScroll}>
       <div class="turns-column">
         {children}
-        {all.length === 0 && (
-          <div class="empty">
-            <Icon name="playground" size={28} />
-            <p class="empty-title">Try a model</p>
-            <p class="quiet">
-              Its requests are like any others: they use the same endpoints{sells.value && " and your balance"}, and
-              appear in your usage.
-            </p>
-            <div class="suggestions">
-              {suggestions.map((text) => (
-                <button key={text} type="button" disabled={!ready} onClick={() => send(text, [])}>
-                  {text}
-                </button>
-              ))}
-            </div>
-          </div>
-        )}
+        {all.length === 0 && <Suggestions ready={ready} />}
         {all.map((step) => (
           <StepView
             key={step.id}
@@ -347,13 +334,31 @@ function Conversation({ ready, children }: ConversationProps): VNode {
         ))}
       </div>
       <p class="for-readers" role="status">
-        {stateOf(last)}
+        {stateOf(all.at(-1))}
       </p>
     </div>
   );
 }
 
-/** What was sent last, or would be sent first. */
+const Suggestions = ({ ready }: { ready: boolean }): VNode => (
+  <div class="empty">
+    <Icon name="playground" size={28} />
+    <p class="empty-title">Try a model</p>
+    <p class="quiet">
+      Its requests are like any others: they use the same endpoints{sells.value && " and your balance"}, and appear in
+      your usage.
+    </p>
+    <div class="suggestions">
+      {suggestions.map((text) => (
+        <button key={text} type="button" disabled={!ready} onClick={() => send(text, [])}>
+          {text}
+        </button>
+      ))}
+    </div>
+  </div>
+);
+
+/** The last request, or the first one that would be sent. */
 function RequestCode(): VNode {
   const dialect = dialects[settings.value.dialect];
   const path = pathOf(conversation.value);

@@ -1,12 +1,13 @@
-// Settings under a name, kept in this browser: chosen, saved and deleted.
+// Named settings that this browser keeps: chosen, saved and deleted here.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { Field } from "../../parts/field.tsx";
-import { Icon } from "../../parts/icons.tsx";
+import { Icon, type IconName } from "../../parts/icons.tsx";
 import { NameDialog } from "../../parts/name-dialog.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { messageOf } from "../../request.ts";
 import { change, defaultSettings, type Settings, settings } from "./conversation.ts";
+import type { Preset } from "./conversation-store.ts";
 import { applyPreset, deletePreset, keeping, presets, savePreset } from "./kept.ts";
 
 const nameMaxLength = 60;
@@ -18,13 +19,6 @@ export function Presets(): VNode | null {
   const [saving, setSaving] = useState(false);
   if (keeping.value === "nowhere") return null;
   const chosen = presets.value.find((preset) => areSame(preset.settings, settings.value));
-  const remove = (): void => {
-    if (chosen === undefined) return;
-    void deletePreset(chosen.id).then(
-      () => toast(`The preset ${chosen.name} is deleted.`),
-      (error: unknown) => toast(messageOf(error), "failed"),
-    );
-  };
   return (
     <>
       <Field label="Preset">
@@ -49,25 +43,9 @@ export function Presets(): VNode | null {
               ))}
             </select>
             {chosen === undefined ? (
-              <button
-                type="button"
-                class="icon-button"
-                aria-label="Save as a preset"
-                title="Save as a preset"
-                onClick={() => setSaving(true)}
-              >
-                <Icon name="save" />
-              </button>
+              <ToolButton icon="save" label="Save as a preset" onClick={() => setSaving(true)} />
             ) : (
-              <button
-                type="button"
-                class="icon-button"
-                aria-label={`Delete the preset ${chosen.name}`}
-                title="Delete the preset"
-                onClick={remove}
-              >
-                <Icon name="trash" />
-              </button>
+              <ToolButton icon="trash" label={`Delete the preset ${chosen.name}`} onClick={() => void remove(chosen)} />
             )}
           </div>
         )}
@@ -75,7 +53,7 @@ export function Presets(): VNode | null {
       {saving && (
         <NameDialog
           title="Save as a preset"
-          hint="The model and everything below is kept under it, in this browser"
+          hint="Keeps the model and all settings below, in this browser"
           maxLength={nameMaxLength}
           caption="Save"
           onName={savePreset}
@@ -85,3 +63,17 @@ export function Presets(): VNode | null {
     </>
   );
 }
+
+const remove = ({ id, name }: Preset): Promise<void> =>
+  deletePreset(id).then(
+    () => toast(`The preset ${name} is deleted.`),
+    (error: unknown) => toast(messageOf(error), "failed"),
+  );
+
+type ToolButtonProps = Readonly<{ icon: IconName; label: string; onClick: () => void }>;
+
+const ToolButton = ({ icon, label, onClick }: ToolButtonProps): VNode => (
+  <button type="button" class="icon-button" aria-label={label} title={label} onClick={onClick}>
+    <Icon name={icon} />
+  </button>
+);

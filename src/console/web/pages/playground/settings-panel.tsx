@@ -1,6 +1,6 @@
 // The request's parameters, its tools and the format of its answer.
 import type { VNode } from "preact";
-import { Field } from "../../parts/field.tsx";
+import { Field, LongField, NumberField } from "../../parts/field.tsx";
 import { change, type DialectName, type Effort, readSchema, readTools, settings } from "./conversation.ts";
 import { Presets } from "./presets.tsx";
 import { dialects } from "./stream.ts";
@@ -26,11 +26,12 @@ const exampleSchema = `{
   "additionalProperties": false
 }`;
 
-const numberOf = (text: string): number | null => (text === "" || Number.isNaN(Number(text)) ? null : Number(text));
+/** An empty field leaves the parameter to the server. */
+const given = (value: number): number | null => (Number.isNaN(value) ? null : value);
 
-/** `outputTokens`: what an answer may have without a budget; null: as much as there is for it; absent: not known yet. */
+/** `outputTokens`: the server's own budget for an answer; null: as much as there is room for; undefined: not known yet. */
 export function SettingsPanel({ outputTokens }: { outputTokens: number | null | undefined }): VNode {
-  const { dialect, system, outputTokensMax, temperature, topP, effort, stop, tools, schema } = settings.value;
+  const { dialect, system, stop, tools, schema } = settings.value;
   const toolsRead = readTools(tools);
   const schemaRead = readSchema(schema);
   return (
@@ -51,85 +52,22 @@ export function SettingsPanel({ outputTokens }: { outputTokens: number | null | 
           </select>
         )}
       </Field>
-      <Field label="System prompt">
-        {(control) => (
-          <textarea
-            {...control}
-            rows={3}
-            placeholder="You are a helpful assistant."
-            value={system}
-            onInput={(event) => change({ system: event.currentTarget.value })}
-          />
-        )}
-      </Field>
-      <div class="pair">
-        <Field label="Output budget">
-          {(control) => (
-            <input
-              {...control}
-              type="number"
-              min={1}
-              max={65_536}
-              placeholder={outputTokens === null ? "As needed" : (outputTokens?.toString() ?? "")}
-              value={outputTokensMax ?? ""}
-              onInput={(event) => change({ outputTokensMax: numberOf(event.currentTarget.value) })}
-            />
-          )}
-        </Field>
-        <Field label="Reasoning effort">
-          {(control) => (
-            <select
-              {...control}
-              value={effort}
-              onChange={(event) => change({ effort: event.currentTarget.value as Effort })}
-            >
-              <option value="">Default</option>
-              {(["off", "low", "medium", "high"] as const).map((name) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
-          )}
-        </Field>
-        <Field label="Temperature">
-          {(control) => (
-            <input
-              {...control}
-              type="number"
-              min={0}
-              max={2}
-              step={0.1}
-              placeholder="Default"
-              value={temperature ?? ""}
-              onInput={(event) => change({ temperature: numberOf(event.currentTarget.value) })}
-            />
-          )}
-        </Field>
-        <Field label="Top P">
-          {(control) => (
-            <input
-              {...control}
-              type="number"
-              min={0}
-              max={1}
-              step={0.05}
-              placeholder="Default"
-              value={topP ?? ""}
-              onInput={(event) => change({ topP: numberOf(event.currentTarget.value) })}
-            />
-          )}
-        </Field>
-      </div>
+      <LongField
+        label="System prompt"
+        rows={3}
+        placeholder="You are a helpful assistant."
+        value={system}
+        onValue={(value) => change({ system: value })}
+      />
+      <Parameters outputTokens={outputTokens} />
       {dialect !== "responses" && (
-        <Field label="Stop sequences" hint="One per line; hosted models use the first four">
-          {(control) => (
-            <textarea
-              {...control}
-              rows={2}
-              value={stop}
-              onInput={(event) => change({ stop: event.currentTarget.value })}
-            />
-          )}
-        </Field>
+        <LongField
+          label="Stop sequences"
+          hint="One per line; hosted models use the first four"
+          rows={2}
+          value={stop}
+          onValue={(value) => change({ stop: value })}
+        />
       )}
       <JsonEditor
         label="Tools"
@@ -151,6 +89,54 @@ export function SettingsPanel({ outputTokens }: { outputTokens: number | null | 
   );
 }
 
+function Parameters({ outputTokens }: { outputTokens: number | null | undefined }): VNode {
+  const { outputTokensMax, temperature, topP, effort } = settings.value;
+  return (
+    <div class="pair">
+      <NumberField
+        label="Output budget"
+        min={1}
+        max={65_536}
+        placeholder={outputTokens === null ? "As needed" : (outputTokens?.toString() ?? "")}
+        value={outputTokensMax}
+        onValue={(value) => change({ outputTokensMax: given(value) })}
+      />
+      <Field label="Reasoning effort">
+        {(control) => (
+          <select
+            {...control}
+            value={effort}
+            onChange={(event) => change({ effort: event.currentTarget.value as Effort })}
+          >
+            <option value="">Default</option>
+            {(["off", "low", "medium", "high"] as const).map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <NumberField
+        label="Temperature"
+        min={0}
+        max={2}
+        step={0.1}
+        placeholder="Default"
+        value={temperature}
+        onValue={(value) => change({ temperature: given(value) })}
+      />
+      <NumberField
+        label="Top P"
+        min={0}
+        max={1}
+        step={0.05}
+        placeholder="Default"
+        value={topP}
+        onValue={(value) => change({ topP: given(value) })}
+      />
+    </div>
+  );
+}
+
 type JsonEditorProps = Readonly<{
   label: string;
   about: string;
@@ -162,18 +148,16 @@ type JsonEditorProps = Readonly<{
 
 const JsonEditor = ({ label, about, value, error, example, onChange }: JsonEditorProps): VNode => (
   <div class="field">
-    <Field label={label} hint={about} error={error}>
-      {(control) => (
-        <textarea
-          {...control}
-          class="editor"
-          spellcheck={false}
-          autocapitalize="none"
-          value={value}
-          onInput={(event) => onChange(event.currentTarget.value)}
-        />
-      )}
-    </Field>
+    <LongField
+      label={label}
+      hint={about}
+      error={error}
+      class="editor"
+      spellcheck={false}
+      autocapitalize="none"
+      value={value}
+      onValue={onChange}
+    />
     <div class="row">
       {value === "" ? (
         <button type="button" class="link-button" onClick={() => onChange(example)}>

@@ -31,7 +31,7 @@ type StepViewProps = Readonly<{
 export function StepView({ step, versions, revision, waiting, busy }: StepViewProps): VNode {
   const own = step.turn.role === "replies" ? waiting : none;
   return useMemo(
-    () => <TurnView {...{ step, versions, revision, waiting: own, busy }} />,
+    () => <TurnView step={step} versions={versions} revision={revision} waiting={own} busy={busy} />,
     [step, versions.length, versions.indexOf(step), revision, own, busy],
   );
 }

@@ -1,0 +1,186 @@
+// All commands of the program: the verbs, and those that are none because they serve, or work on a machine and not on the
+// books. What a command runs is loaded when it is asked for.
+import { nearest } from "../core/nearest.ts";
+import { type Command, folderFlags, nodeFlag, type Section, UsageError } from "./command.ts";
+
+const query = { name: "QUERY", help: "What to look for." };
+const serving: readonly Command[] = [
+  {
+    name: "serve",
+    summary: "Start the gateway",
+    details:
+      "It serves on http://127.0.0.1:8400 with the data in ./data/var, unless you say otherwise. Without nodes it looks for an " +
+      "engine on this machine, and without one it starts a demo node whose answers are synthetic. SIGTERM stops it when the " +
+      "open requests have ended; SIGHUP reloads the configuration.",
+    words: [],
+    flags: {
+      config: folderFlags.config,
+      host: { type: "string", placeholder: "HOST", help: "The address to listen on." },
+      port: { type: "string", placeholder: "N", help: "The port to listen on." },
+      data: folderFlags.data,
+      node: nodeFlag.node,
+      gguf: {
+        type: "string",
+        placeholder: "FILE",
+        help: "Start llama.cpp's llama-server with this model file and serve with that.",
+      },
+      demo: {
+        type: "boolean",
+        help: "Serve with the demo node alone, whatever engines run here and whatever nodes the configuration names.",
+      },
+      threads: {
+        type: "string",
+        placeholder: "N",
+        help: "How many threads serve clients, beside the one that keeps the books for them.",
+      },
+    },
+    run: async (invocation) => (await import("./serve.ts")).default(invocation),
+  },
+];
+
+const others: readonly Command[] = [
+  {
+    name: "check",
+    summary: "Check the configuration and ask each node",
+    details: "Exit code 1 if something is wrong. It opens no data folder.",
+    words: [],
+    flags: { ...nodeFlag, ...folderFlags },
+    run: async (invocation) => (await import("./check.ts")).default(invocation),
+  },
+  {
+    name: "doctor",
+    summary: "Look at disk, clock, limits, database, configuration and nodes",
+    details: "Exit code 1 if something is wrong.",
+    words: [],
+    flags: { ...nodeFlag, ...folderFlags },
+    run: async (invocation) => (await import("./doctor.ts")).default(invocation),
+  },
+  {
+    name: "models suggest",
+    summary: "Print the [[models]] for what the nodes list, to paste into the configuration",
+    words: [],
+    flags: { ...nodeFlag, ...folderFlags },
+    run: async (invocation) => (await import("./models-suggest.ts")).default(invocation),
+  },
+  {
+    name: "search",
+    summary: "Print what the configured web search finds, as a model reads it",
+    words: [query],
+    flags: { results: { type: "string", placeholder: "N", help: "How many at most." }, ...folderFlags },
+    run: async (invocation) => (await import("./search.ts")).default(invocation),
+  },
+  {
+    name: "search index",
+    summary: "Update the index of the search folder and say what is in it",
+    words: [],
+    flags: folderFlags,
+    run: async (invocation) => (await import("./search-index.ts")).default(invocation),
+  },
+  {
+    name: "restore",
+    summary: "Put a backup in the place of a stopped server's database",
+    details:
+      "The database of before is kept under another name. The backup is checked first; one that is damaged, or whose books " +
+      "contradict themselves, is refused.",
+    words: [{ name: "FILE", help: "The backup." }],
+    flags: {
+      "accept-violations": { type: "boolean", help: "Take books that contradict themselves, too." },
+      ...folderFlags,
+    },
+    run: async (invocation) => (await import("./restore.ts")).default(invocation),
+  },
+  {
+    name: "move",
+    summary: "Carry the books of a stopped server into PostgreSQL, or back",
+    details:
+      "--to URL fills an empty database, for several gateways, and closes the data folder. --from URL --to-data DIR carries " +
+      "them back. The URL env is that of the variable TOLLGATE_DATABASE_URL: a list of processes shows no password then.",
+    words: [],
+    flags: {
+      to: { type: "string", placeholder: "URL", help: "The database to move to." },
+      from: { type: "string", placeholder: "URL", help: "The database to move back from." },
+      "to-data": { type: "string", placeholder: "DIR", help: "The data folder to move back to." },
+      ...folderFlags,
+    },
+    run: async (invocation) => (await import("./move.ts")).default(invocation),
+  },
+];
+
+const words: readonly Command[] = [
+  {
+    name: "help",
+    summary: "Show this list, the page of a command, or with config every key of the configuration file",
+    words: [],
+    flags: {},
+    run: () => printHelp([]),
+  },
+];
+
+/** What a server starts for itself. */
+const internal: readonly Command[] = [
+  {
+    name: "check-answers",
+    summary: "Check answers against JSON Schemas; started by a server",
+    words: [],
+    flags: { quick: { type: "boolean", help: "For schemas that take no time." } },
+    run: async (invocation) => (await import("./check-answers.ts")).default(invocation),
+  },
+  {
+    name: "pdf-text",
+    summary: "Print the text of a PDF on standard input, as a model is given it",
+    words: [],
+    flags: {},
+    run: async () => (await import("./pdf-text.ts")).default(),
+  },
+];
+
+/** All that there are, as help lists them. */
+export async function sections(): Promise<readonly Section[]> {
+  const [{ allVerbs }, { commandOf }] = await Promise.all([
+    import("../office/registry.ts"),
+    import("./verb-command.ts"),
+  ]);
+  const ofVerbs = (await allVerbs()).map(([heading, verbs]): Section => [heading, verbs.map(commandOf)]);
+  return [
+    ["Serving", serving],
+    ...ofVerbs,
+    ["Checks, search and the ledger", others],
+    ["Help", words],
+    ["Started by servers", internal],
+  ];
+}
+
+/** `names` is nothing, "config" or a command; gives the exit code. Throws UsageError for a command that is none. */
+export async function printHelp(names: readonly string[]): Promise<number> {
+  if (names[0] === "config") {
+    const { configReference } = await import("../config/reference.ts");
+    console.log(configReference());
+    return 0;
+  }
+  const { helpText, pageOf } = await import("./help.ts");
+  console.log(names.length === 0 ? helpText(await sections()) : pageOf(await findCommand(names)));
+  return 0;
+}
+
+/** `accounts create a@b.c` asks for "accounts create"; throws UsageError naming the nearest command. */
+export async function findCommand(argv: readonly string[]): Promise<Command> {
+  const [first = "", second = ""] = argv;
+  const wanted = [`${first} ${second}`, first];
+  const local = [...serving, ...others, ...words, ...internal];
+  const isWanted = ({ name }: Command): boolean => wanted.includes(name);
+  const found = local.findLast(isWanted) ?? (await verbCommand(wanted[0]!)) ?? (await verbCommand(first));
+  if (found !== null) return found;
+  const names = (await sections()).flatMap(([, commands]) => commands.map(({ name }) => name));
+  const verbs = names.filter((name) => name.startsWith(`${first} `));
+  const typed = verbs.length > 0 && second !== "" ? wanted[0]! : first;
+  const meant = nearest(typed, verbs.length > 0 ? verbs : names);
+  const hint =
+    meant === null ? `commands: ${(verbs.length > 0 ? verbs : names).join(", ")}` : `did you mean "${meant}"?`;
+  throw new UsageError(`there is no command ${JSON.stringify(typed)}; ${hint}`);
+}
+
+async function verbCommand(name: string): Promise<Command | null> {
+  const { findVerb } = await import("../office/registry.ts");
+  const verb = await findVerb(name);
+  return verb === null ? null : (await import("./verb-command.ts")).commandOf(verb);
+}

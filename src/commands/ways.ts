@@ -1,0 +1,36 @@
+// What the command line does beside a verb, or in its place where no server runs.
+import { type FlagTable, type Invocation, nodeFlag } from "./command.ts";
+
+type Way = Readonly<{
+  /** Beside those of the verb's input. */
+  flags?: FlagTable;
+  load(): Promise<{ default(invocation: Invocation): Promise<number> }>;
+}>;
+
+/** By the name of the verb. */
+export const ways: Readonly<Record<string, Way>> = {
+  "accounts list": { load: () => import("./accounts-list.ts") },
+  "accounts password": {
+    flags: {
+      link: { type: "boolean", help: "Change nothing yet: print a link, as accounts password-link does." },
+      expires: { type: "string", placeholder: "WHEN", help: "When the link expires." },
+    },
+    load: () => import("./accounts-password.ts"),
+  },
+  "accounts export": { load: () => import("./account-export.ts") },
+  "end-users list": { load: () => import("./end-users-list.ts") },
+  "end-users export": { load: () => import("./end-user-export.ts") },
+  requests: {
+    flags: { follow: { type: "boolean", help: "Print what comes from now on, until you interrupt it." } },
+    load: () => import("./requests.ts"),
+  },
+  nodes: { flags: nodeFlag, load: () => import("./nodes.ts") },
+  "nodes drain": {
+    flags: { wait: { type: "boolean", help: "Wait until the requests that run there have ended." } },
+    load: () => import("./nodes-drain.ts"),
+  },
+  gateways: { load: () => import("./gateways.ts") },
+  models: { flags: nodeFlag, load: () => import("./models.ts") },
+  "webhooks test": { load: () => import("./webhooks-test.ts") },
+  backup: { load: () => import("./backup.ts") },
+};

@@ -1,0 +1,121 @@
+// Dialogs that send something: a form, or a question before a change, with its button. Apart from dialog.tsx, so that the
+// first page loads without them.
+import type { ComponentChildren, VNode } from "preact";
+import { useState } from "preact/hooks";
+import { type Action, useAction } from "../resource.ts";
+import { Dialog } from "./dialog.tsx";
+import { FormError } from "./field.tsx";
+
+type FormDialogProps = Readonly<{
+  title: string;
+  children: ComponentChildren;
+  /** The submit button's caption. */
+  submit: string;
+  kind?: "primary" | "danger";
+  /** False: it cannot be sent yet. */
+  ready?: boolean;
+  /** Sends the form; the dialog shows why it failed. */
+  onSubmit: () => Promise<void>;
+  onClose: () => void;
+  /** In place of the usual buttons. */
+  end?: (action: Action) => VNode;
+}>;
+
+/** A dialog that is one form. */
+export function FormDialog(props: FormDialogProps): VNode {
+  const { title, children, submit, kind = "primary", ready = true, onSubmit, onClose, end } = props;
+  const action = useAction();
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          event.stopPropagation(); // the dialog may stand inside a form of the page
+          void action.run(onSubmit);
+        }}
+      >
+        {children}
+        <FormError message={action.error} />
+        {end?.(action) ?? (
+          <footer>
+            <button type="button" class="button" onClick={onClose}>
+              Cancel
+            </button>
+            <button type="submit" class={`button ${kind}`} aria-busy={action.busy} disabled={action.busy || !ready}>
+              {submit}
+            </button>
+          </footer>
+        )}
+      </form>
+    </Dialog>
+  );
+}
+
+type ConfirmProps = Readonly<{
+  title: string;
+  children: ComponentChildren;
+  /** The caption of the button that does it. */
+  confirm: string;
+  /** Does it; the dialog then closes, or shows why it failed. */
+  onConfirm: () => Promise<void>;
+  onClose: () => void;
+  /** A red button for what cannot be undone. */
+  danger?: boolean;
+}>;
+
+/** Asks before a change; the focus starts on Cancel. */
+export function Confirm({ title, children, confirm, onConfirm, onClose, danger = true }: ConfirmProps): VNode {
+  const action = useAction();
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <div class="prose">{children}</div>
+      <FormError message={action.error} />
+      <footer>
+        <button type="button" class="button" autofocus onClick={onClose}>
+          Cancel
+        </button>
+        <button
+          type="button"
+          class={`button ${danger ? "danger" : "primary"}`}
+          aria-busy={action.busy}
+          disabled={action.busy}
+          onClick={() => void action.run(onConfirm).then((done) => done && onClose())}
+        >
+          {confirm}
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
+
+type AskButtonProps = Omit<ConfirmProps, "onClose"> &
+  Readonly<{
+    caption: string;
+    /** The button's name for screen readers, where the caption alone is unclear. */
+    label?: string;
+    class?: string;
+    disabled?: boolean;
+    /** Shown below the pointer. */
+    hint?: string | undefined;
+  }>;
+
+/** A button that asks before it acts. */
+export function AskButton({ caption, label, class: look = "button", disabled, hint, ...ask }: AskButtonProps): VNode {
+  const [asking, setAsking] = useState(false);
+  return (
+    <>
+      <button
+        type="button"
+        class={look}
+        aria-label={label}
+        disabled={disabled}
+        title={hint}
+        onClick={() => setAsking(true)}
+      >
+        {caption}
+      </button>
+      {asking && <Confirm {...ask} onClose={() => setAsking(false)} />}
+    </>
+  );
+}

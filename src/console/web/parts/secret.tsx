@@ -1,0 +1,45 @@
+// Keys and links that are shown only once, with a button that copies them.
+import type { VNode } from "preact";
+import { session } from "../session.ts";
+import { CopyButton } from "./copy-button.tsx";
+
+type SecretProps = Readonly<{ text: string; label: string; caption?: string }>;
+
+export const Secret = ({ text, label, caption }: SecretProps): VNode => (
+  <div class="secret">
+    <code>{text}</code>
+    <CopyButton text={text} label={label} caption={caption} />
+  </div>
+);
+
+/** `path` is below this server's address. */
+export const SecretLink = ({ path }: { path: string }): VNode => (
+  <Secret text={(session.value?.base_url ?? location.origin) + path} label="Copy the link" />
+);
+
+type FreshKeyProps = Readonly<{ title: string; apiKey: string; label: string }>;
+
+export const FreshKey = ({ title, apiKey, label }: FreshKeyProps): VNode => (
+  <div class="fresh-key" role="status">
+    <p>
+      <strong>{title}</strong> It is shown only once: copy it now.
+    </p>
+    <Secret text={apiKey} label={label} caption="Copy" />
+  </div>
+);
+
+type FirstKeyProps = Readonly<{ email: string; apiKey: string; next?: string }>;
+
+/** The key of an account that was just created. */
+export const FirstKey = ({ email, apiKey, next = "/" }: FirstKeyProps): VNode => (
+  <div class="card stack">
+    <p>
+      This is the key of <strong>{email}</strong>. It is shown <strong>only once</strong>: keep it where you keep your
+      passwords.
+    </p>
+    <Secret text={apiKey} label="Copy the API key" />
+    <a class="button primary block" href={next}>
+      I saved it, continue
+    </a>
+  </div>
+);

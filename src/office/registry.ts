@@ -1,0 +1,31 @@
+// All verbs, in the order in which help lists them. A file is loaded when one of its verbs is asked for.
+import type { Verb } from "./verb.ts";
+
+type Group = Readonly<{ heading: string; words: readonly string[]; load(): Promise<readonly Verb[]> }>;
+
+/** `words` are the first words of its verbs' names. */
+const groups: readonly Group[] = [
+  { heading: "Accounts", words: ["accounts"], load: async () => (await import("./verbs/accounts.ts")).default },
+  { heading: "Keys", words: ["keys"], load: async () => (await import("./verbs/keys.ts")).default },
+  {
+    heading: "People and what they asked",
+    words: ["end-users", "usage", "requests"],
+    load: async () => (await import("./verbs/people.ts")).default,
+  },
+  {
+    heading: "The running server",
+    words: ["nodes", "gateways", "models", "webhooks", "reload", "health", "backup"],
+    load: async () => (await import("./verbs/server.ts")).default,
+  },
+];
+
+/** Null: there is no such verb. */
+export async function findVerb(name: string): Promise<Verb | null> {
+  const first = name.split(" ", 1)[0]!;
+  const verbs = await groups.find(({ words }) => words.includes(first))?.load();
+  return verbs?.find((each) => each.name === name) ?? null;
+}
+
+/** All of them, by heading. */
+export const allVerbs = (): Promise<readonly (readonly [heading: string, verbs: readonly Verb[]])[]> =>
+  Promise.all(groups.map(async ({ heading, load }) => [heading, await load()] as const));

@@ -1,0 +1,22 @@
+// What became of a reload.
+
+/** Options of the configuration by their names; `found` are nodes that turned out to be others than before, in words. */
+export type ReloadReport = Readonly<{
+  /** They changed and were put in force. */
+  applied: readonly string[];
+  /** They differ from those the server was started with, and are not in force. */
+  needsRestart: readonly string[];
+  /** Absent: none. */
+  found?: readonly string[];
+}>;
+
+/** `refused` says what is wrong with the configuration; then nothing has changed. */
+export type ReloadOutcome = ReloadReport | Readonly<{ refused: string }>;
+
+/** A sentence for the audit log. */
+export function reloadDetail(outcome: ReloadOutcome): string {
+  if ("refused" in outcome) return `refused: ${outcome.refused}`;
+  const { applied, needsRestart } = outcome;
+  const waiting = needsRestart.length === 0 ? "" : `; needs a restart: ${needsRestart.join(", ")}`;
+  return `applied: ${applied.join(", ") || "nothing has changed"}${waiting}`;
+}

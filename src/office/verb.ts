@@ -1,0 +1,209 @@
+// What can be asked of a gateway, a value each: its name, its input, who may ask for it, what it does, its line in the audit
+// log and its words for people. The command line, the control socket and the console are doors to these values.
+import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
+import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
+import type { Unit } from "../account/office.ts";
+import type { AccountRecord, AuditAction, AuditEntry } from "../account/records.ts";
+import { assert } from "../core/assert.ts";
+import { CommandError } from "../core/expected-error.ts";
+import type { SchemaError } from "../core/schema-errors.ts";
+import type { Soon } from "../core/soon.ts";
+import type { AccountId, Ms } from "../core/types.ts";
+import { accountEmail } from "./fields.ts";
+import type { Fleet, Progress, Work } from "./work.ts";
+
+/** Who asks. */
+export type Actor =
+  /** A command of a user of this machine: whoever may open the data folder may do everything there. */
+  | Readonly<{ kind: "shell"; user: string }>
+  /** Somebody who is signed in to the console: as an operator, or for the own account. */
+  | Readonly<{ kind: "operator" | "account"; account: AccountRecord; session: number; address: string }>;
+
+/** What an operator's token must allow: to look, to change what belongs to people, or everything. */
+export type Scope = "read" | "people" | "all";
+
+export type Asked<Input> = Readonly<{ actor: Actor; input: Input; progress: Progress }>;
+
+export interface Verb<Input = unknown, Result = unknown> {
+  /** "accounts disable" */
+  readonly name: string;
+  /** One line that says what it does, as an imperative. */
+  readonly summary: string;
+  /** More, for its own page of help. */
+  readonly details?: string;
+  /** Checks the input; flags, help and completion are made of it. */
+  readonly input: TObject;
+  /** Fields that a command line takes as words, in this order; the others are flags. */
+  readonly words: readonly string[];
+  /** Null: the shell alone may ask for it. */
+  readonly scope: Scope | null;
+  /** Owners may ask for it, for their own accounts. */
+  readonly owner?: true;
+  /** It changes nothing, and no audit line is written. */
+  readonly reads: boolean;
+  /** Makes the data folder where there is none. */
+  readonly makesFolder?: true;
+  /** There must be a running server. */
+  readonly needsServer?: true;
+  /** What no schema says is wrong with the input; null: nothing. */
+  problem?(input: Input): SchemaError | null;
+  /** What is lost for good, in words: the command line asks for --yes. */
+  warning?(input: Input): string;
+  /** Does it, with its audit line. Rejects with what is wrong, in words. */
+  run(work: Work, asked: Asked<Input>): Promise<Result>;
+  /** What `--json` prints; absent: the result. */
+  json?(result: Result): unknown;
+  /** What people read. */
+  print(result: Result, input: Input): string;
+}
+
+/** How a verb is done: what it reads, or what it changes with its audit line, in one unit of the office; or as it likes. */
+type Way<Given, Found, Result> =
+  | Readonly<{ read(unit: Unit, given: Given): Promise<Result> }>
+  | Readonly<{ change(unit: Unit, given: Given, work: Work): Promise<Result> }>
+  | Readonly<{ run(work: Work, given: Given & Noting<Found>): Promise<Result> }>;
+
+type Noting<Found> = Readonly<{
+  /** Adds the audit line to a unit. Without a call it is written in the end, in a unit of its own. */
+  noted(unit: Unit, found: Found): void;
+}>;
+
+/** What an author says of a verb; `Found` is what its audit line tells of the result. */
+type Spec<Input, Given, Found, Result> = Words<Input, Given, Found, Result> & Way<Given, Found, Result>;
+type Words<Input, Given, Found, Result> = Omit<Verb<Input, Result>, "input" | "words" | "reads" | "run"> &
+  Readonly<{
+    words?: readonly (keyof Input & string)[];
+    /** Absent: it changes nothing. */
+    audit?: Readonly<{
+      action: AuditAction;
+      /** A sentence without secrets; null: nothing changed, and there is no line. Absent: the action says all. */
+      detail?(given: Given, found: Found, work: Work): string | null;
+      /** Absent: the account that the verb is about, or the server. */
+      subject?(found: Found): AccountId;
+      /** Owners who are no operators are in the log, too. */
+      ofOwners?: true;
+      /** What was done stays done where the line cannot be written. */
+      isOptional?: true;
+    }>;
+    /** Why it was not done, in words; null: it was. */
+    refusal?(result: Result): string | null;
+  }>;
+
+type Of<Fields extends TProperties> = Static<TObject<Fields>>;
+
+export function verb<Fields extends TProperties, Found, Result extends Found>(
+  fields: Fields,
+  spec: Spec<Of<Fields>, Asked<Of<Fields>>, Found, Result>,
+): Verb<Of<Fields>, Result> {
+  return { ...published(fields, spec), run: (work, asked) => perform(work, spec, asked, asked, () => theServer) };
+}
+
+/** One that a running server alone can do. */
+export function fleetVerb<Fields extends TProperties, Found, Result extends Found>(
+  fields: Fields,
+  { run, ...spec }: FleetSpec<Of<Fields>, Found, Result>,
+): Verb<Of<Fields>, Result> {
+  const onFleet: Spec<Of<Fields>, Asked<Of<Fields>>, Found, Result> = {
+    ...spec,
+    async run({ fleet }, call) {
+      if (fleet === null) throw new CommandError("no server runs here");
+      return run(fleet, call);
+    },
+  };
+  return { ...verb(fields, onFleet), needsServer: true };
+}
+
+type FleetSpec<Input, Found, Result> = Words<Input, Asked<Input>, Found, Result> & {
+  run(fleet: Fleet, call: Asked<Input>): Soon<Result>;
+};
+
+type Named = Readonly<{ email: string }>;
+type OnAccount<Input> = Asked<Input> & Readonly<{ account: AccountRecord }>;
+
+/** One that is about an account, which its first word names. */
+export function accountVerb<Fields extends TProperties, Found, Result extends Found>(
+  more: Fields,
+  spec: Spec<Of<Fields> & Named, OnAccount<Of<Fields> & Named>, Found, Result>,
+): Verb<Of<Fields> & Named, Result> {
+  return {
+    ...published({ email: accountEmail, ...more }, { ...spec, words: ["email", ...(spec.words ?? [])] }),
+    run(work, asked) {
+      const { actor, input } = asked;
+      const given = async ({ accounts }: Unit) => {
+        const account = await accounts.ofEmail(input.email);
+        assert(actor.kind !== "account" || actor.account.id === account.id, "owners ask for their own accounts");
+        return { ...asked, account };
+      };
+      return perform(work, spec, asked, given, ({ account }) => account.id);
+    },
+  };
+}
+
+function published<Input, Given, Found, Result>(
+  fields: TProperties,
+  { audit, words = [], refusal: _, ...rest }: Words<Input, Given, Found, Result>,
+) {
+  return { ...rest, words, input: Type.Object(fields, { additionalProperties: false }), reads: audit === undefined };
+}
+
+/** `find`: what the verb is given, or how that is found in its unit. */
+async function perform<Input, Given extends Asked<Input>, Found, Result extends Found>(
+  work: Work,
+  spec: Spec<Input, Given, Found, Result>,
+  { actor, progress }: Asked<Input>,
+  find: Given | ((unit: Unit) => Promise<Given>),
+  about: (given: Given) => AccountId,
+): Promise<Result> {
+  const { office } = work;
+  const { name, scope, owner, audit } = spec;
+  const may = actor.kind === "shell" || (actor.kind === "operator" ? scope !== null : owner === true);
+  assert(may, `${actor.kind} may ask for ${name}`);
+  const isAudited = audit !== undefined && (actor.kind !== "account" || actor.account.operator || audit.ofOwners);
+  const note = (unit: Unit, given: Given, found: Found): void => {
+    if (!isAudited) return;
+    const { action, subject = () => about(given), detail = () => "" } = audit;
+    const text = detail(given, found, work);
+    if (text !== null) unit.auditLog.append(entryBy(actor, unit.now, action, subject(found), text));
+  };
+  const givenIn = async (unit: Unit): Promise<Given> => (typeof find === "function" ? find(unit) : find);
+  const run = async (): Promise<Result> => {
+    if ("read" in spec) return office.read(async (unit) => spec.read(unit, await givenIn(unit)));
+    if ("change" in spec) {
+      return office.change(async (unit) => {
+        const given = await givenIn(unit);
+        const result = await spec.change(unit, given, work);
+        note(unit, given, result);
+        return result;
+      });
+    }
+    const given = typeof find === "function" ? await office.read(find) : find;
+    let isNoted = !isAudited;
+    const noted = (unit: Unit, found: Found): void => {
+      isNoted = true;
+      note(unit, given, found);
+    };
+    const result = await spec.run(work, { ...given, noted });
+    if (isNoted) return result;
+    const noting = office.change(async (unit) => note(unit, given, result));
+    await (audit?.isOptional ? noting.catch(({ message }: Error) => progress(notNoted(name, message))) : noting);
+    return result;
+  };
+  const result = await run();
+  const refused = spec.refusal?.(result) ?? null;
+  if (refused !== null) throw new CommandError(refused);
+  return result;
+}
+
+/** The same words for a copy that is made without the books. */
+export const notNoted = (name: string, reason: string): string => `the ${name} is not in the audit log: ${reason}`;
+
+const entryBy = (
+  actor: Actor,
+  at: Ms,
+  action: AuditAction,
+  subject: AccountId,
+  detail: string,
+): Omit<AuditEntry, "id"> =>
+  actor.kind === "shell"
+    ? serverEntry(at, byCommandOf(actor.user), action, subject, detail)
+    : { at, operator: actor.account.id, address: actor.address, action, subject, detail };

@@ -1,0 +1,317 @@
+// Accounts: made, invited, shown, changed and deleted.
+import { Type } from "@sinclair/typebox";
+import { invitationInWords, type MadeLink, pathOf } from "../../account/access-links.ts";
+import type { AccessLink } from "../../account/records.ts";
+import type { AccountView } from "../../account/accounts.ts";
+import { CommandError } from "../../core/expected-error.ts";
+import { invitationMs, passwordLinkMs } from "../../core/limits.ts";
+import type { AccountId } from "../../core/types.ts";
+import { eraseAccount, erasedDetail } from "../erase-account.ts";
+import { password, planId, tokens, when } from "../fields.ts";
+import { expiryOf, expiryProblem } from "../link-expiry.ts";
+import { formatPairs, formatTable } from "../table.ts";
+import { accountVerb, verb } from "../verb.ts";
+import type { Work } from "../work.ts";
+
+export const create = verb(
+  {
+    email: Type.String({ description: "The e-mail address of the new account.", placeholder: "EMAIL" }),
+    plan: Type.Optional(planId("Its plan; without it the first one.")),
+    credit: Type.Optional(tokens(0, "Balance tokens to start with.")),
+    password: Type.Optional(password("Lets its owner sign in to the console.")),
+    operator: Type.Optional(Type.Boolean({ description: "Let it see and change all accounts in the console." })),
+  },
+  {
+    name: "accounts create",
+    summary: "Create an account and show its API key once",
+    details: "The plans are free, plus, standard and pro, or those of [[plans]] in the configuration.",
+    words: ["email"],
+    scope: "people",
+    makesFolder: true,
+    audit: {
+      action: "account.create",
+      subject: ({ id }) => id,
+      detail: ({ input: { credit = 0, operator = false } }, { plan }: { id: AccountId; plan: string }) =>
+        `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`,
+    },
+    async run({ office, passwords }, { input: { password, ...account }, noted }) {
+      const hashed = password === undefined ? {} : { passwordHash: await passwords.hashNew(password) };
+      return office.change(async (unit) => {
+        const created = await unit.accounts.create({ ...account, ...hashed });
+        noted(unit, created);
+        return created;
+      });
+    },
+    print({ id, email, plan, api_key }) {
+      const pairs = formatPairs([
+        ["id", String(id)],
+        ["e-mail", email],
+        ["plan", plan],
+        ["API key", api_key],
+      ]);
+      return `${pairs}\nThe key is shown this once: only its hash is kept.`;
+    },
+  },
+);
+
+export const invite = verb(
+  {
+    email: Type.Optional(
+      Type.String({ description: "The one address that may use it; without it any may.", placeholder: "EMAIL" }),
+    ),
+    plan: Type.Optional(planId("The plan of the new account; without it the first one.")),
+    credit: Type.Optional(tokens(0, "Balance tokens to start with.")),
+    expires: Type.Optional(when("When the link expires; 7d unless you say otherwise.")),
+  },
+  {
+    name: "accounts invite",
+    summary: "Create a link that makes one account",
+    details: `Whoever opens it chooses an address and a password, or signs in with the identity provider. ${whenInWords()}`,
+    scope: "people",
+    problem: expiryProblem,
+    audit: {
+      action: "invitation.create",
+      detail: (_, made: Pick<AccessLink, "id" | "email" | "plan" | "credit">) => invitationInWords(made),
+    },
+    async change({ accounts, links, now }, { input: { email = null, plan: wanted, credit = 0, expires } }, work) {
+      const expiresAt = expiryOf(expires, now, invitationMs);
+      const made = await links.make(await accounts.invitation({ email, plan: wanted, credit, expiresAt }));
+      const { id, plan } = made.link;
+      return { id, email, plan, credit, ...shownLink(work, made) };
+    },
+    print: ({ link, expires_at }) => `${link}\nIt makes one account, until ${expires_at}, and is shown this once.`,
+  },
+);
+
+export const list = verb(
+  {
+    after: Type.Optional(
+      Type.Integer({ minimum: 0, description: "Only accounts with larger ids.", placeholder: "ID" }),
+    ),
+    limit: Type.Optional(Type.Integer({ minimum: 1, description: "How many at most.", placeholder: "N" })),
+  },
+  {
+    name: "accounts list",
+    summary: "List all accounts",
+    scope: "read",
+    read: ({ accounts }, { input }) => accounts.list(input),
+    print: (accounts) =>
+      formatTable(
+        ["id", "e-mail", "plan", "credit", "operator", "disabled", "created"],
+        accounts.map(({ id, email, plan, credit, operator, disabled, created_at }) => [
+          ...[String(id), email, plan, credit, operator, disabled, created_at],
+        ]),
+      ),
+  },
+);
+
+export const show = accountVerb(
+  {},
+  {
+    name: "accounts show",
+    summary: "Show the plan, balance and use of an account",
+    scope: "read",
+    read: ({ accounts }, { account }) => accounts.show(account.id),
+    print: accountInWords,
+  },
+);
+
+export const plan = accountVerb(
+  { plan: planId("The plan that it gets.") },
+  {
+    name: "accounts plan",
+    summary: "Change the plan of an account",
+    words: ["plan"],
+    scope: "people",
+    audit: { action: "account.plan", detail: ({ account, input }) => `from ${account.plan} to ${input.plan}` },
+    async change({ accounts }, { account, input }) {
+      await accounts.changePlan(account.id, input.plan);
+      return accounts.show(account.id);
+    },
+    print: accountInWords,
+  },
+);
+
+export const credit = accountVerb(
+  {
+    tokens: tokens(1, "Balance tokens to add."),
+    reference: Type.Optional(
+      Type.String({ description: "Names the payment: the same one is credited once.", placeholder: "R" }),
+    ),
+    reason: Type.Optional(Type.String({ description: "Why, for the audit log.", placeholder: "TEXT" })),
+  },
+  {
+    name: "accounts credit",
+    summary: "Add purchased credit to an account",
+    words: ["tokens"],
+    scope: "people",
+    audit: {
+      action: "account.credit",
+      detail({ input: { tokens, reason, reference } }, { credited }: { credited: boolean }) {
+        if (!credited) return null;
+        const why = reason ?? (reference === undefined ? null : `reference ${reference}`);
+        return `${tokens} balance tokens${why === null ? "" : `: ${why}`}`;
+      },
+    },
+    async change({ accounts }, { account: { id }, actor, input: { tokens, reference } }) {
+      await accounts.checkNotErased(id);
+      // Of the console's grants each counts for its account alone: nobody else's may use it up.
+      const once = reference ?? crypto.randomUUID();
+      const place = actor.kind === "operator" ? `grant:${id}` : reference === undefined ? "purchase" : "credit";
+      const { credited } = await accounts.credit(id, tokens, `${place}:${once}`);
+      const owner = credited || reference === undefined ? null : await accounts.creditedTo(reference);
+      if (owner !== null && owner.id !== id) {
+        throw new CommandError(`nothing was added: the reference ${reference} was credited to ${owner.email}`);
+      }
+      return { ...(await accounts.show(id)), credited };
+    },
+    print: ({ credited, ...account }) =>
+      `${credited ? "" : "This reference was credited before; nothing was added.\n"}${accountInWords(account)}`,
+  },
+);
+
+export const changePassword = accountVerb(
+  { password: password("The new password.") },
+  {
+    name: "accounts password",
+    summary: "Set another password and sign all browsers out",
+    details: "Without --password it is the first line of standard input, or typed unseen; an empty one is generated.",
+    scope: "people",
+    audit: { action: "account.password" },
+    async run({ office, passwords }, { account: { id, email }, actor, input, noted }) {
+      const passwordHash = await passwords.hashNew(input.password);
+      await office.change(async (unit) => {
+        await unit.accounts.setPassword(id, passwordHash);
+        unit.sessions.endAll(id, actor.kind !== "shell" && actor.account.id === id ? actor.session : null);
+        noted(unit, {});
+      });
+      return { id, email };
+    },
+    print: ({ email }) => `The password of ${email} is set; all browsers were signed out.`,
+  },
+);
+
+export const passwordLink = accountVerb(
+  { expires: Type.Optional(when("When the link expires; within a day unless you say otherwise.")) },
+  {
+    name: "accounts password-link",
+    summary: "Create a link that sets the password of an account once",
+    details: `Nothing changes until it is opened. ${whenInWords()}`,
+    scope: "people",
+    problem: expiryProblem,
+    audit: { action: "account.password_link", detail: (_, found: { link_id: number }) => `link ${found.link_id}` },
+    async change({ accounts, links, now }, { account: { id, email }, input: { expires } }, work) {
+      const made = await links.make(await accounts.passwordLink(id, expiryOf(expires, now, passwordLinkMs)));
+      return { id, email, ...shownLink(work, made), link_id: made.link.id };
+    },
+    print: ({ email, link, expires_at }) =>
+      `${link}\nIt sets the password of ${email} once, until ${expires_at}, and is shown this once.`,
+  },
+);
+
+export const disable = accountVerb(
+  {},
+  {
+    name: "accounts disable",
+    summary: "Refuse the keys of an account and sign its browsers out",
+    details: "Requests that run may end, and the balance stays.",
+    scope: "people",
+    audit: { action: "account.disable" },
+    async change({ accounts, sessions }, { account: { id } }) {
+      await accounts.checkNotLastOperator(id);
+      await accounts.setDisabled(id, true);
+      sessions.endAll(id, null);
+      return accounts.show(id);
+    },
+    print: accountInWords,
+  },
+);
+
+export const enable = accountVerb(
+  {},
+  {
+    name: "accounts enable",
+    summary: "Let a disabled account be used again, with the same keys and password",
+    scope: "people",
+    audit: { action: "account.enable" },
+    async change({ accounts }, { account: { id } }) {
+      await accounts.setDisabled(id, false);
+      return accounts.show(id);
+    },
+    print: accountInWords,
+  },
+);
+
+/** Writes down that its data is given out, which the door itself does. */
+export const exportAccount = accountVerb(
+  {},
+  {
+    name: "accounts export",
+    summary: "Print everything that is kept of an account, as JSON",
+    details: "Usage, payments, sessions, stored responses, and what operators did.",
+    scope: "people",
+    audit: { action: "account.export" },
+    change: (_, { account: { id } }) => Promise.resolve({ id }),
+    print: ({ id }) => `account ${id}`,
+  },
+);
+
+export const erase = accountVerb(
+  {},
+  {
+    name: "accounts delete",
+    summary: "Erase who an account was, its keys, sessions and stored responses",
+    details: "What it used and paid stays in the books, without a name.",
+    scope: "people",
+    owner: true,
+    warning: ({ email }) =>
+      `this erases ${email}, its key, sessions and stored responses for good, and keeps its books without a name`,
+    audit: { action: "account.delete", detail: (_, __, work) => erasedDetail(work), ofOwners: true },
+    run: (work, { account: { id }, actor, noted }) =>
+      eraseAccount(work, id, {
+        // A shell may delete the last operator: it can make another one.
+        allowed: async ({ accounts }) => (actor.kind === "shell" ? undefined : accounts.checkNotLastOperator(id)),
+        noted: (unit) => noted(unit, {}),
+      }),
+    print: ({ id, name }) => `deleted; the books of account ${id} stay, under the name ${name}`,
+  },
+);
+
+function whenInWords(): string {
+  return "WHEN is a time such as 2026-12-31T12:00:00Z, or hours or days from now: 48h, 7d.";
+}
+
+/** `link` is shown this once. */
+const shownLink = ({ consoleUrl }: Pick<Work, "consoleUrl">, made: MadeLink) => ({
+  link: consoleUrl + pathOf(made),
+  expires_at: new Date(made.link.expiresAt).toISOString(),
+});
+
+function accountInWords(account: AccountView): string {
+  const { allowance, coder_calls, searches } = account;
+  const isLimited = account.spendable !== null;
+  return formatPairs([
+    ["id", String(account.id)],
+    ["e-mail", account.email],
+    ["plan", account.plan],
+    ["disabled", account.disabled],
+    ["spendable now", isLimited ? account.spendable : "anything: the plan is not limited"],
+    ...(isLimited
+      ? [[`allowance of ${allowance.day}`, `${whole(allowance.left)} of ${whole(allowance.granted)} left`] as const]
+      : []),
+    ["purchased credit", account.credit],
+    ["reserved by open requests", account.reserved],
+    ...used(`coder calls since ${coder_calls.window}`, coder_calls),
+    ...used(`searches of ${searches.day}`, searches),
+  ]);
+}
+
+/** What a plan does not have is not shown. */
+const used = (what: string, { used, limit }: Readonly<{ used: number; limit: number | null }>) =>
+  limit === 0 && used === 0 ? [] : [[what, `${whole(used)} of ${whole(limit)} used`] as const];
+
+const whole = (value: number | null): string => (value === null ? "any number" : value.toLocaleString("en-US"));
+
+export default [
+  ...[create, invite, list, show, plan, credit, changePassword, passwordLink, disable, enable, exportAccount, erase],
+];

@@ -1,0 +1,158 @@
+// The people that programs ask for, and what accounts asked.
+import { Type } from "@sinclair/typebox";
+import { namesOf } from "../../account/account-names.ts";
+import { logFilterOf, logPlaceOf, type RequestRow, requestRowsOf } from "../../account/request-row.ts";
+import { anyRequest } from "../../core/request-log.ts";
+import { rowsMax, rowsMaxUsual } from "../fields.ts";
+import { formatTable } from "../table.ts";
+import { accountVerb, verb } from "../verb.ts";
+
+const name = Type.String({ description: "As the program calls that person.", placeholder: "NAME" });
+
+/** Whose they are: the door reads them by itself. */
+export const endUsersList = accountVerb(
+  { limit: rowsMax },
+  {
+    name: "end-users list",
+    summary: "List the people that keys with --forwards-users asked for, the last ones first",
+    scope: "read",
+    read: (_, { account: { id } }) => Promise.resolve({ id }),
+    print: ({ id }) => `account ${id}`,
+  },
+);
+
+const endUserDetail = (_: unknown, { keys }: Readonly<{ keys: readonly string[] }>) =>
+  `an end user of ${keys.join(", ")}`;
+
+/** Writes down that it is given out, without the name, which can be erased; the door does it. */
+export const endUsersExport = accountVerb(
+  { name },
+  {
+    name: "end-users export",
+    summary: "Print everything that is kept of one of them, as JSON",
+    words: ["name"],
+    scope: "people",
+    audit: { action: "end_user.export", detail: endUserDetail },
+    change: async ({ accountKeys }, { account: { id }, input }) => ({
+      id,
+      ...(await accountKeys.endUser(id, input.name)),
+    }),
+    print: ({ name }) => name,
+  },
+);
+
+export const endUsersErase = accountVerb(
+  { name },
+  {
+    name: "end-users erase",
+    summary: "Erase the name of one of them",
+    details: "What was used stays, without the name.",
+    words: ["name"],
+    scope: "people",
+    warning: (input) => `this erases the name ${input.name} from all that ${input.email} was charged for`,
+    audit: { action: "end_user.erase", detail: endUserDetail },
+    change: ({ accountKeys }, { account: { id }, input }) => accountKeys.eraseEndUser(id, input.name),
+    print: ({ keys }) => `erased; what was used stays, without a name (of ${keys.join(", ")})`,
+  },
+);
+
+export const usage = accountVerb(
+  { limit: rowsMax },
+  {
+    name: "usage",
+    summary: "List the replies to an account, the newest first",
+    scope: "read",
+    read: ({ accounts }, { account, input: { limit = rowsMaxUsual } }) => accounts.usage(account.id, limit),
+    print: (rows) =>
+      formatTable(
+        [
+          ...[
+            "time",
+            "endpoint",
+            "model",
+            "input",
+            "cached",
+            "output",
+            "reasoning",
+            "balance tokens",
+            "cost USD",
+            "key",
+          ],
+          ...["end user", ""],
+        ],
+        rows.map((row) => [
+          ...[row.time, row.endpoint, row.model, row.input, row.cached_input, row.output, row.reasoning],
+          ...[row.billed_tokens, row.cost_usd, row.key, row.end_user ?? "", row.estimated ? "estimated" : ""],
+        ]),
+      ),
+  },
+);
+
+const filter = (description: string, placeholder: string, more: object = {}) =>
+  Type.Optional(Type.String({ description, placeholder, ...more }));
+
+export const requests = verb(
+  {
+    account: filter("Of one account.", "EMAIL"),
+    model: filter("For one model.", "MODEL"),
+    node: filter("On one node.", "NODE"),
+    endpoint: filter("To one endpoint.", "PATH"),
+    status: filter("With one status, or one of a hundred.", "4xx"),
+    reason: filter("Refused or failed for one reason; served or failed for the one or the other.", "REASON"),
+    from: filter("From a time on.", "TIME"),
+    to: filter("Before a time.", "TIME"),
+    wait_min_ms: filter("Waited for a node for at least N ms.", "N", { flag: "wait-ms" }),
+    first_token_min_ms: filter("Took at least N ms to the first token.", "N", { flag: "first-token-ms" }),
+    duration_min_ms: filter("Took at least N ms in all.", "N", { flag: "duration-ms" }),
+    tokens_min: filter("Of at least N tokens.", "N", { flag: "tokens" }),
+    billed_min: filter("Charged with at least N balance tokens.", "N", { flag: "billed" }),
+    request_id: filter("The beginning of a request's id, or of its reply's.", "ID", { flag: "id" }),
+    after: filter("`next` of the page before.", "PLACE", { flag: null }),
+    limit: rowsMax,
+  },
+  {
+    name: "requests",
+    summary: "List everything that was asked, the newest first, with what was refused or failed",
+    scope: "read",
+    problem(input) {
+      const wanted = logFilterOf(input);
+      return typeof wanted === "string" ? { path: [], problem: wanted } : null;
+    },
+    async run({ office, requestLog }, { input }) {
+      const { account: email, after, limit = rowsMaxUsual } = input;
+      const wanted = logFilterOf(input);
+      const of = email === undefined ? null : await office.read(({ accounts }) => accounts.ofEmail(email));
+      const page = await requestLog.page(
+        { ...(typeof wanted === "string" ? anyRequest : wanted), account: of?.id ?? null },
+        logPlaceOf(after),
+        Math.min(limit, rowsEverMax),
+      );
+      const named = page.rows.map((row) => row.account);
+      return requestRowsOf(page, await namesOf(office, named));
+    },
+    json: ({ rows }) => rows,
+    print({ rows }) {
+      const [row] = rows;
+      const table = formatTable(headings, rows.map(cellsOf));
+      // A single one is looked at more closely.
+      if (row === undefined || rows.length > 1) return table;
+      return [table, ...(row.cause === null ? [] : [`${row.node}: ${row.cause}`]), row.sum ?? []].flat().join("\n");
+    },
+  },
+);
+
+/** One page of the log. */
+const rowsEverMax = 1_000;
+
+const headings = [
+  ...["time", "account", "key", "model", "node", "status", "reason", "wait ms", "first token ms"],
+  ...["ms", "input", "output", "balance tokens", "cost USD", "request id", ""],
+];
+
+export const cellsOf = (row: RequestRow): (string | number)[] => [
+  ...[row.time, row.account ?? "", row.key ?? "", row.model, row.node ?? "", row.status, row.reason ?? ""],
+  ...[row.wait_ms ?? "", row.first_token_ms ?? "", row.duration_ms ?? "", row.input, row.output],
+  ...[row.billed_tokens, row.cost_usd, row.request_id, row.more === 0 ? "" : `and ${row.more} more like this`],
+];
+
+export default [endUsersList, endUsersExport, endUsersErase, usage, requests];

@@ -1,0 +1,52 @@
+// The running server and its nodes as verbs see them.
+import { isExpected } from "../../core/expected-error.ts";
+import type { Config } from "../../config/config.ts";
+import type { Catalog } from "../../core/catalog.ts";
+import type { NodePool } from "../../nodes/queue/pool.ts";
+import type { Fleet } from "../../office/work.ts";
+import { modelReport, seenNode } from "./model-report.ts";
+import type { NodeCare } from "./node-care.ts";
+import { healthOf, lineAccountsShownMax, nodeReports } from "./node-lines.ts";
+import type { Reloader } from "../reload.ts";
+import type { ServedModels } from "./served-models.ts";
+
+type Parts = Readonly<{
+  pool: NodePool;
+  catalog: Pick<Catalog, "models">;
+  served: Pick<ServedModels, "areOwn">;
+  reloader: Pick<Reloader, "apply">;
+  nodeCare: Pick<NodeCare, "drain" | "resume">;
+  config: Pick<Config, "databaseUrl" | "gateway">;
+  testWebhook: Fleet["testWebhook"];
+  unready(): string | null;
+}>;
+
+export function fleetOf(parts: Parts): Fleet {
+  const { pool, catalog, served, reloader, nodeCare, config, testWebhook, unready } = parts;
+  // Several gateways each see and drain the nodes by themselves.
+  const byGateway = config.databaseUrl === null ? {} : { gateway: config.gateway };
+  return {
+    nodes: () =>
+      nodeReports(pool.states(), pool.lines(lineAccountsShownMax), catalog).map((report) => ({
+        ...report,
+        ...byGateway,
+      })),
+    models: () => modelReport(catalog, served.areOwn, pool.states().map(seenNode)),
+    async gateways() {
+      const { gatewayReports } = await import("./gateway-reports.ts");
+      return gatewayReports(config.databaseUrl);
+    },
+    drain: (name) => ({ ...nodeCare.drain(name), ...byGateway }),
+    resume: (name) => ({ ...nodeCare.resume(name), ...byGateway }),
+    async reload() {
+      try {
+        return await reloader.apply();
+      } catch (error) {
+        if (!isExpected(error)) throw error;
+        return { refused: (error as Error).message };
+      }
+    },
+    health: () => healthOf(unready(), pool),
+    testWebhook,
+  };
+}

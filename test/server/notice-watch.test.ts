@@ -64,7 +64,8 @@ function start(gateway: string | null = null, tellOnce: TellOnce | null = null):
     baseUrl: "https://llm.example.com",
     pool: { states: () => [] },
     accounting: {
-      ...{ memory: started.ledger, office: started.units },
+      memory: started.ledger,
+      office: started.units,
       finds: tellOnce === null ? null : { batches: { onFall: null, onSpent: null }, tellOnce },
     },
     gateway,

@@ -149,7 +149,9 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
   async of({ id, keyUsedAt }: AccountRecord, now: Ms): Promise<Standing> {
     const [row] = await this.#db
       .select({
-        ...{ credit: accounts.credit, held: accounts.held, holds: accounts.holds },
+        credit: accounts.credit,
+        held: accounts.held,
+        holds: accounts.holds,
         allowance: { period: accounts.allowanceDay, used: accounts.allowanceUsed },
         coder_calls: { period: accounts.coderWindow, used: accounts.coderUsed },
         searches: { period: accounts.searchesDay, used: accounts.searchesUsed },
@@ -162,7 +164,10 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
       return latest[quota].period < period ? 0 : this.#usedBefore(id, quota, period); // a clock was set back
     };
     return {
-      ...{ credit, held, holds, keyUsedAt },
+      credit,
+      held,
+      holds,
+      keyUsedAt,
       used: {
         allowance: await used("allowance", dayOf(now)),
         coder_calls: await used("coder_calls", coderWindowOf(now)),
@@ -382,8 +387,18 @@ function accountOf(row: typeof accounts.$inferSelect): AccountRecord {
   const { id, email, plan, credit, keyHash, passwordHash, operator, createdAt } = row;
   const { keyCreatedAt, keyUsedAt, keyEnding, disabledAt } = row;
   return {
-    ...{ id, email, plan, credit, keyHash: base64Of(keyHash), passwordHash, operator, createdAt, keyCreatedAt },
-    ...{ keyUsedAt, keyEnding, disabledAt },
+    id,
+    email,
+    plan,
+    credit,
+    keyHash: base64Of(keyHash),
+    passwordHash,
+    operator,
+    createdAt,
+    keyCreatedAt,
+    keyUsedAt,
+    keyEnding,
+    disabledAt,
   };
 }
 

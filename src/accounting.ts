@@ -31,7 +31,6 @@ import type { PostgresBooks } from "./store/postgres/books.ts";
 import type { TellOnce } from "./store/postgres/told-once.ts";
 import { SqliteRecords } from "./store/ledger/sqlite-records.ts";
 import { LedgerWatch } from "./store/verify/verify-watch.ts";
-import { verify } from "./store/verify/verify.ts";
 import { WorkerStorage } from "./store/ledger/worker-storage.ts";
 
 /** When keys were last used is written at this interval, a batch at a time: no request waits for it. */
@@ -171,7 +170,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
     get diskFreeBytes() {
       return stalledFreeBytes();
     },
-    verify: () => verify(reader, ledger, plans),
+    verify: async () => (await import("./store/verify/verify.ts")).verify(reader, ledger, plans),
     backup: (file, progress) => backUp(folder.databaseFile, file, progress, storage.misplaced ? reader : null),
     retain: (keepDays) => storage.retain(keepDays),
     watch(log) {

@@ -297,9 +297,6 @@ const longFunctions: Readonly<Record<string, number>> = {
   "plan-routes.ts planRoutes": 74,
   "postgres-accounting.ts openPostgresAccounting": 83,
   "provider-routes.ts providerRoutes": 185,
-  "relay-app.ts startRelayServer": 97,
-  "rows.ts writesOf": 113,
-  "tracer.ts openTracer": 113,
   "usage-index.ts prepare": 127,
   "warm-up.ts privateGateway": 77,
 };

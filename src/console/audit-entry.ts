@@ -1,4 +1,4 @@
-// Writes an operator's call down in the audit log.
+// Writes an operator's call to the audit log.
 import type { AuditAction } from "../account/records.ts";
 import type { Unit } from "../account/office.ts";
 import type { AccountId } from "../core/types.ts";

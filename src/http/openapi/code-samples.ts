@@ -90,6 +90,12 @@ const conversationSamples = (base: string, { shell, javaScript, python }: Sample
 const between = { model: "core-3", prompt: "def add(a, b):", suffix: "print(add(1, 2))", max_tokens: 32 };
 
 /** By operation id; `base` is {base_url}. */
+const postSamples = (address: string, body: object): Samples => ({
+  shell: curlPost(address, body),
+  javaScript: fetchJs(address, "POST", JSON.stringify(body)),
+  python: pythonRequest(address, "POST", JSON.stringify(body)),
+});
+
 export function codeSamples(base: string): Readonly<Record<string, readonly CodeSample[]>> {
   const samples: Readonly<Record<string, Samples>> = {
     createChatCompletion: {
@@ -309,11 +315,8 @@ print(len(reply.data[0].embedding))`,
       javaScript: openaiJs(base, "await client.responses.delete(process.env.RESPONSE_ID);"),
       python: openaiPython(base, 'client.responses.delete(os.environ["RESPONSE_ID"])'),
     },
-    tokenize: {
-      shell: curlPost(`${base}/v1/tokenize`, { model: "core-3", text: "How many tokens is this?" }),
-      javaScript: fetchJs(`${base}/v1/tokenize`, "POST", '{ model: "core-3", text: "How many tokens is this?" }'),
-      python: pythonRequest(`${base}/v1/tokenize`, "POST", '{"model": "core-3", "text": "How many tokens is this?"}'),
-    },
+    quote: postSamples(`${base}/v1/quote`, { model: "core-3", messages: [{ role: "user", content: "Say hello" }] }),
+    tokenize: postSamples(`${base}/v1/tokenize`, { model: "core-3", text: "How many tokens is this?" }),
     countMessageTokens: {
       shell: curlPost(`${base}/v1/messages/count_tokens`, {
         model: "core-3",

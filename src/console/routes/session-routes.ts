@@ -12,9 +12,8 @@ import { knownBrowserCookie, knownBrowserText, signOutCookie } from "../signed-i
 export const signUpAddressTriesMax = 100;
 
 export function sessionRoutes(parts: ConsoleParts): Route[] {
-  const { office, passwords, browsers, clock, baseUrl } = parts;
+  const { office, passwords, browsers, clock, baseUrl, everywhere = null, log } = parts;
   const tries = new SignInTries();
-  const { everywhere = null, log } = parts;
   const unshared = (error: unknown): void =>
     log("warn", "sign-in attempts are not shared among gateways", { error: String(error) });
   if (everywhere !== null) tries.onEvent = (event) => void everywhere.tellTry(event).catch(unshared);

@@ -105,7 +105,7 @@ export class ManagedNode {
       const end = await child.ended;
       if (this.#closed) return;
       if (settled) pauseMs = restartMinMs;
-      log("error", "a node that the gateway runs has failed and is started again", {
+      log("error", "a managed node failed and is being restarted", {
         node: this.config.name,
         reason: reason === end ? end : `${reason}; then ${end}`,
         seconds: pauseMs / 1000,

@@ -590,7 +590,7 @@ describe.skipIf(noPostgres)("a lane", () => {
     await client.close();
   }, 60_000);
 
-  test("holds of no open request are given back by their own lane", async () => {
+  test("holds without an open request are released by their own lane", async () => {
     const { pace, pass } = handPace();
     const { client, open } = await books("orphans");
     await addAccount(client, 1, "free", 0);

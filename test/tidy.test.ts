@@ -284,7 +284,6 @@ const longFunctions: Readonly<Record<string, number>> = {
   "accounting.ts openAccounting": 85,
   "admission.ts Admission.admit": 73,
   "app.ts startServer": 198,
-  "code-samples.ts codeSamples": 274,
   "compose.ts openDoors": 156,
   "compose.ts openGateway": 120,
   "console.ts makeConsole": 107,

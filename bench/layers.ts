@@ -15,7 +15,7 @@ import { refuse } from "../src/core/refusals.ts";
 import { defaultKey, type Ending, type Hold, noUsage, type Principal, type Slot } from "../src/core/types.ts";
 import { startServer, type ServerOptions, type ServerParts } from "../src/http/app.ts";
 import { jsonReply } from "../src/http/reply.ts";
-import type { Dial, SocketListener } from "../src/nodes/client/client.ts";
+import type { Dial, SocketListener } from "../src/nodes/client/dial.ts";
 import { NodePool } from "../src/nodes/queue/pool.ts";
 import { BatchingJournal, type Storage } from "../src/store/ledger/journal.ts";
 import { SqliteRecords } from "../src/store/ledger/sqlite-records.ts";

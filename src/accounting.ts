@@ -40,7 +40,6 @@ import type { PostgresBooks } from "./store/postgres/books.ts";
 import type { TellOnce } from "./store/postgres/told-once.ts";
 import { SqliteRecords } from "./store/ledger/sqlite-records.ts";
 import { LedgerWatch } from "./store/verify/verify-watch.ts";
-import { verify } from "./store/verify/verify.ts";
 import { WorkerStorage } from "./store/ledger/worker-storage.ts";
 
 /** When keys were last used is written at this interval, a batch at a time: no request waits for it. */
@@ -166,7 +165,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
     journal,
     plans,
     clock,
-    verify: () => verify(reader, ledger, plans),
+    verify: async () => (await import("./store/verify/verify.ts")).verify(reader, ledger, plans),
   });
   const admission = new Admission(ledger, new Flood(), journal, siteUrl);
   const accountKeys = new AccountKeys({ records, ledger, keys, journal, accounts, catalog, clock });

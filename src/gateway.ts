@@ -4,7 +4,9 @@
 //
 // What the client received is charged before it sees the end, even one with an error event, unless the gateway or a node
 // failed. Every other exit gives the whole hold back, and every refusal is a row of core/refusals.ts.
-import { isPriority, priorities, type Standing } from "./core/priority.ts";
+import type { Forecast } from "./core/forecast.ts";
+import { isPriority, priorities } from "./core/priority.ts";
+import { type Standing } from "./core/standing.ts";
 import type { Catalog } from "./core/catalog.ts";
 import { answersOf } from "./core/answer-budget.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
@@ -40,6 +42,7 @@ import {
   type Ending,
   type GrowingBudget,
   type Hold,
+  type Ms,
   OutcomeUnknown,
   type Principal,
   type Refusal,
@@ -74,6 +77,8 @@ export type GatewayParts = Readonly<{
       excluded?: ReadonlySet<string>,
       standing?: Standing,
     ): Soon<Slot | Refusal>;
+    /** What a request that waits can expect; null where it does not wait (anymore). Absent: nobody here knows. */
+    forecastOf?(waiting: Promise<Slot | Refusal>): Forecast | null;
   };
   /** The input tokens of a request for which no node reported any; null: not in time. Absent: estimates are charged. */
   countInput?: (ask: Ask, account: AccountId) => Promise<number | null>;
@@ -120,6 +125,8 @@ export interface Outlet extends Sink {
   readonly opened: boolean;
   /** Whether part of the answer was written, beyond signs of life. */
   readonly delivered: boolean;
+  /** The request waits in line; `forecast` says what it can expect now, and null once it no longer waits. */
+  waits?(forecast: () => Forecast | null): void;
   /** The last word of a served request, whose charge is on disk. A promise where the reply must be stored first. */
   end(end: AnswerEnd): void | Promise<void>;
   /** The last word of a refused or failed request; the charge for what was delivered is on disk. */
@@ -176,10 +183,7 @@ export async function admit(
     if (flooded !== null) return { refused: flooded, ask, by };
     // The end user is read only where the key may name one.
     const forwardsUsers = first.limits?.forwardsUsers === true;
-    const read = withPriority(
-      await readAsk(incoming.head, body, account, dialect, parts, forwardsUsers),
-      incoming.head,
-    );
+    const read = withUrgency(await readAsk(incoming.head, body, account, dialect, parts, forwardsUsers), incoming.head);
     if (!isRefusal(read)) {
       ask = read.ask;
       prepared = ask.prepared ?? null;
@@ -219,13 +223,28 @@ export async function admit(
   }
 }
 
-/** The header wins: it exists for programs whose bodies have no such field. */
-function withPriority(read: Reading | Refusal, { headers }: RequestHead): Reading | Refusal {
-  const priority = headers.get("x-priority");
-  if (priority === null || isRefusal(read)) return read;
-  if (isPriority(priority)) return { ...read, ask: { ...read.ask, priority } };
+/** The headers win: they exist for programs whose bodies have no such fields. */
+export function withUrgency(read: Reading | Refusal, { headers }: RequestHead): Reading | Refusal {
+  const [priority, deadline] = [headers.get("x-priority"), headers.get("x-deadline-ms")];
+  if ((priority === null && deadline === null) || isRefusal(read)) return read;
+  const deadlineMs = deadline === null ? undefined : deadlineOf(deadline);
+  const isKnown = priority === null || isPriority(priority);
+  if (isKnown && deadlineMs !== null) {
+    return { ...read, ask: { ...read.ask, priority: priority ?? read.ask.priority, deadlineMs } };
+  }
   read.ask.prepared?.[Symbol.dispose]();
-  return refuse("malformed", { reason: `The header x-priority must be one of ${priorities.join(", ")}` });
+  const reason = isKnown
+    ? `The header x-deadline-ms must be a whole number of milliseconds from 1 to ${deadlineMaxMs}`
+    : `The header x-priority must be one of ${priorities.join(", ")}`;
+  return refuse("malformed", { reason });
+}
+
+/** No line is longer, whatever the configuration says. */
+const deadlineMaxMs = 3_600_000;
+
+function deadlineOf(text: string): Ms | null {
+  const ms = /^[0-9]{1,7}$/.test(text) ? Number(text) : 0;
+  return ms >= 1 && ms <= deadlineMaxMs ? ms : null;
 }
 
 /** The header wins: an operator named it, and user interfaces send the same body for everyone. */
@@ -289,7 +308,7 @@ type Serving = Readonly<{
   account: AccountId;
   standing: Standing;
   hold: Hold;
-  outlet: Pick<Outlet, "cancelSignal" | "opened">;
+  outlet: Pick<Outlet, "cancelSignal" | "opened" | "waits">;
   cancelSignal: AnyCancelSignal;
   parts: GatewayParts;
   record: RequestRecord;
@@ -313,7 +332,8 @@ export async function serve(
   using _conversation = asked.prepared;
   const { clock, log } = parts;
   const member = endUser === null || endUser === nobodyNamed ? `key ${key}` : `user ${endUser}`;
-  const standing = { member, priority: admitted.priority ?? "standard" };
+  const beginBy = asked.deadlineMs === undefined ? undefined : record.arrivedAt + asked.deadlineMs;
+  const standing = { member, priority: admitted.priority ?? "standard", beginBy };
   const serving: Serving = { account, standing, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };
   try {
     if (hold.ready !== null) {
@@ -503,11 +523,14 @@ const none: ReadonlySet<string> = new Set();
 async function tryNode(
   ask: Ask,
   sink: Sink,
-  { account, standing, cancelSignal, parts: { pool, clock } }: Serving,
+  { account, standing, cancelSignal, outlet, parts: { pool, clock }, record }: Serving,
   round: RoundRecord,
   tried: Tried,
 ): Promise<Ending> {
-  const entered = pool.enter(ask, account, cancelSignal, tried.nodes, standing);
+  // The answer has begun with its first round.
+  const waits = record.toolRounds > 1 ? { ...standing, beginBy: undefined } : standing;
+  const entered = pool.enter(ask, account, cancelSignal, tried.nodes, waits);
+  if (entered instanceof Promise) outlet.waits?.(() => pool.forecastOf?.(entered) ?? null);
   const place = entered instanceof Promise ? await entered : entered;
   if (isRefusal(place)) {
     round.endedAt = clock.monotonic();

@@ -13,7 +13,7 @@ async function main(argv: readonly string[]): Promise<number> {
     return 0;
   }
   const isHelp = (word: string): boolean => word === "--help" || word === "-h";
-  if (first === undefined || first === "help" || argv.some(isHelp)) {
+  if (first === undefined || (first !== "complete" && argv.some(isHelp))) {
     return printHelp(argv.slice(first === "help" ? 1 : 0).filter((word) => !isHelp(word)));
   }
   const command = await findCommand(argv);

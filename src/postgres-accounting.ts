@@ -19,7 +19,7 @@ import { SharedTries } from "./store/postgres/shared-tries.ts";
 import { noBackup } from "./store/postgres/no-backup.ts";
 import { Upkeep } from "./store/postgres/upkeep.ts";
 import { PostgresWatch, verifyBooks } from "./store/postgres/verify.ts";
-import { boundsOf } from "./store/verify/verify-disk.ts";
+import { boundsOf } from "./store/verify/quota-bounds.ts";
 
 export type PostgresAccountingOptions = Pick<AccountingOptions, "catalog" | "siteUrl" | "clock" | "onCommit"> &
   Readonly<{

@@ -5,6 +5,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { checkModelIds, fileTables, readConfig } from "../src/config/config.ts";
+import { listed } from "../src/commands/commands.ts";
+import { commandReference } from "../src/commands/help.ts";
 import { configReference } from "../src/config/reference.ts";
 import { chapters } from "../src/docs/guide.ts";
 import { embeddedCatalog } from "../src/core/catalog.ts";
@@ -42,6 +44,12 @@ test("its reference of the configuration is what the program says (tollgate help
     chapter("configuration"),
   )!;
   expect(written).toBe(configReference());
+});
+
+test("its table of commands is what the program says (tollgate help commands)", async () => {
+  const [, written] = /<!-- commands: .* -->\n\n([\s\S]*?)\n\n<!-- end of commands -->/.exec(chapter("operations"))!;
+  const plain = (table: string): string => table.replaceAll(/ {2,}/g, " ").replaceAll(/-{3,}/g, "---");
+  expect(plain(written!)).toBe(commandReference(await listed()));
 });
 
 /** Where a link into a Markdown text may lead. */

@@ -160,7 +160,8 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "main.ts": "our own messages",
   "core/this-machine.ts": [/^(?:localhost|127\.[\d.]+|\[?::1\]?)$/, /^(?:::ffff:)?127\.|^::1$/],
   "core/schema-errors.ts": [/^[\w-]+$/],
-  "nodes/client/client.ts": [/^\[(.*)\]$/, /\btimeout=(\d+)/i, /\bmax=(\d+)/i],
+  "nodes/client/connection.ts": [/\btimeout=(\d+)/i, /\bmax=(\d+)/i],
+  "nodes/client/dial.ts": [/^\[(.*)\]$/],
   "nodes/demo/demo-answer.ts": [
     /\s?\S{1,6}|\s/gu,
     /([a-z])([A-Z])/g,
@@ -171,12 +172,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     /^\[(\d{1,9})\] (.{1,500})\nhttps?:\S/gm,
     /^<<<(\w{1,60})\n/m,
   ],
-  "nodes/demo/demo-pattern.ts": [
-    /^\?(?::|<[A-Za-z]\w*>|<?[=!])/,
-    /^(?:[+*?]|\{(\d+)(?:,\d*)?\})/,
-    /^(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))/,
-    /^[pP]\{[^}]*\}/,
-  ],
+  "nodes/demo/demo-pattern.ts": [made("RegExp(`^${node.raw}$`", "of a client's pattern: one class, on one character")],
   "nodes/engine-load.ts": [/[{,]num_gpu_blocks="([0-9]+)"/, /[{,]block_size="([0-9]+)"/],
   "nodes/engine-routes.ts": [own("the operator's configuration", /\/v1$/), /^num_ctx\s{1,99}(\d{1,15})$/m],
   "nodes/failure/failure.ts": [

@@ -287,7 +287,6 @@ const longFunctions: Readonly<Record<string, number>> = {
   "accounting.ts openAccounting": 85,
   "admission.ts Admission.admit": 73,
   "app.ts startServer": 198,
-  "code-samples.ts codeSamples": 274,
   "compose.ts openDoors": 156,
   "compose.ts openGateway": 120,
   "console.ts makeConsole": 107,
@@ -301,9 +300,6 @@ const longFunctions: Readonly<Record<string, number>> = {
   "plan-routes.ts planRoutes": 74,
   "postgres-accounting.ts openPostgresAccounting": 83,
   "provider-routes.ts providerRoutes": 185,
-  "relay-app.ts startRelayServer": 97,
-  "rows.ts writesOf": 113,
-  "tracer.ts openTracer": 113,
   "usage-index.ts prepare": 127,
   "warm-up.ts privateGateway": 77,
 };

@@ -38,6 +38,7 @@ const words: Readonly<Record<FailedReason, string>> = {
     "The request might have cost more than the person for whom the program asked may still use that day. Ask for a shorter answer (max_tokens).",
   coder_quota_reached: "The calls of coder models of this 4-hour window are used up.",
   busy: "All places for this model were taken for too long. Try again later.",
+  deadline_unmet: "The line was too long for the time that the request allowed. Nothing was charged.",
   busy_unreachable: "No machine that serves this model could be reached. Nothing was charged; try again later.",
   busy_unlisted: "No machine has this model loaded. Nothing was charged; the operator must load it.",
   model_unreachable: "No machine that serves this model could be reached. Nothing was charged; try again later.",

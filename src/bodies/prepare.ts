@@ -9,7 +9,7 @@ import { smallBodyTokensMax } from "../core/limits.ts";
 import { JsonScan } from "../core/outside-json.ts";
 import { writtenInputs } from "../nodes/inputs/inputs-request.ts";
 import { promptBlocks } from "../nodes/queue/prompt-blocks.ts";
-import { writtenTurns } from "../nodes/request.ts";
+import { writtenTurns } from "../nodes/request-messages.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { encodeTexts } from "../tokens/encoded-texts.ts";
 import { renderInputTexts, renderTurns } from "../tokens/render.ts";

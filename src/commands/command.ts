@@ -30,6 +30,8 @@ export interface Command {
   readonly details?: string;
   /** The words that it needs, in order, and what each means. */
   readonly words: readonly Readonly<{ name: string; help: string }>[];
+  /** It takes any number of words after these. */
+  readonly takesMore?: true;
   readonly flags: FlagTable;
   /** Does it and gives the exit code; what cannot be done is thrown. */
   run(invocation: Invocation): Promise<number>;
@@ -60,13 +62,17 @@ export const nodeFlag = {
 } as const satisfies FlagTable;
 
 /** Reads the arguments after the command's name; throws UsageError naming what is wrong. */
-export function readArguments({ name, words, flags }: Command, argv: readonly string[], environment: Environment) {
+export function readArguments(
+  { name, words, takesMore, flags }: Command,
+  argv: readonly string[],
+  environment: Environment,
+) {
   const { values, positionals } = parse(name, flags, argv);
   for (const [index, word] of words.entries()) {
     if (positionals[index] === undefined) throw new UsageError(`${name}: ${word.name} is missing`);
   }
   const extra = positionals[words.length];
-  if (extra !== undefined) throw new UsageError(`${name}: ${JSON.stringify(extra)} is one word too many`);
+  if (extra !== undefined && !takesMore) throw new UsageError(`${name}: ${JSON.stringify(extra)} is one word too many`);
   return { words: positionals, flags: values as Flags, environment } satisfies Invocation;
 }
 

@@ -109,18 +109,30 @@ const others: readonly Command[] = [
 const words: readonly Command[] = [
   {
     name: "help",
-    summary: "Show this list, the page of a command, or with config every key of the configuration file",
+    summary: "List the commands, or show the page of one",
+    details: "help config lists every key of the configuration file, help commands prints this list in Markdown.",
     words: [],
+    takesMore: true,
     flags: {},
-    run: () => printHelp([]),
+    run: ({ words }) => printHelp(words),
+  },
+  {
+    name: "completion",
+    summary: "Print what bash, zsh or fish reads to complete commands",
+    details:
+      "bash: source <(tollgate completion bash) in ~/.bashrc. zsh: source <(tollgate completion zsh) in ~/.zshrc, after compinit. " +
+      "fish: tollgate completion fish > ~/.config/fish/completions/tollgate.fish.",
+    words: [{ name: "SHELL", help: "bash, zsh or fish." }],
+    flags: {},
+    run: async (invocation) => (await import("./completion.ts")).default(invocation),
   },
 ];
 
-/** What a server starts for itself. */
+/** What a server starts for itself, and a shell. */
 const internal: readonly Command[] = [
   {
     name: "check-answers",
-    summary: "Check answers against JSON Schemas; started by a server",
+    summary: "Check answers against JSON Schemas, for a server",
     words: [],
     flags: { quick: { type: "boolean", help: "For schemas that take no time." } },
     run: async (invocation) => (await import("./check-answers.ts")).default(invocation),
@@ -132,33 +144,42 @@ const internal: readonly Command[] = [
     flags: {},
     run: async () => (await import("./pdf-text.ts")).default(),
   },
+  {
+    name: "complete",
+    summary: "Print what may stand in the place of the last word, for a shell",
+    words: [],
+    takesMore: true,
+    flags: {},
+    run: async (invocation) => (await import("./complete.ts")).complete(invocation, await listed()),
+  },
 ];
 
 /** All that there are, as help lists them. */
-export async function sections(): Promise<readonly Section[]> {
+export const sections = async (): Promise<readonly Section[]> => [
+  ...(await listed()),
+  ["Started by other programs", internal],
+];
+
+/** Those that people type. */
+export async function listed(): Promise<readonly Section[]> {
   const [{ allVerbs }, { commandOf }] = await Promise.all([
     import("../office/registry.ts"),
     import("./verb-command.ts"),
   ]);
   const ofVerbs = (await allVerbs()).map(([heading, verbs]): Section => [heading, verbs.map(commandOf)]);
-  return [
-    ["Serving", serving],
-    ...ofVerbs,
-    ["Checks, search and the ledger", others],
-    ["Help", words],
-    ["Started by servers", internal],
-  ];
+  return [["Serving", serving], ...ofVerbs, ["Checks, search and the ledger", others], ["Help", words]];
 }
 
-/** `names` is nothing, "config" or a command; gives the exit code. Throws UsageError for a command that is none. */
+/** `names` is nothing, "config", "commands" or a command; gives the exit code. Throws UsageError for a command that is none. */
 export async function printHelp(names: readonly string[]): Promise<number> {
   if (names[0] === "config") {
     const { configReference } = await import("../config/reference.ts");
     console.log(configReference());
     return 0;
   }
-  const { helpText, pageOf } = await import("./help.ts");
-  console.log(names.length === 0 ? helpText(await sections()) : pageOf(await findCommand(names)));
+  const { commandReference, helpText, pageOf } = await import("./help.ts");
+  if (names[0] === "commands") console.log(commandReference(await listed()));
+  else console.log(names.length === 0 ? helpText(await sections()) : pageOf(await findCommand(names)));
   return 0;
 }
 

@@ -12,7 +12,7 @@ import type { Catalog } from "../core/catalog.ts";
 import { type Plans, unconfiguredPlans, unknownModels } from "../core/plans.ts";
 import type { Model } from "../core/types.ts";
 import { type Flags, type Invocation, textFlag } from "./command.ts";
-import { keepsApart } from "../nodes/request.ts";
+import { keepsApart } from "../nodes/engine-traits.ts";
 import { askRunningServer } from "../server/control-socket.ts";
 import { configFindings } from "./doctor-config.ts";
 import { lookAtDatabase } from "./doctor-database.ts";

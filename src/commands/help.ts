@@ -24,6 +24,15 @@ and TOLLGATE_LOG_FORMAT; flags override the environment, which overrides the fil
 Exit codes: 0 done, 1 not done, 2 the command line is wrong.`;
 }
 
+/** The list in Markdown, as the guide has it. */
+export function commandReference(all: readonly Section[]): string {
+  const lists = all.map(([heading, commands]) => {
+    const rows = commands.map((each) => `| \`${shortUsage(each).slice("tollgate ".length)}\` | ${each.summary} |`);
+    return [`### ${heading}`, "", "| Command | What it does |", "| --- | --- |", ...rows].join("\n");
+  });
+  return lists.join("\n\n");
+}
+
 /** A command's own page. */
 export function pageOf(command: Command): string {
   const { summary, details, words, flags } = command;

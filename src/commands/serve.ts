@@ -127,7 +127,7 @@ async function settleIn(server: ComposedServer, signal: AbortSignal): Promise<vo
   try {
     log("debug", "warmed up", { streams: await warmUp({ isIdle, signal }) });
   } catch (error) {
-    log("warn", "cannot warm up: the first requests take longer", { error: String(error) });
+    log("warn", "warming up failed: the first requests take longer", { error: String(error) });
   }
 }
 

@@ -80,7 +80,7 @@ export const modelTable = table(
   {
     id: required("id", name(), "The name that requests use."),
     nodeModel: key("node_model", name(), {
-      about: "The name that nodes know it by. Those that list it serve it.",
+      about: "Its name on the nodes. Nodes that list it serve it.",
       otherwise: null,
       shown: "the id",
     }),
@@ -91,27 +91,27 @@ export const modelTable = table(
     price: key("price", priceKind, {
       about: "For input, cached input and output, or one number for all.",
       otherwise: free,
-      shown: "0: it costs nothing",
+      shown: "0: it is free",
     }),
     contextTokens: key("context", whole(1, 100_000_000), {
       about: "Its context in tokens.",
       otherwise: null,
-      shown: "what its nodes tell",
+      shown: "what its nodes report",
     }),
     readsImages: key("images", yesOrNo(), {
       about: "Whether it reads images.",
       otherwise: null,
-      shown: "what its nodes tell",
+      shown: "what its nodes report",
     }),
     structuredOutput: key("structured_output", oneOf(["json_schema", "json_object", "none"]), {
-      about: "The most that answers can be held to.",
+      about: "The strictest format that its answers can keep to.",
       otherwise: null,
       shown: "json_schema",
     }),
     callsTools: key("tools", yesOrNo(), {
       about: "Whether lists say that it calls tools.",
       otherwise: null,
-      shown: "what its nodes tell",
+      shown: "what its nodes report",
     }),
     readsDepth: key("reasoning", yesOrNo(), {
       about: "Whether requests may set how deeply it thinks.",

@@ -78,24 +78,24 @@ export const nodeTable = table(
     name: required(
       "name",
       textLike("^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", "a name of up to 64 letters, digits, dots and dashes"),
-      "In the log, the metrics and the console.",
+      "Its name in the log, the metrics and the console.",
     ),
     /** OpenAI-compatible base address, without a trailing slash, e.g. http://127.0.0.1:8000/v1 */
     url: key("url", address(), {
-      about: "An OpenAI-compatible address. Left out only where `command` is given.",
+      about: "An OpenAI-compatible address. Required, unless `command` is given.",
       otherwise: undefined,
     }),
     apiKey: apiKey("the node"),
     /** Null: by its load where its engine tells that, else the usual number. */
     slots: key("slots", wholeOr("auto", 1, nodeSlotsMax), {
       about:
-        'Requests it runs at once; more wait in line. `"auto"`: as many as its engine runs without making them wait.',
+        'Requests that it runs at once; the others wait in line. `"auto"`: as many as its engine runs without making them wait.',
       otherwise: null,
-      shown: `\`"auto"\` where vLLM, SGLang or llama.cpp tells its load, else ${nodeSlotsDefault}`,
+      shown: `\`"auto"\` if vLLM, SGLang or llama.cpp reports its load, else ${nodeSlotsDefault}`,
     }),
     /** Absent: as `[server]` says. */
     sharePrefixCache: key("share_prefix_cache", yesOrNo(), {
-      about: "Whether accounts share what its engine keeps of prompts; see Your own nodes.",
+      about: "Whether accounts share its engine's prompt cache; see Your own nodes.",
       otherwise: undefined,
       shown: "that of `[server]`",
     }),
@@ -104,7 +104,7 @@ export const nodeTable = table(
      * stands for the public id itself where the node lists that, else for the first model that the node lists.
      */
     models: key("models", nodeModels, {
-      about: 'Model id = the name the node knows it by; `"*"`: any id that no node names.',
+      about: 'Model id = its name on the node; `"*"`: any id that no node names.',
       otherwise: everyModel,
       shown: '`{ "*" = "*" }`',
     }),
@@ -116,7 +116,7 @@ export const nodeTable = table(
     }),
     /** Names of fields, which pass as they come. */
     fields: key("fields", listOf(text("the name of a field"), "a list of one or more names of fields", 1), {
-      about: "Fields of requests that its engine knows, beside those that are known of it.",
+      about: "Further fields of requests that its engine knows.",
       otherwise: undefined,
       shown: "none",
     }),
@@ -131,7 +131,7 @@ export const nodeTable = table(
       { about: 'The node\'s names of models whose template opens `<think>`; `["*"]`: all.', otherwise: undefined },
     ),
     command: key("command", listOf(text("a text"), "a program and its arguments, as a list of texts", 1), {
-      about: 'The gateway starts the node with this; `"{port}"` in it is a free port.',
+      about: 'The command that starts the node; `"{port}"` in it becomes a free port.',
       otherwise: undefined,
     }),
     environment: key("env", variables(), {
@@ -145,7 +145,7 @@ export const nodeTable = table(
       shown: "the gateway's",
     }),
     startTimeoutMs: key("start_timeout_seconds", seconds(1, 86_400), {
-      about: "The node must answer within this time, or it is restarted.",
+      about: "A node that does not answer within this time is restarted.",
       otherwise: managedStartTimeoutMs,
     }),
   },

@@ -16,27 +16,27 @@ const noOne: readonly string[] = [];
 
 export const oidcTable = table(
   {
-    issuer: required("issuer", endpoint(), "The provider's issuer, exactly as it says it itself."),
-    clientId: textOrVariable("client_id", { about: "What the provider calls this server." }),
+    issuer: required("issuer", endpoint(), "The provider's issuer, exactly as the provider writes it."),
+    clientId: textOrVariable("client_id", { about: "This server's id at the provider." }),
     /** Null: a public client, which is protected by PKCE alone. */
-    clientSecret: secret("client_secret", { about: "Its secret there.", shown: "a public client" }),
+    clientSecret: secret("client_secret", { about: "This server's secret at the provider.", shown: "a public client" }),
     name: key("name", text("a name"), {
-      about: "What the button calls the provider.",
+      about: "The provider's name on the button.",
       otherwise: null,
       shown: "the issuer's host",
     }),
     scopes: key("scopes", names("scopes"), {
-      about: "What is asked for; some providers tell groups only where `groups` is among them.",
+      about: "Scopes to ask for; some providers send groups only if `groups` is among them.",
       otherwise: ["openid", "email", "profile"] as readonly string[],
       shown: "openid, email, profile",
     }),
     allowedDomains: key("allowed_domains", domains(), {
-      about: "Domains whose e-mail addresses may come in.",
+      about: "E-mail domains whose people may sign in.",
       otherwise: noOne,
       shown: "all",
     }),
     allowedGroups: key("allowed_groups", groups(), {
-      about: "Groups that may come in: one of them is enough.",
+      about: "Groups whose people may sign in: one of them is enough.",
       otherwise: noOne,
       shown: "all",
     }),
@@ -52,7 +52,7 @@ export const oidcTable = table(
     planClaim: key("plan_claim", claim(), {
       about: "The claim that names a person's plan, at each sign-in.",
       otherwise: null,
-      shown: "`plan`, at the first",
+      shown: "`plan`, at the first sign-in",
     }),
     operatorGroups: key("operator_groups", groups(), {
       about: "Groups whose people are operators, decided at each sign-in.",

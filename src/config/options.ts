@@ -62,7 +62,7 @@ const headerName = (example = "x-openwebui-user-email") =>
 const responsesTable = table(
   {
     keepMs: key("keep_days", days(0, 3_650, "a number of days from 0 (store nothing) to 3650"), {
-      about: "How long responses are stored.",
+      about: "How long responses and conversations are stored.",
       otherwise: storedResponsesKeepDays * dayMs,
     }),
     accountBytesMax: key("keep_max_mib", mebibytes(1, 1_048_576), {
@@ -94,10 +94,10 @@ const backupsTable = table(
     everyMs: required(
       "every_hours",
       hoursOrNone(0.1, 8_760),
-      "How often a backup is made, in the data folder's `backups`.",
+      "How often the server makes a backup, in the data folder's `backups`.",
     ),
     keep: key("keep", whole(1, 1_000), {
-      about: "How many of those are kept; the oldest are removed.",
+      about: "How many of these it keeps; it removes the oldest.",
       otherwise: scheduledBackupsKeptDefault,
     }),
   },
@@ -108,24 +108,29 @@ const backupsTable = table(
 export const options = {
   host: option(
     "server",
-    key("host", text("a host name or address"), { about: "Where it listens.", otherwise: "127.0.0.1" }),
+    key("host", text("a host name or address"), { about: "The address to listen on.", otherwise: "127.0.0.1" }),
     restart,
     { flag: "host", variables: ["TOLLGATE_HOST"] },
   ),
-  port: option("server", key("port", whole(0, 65_535), { about: "0: any free port.", otherwise: 8400 }), restart, {
-    flag: "port",
-    variables: ["TOLLGATE_PORT", "PORT"],
-  }),
+  port: option(
+    "server",
+    key("port", whole(0, 65_535), { about: "The port to listen on; 0 takes any free one.", otherwise: 8400 }),
+    restart,
+    {
+      flag: "port",
+      variables: ["TOLLGATE_PORT", "PORT"],
+    },
+  ),
   /** {base_url} and {site_url} of the specification; null where the listening address is meant (see `addressesOf`). */
   baseUrl: option(
     "server",
-    key("base_url", address(), { about: "How clients reach it.", otherwise: null, shown: "host and port" }),
+    key("base_url", address(), { about: "The address that clients use.", otherwise: null, shown: "host and port" }),
     restart,
   ),
   siteUrl: option(
     "server",
     key("site_url", address(), {
-      about: "Named in error messages: `{site_url}/plan`.",
+      about: "The site that error messages name: `{site_url}/plan`.",
       otherwise: null,
       shown: "`base_url`",
     }),
@@ -135,7 +140,7 @@ export const options = {
   corsOrigins: option(
     "server",
     key("cors_origins", origins(), {
-      about: 'Pages of other sites that may call the API with a key; `["*"]`: all.',
+      about: 'Sites whose pages may call the API with a key; `["*"]`: all.',
       otherwise: [] as readonly string[],
       shown: "none",
     }),
@@ -144,7 +149,7 @@ export const options = {
   stopGraceMs: option(
     "server",
     key("stop_grace_seconds", seconds(0, 3_600), {
-      about: "Open streams may go on for this long after SIGTERM.",
+      about: "How long open replies may continue after SIGTERM.",
       otherwise: stopGraceMs,
     }),
     { reload: ({ values }, graceMs) => void (values.stopGraceMs = graceMs) },
@@ -160,23 +165,23 @@ export const options = {
   sharePrefixCache: option(
     "server",
     key("share_prefix_cache", yesOrNo(), {
-      about: "Whether accounts share what engines keep of prompts, on all nodes; see Your own nodes.",
+      about: "Whether accounts share the engines' prompt caches, on all nodes; see Your own nodes.",
       otherwise: null,
-      shown: "they do not, where the engine can tell",
+      shown: "they do not, if the engine can keep them apart",
     }),
     { reload: (running, shares) => running.sharePrefixCaches(shares) },
   ),
   /** Null = the ledger is in the data folder. Others who ask the same database are gateways of the same shop. */
   databaseUrl: option(
     "ledger",
-    databaseUrl("A PostgreSQL database in which the ledger is, for several gateways; see More than one machine."),
+    databaseUrl("The PostgreSQL database that holds the ledger, for several gateways; see More than one machine."),
     restart,
     { variables: [databaseUrlVariable] },
   ),
   gateway: option(
     "ledger",
     key("gateway", textLike("^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", 'a name such as "gate-1"'), {
-      about: "What this gateway is called among those of one database.",
+      about: "This gateway's name among those of one database.",
       otherwise:
         hostname()
           .replace(/[^A-Za-z0-9._-]/g, "-")
@@ -189,7 +194,7 @@ export const options = {
     "ledger",
     key("gather_ms", whole(0, 100), {
       about:
-        "Requests wait this long for others before the database is asked for all of them: less work for it at low rates.",
+        "How long requests wait for others, so that one transaction serves all of them: less work for the database at low rates.",
       otherwise: 0,
     }),
     restart,
@@ -199,7 +204,7 @@ export const options = {
   queueMaxWaitMs: option(
     "queue",
     key("max_wait_seconds", seconds(1, 86_400), {
-      about: "A request waits this long for its account's others, and as long for a node; then it is refused as busy.",
+      about: "How long a request waits for its account's others, and again for a node, before it is refused as busy.",
       otherwise: queueMaxWaitMs,
     }),
     { reload: (running, ms) => running.waitAtMost(ms) },
@@ -217,7 +222,7 @@ export const options = {
   signUp: option(
     "console",
     key("sign_up", yesOrNo(), {
-      about: "Whether strangers may create an account on the free plan.",
+      about: "Whether strangers may create an account, on the first plan.",
       otherwise: false,
     }),
     restart,
@@ -225,7 +230,7 @@ export const options = {
   passwords: option(
     "console",
     key("passwords", yesOrNo(), {
-      about: "Whether people may sign in with a password; `false` takes `[oidc]`.",
+      about: "Whether people may sign in with a password; `false` needs `[oidc]`.",
       otherwise: true,
     }),
     restart,
@@ -234,8 +239,8 @@ export const options = {
     "console",
     key("account_deletion", oneOf(["self", "request", "off"]), {
       about:
-        "Whether owners delete their accounts in the console, or ask an operator to. Off: credit ends with an account, " +
-        "and its person may come back for another day's allowance.",
+        "Whether owners delete their accounts in the console, or ask an operator to. Off by default, since credit ends " +
+        "with an account, and its owner may come back for another day's allowance.",
       otherwise: "off" as const,
     }),
     restart,
@@ -291,8 +296,7 @@ export const options = {
   outputTokensDefault: option(
     "limits",
     key("default_output_tokens", whole(outputTokensMin, outputTokensMax), {
-      about:
-        "Output budget of requests that name none, where the catalog has no `default_output_tokens` for the model.",
+      about: "Output budget of requests that name none, if the catalog has no `default_output_tokens` for the model.",
       otherwise: outputTokensDefault,
       shown: `${outputTokensDefault}; of a coder model ${outputTokensMax} on chat-completions and messages`,
     }),
@@ -301,8 +305,7 @@ export const options = {
   inputRequestsPerMinute: option(
     "limits",
     key("embedding_requests_per_minute", whole(1, inputRequestsPerMinuteMax), {
-      about:
-        "Requests for embeddings and reranking of an account in a minute, which are counted apart from all others.",
+      about: "An account's requests for embeddings and reranking in a minute, counted apart from all others.",
       otherwise: inputRequestsPerMinuteDefault,
     }),
     { reload: (running, requests) => running.limitInputRequests(requests) },
@@ -311,7 +314,7 @@ export const options = {
   logLevel: option(
     "log",
     key("level", oneOf(logLevels), {
-      about: "The least that is logged; `debug` has a line for each request.",
+      about: "The lowest level that is logged; `debug` has a line for each request.",
       otherwise: "info" as const,
     }),
     { reload: ({ values }, level) => void (values.logLevel = level) },
@@ -343,7 +346,7 @@ export const options = {
   endUserHeader: option(
     "usage",
     key("end_user_header", headerName(), {
-      about: "The header in which programs name for whom they ask, with keys that may say so; see End users.",
+      about: "The header in which programs name their end users, with keys that may do so; see End users.",
       otherwise: null,
       shown: "none: the field of the request's body",
     }),
@@ -353,7 +356,8 @@ export const options = {
   lowBalanceTokens: option(
     "notices",
     key("low_balance_tokens", whole(0, creditGrantMaxTokens), {
-      about: "An account whose credit was at least this much and whose balance is below it is told of; 0: none is.",
+      about:
+        "`balance.low` is sent if an account had at least this much credit and its balance falls below it; 0: never.",
       otherwise: lowBalanceTokensDefault,
     }),
     { reload: ({ values }, tokens) => void (values.lowBalanceTokens = tokens) },
@@ -363,15 +367,19 @@ export const options = {
     "retention",
     key(
       "usage_days",
-      mapped(whole(0, 36_500, "a whole number from 0 (for ever) to 36500"), (days) => (days === 0 ? null : days)),
-      { about: "Older replies are kept as daily sums.", otherwise: null, shown: "each is kept forever" },
+      mapped(whole(0, 36_500, "a whole number from 0 (forever) to 36500"), (days) => (days === 0 ? null : days)),
+      {
+        about: "After this time only daily sums of the replies are kept.",
+        otherwise: null,
+        shown: "each is kept forever",
+      },
     ),
     { reload: (running, days) => running.keepUsage(days) },
   ),
   failedKeepDays: option(
     "retention",
     key("failed_days", whole(0, 3_650, "a number of days from 0 (none is kept) to 3650"), {
-      about: "How long the request log keeps what was refused or failed.",
+      about: "How long the request log keeps refused and failed requests.",
       otherwise: 7,
     }),
     { reload: (running, days) => running.keepFailed(days) },

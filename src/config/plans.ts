@@ -21,12 +21,12 @@ export const planTable = table(
   {
     id: required("id", planId(), "The name that accounts and commands use."),
     name: key("name", textLike(`^\\S(?:.{0,${planNameMaxLength - 2}}\\S)?$`, "a name"), {
-      about: "As the console shows it.",
+      about: "Its name in the console.",
       otherwise: null,
       shown: "the id, with a capital",
     }),
     tokensPerDay: key("tokens_per_day", amount(dailyAllowanceMaxTokens), {
-      about: "Balance tokens of each day; what it does not cover is taken from purchased credit.",
+      about: "Balance tokens a day; purchased credit pays for the rest.",
       otherwise: null,
       shown: "0",
     }),
@@ -34,7 +34,7 @@ export const planTable = table(
       "requests_per_minute",
       mapped(whole(1, 1_000_000), (value): number | null => value),
       {
-        about: "Flood protection: so many requests in a minute.",
+        about: "Flood protection: the most requests in a minute.",
         otherwise: null,
         shown: `${floodRequestsMax}; of an unlimited plan any number`,
       },
@@ -50,16 +50,16 @@ export const planTable = table(
       shown: "0; of an unlimited plan any number",
     }),
     weight: key("weight", whole(1, 100), {
-      about: "Where accounts wait for each other, so many times the share of a plan of weight 1.",
+      about: "Its share where accounts wait for each other, as a multiple of a plan of weight 1.",
       otherwise: 1,
     }),
     priority: key("priority", priority, {
-      about: "How urgent its requests are that ask for nothing (`x-priority`, `service_tier`).",
+      about: "How urgent a request is that does not say so (`x-priority`, `service_tier`).",
       otherwise: null,
       shown: "standard",
     }),
     priorityMax: key("priority_max", priority, {
-      about: "The most urgent that a request may ask to be.",
+      about: "The most urgent level that a request may ask for.",
       otherwise: null,
       shown: "standard",
     }),

@@ -9,7 +9,7 @@ export function configReference(): string {
   const all = optionEntries.map(([, option]) => option);
   const fixed = all.flatMap(({ table, name, change }) => (change.reload === null && table !== null ? name : []));
   const beyond = all.flatMap(({ change }) => (change.reload === null ? [] : (change.beyond?.what ?? [])));
-  const waits = `A change of ${codes(fixed)}, and of ${beyond.join(" or ")}, takes a restart; \`tollgate reload\` applies every other.`;
+  const waits = `A change of ${codes(fixed)}, and of ${beyond.join(" or ")}, needs a restart; \`tollgate reload\` applies every other.`;
   return [...fileTables.map(markdownOf), waits].join("\n\n");
 }
 
@@ -29,7 +29,7 @@ const rowOf = (key: string, { schema, otherwise, about }: Key, sources: readonly
   `\`${key}\``,
   String(schema.description),
   otherwise,
-  sources.length === 0 ? about : `${about} Over it: ${codes(sources)}.`,
+  sources.length === 0 ? about : `${about} ${codes(sources)} ${sources.length === 1 ? "wins" : "win"} over it.`,
 ];
 
 /** What wins over the file, the first one first. */

@@ -50,7 +50,7 @@ const providerTable = table(
     apiKey: apiKey("the service"),
     timeoutMs: key("timeout_seconds", seconds(1, 60), { about: "Limit of one search.", otherwise: searchTimeoutMs }),
     pages: key("fetch_pages", whole(0, searchPagesMax), {
-      about: "How many of the first results are read completely.",
+      about: "How many of the first results Tollgate reads completely.",
       otherwise: null,
       shown: `${searchPagesDefault.searxng}; ${searchPagesDefault.tavily} with Tavily`,
     }),

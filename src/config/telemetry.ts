@@ -8,7 +8,7 @@ export const telemetryTable = table(
     /** Of an OpenTelemetry collector, without /v1/traces. */
     otlpEndpoint: required("otlp_endpoint", address(), "Where traces are sent, by OTLP over HTTP."),
     sampleRatio: key("sample_ratio", number(0, 1), {
-      about: "The share of requests that is traced, where callers do not decide.",
+      about: "The share of requests that are traced, if their callers do not decide.",
       otherwise: 1,
     }),
   },

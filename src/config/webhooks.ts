@@ -18,8 +18,8 @@ export const webhookTable = table(
     ),
     /** A secret: whoever knows the address of a chat's webhook may write there. */
     url: secret("url", {
-      about: "Where notices are posted. Private addresses may be told, redirects are not followed.",
-      aboutVariable: "Variable that holds the address, which is a secret where it is a chat's.",
+      about: "Where notices are posted. Private addresses are allowed; redirects are not followed.",
+      aboutVariable: "Variable that holds the address. That of a chat is a secret.",
     }),
     /** Null: it is not signed. */
     secret: secret("secret", {
@@ -31,7 +31,7 @@ export const webhookTable = table(
       otherwise: "json" as WebhookFormat,
     }),
     events: key("events", listOf(oneOf(noticeEvents), 'a list of events such as "node.down"', 1), {
-      about: `What it is told: ${noticeEvents.map((event) => `\`${event}\``).join(", ")}.`,
+      about: `Events that it gets: ${noticeEvents.map((event) => `\`${event}\``).join(", ")}.`,
       otherwise: noticeEvents,
       shown: "all",
     }),

@@ -6,11 +6,11 @@ import type { AccountId, Ms } from "../core/types.ts";
 import { privateHeaders } from "./reply.ts";
 import { fail, type Failure } from "./routes/route.ts";
 
-/** There is no export now: others are being made or one of who asks is not read yet, or they had too many. */
+/** No export now: others are running, the last one was not read to its end, or there were too many. */
 export type NoExport = Readonly<{ noExport: "busy" | "too_many"; retrySeconds: number }>;
 
 export interface AccountData {
-  /** JSON of everything that is kept of the account, for `asking`. Rejects with StoreUnavailable. */
+  /** JSON of everything that is kept about the account, for the account `asking`. Rejects with StoreUnavailable. */
   export(account: AccountRecord, asking: AccountId): Promise<ReadableStream<Uint8Array> | NoExport>;
   /**
    * Takes away who it was. `inSameCommit` notes it in the audit log,

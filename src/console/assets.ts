@@ -1,5 +1,4 @@
-// The console's files in every encoding that a browser may ask for: embedded in the single binary, or bundled from
-// source.
+// The console's files in every encoding that browsers accept: embedded in the single binary, or bundled from source.
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { brotliDecompress, gzip } from "node:zlib";
@@ -11,13 +10,13 @@ export type Asset = Readonly<{
   bytes: Uint8Array;
   brotli: Uint8Array;
   gzip: Uint8Array;
-  /** Of the content, quotes included. */
+  /** A hash of the content, in quotes. */
   etag: string;
-  /** The name holds a hash of the content, so that browsers may keep the file for a year. */
+  /** The name contains a hash of the content, so that browsers may keep the file for a year. */
   immutable: boolean;
 }>;
 
-export type Assets = ReadonlyMap<string, Asset>;
+type Assets = ReadonlyMap<string, Asset>;
 
 const inflate = promisify(brotliDecompress);
 const deflate = promisify(gzip);
@@ -26,9 +25,9 @@ const quickBrotliQuality = 5;
 let made: Promise<Assets> | null = null;
 
 /**
- * Every file by its path below the site's root; `/index.html` is the page for all addresses of the console. The first
- * call makes them (half a second from source, some milliseconds in the binary), off the main thread for the most part.
- * Rejects with the bundler's messages where the sources do not compile; the next call tries again.
+ * All files by path below the site's root; `/index.html` is the page for all addresses of the console. The first call
+ * creates them, mostly off the main thread (half a second from source, some milliseconds in the binary). Rejects with the
+ * bundler's messages if the sources do not compile; the next call tries again.
  */
 export function assets(): Promise<Assets> {
   made ??= make().catch((error: unknown) => {
@@ -50,7 +49,7 @@ async function make(): Promise<Assets> {
   return new Map(entries);
 }
 
-/** Imported only here: an API-only start does not even read the bundler's module. */
+/** Imported only here, so that a start without the console does not even load the bundler's module. */
 async function bundledNow(): Promise<readonly BundledFile[]> {
   const { bundleConsole } = await import("./bundle.ts");
   return bundleConsole({ brotliQuality: quickBrotliQuality });

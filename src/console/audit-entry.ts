@@ -1,4 +1,4 @@
-// Makes the audit log's entry of an operator's call.
+// Creates the audit log's entry for an operator's call.
 import type { AuditAction, AuditEntry } from "../account/audit.ts";
 import type { Clock } from "../core/clock.ts";
 import type { AccountId } from "../core/types.ts";

@@ -1,7 +1,7 @@
 // Reads the body of a request to the console. Such bodies are small.
 import { unreadBodies } from "../http/arriving-bodies.ts";
 
-/** The text of the body; null as soon as it is larger than `maxBytes`. */
+/** The text of the body; null if it is larger than `maxBytes`. */
 export async function readBody(request: Request, maxBytes: number): Promise<string | null> {
   if (Number(request.headers.get("content-length") ?? 0) > maxBytes) return null;
   const decoder = new TextDecoder();

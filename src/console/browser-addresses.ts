@@ -1,11 +1,11 @@
-// Finds a browser's address as far as it is known: behind a proxy, the other end of the connection is the proxy's.
+// Finds a browser's address. Behind a proxy, the connection itself only shows the proxy's.
 import { clientAddress } from "../http/client-address.ts";
 import { forwardingHeaderIn, isNearAddress } from "../http/forwarding.ts";
 import type { Log } from "../core/log.ts";
 
-export type BrowserAddress = Readonly<{
+type BrowserAddress = Readonly<{
   address: string;
-  /** It is a proxy's, behind which browsers cannot be told apart. */
+  /** The address is a proxy's, behind which browsers are indistinguishable. */
   isShared: boolean;
 }>;
 
@@ -14,26 +14,26 @@ export class BrowserAddresses {
   readonly #log: Log;
   #unnamed: string | null = null;
 
-  /** `header`: where a proxy in front names the browser's address; null: there is none. */
+  /** `header`: the header in which a proxy puts the browser's address; null: none is configured. */
   constructor(header: string | null, log: Log) {
     this.#header = header;
     this.#log = log;
   }
 
-  /** What an operator should know of proxies that were seen; null: nothing. */
+  /** A warning for operators about a proxy that was seen; null: none. */
   get notice(): string | null {
     if (this.#unnamed === null) return null;
     const wrong = this.#header === null ? "address_header of [console] is missing" : `it sends no ${this.#header}`;
     return (
       `browsers come through a proxy (it sends ${this.#unnamed}), but ${wrong}: ` +
-      "all of them count as one, and tries to sign in are only slowed down; name the header in which it puts their address"
+      "all of them count as one, and sign-in attempts are only slowed down; name the header that has their address"
     );
   }
 
   of(request: Request, connection: Parameters<typeof clientAddress>[1]): BrowserAddress {
     const peer = clientAddress(request, connection, this.#header) ?? "";
     if (this.#header !== null && request.headers.has(this.#header)) return { address: peer, isShared: false };
-    // From elsewhere it is a stranger's word, who would like not to be counted by the address.
+    // From farther away, the header may be forged to avoid being counted by address.
     const by = isNearAddress(peer) ? forwardingHeaderIn(request.headers) : null;
     if (by !== null && this.#unnamed === null) {
       this.#unnamed = by;

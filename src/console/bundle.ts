@@ -1,5 +1,4 @@
-// Bundles the console's browser side: at the first request for a page when run from source, at build time for the
-// binary.
+// Bundles the console's browser side: when run from source, at the first request for a page; for the binary, at build time.
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { brotliCompress, constants } from "node:zlib";
@@ -17,8 +16,8 @@ export type EmbeddedFile = Readonly<{
 
 export type BundledFile = Readonly<{ path: string; type: string; bytes: Uint8Array; brotli: Uint8Array }>;
 
-export type BundleOptions = Readonly<{
-  /** 11 takes half a second for a few percent: right for a build, not for a start. */
+type BundleOptions = Readonly<{
+  /** 11 saves a few percent and takes half a second: right for a build, not for a start. */
   brotliQuality: number;
 }>;
 
@@ -35,7 +34,7 @@ const keptAsTheyAre = ["fonts/inter.woff2", "fonts/jetbrains-mono.woff2", "icon.
 
 const compress = promisify(brotliCompress);
 
-/** Every file of the console. Throws with the bundler's messages where a source does not compile. */
+/** All files of the console. Rejects with the bundler's messages if a source does not compile. */
 export async function bundleConsole({ brotliQuality }: BundleOptions): Promise<BundledFile[]> {
   const kept = await Promise.all(keptAsTheyAre.map(hashed));
   const outputs = await Promise.all([
@@ -69,7 +68,7 @@ async function bundled(
     minify: true,
     publicPath: "/assets/",
     naming: { entry: "[name]-[hash].[ext]", chunk: "chunk-[name]-[hash].[ext]" },
-    // What a developer's environment says must not change what browsers get.
+    // A developer's environment must not change what browsers get.
     define: { "process.env.NODE_ENV": JSON.stringify("production") },
     external: ["/assets/*"],
     plugins: [

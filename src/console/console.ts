@@ -1,10 +1,10 @@
-// The console on the server: its API from one table of routes, its pages and files, and the webhooks of a payment
-// provider. Decided for each call of the API, in this order:
-//   (1) a change must come from this site's own pages, as JSON                             403 foreign_origin
-//   (2) whoever is not signed in sees the public routes alone                              401 not_signed_in
-//   (3) whoever is no operator sees no operator route, whether what it names exists or not 403 forbidden
-//   (4) body and query must fit their schemas                                              400 invalid_request
-// Where there is a body, (2) and (3) are decided again when it is whole, in the turn in which the call is handled.
+// The console on the server: its API by the table of routes, its pages and files, and the webhook of a payment provider.
+// Each call of the API is checked in this order:
+//   (1) a change must come from a page of this site, as JSON                      403 foreign_origin
+//   (2) without a session, only public routes answer                              401 not_signed_in
+//   (3) without being an operator, no operator route answers, whatever it names   403 forbidden
+//   (4) body and query must fit their schemas                                     400 invalid_request
+// If there is a body, (2) and (3) are checked again when it has arrived, in the turn in which the call is handled.
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { Elysia } from "elysia";
@@ -39,10 +39,10 @@ import { parseOutsideJson } from "../core/outside-json.ts";
 
 const consoleBodyMaxBytes = 64 * 1024;
 
-/** What a call has of its connection. */
+/** The connection of a call. */
 type Connection = Parameters<typeof peerAddress>[1] & {};
 
-/** Absent where the path has none. */
+/** Absent if the path has none. */
 type Params = Readonly<{ id?: string }> | undefined;
 
 const browserMaxLength = 200;
@@ -61,7 +61,7 @@ export function consoleRoutes(parts: ConsoleParts, live: Live): readonly Route[]
   ];
 }
 
-/** The console for an HTTP server to use; `requests` says what that server does at the moment. */
+/** The console for an HTTP server; `requests` are the ones that the server handles at the moment. */
 export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
   const live = new Live(parts, requests);
   const signedIn = new SignedIn(parts);
@@ -123,7 +123,7 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
     // (4)
     const body = route.body === null ? null : await readJson(request, route.body);
     if (route.body !== null) {
-      // Its sender may take minutes over it: by now the session may be void, or the operator dismissed.
+      // It may take minutes to arrive; the session may have ended meanwhile, or the account may be no operator anymore.
       const still = signedIn.visitor(request.headers);
       visitor = still instanceof Promise ? await still : still;
       denied = refuseAccess(route.access, visitor);
@@ -152,7 +152,7 @@ function replyOf(answer: object): Response {
   return answer instanceof WithCookies ? jsonReply(answer.reply, answer.cookies) : jsonReply(answer);
 }
 
-/** A form of another site could send neither our Origin nor JSON; both are asked for. */
+/** A form of another site can send neither our Origin nor JSON; both are required. */
 function isOwnChange({ headers }: Request, baseUrl: string): boolean {
   const type = headers.get("content-type");
   const isJson = type === null || /^application\/json(?:$|[;\s])/i.test(type);

@@ -29,8 +29,8 @@ function cell(value: string | number | boolean | null): string {
 }
 
 /**
- * A spreadsheet would run a text that begins like a formula, so it is told by a quote that it is a text. In many countries
- * Excel takes a file apart at semicolons, and some programs guess the separator: then a formula may begin behind each.
+ * Spreadsheets run a text that begins like a formula, so a quote marks it as text. In many countries Excel splits at
+ * semicolons, and some programs guess the separator, so a formula may begin behind any separator.
  */
 function asText(value: string): string {
   let text = "";
@@ -44,6 +44,6 @@ function asText(value: string): string {
   return /^[\t\r\n]/.test(text) ? `'${text}` : text;
 }
 
-/** The wide ones are read like the others in East Asia. */
+/** Full-width forms count in East Asia. */
 const formulaStarts = "=+-@＝＋－＠";
 const separators = ",;|\t\r\n";

@@ -1,5 +1,5 @@
-// The console's files inside the single binary: `src/build.ts` puts its bundle in place of this module. From source
-// there is nothing embedded, and the console is bundled when its first page is asked for.
+// The console's files inside the single binary, where `src/build.ts` replaces this module by its bundle. From source,
+// nothing is embedded, and the console is bundled when its first page is requested.
 import type { EmbeddedFile } from "./bundle.ts";
 
 export const embedded: readonly EmbeddedFile[] | null = null;

@@ -1,10 +1,10 @@
-// The console's addresses, which are served from the start. What answers there is loaded when the first of them is asked
-// for: it would take a tenth of the start and 6 MB, and a gateway for programs may run for months without it.
+// The console's addresses, which exist from the start. The console itself is loaded with the first request to any of them:
+// it would take a tenth of the start's time and 6 MB, and a gateway for programs may run for months without it.
 import { Elysia } from "elysia";
 import type { Site } from "../http/site.ts";
 import { assets } from "./assets.ts";
 
-/** Addresses at which the browser's app is served; its router knows the same. */
+/** Addresses that serve the browser's app; its router knows the same ones. */
 export const pagePaths = [
   "/",
   "/sign-in",
@@ -23,7 +23,7 @@ export const pagePaths = [
 /** The path of a payment provider's calls. */
 export const webhookPath = (provider: string): string => `/console/webhooks/${provider}`;
 
-/** `open` is called again where it failed; `payment` is the name of the provider that is configured. */
+/** `open` is called again after a failure; `payment` is the name of the configured provider. */
 export function lazyConsole(open: () => Promise<Site>, payment: string | null): Site {
   let site: Site | null = null;
   let opening: Promise<Site> | null = null;
@@ -38,7 +38,7 @@ export function lazyConsole(open: () => Promise<Site>, payment: string | null): 
   const app = new Elysia({ normalize: false, aot: true });
   const answer = async (request: Request, server: typeof app.server): Promise<Response> => {
     const { routes } = site ?? (await opened());
-    routes.server = server; // knows the address of who asks
+    routes.server = server; // knows the client's address
     return routes.handle(request);
   };
   app.all("/console/api/*", ({ request, server }) => answer(request, server), { parse: "none" });
@@ -47,7 +47,7 @@ export function lazyConsole(open: () => Promise<Site>, payment: string | null): 
   }
   for (const path of [...pagePaths, "/assets/*"]) {
     app.get(path, ({ request, server }) => {
-      assets().catch(() => {}); // they are bundled while the console is loaded; its answer tells what went wrong
+      assets().catch(() => {}); // bundled while the console is loaded; the answer reports a failure
       return answer(request, server);
     });
   }

@@ -1,5 +1,5 @@
 // The console's event stream: an account's numbers, and for operators the state of the nodes. One timer serves all
-// streams: it looks twice a second, sends what changed, and stops when nobody listens.
+// streams: it looks twice a second, sends what changed, and stops when there are no streams.
 import { keepAliveIntervalMs } from "../core/limits.ts";
 import { assert } from "../core/assert.ts";
 import type { LiveRequests } from "../http/site.ts";
@@ -20,7 +20,7 @@ assert(liveStreamsPerAccountMax < liveStreamsMax, "an account leaves room to oth
 type Parts = Pick<ConsoleParts, "accounts" | "sessions" | "nodes" | "reserved" | "clock" | "log"> &
   Readonly<{ everywhere?: Pick<Everywhere, "numbers" | "marks"> | null }>;
 
-/** Looks without a change after which a sign of life is sent. */
+/** Unchanged looks after which a keep-alive comment is sent. */
 const keepAliveLooks = keepAliveIntervalMs / liveIntervalMs;
 
 export class Live {
@@ -39,7 +39,7 @@ export class Live {
     return this.#requests;
   }
 
-  /** A stream for the browser that is signed in. */
+  /** Opens a stream for a signed-in browser. */
   open(visitor: Visitor): Response | Failure {
     const { id } = visitor.account;
     const own = [...this.#streams].filter(({ visitor: { account } }) => account.id === id).length;
@@ -80,7 +80,7 @@ export class Live {
     };
   }
 
-  /** One look at everything that somebody listens to; none begins while another runs. */
+  /** One look at everything that has listeners; only one runs at a time. */
   async look(): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;
@@ -97,7 +97,7 @@ export class Live {
     }
   }
 
-  /** Ends all streams; their pages connect again. */
+  /** Ends all streams; their pages reconnect. */
   close(): void {
     for (const stream of this.#streams) {
       stream.end();
@@ -105,7 +105,7 @@ export class Live {
     }
   }
 
-  /** One read for all streams; null where there is none, or it fails, so that each looks for itself. */
+  /** One read for all streams; null if there is none or it fails, so that each stream looks for itself. */
   async #marks(): Promise<ReadonlyMap<number, string> | null> {
     const { everywhere = null } = this.#parts;
     if (everywhere === null) return null;
@@ -121,7 +121,7 @@ export class Live {
     }
   }
 
-  /** Midnight and the end of a session change no row: now and then each looks for itself. */
+  /** Midnight and the end of a session change no row, so each stream also looks for itself now and then. */
   #isAsBefore(stream: Stream, marks: ReadonlyMap<number, string>): boolean {
     const { account, session } = stream.visitor;
     const found = marks.get(session.id);
@@ -135,7 +135,7 @@ export class Live {
 
   #goOn(stream: Stream, forOperators: OperatorNumbers | null): void {
     if (!stream.isRead) {
-      stream.mark = null; // it gets all of it when it is read again
+      stream.mark = null; // it gets everything when it is read again
       return;
     }
     if (stream.visitor.account.operator && forOperators !== null)
@@ -143,7 +143,7 @@ export class Live {
     stream.keepAlive();
   }
 
-  /** Null where they cannot be read now. */
+  /** Null if they cannot be read now. */
   async #forOperators(): Promise<OperatorNumbers | null> {
     try {
       return await this.operatorNumbers();
@@ -174,7 +174,7 @@ export class Live {
       if (operator && forOperators !== null) stream.send({ event: "operator", data: forOperators });
       stream.keepAlive();
     } catch (thrown) {
-      // The next look may find the disk well again.
+      // The disk may work again at the next look.
       if (!(thrown instanceof StoreUnavailable)) throw thrown;
       stream.mark = null;
       log("warn", "live numbers cannot be read", { reason: thrown.message });
@@ -191,12 +191,12 @@ export class Live {
 
 const encoder = new TextEncoder();
 
-/** One browser's stream; it gets what it has not seen. */
+/** One browser's stream; it only gets what changed. */
 class Stream {
   readonly #controller: ReadableStreamDefaultController<Uint8Array>;
   readonly #sent = new Map<string, string>();
   #silentLooks = 0;
-  /** What its account was like at its latest look for itself, and looks since. */
+  /** The state of its account at its latest own look, and the number of looks since. */
   mark: string | null = null;
   looks = 0;
 
@@ -207,7 +207,7 @@ class Stream {
     this.#controller = controller;
   }
 
-  /** False while the browser takes nothing: then nothing is queued, and it gets the latest later. */
+  /** False while the browser reads nothing: nothing is queued then, and it gets the latest numbers later. */
   get isRead(): boolean {
     return (this.#controller.desiredSize ?? 0) > 0;
   }

@@ -6,7 +6,7 @@ import type { AccountId } from "../core/types.ts";
 import type { AccountNumbers } from "./api/live.ts";
 import type { ConsoleParts } from "./parts.ts";
 
-/** Throws StoreUnavailable where the account was not in memory and the disk cannot be read. */
+/** Rejects with StoreUnavailable if the account is not in memory and the disk cannot be read. */
 export async function numbersOf(
   { accounts, clock }: Pick<ConsoleParts, "accounts" | "clock">,
   id: AccountId,

@@ -1,23 +1,23 @@
-// The console's pages and files. Every page is the browser's app, which reads its own address.
+// The console's pages and files. Every page is the browser's app, which reads the address itself.
 import { chooseForm } from "../http/content-encoding.ts";
 import { requestAddress } from "../http/request-address.ts";
 import type { Log } from "../core/log.ts";
 import type { Asset } from "./assets.ts";
 import { safetyHeaders } from "./reply.ts";
 
-/** Nothing is loaded from elsewhere, run from within a page, or shown inside another site. */
+/** Nothing loads from elsewhere, no inline script runs, and no other site can frame the console. */
 const contentSecurityPolicy = [
   "default-src 'self'",
   "object-src 'none'",
   "base-uri 'none'",
   "form-action 'self'",
   "frame-ancestors 'none'",
-  // The app draws elements only: a text that is given to the browser as HTML is a mistake, and is not run.
+  // The app only draws elements, so that HTML from a string is always a mistake, and is refused.
   "require-trusted-types-for 'script'",
 ].join("; ");
 
 const pageHeaders = { ...safetyHeaders, "content-security-policy": contentSecurityPolicy, vary: "accept-encoding" };
-/** A year; the name of an immutable file changes with its content. */
+/** A year: the name of an immutable file changes with its content. */
 const immutable = "public, max-age=31536000, immutable";
 
 export class Pages {
@@ -34,7 +34,7 @@ export class Pages {
     return this.#serve("/index.html", request);
   }
 
-  /** A file of the app, by the path of its address. */
+  /** A file of the app, by its path. */
   file(request: Request): Promise<Response> {
     return this.#serve(requestAddress(request).pathname, request);
   }
@@ -44,7 +44,7 @@ export class Pages {
     try {
       asset = (await this.#assets()).get(path);
     } catch (error) {
-      this.#log("error", "the console's pages cannot be made", { reason: String(error) });
+      this.#log("error", "the console's pages cannot be built", { reason: String(error) });
       return new Response("The console cannot be shown.\n", { status: 500, headers: pageHeaders });
     }
     if (asset === undefined) return new Response("There is no such file.\n", { status: 404, headers: pageHeaders });

@@ -29,42 +29,42 @@ import type { IdentityProvider } from "./oidc/identity-provider.ts";
 import type { EntryRules } from "./oidc/person.ts";
 import type { Backups, Configuration, Webhooks } from "./server-care.ts";
 
-/** What became of a node: or why it could not be done, in words. */
+/** The result, or why it could not be done, in words. */
 type NodeOutcome<Done> = Done | Readonly<{ refused: string }>;
 
 /** The nodes as operators see them. */
 export type NodesView = Readonly<{
   states(): Soon<readonly OperatorNode[]>;
-  /** Gives it no new requests, or requests again. */
+  /** Stops or resumes giving it new requests. */
   setDrained(name: string, drained: boolean): NodeOutcome<Readonly<{ drained: boolean }>>;
-  /** Asks it for a token. */
+  /** Tests it with a request for one token. */
   test(name: string): Promise<NodeOutcome<NodeTest>>;
-  /** Every model with the nodes that have it; its use is not known there. */
+  /** Every model with the nodes that have it, without its use. */
   models(): readonly Omit<OperatorModels["models"][number], "day">[];
-  /** Requests in line for any of them. */
+  /** Requests that wait for any of them. */
   readonly waiting: number;
-  /** Says of a model whether some node has it, or would if it were not down. */
+  /** Tells whether a node has a model, even if that node is down. */
   had(): (model: Model) => boolean;
-  /** Whether one that serves it can take requests now. */
+  /** Whether a node that serves it takes requests now. */
   takes(modelId: string): boolean;
 }>;
 
 /** The identity provider that people may sign in with. */
 export type ProviderParts = Readonly<{
-  /** For people. */
+  /** Shown to people. */
   name: string;
   provider: IdentityProvider;
   rules: EntryRules;
   begun: BegunSignIns;
 }>;
 
-/** What is asked of all gateways together, once for all who look. Rejects with StoreUnavailable. */
+/** What several gateways know together, read once for all streams. Rejects with StoreUnavailable. */
 export type Everywhere = Readonly<{
   numbers(): Promise<Readonly<{ heldTokens: number; openRequests: number; gateways: number }>>;
-  /** Tries to sign in that other gateways saw since the last call, and how long ago. */
+  /** Sign-in attempts that other gateways saw since the last call, and their age. */
   triesElsewhere(): Promise<readonly Readonly<{ event: TryEvent; agoMs: Ms }>[]>;
   tellTry(event: TryEvent): Promise<void>;
-  /** By session: another text as soon as something of its account changed; none where it ended. */
+  /** A text for each session that changes whenever its account does; none if the session ended. */
   marks(seen: readonly Readonly<{ account: AccountId; session: number }>[]): Promise<ReadonlyMap<number, string>>;
 }>;
 
@@ -88,19 +88,19 @@ export type ConsoleParts = Readonly<{
   configuration: Configuration;
   backups: Backups;
   webhooks: Webhooks;
-  /** Null: credit is asked for, and an operator approves it. */
+  /** Null: people request credit, and an operator approves it. */
   payment: PaymentProvider | null;
   assets: () => Promise<ReadonlyMap<string, Asset>>;
   clock: Clock;
   log: Log;
-  /** {base_url} without a trailing slash; under https the cookie is for https alone. */
+  /** {base_url} without a trailing slash; under https, cookies are for https only. */
   baseUrl: string;
-  /** The same for examples: null where none is configured and browsers know better. */
+  /** The same for examples; null: none is configured, and browsers use their own address. */
   samplesUrl: string | null;
   signUp: boolean;
   /** Whether people may sign in with a password. */
   passwordSignIn: boolean;
-  /** Whether owners delete their accounts by themselves, by asking an operator, or not at all. */
+  /** Whether owners delete their accounts themselves, request it from an operator, or neither. */
   accountDeletion: "self" | "request" | "off";
   /** Null: there is none. */
   oidc: ProviderParts | null;
@@ -109,6 +109,6 @@ export type ConsoleParts = Readonly<{
   addresses: BrowserAddresses;
   browsers: KnownBrowsers;
   version: string;
-  /** True where answers come from the demo node. */
+  /** True: answers come from the demo node. */
   demo: boolean;
 }>;

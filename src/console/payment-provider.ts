@@ -3,24 +3,24 @@ import type { Payment } from "../account/purchases.ts";
 import { centsPerMillionBalanceTokens } from "../core/limits.ts";
 import type { AccountId } from "../core/types.ts";
 
-/** What balance tokens cost, in whole US cents: a fraction of a cent is not asked for. */
+/** The price of balance tokens in whole US cents, rounded down. */
 export const centsOf = (tokens: number): number => Math.floor((tokens * centsPerMillionBalanceTokens) / 1_000_000);
 
 export type Order = Readonly<{
   account: AccountId;
   email: string;
-  /** Balance tokens, at `cents` in all. */
+  /** Balance tokens, for `cents` in total. */
   tokens: number;
   cents: number;
-  /** Where the browser goes on, paid or not. */
+  /** Where the browser continues, paid or not. */
   paidUrl: string;
   cancelledUrl: string;
 }>;
 
-/** What a provider told. */
+/** A call of the provider's webhook. */
 export type PaymentNotice =
   | Readonly<{ kind: "paid"; payment: Payment }>
-  /** About something that is none of our business. */
+  /** About something unrelated. */
   | Readonly<{ kind: "other" }>
   /** Not from the provider: the signature is missing, wrong or too old. */
   | Readonly<{ kind: "forged" }>
@@ -28,9 +28,9 @@ export type PaymentNotice =
   | Readonly<{ kind: "unusable"; reason: string }>;
 
 export interface PaymentProvider {
-  /** Also in the path of its webhook, and the beginning of its payments' ids. */
+  /** Part of its webhook's path, and the prefix of its payments' ids. */
   readonly name: string;
-  /** A page of the provider on which the browser pays. Rejects where the provider cannot be reached or refuses. */
+  /** The provider's payment page. Rejects if the provider is unreachable or refuses. */
   checkout(order: Order): Promise<{ url: string }>;
   /** Reads a call of the webhook; `body` is as it was sent. */
   notice(body: string, headers: Headers): Promise<PaymentNotice>;

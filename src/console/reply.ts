@@ -16,14 +16,14 @@ const statuses: Readonly<Record<ApiErrorCode, number>> = {
   internal: 500,
 };
 
-/** Of every reply of the console. */
+/** Headers of every reply of the console. */
 export const safetyHeaders = {
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
   "x-frame-options": "DENY",
 } as const;
 
-/** Of every reply that shows an account's data. */
+/** Headers of every reply with an account's data. */
 export const privateHeaders = { ...safetyHeaders, "cache-control": "no-store" } as const;
 
 export function jsonReply(body: unknown, cookies: readonly string[] = []): Response {

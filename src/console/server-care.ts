@@ -1,13 +1,13 @@
-// What operators do to the whole server: apply a changed configuration and make backups. `tollgate serve` implements it
-// with the functions behind SIGHUP and `tollgate backup`.
+// What operators do with the whole server: reload the configuration, make backups and test webhooks. `tollgate serve`
+// implements it with the functions behind SIGHUP and `tollgate backup`.
 import type { ConsoleWebhook } from "./api/server.ts";
 import type { Ms } from "../core/types.ts";
 import type { ReloadOutcome } from "../office/reloaded.ts";
 
 export interface Configuration {
-  /** What this gateway is called among those of one database; null: it is the only one. */
+  /** The name of this gateway among those that share a database; null: it is the only one. */
   readonly gateway: string | null;
-  /** Null if there is none. */
+  /** Null: there is none. */
   readonly file: string | null;
   /** When the configuration in force was read. */
   readonly loadedAt: Ms;
@@ -16,22 +16,22 @@ export interface Configuration {
 }
 
 export interface Backups {
-  /** Null: the ledger is in a database, which has its own. */
+  /** Null: the ledger is in PostgreSQL, which is backed up by its own means. */
   readonly folder: string | null;
-  /** Null: none are made but those that are asked for. */
-  /** On the disk of the ledger; null where nobody knows. */
+  /** On the disk of the ledger; null: unknown. */
   freeBytes(): number | null;
+  /** Null: there are no automatic backups. */
   readonly schedule: Readonly<{ everyMs: Ms; keep: number }> | null;
-  /** The files of the folder, the newest first; of more than `max` those. */
+  /** The files of the folder, newest first, at most `max`. */
   list(max: number): readonly BackupFile[];
-  /** Copies the ledger to a new file of the folder, which `name` names, and checks the copy. */
+  /** Copies the ledger to the new file `name` in the folder, and checks the copy. */
   make(name: string): Promise<BackupOutcome>;
 }
 
-/** What operators are told of by webhooks, and how that goes. */
+/** The webhooks that receive notices for operators, and their deliveries. */
 export type Webhooks = Readonly<{
   list(): readonly ConsoleWebhook[];
-  /** Posts a notice to it: why it was not taken, or null. */
+  /** Posts a test notice. `problem`: why the webhook did not accept it, or null. */
   test(name: string): Promise<Readonly<{ problem: string | null }> | Readonly<{ refused: string }>>;
 }>;
 

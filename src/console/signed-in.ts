@@ -1,6 +1,6 @@
-// Finds out who is signed in from a request's cookie, for the console's API and for the playground's calls to /v1. Also
-// defines a browser's cookies: the one of its session, the one that says where it signed in before, and for ten minutes the
-// one of a sign-in with an identity provider.
+// Finds the signed-in account by a request's cookie, for the console's API and for the playground's calls to /v1. Defines
+// the three cookies of a browser: its session, the accounts that it signed in to before, and, for ten minutes, a started
+// sign-in with an identity provider.
 import type { SessionRecord } from "../account/sessions.ts";
 import type { SoonAccounts, SoonSessions } from "../account/soon.ts";
 import type { Clock } from "../core/clock.ts";
@@ -25,7 +25,7 @@ export class SignedIn {
     this.#parts = parts;
   }
 
-  /** Null where nobody is. Throws StoreUnavailable. */
+  /** Null: not signed in. Throws StoreUnavailable. */
   visitor(headers: Headers): Soon<Visitor | null> {
     const { sessions, clock, baseUrl } = this.#parts;
     const token = tokenOf(headers, baseUrl);
@@ -64,19 +64,19 @@ export const signInCookie = (token: string, baseUrl: string): string =>
 /** `set-cookie` that signs it out. */
 export const signOutCookie = (baseUrl: string): string => cookie("tollgate_session", "", 0, baseUrl);
 
-/** `set-cookie` by which it is known at its next sign-in, also after it signed out. */
+/** `set-cookie` that lets a later sign-in recognize the browser, even after it signed out. */
 export const knownBrowserCookie = (kept: string, baseUrl: string): string =>
   cookie("tollgate_browser", kept, knownBrowserMaxMs, baseUrl);
 
-/** What the browser keeps of an earlier sign-in, or whatever it says instead; null where it keeps nothing. */
+/** What the browser sends as proof of an earlier sign-in, unchecked; null: nothing. */
 export const knownBrowserText = (headers: Headers, baseUrl: string): string | null =>
   cookieOf("tollgate_browser", headers, baseUrl);
 
-/** `set-cookie` of what a sign-in with a provider began with; null takes it away. */
+/** `set-cookie` that keeps a started sign-in with a provider; null removes it. */
 export const begunCookie = (begun: string | null, baseUrl: string): string =>
   cookie("tollgate_provider", begun ?? "", begun === null ? 0 : providerSignInMs, baseUrl);
 
-/** What the browser keeps of it, or whatever it says instead. */
+/** What the browser sends as its started sign-in, unchecked. */
 export const begunText = (headers: Headers, baseUrl: string): string =>
   cookieOf("tollgate_provider", headers, baseUrl) ?? "";
 
@@ -86,7 +86,7 @@ function cookie(name: CookieName, value: string, maxAgeMs: number, baseUrl: stri
   return `${fullName(name, baseUrl)}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${secure}`;
 }
 
-/** Browsers accept a `__Host-` cookie over https alone, for this very host and without a domain. */
+/** Browsers accept a `__Host-` cookie only over https, for this very host and without a domain. */
 const fullName = (name: CookieName, baseUrl: string): string =>
   baseUrl.startsWith("https:") ? `__Host-${name}` : name;
 

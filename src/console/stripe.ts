@@ -3,7 +3,7 @@
 import type Stripe from "stripe";
 import { centsOf, type PaymentNotice, type Order, type PaymentProvider } from "./payment-provider.ts";
 
-export type StripeOptions = Readonly<{
+type StripeOptions = Readonly<{
   secretKey: string;
   webhookSecret: string;
   /** Where Stripe's API is; null: at Stripe. */
@@ -59,12 +59,12 @@ export async function openStripe({ secretKey, webhookSecret, url }: StripeOption
   };
 }
 
-/** Delayed payments complete their session before they are made: those are told once more. */
+/** Delayed payments complete their session before they are made, and are reported again when they are. */
 function noticeOf(session: Stripe.Checkout.Session, createdSeconds: number): PaymentNotice {
   if (session.payment_status !== "paid") return { kind: "other" };
   const account = wholeOf(session.metadata?.["account"]);
   const tokens = wholeOf(session.metadata?.["tokens"]);
-  // A session that was not made by `checkout` above sells something else.
+  // A session that `checkout` above did not create is for something else.
   if (account === null || tokens === null) return { kind: "other" };
   if (session.currency !== "usd" || session.amount_subtotal !== centsOf(tokens)) {
     return { kind: "unusable", reason: `${session.id}: ${session.amount_subtotal} ${session.currency} paid` };

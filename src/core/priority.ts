@@ -16,8 +16,3 @@ export function priorityOf({ priority = "standard", priorityMax = "standard" }: 
   const wanted = asked ?? priority;
   return rankOf(wanted) < rankOf(priorityMax) ? priorityMax : wanted;
 }
-
-/** How a request stands in line: whom of its account it is for (they take turns), and how urgent it is. */
-export type Standing = Readonly<{ member: string; priority: Priority }>;
-
-export const usualStanding: Standing = { member: "", priority: "standard" };

@@ -190,6 +190,16 @@ export const refusals = {
   busy_unreachable: { status: 429, type: rate, code: null, message: busyWords, retry: "after", facts: ["reason"] },
   /** The same: nodes answer, but none lists what serves it. */
   busy_unlisted: { status: 429, type: rate, code: null, message: busyWords, retry: "after", facts: ["reason"] },
+  /** Its x-deadline-ms; another try right away would meet the same line. */
+  deadline_unmet: {
+    status: 429,
+    type: rate,
+    code: "deadline_unmet",
+    message:
+      "The request cannot begin within its x-deadline-ms: it is number {position} in line, and its first token is expected in {expected_first_token_ms} ms. Nothing is charged.",
+    retry: "never",
+    facts: ["position", "expected_first_token_ms"],
+  },
   quota_unverified: {
     status: 503,
     type: "api_error",

@@ -351,6 +351,8 @@ export type Ask = Readonly<{
   engineFields?: readonly EngineField[];
   /** How urgent it asks to be; absent: it does not say. */
   priority?: Priority;
+  /** Its answer is of use only if it begins within this time. Absent: it waits. */
+  deadlineMs?: Ms;
   /** What the request may still cost its nodes; all its rounds and answers count it down. Absent: nobody counts. */
   generations?: GenerationBudget;
   /** Size of the request body in bytes: the basis of our own input estimate when a node reports no usage. */

@@ -87,6 +87,8 @@ type DialectFacts = Readonly<{
   modelKind: ModelKind;
   /** Whether a request to a model of the coder tier is one of the account's calls, or costs its tokens. */
   coderBilling: CoderBilling;
+  /** Fields of its bodies that tell it from other dialects where the address does not. */
+  bodyFields: readonly string[];
   /** Headers in which its clients send the key beside `Authorization: Bearer`; in lower case. They hold on every route. */
   keyHeaders: readonly string[];
   /** Headers that its clients alone send: by one of these they are known where the address says no dialect. */

@@ -2,6 +2,7 @@
 import { assert } from "../core/assert.ts";
 import { chatCompletions } from "./chat/chat-completions.ts";
 import { completions } from "./completions/completions.ts";
+import type { ModelKind } from "../core/types.ts";
 import type { Dialect, DialectContext } from "./dialect.ts";
 import { embeddings } from "./embeddings/embeddings.ts";
 import { messages } from "./messages/messages.ts";
@@ -42,6 +43,17 @@ export class Dialects {
   /** The dialect whose clients alone send one of these headers; null: there is none. */
   speaking(headers: Headers): Dialect | null {
     return this.all.find(({ clientHeaders }) => clientHeaders.some((name) => headers.has(name))) ?? null;
+  }
+
+  /** Whose request a body is, as its fields say; of several the client's own. Null: nobody's. */
+  ofBody(body: Readonly<Record<string, unknown>>, kind: ModelKind | null, headers: Headers): Dialect | null {
+    const client = this.speaking(headers);
+    const fits = ({ bodyFields }: Dialect): number => bodyFields.filter((field) => body[field] !== undefined).length;
+    const among = this.all
+      .map((dialect) => ({ dialect, fit: kind === null || dialect.modelKind === kind ? fits(dialect) : 0 }))
+      .filter(({ fit }) => fit > 0);
+    const own = among.find(({ dialect }) => dialect === client);
+    return own?.dialect ?? among.toSorted((one, other) => other.fit - one.fit)[0]?.dialect ?? null;
   }
 
   /** Whose client asks at an address that says no dialect: a key in a header of its own is telling, too. */

@@ -1,8 +1,9 @@
 // The frame of every documentation page: head, top bar, side bar, and the style and script inside the page. It loads
 // only the console's fonts, and its policy allows nothing else.
 import { escaped } from "./markup.ts";
+import frameStyle from "./frame.css" with { type: "text" };
 import script from "./reference.js" with { type: "text" };
-import style from "./reference.css" with { type: "text" };
+import contentStyle from "./reference.css" with { type: "text" };
 
 /** Addresses of what a page has from the console. */
 export type SiteFiles = Readonly<{ textFont: string; codeFont: string; icon: string }>;
@@ -24,7 +25,7 @@ export function pageOf(
   name: string,
   files: SiteFiles | null,
 ): Page {
-  const css = (files === null ? "" : fontFaces(files)) + style;
+  const css = (files === null ? "" : fontFaces(files)) + frameStyle + contentStyle;
   const html = `<!doctype html>
 <html lang="en">
 <head>

@@ -32,6 +32,7 @@ import { requestAddress } from "./request-address.ts";
 import { RequestWatch } from "./metrics/request-watch.ts";
 import { type OtherThreads, together } from "./other-threads.ts";
 import type { LiveRequests, Site } from "./site.ts";
+import type { Quotes } from "./quote.ts";
 import { TokenRoutes } from "./token-routes.ts";
 
 /** Of a server that serves every route: it knows keys and stored responses itself. */
@@ -54,6 +55,8 @@ export type ServerOptions = Readonly<{
   /** Absent: every dialect that there is. */
   dialects?: readonly OpenDialect[];
   counts: TokenCounts;
+  /** Absent: nothing is quoted. */
+  quotes?: Quotes;
   /** Pages and routes that another part adds, and browsers that are signed in to them. */
   openSite?: (requests: LiveRequests) => Site;
   /** {base_url}; null: where it listens. */
@@ -148,7 +151,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   const live = others === null ? inference : together(inference, others);
   const site = openSite?.(live) ?? null;
   inference.site = site;
-  const tokens = new TokenRoutes({ ...parts, dialects, keyHeaders }, counts, site, addressHeader);
+  const tokens = new TokenRoutes({ ...parts, dialects, keyHeaders }, counts, site, addressHeader, options.quotes);
   const documentation = new Documentation({
     facts: () => ({
       catalog: parts.catalog,

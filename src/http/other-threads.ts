@@ -3,7 +3,7 @@ import type { Metrics } from "./metrics/metrics.ts";
 import type { LiveRequests } from "./site.ts";
 
 export interface OtherThreads extends LiveRequests {
-  /** Answers that wait for their charge to be on disk. */
+  /** Answers whose end waits until their charge is on disk. */
   readonly heldEnds: number;
   /** These counts and those of all other threads, in one. */
   withTheirs(counts: Metrics): Promise<Metrics>;

@@ -1,29 +1,30 @@
-// The free routes that count tokens: POST /v1/tokenize, and those on which dialects count a request's input. They
+// The free routes that count tokens: POST /v1/tokenize, POST /v1/quote, and those on which dialects count a request's input. They
 // need a key, reserve nothing and are not counted by flood protection; counting itself happens off the main thread.
 import type { Dialect, RequestHead } from "../dialects/dialect.ts";
-import type { Dialects } from "../dialects/registry.ts";
 import { type Body, isLarge, type GatewayParts, readAsk } from "../gateway.ts";
 import { isRefusal } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import { countInput, readTokenize, tokenize, type TokenizeRequest } from "../tokens/tokenize.ts";
-import type { AccountId, Refusal } from "../core/types.ts";
+import type { AccountId, Principal, Refusal } from "../core/types.ts";
 import { BodyTurns } from "./body-turns.ts";
 import type { ApiRoutes } from "./api-routes.ts";
 import { clientAddress } from "./client-address.ts";
 import { askerOf, ArrivedHead, readBody } from "./incoming.ts";
 import type { Connection } from "./peer-address.ts";
 import type { KeyHeaders } from "./key-headers.ts";
+import type { QuoteParts, Quotes } from "./quote.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
 import type { Site } from "./site.ts";
 
 /** Answers a request whose key and body are in order. */
-type Count = (body: Body, account: AccountId, cancelSignal: AbortSignal) => Promise<object | Refusal>;
+type Count = (body: Body, asker: Principal, dialect: Dialect) => Promise<object | Refusal>;
 
 const tokenizePath = "/v1/tokenize";
 
-type TokenParts = Pick<GatewayParts, "keys" | "catalog" | "storedResponses" | "largeBodies" | "clock"> &
-  Readonly<{ keyHeaders: KeyHeaders; dialects: Dialects }>;
+type TokenParts = Pick<GatewayParts, "keys" | "clock"> &
+  Omit<QuoteParts, "counts" | "quotes"> &
+  Readonly<{ keyHeaders: KeyHeaders }>;
 
 export class TokenRoutes {
   readonly #parts: TokenParts;
@@ -31,8 +32,17 @@ export class TokenRoutes {
   readonly #site: Site | null;
   readonly #addressHeader: string | null;
   readonly #bodyTurns = new BodyTurns();
+  readonly #quotes: Quotes | null;
 
-  constructor(parts: TokenParts, counts: TokenCounts, site: Site | null, addressHeader: string | null) {
+  /** `quotes`: absent where nothing is quoted. */
+  constructor(
+    parts: TokenParts,
+    counts: TokenCounts,
+    site: Site | null,
+    addressHeader: string | null,
+    quotes: Quotes | null = null,
+  ) {
+    this.#quotes = quotes;
     this.#addressHeader = addressHeader;
     this.#parts = parts;
     this.#counts = counts;
@@ -42,6 +52,9 @@ export class TokenRoutes {
   addRoutesTo(api: ApiRoutes): void {
     const { all, usual } = this.#parts.dialects;
     api.add("POST", tokenizePath, (request, connection) => this.tokenize(request, connection, usual));
+    const quotes = this.#quotes;
+    if (quotes !== null)
+      api.add("POST", "/v1/quote", (request, connection) => this.#quote(request, connection, quotes));
     for (const dialect of all) {
       for (const { path, counted } of dialect.routes) {
         if (counted === undefined) continue;
@@ -55,11 +68,11 @@ export class TokenRoutes {
   /** `dialect` reads its `messages`. */
   tokenize(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
     const head = new ArrivedHead(request, tokenizePath, "");
-    return this.#answer(request, connection, dialect, async (body, account, cancelSignal) => {
+    return this.#answer(request, connection, dialect, async (body, { account }) => {
       const wanted = await this.#readTokenize(head, body, account, dialect);
       if (isRefusal(wanted)) return wanted;
       using _conversation = wanted.kind === "messages" ? wanted.ask.prepared : undefined;
-      return await tokenize(wanted, this.#counts, account, cancelSignal);
+      return await tokenize(wanted, this.#counts, account, request.signal);
     });
   }
 
@@ -84,24 +97,40 @@ export class TokenRoutes {
     dialect: Dialect,
     reply: (tokens: number) => object,
   ): Promise<Response> {
-    return this.#answer(request, connection, dialect, async (body, account, cancelSignal) => {
+    return this.#answer(request, connection, dialect, async (body, { account }) => {
       const read = await readAsk(head, body, account, dialect, this.#parts);
       if (isRefusal(read)) return read;
       using _conversation = read.ask.prepared;
-      return await countInput(read.ask, reply, this.#counts, account, cancelSignal);
+      return await countInput(read.ask, reply, this.#counts, account, request.signal);
     });
   }
 
-  async #answer(request: Request, connection: Connection | null, dialect: Dialect, count: Count): Promise<Response> {
+  /** Takes the body of any dialect, and refuses in its form. */
+  async #quote(request: Request, connection: Connection | null, quotes: Quotes): Promise<Response> {
+    const parts: QuoteParts = { ...this.#parts, counts: this.#counts, quotes };
+    const { quotedDialect, quote } = await import("./quote.ts"); // loaded when it is first asked for
+    const assumed = parts.dialects.speaking(request.headers) ?? parts.dialects.usual;
+    const count: Count = (body, asker, dialect) => quote(request, body, dialect, asker, parts);
+    return this.#answer(request, connection, assumed, count, (body) => quotedDialect(request, body, parts));
+  }
+
+  async #answer(
+    request: Request,
+    connection: Connection | null,
+    assumed: Dialect,
+    count: Count,
+    dialectOf: (body: Body) => Dialect | Refusal = () => assumed,
+  ): Promise<Response> {
     const requestId = mintRequestId(this.#parts.clock.wall());
     const asker = await askerOf(request, this.#parts.keyHeaders, this.#parts, this.#site, () =>
       clientAddress(request, connection, this.#addressHeader),
     );
-    if (isRefusal(asker)) return refusalReply(dialect, asker, requestId);
-    const { account } = asker;
-    const body = await readBody(request, account, this.#parts.largeBodies !== undefined, this.#bodyTurns);
-    if (isRefusal(body)) return refusalReply(dialect, body, requestId);
-    const counted = await count(body, account, request.signal);
+    if (isRefusal(asker)) return refusalReply(assumed, asker, requestId);
+    const body = await readBody(request, asker.account, this.#parts.largeBodies !== undefined, this.#bodyTurns);
+    if (isRefusal(body)) return refusalReply(assumed, body, requestId);
+    const dialect = dialectOf(body);
+    if (isRefusal(dialect)) return refusalReply(assumed, dialect, requestId);
+    const counted = await count(body, asker, dialect);
     if (isRefusal(counted)) return refusalReply(dialect, counted, requestId);
     return jsonReply(JSON.stringify(counted), requestId);
   }

@@ -2,7 +2,8 @@
 // different extras. An engine that cannot be identified for sure stays "unknown" and gets only what all engines accept.
 import { systemClock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
-import { NodeClient, originOf } from "./client/client.ts";
+import { NodeClient } from "./client/client.ts";
+import { originOf } from "./client/dial.ts";
 import type { ClientOptions } from "./client/client.ts";
 import { type NodeReply, get, isReply } from "./client/get.ts";
 import type { EngineKind } from "./engine-kind.ts";

@@ -2,7 +2,7 @@
 // node means for the client is a table of 30 rows, which test/nodes/generation.test.ts walks through by number.
 import { lastInTurn } from "../core/end-of-turn.ts";
 import type { Ending, Sink } from "../core/types.ts";
-import type { ExchangeFault } from "./client/client.ts";
+import type { ExchangeFault } from "./client/exchange.ts";
 import { EventParser } from "./client/events.ts";
 import type { EventHandler, KnownEvents } from "./client/events.ts";
 import { nodeFailed } from "./failure/failure.ts";

@@ -14,7 +14,8 @@ import { blotted } from "../core/log.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, Ending, Ms, Refusal, Sink } from "../core/types.ts";
 import { answerRoom, askWithin, reportedContext, isPromptTooLong, surelyFits } from "./answer-room.ts";
-import { type Dial, NodeClient, originOf } from "./client/client.ts";
+import { NodeClient } from "./client/client.ts";
+import { type Dial, originOf } from "./client/dial.ts";
 import { isReply, post } from "./client/get.ts";
 import { type Engine, factsOf, unknownEngine } from "./engine.ts";
 import type { EngineKind } from "./engine-kind.ts";
@@ -27,14 +28,8 @@ import { askForStream } from "./generation.ts";
 import { KnownShapes } from "./fast-path/known-shapes.ts";
 import { type Look, lookAt } from "./health/look.ts";
 import type { Channel } from "./reader.ts";
-import {
-  countedBody,
-  engineTraits,
-  type LargeNodeRequest,
-  largeNodeRequest,
-  type NodeRequest,
-  nodeRequest,
-} from "./request.ts";
+import { engineTraits } from "./engine-traits.ts";
+import { countedBody, type LargeNodeRequest, largeNodeRequest, type NodeRequest, nodeRequest } from "./request.ts";
 import { countedPrompt, isPlain, notTaken, plainRequest } from "./plain-request.ts";
 import { askForInputs } from "./inputs/inputs-exchange.ts";
 import { bodyOfTextEmbeddingsInference, inputsBody, pathOf } from "./inputs/inputs-request.ts";

@@ -3,7 +3,8 @@
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { limitAtEndOfTurn } from "../core/end-of-turn.ts";
 import type { Ask, Ending, Sink } from "../core/types.ts";
-import type { Exchange, ExchangeFault, ExchangeHandler, NodeClient, RequestPart } from "./client/client.ts";
+import type { NodeClient } from "./client/client.ts";
+import type { Exchange, ExchangeFault, ExchangeHandler, RequestPart } from "./client/exchange.ts";
 import type { ResponseHeaders } from "./client/framing.ts";
 import { ErrorBody } from "./error-body.ts";
 import { failureOfStatus, nodeAway, nodeFailed } from "./failure/failure.ts";

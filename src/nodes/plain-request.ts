@@ -6,15 +6,9 @@ import type { EngineKind } from "./engine-kind.ts";
 import { addEngineFields, type KnowingNode } from "./engine-fields.ts";
 import { noSuffix } from "./failure/client-faults.ts";
 import { prefixCacheFields, type PrefixCacheRule, usualPrefixCache } from "./prefix-cache.ts";
-import {
-  addSampling,
-  engineTraits,
-  type LargeNodeRequest,
-  type NodeRequest,
-  promptJson,
-  stopsFor,
-  streamFields,
-} from "./request.ts";
+import { engineTraits, streamFields } from "./engine-traits.ts";
+import { addSampling, type LargeNodeRequest, type NodeRequest, stopsFor } from "./request.ts";
+import { promptJson } from "./request-messages.ts";
 
 export type PlainAsk = Ask & Readonly<{ plain: PlainCompletion }>;
 export const isPlain = (ask: Ask): ask is PlainAsk => ask.plain !== undefined;

@@ -10,6 +10,17 @@ import { AnswerText } from "./answer-text.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import type { Ask, Ending, FinishReason, Sink } from "../core/types.ts";
 import type { KnownEvents } from "./client/events.ts";
+import {
+  contentOf,
+  finishReason,
+  isError,
+  isFirst,
+  isNothing,
+  isPresent,
+  isText,
+  ofText,
+  reasoningOf,
+} from "./event-fields.ts";
 import { failed, failureOfEvent, nodeFailed } from "./failure/failure.ts";
 import type { Failure } from "./failure/failure.ts";
 import { parseNodeJson, record } from "./json.ts";
@@ -564,56 +575,5 @@ export class AnswerReader implements KnownEvents {
     // Its running count includes what was not passed on.
     if (this.#reported?.output !== undefined)
       this.#reported = { ...this.#reported, output: Math.min(this.#reported.output, this.#outputMax) };
-  }
-}
-
-function isError(event: Record<string, unknown>): boolean {
-  return isPresent(event["error"]) || event["object"] === "error";
-}
-
-function isFirst(choice: Record<string, unknown>): boolean {
-  return choice["index"] === undefined || choice["index"] === null || choice["index"] === 0;
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === "string" && value !== "";
-}
-
-function isPresent(value: unknown): boolean {
-  return value !== undefined && value !== null && value !== "";
-}
-
-function isNothing(calls: unknown): boolean {
-  return !isPresent(calls) || (Array.isArray(calls) && calls.length === 0);
-}
-
-/** Services that mark refusals put them into a field of their own. Ignoring it would charge for an empty answer. */
-const contentOf = ({ content, refusal }: Record<string, unknown>): unknown => (isText(content) ? content : refusal);
-
-/** A refusal's log probabilities have a field of their own, too. They belong beside its text. */
-function ofText(logprobs: unknown): unknown {
-  const refusal = record(logprobs)?.["refusal"];
-  return Array.isArray(refusal) ? { content: refusal, refusal: null } : logprobs;
-}
-
-/**
- * llama-server, SGLang, TensorRT-LLM and transformers use reasoning_content; vLLM, Ollama and LM Studio use reasoning.
- */
-function reasoningOf(delta: Record<string, unknown>): string {
-  const { reasoning_content: long, reasoning: short } = delta;
-  if (isText(long)) return long;
-  return isText(short) ? short : "";
-}
-
-/** Trusts the calls that the node made, not its finish reason, on whether there were any. */
-function finishReason(reason: string, called: boolean): FinishReason {
-  switch (reason) {
-    case "length":
-    case "max_tokens":
-      return "length";
-    case "content_filter":
-      return "content_filter";
-    default:
-      return called ? "tool_calls" : "stop";
   }
 }

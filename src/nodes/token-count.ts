@@ -2,7 +2,8 @@
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { limitAtEndOfTurn } from "../core/end-of-turn.ts";
 import type { Ask, PreparedTurns } from "../core/types.ts";
-import type { ExchangeHandler, NodeClient } from "./client/client.ts";
+import type { NodeClient } from "./client/client.ts";
+import type { ExchangeHandler } from "./client/exchange.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { requestHead } from "./client/request-head.ts";
 import { readingPath, readingRequest } from "./ollama.ts";

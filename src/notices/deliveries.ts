@@ -155,7 +155,7 @@ class Target {
       const pauseMs = webhookRetriesMs[delivery.tries];
       delivery.tries += 1;
       if (delivery.tries === 1) {
-        log("warn", "a notice was not taken", { webhook: this.config.name, notice: notice.event, reason: problem });
+        log("warn", "a notice was not accepted", { webhook: this.config.name, notice: notice.event, reason: problem });
       }
       if (pauseMs === undefined) {
         this.#forget(delivery);

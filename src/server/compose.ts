@@ -8,6 +8,8 @@
 //   doors      console, control socket, HTTP, schedules
 //
 // What a phase opens it leaves on one stack, which closes in the reverse order: at the end, or at once where a phase fails.
+import { billedTokens, costUsd, ratesOf } from "../account/price.ts";
+import { priorityOf } from "../core/priority.ts";
 import { resolve } from "node:path";
 import { serverEntry, theServer } from "../account/audit.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
@@ -186,7 +188,7 @@ export async function compose(given: Given): Promise<ComposedServer> {
       try {
         await gateway.noteReload(by, await gateway.reloader.applyAndLog());
       } catch (error) {
-        log("error", "a reload is not in the audit log", { error: String(error) });
+        log("error", "a reload is missing in the audit log", { error: String(error) });
       }
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
@@ -505,7 +507,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     try {
       control.keep();
     } catch (error) {
-      log("error", "the socket of the commands is gone and cannot be made", { reason: (error as Error).message });
+      log("error", "the command socket is gone and cannot be made again", { reason: (error as Error).message });
     }
     lookForResponses();
   }, folderLookIntervalMs);
@@ -535,6 +537,16 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
         host: config.host,
         port,
         counts,
+        quotes: {
+          expect(ask, { account }) {
+            const priority = priorityOf(accounting.planOf(account), ask.priority);
+            return { priority, forecast: pool.forecast(ask, account, { member: "", priority }) };
+          },
+          price(model, usage) {
+            const tokens = billedTokens(ratesOf(model.price), usage);
+            return { tokens, usd: costUsd(tokens) };
+          },
+        },
         unix: relays?.unix ?? null,
         others: relays,
         beforeListening: releasePort,

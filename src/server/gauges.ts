@@ -32,27 +32,27 @@ export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
   if (lastMadeAt !== null) {
     yield {
       name: "tollgate_backup_timestamp_seconds",
-      help: "When the last backup of the schedule was made.",
+      help: "Time of the last scheduled backup.",
       value: lastMadeAt / 1000,
     };
   }
   for (const { config, sent, failed, dropped, waiting } of notices.states()) {
     const of = (result: string) => ({ webhook: config.name, result });
-    const help = "Notices to webhooks: sent, tries that failed, and those that were given up.";
+    const help = "Notices to webhooks: sent, failed attempts, and given up.";
     for (const [result, value] of Object.entries({ sent, failed, dropped })) {
       yield { name: "tollgate_notices_total", help, value, labels: of(result), type: "counter" };
     }
     yield {
       name: "tollgate_notices_waiting",
-      help: "Notices that are on their way to a webhook.",
+      help: "Notices waiting for delivery to a webhook.",
       value: waiting,
       labels: { webhook: config.name },
     };
   }
-  yield { name: "tollgate_queue_waiting", help: "Requests that wait for a node.", value: pool.waiting };
+  yield { name: "tollgate_queue_waiting", help: "Requests waiting for a node.", value: pool.waiting };
   yield {
     name: "tollgate_balance_waiting",
-    help: "Requests that wait until others of their account have settled.",
+    help: "Requests waiting until others of their account are charged.",
     value: admission.line.length,
   };
   yield { name: "tollgate_journal_pending", help: "Journal entries on their way to disk.", value: journal.pending };
@@ -67,10 +67,10 @@ export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
   for (const [name, help, value] of [
     [
       "expected",
-      "Input tokens that nodes were expected to have in their caches, of answers whose node says it.",
+      "Input tokens expected in nodes' prompt caches, of answers whose node reports cached tokens.",
       expectedTokens,
     ],
-    ["reported", "Input tokens of the same answers that their nodes had.", reportedTokens],
+    ["reported", "Input tokens of the same answers that their nodes reported as cached.", reportedTokens],
   ] as const) {
     yield { name: `tollgate_prefix_cache_${name}_tokens_total`, help, value, type: "counter" };
   }
@@ -79,38 +79,38 @@ export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
     for (const each of ["well", "cooling", "down", "starting"] as const) {
       yield {
         name: "tollgate_node_health",
-        help: "1 for the health that the node has: well, cooling (it said that it is busy), down or starting.",
+        help: "1 for the node's health: well, cooling (it reported that it is busy), down or starting.",
         value: each === health ? 1 : 0,
         labels: { node, health: each },
       };
     }
     yield {
       name: "tollgate_node_health_since_timestamp_seconds",
-      help: "Since when the node has the health that it has.",
+      help: "Time at which the node's health last changed.",
       value: since / 1000,
       labels,
     };
     if (lastError !== null) {
       yield {
         name: "tollgate_node_last_error_timestamp_seconds",
-        help: "When something last went wrong on the node that no client is to blame for; the log says what.",
+        help: "Time of the node's last error that no client caused; the log has the error.",
         value: lastError.at / 1000,
         labels,
       };
     }
     yield {
       name: "tollgate_node_well",
-      help: "1 where the node takes requests.",
+      help: "1 if the node takes requests.",
       value: health === "well" ? 1 : 0,
       labels,
     };
     yield {
       name: "tollgate_node_drained",
-      help: "1 where an operator wants the node to get nothing new.",
+      help: "1 if an operator drained the node.",
       value: drainedAt === null ? 0 : 1,
       labels,
     };
-    yield { name: "tollgate_node_busy", help: "Requests that the node runs.", value: busy, labels };
+    yield { name: "tollgate_node_busy", help: "Requests running on the node.", value: busy, labels };
     yield { name: "tollgate_node_slots", help: "Requests that the node may run at once.", value: slots, labels };
     if (load !== null) yield* loadGauges(load, labels);
   }
@@ -119,23 +119,23 @@ export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
 function* laneGauges({ counts, given, locked }: LaneState): Generator<Gauge> {
   const told: readonly (readonly [name: string, help: string, value: number])[] = [
     ["batches", "Batches that this gateway committed.", counts.batches],
-    ["operations", "Operations of requests in committed batches.", counts.operations],
-    ["conflicts", "Tries of a batch that were made again because others had the locks.", counts.conflicts],
-    ["unknown", "Tries of a batch of which nobody knew at first what became of them.", counts.unknown],
-    ["read_back", "Batches that were found to be committed after that.", counts.readBack],
-    ["gone", "Lives of this gateway that others, or a failover, took for gone.", counts.gone],
-    ["lost_commits", "Times that the database had lost commits which it had acknowledged.", counts.lostCommits],
-    ["void", "Charges that were not made: the hold was given back meanwhile, and they did not fit.", counts.void],
-    ["cut", "Clients cut off because nobody knew what became of their charge.", counts.cut],
-    ["orphans", "Holds of no open request that were given back.", counts.orphans],
-    ["lanes_given_up", "Lives of other gateways that this one found gone.", given.lanes],
-    ["holds_given_back", "Holds of those that this gateway gave back.", given.holds],
+    ["operations", "Request operations in committed batches.", counts.operations],
+    ["conflicts", "Batch attempts repeated because other sessions held the locks.", counts.conflicts],
+    ["unknown", "Batch attempts whose outcome was unknown at first.", counts.unknown],
+    ["read_back", "Batches of unknown outcome that turned out to be committed.", counts.readBack],
+    ["gone", "Times that others, or a failover, declared this gateway dead.", counts.gone],
+    ["lost_commits", "Times that the database lost acknowledged commits.", counts.lostCommits],
+    ["void", "Charges not made, because their hold had been released and the balance was too small.", counts.void],
+    ["cut", "Clients cut off because the outcome of their charge was unknown.", counts.cut],
+    ["orphans", "Released holds that had no open request.", counts.orphans],
+    ["lanes_given_up", "Times that this gateway found another one dead.", given.lanes],
+    ["holds_given_back", "Holds of dead gateways that this one released.", given.holds],
   ];
   for (const [name, help, value] of told) yield { name: `tollgate_lane_${name}_total`, help, value, type: "counter" };
   for (const { account, forMs, by } of locked) {
     yield {
       name: "tollgate_lane_locked_seconds",
-      help: "How long another session has had an account locked in the database, so that its requests wait.",
+      help: "Time that another database session has locked an account, so that its requests wait.",
       value: forMs / 1000,
       labels: {
         account: String(account),
@@ -151,7 +151,7 @@ function* shareGauges(shares: ReadonlyMap<string, Share>): Generator<Gauge> {
     const labels = { node };
     yield {
       name: "tollgate_node_share_granted",
-      help: "Slots of the node that no other gateway may use.",
+      help: "Slots of the node that belong to this gateway.",
       value: granted,
       labels,
     };
@@ -172,7 +172,7 @@ function* loadGauges({ running, waiting, cacheUse }: EngineLoad, labels: Readonl
   if (cacheUse === null) return;
   yield {
     name: "tollgate_node_engine_cache_ratio",
-    help: "The part of the engine's cache that running requests need.",
+    help: "Share of the engine's cache that running requests use.",
     value: cacheUse,
     labels,
   };
@@ -182,24 +182,24 @@ function* loadGauges({ running, waiting, cacheUse }: EngineLoad, labels: Readonl
 function* ledgerGauges({ violations, checkedAt, durationMs, wholePassAt }: LedgerState): Generator<Gauge> {
   yield {
     name: "tollgate_ledger_violations",
-    help: "Places in which the ledger contradicts itself; the log names them.",
+    help: "Contradictions in the ledger; the log names them.",
     value: violations.length,
   };
   if (checkedAt === null || durationMs === null) return;
   yield {
     name: "tollgate_ledger_check_timestamp_seconds",
-    help: "When the ledger was last checked; once a minute.",
+    help: "Time of the ledger's last check, which runs once a minute.",
     value: checkedAt / 1000,
   };
   yield {
     name: "tollgate_ledger_check_duration_seconds",
-    help: "How long that check took, most of it resting.",
+    help: "Duration of that check, mostly spent resting.",
     value: durationMs / 1000,
   };
   if (wholePassAt === null) return;
   yield {
     name: "tollgate_ledger_whole_pass_timestamp_seconds",
-    help: "When the walk over all accounts was last completed.",
+    help: "Time at which the check last completed its walk over all accounts.",
     value: wholePassAt / 1000,
   };
 }

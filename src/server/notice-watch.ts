@@ -118,7 +118,7 @@ export class NoticeWatch {
   close(): void {
     this.#rest();
     const left = this.#deliveries.close();
-    if (left > 0) this.#parts.log("warn", "notices are lost with the process", { notices: left });
+    if (left > 0) this.#parts.log("warn", "undelivered notices are lost with this process", { notices: left });
   }
 
   /** Names it in what it sees itself. */
@@ -237,7 +237,7 @@ export class NoticeWatch {
       },
       (thrown: unknown) => {
         failed();
-        this.#parts.log("warn", "whether another gateway told of it is not known", {
+        this.#parts.log("warn", "it is unknown whether another gateway has sent this notice", {
           notice: name,
           reason: String(thrown),
         });
@@ -291,7 +291,7 @@ export class NoticeWatch {
       const content = () => ({ text, data: { free_bytes: free } });
       this.#tell("disk.low", String(clock.wall()), content, this.#parts.gateway);
     } catch (thrown) {
-      log("warn", "how full the disk is cannot be read", { reason: (thrown as Error).message });
+      log("warn", "the free space of the disk cannot be read", { reason: (thrown as Error).message });
     }
   }
 
@@ -386,7 +386,7 @@ class ToldBudgets {
       await writeFile(`${this.#file}.new`, text, { mode: 0o600 });
       await rename(`${this.#file}.new`, this.#file);
     } catch (thrown) {
-      this.#log("warn", "which budgets were told of cannot be kept", { reason: (thrown as Error).message });
+      this.#log("warn", "the list of reported budgets cannot be written", { reason: (thrown as Error).message });
     }
     this.#writing = false;
   }
@@ -397,7 +397,7 @@ class ToldBudgets {
       const written: unknown = bytes === null ? {} : JSON.parse(Buffer.from(bytes).toString());
       return new Map(Object.entries(written as object).filter(([, since]) => typeof since === "number"));
     } catch (thrown) {
-      this.#log("warn", "which budgets were told of cannot be read", { reason: (thrown as Error).message });
+      this.#log("warn", "the list of reported budgets cannot be read", { reason: (thrown as Error).message });
       return new Map();
     }
   }

@@ -73,7 +73,7 @@ async function inFolder(parts: BooksParts, opened: AsyncDisposableStack): Promis
     onFatal,
     onWritable: (unwritable) =>
       unwritable === null
-        ? log("info", "the ledger can be written again: requests are taken")
+        ? log("info", "the ledger can be written again: requests are admitted")
         : log("error", "the ledger cannot be written: requests are refused", { reason: unwritable }),
     onCommit: metrics.countCommit,
     usageKeepDays: config.usageKeepDays,

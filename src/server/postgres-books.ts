@@ -54,7 +54,7 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
   const mark = { books: booksOf(sealingKey), from: databaseName(url), at: clock.wall() };
   const before = setServedMark(config.dataFolder, mark);
   if (before !== null && before.books !== null && before.books !== mark.books) {
-    log("warn", "the books are others than those that this folder's gateway served from before", {
+    log("warn", "this gateway now serves from other books than before", {
       now: mark.from,
       before: before.from,
     });

@@ -70,7 +70,7 @@ export class Reloader {
     } catch (error) {
       if (!isExpected(error)) throw error;
       const refused = (error as Error).message;
-      log("error", "configuration not applied, the old one stays", { reason: refused });
+      log("error", "configuration not applied; the old one stays", { reason: refused });
       return { refused };
     }
   }

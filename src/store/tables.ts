@@ -5,6 +5,7 @@
 // A new version may add tables, columns that may be null or have a default (last in their table) and indexes; raise the
 // schema version of both stores with it. src/README.md lists the steps.
 import type { AccessLink } from "../account/access-links.ts";
+import type { AuditAction } from "../account/audit.ts";
 import type { EntryKind } from "../account/entry.ts";
 import type { PurchaseRequest } from "../account/purchases.ts";
 import type { Quota } from "../account/quota.ts";
@@ -91,7 +92,8 @@ const small = column("small");
 export const text = column("text");
 const flag = column("flag");
 const hash = column("hash");
-const plan: Column<"text", PlanId, false> = { kind: "text", mayBeNull: false };
+const plan: Column<"text", PlanId, false> = text;
+const auditAction: Column<"text", AuditAction, false> = { kind: "text", mayBeNull: false };
 
 export const tables = {
   accounts: {
@@ -275,7 +277,7 @@ export const tables = {
       at: whole,
       operator_id: whole,
       address: text,
-      action: text,
+      action: auditAction,
       subject_id: whole,
       detail: text,
     },
@@ -339,7 +341,13 @@ export const tables = {
 } as const satisfies Readonly<Record<string, Table>>;
 
 export type TableName = keyof typeof tables;
+export type ColumnsOf<Name extends TableName> = (typeof tables)[Name]["columns"];
 export const tableNames = Object.keys(tables) as readonly TableName[];
+
+export type Camel<Name extends string> = Name extends `${infer Head}_${infer Rest}`
+  ? `${Head}${Capitalize<Camel<Rest>>}`
+  : Name;
+export const camel = (name: string): string => name.replace(/_(.)/g, (_, first: string) => first.toUpperCase());
 
 /** A row as SQLite gives it. */
 export type RowOf<Of extends Readonly<Record<string, Column>>> = {

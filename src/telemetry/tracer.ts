@@ -4,7 +4,7 @@
 // key.
 //
 // The packages are loaded only when traces are wanted: without them a start takes no longer and no more memory.
-import type { Attributes, Context, Span as OpenSpan } from "@opentelemetry/api";
+import type { Attributes, Context, Span as OpenSpan, Tracer as OpenTelemetryTracer } from "@opentelemetry/api";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import type { Ms } from "../core/types.ts";
@@ -41,19 +41,11 @@ export async function openTracer({ endpoint, sampleRatio, version, clock, log }:
     import("@opentelemetry/resources"),
     import("@opentelemetry/exporter-trace-otlp-http"),
   ]);
-  const { SpanKind, SpanStatusCode, TraceFlags, ROOT_CONTEXT, trace, diag, DiagLogLevel } = api;
   const quiet = () => {};
-  let loggedAt = Number.NEGATIVE_INFINITY;
-  const failed = (message: string): void => {
-    const now = clock.monotonic();
-    if (now - loggedAt < logIntervalMs) return;
-    loggedAt = now;
-    const reason = /"message":"([^"]+)"/.exec(message)?.[1] ?? message; // it comes with a stack, as JSON
-    log("warn", "traces could not be sent", { reason: reason.slice(0, 200) });
-  };
-  diag.setLogger(
+  const failed = failureLog(clock, log);
+  api.diag.setLogger(
     { error: failed, warn: failed, info: quiet, debug: quiet, verbose: quiet },
-    { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+    { logLevel: api.DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
   const provider = new sdk.TracerProvider({
     resource: resources.resourceFromAttributes({ "service.name": "tollgate", "service.version": version }),
@@ -65,22 +57,9 @@ export async function openTracer({ endpoint, sampleRatio, version, clock, log }:
       }),
     ],
   });
-  const tracer = provider.getTracer("tollgate", version);
-
+  const spans = new RequestSpans(api, provider.getTracer("tollgate", version));
   return {
-    trace(record) {
-      const wallOf = (at: Ms): Ms => record.arrivedWall + (at - record.arrivedAt);
-      const route = `POST ${record.endpoint}`;
-      const root = tracer.startSpan(
-        route,
-        { kind: SpanKind.SERVER, startTime: record.arrivedWall, attributes: requestAttributes(record) },
-        callersContext(record.traceparent),
-      );
-      const context = trace.setSpan(ROOT_CONTEXT, root);
-      if (root.isRecording()) addChildren(record, context, wallOf);
-      if (record.refusal !== null) fail(root, record.refusal);
-      root.end(wallOf(record.endedAt ?? record.arrivedAt));
-    },
+    trace: (record) => spans.add(record),
     async close() {
       const { promise: late, resolve } = Promise.withResolvers<void>();
       const timer = setTimeout(resolve, closeMs);
@@ -88,23 +67,51 @@ export async function openTracer({ endpoint, sampleRatio, version, clock, log }:
       clearTimeout(timer);
     },
   };
+}
 
-  function addChildren(record: RequestRecord, context: Context, wallOf: (at: Ms) => Ms): void {
-    const child = (
-      name: string,
-      { from, to }: Span,
-      attributes: Attributes = {},
-      kind = SpanKind.INTERNAL,
-    ): OpenSpan => {
-      const span = tracer.startSpan(name, { kind, startTime: wallOf(from), attributes }, context);
-      span.end(wallOf(to));
-      return span;
+function failureLog(clock: Pick<Clock, "monotonic">, log: Log): (message: string) => void {
+  let loggedAt = Number.NEGATIVE_INFINITY;
+  return (message) => {
+    const now = clock.monotonic();
+    if (now - loggedAt < logIntervalMs) return;
+    loggedAt = now;
+    const reason = /"message":"([^"]+)"/.exec(message)?.[1] ?? message; // it comes with a stack, as JSON
+    log("warn", "traces could not be sent", { reason: reason.slice(0, 200) });
+  };
+}
+
+/** Builds the spans of requests that are over. */
+class RequestSpans {
+  readonly #api: typeof import("@opentelemetry/api");
+  readonly #tracer: OpenTelemetryTracer;
+
+  constructor(api: typeof import("@opentelemetry/api"), tracer: OpenTelemetryTracer) {
+    this.#api = api;
+    this.#tracer = tracer;
+  }
+
+  add(record: RequestRecord): void {
+    const { SpanKind, ROOT_CONTEXT, trace } = this.#api;
+    const wallOf = (at: Ms): Ms => record.arrivedWall + (at - record.arrivedAt);
+    const root = this.#tracer.startSpan(
+      `POST ${record.endpoint}`,
+      { kind: SpanKind.SERVER, startTime: record.arrivedWall, attributes: requestAttributes(record) },
+      this.#callersContext(record.traceparent),
+    );
+    if (root.isRecording()) this.#addChildren(record, trace.setSpan(ROOT_CONTEXT, root), wallOf);
+    if (record.refusal !== null) this.#fail(root, record.refusal);
+    root.end(wallOf(record.endedAt ?? record.arrivedAt));
+  }
+
+  #addChildren(record: RequestRecord, context: Context, wallOf: (at: Ms) => Ms): void {
+    const child = (name: string, { from, to }: Span, attributes: Attributes = {}): void => {
+      this.#tracer.startSpan(name, { startTime: wallOf(from), attributes }, context).end(wallOf(to));
     };
     if (record.media !== null) child("media", record.media);
     for (const round of record.rounds) {
       const { queuedAt, startedAt, endedAt } = round;
       child("queue", { from: queuedAt, to: startedAt ?? endedAt });
-      if (startedAt !== null) addGeneration(record, round, startedAt, context, wallOf);
+      if (startedAt !== null) this.#addGeneration(record, round, startedAt, context, wallOf);
     }
     for (const call of record.toolCalls) {
       const name = call.isSearch ? "web_search" : "mcp";
@@ -118,7 +125,7 @@ export async function openTracer({ endpoint, sampleRatio, version, clock, log }:
     if (settling !== null && settling.to !== null) child("settle", { from: settling.from, to: settling.to });
   }
 
-  function addGeneration(
+  #addGeneration(
     record: RequestRecord,
     round: RoundRecord,
     startedAt: Ms,
@@ -128,19 +135,20 @@ export async function openTracer({ endpoint, sampleRatio, version, clock, log }:
     const attributes = generationAttributes(record, round);
     const startTime = wallOf(startedAt);
     const name = `chat ${record.model?.id ?? ""}`;
-    const span = tracer.startSpan(name, { kind: SpanKind.CLIENT, startTime, attributes }, context);
+    const span = this.#tracer.startSpan(name, { kind: this.#api.SpanKind.CLIENT, startTime, attributes }, context);
     if (round.firstPieceAt !== null) span.addEvent("gen_ai.first_token", wallOf(round.firstPieceAt));
-    if (round.ending === "failed") fail(span, "generation_failed");
+    if (round.ending === "failed") this.#fail(span, "generation_failed");
     span.end(wallOf(round.endedAt));
   }
 
-  function fail(span: OpenSpan, reason: string): void {
+  #fail(span: OpenSpan, reason: string): void {
     span.setAttribute("error.type", reason);
-    span.setStatus({ code: SpanStatusCode.ERROR });
+    span.setStatus({ code: this.#api.SpanStatusCode.ERROR });
   }
 
   /** The request joins its caller's trace where the caller names one. */
-  function callersContext(traceparent: string | null): Context {
+  #callersContext(traceparent: string | null): Context {
+    const { TraceFlags, ROOT_CONTEXT, trace } = this.#api;
     const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(traceparent ?? "") ?? [];
     if (traceId === undefined || spanId === undefined || flags === undefined) return ROOT_CONTEXT;
     const traceFlags = Number.parseInt(flags, 16) & TraceFlags.SAMPLED;

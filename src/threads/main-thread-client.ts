@@ -45,6 +45,7 @@ type Wanted = Readonly<{
   model: string;
   prompt: PromptBlocks;
   excluded: ReadonlySet<string>;
+  deadlineMs: Ms | undefined;
 }>;
 
 export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal"> {
@@ -143,7 +144,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
    * the node of that name. When `cancelSignal` aborts first, the place is given up: busy.
    */
   enter(
-    { account, member, priority, model, prompt, excluded }: Wanted,
+    { account, member, priority, model, prompt, excluded, deadlineMs }: Wanted,
     cancelSignal: AnyCancelSignal,
     granted: (place: number, node: string) => Slot,
   ): Promise<Slot | Refusal> {
@@ -176,6 +177,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
       model,
       prompt: packBlocks(prompt),
       excluded: [...excluded],
+      deadlineMs,
     });
     return promise;
   }

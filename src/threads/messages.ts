@@ -11,7 +11,7 @@ import type { Engine } from "../nodes/engine.ts";
 import type { NodeOutcome } from "../nodes/node-endpoint.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import type { Priority } from "../core/priority.ts";
-import type { AccountId, Course, Model, ModelKind, OutputHeld, Principal, Refusal, Usage } from "../core/types.ts";
+import type { AccountId, Course, Model, ModelKind, Ms, OutputHeld, Principal, Refusal, Usage } from "../core/types.ts";
 
 /** From a relay, executed in order. */
 export type RelayOperation =
@@ -37,6 +37,7 @@ export type RelayOperation =
       /** See packBlocks. */
       prompt: string;
       excluded: readonly string[];
+      deadlineMs?: Ms | undefined;
     }>
   /** The first pieces of an answer came. */
   | Readonly<{ op: "began"; place: number }>

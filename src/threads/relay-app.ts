@@ -44,25 +44,14 @@ export type RelayServerOptions = Readonly<{
 
 /** Starts to listen beside the other relays. Throws if another program uses the address. */
 export function startRelayServer(parts: GatewayParts, options: RelayServerOptions): Omit<RunningServer, "url"> {
-  const { host, port, unix, addressHeader, sealingKey, counts, metrics, tracing, logsRequests, corsOrigins, decided } =
-    options;
+  const { host, port, unix, addressHeader, sealingKey, counts, metrics, corsOrigins, decided } = options;
   const { clock, log } = parts;
-  const watch = new RequestWatch({
-    metrics,
-    clock,
-    log,
-    get logsRequests() {
-      return logsRequests();
-    },
-    get tracer() {
-      return tracing.tracer;
-    },
-  });
+  const watch = watchOf(parts, options);
   const loopDelay = new LoopDelay(clock, (delayMs) => metrics.countLoopDelay(delayMs));
   const dialects = new Dialects({ sealingKey, clock, storesResponses: parts.storedResponses !== null });
   const keyHeaders = new KeyHeaders(dialects.keyHeaders);
   const inference = new Inference(parts, { dialects, keyHeaders, counts, watch, addressHeader, passOn: toMain });
-  const passing = new ActiveSet<Promise<void>>();
+  const passed = new PassedRequests(unix);
   let stopping = false;
 
   const direct: DirectRoutes = {};
@@ -97,7 +86,7 @@ export function startRelayServer(parts: GatewayParts, options: RelayServerOption
       const stopped = server.stop();
       await decided();
       // The complete server sends its own last words on what it cuts.
-      await Promise.all([inference.finish(graceMs), noneLeftWithin(graceMs + cutMs, () => passing.members(), clock)]);
+      await Promise.all([inference.finish(graceMs), noneLeftWithin(graceMs + cutMs, () => passed.members(), clock)]);
       await inference.sent(server, until - clock.monotonic());
       await Promise.race([stopped, server.stop(true)]);
       loopDelay.close();
@@ -105,30 +94,13 @@ export function startRelayServer(parts: GatewayParts, options: RelayServerOption
   };
 
   async function toMain(request: Request, connection: Connection | null, body: RawBody | null): Promise<Response> {
-    // Its client left while its key was looked up, which no later event reports.
-    if (request.signal.aborted) return new Response(null, { status: 499 });
     // It asks for a tunnel, and `node:http` would mistake the reply for one.
     if (request.method === "CONNECT") {
       return unknownAddressReply(inference.dialectOf(request), request, mintRequestId(clock.wall()));
     }
-    const peer = connection?.requestIP(request)?.address ?? null;
-    // The complete server decides how long a client may be silent.
-    connection?.timeout(request, 0);
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const seat = passing.join(promise);
-    const ended = (): void => {
-      connection?.timeout(request, idleTimeoutSeconds);
-      // In the next turn, once the end is in the client's socket; otherwise a stop would cut it.
-      setImmediate(() => {
-        passing.leave(seat);
-        resolve();
-      });
-    };
     try {
-      return await passOn(request, { unix, peer, body, ended });
+      return await passed.pass(request, connection, body);
     } catch (error) {
-      ended();
-      if (request.signal.aborted) return new Response(null, { status: 499 });
       return failed(request, error);
     }
   }
@@ -140,3 +112,60 @@ export function startRelayServer(parts: GatewayParts, options: RelayServerOption
     return crossOrigin.opened(request, reply);
   }
 }
+
+/** Reads anew what a reload may change. */
+const watchOf = ({ clock, log }: GatewayParts, { metrics, logsRequests, tracing }: RelayServerOptions): RequestWatch =>
+  new RequestWatch({
+    metrics,
+    clock,
+    log,
+    get logsRequests() {
+      return logsRequests();
+    },
+    get tracer() {
+      return tracing.tracer;
+    },
+  });
+
+/** The requests that the complete server answers. */
+class PassedRequests {
+  readonly #unix: string;
+  readonly #open = new ActiveSet<Promise<void>>();
+
+  constructor(unix: string) {
+    this.#unix = unix;
+  }
+
+  /** Settles as each of them ends. */
+  members(): ReturnType<ActiveSet<Promise<void>>["members"]> {
+    return this.#open.members();
+  }
+
+  /** The reply; 499 where the client has left. Rejects where the complete server gave none. */
+  async pass(request: Request, connection: Connection | null, body: RawBody | null): Promise<Response> {
+    // Its client left while its key was looked up, which no later event reports.
+    if (request.signal.aborted) return left();
+    const peer = connection?.requestIP(request)?.address ?? null;
+    // The complete server decides how long a client may be silent.
+    connection?.timeout(request, 0);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const seat = this.#open.join(promise);
+    const ended = (): void => {
+      connection?.timeout(request, idleTimeoutSeconds);
+      // In the next turn, once the end is in the client's socket; otherwise a stop would cut it.
+      setImmediate(() => {
+        this.#open.leave(seat);
+        resolve();
+      });
+    };
+    try {
+      return await passOn(request, { unix: this.#unix, peer, body, ended });
+    } catch (error) {
+      ended();
+      if (request.signal.aborted) return left();
+      throw error;
+    }
+  }
+}
+
+const left = (): Response => new Response(null, { status: 499 });

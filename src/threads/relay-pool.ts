@@ -1,5 +1,5 @@
 // The nodes as a relay sees them: it talks to them on slots that the main thread grants.
-import { type Standing, usualStanding } from "../core/priority.ts";
+import { type Standing, usualStanding } from "../core/standing.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Clock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
@@ -57,7 +57,7 @@ export class RelayPool implements PoolFollower {
     account: AccountId,
     cancelSignal: AnyCancelSignal,
     excluded: ReadonlySet<string> = none,
-    { member, priority }: Standing = usualStanding,
+    { member, priority, beginBy }: Standing = usualStanding,
   ): Refusal | Promise<Slot | Refusal> {
     if (cancelSignal.aborted) return busy;
     const unknowing = ask.model.tier === "own" ? unknowingAmong(ask, this.#serving(ask.model.id)) : none;
@@ -70,6 +70,7 @@ export class RelayPool implements PoolFollower {
       model: ask.model.id,
       prompt: promptBlocksOf(ask),
       excluded: passedOver,
+      deadlineMs: beginBy === undefined ? undefined : Math.max(0, beginBy - this.#clock.monotonic()),
     };
     return this.#mainThread.enter(wanted, cancelSignal, (place, node) => {
       const known = this.#nodes.get(node);

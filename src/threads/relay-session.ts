@@ -11,6 +11,7 @@ import type { Log } from "../core/log.ts";
 import type { Grant } from "../nodes/queue/pool.ts";
 import { unpackBlocks } from "../nodes/queue/prompt-blocks.ts";
 import type { Place, RefusalCause } from "../nodes/queue/slot-queue.ts";
+import type { Forecast } from "../core/forecast.ts";
 import type { Priority } from "../core/priority.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { Soon } from "../core/soon.ts";
@@ -19,6 +20,7 @@ import {
   type Hold,
   type Model,
   OutcomeUnknown,
+  type Ms,
   type OutputHeld,
   type PromptBlocks,
   type Refusal,
@@ -37,7 +39,7 @@ export type RelaySessionParts = Readonly<{
     stand(place: Place): void;
     leave(place: Place): boolean;
     slotOn(nodeName: string, place: Place): Grant;
-    refusalOf(cause: RefusalCause, modelId: string): Refusal;
+    refusalOf(cause: RefusalCause, modelId: string, forecast?: Forecast): Refusal;
   };
   storedResponses: Pick<StoredResponses, "keep"> | null;
   clock: Clock;
@@ -77,7 +79,7 @@ export class RelaySession {
     return open;
   }
 
-  /** Answers that wait for their charge to be on disk. */
+  /** Answers whose end waits until their charge is on disk. */
   get heldEnds(): number {
     return this.#heldEnds;
   }
@@ -209,16 +211,17 @@ export class RelaySession {
     return request;
   }
 
-  #enter({ id, account, member, priority, model, prompt, excluded }: Extract<RelayOperation, { op: "enter" }>): void {
+  #enter(operation: Extract<RelayOperation, { op: "enter" }>): void {
+    const { id, account, member, priority, model, prompt, excluded, deadlineMs } = operation;
     const { pool } = this.#parts;
-    const place = new DeskPlace(model, account, member, priority, unpackBlocks(prompt), new Set(excluded), {
+    const place = new DeskPlace(model, account, member, priority, unpackBlocks(prompt), new Set(excluded), deadlineMs, {
       granted: (node) => {
         place.grant = pool.slotOn(node, place);
         this.#batcher.put({ answer: "granted", id, node });
       },
-      refused: (cause) => {
+      refused: (cause, forecast) => {
         this.#places.delete(id);
-        this.#refuse(id, pool.refusalOf(cause, model));
+        this.#refuse(id, pool.refusalOf(cause, model, forecast));
       },
     });
     this.#places.set(id, place);
@@ -269,6 +272,7 @@ class DeskPlace implements Place {
     readonly priority: Priority,
     readonly prompt: PromptBlocks,
     readonly excluded: ReadonlySet<string>,
+    readonly deadlineMs: Ms | undefined,
     readonly effects: Pick<Place, "granted" | "refused">,
   ) {}
 
@@ -276,7 +280,7 @@ class DeskPlace implements Place {
     this.effects.granted(nodeName);
   }
 
-  refused(cause: RefusalCause): void {
-    this.effects.refused(cause);
+  refused(cause: RefusalCause, forecast?: Forecast): void {
+    this.effects.refused(cause, forecast);
   }
 }

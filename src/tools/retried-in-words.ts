@@ -22,7 +22,7 @@ export type RetriedInWordsParts = Readonly<{
 
 export function retriedInWords(round: Round, { log, repeated }: RetriedInWordsParts): Round {
   const again = (model: string, what: string): void => {
-    log("warn", "asking a node again in words for what it did not enforce", { model, what });
+    log("warn", "repeating a request in words, because the node did not enforce it", { model, what });
     repeated?.();
   };
   return (ask, sink) => {

@@ -81,6 +81,7 @@ test("an export has the account and every list, and no hash", async () => {
       "purchase_requests",
       "quota_use",
       "refused_requests",
+      "search_calls",
       "sessions",
       "stored_responses",
       "usage",

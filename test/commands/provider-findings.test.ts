@@ -37,7 +37,7 @@ test("one that is away, has no keys or is another is a problem", async () => {
   provider.discovery = { jwks_uri: undefined };
   expect((await found(provider.issuer, limited))[0]).toEqual([
     "problem",
-    expect.stringContaining("does not say its jwks_uri"),
+    expect.stringContaining("metadata lacks jwks_uri"),
   ]);
   expect((await found("http://127.0.0.1:9", limited))[0]).toEqual([
     "problem",

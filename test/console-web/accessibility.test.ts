@@ -130,7 +130,7 @@ describe.skipIf(withoutBrowser)("accessibility", () => {
         await visit.post("/operator/server/reload", {});
         await visit.post("/operator/server/backup", {});
         await visit.goTo("/operator/server", "Server");
-        await page.getByText("Checked: every page is sound").waitFor();
+        await page.getByText("Done, and every page checked").waitFor();
         found.push(...(await violations(visit, "server")));
         await visit.goTo("/key", "API key");
         await page.getByRole("button", { name: "Regenerate key" }).click();
@@ -162,7 +162,7 @@ describe.skipIf(withoutBrowser)("accessibility", () => {
         await page.getByRole("button", { name: "Two models side by side" }).click();
         await page.getByRole("textbox", { name: "Message" }).fill("And in Rome?");
         await page.getByRole("button", { name: "Send", exact: true }).click();
-        await page.getByRole("button", { name: "Go on with this" }).nth(1).waitFor();
+        await page.getByRole("button", { name: "Continue with this" }).nth(1).waitFor();
         found.push(...(await violations(visit, "two models")));
         await page.keyboard.press("Control+k");
         await page.getByRole("combobox", { name: "Go to a page" }).fill("o");

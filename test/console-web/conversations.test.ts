@@ -278,7 +278,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
       const past = sent.find((body) => body.model === model)!.messages.map(({ content }) => content);
       expect(past[1]).toBe(said[lane]!);
     }
-    await page.getByRole("button", { name: "Go on with this" }).last().click();
+    await page.getByRole("button", { name: "Continue with this" }).last().click();
     expect(await page.getByLabel("Second model").count()).toBe(0);
     sent.length = 0;
     await page.reload();
@@ -303,7 +303,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await search.fill("answer."); // said by the model alone
     await expectEventually(() => titles(page), "Pears [[versions]]");
     await search.fill("nothing says this");
-    await page.getByText("No conversation has these words").waitFor();
+    await page.getByText("No conversation contains this").waitFor();
     await search.fill("");
 
     await page.getByRole("button", { name: "Rename, export or delete Plums" }).focus();
@@ -455,7 +455,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await devtools.send("Storage.overrideQuotaForOrigin", { origin, quotaSize: 1 });
     await write(page, "Not kept [[text]]");
     await page.getByText("This browser has no room left to keep").waitFor();
-    await page.getByText("This browser has no room left:").waitFor();
+    await page.getByText("This browser has no room left. New").waitFor();
     await page.locator(".turn.answer .turn-foot").waitFor();
     expect(await titles(page)).toBe("");
     await devtools.send("Storage.overrideQuotaForOrigin", { origin });

@@ -43,9 +43,9 @@ describe.skipIf(withoutBrowser)("end users in the console", () => {
       for (const user of names) expect((await ask(key, user)).status).toBe(200);
       expect((await ask(key)).status).toBe(200);
       await visit.goTo("/usage", "Usage");
-      const who = page.getByRole("region", { name: "Who asked", exact: true });
+      const who = page.getByRole("region", { name: "End users", exact: true });
       await who.getByText(names[2]!).waitFor();
-      await who.getByText("nobody named").waitFor();
+      await who.getByText("not named").waitFor();
       await expectAccessible(page);
       await shot(page, "usage");
       await who.getByRole("link", { name: "grace@example.org" }).click();

@@ -50,7 +50,7 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
       const { page } = visit;
       await visit.goTo("/sign-in", "Sign in to Tollgate");
       await page.getByText("Forgot password?").click();
-      await page.getByText("Ask whoever runs this server for a link").waitFor();
+      await page.getByText("Ask the operator of this server for a link").waitFor();
       await visit.signIn(email, password);
       await page.getByText("All usage").waitFor();
       expect(await page.getByText(/credit|No balance|to spend/i).count()).toBe(0);
@@ -62,8 +62,8 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
       const night = page.locator("article", { hasText: "Night" }).getByRole("listitem");
       expect((await night.allTextContents()).map((fact) => fact.trim())).toEqual([
         "120 requests a minute",
-        "3 times the share where accounts wait",
-        "Requests let others go first",
+        "3 times the share when accounts compete for nodes",
+        "Requests give way to others",
         "x-priority up to standard",
       ]);
       expect(

@@ -93,9 +93,9 @@ describe.skipIf(withoutBrowser)("the server and the accounts' data", () => {
       await head.goTo("/operator/server", "Server");
       const backup = page.getByRole("region", { name: "Backup" });
       await backup.getByRole("button", { name: "Make a backup" }).click();
-      await backup.getByText("Checked: every page is sound").waitFor();
+      await backup.getByText("Done, and every page checked").waitFor();
       const file = (await backup.locator("dd code").textContent()) ?? "";
-      await backup.getByText("The server makes no automatic ones").waitFor();
+      await backup.getByText("There are no automatic backups").waitFor();
       expect(await backup.locator("tbody tr code").allTextContents()).toEqual([file]);
       const made = statSync(join(stack.gateway.dataFolder, "backups", file));
       expect(made.mode & 0o777).toBe(0o600);

@@ -23,6 +23,7 @@ const routes = new TokenRoutes(
     keys: { principal: (key) => ({ one: by(1), other: by(2) })[key] ?? null },
     catalog: embeddedCatalog(),
     storedResponses: null,
+    admission: { refuseModel: () => null },
     keyHeaders: new KeyHeaders(["x-api-key"]),
     dialects,
     clock: systemClock,

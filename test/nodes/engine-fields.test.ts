@@ -5,7 +5,8 @@ import { isRefusal } from "../../src/core/refusals.ts";
 import type { Ask, Model } from "../../src/core/types.ts";
 import { unknownField, type KnowingNode } from "../../src/nodes/engine-fields.ts";
 import type { EngineKind } from "../../src/nodes/engine-kind.ts";
-import { engineTraits, nodeRequest } from "../../src/nodes/request.ts";
+import { engineTraits } from "../../src/nodes/engine-traits.ts";
+import { nodeRequest } from "../../src/nodes/request.ts";
 import { askOf, hostedModel } from "../fixtures/asks.ts";
 
 const own: Model = { ...hostedModel, tier: "own" };

@@ -1,7 +1,8 @@
 // Recognizing engines: what each says about itself, and what must not be mistaken for one.
 import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/core/clock.ts";
-import { dialSocket, NodeClient, originOf } from "../../src/nodes/client/client.ts";
+import { NodeClient } from "../../src/nodes/client/client.ts";
+import { dialSocket, originOf } from "../../src/nodes/client/dial.ts";
 import { discoverLocalEngine, type Engine, factsOf, unlisted } from "../../src/nodes/engine.ts";
 import { lookAt } from "../../src/nodes/health/look.ts";
 import { RawNode, wholeReply } from "../fixtures/raw-node.ts";

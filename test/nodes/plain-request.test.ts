@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import type { EngineKind } from "../../src/nodes/engine-kind.ts";
 import { countedPrompt, notTaken, type PlainAsk, plainRequest } from "../../src/nodes/plain-request.ts";
-import { writtenTurns } from "../../src/nodes/request.ts";
+import { writtenTurns } from "../../src/nodes/request-messages.ts";
 import { countRequestOfAsk } from "../../src/nodes/token-count.ts";
 import type { Turn } from "../../src/core/types.ts";
 import { askOf, firstPartyModel, preparedOf } from "../fixtures/asks.ts";

@@ -76,7 +76,7 @@ test("what is not taken is tried again with the same id after growing pauses, an
     { sent: 0, failed: 8, dropped: 1, waiting: 0, problem: "it answered 503" },
   ]);
   expect(log).toEqual([
-    expect.stringContaining("was not taken"),
+    expect.stringContaining("was not accepted"),
     expect.stringContaining("8 tries failed: it answered 503"),
   ]);
 });

@@ -77,8 +77,10 @@ export async function tryEveryCommand(program: readonly string[], folder: string
     "restore",
     "move",
     "help",
+    "completion",
     "check-answers",
     "pdf-text",
+    "complete",
     "help",
   ]); // below
   for (const words of commands) {
@@ -89,6 +91,8 @@ export async function tryEveryCommand(program: readonly string[], folder: string
   }
   expect((await run(["--version"], options)).code).toBe(0);
   expect((await run(["help", "config"], options)).stdout).toContain("`[[nodes]]`");
+  expect((await run(["completion", "bash"], options)).stdout).toContain("complete -F _tollgate tollgate");
+  expect((await run(["complete", "--", "accounts", "cr"], options)).stdout).toContain("create\t");
   const reading = Bun.spawnSync([...options.program, "pdf-text"], { stdin: pdf("Hello"), cwd: folder });
   expect(reading.stdout.toString()).toBe("Hello");
   const searched = ["--config", "search.toml", ...here];

@@ -240,6 +240,7 @@ export class SimulatedRelays {
         model: "core-3",
         prompt: noBlocks,
         excluded: new Set<string>(),
+        deadlineMs: undefined,
       };
       request.isInLine = true;
       const place = await mainThread.enter(wanted, request.cancelSignal.signal, (number, node) =>

@@ -16,24 +16,24 @@ export const BrowserSessions = Type.Object({
       address: Type.String(),
       /** The browser's User-Agent header, at most 200 characters. */
       browser: Type.String(),
-      /** True for the session that asks. */
+      /** True for the session that made this request. */
       current: Type.Boolean(),
     }),
   ),
 });
 export type BrowserSessions = Static<typeof BrowserSessions>;
 
-/** How the owner may have the account deleted, and what became of the last request for it. */
+/** How owners may delete their account, and the outcome of the last request for it. */
 export const DeletionState = Type.Object({
   way: oneOf(["self", "request", "off"]),
-  /** What shows that it is the owner: the password, or a sign-in of the last minutes. */
+  /** What proves that it is the owner: the password, or a recent sign-in. */
   proof: oneOf(["password", "sign_in"]),
   is_fresh: Type.Boolean(),
   request: nullable(PurchaseRequest),
 });
 export type DeletionState = Static<typeof DeletionState>;
 
-/** `confirm` is the account's e-mail, as its owner typed it. */
+/** `confirm` is the account's e-mail address, as its owner typed it. */
 export const OwnDeletion = Type.Object(
   {
     confirm: Type.String({ maxLength: emailMaxLength, description: "the account's e-mail address" }),

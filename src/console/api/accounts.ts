@@ -7,11 +7,11 @@ import { closed, count, email, newPassword, nullable, planId, time, tokens, whol
 
 export const AccountsQuery = Type.Object(
   {
-    /** A part of the e-mail, in any case; every character stands for itself. */
+    /** Part of the e-mail address, case-insensitive; no wildcards. */
     search: Type.Optional(Type.String({ maxLength: emailMaxLength })),
-    /** `next` of the page before. */
+    /** `next` of the previous page. */
     after: Type.Optional(wholeText()),
-    /** At most 100; 50 where it is absent. */
+    /** At most 100; 50 if absent. */
     limit: Type.Optional(wholeText()),
   },
   closed,
@@ -28,7 +28,7 @@ export const AccountRow = Type.Object({
 });
 export type AccountRow = Static<typeof AccountRow>;
 
-/** In the order in which they were made. `next` is null on the last page. */
+/** Oldest first. `next` is null on the last page. */
 export const AccountsPage = Type.Object({ accounts: Type.Array(AccountRow), next: nullable(Type.String()) });
 export type AccountsPage = Static<typeof AccountsPage>;
 
@@ -36,7 +36,7 @@ export const OperatorAccount = Type.Object({
   ...AccountRow.properties,
   key_created_at: time(),
   has_password: Type.Boolean(),
-  /** Issuers of identity providers that the account is known to. */
+  /** Issuers of the identity providers that the account is connected with. */
   providers: Type.Array(Type.String()),
   numbers: AccountNumbers,
 });
@@ -57,7 +57,7 @@ export const NewConsoleAccount = Type.Object(
 
 export const PlanChange = Type.Object({ plan: planId() }, closed);
 
-/** `reference` makes a repeated grant count once; a page that may be sent twice mints one. */
+/** A grant with the same `reference` counts once, so that a form may be sent twice. */
 export const CreditGrant = Type.Object(
   {
     tokens: Type.Integer({
@@ -73,7 +73,7 @@ export const CreditGrant = Type.Object(
   closed,
 );
 
-/** Without an address, whoever opens it chooses one. It expires after seven days unless another time is given. */
+/** Without an address, the person who opens the link chooses one. The link expires after seven days by default. */
 export const NewInvitation = Type.Object(
   {
     email: Type.Optional(email()),
@@ -88,11 +88,11 @@ export const NewInvitation = Type.Object(
   closed,
 );
 
-/** `path` is below the console's address; it is shown this once. */
+/** `path` is below the console's address; it is shown only once. */
 export const NewLink = Type.Object({ id: count(), path: Type.String(), expires_at: time() });
 export type NewLink = Static<typeof NewLink>;
 
-/** Those that may be used, the newest first; of more than 200 those. */
+/** The unused ones, newest first, at most 200. */
 export const Invitations = Type.Object({
   invitations: Type.Array(
     Type.Object({
@@ -113,7 +113,7 @@ export const StateChange = Type.Object({ disabled: Type.Boolean({ description: "
 /** Ends the account's sessions. */
 export const PasswordReset = Type.Object({ password: newPassword() }, closed);
 
-/** Erases who the account was; `confirm` is its e-mail, as the operator typed it. */
+/** Erases all personal data of the account; `confirm` is its e-mail address, as the operator typed it. */
 export const AccountDeletion = Type.Object(
   { confirm: Type.String({ maxLength: emailMaxLength, description: "the account's e-mail address" }) },
   closed,

@@ -3,11 +3,11 @@ import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { keyListMax, keyNameMaxLength } from "../../core/limits.ts";
 import { closed, count, keyEnding, nullable, time, tokens } from "./shapes.ts";
 
-/** Only a hash of the key is kept, so that it cannot be shown again. */
+/** Only a hash of the key is kept, so it cannot be shown again. */
 export const KeyState = Type.Object({ prefix: Type.String(), ending: keyEnding(), created_at: time() });
 export type KeyState = Static<typeof KeyState>;
 
-/** The old key is void at once, so the page asks first and sends what was confirmed. */
+/** The old key is void at once, so the page asks first and sends the confirmation. */
 export const KeyRegeneration = Type.Object({ confirm: Type.Literal(true, { description: "true" }) }, closed);
 
 export const NewKey = Type.Object({ api_key: Type.String(), created_at: time() });
@@ -26,12 +26,12 @@ const someTexts = (what: string) =>
 
 /** A key of the account. */
 export const AccountKey = Type.Object({
-  /** Number 1 is the key that every account has, "default": it is regenerated and never revoked. */
+  /** Number 1 is the key "default" that every account has: it is regenerated, never revoked. */
   id: count(),
   name: Type.String(),
   ending: keyEnding(),
   created_at: time(),
-  /** To within a few seconds; null where it never was. */
+  /** Accurate to a few seconds; null: never. */
   last_used_at: nullable(time()),
   expires_at: nullable(time()),
   expired: Type.Boolean(),
@@ -40,10 +40,10 @@ export const AccountKey = Type.Object({
   /** Balance tokens charged today and this month (UTC); null for the first key. */
   used_day: nullable(tokens()),
   used_month: nullable(tokens()),
-  /** Null where it may use all. */
+  /** Null: all. */
   models: nullable(Type.Array(Type.String())),
   addresses: nullable(Type.Array(Type.String())),
-  /** It may say for whom it asks, and each of those may use so many tokens a day. */
+  /** Its program may name the end user of each request; the limit is for each end user. */
   forwards_users: Type.Boolean(),
   limit_end_user_day: nullable(tokens()),
 });
@@ -52,7 +52,7 @@ export type AccountKey = Static<typeof AccountKey>;
 export const AccountKeys = Type.Object({ keys: Type.Array(AccountKey), prefix: Type.String() });
 export type AccountKeys = Static<typeof AccountKeys>;
 
-/** What is absent is not limited. */
+/** An absent limit does not apply. */
 export const NewAccountKey = Type.Object(
   {
     name: keyName(),
@@ -70,7 +70,7 @@ export const NewAccountKey = Type.Object(
 
 const orNone = <Schema extends TSchema>(schema: Schema) => Type.Optional(nullable(schema));
 
-/** What is absent stays as it is; null lifts a limit. */
+/** An absent limit stays as it is; null lifts it. */
 export const KeyLimits = Type.Object(
   {
     expires_at: orNone(time()),
@@ -85,7 +85,7 @@ export const KeyLimits = Type.Object(
 );
 export type KeyLimits = Static<typeof KeyLimits>;
 
-/** `api_key` is shown this once. */
+/** `api_key` is shown only once. */
 export const CreatedAccountKey = Type.Intersect([AccountKey, Type.Object({ api_key: Type.String() })]);
 export type CreatedAccountKey = Static<typeof CreatedAccountKey>;
 

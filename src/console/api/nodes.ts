@@ -6,42 +6,42 @@ export const OperatorNode = Type.Object({
   name: Type.String(),
   /** Its base address. */
   url: Type.String(),
-  /** well: takes requests; cooling: it said it was busy; down: it cannot be reached; starting: our program loads. */
+  /** well: takes requests; cooling: said that it is busy; down: unreachable; starting: its managed program loads. */
   health: Type.String(),
   since: time(),
-  /** What is wrong with it now, in words; null where nothing is known to be. */
+  /** Its present problem, in words; null: none is known. */
   problem: nullable(Type.String()),
   last_error: nullable(Type.Object({ at: time(), message: Type.String() })),
   engine: Type.String(),
   version: nullable(Type.String()),
-  /** In tokens, the least of the models that it is asked for; null where the engine names none. */
+  /** In tokens, the smallest of its models; null: the engine reports none. */
   context_tokens: nullable(count()),
-  /** What the engine says of each of those models; `words` may be empty. */
+  /** What the engine reports about each model; `words` may be empty. */
   abilities: Type.Array(Type.Object({ name: Type.String(), context_tokens: nullable(count()), words: Type.String() })),
-  /** What of the catalog's promises that does not keep, in words. */
+  /** Which promises of the catalog the node does not keep, in words. */
   below: Type.Array(Type.String()),
-  /** Since when an operator wants it to get no new requests; null where nobody does. */
+  /** Since when it gets no new requests because an operator drained it; null: it is not drained. */
   drained_since: nullable(time()),
-  /** Who waits for it. Requests that others serve as well stand in the line of each. */
+  /** Its queue. A request that several nodes can serve is in the queue of each. */
   line: Type.Object({
     waiting: count(),
     accounts: count(),
-    /** Of the request that has waited longest; null where none waits. */
+    /** Arrival of the request that has waited longest; null: none waits. */
     since: nullable(time()),
-    /** Those with most in line first. */
+    /** The accounts with most waiting requests first. */
     most: Type.Array(Type.Object({ id: count(), email: Type.String(), waiting: count() })),
   }),
-  /** Requests it runs, of those it may run at once. */
+  /** Running requests, and how many may run at once. */
   busy: count(),
   slots: count(),
-  /** Whether these follow what its engine has to do. */
+  /** Whether the slots follow the engine's load. */
   slots_auto: Type.Boolean(),
-  /** That in words, as it was said last; null where the slots do not follow it, or it is not known. */
+  /** The engine's latest load, in words; null: unknown, or the slots do not follow it. */
   load: nullable(Type.String()),
-  /** Of the replies that ended in the last ten minutes; null where none did. */
+  /** Of replies that ended in the last ten minutes; null: none did. */
   first_token_p50_ms: nullable(count()),
   first_token_p99_ms: nullable(count()),
-  /** Of the last minute. */
+  /** Over the last minute. */
   tokens_per_second: Type.Number(),
   /** Public model id or "*" -> the name on the node. */
   models: Type.Record(Type.String(), Type.String()),
@@ -50,9 +50,9 @@ export type OperatorNode = Static<typeof OperatorNode>;
 
 export const OperatorNodes = Type.Object({
   nodes: Type.Array(OperatorNode),
-  /** Requests in line for any of them. */
+  /** Requests that wait for any of them. */
   waiting: count(),
-  /** Of several gateways the one whose sight it is; null: there is one. */
+  /** The gateway that reports this, where several share the nodes; null: there is only one. */
   gateway: nullable(Type.String()),
 });
 export type OperatorNodes = Static<typeof OperatorNodes>;
@@ -64,27 +64,27 @@ export const NamedNode = Type.Object(
 
 export const NodeTest = Type.Object({
   name: Type.String(),
-  /** That it was asked for; null where it is asked for none. */
+  /** The tested model; null: the node was asked for none. */
   model: nullable(Type.String()),
-  /** Null where there was no token. */
+  /** Null: no token came. */
   first_token_ms: nullable(count()),
   took_ms: count(),
-  /** What went wrong, in words; null where nothing did. */
+  /** What went wrong, in words; null: nothing. */
   problem: nullable(Type.String()),
 });
 export type NodeTest = Static<typeof NodeTest>;
 
-/** All that may be asked for, hidden ones too. */
+/** Every model that requests may name, including hidden ones. */
 export const OperatorModels = Type.Object({
   models: Type.Array(
     Type.Object({
       id: Type.String(),
       aliases: Type.Array(Type.String()),
-      /** Who says that it is served: the catalog, the configuration, or nodes that list it. */
+      /** Where the model comes from: the catalog, the configuration, or nodes that list it. */
       by: Type.String(),
       kind: Type.String(),
       hidden: Type.Boolean(),
-      /** The names of the nodes that have it, and why none has; null where one has. */
+      /** The nodes that have it, and why none has; null: at least one has it. */
       nodes: Type.Array(Type.String()),
       missing: nullable(Type.String()),
       /** Whether one of them takes requests now. */
@@ -94,9 +94,9 @@ export const OperatorModels = Type.Object({
       context_tokens: count(),
       /** Names of the plans that may use it; null: all. */
       plans: nullable(Type.Array(Type.String())),
-      /** What nodes lack of what it promises, in words: a line for each node. */
+      /** Which promises of the model its nodes do not keep, in words: one line for each node. */
       below: Type.Array(Type.String()),
-      /** Of this hour and the 23 before it. Of more than 100 models in an hour, those used least are not counted apart. */
+      /** This hour and the 23 before it; the least used of more than 100 models in an hour are not counted. */
       day: Type.Object({
         requests: count(),
         failed: count(),

@@ -9,7 +9,7 @@ export const Overview = Type.Object({
   numbers: AccountNumbers,
   /** The last ten, newest first. */
   last_requests: Type.Array(UsageRow),
-  /** What the API cost today (UTC) and in the last 30 days, today included. */
+  /** API spend of today (UTC) and of the last 30 days, including today. */
   spend: Type.Object({
     today_tokens: count(),
     today_usd: Type.Number(),
@@ -26,21 +26,21 @@ export const ConsoleModels = Type.Object({
       context_tokens: count(),
       reads_images: Type.Boolean(),
       structured_output: oneOf(["json_schema", "json_object", "none"]),
-      /** US cents per 1,000,000 model tokens, maybe with parts of one; a flat price has three equal ones. */
+      /** US cents per 1,000,000 model tokens, possibly fractions; a flat price has three equal ones. */
       price: Type.Object({ input_cents: cents(), cached_input_cents: cents(), output_cents: cents() }),
       flat_price: Type.Boolean(),
-      /** What a request may write that names no budget; null: what the balance and the context allow. */
+      /** The output budget of a request that names none; null: as much as the balance and the context allow. */
       output_tokens: nullable(count()),
-      /** Counted in calls on chat-completions and messages. */
+      /** Billed by the call on chat-completions and messages. */
       coder: Type.Boolean(),
-      /** Whether the account may ask it for answers: its plan has it, and it is for that. */
+      /** Whether the account may chat with it: a chat model that its plan includes. */
       usable: Type.Boolean(),
-      /** Whether some node has it, or would if it were not down, and whether one of those can take requests now. */
+      /** `served`: a node has it, even if that node is down; `available`: such a node takes requests now. */
       served: Type.Boolean(),
       available: Type.Boolean(),
     }),
   ),
-  /** For samples, also where lists leave it out; null: there is none. */
+  /** The model for code samples, even where lists leave it out; null: there is none. */
   sample: nullable(Type.Object({ id: Type.String(), context_tokens: count() })),
 });
 export type ConsoleModels = Static<typeof ConsoleModels>;

@@ -7,17 +7,17 @@ import { closed, count, nullable, oneOf, planId, reason, time, tokens, wholeText
 export const PurchaseRequest = Type.Object({
   id: count(),
   account: Type.Object({ id: count(), email: Type.String() }),
-  /** One of kind deletion is approved by deleting the account. */
+  /** A request for deletion is approved by deleting the account. */
   kind: oneOf(["credit", "plan", "deletion"]),
-  /** Of kind credit. */
+  /** For credit. */
   tokens: nullable(tokens()),
-  /** Of kind plan. */
+  /** For a plan. */
   plan: nullable(planId()),
   note: Type.String(),
   state: oneOf(["pending", "approved", "declined", "withdrawn"]),
   created_at: time(),
   decided_at: nullable(time()),
-  /** What the operator said. */
+  /** The operator's answer. */
   decision_note: Type.String(),
 });
 export type PurchaseRequest = Static<typeof PurchaseRequest>;
@@ -36,9 +36,9 @@ export const PlanPage = Type.Object({
       coder_calls_per_window: nullable(count()),
       searches_per_day: nullable(count()),
       requests_per_minute: nullable(count()),
-      /** Its share where accounts wait for each other. */
+      /** Its share of the nodes where accounts compete for them. */
       weight: count(),
-      /** Of requests that ask for nothing, and the most urgent that one may ask for. */
+      /** The priority of requests that name none, and the most urgent one that they may name. */
       priority: oneOf(priorities),
       priority_max: oneOf(priorities),
     }),
@@ -46,7 +46,7 @@ export const PlanPage = Type.Object({
   packs: Type.Array(Type.Object({ tokens: count(), price_usd: Type.Number() })),
   custom: Type.Object({ min_tokens: count(), max_tokens: count(), usd_per_million: Type.Number() }),
   credit: tokens(),
-  /** Name of the payment provider, or null: then credit is asked for and an operator approves it. */
+  /** Name of the payment provider; null: people request credit, and an operator approves it. */
   payment: nullable(Type.String()),
   /** The account's last 20, newest first. */
   requests: Type.Array(PurchaseRequest),
@@ -77,7 +77,7 @@ export const NewPurchaseRequest = Type.Union(
 
 export const Checkout = Type.Object({ tokens: purchaseTokens() }, closed);
 
-/** The provider's page on which the browser goes on. */
+/** The provider's payment page. */
 export const CheckoutPage = Type.Object({ url: Type.String() });
 
 export const PurchaseRequestsQuery = Type.Object(

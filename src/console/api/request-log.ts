@@ -5,19 +5,19 @@ import { closed, count, nullable, time, wholeText } from "./shapes.ts";
 const filterText = () => Type.Optional(Type.String({ maxLength: 300 }));
 const logPlace = () => Type.Optional(Type.String({ pattern: "^[0-9]{1,16}-[0-9]{1,16}$", description: "a place" }));
 
-/** All of it must fit; in an address everything is text. */
+/** A row must match all of it. All values are text, as in any address. */
 export const LogQuery = Type.Object(
   {
     /** An e-mail address, or "nobody" for requests without a known key. */
     account: filterText(),
-    /** The name of one of its keys. */
+    /** The name of one of the account's keys. */
     key: filterText(),
     model: filterText(),
     node: filterText(),
     endpoint: filterText(),
     /** "429", "4xx". */
     status: filterText(),
-    /** One of the reasons, or "served" or "failed": without one, or with any. */
+    /** One of the reasons, "served" (no reason) or "failed" (any reason). */
     reason: filterText(),
     from: filterText(),
     to: filterText(),
@@ -29,7 +29,7 @@ export const LogQuery = Type.Object(
     /** The beginning of a request id. */
     request_id: filterText(),
     after: logPlace(),
-    /** At most 100; 50 where it is absent. */
+    /** At most 100; 50 if absent. */
     limit: Type.Optional(wholeText()),
   },
   closed,
@@ -41,22 +41,22 @@ export const RequestRow = Type.Object({
   /** When it ended. */
   time: time(),
   request_id: Type.String(),
-  /** E-mail; null where no key was known. */
+  /** E-mail address; null: the key was unknown. */
   account: nullable(Type.String()),
   account_id: nullable(count()),
   key: nullable(Type.String()),
   endpoint: Type.String(),
-  /** Empty where the body was not read. */
+  /** Empty: the body was not read. */
   model: Type.String(),
   node: nullable(Type.String()),
-  /** Of the reply's headers: one that failed in the middle has 200 and a reason. */
+  /** The status that was sent: a reply that failed midway has 200 and a reason. */
   status: count(),
-  /** Null where it was served; `why` says it in plain words. */
+  /** Null: it was served. `why` is the same in plain words. */
   reason: nullable(Type.String()),
   why: nullable(Type.String()),
-  /** What its node said of it, where that failed. */
+  /** What its node reported, if the node failed. */
   cause: nullable(Type.String()),
-  /** For nodes, all passes together. Null, here and below: that was not measured. */
+  /** For nodes, over all rounds. Null, here and below: not measured. */
   wait_ms: measured(),
   /** From its arrival to the first node, to the first token and to its end. */
   sent_ms: measured(),
@@ -68,22 +68,22 @@ export const RequestRow = Type.Object({
   reasoning: count(),
   billed_tokens: count(),
   cost_usd: Type.Number(),
-  /** How the balance tokens came about, at the prices of then; null where nothing was charged. */
+  /** How the charge was computed, at the prices of that time; null: nothing was charged. */
   sum: nullable(Type.String()),
-  /** Others like it, of the same minute, that have no line of their own. */
+  /** Similar requests of the same minute that have no row of their own. */
   more: count(),
 });
 export type RequestRow = Static<typeof RequestRow>;
 
-/** Newest first. A page that is not full may have a next one: a search gives up after a while. */
+/** Newest first. Even a page that is not full may have a next one, because a search stops after a while. */
 export const LogPage = Type.Object({
   rows: Type.Array(RequestRow),
   next: nullable(Type.String()),
-  /** How far back was looked, where the search gave up. */
+  /** How far back the search went before it stopped; null: it did not stop early. */
   searched_to: nullable(time()),
-  /** Refused and failed ones that are not kept, because there were too many. */
+  /** Refused and failed requests that were too many to keep. */
   gone: count(),
-  /** What filters may choose from. */
+  /** The choices of the filters. */
   models: Type.Array(Type.String()),
   nodes: Type.Array(Type.String()),
   reasons: Type.Array(Type.String()),
@@ -92,7 +92,7 @@ export type LogPage = Static<typeof LogPage>;
 
 export const RefusalsQuery = Type.Object({ after: logPlace(), limit: Type.Optional(wholeText()) }, closed);
 
-/** The account's own requests that were refused or failed in the last days, newest first. */
+/** The account's own requests that were refused or failed recently, newest first. */
 export const RefusalsPage = Type.Object({
   rows: Type.Array(
     Type.Object({

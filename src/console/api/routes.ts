@@ -1,5 +1,5 @@
 // The contract of the console: every route of /console/api, who may call it, what it takes and what it replies. The server
-// mounts and checks exactly these; the browser takes its types from here and imports nothing else.
+// mounts exactly these routes and checks requests against them; the browser only takes its types from here.
 //
 //   every change (POST) carries a JSON body, or none, and the browser's own Origin header
 //   a failure is an ApiError with its HTTP status; operator routes answer 403 to everybody else

@@ -2,7 +2,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { closed, count, nullable, oneOf, time, wholeText } from "./shapes.ts";
 
-/** All accounts together. `today` counts replies that are on disk. */
+/** Sums over all accounts. `today` counts replies that are on disk. */
 export const OperatorTotals = Type.Object({
   accounts: count(),
   requests_in_flight: count(),
@@ -21,14 +21,14 @@ export const OperatorTotals = Type.Object({
 });
 export type OperatorTotals = Static<typeof OperatorTotals>;
 
-/** What a reload did: names of parts of the configuration. */
+/** The outcome of a reload, by the names of configuration settings. */
 export const ReloadResult = Type.Object({
   time: time(),
-  /** What is wrong with the configuration; then nothing has changed. */
+  /** What is wrong with the configuration; nothing has changed in that case. */
   refused: nullable(Type.String()),
   /** Changed, and in force now. */
   applied: Type.Array(Type.String()),
-  /** Other than what the server was started with, and not in force. */
+  /** Changed since the server started, but not in force. */
   needs_restart: Type.Array(Type.String()),
 });
 export type ReloadResult = Static<typeof ReloadResult>;
@@ -40,30 +40,30 @@ export const BackupResult = Type.Object({
   /** 0 until it is done. */
   bytes: count(),
   duration_ms: count(),
-  /** Why it failed, else empty. A backup that is done was checked: every page of it is sound. */
+  /** Why it failed, else empty. Every page of a finished backup was checked. */
   message: Type.String(),
 });
 export type BackupResult = Static<typeof BackupResult>;
 
-/** Files of the folder of backups, made by the console or by the schedule. */
+/** A file of the backup folder, made by the console or on schedule. */
 export const BackupFile = Type.Object({ file: Type.String(), bytes: count(), made_at: time() });
 export type BackupFile = Static<typeof BackupFile>;
 
-/** Never with its address or its secret. */
+/** Without its address and its secret. */
 export const ConsoleWebhook = Type.Object({
   name: Type.String(),
   host: Type.String(),
   format: Type.String(),
   signed: Type.Boolean(),
   events: Type.Array(Type.String()),
-  /** Since the server started; `failed` are tries, `dropped` were given up. */
+  /** Since the server started. `failed` counts attempts, `dropped` notices that were given up. */
   sent: count(),
   failed: count(),
   dropped: count(),
-  /** On their way. */
+  /** Not delivered yet. */
   waiting: count(),
   last_sent_at: nullable(time()),
-  /** Why the last try failed; null where it did not. */
+  /** Why the last attempt failed; null: it did not. */
   problem: nullable(Type.String()),
 });
 export type ConsoleWebhook = Static<typeof ConsoleWebhook>;
@@ -73,27 +73,27 @@ export const NamedWebhook = Type.Object(
   closed,
 );
 
-/** `problem`: null where it was taken. */
+/** `problem`: null if the webhook accepted it. */
 export const WebhookTest = Type.Object({ name: Type.String(), problem: nullable(Type.String()) });
 export type WebhookTest = Static<typeof WebhookTest>;
 
 export const OperatorServer = Type.Object({
-  /** Of several gateways the one that answers; null: it is the only one. */
+  /** The gateway that answers, where several share a database; null: it is the only one. */
   gateway: nullable(Type.String()),
-  /** Null: there is none; flags and environment are all. */
+  /** Null: flags and environment variables are the whole configuration. */
   config_file: nullable(Type.String()),
   /** When the configuration in force was read. */
   config_loaded_at: time(),
-  /** The last one that was asked for in the console since the server started. */
+  /** The last reload that the console requested since the server started. */
   reload: nullable(ReloadResult),
-  /** Null: the ledger is in PostgreSQL, and nobody makes backups here. */
+  /** Null: the ledger is in PostgreSQL, which is backed up by its own means. */
   backup_folder: nullable(Type.String()),
-  /** On the disk of the ledger; null: it is in PostgreSQL, or the system does not say. */
+  /** On the disk of the ledger; null: it is in PostgreSQL, or unknown. */
   disk_free_bytes: nullable(count()),
   backup: nullable(BackupResult),
-  /** Null: the server makes none by itself. */
+  /** Null: there are no automatic backups. */
   backup_schedule: nullable(Type.Object({ every_ms: count(), keep: count() })),
-  /** The newest first, of more than 100 those. */
+  /** Newest first, at most 100. */
   backups: Type.Array(BackupFile),
   webhooks: Type.Array(ConsoleWebhook),
 });
@@ -107,11 +107,11 @@ export const AuditPage = Type.Object({
     Type.Object({
       id: count(),
       time: time(),
-      /** Empty where it was a command or the server itself; then `address` says which, and whose command it was. */
+      /** Empty: a command or the server itself did it; `address` then says which, and who ran the command. */
       operator: Type.String(),
       address: Type.String(),
       action: Type.String(),
-      /** E-mail of the account that was acted on; empty where it was the server itself. */
+      /** E-mail address of the affected account; empty: the server as a whole. */
       subject: Type.String(),
       detail: Type.String(),
     }),

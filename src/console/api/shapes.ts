@@ -16,7 +16,7 @@ export const oneOf = <const Words extends readonly string[]>(words: Words) =>
   );
 export const reason = () => Type.String({ maxLength: 500, description: "a text of at most 500 characters" });
 
-/** In an address everything is text. */
+/** A number in an address, where everything is text. */
 export const wholeText = () => Type.String({ pattern: "^[0-9]{1,15}$", description: "a whole number" });
 export const usagePageMax = 200;
 export const pageMax = 100;
@@ -33,11 +33,11 @@ export const knownPassword = () =>
   Type.String({ maxLength: passwordMaxLength, writeOnly: true, description: "the password" });
 export const cents = () => Type.Number({ minimum: 0 });
 
-/** The last four characters of a key; null for keys from before they were kept. */
+/** The last four characters of a key; null for keys from before Tollgate kept them. */
 export const keyEnding = () => nullable(Type.String());
 export const planId = () => Type.String({ minLength: 1, maxLength: 64, description: "the id of a plan" });
 
-/** Every failure. `code` is fixed, `message` is a sentence for people. */
+/** Every failure. `code` is a fixed word, `message` a sentence for people. */
 export const ApiError = Type.Object({
   error: Type.Object({
     code: oneOf([
@@ -54,7 +54,7 @@ export const ApiError = Type.Object({
       "internal",
     ]),
     message: Type.String(),
-    /** Of too_many_attempts and busy: when to try again; also in the retry-after header. */
+    /** With too_many_attempts and busy: when to try again; also in the retry-after header. */
     retry_seconds: Type.Optional(count()),
   }),
 });

@@ -3,7 +3,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { emailMaxLength } from "../../core/limits.ts";
 import { closed, count, email, knownPassword, newPassword, nullable, oneOf, planId, time, tokens } from "./shapes.ts";
 
-/** Who is signed in, and what the sign-in page may offer. */
+/** The account that is signed in, and what the sign-in page may offer. */
 export const Session = Type.Object({
   account: nullable(
     Type.Object({
@@ -13,22 +13,22 @@ export const Session = Type.Object({
       operator: Type.Boolean(),
       /** Whether it has a password. */
       password: Type.Boolean(),
-      /** Whether the identity provider's person is known. */
+      /** Whether it is connected with the identity provider. */
       connected: Type.Boolean(),
     }),
   ),
-  /** Whether strangers may make an account. */
+  /** Whether anybody may create an account. */
   sign_up: Type.Boolean(),
   /** Whether people may sign in with a password. */
   passwords: Type.Boolean(),
   /** The name of the identity provider that people may sign in with. */
   provider: nullable(Type.String()),
   version: Type.String(),
-  /** {base_url} for examples, without /v1; null where none is configured: the address that the browser itself used. */
+  /** {base_url} for examples, without /v1; null: none is configured, and the browser uses its own address. */
   base_url: nullable(Type.String()),
-  /** True where answers come from the built-in demo node and are synthetic. */
+  /** True: answers come from the built-in demo node and are synthetic. */
   demo: Type.Boolean(),
-  /** Whether any model costs something: else credit is of no use. */
+  /** Whether any model costs something. If none does, credit is of no use. */
   sells: Type.Boolean(),
   /** In the order in which they are offered. */
   plans: Type.Array(Type.Object({ id: planId(), name: Type.String() })),
@@ -42,7 +42,7 @@ export const SignIn = Type.Object(
 
 export const SignUp = Type.Object({ email: email(), password: newPassword() }, closed);
 
-/** `token`: of a link that is used by it. `connect`: for the account that is signed in. `again`: signed in there or not. */
+/** `token`: of the link to use. `connect`: for the signed-in account. `again`: the provider must ask for a sign-in again. */
 export const ProviderStart = Type.Object(
   {
     next: Type.Optional(Type.String({ maxLength: 500, description: "an address of the console" })),
@@ -54,20 +54,20 @@ export const ProviderStart = Type.Object(
 );
 export type ProviderStart = Static<typeof ProviderStart>;
 
-/** Where the browser goes on. */
+/** The page where the browser continues. */
 export const ProviderPage = Type.Object({ url: Type.String() });
 
-/** What the provider sent the browser back with, behind the `?`. */
+/** What the provider added to the address, behind the `?`. */
 export const ProviderAnswer = Type.Object(
   { query: Type.String({ maxLength: 8_192, description: "the query of an address" }) },
   closed,
 );
 
-/** Somebody is signed in now; `api_key` is that of an account that was made by it, and is shown this once. */
+/** The browser is signed in now. `api_key` belongs to an account that this created, and is shown only once. */
 export const Entered = Type.Object({
   session: Session,
   api_key: nullable(Type.String()),
-  /** The page to go on with, as the browser asked. */
+  /** The page that the browser asked to continue with. */
   next: Type.String(),
 });
 export type Entered = Static<typeof Entered>;
@@ -79,7 +79,7 @@ export const LinkToken = Type.Object({ token: linkToken() }, closed);
 /** What a link is for. */
 export const LinkShown = Type.Object({
   kind: oneOf(["invitation", "password"]),
-  /** Of an invitation: the address that it is for, or null; of a password: the account's. */
+  /** For an invitation: the invited address, or null; for a password link: the account's address. */
   email: nullable(Type.String()),
   plan: planId(),
   credit: tokens(),
@@ -87,13 +87,13 @@ export const LinkShown = Type.Object({
 });
 export type LinkShown = Static<typeof LinkShown>;
 
-/** `email` is chosen where an invitation names none. */
+/** `email` is for invitations that name none. */
 export const LinkUse = Type.Object(
   { token: linkToken(), email: Type.Optional(email()), password: newPassword() },
   closed,
 );
 
-/** A new account of the plan free, or that an operator made; `api_key` is shown this once. A sign-up is signed in. */
+/** A new account; `api_key` is shown only once. A sign-up also signs the browser in. */
 export const CreatedAccount = Type.Object({
   id: count(),
   email: Type.String(),

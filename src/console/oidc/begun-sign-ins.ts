@@ -1,21 +1,21 @@
-// What a sign-in with an identity provider began with: kept by its browser, signed and for ten minutes, so that nothing is
-// kept here until it comes back. Each comes back once.
+// Started sign-ins with an identity provider. The browser keeps each one, signed and valid for ten minutes, so that the
+// server keeps nothing until it comes back. Each can come back once.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { triedKeysMax } from "../../core/limits.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import type { ProviderChecks } from "./identity-provider.ts";
 
-/** From the button to the identity provider's answer. */
+/** From the click to the identity provider's answer. */
 export const providerSignInMs = 10 * 60_000;
 
 export type BegunSignIn = Readonly<{
   checks: ProviderChecks;
-  /** The page to go on with. */
+  /** The page to continue with. */
   next: string;
-  /** The number of the link that is used by it. */
+  /** The id of the link that it uses. */
   link: number | null;
-  /** The account, already signed in, that is to be known to the provider. */
+  /** The signed-in account to connect with the provider. */
   account: AccountId | null;
 }>;
 
@@ -23,10 +23,10 @@ type Sealed = BegunSignIn & Readonly<{ expiresAt: Ms }>;
 
 export class BegunSignIns {
   readonly #key: Uint8Array;
-  /** States that came back, and until when they would be believed; the oldest first. */
+  /** States that came back, and until when they would be valid; oldest first. */
   readonly #over = new Map<string, Ms>();
 
-  /** `secret` is the data folder's own; what is signed here is good for nothing else that it protects. */
+  /** `secret` is the data folder's; the key derived from it signs nothing else. */
   constructor(secret: Uint8Array) {
     this.#key = createHmac("sha256", secret).update("sign-ins with a provider").digest();
   }
@@ -38,7 +38,7 @@ export class BegunSignIns {
     return `${written}.${this.#sign(written).toString("base64url")}`;
   }
 
-  /** Of what a browser kept, for the state that came back; the next time it is null. Any text is safe. */
+  /** The started sign-in of the state that came back; null the next time. `kept` may be any text. */
   take(kept: string, state: string, now: Ms): BegunSignIn | null {
     const [written = "", signature = ""] = kept.split(".", 2);
     const given = Buffer.from(signature, "base64url");

@@ -1,20 +1,20 @@
-// Sign-in with an OpenID Connect provider: authorization code flow with PKCE, state and nonce. What the provider says of
-// itself and its keys are asked for when somebody signs in, each within a few seconds and a bound, and nothing else waits
-// for it. The library is loaded then, too.
+// Sign-in with an OpenID Connect provider: authorization code flow with PKCE, state and nonce. The provider's metadata and
+// keys are fetched when a person signs in, with bounds on time and size; nothing else waits for them. The library is loaded
+// then, too.
 import type { Configuration } from "openid-client";
 import type { Clock } from "../../core/clock.ts";
 import { hourMs } from "../../core/units.ts";
 import { jsonExcess } from "../../core/outside-json.ts";
 import type { Ms } from "../../core/types.ts";
 
-/** For each reply of an identity provider. */
+/** Limit for each reply of an identity provider. */
 export const providerReplyMs = 5_000;
 const providerReplyMaxBytes = 512 * 1024;
-/** How long an identity provider's own description is used before it is read again. */
+/** How long a provider's metadata is used before it is fetched again. */
 const providerKnownMs = hourMs;
-/** Sign-ins that ask an identity provider at the same time. */
+/** Sign-ins that wait for the provider at the same time. */
 const providerSignInsMax = 32;
-/** An identity provider's clock may differ from ours by this many seconds. */
+/** How much the provider's clock may differ from ours. */
 const providerClockToleranceSeconds = 60;
 
 export type ProviderOptions = Readonly<{
@@ -26,23 +26,23 @@ export type ProviderOptions = Readonly<{
   redirectUrl: string;
 }>;
 
-/** What a sign-in began with; its browser keeps it. */
+/** The secrets of a started sign-in; its browser keeps them. */
 export type ProviderChecks = Readonly<{ state: string; nonce: string; verifier: string }>;
 
-/** What the provider says of a person, signed by it. Nothing is known of the values. */
+/** The provider's signed statements about a person, with unchecked values. */
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** The provider cannot be asked, or its answers are of no use; the message says which and why. */
+/** The provider is unreachable, or its answers are unusable; the message says why. */
 export class ProviderAway extends Error {
   override readonly name = "ProviderAway";
 }
 
-/** Too many ask it at the moment. */
+/** Too many sign-ins at the same time. */
 export class ProviderBusy extends Error {
   override readonly name = "ProviderBusy";
 }
 
-/** What came back does not fit what was asked, or the provider refuses the person; the message says why. */
+/** The answer does not match the started sign-in, or the provider refused the person; the message says why. */
 export class AnswerRefused extends Error {
   override readonly name = "AnswerRefused";
 }
@@ -71,8 +71,7 @@ export class IdentityProvider {
     return this.#options.redirectUrl;
   }
 
-  /** Where a browser goes to sign in. Throws ProviderAway. */
-  /** `again`: whoever is signed in there must say so once more. */
+  /** The page where a browser signs in; `again`: even if it is signed in there. Rejects with ProviderAway. */
   async begin(again = false): Promise<{ url: string; checks: ProviderChecks }> {
     const { library, configuration } = await this.#discovered();
     const checks = {
@@ -93,8 +92,8 @@ export class IdentityProvider {
   }
 
   /**
-   * Who came back, by the query that the provider sent the browser with. Where a wanted claim is not in the ID token, the
-   * provider is asked for it. Throws AnswerRefused, ProviderAway or ProviderBusy.
+   * The person who came back, by the query of the browser's address. Wanted claims that the ID token lacks are fetched from
+   * the provider. Rejects with AnswerRefused, ProviderAway or ProviderBusy.
    */
   async finish(query: string, { state, nonce, verifier }: ProviderChecks, wanted: readonly string[]): Promise<Claims> {
     if (this.#finishing >= providerSignInsMax) throw new ProviderBusy("too many sign-ins at the same time");
@@ -110,17 +109,17 @@ export class IdentityProvider {
         idTokenExpected: true,
       });
       const claims = tokens.claims()!;
-      // The library looks at its end alone.
+      // The library only checks the expiry.
       if (claims.iat * 1000 > this.#clock.wall() + providerClockToleranceSeconds * 1000) {
         throw new AnswerRefused(
-          "the ID token is of a time to come: the clock of the provider or of this machine is wrong",
+          "the ID token is from the future: the clock of the provider or of this machine is wrong",
         );
       }
       const lacks = wanted.some((name) => !Object.hasOwn(claims, name));
       if (!lacks || configuration.serverMetadata().userinfo_endpoint === undefined) return claims;
       const more = await library.fetchUserInfo(configuration, tokens.access_token, claims.sub);
       const { email_verified, ...others } = claims;
-      // Whether an address is verified is said of the address beside it.
+      // The verification belongs to the address that it came with.
       return typeof more.email === "string" ? { ...others, ...more } : { ...more, ...others, email_verified };
     } catch (thrown) {
       throw this.#meaningOf(thrown);
@@ -129,19 +128,19 @@ export class IdentityProvider {
     }
   }
 
-  /** Asks for all that a sign-in needs. Throws ProviderAway. */
+  /** Fetches everything that a sign-in needs, as a check. Rejects with ProviderAway. */
   async look(): Promise<void> {
     this.#known = null;
     const { configuration } = await this.#discovered();
     const { jwks_uri, authorization_endpoint, token_endpoint } = configuration.serverMetadata();
     const lacking = Object.entries({ jwks_uri, authorization_endpoint, token_endpoint }).find(([, url]) => !url);
-    if (lacking !== undefined) throw new ProviderAway(`it does not say its ${lacking[0]}`);
+    if (lacking !== undefined) throw new ProviderAway(`its metadata lacks ${lacking[0]}`);
     await boundedFetch(jwks_uri!, { method: "GET" });
   }
 
   async #discovered(): Promise<Known> {
     if (this.#known !== null && this.#clock.monotonic() - this.#known.at < providerKnownMs) return this.#known;
-    // All who come meanwhile wait for the same answer.
+    // Concurrent sign-ins share one answer.
     this.#discovering ??= this.#discover().finally(() => {
       this.#discovering = null;
     });
@@ -175,7 +174,7 @@ export class IdentityProvider {
       return { library, configuration, at: this.#clock.monotonic() };
     } catch (thrown) {
       const away = awayAmong(thrown);
-      throw away ?? new ProviderAway(`what it says of itself is of no use: ${messageOf(thrown)}`, { cause: thrown });
+      throw away ?? new ProviderAway(`its metadata is unusable: ${messageOf(thrown)}`, { cause: thrown });
     }
   }
 
@@ -185,10 +184,10 @@ export class IdentityProvider {
     if (away !== null) return away;
     const { error, code } = thrown as { error?: unknown; code?: unknown };
     if (code === "OAUTH_MISSING_SERVER_METADATA" || code === "OAUTH_INVALID_SERVER_METADATA") {
-      return new ProviderAway(`what it says of itself is of no use: ${messageOf(thrown)}`, { cause: thrown });
+      return new ProviderAway(`its metadata is unusable: ${messageOf(thrown)}`, { cause: thrown });
     }
     if (error === "invalid_client" || error === "unauthorized_client") {
-      return new ProviderAway(`it does not take this server's client_id and client_secret: ${error}`, {
+      return new ProviderAway(`it refuses this server's client_id and client_secret: ${error}`, {
         cause: thrown,
       });
     }
@@ -197,7 +196,7 @@ export class IdentityProvider {
   }
 }
 
-/** The library's own message, and what is behind it. */
+/** The library's message and its cause's. */
 function messageOf(thrown: unknown): string {
   const { message, cause } = thrown as Error;
   return cause instanceof Error && cause.message !== message ? `${message}: ${cause.message}` : message;
@@ -216,7 +215,7 @@ type FetchOptions = Readonly<{
   body?: unknown;
 }>;
 
-/** With a limit of time and size, and no redirects. Throws ProviderAway. */
+/** Fetches with limits on time and size, and without redirects. Rejects with ProviderAway. */
 async function boundedFetch(url: string, { method, headers = {}, body }: FetchOptions): Promise<Response> {
   const { host, pathname } = new URL(url);
   const what = `${host}${pathname}`;
@@ -229,7 +228,7 @@ async function boundedFetch(url: string, { method, headers = {}, body }: FetchOp
       ...(body === undefined || body === null ? {} : { body: body as string | URLSearchParams }),
     });
     const { status } = response;
-    // What a token endpoint refuses, it says in words that the library reads.
+    // The library reads the error of a token endpoint itself.
     if (status >= 500 || status === 429 || (method === "GET" && status !== 200)) {
       await response.body?.cancel();
       throw new ProviderAway(`${what} answers with status ${status}`);

@@ -1,4 +1,4 @@
-// Makes what the console needs to sign people in with the configured identity provider.
+// Creates the parts that sign people in with the configured identity provider.
 import type { Clock } from "../../core/clock.ts";
 import type { ProviderParts } from "../parts.ts";
 import { BegunSignIns } from "./begun-sign-ins.ts";
@@ -7,7 +7,7 @@ import type { EntryRules } from "./person.ts";
 
 export type OidcOptions = EntryRules & Omit<ProviderOptions, "redirectUrl"> & Readonly<{ name: string }>;
 
-/** What must be registered at the provider. */
+/** The address to register at the provider. */
 export const redirectUrlOf = (baseUrl: string): string => `${baseUrl}/sign-in/callback`;
 
 export const openProvider = (

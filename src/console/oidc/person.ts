@@ -1,13 +1,13 @@
-// Decides who a person is by what an identity provider says of it, and whether it may come in and as what.
+// Decides who a person is by the claims of an identity provider, whether the person may sign in, and as what.
 import { emailMaxLength } from "../../core/limits.ts";
 import type { Claims } from "./identity-provider.ts";
 
-/** Empty lists let everybody in. */
+/** An empty list allows everybody. */
 export type EntryRules = Readonly<{
   allowedDomains: readonly string[];
   allowedGroups: readonly string[];
   groupsClaim: string;
-  /** Of new accounts; null: as of others. */
+  /** The plan of new accounts; null: the usual one. */
   plan: string | null;
   planClaim: string | null;
   operatorGroups: readonly string[];
@@ -16,17 +16,17 @@ export type EntryRules = Readonly<{
 
 export type Person = Readonly<{
   issuer: string;
-  /** The person's number there. */
+  /** The person's id at the issuer. */
   subject: string;
   email: string;
-  /** Null: nothing is said of it. */
+  /** Null: the provider names none. */
   plan: string | null;
-  /** Null: it is not the provider that decides. */
+  /** Null: the provider does not decide it. */
   operator: boolean | null;
 }>;
 
-/** Why somebody may not come in, in words for who tries. */
-export type TurnedAway = Readonly<{ turnedAway: string }>;
+/** Why the person may not sign in, as a sentence for the person. */
+type TurnedAway = Readonly<{ turnedAway: string }>;
 
 const subjectMaxLength = 255; // of OpenID Connect
 
@@ -63,7 +63,7 @@ export function personOf(claims: Claims, rules: EntryRules, provider: string): P
   };
 }
 
-/** What the rules look at: where the ID token lacks one of them, the provider is asked. */
+/** The claims that the rules need; those that the ID token lacks are fetched from the provider. */
 export const claimsWanted = (rules: EntryRules): string[] => {
   const { groupsClaim, allowedGroups, operatorGroups, planClaim, operatorClaim } = rules;
   const needsGroups = allowedGroups.length + operatorGroups.length > 0;
@@ -71,7 +71,7 @@ export const claimsWanted = (rules: EntryRules): string[] => {
   return ["email", "email_verified", ...named.map((name) => name.split(".")[0]!)];
 };
 
-/** By its whole name, which may have dots, or else by its path. */
+/** By its full name, which may contain dots, or else as a path. */
 function claimOf(claims: Claims, name: string): unknown {
   if (Object.hasOwn(claims, name)) return claims[name];
   let value: unknown = claims;

@@ -82,7 +82,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
         });
         return { url };
       } catch (error) {
-        log("error", "the payment provider gave no page", { error: String(error) });
+        log("error", "the payment provider returned no payment page", { error: String(error) });
         return fail("unavailable", "The payment provider does not answer right now. Nothing was paid.");
       }
     }),

@@ -171,7 +171,7 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
         await accounts.setOperator(id, next, () => note("account.operator", next ? "an operator now" : "no more"));
       } catch (thrown) {
         if (!(thrown instanceof AccountError)) throw thrown;
-        parts.log("warn", "an identity provider says that the only operator is none", { account: id });
+        parts.log("warn", "the identity provider does not count the only operator as one", { account: id });
       }
     }
     const next = planOf(person);
@@ -184,7 +184,7 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
   function planOf({ plan }: Person): PlanId | null {
     if (plan === null) return null;
     if (isPlan(parts.catalog.plans, plan)) return plan;
-    parts.log("warn", "an identity provider names a plan that there is not", { plan: plan.slice(0, 100) });
+    parts.log("warn", "the identity provider names a plan that does not exist", { plan: plan.slice(0, 100) });
     return null;
   }
 

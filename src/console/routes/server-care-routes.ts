@@ -58,7 +58,7 @@ export function serverCareRoutes({ configuration, backups, webhooks, auditLog, c
       const file = `tollgate-${timeOf(now).slice(0, 19).replaceAll(":", "-")}.db`;
       backup = { state: "running", started_at: timeOf(now), file, bytes: 0, duration_ms: 0, message: "" };
       makeBackup(call, file, backup).catch((error: unknown) => {
-        log("error", "a backup that the console asked for is not in the audit log", { file, error: String(error) });
+        log("error", "a backup from the console is missing in the audit log", { file, error: String(error) });
       });
       return show();
     }),

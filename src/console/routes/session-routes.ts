@@ -15,7 +15,8 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
   const { accounts, sessions, browsers, clock, baseUrl } = parts;
   const tries = new SignInTries();
   const { everywhere = null, log } = parts;
-  const unshared = (error: unknown): void => log("warn", "tries to sign in are not shared", { error: String(error) });
+  const unshared = (error: unknown): void =>
+    log("warn", "sign-in attempts are not shared among gateways", { error: String(error) });
   if (everywhere !== null) tries.onEvent = (event) => void everywhere.tellTry(event).catch(unshared);
   /** A database that is away lets nobody in anyway. */
   const learnElsewhere = async (): Promise<void> => {

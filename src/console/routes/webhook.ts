@@ -17,7 +17,7 @@ export async function webhookReply(parts: Parts, provider: PaymentProvider, requ
   try {
     return await credit(parts, provider, body, request.headers);
   } catch (thrown) {
-    parts.log("error", "a payment could not be credited; the provider tells it again", { error: String(thrown) });
+    parts.log("error", "a payment could not be credited; the provider will send it again", { error: String(thrown) });
     const isDisk = thrown instanceof StoreUnavailable;
     return failureReply(isDisk ? fail("unavailable", "Try again.") : fail("internal", "Try again."));
   }

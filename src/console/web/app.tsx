@@ -1,4 +1,4 @@
-// Chooses the page to draw: sign-in for strangers, else the page of the address inside the shell.
+// Chooses what to draw: the sign-in page, or the page of the address inside the shell.
 import { type ComponentType, type VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import { operatorPages, type PageEntry, pageAt } from "./pages.ts";
@@ -69,7 +69,7 @@ function LazyPage({ page }: { page: PageEntry }): VNode {
       {resource.error === null ? (
         <Loading />
       ) : (
-        // After an update of the server the old page's files are gone: a new load brings the new ones.
+        // After an update of the server the old files are gone: a reload brings the new ones.
         <Failure message="This page could not be loaded." onRetry={() => location.reload()} />
       )}
     </Page>

@@ -42,7 +42,7 @@ export const count = (value: number): string => whole.format(value);
 /** 1.2K, 3.4M: for axes and small places. */
 export const compact = (value: number): string => short.format(value);
 
-/** What so many balance tokens are worth: `$0.15`, and `$0.0004` where cents would hide it. */
+/** What balance tokens are worth: `$0.15`, or `$0.0004` where cents would hide it. */
 export const worth = (tokens: number): string => dollars((tokens / 1_000_000) * dollarsPerMillionTokens);
 
 export function dollars(amount: number): string {
@@ -50,10 +50,10 @@ export function dollars(amount: number): string {
   return money(amount, 2, size === 0 || size >= 0.995 ? 2 : size >= 0.01 ? 3 : 6);
 }
 
-/** To the balance token, which is worth $0.000005: below each other, amounts have their points in one line. */
+/** Exact to one balance token, $0.000005, with fixed digits, so that amounts in a column align. */
 export const exactDollars = (amount: number): string => money(amount, 6, 6);
 
-/** `$3.325`: prices are told in full. */
+/** `$3.325`: prices have all their digits. */
 export const price = (amount: number): string => money(amount, 2, 3);
 
 function money(amount: number, digitsMin: number, digitsMax: number): string {
@@ -66,7 +66,7 @@ function money(amount: number, digitsMin: number, digitsMax: number): string {
 
 const byteUnits = ["bytes", "kB", "MB", "GB", "TB"];
 
-/** `512 bytes`, `1.4 MB`: in thousands, as disks are sold. */
+/** `512 bytes`, `1.4 MB`: decimal units, as for disks. */
 export function bytes(size: number): string {
   const power = Math.min(byteUnits.length - 1, Math.floor(Math.log10(Math.max(1, size)) / 3));
   const scaled = size / 1000 ** power;
@@ -74,12 +74,12 @@ export function bytes(size: number): string {
   return `${scaled.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${byteUnits[power]}`;
 }
 
-/** Prices of models are told in full. */
+/** A model's price, with all its digits. */
 export const cents = (amount: number): string => money(amount / 100, 2, 6);
 
-/** By the clock of who looks, as all times of the day are. */
+/** In the time zone of the browser, like all times of day. */
 export const moment = (time: number | string): string => dateTime.format(new Date(time));
-/** With the year and the time zone, where a time stands alone. */
+/** With year and time zone, for a time that stands alone. */
 export const fullMoment = (time: number | string): string => fullDateTime.format(new Date(time));
 export const date = (time: number | string): string => dateOnly.format(new Date(time));
 export const day = (time: number | string): string => dayOnly.format(new Date(time));
@@ -114,7 +114,7 @@ export function duration(ms: number): string {
   return `${minutes} min ${Math.floor((left % minuteMs) / 1000)} s`;
 }
 
-/** What follows "every": `hour`, `24 hours`, or a duration. */
+/** The words after "every": `hour`, `24 hours`, or a duration. */
 export const interval = (ms: number): string =>
   ms === hourMs ? "hour" : ms % hourMs === 0 ? plural(ms / hourMs, "hour") : duration(ms);
 

@@ -1,17 +1,17 @@
-// Colors code. The highlighter is loaded when the first code is shown; its tokens become elements, never HTML.
+// Colors code. The highlighter is loaded with the first code; its tokens become elements, never HTML.
 import type { LanguageFn } from "highlight.js";
 
 export type Token = string | Readonly<{ scope: string; children: readonly Token[] }>;
 
 export type Highlighter = (code: string, language: string) => readonly Token[] | null;
 
-/** highlight.js gives its result as a tree under this name; `value` is the same as HTML, which is not used here. */
+/** highlight.js keeps its result as a tree under this name; `value`, the same as HTML, is not used here. */
 type TokenNode = string | Readonly<{ scope?: string; children: readonly TokenNode[] }>;
 type WithTree = Readonly<{ _emitter: Readonly<{ rootNode: TokenNode }> }>;
 
-/** What has such a word stays plain: the highlighter takes quadratic time for 20,000 digits without a space. */
+/** Code with such a word stays plain: the highlighter takes quadratic time for 20,000 digits without a space. */
 const longWord = /\S{200}/;
-/** The same for lines without an end, and for brackets that are not closed: each is looked at for what follows it. */
+/** The same for very long lines, and for unclosed brackets, since it scans ahead from each. */
 const longLine = /[^\n]{1000}/;
 const bracketsMax = 400;
 const isUsual = (code: string): boolean =>

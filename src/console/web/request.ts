@@ -14,10 +14,10 @@ type Post = Paths<"POST">;
 /** Paths whose reply is a file. */
 export type FilePath = { [Path in keyof Post]: ReplyOf<Post[Path]> extends null ? Path : never }[keyof Post];
 
-/** A query as pages have it: numbers become text, and what is empty or null is left out. */
+/** A query as pages write it: numbers become text, and empty or null values are left out. */
 type Given<Query> = { readonly [Field in keyof Query]: GivenText<Extract<Query[Field], string | undefined>> };
 type GivenText<Text extends string | undefined> = Text | (string extends Text ? number | null : never);
-/** Optional where every field of it is. */
+/** Optional if every field of it is. */
 type GivenQuery<Path extends keyof Get> =
   QueryOf<Get[Path]> extends null
     ? []
@@ -25,12 +25,12 @@ type GivenQuery<Path extends keyof Get> =
       ? [query?: Given<QueryOf<Get[Path]>>]
       : [query: Given<QueryOf<Get[Path]>>];
 
-/** A request that was not answered with a success; `message` is a sentence for people. */
+/** A request that failed; `message` is a sentence for people. */
 class RequestError extends Error {
   override readonly name = "RequestError";
   constructor(
     message: string,
-    /** HTTP status, or 0 where no answer came. */
+    /** HTTP status, or 0 if no answer came. */
     readonly status: number,
     readonly code: ApiError["error"]["code"] | null,
   ) {
@@ -38,7 +38,7 @@ class RequestError extends Error {
   }
 }
 
-/** Called when the server says that nobody is signed in anymore. */
+/** Called when the server says that the session has ended. */
 let onSignedOut: () => void = () => {};
 export function whenSignedOut(act: () => void): void {
   onSignedOut = act;
@@ -52,23 +52,23 @@ export const post = <Path extends keyof Post>(
   ...[body]: BodyOf<Post[Path]> extends null ? [] : [body: BodyOf<Post[Path]>]
 ): Promise<ReplyOf<Post[Path]>> => send("POST", path, body ?? null);
 
-/** The address of a route that the browser itself asks for. */
+/** The address of a route for links and event streams. */
 export const address = <Path extends keyof Get>(path: Path, ...[query]: GivenQuery<Path>): string =>
   `/console/api${path}${search(query ?? {})}`;
 
 type Query = Readonly<Record<string, string | number | null | undefined>>;
 
-/** `?a=1&b=2` of those that have a value. */
+/** `?a=1&b=2`, without empty values. */
 export function search(query: Query): string {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
   const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
   return text === "" ? "" : `?${text}`;
 }
 
-/** How long the browser may take to copy a file that it was given. */
+/** How long the browser may take to copy a file. */
 const downloadMs = 60_000;
 
-/** Asks for a file, which the browser keeps under the name that the server gave it. */
+/** Requests a file, and saves it under the name that the server gave it. */
 export async function download(path: FilePath): Promise<void> {
   const response = await ask("POST", path);
   if (!response.ok) throw errorOf(response, await json(response));
@@ -76,14 +76,14 @@ export async function download(path: FilePath): Promise<void> {
   saveFile(await response.blob(), name);
 }
 
-/** Gives the browser a file to keep. */
+/** Lets the browser save a file. */
 export function saveFile(content: Blob, name: string): void {
   const address = URL.createObjectURL(content);
   Object.assign(document.createElement("a"), { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), downloadMs);
 }
 
-/** Takes the events of one name from the event stream. */
+/** Listens to the events of one name. */
 export function listenTo<Name extends LiveEvent["event"]>(
   source: EventSource,
   name: Name,
@@ -100,7 +100,7 @@ async function send<Reply>(method: string, path: string, body: object | null = n
   throw errorOf(response, reply);
 }
 
-/** Throws RequestError where no answer comes. */
+/** Throws RequestError if no answer comes. */
 async function ask(method: string, path: string, body: object | null = null): Promise<Response> {
   try {
     return await fetch(`/console/api${path}`, {
@@ -113,7 +113,7 @@ async function ask(method: string, path: string, body: object | null = null): Pr
   }
 }
 
-/** Null if it is not one, as with a proxy's own page. */
+/** Null if the body is no JSON, such as a proxy's error page. */
 const json = (response: Response): Promise<unknown> => response.json().catch(() => null);
 
 function errorOf(response: Response, reply: unknown): RequestError {

@@ -1,4 +1,4 @@
-// Data that a page fetches when it is shown: loading, then the value or the error.
+// Data that a page fetches when it is shown: loading, then the value or an error.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { messageOf } from "./request.ts";
 
@@ -7,13 +7,13 @@ export type Resource<Value> = Readonly<{
   value: Value | null;
   error: string | null;
   loading: boolean;
-  /** Fetches again; a value at hand stays until then. */
+  /** Fetches again; the present value stays until then. */
   reload(): void;
-  /** Takes a value that an action returned. */
+  /** Replaces the value by one that an action returned. */
   replace(value: Value): void;
 }>;
 
-/** Fetches at first and whenever `key` changed. Answers that were overtaken by a newer question are dropped. */
+/** Fetches at first and whenever `key` changes. Outdated answers are dropped. */
 export function useResource<Value>(fetchValue: () => Promise<Value>, key: string): Resource<Value> {
   const [state, setState] = useState<{ value: Value | null; error: string | null; loading: boolean }>({
     value: null,
@@ -39,7 +39,7 @@ export function useResource<Value>(fetchValue: () => Promise<Value>, key: string
   useEffect(reload, [key]);
   useEffect(
     () => () => {
-      question.current++; // an answer for a page that is gone
+      question.current++; // drops an answer for a page that is gone
     },
     [],
   );
@@ -54,7 +54,7 @@ export type Action = Readonly<{
   clear(): void;
 }>;
 
-/** A change that the user asked for: its button is busy until the answer, and what went wrong stands beside it. */
+/** A change by the user: its button is busy until the answer, and an error is shown beside it. */
 export function useAction(): Action {
   const [state, setState] = useState<{ busy: boolean; error: string | null }>({ busy: false, error: null });
   const busy = useRef(false);

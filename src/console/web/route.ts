@@ -8,7 +8,7 @@ const here = (): Place => ({ path: location.pathname, query: new URLSearchParams
 export const place = signal<Place>(here());
 
 let moved = false;
-/** False while the page that the browser itself loaded is shown. */
+/** False while the page that the browser loaded first is shown. */
 export const hasMoved = (): boolean => moved;
 
 function arrive(): void {
@@ -22,7 +22,7 @@ export function navigate(to: string, { replace = false } = {}): void {
   arrive();
 }
 
-/** Links to pages of the console change the address; all others are the browser's. */
+/** Handles clicks on links to pages of the console; the browser follows all others. */
 export function followLinks(): void {
   addEventListener("popstate", arrive);
   document.addEventListener("click", (event) => {

@@ -1,4 +1,4 @@
-// Who is signed in, what this server offers, and the live numbers from its event stream.
+// The signed-in account, what this server offers, and the live numbers from its event stream.
 import { computed, signal } from "@preact/signals";
 import type { AccountNumbers, OperatorNumbers } from "../api/live.ts";
 import type { Session } from "../api/sign-in.ts";
@@ -8,17 +8,17 @@ import { address, get, listenTo, post, whenSignedOut } from "./request.ts";
 /** Null until the first answer. */
 export const session = signal<Session | null>(null);
 export const account = computed(() => session.value?.account ?? null);
-/** Whether any model costs something: else money and balance say nothing. */
+/** Whether any model costs something. If none does, pages show no money and no balance. */
 export const sells = computed(() => session.value?.sells !== false);
-/** Then such rows are counted in model tokens. */
+/** Whether these rows are counted in model tokens instead of balance tokens. */
 export const isFreeOfCharge = (rows: readonly Readonly<{ billed_tokens: number }>[]): boolean =>
   !sells.value && rows.every(({ billed_tokens }) => billed_tokens === 0);
 export const numbers = signal<AccountNumbers | null>(null);
 export const operatorNumbers = signal<OperatorNumbers | null>(null);
-/** False while the event stream is broken: the numbers may be old. */
+/** False while the event stream is interrupted: the numbers may be outdated. */
 export const live = signal(true);
 
-/** Ids of the plans that an account may have, and the one that it has, which may be configured no longer. */
+/** The ids of all plans, and of the present one, which may no longer be configured. */
 export function planChoices(present?: string): readonly string[] {
   const ids = session.value?.plans.map(({ id }) => id) ?? [];
   return present === undefined || ids.includes(present) ? ids : [present, ...ids];
@@ -45,7 +45,7 @@ export async function signOut(): Promise<void> {
   navigate("/sign-in");
 }
 
-/** Forgets the account, and remembers the page for after the next sign-in. */
+/** Forgets the account, and remembers the page for the next sign-in. */
 function leave(): void {
   const known = session.value;
   if (known?.account == null) return;
@@ -64,8 +64,8 @@ function listen(): void {
   });
   source.addEventListener("error", () => {
     live.value = false;
-    // The browser itself tries again after a break, but never after an answer that is no stream: a proxy's 502 while
-    // the server restarts, or the 401 of a session that ended before the stream was open.
+    // The browser reconnects a broken stream, but gives up after an answer that is no stream: a proxy's 502 while the
+    // server restarts, or the 401 of a session that ended before the stream was open.
     if (source.readyState === EventSource.CLOSED) setTimeout(() => void listenAgain(source), listenAgainMs);
   });
   listenTo(source, "account", (data) => {

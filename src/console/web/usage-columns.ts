@@ -3,21 +3,21 @@ import type { UsageSummary } from "../api/usage.ts";
 
 const dayMs = 86_400_000;
 export const days = 30;
-/** More models than colors: the rest is one. */
+/** Beyond the number of colors, all other models share one. */
 const seriesMax = 5;
 const others = "other models";
 
-/** `tokens`: billed ones, or those that were read and written where none was billed. */
+/** `tokens`: billed ones, or input and output if none was billed. */
 type Part = Readonly<{ model: string; series: number; tokens: number; usd: number }>;
 export type Column = Readonly<{ day: string; total: number; usd: number; requests: number; parts: readonly Part[] }>;
 
 type Columns = Readonly<{ columns: readonly Column[]; models: readonly string[] }>;
 
-/** Where all models are free, billed tokens say nothing. */
+/** If all models are free, billed tokens say nothing. */
 export const isFree = ({ days }: UsageSummary): boolean =>
   days.length > 0 && days.every(({ billed_tokens }) => billed_tokens === 0);
 
-/** One column for each day, also those without a request; the models that cost most get a color of their own. */
+/** One column for each day, even without requests; the most expensive models get a color of their own. */
 export function columnsOf(summary: UsageSummary): Columns {
   const free = isFree(summary);
   const tokensOf = ({ billed_tokens, input, output }: UsageSummary["days"][number]): number =>
@@ -54,7 +54,7 @@ export function columnsOf(summary: UsageSummary): Columns {
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-/** The next number with one or two digits before its zeros that is not below the value and easily halved. */
+/** The next round number that is not below the value and is easily halved. */
 export function roundUp(value: number): number {
   if (value <= 0) return 1;
   const magnitude = 10 ** Math.floor(Math.log10(value));

@@ -12,6 +12,7 @@ export const chatCompletions = defineDialect<ChatAsk>({
   routes: [{ path: endpoint }],
   modelKind: "chat",
   coderBilling,
+  bodyFields: ["messages"],
   keyHeaders: [],
   clientHeaders: [],
   replyIdPrefix: "chatcmpl-",

@@ -12,6 +12,7 @@ export const completions = defineDialect<CompletionAsk>({
   routes: [{ path: endpoint }, { path: fimPath }],
   modelKind: "chat",
   coderBilling,
+  bodyFields: ["prompt"],
   keyHeaders: [],
   clientHeaders: [],
   replyIdPrefix: "cmpl-",

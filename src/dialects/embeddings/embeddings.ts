@@ -14,6 +14,7 @@ export const embeddings = defineDialect<Ask>({
   routes: [{ path: endpoint }],
   modelKind: "embedding",
   coderBilling,
+  bodyFields: ["input"],
   keyHeaders: [],
   clientHeaders: [],
   replyIdPrefix: "embd-",

@@ -13,6 +13,7 @@ export const messages = defineDialect<MessagesAsk>({
   routes: [{ path: endpoint }, { path: "/v1/messages/count_tokens", counted: (tokens) => ({ input_tokens: tokens }) }],
   modelKind: "chat",
   coderBilling,
+  bodyFields: ["messages", "system"],
   keyHeaders: ["x-api-key"],
   /** Its SDKs say the version that they speak. */
   clientHeaders: ["anthropic-version"],

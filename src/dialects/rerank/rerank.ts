@@ -17,6 +17,7 @@ export const rerank = defineDialect<Ask>({
   routes: [{ path: endpoint }, { path: cohereV2Path }],
   modelKind: "rerank",
   coderBilling,
+  bodyFields: ["query", "documents"],
   keyHeaders: [],
   clientHeaders: [],
   replyIdPrefix,

@@ -26,6 +26,7 @@ export function responsesDialect({ sealingKey, clock, storesResponses }: Dialect
     ],
     modelKind: "chat",
     coderBilling,
+    bodyFields: ["input", "instructions"],
     keyHeaders: [],
     clientHeaders: [],
     replyIdPrefix: "resp_",

@@ -39,7 +39,7 @@ function* allGauges({ requests, watch, others, gauges }: MetricsRouteParts): Ite
   yield { name: "tollgate_open_requests", help: "Admitted requests that have not ended.", value: openRequests };
   yield {
     name: "tollgate_held_ends",
-    help: "Answers that wait for their charge to be on disk.",
+    help: "Answers whose end waits until their charge is on disk.",
     value: watch.heldEnds + (others?.heldEnds ?? 0),
   };
   const { user, system } = process.cpuUsage();

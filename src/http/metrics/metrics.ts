@@ -30,28 +30,26 @@ export class Metrics {
     "model",
     "status",
   ]);
-  readonly #refusals = new Counter("tollgate_refusals_total", "Requests that were refused or failed, by reason.", [
-    "reason",
-  ]);
+  readonly #refusals = new Counter("tollgate_refusals_total", "Refused and failed requests, by reason.", ["reason"]);
   readonly #endings = new Counter(
     "tollgate_answers_total",
-    "Answers by how they ended: end, gone (client left), failed.",
+    "Answers by their ending: end, gone (the client left), failed.",
     ["ending"],
   );
-  readonly #tokens = new Counter("tollgate_tokens_total", "Tokens charged: input (cached ones apart) and output.", [
+  readonly #tokens = new Counter("tollgate_tokens_total", "Charged tokens: input, cached input and output.", [
     "model",
     "kind",
   ]);
   readonly #tokenCells = new Map<string, TokenCells>();
   readonly #keyTokens = new Counter(
     "tollgate_key_tokens_total",
-    "Tokens charged to answers by named keys, input and output, by the numbers of account and key.",
+    "Charged tokens of named keys, input and output, by the numbers of account and key.",
     ["account", "key"],
   );
   readonly #keyCells = new Map<string, Cell>();
   readonly #estimated = new Counter(
     "tollgate_estimated_answers_total",
-    "Answers whose usage no node said and the gateway counted.",
+    "Answers whose usage the gateway counted, because no node reported it.",
   );
   readonly #firstToken = new Histogram(
     "tollgate_time_to_first_token_seconds",
@@ -59,7 +57,11 @@ export class Metrics {
     waitSeconds,
     "model",
   );
-  readonly #queueWait = new Histogram("tollgate_queue_wait_seconds", "Wait for a place on a node.", waitSeconds);
+  readonly #queueWait = new Histogram(
+    "tollgate_queue_wait_seconds",
+    "Time that requests wait for a slot on a node.",
+    waitSeconds,
+  );
   readonly #gaps = new Histogram(
     "tollgate_token_gap_seconds",
     "Time between two reads of an answer, measured in one of 64 streams.",
@@ -73,40 +75,37 @@ export class Metrics {
   );
   readonly #settle = new Histogram(
     "tollgate_settle_duration_seconds",
-    "How long the end of an answer is held until its charge is on disk.",
+    "Time that the end of an answer waits until its charge is on disk.",
     quickSeconds,
   );
   readonly #batches = new Histogram(
     "tollgate_journal_batch_entries",
-    "Lines and changes that one commit writes.",
+    "Journal lines and changes in one commit.",
     batchEntries,
   );
   readonly #commits = new Histogram(
     "tollgate_journal_commit_duration_seconds",
-    "How long a commit takes, from the main thread and back.",
+    "Duration of a commit, from the main thread and back.",
     quickSeconds,
   );
   readonly #loopDelay = new Histogram(
     "tollgate_event_loop_delay_seconds",
-    "How late a timer of the event loop is, looked at five times a second.",
+    "Delay of an event loop timer, measured five times a second.",
     quickSeconds,
   );
-  readonly #rounds = new Counter(
-    "tollgate_tool_rounds_total",
-    "Rounds of answers after their first, for calls of tools.",
-  );
-  readonly #toolCalls = new Counter("tollgate_tool_calls_total", "Calls that the gateway ran itself.", [
+  readonly #rounds = new Counter("tollgate_tool_rounds_total", "Rounds after an answer's first, for tool calls.");
+  readonly #toolCalls = new Counter("tollgate_tool_calls_total", "Tool calls that the gateway ran itself.", [
     "kind",
     "result",
   ]);
-  readonly #searches = new Counter("tollgate_searches_total", "Searches by what came of them.", ["result"]);
+  readonly #searches = new Counter("tollgate_searches_total", "Searches by result.", ["result"]);
   readonly #repeats = new Counter(
     "tollgate_structured_output_repeats_total",
-    "Answers that did not fit their format and were asked for again.",
+    "Answers that missed their format and were requested again.",
   );
   readonly #unlisted = new Counter(
     "tollgate_request_log_dropped_total",
-    "Refused or failed requests without a line of their own in the request log, because too many came in a minute.",
+    "Refused or failed requests without a row of their own in the request log, because there were too many in a minute.",
   );
   readonly #fetches = new Counter("tollgate_media_fetches_total", "Images and files fetched for requests.", ["result"]);
   readonly #fetchedBytes = new Counter("tollgate_media_fetched_bytes_total", "Bytes of images and files fetched.");

@@ -55,6 +55,7 @@ const ofGeneration = [
   "busy",
   "busy_unreachable",
   "busy_unlisted",
+  "deadline_unmet",
   "node_failed",
   "model_unreachable",
   "model_unlisted",
@@ -162,6 +163,7 @@ const meanings: Readonly<Record<RefusalName, string>> = {
   coder_quota_reached: "The coder calls of this window are used up.",
   busy: "All nodes of the model are full, and the request waited in vain.",
   busy_unreachable: "No node of the catalog's model can be reached.",
+  deadline_unmet: "The line is longer than the time that `x-deadline-ms` allows; nothing was charged.",
   busy_unlisted: "No node lists what serves the catalog's model.",
   model_unreachable: "No node of the model can be reached; nothing was charged.",
   model_unlisted: "Nodes answer, but none lists the model; nothing was charged.",
@@ -569,6 +571,29 @@ function counting(): OpenApiDocument["paths"] {
         },
       },
     },
+    "/v1/quote": {
+      post: {
+        operationId: "quote",
+        tags: ["Counting tokens"],
+        summary: "Quote a request",
+        description:
+          "Takes the body of any request: says its input tokens, the most that it can cost, its place in line and when its first token is expected. The body's fields tell the dialect; `endpoint` names it where they do not. Free, and nothing runs.",
+        parameters: [
+          {
+            name: "endpoint",
+            in: "query",
+            required: false,
+            description: "Whose body it is, such as `/v1/messages`.",
+            schema: { type: "string" },
+          },
+        ],
+        requestBody: body(ref("ChatCompletionsRequest"), { plain: { model: "core-3", messages: hello } }),
+        responses: {
+          "200": reply("The quote.", ref("Quote")),
+          ...errorReplies(chatCompletions, [...ofCounts, "model_not_in_plan", "model_not_for_key"]),
+        },
+      },
+    },
     "/v1/messages/count_tokens": {
       post: {
         operationId: "countMessageTokens",
@@ -676,7 +701,8 @@ Fields that an endpoint does not know are ignored; fields that it knows are chec
 A request that ends with an error status costs nothing.
 
 The header \`x-priority\` (\`interactive\`, \`standard\` or \`bulk\`) says how urgent a request is beside others. Its plan says
-what it has at most, and the reply's header what it had.`;
+what it has at most, and the reply's header what it had. \`x-deadline-ms\` says how long it may wait for its beginning: one
+that would wait longer in line is refused at once (429, \`deadline_unmet\`).`;
 
 /** Takes some milliseconds: made at the first request and kept. */
 export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {

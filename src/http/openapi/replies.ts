@@ -375,6 +375,20 @@ const counts = {
     max_model_len: orNull(tokens("The model's context window.")),
     "tokens?": list(whole(), "With `return_tokens: true`."),
   }),
+  Quote: object({
+    object: only("quote"),
+    model: text(),
+    endpoint: text("Whose request it is."),
+    input_tokens: whole(),
+    exact: flag("`false`: an estimate, made without the model's own tokenizer."),
+    output_tokens_max: whole(),
+    price_max: tokens("The most that it can cost, in balance tokens."),
+    price_max_usd: { type: "number" },
+    coder_calls: whole("1: it takes one of the account's coder calls, and no tokens."),
+    priority: text("What it gets: `interactive`, `standard` or `bulk`."),
+    position: whole("Its place in line; 0: it would begin at once."),
+    expected_first_token_ms: whole("An estimate, its wait in line included."),
+  }),
 } satisfies Record<string, JsonSchema>;
 
 const errorTypes = [

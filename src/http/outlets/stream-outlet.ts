@@ -6,6 +6,7 @@ import type { AnswerEnd, Encoder } from "../../dialects/dialect.ts";
 import { literalPiece } from "../../dialects/reply/collected.ts";
 import type { Outlet } from "../../gateway.ts";
 import type { ActiveHandle } from "../../core/active-set.ts";
+import type { Forecast } from "../../core/forecast.ts";
 import type { Piece, Refusal } from "../../core/types.ts";
 import { type Beating, clientStallBeats, type Heartbeat, keepAliveBeats, streamOpenBeats } from "./heartbeat.ts";
 import type { ReplyParts } from "./collect-outlet.ts";
@@ -35,6 +36,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   #age = 0;
   #silentBeats = 0;
   #stalledBeats = 0;
+  #forecast: (() => Forecast | null) | null = null;
 
   constructor(reply: ReplyParts, client: AbortSignal, heartbeat: Heartbeat) {
     this.#reply = reply;
@@ -143,15 +145,27 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
       this.#stalledBeats++;
       if (this.#stalledBeats >= clientStallBeats) this.#depart();
     } else if (this.#state === "open" && this.#silentBeats >= keepAliveBeats) {
-      this.#write(this.#encoder.keepAlive());
+      this.#write(this.#signOfLife());
       void this.#send();
     }
+  }
+
+  waits(forecast: () => Forecast | null): void {
+    this.#forecast = forecast;
+  }
+
+  /** While the request waits in line, a comment says where; every client's parser skips comments. */
+  #signOfLife(): string {
+    const forecast = this.#forecast?.() ?? null;
+    if (forecast === null) return this.#encoder.keepAlive();
+    const { position, firstTokenMs } = forecast;
+    return `: number ${position} in line, first token in about ${Math.ceil(firstTokenMs / 1_000)} s\n\n${this.#encoder.keepAlive()}`;
   }
 
   #open(): void {
     this.#state = "open";
     // Headers without a byte of body would leave in two pieces; a sign of life goes with them.
-    if (this.#unsent === null) this.#write(this.#encoder.keepAlive());
+    if (this.#unsent === null) this.#write(this.#signOfLife());
     const source: Bun.DirectUnderlyingSource = {
       type: "direct",
       pull: (controller) => {

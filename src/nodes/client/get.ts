@@ -1,6 +1,7 @@
 // One small request to a node with the whole answer in memory, for probes and for identifying the engine.
 import { limitAtEndOfTurn } from "../../core/end-of-turn.ts";
-import type { ExchangeFault, ExchangeHandler, NodeClient } from "./client.ts";
+import type { NodeClient } from "./client.ts";
+import type { ExchangeFault, ExchangeHandler } from "./exchange.ts";
 import type { ResponseHeaders } from "./framing.ts";
 import { requestHead } from "./request-head.ts";
 

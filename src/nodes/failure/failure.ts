@@ -1,6 +1,7 @@
 // Decides what a node's error means for the client. A node's own text is read for its meaning but never passed on to a
 // client: it may name addresses, models and other people's settings. The operator's log gets it without those.
 import { budgetLimitsAnswer } from "../../core/answer-budget.ts";
+import type { Forecast } from "../../core/forecast.ts";
 import { busyRetrySeconds } from "../../core/limits.ts";
 import { nodeErrorTextMaxLength } from "../limits.ts";
 import { refuse } from "../../core/refusals.ts";
@@ -36,7 +37,7 @@ const seconds = busyRetrySeconds;
 export const busy: Refusal = refuse("busy", { seconds });
 
 /** For a request that gets no node. `isOwn`: the specification has no refusal for its model. */
-export function refusalOf(cause: RefusalCause, model: string, isOwn: boolean): Refusal {
+export function refusalOf(cause: RefusalCause, model: string, isOwn: boolean, forecast?: Forecast): Refusal {
   switch (cause) {
     case "drained":
       return refuse("model_paused", { model, seconds: pausedRetrySeconds });
@@ -44,6 +45,8 @@ export function refusalOf(cause: RefusalCause, model: string, isOwn: boolean): R
       return refuse("busy", { seconds, reason: "too_many_waiting" });
     case "waited-too-long":
       return refuse("busy", { seconds, reason: "waited_too_long" });
+    case "too-late":
+      return tooLate(forecast);
     case "away":
       return away(model, isOwn);
     case "unlisted":
@@ -57,6 +60,12 @@ const away = (model: string, isOwn: boolean): Refusal =>
   isOwn
     ? refuse("model_unreachable", { model, reason: "nodes_unreachable" })
     : refuse("busy_unreachable", { seconds, reason: "nodes_unreachable" });
+
+/** `forecast` is absent where the deadline passed in line, and the request was just about to begin. */
+export function tooLate(forecast: Forecast = { position: 1, waitMs: 0, firstTokenMs: 0 }): Refusal {
+  const { position, firstTokenMs } = forecast;
+  return refuse("deadline_unmet", { position, expected_first_token_ms: Math.round(firstTokenMs) });
+}
 
 const isOwnModel = ({ tier }: Model): boolean => tier === "own";
 

@@ -13,7 +13,8 @@ import { nodeProbeIntervalMs, nodeProbeTimeoutMs } from "../limits.ts";
 import { assert } from "../../core/assert.ts";
 import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
-import { NodeClient, originOf } from "../client/client.ts";
+import { NodeClient } from "../client/client.ts";
+import { originOf } from "../client/dial.ts";
 import { get, isReply } from "../client/get.ts";
 import { type GuardedChild, startGuarded } from "./guarded-child.ts";
 
@@ -104,7 +105,7 @@ export class ManagedNode {
       const end = await child.ended;
       if (this.#closed) return;
       if (settled) pauseMs = restartMinMs;
-      log("error", "a node that the gateway runs has failed and is started again", {
+      log("error", "a managed node failed and is being restarted", {
         node: this.config.name,
         reason: reason === end ? end : `${reason}; then ${end}`,
         seconds: pauseMs / 1000,

@@ -1,6 +1,8 @@
 // All nodes together: their health, who gets a slot, and generations on a slot. It combines the slot queue (decides),
 // the endpoints (talk to the nodes) and what happened to requests there. Timers and promises live here.
-import { type Priority, type Standing, usualStanding } from "../../core/priority.ts";
+import type { Forecast } from "../../core/forecast.ts";
+import { type Priority } from "../../core/priority.ts";
+import { type Standing, usualStanding } from "../../core/standing.ts";
 import type { AnyCancelSignal } from "../../core/cancel-signal.ts";
 import { assert } from "../../core/assert.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -8,12 +10,12 @@ import type { NodeConfig } from "../../config/config.ts";
 import { queuePlacesMax } from "../../core/limits.ts";
 import { isRefusal } from "../../core/refusals.ts";
 import type { AccountId, Ask, Ending, Model, Ms, PromptBlocks, Refusal, Sink, Slot } from "../../core/types.ts";
-import type { Dial } from "../client/client.ts";
+import type { Dial } from "../client/dial.ts";
 import { type Engine, unknownEngine } from "../engine.ts";
 import { keptPrompts } from "../prefix-cache.ts";
-import { engineTraits } from "../request.ts";
+import { engineTraits } from "../engine-traits.ts";
 import type { EngineLoad } from "../engine-load.ts";
-import { busy, refusalOf } from "../failure/failure.ts";
+import { busy, refusalOf, tooLate } from "../failure/failure.ts";
 import { LookTurns } from "../health/look-turns.ts";
 import type { Arrivals } from "../managed/managed-nodes.ts";
 import { type NodeModelOf, servesAmong } from "../model-routes.ts";
@@ -32,7 +34,7 @@ import { type LastError, type NodeLimits, nodeLimitsDefault, type NodeLog, Poole
 import { promptBlocksOf } from "./prompt-blocks.ts";
 import type { Quickness } from "./recent-replies.ts";
 import { SlotQueue } from "./slot-queue.ts";
-import type { LineNeed, NodeHealth, NodeLine, Place, RefusalCause, WeightOf } from "./slot-queue.ts";
+import type { Entrant, LineNeed, NodeHealth, NodeLine, Place, RefusalCause, WeightOf } from "./slot-queue.ts";
 import { type Tested, testNode } from "./test-request.ts";
 
 export const nodeLooksAtOnceMax = 32;
@@ -124,6 +126,8 @@ export class NodePool {
   readonly #options: PoolOptions;
   readonly #limits: PoolLimits;
   readonly #queue: SlotQueue;
+  /** The places of what waits in line. */
+  readonly #places = new WeakMap<Promise<Slot | Refusal>, QueuedPlace>();
   readonly #placement = new Placement();
   #nodes = new Map<string, PooledNode>();
   /** No longer configured, or replaced, with requests that still run. */
@@ -171,18 +175,59 @@ export class NodePool {
     account: AccountId,
     cancelSignal: AnyCancelSignal,
     excluded: ReadonlySet<string> = none,
-    { member, priority }: Standing = usualStanding,
+    standing = usualStanding,
   ): Slot | Refusal | Promise<Slot | Refusal> {
-    if (this.#closed || cancelSignal.aborted) return busy;
+    if (cancelSignal.aborted) return busy;
+    const entrant = this.#entrantOf(ask, account, excluded, standing);
+    if (isRefusal(entrant)) return entrant;
+    const now = this.#now();
+    const deadlineMs = standing.beginBy === undefined ? undefined : standing.beginBy - now;
+    if (deadlineMs !== undefined && deadlineMs <= 0) return tooLate();
+    const place = new QueuedPlace(this, entrant, deadlineMs);
+    this.#queue.enter(place, now);
+    if (place.result !== null) return place.result;
+    this.#nowInLine(place);
+    const waiting = place.wait(cancelSignal);
+    this.#places.set(waiting, place);
+    return waiting;
+  }
+
+  #entrantOf(
+    ask: Ask,
+    account: AccountId,
+    excluded: ReadonlySet<string>,
+    { member, priority }: Standing,
+  ): Entrant | Refusal {
+    if (this.#closed) return busy;
     const unknowing = ask.model.tier === "own" ? unknowingAmong(ask, this.#serving(ask.model.id)) : none;
     if (isRefusal(unknowing)) return unknowing;
     const passedOver = unknowing.size === 0 ? excluded : excluded.union(unknowing);
-    const place = new QueuedPlace(this, ask.model.id, account, member, priority, promptBlocksOf(ask), passedOver);
-    this.#queue.enter(place, this.#now());
-    if (place.result !== null) return place.result;
+    return { modelId: ask.model.id, account, member, priority, prompt: promptBlocksOf(ask), excluded: passedOver };
+  }
+
+  /** What a request that entered now would meet, or why it would be refused. Changes nothing. */
+  forecast(ask: Ask, account: AccountId, standing: Standing): Forecast | Refusal {
+    const entrant = this.#entrantOf(ask, account, none, standing);
+    if (isRefusal(entrant)) return entrant;
+    const forecast = this.#queue.forecast(entrant, this.#now());
+    return typeof forecast === "string" ? this.refusalOf(forecast, ask.model.id) : forecast;
+  }
+
+  /** Of what `enter` returned; null where it does not wait in line (anymore). */
+  forecastOf(waiting: Promise<Slot | Refusal>): Forecast | null {
+    const place = this.#places.get(waiting);
+    return place === undefined ? null : this.#queue.forecastOf(place, this.#now());
+  }
+
+  /** Its deadline ends its wait, whatever was expected. */
+  #nowInLine(place: Place): void {
     this.#lineBegan?.();
     this.#armExpiry();
-    return place.wait(cancelSignal);
+    if (place.deadlineMs === undefined) return;
+    setTimeout(() => {
+      const forecast = this.#queue.forecastOf(place, this.#now());
+      if (forecast !== null && this.#queue.leave(place)) place.refused("too-late", forecast);
+    }, place.deadlineMs);
   }
 
   /**
@@ -191,9 +236,9 @@ export class NodePool {
    */
   stand(place: Place): void {
     if (this.#closed) return place.refused("away");
-    this.#queue.enter(place, this.#now());
-    if (this.#lineBegan !== null && this.#queue.length > 0) this.#lineBegan();
-    this.#armExpiry();
+    const now = this.#now();
+    this.#queue.enter(place, now);
+    if (this.#queue.forecastOf(place, now) !== null) this.#nowInLine(place);
   }
 
   /** The longest wait from now on. */
@@ -419,8 +464,8 @@ export class NodePool {
   }
 
   /** Only models outside the catalog have names on nodes that are configured or listed. */
-  refusalOf(cause: RefusalCause, modelId: string): Refusal {
-    return this.#closed ? busy : refusalOf(cause, modelId, this.#nodeModelOf(modelId) !== null);
+  refusalOf(cause: RefusalCause, modelId: string, forecast?: Forecast): Refusal {
+    return this.#closed ? busy : refusalOf(cause, modelId, this.#nodeModelOf(modelId) !== null, forecast);
   }
 
   *#wellFor(modelId: string): Iterable<NodeEndpoint> {
@@ -534,12 +579,8 @@ class QueuedPlace implements Place {
 
   constructor(
     pool: NodePool,
-    modelId: string,
-    account: AccountId,
-    member: string,
-    priority: Priority,
-    prompt: PromptBlocks,
-    excluded: ReadonlySet<string>,
+    { modelId, account, member, priority, prompt, excluded }: Entrant,
+    readonly deadlineMs: Ms | undefined,
   ) {
     this.#pool = pool;
     this.modelId = modelId;
@@ -554,8 +595,8 @@ class QueuedPlace implements Place {
     this.#settle(this.#pool.slotOn(nodeName, this));
   }
 
-  refused(cause: RefusalCause): void {
-    this.#settle(this.#pool.refusalOf(cause, this.modelId));
+  refused(cause: RefusalCause, forecast?: Forecast): void {
+    this.#settle(this.#pool.refusalOf(cause, this.modelId, forecast));
   }
 
   /** Settles with the slot or a refusal; aborting `cancelSignal` gives up the place. */

@@ -15,7 +15,7 @@ import type { NodeConfig } from "../../config/config.ts";
 import { nodeCoolOffMs, nodeProbeIntervalMs, nodeProbeTimeoutMs } from "../limits.ts";
 import { assert } from "../../core/assert.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
-import type { Dial } from "../client/client.ts";
+import type { Dial } from "../client/dial.ts";
 import { type Engine, engineInWords, unlisted } from "../engine.ts";
 import type { NodeModelOf } from "../model-routes.ts";
 import { type Look, problemOf } from "../health/look.ts";

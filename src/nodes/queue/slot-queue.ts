@@ -24,10 +24,12 @@
 // No request overtakes at (2): a place waits only while no healthy node that serves it has a free slot, or by (5) or (6),
 // because every event that frees or adds a slot (ended, began, configure, well) hands it out at once. `check` asserts this.
 import { assert } from "../../core/assert.ts";
+import type { Forecast } from "../../core/forecast.ts";
 import { priorities, type Priority, rankOf } from "../../core/priority.ts";
 import { queuePlacesMax } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { type AccountInLine, FairLine, requestsOf } from "./fair-line.ts";
+import { aheadOf, LinePace } from "./forecast.ts";
 import { Line, type Link } from "./line.ts";
 import type { Candidate, Choice, Used, Wanting } from "./placement.ts";
 import { idleAccountsMax, type Share, Shares } from "./share.ts";
@@ -54,11 +56,17 @@ export interface Place extends Wanting {
   readonly member: string;
   readonly priority: Priority;
   readonly excluded: ReadonlySet<string>;
+  /** It is refused where it would have to wait and its first token is expected later than this after `enter`. */
+  readonly deadlineMs?: Ms | undefined;
   /** Effects. One of them is called, once, from within an event. */
   granted(node: string): void;
-  refused(cause: RefusalCause): void;
+  /** `forecast`: with "too-late". */
+  refused(cause: RefusalCause, forecast?: Forecast): void;
 }
-export type RefusalCause = "unlisted" | "away" | "full" | "waited-too-long" | "drained";
+export type RefusalCause = "unlisted" | "away" | "full" | "waited-too-long" | "drained" | "too-late";
+
+/** A request that may enter. */
+export type Entrant = Wanting & Pick<Place, "member" | "priority" | "excluded">;
 
 /** A node's line. */
 export type NodeLine = Readonly<{
@@ -104,6 +112,7 @@ type NodeState = {
   /** The highest tag that had its turn there. */
   turn: number;
   readonly lines: Set<RouteLine>;
+  readonly pace: LinePace;
 };
 
 /** A request on a node. */
@@ -140,6 +149,8 @@ export interface Chooser {
   choose<Node extends Candidate>(wanting: Wanting, candidates: readonly Node[], now: Ms): Choice<Node>;
   /** How long the node reads what was sent there; without events it shrinks as time passes. */
   unreadMs(nodeName: string, now: Ms): Ms;
+  /** How long a request's first token takes on that node, its line left aside. */
+  expectedMs(wanting: Wanting, candidate: Candidate, now: Ms): Ms;
   sent(wanting: Wanting, nodeName: string, now: Ms): SentWork;
   began(sent: SentWork, now: Ms): void;
   /** The actual work; `used` is null where the answer was incomplete. */
@@ -158,6 +169,7 @@ const idlest: Chooser = {
     return { best: least, free: least, savedMs: 0 };
   },
   unreadMs: () => 0,
+  expectedMs: () => 0,
   sent: () => aRequest,
   began() {},
   ended: () => aRequest.work,
@@ -251,6 +263,7 @@ export class SlotQueue {
           lastWork: 0,
           turn: 0,
           lines: new Set(),
+          pace: new LinePace(),
         });
       else {
         known.node = node;
@@ -315,13 +328,78 @@ export class SlotQueue {
         this.#mayHave(place.account, place.priority, share, node) &&
         this.#memberMayHave(share, memberShare, node);
       if (mayHave) return this.#grant(place, share, memberShare, node); // (2)
-      if (node === null) return this.#choosyWait(place, candidates, best, savedMs); // (5)
+      if (node === null) {
+        this.#choosyWait(place, candidates, best, savedMs); // (5)
+        return this.#refuseLate(place);
+      }
     } else if (free !== null) return this.#grant(place, share, memberShare, free); // (1)
     if (this.#all.length >= this.#placesMax) {
       this.#rest(place, share, memberShare);
       return place.refused("full"); // (3)
     }
     this.#wait(place, candidates, now); // (4), (6)
+    this.#refuseLate(place);
+  }
+
+  /** A request in line whose first token is expected after its deadline. */
+  #refuseLate(place: Place): void {
+    const waiting = this.#waiting.get(place)!;
+    if (place.deadlineMs === undefined) return;
+    const forecast = this.#forecastOf(waiting);
+    if (this.#now + forecast.firstTokenMs <= waiting.since + place.deadlineMs) return;
+    this.#remove(waiting);
+    place.refused("too-late", forecast);
+  }
+
+  /** What a request that entered now would meet, or why it would be refused. */
+  forecast(entrant: Entrant, now: Ms): Forecast | RefusalCause {
+    this.#now = Math.max(this.#now, now);
+    const candidates = this.#candidates(entrant);
+    if (candidates.length === 0) return this.serves(entrant.modelId) ? "away" : "unlisted";
+    const open = candidates.filter(isOpen);
+    if (open.length === 0) return "drained";
+    if (open.every(isAway)) return "away";
+    const share = this.#shares.of(entrant.account);
+    share.weight = this.#weightOf(entrant.account);
+    const memberShare = share.members.of(entrant.member);
+    this.#join(share, memberShare, candidates);
+    const choice = this.#choose(entrant, open);
+    const begins =
+      choice !== null &&
+      hasRoom(choice.best) &&
+      this.#mayHave(entrant.account, entrant.priority, share, choice.best) &&
+      this.#memberMayHave(share, memberShare, choice.best);
+    this.#rest(entrant, share, memberShare);
+    if (begins)
+      return { position: 0, waitMs: 0, firstTokenMs: this.#chooser.expectedMs(entrant, choice.best, this.#now) };
+    return this.#all.length >= this.#placesMax ? "full" : this.#forecastBehind(entrant, open, null);
+  }
+
+  /** Null where the place does not wait (anymore). */
+  forecastOf(place: Place, now: Ms): Forecast | null {
+    this.#now = Math.max(this.#now, now);
+    const waiting = this.#waiting.get(place);
+    return waiting === undefined ? null : this.#forecastOf(waiting);
+  }
+
+  #forecastOf({ place, route, inMember }: Waiting): Forecast {
+    let own = 0;
+    for (let link = inMember!.before; link !== null; link = link.before) own++;
+    return this.#forecastBehind(place, route.nodes.filter(isOpen), own);
+  }
+
+  /** Behind `own` requests of the same end user; null: behind all of them. */
+  #forecastBehind(entrant: Entrant, nodes: readonly NodeState[], own: number | null): Forecast {
+    const lines = new Set(nodes.flatMap((state) => [...state.lines]));
+    const rank = rankOf(entrant.priority);
+    const ahead = aheadOf(lines, entrant, own, ({ priority }) => rankOf(priority) - rank);
+    const there = nodes.filter(({ health }) => health === "well");
+    const reads = there.map((state) => this.#chooser.expectedMs(entrant, state, this.#now));
+    const readMs = reads.length === 0 ? 0 : Math.min(...reads);
+    // A node that has not shown how often it takes a request takes one in the time of a first token.
+    const perMs = there.reduce((sum, { pace }, at) => sum + 1 / Math.max(1, pace.everyMs ?? reads[at]!), 0);
+    const waitMs = perMs === 0 ? this.maxWaitMs : (ahead + 1) / perMs;
+    return { position: ahead + 1, waitMs, firstTokenMs: waitMs + readMs };
   }
 
   /** The client left while waiting. False when it does not wait (anymore). */
@@ -515,7 +593,7 @@ export class SlotQueue {
     for (const { unread } of running) assert(unread >= 0, "unread work is never negative");
   }
 
-  #candidates({ modelId, excluded }: Place): NodeState[] {
+  #candidates({ modelId, excluded }: Entrant): NodeState[] {
     const candidates: NodeState[] = [];
     for (const state of this.#nodes.values())
       if (!state.retired && !excluded.has(state.node.name) && state.node.serves(modelId)) candidates.push(state);
@@ -523,7 +601,7 @@ export class SlotQueue {
   }
 
   /** Null where no node has room. */
-  #choose(place: Place, open: readonly NodeState[]): Choice<NodeState> | null {
+  #choose(place: Entrant, open: readonly NodeState[]): Choice<NodeState> | null {
     const well = open.filter(({ health, retired }) => health === "well" && !retired);
     const trusted = well.filter(({ doubtedUntil }) => doubtedUntil <= this.#now);
     const among = trusted.some(hasRoom) ? trusted : well;
@@ -655,7 +733,7 @@ export class SlotQueue {
     share.join(Math.min(first, last));
   }
 
-  #rest({ account, member }: Place, share: Share, memberShare: Share): void {
+  #rest({ account, member }: Entrant, share: Share, memberShare: Share): void {
     share.members.used(member, memberShare);
     this.#shares.used(account, share);
   }
@@ -762,6 +840,7 @@ export class SlotQueue {
           const node = this.#takes(waiting, state);
           if (node !== null) {
             this.#remove(waiting);
+            node.pace.took(this.#now, node.lines.size > 0);
             this.#grant(waiting.place, waiting.share, waiting.memberShare, node);
             return true;
           }

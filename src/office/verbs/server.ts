@@ -4,7 +4,7 @@ import { type ReloadOutcome, reloadDetail } from "../reloaded.ts";
 import { fleetVerb, verb } from "../verb.ts";
 import type { DrainReport } from "../work.ts";
 
-const nodeName = { name: Type.String({ description: "The name of a node.", placeholder: "NAME" }) };
+const nodeName = { name: Type.String({ description: "The name of a node.", placeholder: "NODE" }) };
 
 export const nodes = fleetVerb(
   {},
@@ -64,7 +64,7 @@ export const models = fleetVerb(
 );
 
 export const testWebhook = fleetVerb(
-  { name: Type.String({ description: "The name of a webhook.", placeholder: "NAME" }) },
+  { name: Type.String({ description: "The name of a webhook.", placeholder: "WEBHOOK" }) },
   {
     name: "webhooks test",
     summary: "Post a notice to a webhook of the configuration",

@@ -107,7 +107,10 @@ export class NodeCare {
       return new Map(since.map(([name, at]) => [name, Math.max(0, Math.min(at, now))]));
     } catch (thrown) {
       const reason = (thrown as Error).message;
-      this.#parts.log("error", "which nodes are drained cannot be read: none is", { file: this.#file, reason });
+      this.#parts.log("error", "the list of drained nodes cannot be read: none counts as drained", {
+        file: this.#file,
+        reason,
+      });
       return new Map();
     }
   }

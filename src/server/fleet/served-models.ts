@@ -17,7 +17,7 @@ import { type Engine, factsOf } from "../../nodes/engine.ts";
 import type { EngineKind } from "../../nodes/engine-kind.ts";
 import { type Capability, isNamedOtherwise, type ModelFacts, withoutTag } from "../../nodes/model-facts.ts";
 import { modelNameOn, servesAmong } from "../../nodes/model-routes.ts";
-import { engineTraits } from "../../nodes/request.ts";
+import { engineTraits } from "../../nodes/engine-traits.ts";
 
 /** Models that nodes list without configuration; a hosted catalog of everything has some 500. */
 const listedModelsMax = 1_000;

@@ -12,9 +12,13 @@ export function lookForLostResponses(folder: string, log: Log): () => void {
   return () => {
     if (isTold || places.lost === null) return;
     isTold = true;
-    log("error", "the stored responses were removed, moved or replaced: what is stored is lost at the next start", {
-      file,
-      remedy: "put that very file back, or start the server again to begin with none",
-    });
+    log(
+      "error",
+      "the file of stored responses was removed, moved or replaced: its responses are lost at the next start",
+      {
+        file,
+        remedy: "put that very file back, or start the server again to begin with none",
+      },
+    );
   };
 }

@@ -98,7 +98,7 @@ export class ScheduledBackups {
       failed = true;
       const reason = error instanceof Error ? error.message : String(error);
       this.#failure = { at: now, reason };
-      log("error", "no backup was made", { reason });
+      log("error", "a backup failed", { reason });
     }
     this.#isMaking = false;
     if (this.#schedule === null) return;
@@ -131,7 +131,7 @@ export class ScheduledBackups {
         rmSync(file);
         log("info", "old backup removed", { file });
       } catch (error) {
-        log("error", "an old backup is not removed", { file, reason: (error as Error).message });
+        log("error", "an old backup could not be removed", { file, reason: (error as Error).message });
       }
     }
   }

@@ -18,7 +18,7 @@ import { Inference } from "../../http/inference.ts";
 import { KeyHeaders } from "../../http/key-headers.ts";
 import { Metrics } from "../../http/metrics/metrics.ts";
 import { RequestWatch } from "../../http/metrics/request-watch.ts";
-import type { Dial } from "../../nodes/client/client.ts";
+import type { Dial } from "../../nodes/client/dial.ts";
 import { NodePool } from "../../nodes/queue/pool.ts";
 import { BatchingJournal, type Storage } from "../../store/ledger/journal.ts";
 import { ModelHabits } from "../../tools/model-habits.ts";

@@ -38,7 +38,7 @@ export class KeptActivity implements ActivityQueries {
   constructor(keeper: ActivityKeeper, clock: Clock, log: Log) {
     this.#keeper = keeper;
     this.#clock = clock;
-    this.#outage = new Outage(log, notKept, "what the charts show is kept again");
+    this.#outage = new Outage(log, notKept, "activity for the charts is written again");
     this.#timer = setInterval(() => void this.write(), activityIntervalMs);
     this.#timer.unref();
   }
@@ -108,7 +108,7 @@ export class KeptActivity implements ActivityQueries {
   }
 }
 
-const notKept = "what the charts show cannot be kept";
+const notKept = "activity for the charts cannot be written";
 
 /** Its Worker did not answer for it. */
 export const activityFailed = (log: Log, error: Error): void => log("error", notKept, { reason: error.message });

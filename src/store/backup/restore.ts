@@ -25,14 +25,8 @@ import { systemClock } from "../../core/clock.ts";
 import type { Ms } from "../../core/types.ts";
 import { noteInLedger } from "../ledger/audit-note.ts";
 import { bytesText } from "./backup.ts";
-import {
-  checkPages,
-  contentsOf,
-  DatabaseUnfit,
-  ledgerViolations,
-  type LedgerContents,
-  versionOf,
-} from "../verify/database-check.ts";
+import { checkPages, contentsOf, DatabaseUnfit, type LedgerContents, versionOf } from "../verify/database-check.ts";
+import { ledgerViolations } from "../verify/verify.ts";
 import {
   activityName,
   requestsName,

@@ -19,11 +19,11 @@ export const erasure: Readonly<Record<TableName, Rule>> = {
         "accounts",
         {
           email: name,
-          key_hash: keyHash,
-          key_ending: null,
-          password_hash: null,
+          keyHash,
+          keyEnding: null,
+          passwordHash: null,
           operator: false,
-          disabled_at: unlessSet(at),
+          disabledAt: unlessSet(at),
         },
         { id: account },
       ),
@@ -37,52 +37,52 @@ export const erasure: Readonly<Record<TableName, Rule>> = {
         "api_keys",
         {
           name: sql("'key ' || id"),
-          key_hash: null,
-          key_ending: null,
+          keyHash: null,
+          keyEnding: null,
           models: null,
           addresses: null,
-          revoked_at: unlessSet(at),
+          revokedAt: unlessSet(at),
         },
-        { account_id: account },
+        { account },
       ),
     ],
   },
   end_users: {
     what: "end users",
-    writes: ({ account }) => [update("end_users", { name: null }, { account_id: account, name: isSet })],
+    writes: ({ account }) => [update("end_users", { name: null }, { account, name: isSet })],
   },
   access_links: {
     what: "links",
     writes: ({ account, email }) => [
-      remove("access_links", { account_id: account }),
+      remove("access_links", { account }),
       remove("access_links", { email }), // invitations that nobody used
     ],
   },
   identities: {
     what: "identities",
-    writes: ({ account }) => [remove("identities", { account_id: account })],
+    writes: ({ account }) => [remove("identities", { account })],
   },
   sessions: {
     what: "sessions",
-    writes: ({ account }) => [remove("sessions", { account_id: account })],
+    writes: ({ account }) => [remove("sessions", { account })],
   },
   /** Requests stay without what people wrote; those that are pending end, and one for the deletion is granted. */
   purchase_requests: {
     what: "notes",
     writes: ({ account, at }) => {
-      const pending = { account_id: account, state: "pending" } as const;
+      const pending = { account, state: "pending" } as const;
       return [
-        update("purchase_requests", { note: "", decision_note: "" }, { account_id: account }),
-        update("purchase_requests", { state: "approved", decided_at: at }, { ...pending, kind: "deletion" }),
-        update("purchase_requests", { state: "withdrawn", decided_at: at }, pending),
+        update("purchase_requests", { note: "", decisionNote: "" }, { account }),
+        update("purchase_requests", { state: "approved", decidedAt: at }, { ...pending, kind: "deletion" }),
+        update("purchase_requests", { state: "withdrawn", decidedAt: at }, pending),
       ];
     },
   },
   audit_log: {
     what: "addresses",
     writes: ({ account }) => [
-      update("audit_log", { address: "" }, { operator_id: account }),
-      update("audit_log", { detail: "" }, { subject_id: account }),
+      update("audit_log", { address: "" }, { operator: account }),
+      update("audit_log", { detail: "" }, { subject: account }),
     ],
   },
   key_use: null,

@@ -1,7 +1,8 @@
 // Makes writes into the SQL of one database: one statement for each shape of a write, which is kept, and its parameters.
 import { assert } from "../../core/assert.ts";
-import { type Column, type ColumnKind, type TableName, tables } from "../tables.ts";
-import { Term, type Value, type Values, type Write } from "./write.ts";
+import { type ColumnKind, type TableName, tables } from "../tables.ts";
+import { fieldsOf, type Value } from "./record.ts";
+import { Term, type Values, type Write } from "./write.ts";
 
 /** What the databases do not have alike. */
 export type Engine<Statement, Parameter> = Readonly<{
@@ -41,59 +42,60 @@ export class Renderer<Statement, Parameter> {
     return { statement, parameters };
   }
 
-  /** Takes the parameters of some columns; gives what of them is the statement's. */
+  /** Takes the parameters of some fields; gives what of them is the statement's. */
   #take(table: TableName, values: Values, parameters: Parameter[], isCondition = false): string {
-    const columns: Readonly<Record<string, Column>> = tables[table].columns;
+    const fields = fieldsOf(table);
     let shape = "";
-    for (const name in values) {
-      const value = values[name];
-      if (value === undefined) throw new TypeError(`${table}.${name} has no value`);
-      shape += ` ${name}`;
+    for (const field in values) {
+      const value = values[field];
+      if (value === undefined) throw new TypeError(`${table}.${field} has no value`);
+      shape += ` ${field}`;
       if (value instanceof Term) {
         shape += ` ${value.form}`;
         if (value.form === "sql") shape += ` ${String(value.value)}`;
-        else if (value.form !== "is set") parameters.push(this.#engine.valueOf(columns[name]!.kind, value.value));
+        else if (value.form !== "is set") parameters.push(this.#engine.valueOf(fields.get(field)!.kind, value.value));
       } else if (isCondition && value === null) shape += " null";
-      else parameters.push(this.#engine.valueOf(columns[name]!.kind, value));
+      else parameters.push(this.#engine.valueOf(fields.get(field)!.kind, value));
     }
     return shape;
   }
 
   #textOf({ verb, table, set, where, needs, index }: Write): string {
     const { parameter, isCaseless, greatest, onConflict, usingIndex } = this.#engine;
-    const columns: Readonly<Record<string, Column>> = tables[table].columns;
+    const fields = fieldsOf(table);
     let place = 0;
     const next = (kind: ColumnKind): string => parameter(kind, (place += 1));
-    const expressions = Object.entries(set).map(([name, value]) => {
-      const { kind } = columns[name]!;
-      if (!(value instanceof Term)) return next(kind);
-      if (value.form === "sql") return String(value.value);
-      return `${value.form === "at least" ? greatest : "coalesce"}(${name}, ${next(kind)})`;
+    const assigned = Object.entries(set).map(([field, value]) => {
+      const { column, kind } = fields.get(field)!;
+      if (!(value instanceof Term)) return [column, next(kind)] as const;
+      if (value.form === "sql") return [column, String(value.value)] as const;
+      return [column, `${value.form === "at least" ? greatest : "coalesce"}(${column}, ${next(kind)})`] as const;
     });
-    const conditions = Object.entries(where).map(([name, value]) => {
-      const { kind } = columns[name]!;
-      if (value === null) return `${name} IS NULL`;
+    const conditions = Object.entries(where).map(([field, value]) => {
+      const { column, kind } = fields.get(field)!;
+      if (value === null) return `${column} IS NULL`;
       if (!(value instanceof Term))
-        return kind === "caseless" ? isCaseless(name, next(kind)) : `${name} = ${next(kind)}`;
-      if (value.form === "is set") return `${name} IS NOT NULL`;
-      return `${name} ${value.form === "below" ? "<" : "<>"} ${next(kind)}`;
+        return kind === "caseless" ? isCaseless(column, next(kind)) : `${column} = ${next(kind)}`;
+      if (value.form === "is set") return `${column} IS NOT NULL`;
+      return `${column} ${value.form === "below" ? "<" : "<>"} ${next(kind)}`;
     });
     if (needs !== undefined) conditions.push(`EXISTS (SELECT 1 FROM accounts WHERE id = ${next("whole")})`);
-    const names = Object.keys(set);
     const rows = conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`;
     assert(verb === "insert" || verb === "upsert" || rows !== "", "not all rows of a table are written");
     if (verb === "delete") return `DELETE FROM ${table}${rows}`;
     if (verb === "update") {
       const found = index === undefined ? "" : usingIndex(index);
-      return `UPDATE ${table}${found} SET ${names.map((name, at) => `${name} = ${expressions[at]}`).join(", ")}${rows}`;
+      return `UPDATE ${table}${found} SET ${assigned.map((each) => each.join(" = ")).join(", ")}${rows}`;
     }
-    const values = rows === "" ? `VALUES (${expressions.join(", ")})` : `SELECT ${expressions.join(", ")}${rows}`;
+    const expressions = assigned.map(([, expression]) => expression).join(", ");
+    const values = rows === "" ? `VALUES (${expressions})` : `SELECT ${expressions}${rows}`;
+    const columns = assigned.map(([column]) => column);
     const key: readonly string[] = tables[table].key;
-    const others = names.filter((name) => !key.includes(name)).map((name) => `${name} = excluded.${name}`);
+    const others = columns.filter((column) => !key.includes(column)).map((column) => `${column} = excluded.${column}`);
     const otherwise =
       verb === "insert"
         ? onConflict(key.join(", "))
         : ` ON CONFLICT (${key.join(", ")}) DO UPDATE SET ${others.join(", ")}`;
-    return `INSERT INTO ${table} (${names.join(", ")}) ${values}${otherwise}`;
+    return `INSERT INTO ${table} (${columns.join(", ")}) ${values}${otherwise}`;
   }
 }

@@ -3,7 +3,7 @@ import type { Database, Statement } from "bun:sqlite";
 import type { AccountChange } from "../../account/journal.ts";
 import { writesOf } from "../changes/change-writes.ts";
 import { Renderer } from "../changes/renderer.ts";
-import type { Value } from "../changes/write.ts";
+import type { Value } from "../changes/record.ts";
 import type { ColumnKind } from "../tables.ts";
 
 type Parameter = string | number | null | Uint8Array;

@@ -1,11 +1,12 @@
 // Reads what the console keeps: sessions, links that let somebody in, identities, requests for credit or another plan, payments and the audit log.
 import type { Database } from "bun:sqlite";
 import type { AccessLink, AccessLinkRecords } from "../../account/access-links.ts";
-import type { AuditAction, AuditEntry, AuditRecords } from "../../account/audit.ts";
+import type { AuditEntry, AuditRecords } from "../../account/audit.ts";
 import type { Identity, IdentityRecords } from "../../account/identities.ts";
 import type { Payment, PurchaseRecords, PurchaseRequest } from "../../account/purchases.ts";
 import type { SessionRecord, SessionRecords } from "../../account/sessions.ts";
 import type { AccountId } from "../../core/types.ts";
+import { recordOf } from "../changes/record.ts";
 import { read } from "../open.ts";
 import type { RowOf } from "./schema.ts";
 
@@ -20,11 +21,11 @@ export class ConsoleRecords
 
   session(tokenHash: string): SessionRecord | null {
     const row = read(() => this.#queries.session.get({ tokenHash: Buffer.from(tokenHash, "base64") }));
-    return row === null ? null : sessionOf(row);
+    return row === null ? null : recordOf("sessions", row);
   }
 
   sessionsOf(account: AccountId): readonly SessionRecord[] {
-    return read(() => this.#queries.sessionsOf.all({ account })).map(sessionOf);
+    return read(() => this.#queries.sessionsOf.all({ account })).map((row) => recordOf("sessions", row));
   }
 
   lastSessionId(): number {
@@ -33,7 +34,7 @@ export class ConsoleRecords
 
   request(id: number): PurchaseRequest | null {
     const row = read(() => this.#queries.request.get({ id }));
-    return row === null ? null : requestOf(row);
+    return row === null ? null : recordOf("purchase_requests", row);
   }
 
   lastRequestId(): number {
@@ -41,7 +42,9 @@ export class ConsoleRecords
   }
 
   requestsOf(account: AccountId, before: number, limit: number): readonly PurchaseRequest[] {
-    return read(() => this.#queries.requestsOf.all({ account, before, limit })).map(requestOf);
+    return read(() => this.#queries.requestsOf.all({ account, before, limit })).map((row) =>
+      recordOf("purchase_requests", row),
+    );
   }
 
   requestsIn(
@@ -54,12 +57,12 @@ export class ConsoleRecords
     const rows = read(() =>
       state === null ? requests.all({ before, limit, kind }) : requestsIn.all({ state, before, limit, kind }),
     );
-    return rows.map(requestOf);
+    return rows.map((row) => recordOf("purchase_requests", row));
   }
 
   lastDeletionRequest(account: AccountId): PurchaseRequest | null {
     const row = read(() => this.#queries.deletions.get({ account, limit: 1 }));
-    return row === null ? null : requestOf(row);
+    return row === null ? null : recordOf("purchase_requests", row);
   }
 
   pendingRequests(account: AccountId | null): number {
@@ -68,17 +71,17 @@ export class ConsoleRecords
   }
 
   paymentsOf(account: AccountId, limit: number): readonly Payment[] {
-    return read(() => this.#queries.paymentsOf.all({ account, limit })).map(paymentOf);
+    return read(() => this.#queries.paymentsOf.all({ account, limit })).map((row) => recordOf("payments", row));
   }
 
   link(tokenHash: string): AccessLink | null {
     const row = read(() => this.#queries.link.get({ tokenHash: Buffer.from(tokenHash, "base64") }));
-    return row === null ? null : linkOf(row);
+    return row === null ? null : recordOf("access_links", row);
   }
 
   linkById(id: number): AccessLink | null {
     const row = read(() => this.#queries.linkById.get({ id }));
-    return row === null ? null : linkOf(row);
+    return row === null ? null : recordOf("access_links", row);
   }
 
   lastLinkId(): number {
@@ -86,7 +89,7 @@ export class ConsoleRecords
   }
 
   openInvitations(limit: number): readonly AccessLink[] {
-    return read(() => this.#queries.openInvitations.all({ limit })).map(linkOf);
+    return read(() => this.#queries.openInvitations.all({ limit })).map((row) => recordOf("access_links", row));
   }
 
   accountOfIdentity(issuer: string, subject: string): AccountId | null {
@@ -94,7 +97,7 @@ export class ConsoleRecords
   }
 
   identitiesOf(account: AccountId): readonly Identity[] {
-    return read(() => this.#queries.identitiesOf.all({ account })).map(identityOf);
+    return read(() => this.#queries.identitiesOf.all({ account })).map((row) => recordOf("identities", row));
   }
 
   lastAuditId(): number {
@@ -102,7 +105,7 @@ export class ConsoleRecords
   }
 
   audit(before: number, limit: number): readonly AuditEntry[] {
-    return read(() => this.#queries.audit.all({ before, limit })).map(entryOf);
+    return read(() => this.#queries.audit.all({ before, limit })).map((row) => recordOf("audit_log", row));
   }
 }
 
@@ -150,60 +153,3 @@ function prepare(database: Database) {
     audit: query<AuditRow>(newest("audit_log", "id < $before")),
   };
 }
-
-const sessionOf = (row: SessionRow): SessionRecord => ({
-  id: row.id,
-  tokenHash: Buffer.from(row.token_hash).toString("base64"),
-  account: row.account_id,
-  createdAt: row.created_at,
-  usedAt: row.used_at,
-  address: row.address,
-  browser: row.browser,
-});
-
-const linkOf = (row: LinkRow): AccessLink => ({
-  id: row.id,
-  tokenHash: Buffer.from(row.token_hash).toString("base64"),
-  kind: row.kind,
-  account: row.account_id,
-  email: row.email,
-  plan: row.plan,
-  credit: row.credit,
-  createdAt: row.created_at,
-  expiresAt: row.expires_at,
-  usedAt: row.used_at,
-});
-
-const requestOf = (row: RequestRow): PurchaseRequest => ({
-  id: row.id,
-  account: row.account_id,
-  kind: row.kind,
-  tokens: row.tokens,
-  plan: row.plan,
-  note: row.note,
-  state: row.state,
-  createdAt: row.created_at,
-  decidedAt: row.decided_at,
-  decisionNote: row.decision_note,
-});
-
-const paymentOf = ({ id, account_id, tokens, paid_at }: PaymentRow): Payment => ({
-  id,
-  tokens,
-  account: account_id,
-  paidAt: paid_at,
-});
-
-const identityOf = ({ issuer, subject, account_id, connected_at }: IdentityRow): Identity => ({
-  issuer,
-  subject,
-  account: account_id,
-  connectedAt: connected_at,
-});
-
-const entryOf = ({ operator_id, subject_id, action, ...entry }: AuditRow): AuditEntry => ({
-  ...entry,
-  operator: operator_id,
-  subject: subject_id,
-  action: action as AuditAction,
-});

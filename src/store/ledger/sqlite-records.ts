@@ -4,8 +4,8 @@ import type { Period, Quota } from "../../account/quota.ts";
 import type { AccountRecord, AccountRecords, KeyRecord, PlanCount } from "../../account/records.ts";
 import type { DayUse } from "../../account/spend-limit.ts";
 import { type JournalReply, type UsageRow, usageRowOf } from "../../account/usage-row.ts";
-import { hasLimits } from "../../core/key-limits.ts";
-import type { AccountId, KeyId, KeyLimits } from "../../core/types.ts";
+import type { AccountId, KeyId } from "../../core/types.ts";
+import { keyRecordOf, recordOf } from "../changes/record.ts";
 import { read } from "../open.ts";
 import type { RowOf } from "./schema.ts";
 
@@ -17,15 +17,15 @@ export class SqliteRecords implements AccountRecords {
   }
 
   byId(account: AccountId): AccountRecord | null {
-    return recordOf(read(() => this.#queries.byId.get({ account })));
+    return accountOf(read(() => this.#queries.byId.get({ account })));
   }
 
   byEmail(email: string): AccountRecord | null {
-    return recordOf(read(() => this.#queries.byEmail.get({ email })));
+    return accountOf(read(() => this.#queries.byEmail.get({ email })));
   }
 
   byKeyHash(keyHash: string): AccountRecord | null {
-    return recordOf(read(() => this.#queries.byKeyHash.get({ keyHash: Buffer.from(keyHash, "base64") })));
+    return accountOf(read(() => this.#queries.byKeyHash.get({ keyHash: Buffer.from(keyHash, "base64") })));
   }
 
   keyByHash(keyHash: string): KeyRecord | null {
@@ -58,11 +58,13 @@ export class SqliteRecords implements AccountRecords {
   }
 
   list(after: AccountId, limit: number): readonly AccountRecord[] {
-    return read(() => this.#queries.list.all({ after, limit })).map(ofRow);
+    return read(() => this.#queries.list.all({ after, limit })).map((row) => recordOf("accounts", row));
   }
 
   search(text: string, after: AccountId, limit: number): readonly AccountRecord[] {
-    return read(() => this.#queries.search.all({ text: text.toLowerCase(), after, limit })).map(ofRow);
+    return read(() => this.#queries.search.all({ text: text.toLowerCase(), after, limit })).map((row) =>
+      recordOf("accounts", row),
+    );
   }
 
   lastId(): AccountId {
@@ -156,45 +158,6 @@ function prepare(database: Database) {
   };
 }
 
-const recordOf = (row: AccountRow | null): AccountRecord | null => (row === null ? null : ofRow(row));
+const accountOf = (row: AccountRow | null): AccountRecord | null => (row === null ? null : recordOf("accounts", row));
 
-const ofRow = (row: AccountRow): AccountRecord => ({
-  id: row.id,
-  email: row.email,
-  plan: row.plan,
-  credit: row.credit,
-  keyHash: base64(row.key_hash),
-  keyEnding: row.key_ending,
-  passwordHash: row.password_hash,
-  operator: row.operator === 1,
-  createdAt: row.created_at,
-  keyCreatedAt: row.key_created_at,
-  keyUsedAt: row.key_used_at,
-  disabledAt: row.disabled_at,
-});
-
-function keyOf(row: KeyRow): KeyRecord {
-  const list = (text: string | null) => (text === null ? null : (JSON.parse(text) as readonly string[]));
-  const limits: KeyLimits = {
-    expiresAt: row.expires_at,
-    tokensPerDay: row.tokens_per_day,
-    tokensPerMonth: row.tokens_per_month,
-    models: list(row.models),
-    addresses: list(row.addresses),
-    forwardsUsers: row.forwards_users === 1,
-    endUserTokensPerDay: row.end_user_tokens_per_day,
-  };
-  return {
-    account: row.account_id,
-    id: row.id,
-    name: row.name,
-    keyHash: row.key_hash === null ? null : base64(row.key_hash),
-    keyEnding: row.key_ending,
-    limits: hasLimits(limits) ? limits : null,
-    createdAt: row.created_at,
-    usedAt: row.used_at,
-    revokedAt: row.revoked_at,
-  };
-}
-
-const base64 = (hash: Uint8Array): string => Buffer.from(hash).toString("base64");
+const keyOf = (row: KeyRow): KeyRecord => keyRecordOf(recordOf("api_keys", row));

@@ -165,7 +165,7 @@ export class PostgresBooks implements RequestBooks {
     try {
       await this.#read(call(sql.writeConfigDigest, this.lane.id, configDigest));
     } catch (error) {
-      this.#log("warn", "other gateways cannot be told of the configuration", { error: String(error) }); // the next life tells
+      this.#log("warn", "this gateway's configuration could not be published to the others", { error: String(error) }); // the next life tells
     }
   }
 

@@ -11,7 +11,17 @@ import {
   primaryKey,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
-import { type Column, type ColumnKind, columnTypes, type Table, type TableName, tables } from "../tables.ts";
+import {
+  type Camel,
+  camel,
+  type Column,
+  type ColumnKind,
+  type ColumnsOf,
+  columnTypes,
+  type Table,
+  type TableName,
+  tables,
+} from "../tables.ts";
 
 export const hash = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });
 /** Text that is compared byte by byte: ids are looked for by their beginnings, and their order is the same everywhere. */
@@ -21,10 +31,6 @@ const exactType = 'text COLLATE "C"';
 export const whole = (name?: string) =>
   name === undefined ? bigint({ mode: "number" }) : bigint(name, { mode: "number" });
 
-type Camel<Name extends string> = Name extends `${infer Head}_${infer Rest}`
-  ? `${Head}${Capitalize<Camel<Rest>>}`
-  : Name;
-type ColumnsOf<Name extends TableName> = (typeof tables)[Name]["columns"];
 type Custom<Data> = ReturnType<ReturnType<typeof customType<{ data: Data }>>>;
 type Built<Of> =
   Of extends Column<ColumnKind, infer Data, infer MayBeNull>
@@ -42,8 +48,6 @@ export const columnsOf = <Name extends TableName>(name: Name): BuiltColumns<Colu
       builderOf(name, column, description),
     ]),
   ) as BuiltColumns<ColumnsOf<Name>>;
-
-const camel = (name: string): string => name.replace(/_(.)/g, (_, first: string) => first.toUpperCase());
 
 function builderOf(table: TableName, name: string, { kind, mayBeNull, default: otherwise }: Column) {
   const type = kind === "exact" ? exactType : columnTypes[kind].postgres;

@@ -87,7 +87,7 @@ export class GoneLanes {
       // What was seen before counts only if the next look is in time. That the server is away, the lane says.
       const isSlow = thrown instanceof StatementError && thrown.state === "25P03"; // this gateway stood still
       const isOurs = !(thrown instanceof StatementError) || (!isSlow && /^(?:2|42)/.test(thrown.state ?? ""));
-      if (isOurs) this.#log("error", "gone gateways cannot be looked for", { error: String(thrown) });
+      if (isOurs) this.#log("error", "the search for dead gateways failed", { error: String(thrown) });
       this.#disconnect();
     }
     if (this.#isClosed) this.#disconnect();
@@ -120,7 +120,7 @@ export class GoneLanes {
     } else holds = givenOf(rowsOf(outcomes)[1]!);
     this.counts.lanes += 1;
     this.counts.holds += holds ?? 0;
-    this.#log("warn", "a gateway is gone: what its requests held is given back", { lane, holds: holds ?? "later" });
+    this.#log("warn", "a gateway is gone: its requests' holds are released", { lane, holds: holds ?? "later" });
   }
 
   /** In a transaction that is open where it was marked. */

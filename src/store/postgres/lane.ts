@@ -276,7 +276,7 @@ export class Lane {
   /** For what nobody waits. */
   #release(hold: OpenHold): void {
     this.#enqueue({ op: "release", hold }, ignore, (error) =>
-      this.#options.log("error", "a hold cannot be given back", { requestId: hold.requestId, error: String(error) }),
+      this.#options.log("error", "a hold could not be released", { requestId: hold.requestId, error: String(error) }),
     );
   }
 
@@ -613,7 +613,7 @@ export class Lane {
     if (row === undefined || row.batch < number - 1) {
       this.counts.lostCommits += 1;
       this.#options.log("error", "the database lost commits that it had acknowledged", { lane });
-    } else this.#options.log("warn", "another gateway took this one for gone and gave its holds back", { lane });
+    } else this.#options.log("warn", "another gateway declared this one dead and released its holds", { lane });
     this.#loseLane();
     return { outcome: "new lane" };
   }
@@ -730,7 +730,7 @@ export class Lane {
   #recovered(): void {
     if (!this.#failing) return;
     this.#failing = false;
-    this.#options.log("info", "the ledger can be written again: requests are taken");
+    this.#options.log("info", "the ledger can be written again: requests are admitted");
   }
 
   #lookForGivenUp(): void {
@@ -821,7 +821,7 @@ export class Lane {
       const ids = (found as readonly Readonly<{ request_id: string }>[]).map(({ request_id }) => request_id);
       const orphans = ids.filter((id) => !this.#open.has(id));
       if (orphans.length === 0) return;
-      this.#options.log("warn", "holds of no open request are given back", { holds: orphans.length });
+      this.#options.log("warn", "holds without an open request are released", { holds: orphans.length });
       const given = [this.#id, arrayOf(orphans)] as const;
       const outcomes = await this.#send([
         ...[call(sql.begin), sql.setUpFor(batchLockMs)],
@@ -831,7 +831,7 @@ export class Lane {
       if (error !== undefined) throw error;
       this.counts.orphans += orphans.length;
     } catch (thrown) {
-      this.#options.log("warn", "holds of no open request could not be given back", { error: String(thrown) });
+      this.#options.log("warn", "holds without an open request could not be released", { error: String(thrown) });
       this.#disconnect(); // the next batch connects, and the next guard finds them
     }
   }

@@ -27,7 +27,7 @@ import { migrate as migrateFolder } from "../ledger/migrate.ts";
 import { openForReading, openForWriting } from "../open.ts";
 import { RequestLogStore } from "../requests/request-log-store.ts";
 import { openStoredResponses } from "../responses/stored-responses-file.ts";
-import { ledgerViolations } from "../verify/database-check.ts";
+import { ledgerViolations } from "../verify/verify.ts";
 import { ask, change, sendIn, statement, type Send } from "./asking.ts";
 import { PostgresServer } from "./connection.ts";
 import { Database } from "./database.ts";

@@ -60,13 +60,15 @@ export class NodeShares {
     this.#isExchanging = true;
     try {
       await this.#exchange();
-      if (this.#isAway) this.#parts.log("info", "shares of the nodes' slots are dealt out again");
+      if (this.#isAway) this.#parts.log("info", "the nodes' slots are shared out again");
       this.#isAway = false;
     } catch (thrown) {
       this.#disconnect();
       // Without the ledger no request is admitted, which the lane says.
       if (!this.#isAway)
-        this.#parts.log("warn", "shares of the nodes' slots stay as they are", { error: String(thrown) });
+        this.#parts.log("warn", "the nodes' slots could not be shared out: shares stay as they are", {
+          error: String(thrown),
+        });
       this.#isAway = true;
     }
     this.#isExchanging = false;

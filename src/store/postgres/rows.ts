@@ -1,20 +1,18 @@
 // Rows as the statements of a batch read them, and what a batch decided as the statements that write it.
 import { dayOf, coderWindowOf, type Period, type Quota } from "../../account/quota.ts";
 import { type KeyLimits, type AccountId, defaultKey, type KeyId, type Ms, type PlanId } from "../../core/types.ts";
-import type { HoldRecord } from "../../account/admission.ts";
 import { AccountSum, endUserPlace, type JournalRow, rowOf } from "../ledger/batch.ts";
+import { type BulkStatement, callOf } from "./bulk.ts";
 import { arrayOf, call, type Call, type Row } from "./connection.ts";
 import type { LaneDecision, OpenHold, OpenSearch, LaneOperation } from "./decide.ts";
 import {
-  accountColumns,
-  addEndUsers,
   addEndUserUse,
   addKeyUse,
   deleteHolds,
   insertHolds,
   insertLines,
   keepUse,
-  keyColumns,
+  setEndUsers,
   setSearchCalls,
   updateAccounts,
   updateHolds,
@@ -145,8 +143,13 @@ export function writesOf(decision: LaneDecision, lane: string): readonly Call[] 
   const { accounts, entries, endUsersOfEntries, endUsers, keys, kept, made, removed, updated, now } = decision;
   const { searches, searchCalls } = decision;
   const calls: Call[] = [];
-  const columns = <Item>(items: readonly Item[], ...of: ((item: Item) => string | number | boolean | null)[]) =>
-    of.map((column) => arrayOf(items.map(column)));
+  const write = <Name extends string>(
+    statement: BulkStatement<Name>,
+    rows: Parameters<typeof callOf<Name>>[1],
+    ...shared: readonly (string | number)[]
+  ): void => {
+    if (rows.length > 0) calls.push(callOf(statement, rows, ...shared));
+  };
   if (entries.length > 0) {
     const lines = entries.map((entry, place) => {
       const endUser = endUsersOfEntries[place]!;
@@ -155,128 +158,74 @@ export function writesOf(decision: LaneDecision, lane: string): readonly Call[] 
     calls.push(call(insertLines, ...lines[0]!.map((_, index) => arrayOf(lines.map((line) => line[index]!)))));
     const sums = sumsOf(lines);
     const uses = sums.flatMap(([account, { keyUses }]) => keyUses.map((use) => ({ account, ...use })));
-    if (uses.length > 0) {
-      const parts = columns(
-        uses,
-        ({ account }) => account,
-        ({ key }) => key,
-        ({ day }) => day,
-        ({ used }) => used,
-      );
-      calls.push(call(addKeyUse, ...parts));
-    }
-    if (endUsers.length > 0) {
-      const parts = columns(
-        endUsers,
-        ({ account }) => account,
-        ({ id }) => id,
-        ({ key }) => key,
-        ({ name }) => name,
-        ({ day }) => day,
-      );
-      calls.push(call(addEndUsers, ...parts));
-    }
-    const used = sums.flatMap(([account, sum]) => endUserUsesOf(account, sum));
-    if (used.length > 0) {
-      const parts = columns(
-        used,
-        ({ account }) => account,
-        ({ endUser }) => endUser,
-        ({ day }) => day,
-        ({ used }) => used,
-      );
-      calls.push(call(addEndUserUse, ...parts));
-    }
-  }
-  if (searchCalls.length > 0) {
-    const parts = columns(
-      searchCalls,
-      ({ account }) => account,
-      ({ day }) => day,
-      ({ calls }) => calls,
+    write(
+      addKeyUse,
+      uses.map(({ account, key, day, used }) => ({ account_id: account, key_id: key, day, used })),
     );
-    calls.push(call(setSearchCalls, ...parts));
-  }
-  if (made.length > 0 || searches.length > 0) {
-    const parts = columns(
-      [...made.map(heldRow), ...searches.map(searchRow)],
-      ({ requestId }) => requestId,
-      ({ account }) => account,
-      ({ key }) => key,
-      ({ budget }) => budget,
-      ({ cost }) => cost,
-      ({ waits }) => waits,
-      ({ searches }) => searches,
-      ({ endUser }) => endUser,
+    write(
+      setEndUsers,
+      endUsers.map(({ account, id, key, name, day }) => {
+        return { account_id: account, id, key_id: key, name, first_day: day, last_day: day };
+      }),
     );
-    calls.push(call(insertHolds, lane, now, ...parts));
-  }
-  if (updated.length > 0) {
-    const parts = columns(
-      updated,
-      ({ requestId }) => requestId,
-      ({ budget }) => budget,
-      ({ cost }) => cost,
-      ({ waits }) => waits,
-    );
-    calls.push(call(updateHolds, ...parts));
-  }
-  if (removed.length > 0) calls.push(call(deleteHolds, arrayOf(removed)));
-  if (kept.length > 0) {
-    const parts = columns(
-      kept,
-      ({ account }) => account,
-      ({ quota }) => quota,
-      ({ period }) => period,
-      ({ used }) => used,
-    );
-    calls.push(call(keepUse, ...parts));
-  }
-  if (accounts.length > 0) {
-    const names = Object.keys(accountColumns) as readonly (keyof typeof accountColumns)[];
-    const parts = columns(accounts, ({ id }) => id, ...names.map((name) => (row: AccountRow) => row[name]));
-    calls.push(call(updateAccounts, ...parts));
-  }
-  if (keys.length > 0) {
-    const names = Object.keys(keyColumns) as readonly (keyof typeof keyColumns)[];
-    const ofKey = names.map((name) => (row: KeyRow) => row[name]);
-    calls.push(
-      call(
-        updateKeys,
-        ...columns(
-          keys,
-          ({ account }) => account,
-          ({ id }) => id,
-          ...ofKey,
-        ),
-      ),
+    write(
+      addEndUserUse,
+      sums.flatMap(([account, sum]) => endUserUsesOf(account, sum)),
     );
   }
+  write(
+    setSearchCalls,
+    searchCalls.map(({ account, day, calls: count }) => ({ account_id: account, day, calls: count })),
+  );
+  write(insertHolds, [...made.map(heldRow), ...searches.map(searchRow)], lane, now);
+  write(
+    updateHolds,
+    updated.map(({ requestId, budget, cost, waits }) => ({ request_id: requestId, tokens: budget, cost, waits })),
+  );
+  write(
+    deleteHolds,
+    removed.map((request_id) => ({ request_id })),
+  );
+  write(
+    keepUse,
+    kept.map(({ account, quota, period, used }) => ({ account_id: account, quota, period, used })),
+  );
+  write(updateAccounts, accounts);
+  write(
+    updateKeys,
+    keys.map((row) => ({ ...row, account_id: row.account, limits: null })),
+  );
   return calls;
 }
 
-type HoldRow = Pick<HoldRecord, "requestId" | "key" | "budget" | "cost" | "waits" | "endUser"> &
-  Readonly<{ account: AccountId; searches: number }>;
+const heldRow = ({ requestId, account, record: { key, budget, cost, waits, endUser } }: OpenHold) => ({
+  request_id: requestId,
+  account_id: account,
+  key_id: key,
+  tokens: budget,
+  cost,
+  waits,
+  searches: 0,
+  end_user: endUser,
+});
 
-const heldRow = ({ requestId, account, record }: OpenHold): HoldRow => ({ ...record, requestId, account, searches: 0 });
-
-const searchRow = ({ requestId, account }: OpenSearch): HoldRow => ({
-  requestId,
-  account,
-  key: defaultKey,
-  budget: 0,
+const searchRow = ({ requestId, account }: OpenSearch) => ({
+  request_id: requestId,
+  account_id: account,
+  key_id: defaultKey,
+  tokens: 0,
   cost: 0,
   waits: false,
   searches: 1,
-  endUser: null,
+  end_user: null,
 });
 
 /** One statement must not add to a row twice. */
 function endUserUsesOf(account: AccountId, { endUserUses }: AccountSum) {
-  const sums = new Map<string, { account: AccountId; endUser: number; day: Period; used: number }>();
+  const sums = new Map<string, { account_id: AccountId; end_user_id: number; day: Period; used: number }>();
   for (const { endUser, day, used } of endUserUses ?? []) {
     const sum = sums.get(`${endUser} ${day}`);
-    if (sum === undefined) sums.set(`${endUser} ${day}`, { account, endUser, day, used });
+    if (sum === undefined) sums.set(`${endUser} ${day}`, { account_id: account, end_user_id: endUser, day, used });
     else sum.used += used;
   }
   return [...sums.values()];

@@ -3,17 +3,12 @@
 //
 // What waits for locks reads nothing else: its snapshot is older than what it waited for. So keys, their use and the time are
 // statements of their own, behind it.
-import { journalColumns } from "../ledger/batch.ts";
 import type { Ms } from "../../core/types.ts";
-import { columnTypes, tables } from "../tables.ts";
+import { bulk, bulkOf, unnest } from "./bulk.ts";
 import { type Call, call, type Statement } from "./connection.ts";
 import { idleInTransactionMs, lockTimeoutMs } from "./limits.ts";
 
 const statement = (name: string, text: string): Statement => ({ name, text: text.trim(), isPrepared: true });
-
-/** `unnest` of arrays that travel as text, from parameter `first` on. */
-const unnest = (types: readonly string[], first = 1): string =>
-  `unnest(${types.map((type, index) => `$${index + first}::text::${type}[]`).join(", ")})`;
 
 export const begin = statement("begin", "BEGIN");
 export const commit = statement("commit", "COMMIT");
@@ -232,109 +227,80 @@ export const countEndUsers = statement(
 
 // ---------------------------------------------------------------- a batch's writes
 
-export const insertLines = statement(
-  "insert lines",
-  `INSERT INTO journal (${journalColumns.join(", ")})
-   SELECT * FROM ${unnest(journalColumns.map((column) => columnTypes[tables.journal.columns[column].kind].postgres))}`,
-);
+export const insertLines = bulkOf("insert lines", "insert", "journal");
 
-export const insertHolds = statement(
-  "insert holds",
-  `INSERT INTO holds (lane, made_at, request_id, account_id, key_id, tokens, cost, waits, searches, end_user)
-   SELECT $1::text, $2::text::bigint, *
-   FROM ${unnest(["text", "bigint", "int", "bigint", "bigint", "boolean", "int", "text"], 3)}`,
-);
+export const insertHolds = bulk("insert holds", {
+  verb: "insert",
+  table: "holds",
+  key: ["request_id"],
+  shared: { lane: "text", made_at: "bigint" },
+  columns: {
+    request_id: "text",
+    account_id: "bigint",
+    key_id: "int",
+    tokens: "bigint",
+    cost: "bigint",
+    waits: "boolean",
+    searches: "int",
+    end_user: "text",
+  },
+});
 
-export const updateHolds = statement(
-  "update holds",
-  `UPDATE holds SET tokens = u.tokens, cost = u.cost, waits = u.waits
-   FROM ${unnest(["text", "bigint", "bigint", "boolean"])} AS u (request_id, tokens, cost, waits)
-   WHERE holds.request_id = u.request_id`,
-);
+export const updateHolds = bulk("update holds", {
+  verb: "update",
+  table: "holds",
+  key: ["request_id"],
+  columns: { request_id: "text", tokens: "bigint", cost: "bigint", waits: "boolean" },
+});
 
-export const deleteHolds = statement("delete holds", "DELETE FROM holds WHERE request_id = ANY($1::text::text[])");
+export const deleteHolds = bulk("delete holds", {
+  verb: "delete",
+  table: "holds",
+  key: ["request_id"],
+  columns: { request_id: "text" },
+});
 
-/** The columns of an account's row that batches change, in the order of their parameters. */
-export const accountColumns = {
-  credit: "bigint",
-  key_used_at: "bigint",
-  held: "bigint",
-  waiting_held: "bigint",
-  begun: "int",
-  expected: "bigint",
-  holds: "int",
-  searches_held: "int",
-  allowance_day: "int",
-  allowance_used: "bigint",
-  coder_window: "int",
-  coder_used: "bigint",
-  searches_day: "int",
-  searches_used: "bigint",
-  flood_opens: "bigint",
-  flood_latest: "bigint",
-  flood_count: "int",
-  inputs_opens: "bigint",
-  inputs_latest: "bigint",
-  inputs_count: "int",
-} as const;
+const heldSums = { held: "bigint", waiting_held: "bigint", begun: "int", expected: "bigint" } as const;
 
-const sets = (columns: readonly string[]): string => columns.map((column) => `${column} = u.${column}`).join(", ");
+export const updateAccounts = bulk("update accounts", {
+  verb: "update",
+  table: "accounts",
+  key: ["id"],
+  columns: {
+    id: "bigint",
+    credit: "bigint",
+    key_used_at: "bigint",
+    ...heldSums,
+    holds: "int",
+    searches_held: "int",
+    allowance_day: "int",
+    allowance_used: "bigint",
+    coder_window: "int",
+    coder_used: "bigint",
+    searches_day: "int",
+    searches_used: "bigint",
+    flood_opens: "bigint",
+    flood_latest: "bigint",
+    flood_count: "int",
+    inputs_opens: "bigint",
+    inputs_latest: "bigint",
+    inputs_count: "int",
+  },
+});
 
-export const updateAccounts = statement(
-  "update accounts",
-  `UPDATE accounts SET ${sets(Object.keys(accountColumns))}
-   FROM ${unnest(["bigint", ...Object.values(accountColumns)])} AS u (id, ${Object.keys(accountColumns).join(", ")})
-   WHERE accounts.id = u.id`,
-);
+export const updateKeys = bulk("update keys", {
+  verb: "update",
+  table: "api_keys",
+  key: ["account_id", "id"],
+  columns: { account_id: "bigint", id: "int", used_at: "bigint", ...heldSums },
+});
 
-export const keyColumns = {
-  used_at: "bigint",
-  held: "bigint",
-  waiting_held: "bigint",
-  begun: "int",
-  expected: "bigint",
-} as const;
-
-export const updateKeys = statement(
-  "update keys",
-  `UPDATE api_keys SET ${sets(Object.keys(keyColumns))}
-   FROM ${unnest(["bigint", "int", ...Object.values(keyColumns)])} AS u (account, key, ${Object.keys(keyColumns).join(", ")})
-   WHERE account_id = u.account AND id = u.key`,
-);
-
-export const addKeyUse = statement(
-  "add key use",
-  `INSERT INTO key_use (account_id, key_id, day, used) SELECT * FROM ${unnest(["bigint", "int", "int", "bigint"])}
-   ON CONFLICT (account_id, key_id, day) DO UPDATE SET used = key_use.used + excluded.used`,
-);
-
-export const addEndUsers = statement(
-  "add end users",
-  `INSERT INTO end_users (account_id, id, key_id, name, first_day, last_day)
-   SELECT account, id, key, name, day, day
-   FROM ${unnest(["bigint", "int", "int", "text", "int"])} AS u (account, id, key, name, day)
-   ON CONFLICT (account_id, id) DO UPDATE SET last_day = excluded.last_day`,
-);
-
-export const addEndUserUse = statement(
-  "add end users' use",
-  `INSERT INTO end_user_use (account_id, end_user_id, day, used)
-   SELECT * FROM ${unnest(["bigint", "int", "int", "bigint"])}
-   ON CONFLICT (account_id, end_user_id, day) DO UPDATE SET used = end_user_use.used + excluded.used`,
-);
-
-export const setSearchCalls = statement(
-  "set search calls",
-  `INSERT INTO search_calls (account_id, day, calls) SELECT * FROM ${unnest(["bigint", "int", "int"])}
-   ON CONFLICT (account_id, day) DO UPDATE SET calls = excluded.calls`,
-);
-
+export const addKeyUse = bulkOf("add key use", "add", "key_use", ["used"]);
+export const setEndUsers = bulkOf("set end users", "set", "end_users", ["last_day"]);
+export const addEndUserUse = bulkOf("add end users' use", "add", "end_user_use", ["used"]);
+export const setSearchCalls = bulkOf("set search calls", "set", "search_calls", ["calls"]);
 /** What was used in periods that accounts leave. */
-export const keepUse = statement(
-  "keep use",
-  `INSERT INTO quota_use (account_id, quota, period, used) SELECT * FROM ${unnest(["bigint", "text", "int", "bigint"])}
-   ON CONFLICT (account_id, quota, period) DO UPDATE SET used = excluded.used`,
-);
+export const keepUse = bulkOf("keep use", "set", "quota_use", ["used"]);
 
 // ---------------------------------------------------------------- giving holds back
 

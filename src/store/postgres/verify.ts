@@ -11,7 +11,7 @@ import { dayMs } from "../../core/units.ts";
 import type { Log } from "../../core/log.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { type ChecksOf, ledgerChecks } from "../verify/ledger-checks.ts";
-import { type BoundsSince, boundsOf, type QuotaBounds } from "../verify/verify-disk.ts";
+import { type BoundsSince, boundsOf, type QuotaBounds } from "../verify/quota-bounds.ts";
 import type { LedgerState, OpenWork } from "../verify/verify-watch.ts";
 import { ask, statement } from "./asking.ts";
 import { call } from "./connection.ts";

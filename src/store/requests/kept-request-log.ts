@@ -34,7 +34,7 @@ export class KeptRequestLog implements RequestLogQueries {
     this.#keeper = keeper;
     this.#keepMs = keepMs;
     this.#clock = clock;
-    this.#outage = new Outage(log, notKept, "the request log is kept again");
+    this.#outage = new Outage(log, notKept, "the request log is written again");
     this.#timers = [
       setInterval(() => void this.write(), failedIntervalMs),
       setInterval(() => void this.#expire(), hourMs),
@@ -115,7 +115,7 @@ export class KeptRequestLog implements RequestLogQueries {
   }
 }
 
-const notKept = "the request log cannot be kept";
+const notKept = "the request log cannot be written";
 
 /** Its Worker did not answer for it. */
 export const requestLogFailed = (log: Log, error: Error): void => log("error", notKept, { reason: error.message });

@@ -1,21 +1,13 @@
 // Checks whether a file is a complete ledger that this program can use: SQLite's own check of the file, then the
 // ledger's.
 import type { Database } from "bun:sqlite";
-import type { Violation } from "../../account/accounts.ts";
-import { systemClock } from "../../core/clock.ts";
 import type { Ms } from "../../core/types.ts";
 import { schemaVersion } from "../ledger/schema-version.ts";
-import { DiskVerifier } from "./verify-disk.ts";
 
 /** The file is no ledger, is damaged or is too new; the message goes on after the file's name. */
 export class DatabaseUnfit extends Error {
   override readonly name = "DatabaseUnfit";
 }
-
-/** Plans may have been larger when a quota was used, and the backup is not to blame for that. */
-const anyPlan = { allowance: Infinity, coder_calls: Infinity, searches: Infinity };
-const accountsPerSlice = 100;
-const progressIntervalMs = 1_000;
 
 /** The version of its tables. Throws DatabaseUnfit where this program cannot use them, and what SQLite throws. */
 export function versionOf(database: Database): number {
@@ -39,26 +31,6 @@ export function checkPages(database: Database): void {
   const [first] = database.query("PRAGMA integrity_check(1)").all() as { integrity_check: string }[];
   if (first?.integrity_check !== "ok") {
     throw new DatabaseUnfit(`is damaged: ${(first?.integrity_check ?? "no answer").replaceAll("\n", " ")}`);
-  }
-}
-
-/** Everything that contradicts itself, of a database of this program's version. Throws StoreUnavailable. */
-export function ledgerViolations(database: Database, progress: (line: string) => void): Violation[] {
-  const disk = new DiskVerifier(database, anyPlan);
-  const violations: Violation[] = [];
-  let toldAt = systemClock.monotonic();
-  let accounts = 0;
-  for (let after = 0; ;) {
-    const ids = disk.accountsAfter(after, accountsPerSlice);
-    // After the last account there may still be lines of accounts that do not exist.
-    const last = ids.at(-1) ?? Number.MAX_SAFE_INTEGER;
-    violations.push(...disk.violationsOf(after, last));
-    if (ids.length === 0) return violations;
-    accounts += ids.length;
-    after = last;
-    if (systemClock.monotonic() - toldAt < progressIntervalMs) continue;
-    progress(`the books of ${accounts} accounts checked`);
-    toldAt = systemClock.monotonic();
   }
 }
 

@@ -3,27 +3,11 @@
 // of src/README.md. (I3, one line a billing key, is a UNIQUE constraint.)
 import type { Database } from "bun:sqlite";
 import type { Violation } from "../../account/accounts.ts";
-import type { Quota } from "../../account/quota.ts";
-import type { Catalog } from "../../core/catalog.ts";
 import { dayMs } from "../../core/units.ts";
 import type { AccountId } from "../../core/types.ts";
 import { read } from "../open.ts";
 import { type ChecksOf, ledgerChecks } from "./ledger-checks.ts";
-
-/** Most that any plan grants of each quota in a period. */
-export type QuotaBounds = Readonly<Record<Quota, number>>;
-
-export function boundsOf(plans: Catalog["plans"]): QuotaBounds {
-  const all = Object.values(plans);
-  return {
-    allowance: Math.max(...all.map((plan) => plan.tokensPerDay)),
-    coder_calls: Math.max(...all.map((plan) => plan.coderCallsPerWindow)),
-    searches: Math.max(...all.map((plan) => plan.searchesPerDay)),
-  };
-}
-
-/** Bounds hold for periods from here on: an older one may have been used under a catalog with larger plans. */
-export type BoundsSince = Readonly<{ day: number; window: number }>;
+import type { BoundsSince, QuotaBounds } from "./quota-bounds.ts";
 
 type Broken = { account: AccountId; detail: string };
 

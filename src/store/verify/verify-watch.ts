@@ -14,7 +14,7 @@ import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
 import { startWorker, WorkerClient } from "../../core/workers.ts";
 import { messageOf } from "../folder/folder-faults.ts";
-import { boundsOf } from "./verify-disk.ts";
+import { boundsOf } from "./quota-bounds.ts";
 import { MemoryVerifier } from "./verify-memory.ts";
 import type { DiskReport, VerifyCall } from "./verify-worker.ts";
 

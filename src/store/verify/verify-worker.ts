@@ -7,7 +7,8 @@ import type { Violation } from "../../account/accounts.ts";
 import type { AccountId } from "../../core/types.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";
 import { openForReading } from "../open.ts";
-import { type BoundsSince, DiskVerifier, type QuotaBounds } from "./verify-disk.ts";
+import type { BoundsSince, QuotaBounds } from "./quota-bounds.ts";
+import { DiskVerifier } from "./verify-disk.ts";
 
 /** A check of the disk pauses after this long and continues in the next one. */
 const ledgerCheckMaxMs = 45_000;

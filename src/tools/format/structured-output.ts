@@ -14,7 +14,7 @@ import { refusals, refuse } from "../../core/refusals.ts";
 import { forcedTool } from "../../core/sent-tools.ts";
 import type { AccountId, Ask, Ending, Piece, Refusal, Sink, Turn } from "../../core/types.ts";
 import { billedRepeat } from "../../core/usage.ts";
-import { isBeginning } from "../../nodes/request.ts";
+import { isBeginning } from "../../nodes/request-messages.ts";
 import type { Checker, CheckResult } from "./answer-checker.ts";
 import type { Round } from "../round.ts";
 

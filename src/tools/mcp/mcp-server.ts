@@ -68,7 +68,7 @@ export class McpServer {
       if (closing.aborted) return;
       // A server that ends right after its start must not be restarted every second forever.
       if (this.#clock.monotonic() - since > mcpReconnectMaxMs) pauseMs = mcpReconnectMinMs;
-      this.#log("warn", "an MCP server is away", { reason, retrySeconds: pauseMs / 1000 });
+      this.#log("warn", "an MCP server is not reachable", { reason, retrySeconds: pauseMs / 1000 });
       await pause(pauseMs, closing);
       pauseMs = Math.min(2 * pauseMs, mcpReconnectMaxMs);
     }

@@ -76,13 +76,13 @@ export class FolderSearch implements SearchProvider {
     const progress = (indexed: unknown) => {
       if (clock.monotonic() - loggedAt < searchProgressIntervalMs) return;
       loggedAt = clock.monotonic();
-      log("info", "files are being indexed for searches", { indexed: indexed as number });
+      log("info", "indexing files for searches", { indexed: indexed as number });
     };
     const { folder } = this.#config;
     const order = { order: "scan", file: this.#file, folder, pdfCommand } as const;
     const result = await this.#scanner.call<ScanResult>(order, { progress });
     for (const { path, reason, isNew } of result.skippedFiles) {
-      if (isNew) log("warn", "a file cannot be found by searches", { path: JSON.stringify(path), reason });
+      if (isNew) log("warn", "a file was not indexed", { path: JSON.stringify(path), reason });
     }
     if (result.indexed + result.removed > 0) {
       const { files, indexed, removed, skipped } = result;
@@ -97,7 +97,7 @@ export class FolderSearch implements SearchProvider {
       await this.scan();
     } catch (error) {
       if (!(error instanceof WorkerFailed)) throw error;
-      if (!this.#isClosed) this.#parts.log("error", "the search index stays as it is", { reason: error.message });
+      if (!this.#isClosed) this.#parts.log("error", "the search index could not be updated", { reason: error.message });
     }
     if (this.#isClosed) return;
     this.#nextScan = setTimeout(() => void this.keepFresh(), this.#config.rescanIntervalMs);

@@ -4,7 +4,7 @@ import { appendFileSync, rmSync } from "node:fs";
 import { Database } from "../../../src/store/postgres/database.ts";
 import { openServer } from "../../../src/store/postgres/start.ts";
 import { verifyBooks } from "../../../src/store/postgres/verify.ts";
-import { boundsOf } from "../../../src/store/verify/verify-disk.ts";
+import { boundsOf } from "../../../src/store/verify/quota-bounds.ts";
 import { plans } from "../../account/office.ts";
 import { bodyOf, budgetField, type ToldUsage, viewOf } from "../../fixtures/client-view.ts";
 import { eventually } from "../../fixtures/eventually.ts";

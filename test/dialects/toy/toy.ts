@@ -101,6 +101,7 @@ export const toy = defineDialect<ToyAsk>({
     { path: `${endpoint}/*:count`, counted: (tokens) => ({ counted: tokens }) },
   ],
   modelKind: "chat",
+  bodyFields: ["say"],
   coderBilling,
   keyHeaders: ["x-toy-key"],
   clientHeaders: ["x-toy-language"],

@@ -3,16 +3,12 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { systemClock } from "../../../src/core/clock.ts";
 import { endOfTurn } from "../../../src/core/end-of-turn.ts";
-import { NodeClient, originOf } from "../../../src/nodes/client/client.ts";
+import { NodeClient } from "../../../src/nodes/client/client.ts";
+import { originOf } from "../../../src/nodes/client/dial.ts";
 import { get } from "../../../src/nodes/client/get.ts";
-import type {
-  ClientOptions,
-  Exchange,
-  ExchangeFault,
-  NodeSocket,
-  RequestPart,
-  SocketListener,
-} from "../../../src/nodes/client/client.ts";
+import type { ClientOptions } from "../../../src/nodes/client/client.ts";
+import type { NodeSocket, SocketListener } from "../../../src/nodes/client/dial.ts";
+import type { Exchange, ExchangeFault, RequestPart } from "../../../src/nodes/client/exchange.ts";
 import { runToEnd } from "../../fixtures/children.ts";
 import { eventually } from "../../fixtures/eventually.ts";
 import { RawNode, turns, wholeReply } from "../../fixtures/raw-node.ts";

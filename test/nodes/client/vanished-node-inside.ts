@@ -2,7 +2,9 @@
 // vanished-node.test.ts, in a network whose only interface can be taken down.
 import { afterEach, expect, test } from "bun:test";
 import { systemClock } from "../../../src/core/clock.ts";
-import { type ExchangeFault, NodeClient, originOf } from "../../../src/nodes/client/client.ts";
+import { NodeClient } from "../../../src/nodes/client/client.ts";
+import { originOf } from "../../../src/nodes/client/dial.ts";
+import type { ExchangeFault } from "../../../src/nodes/client/exchange.ts";
 import { eventually } from "../../fixtures/eventually.ts";
 import { isInside } from "../../fixtures/network-namespace.ts";
 import { chunk, RawNode, type RawReply, streamHead, wholeReply } from "../../fixtures/raw-node.ts";

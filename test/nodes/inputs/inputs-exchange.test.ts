@@ -1,7 +1,8 @@
 // A large answer is read in turns, so that nobody else waits for it.
 import { expect, test } from "bun:test";
 import { CancelSignal } from "../../../src/core/cancel-signal.ts";
-import type { Exchange, ExchangeHandler, NodeClient } from "../../../src/nodes/client/client.ts";
+import type { NodeClient } from "../../../src/nodes/client/client.ts";
+import type { Exchange, ExchangeHandler } from "../../../src/nodes/client/exchange.ts";
 import { askForInputs, inputsAnswerTurnBytes } from "../../../src/nodes/inputs/inputs-exchange.ts";
 import { askOf } from "../../fixtures/asks.ts";
 

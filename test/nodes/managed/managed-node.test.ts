@@ -90,7 +90,7 @@ describe("a node of the gateway's own", () => {
 
   test("is started again when it ends, after pauses that grow to their limit", async () => {
     const { pids, events } = managed("ends");
-    const failed = "a node that the gateway runs has failed and is started again";
+    const failed = "a managed node failed and is being restarted";
     await eventually("it failed five times", async () => events(failed).length >= 5);
     expect(
       events(failed)
@@ -106,16 +106,14 @@ describe("a node of the gateway's own", () => {
     await answers();
     process.kill(pids()[0]!, "SIGKILL");
     await eventually("it answers again", async () => events("a node answers").length === 2);
-    expect(events("a node that the gateway runs has failed and is started again")[0]!.fields["reason"]).toBe(
-      "signal SIGKILL",
-    );
+    expect(events("a managed node failed and is being restarted")[0]!.fields["reason"]).toBe("signal SIGKILL");
     expect(pids()).toHaveLength(2);
   });
 
   test("that does not answer in time is started again", async () => {
     const { events, pids } = managed("never-answers", {}, 500);
     await eventually("it was started twice", async () => pids().length >= 2);
-    const [failure] = events("a node that the gateway runs has failed and is started again");
+    const [failure] = events("a managed node failed and is being restarted");
     expect(failure!.fields["reason"]).toStartWith("it did not answer within 0.5 s; then ");
     expect(isAlive(pids()[0]!)).toBe(false);
   });
@@ -125,7 +123,7 @@ describe("a node of the gateway's own", () => {
     await answers();
     writeFileSync(join(folder, "silent"), "");
     await eventually("it was started twice", async () => pids().length >= 2);
-    const [failure] = events("a node that the gateway runs has failed and is started again");
+    const [failure] = events("a managed node failed and is being restarted");
     expect(failure!.fields["reason"]).toMatch(/^it has not answered for \d+ s; then /);
   });
 

@@ -54,6 +54,7 @@ class World {
         return { best: least, free: least, savedMs: 0 };
       },
       unreadMs: (node) => this.unreadOf(node).reduce((sum, { work }) => sum + work.prompt, 0),
+      expectedMs: (_wanting, { node }) => this.unreadOf(node.name).reduce((sum, { work }) => sum + work.prompt, 0),
       // Nobody knows how long an answer will be.
       sent: (place, node) => {
         const request = place as Request;
@@ -338,5 +339,62 @@ describe("priorities", () => {
       for (const one of waits) if (one.node !== null && !order.includes(one.account)) order.push(one.account);
     }
     expect(order).toEqual([4, 5, 3, 2]);
+  });
+});
+
+describe("a forecast", () => {
+  const prompt: Work = { prompt: 100, answer: 10 };
+  const entrant = (account: number, member = "", priority: Priority = "standard") => {
+    const { modelId, prompt: blocks, excluded } = new Request(new World(1), account, prompt, member, priority);
+    return { modelId, account, member, priority, prompt: blocks, excluded };
+  };
+  const positionOf = (world: World, ...who: Parameters<typeof entrant>) => {
+    const forecast = world.queue.forecast(entrant(...who), world.now);
+    return typeof forecast === "string" ? forecast : forecast.position;
+  };
+
+  test("is 0 beside a free slot, and why where no node serves the model", () => {
+    const world = new World(2);
+    expect(positionOf(world, 1)).toBe(0);
+    expect(world.queue.forecast({ ...entrant(1), excluded: new Set(["a"]) }, 0)).toBe("away");
+  });
+
+  test("counts a turn of each other account for each of its own requests, and what is more urgent as a whole", () => {
+    const world = new World(1);
+    world.ask(9, prompt);
+    for (let n = 0; n < 5; n++) world.ask(1, prompt);
+    expect(positionOf(world, 1)).toBe(6);
+    expect(positionOf(world, 2)).toBe(2);
+    world.ask(2, prompt);
+    expect(positionOf(world, 2)).toBe(4); // its own, and two of the other
+    for (let n = 0; n < 3; n++) world.ask(3, prompt, "", "interactive");
+    expect(positionOf(world, 2)).toBe(7);
+    expect(positionOf(world, 2, "", "interactive")).toBe(2);
+    expect(positionOf(world, 4, "", "bulk")).toBe(10);
+  });
+
+  test("counts a turn of each other end user within an account", () => {
+    const world = new World(1);
+    world.ask(9, prompt);
+    for (let n = 0; n < 5; n++) world.ask(1, prompt, "greedy");
+    expect(positionOf(world, 1, "calm")).toBe(2);
+    expect(positionOf(world, 1, "greedy")).toBe(6);
+  });
+
+  test("learns how often the node takes the next, and changes nothing", () => {
+    const world = new World(1);
+    const first = world.ask(9, prompt);
+    for (let n = 0; n < 6; n++) world.ask(n, prompt);
+    world.end(first);
+    for (let n = 0; n < 3; n++) {
+      world.now += 1_000;
+      world.end(world.running[0]!);
+    }
+    const forecast = world.queue.forecast(entrant(7), world.now);
+    if (typeof forecast === "string") throw new Error(forecast);
+    expect(forecast.position).toBe(3);
+    expect(forecast.waitMs).toBe(3_000);
+    expect(world.queue.length).toBe(2);
+    world.queue.check();
   });
 });

@@ -104,7 +104,7 @@ describe("a schedule", () => {
     await follow(backups, 24 * hourMs, 1);
     expect(there()).toEqual(["scheduled-2026-11-21T12-00-00Z.db"]);
     expect(backups.lastMadeAt).toBe(noon);
-    expect(log.at(-1)).toBe("error no backup was made the disk is full");
+    expect(log.at(-1)).toBe("error a backup failed the disk is full");
     failure = null;
     await follow(backups, 24 * hourMs, 1);
     expect(there()).toEqual(["scheduled-2026-11-22T12-00-00Z.db"]);
@@ -116,13 +116,13 @@ describe("a schedule", () => {
     await follow(backups, 24 * hourMs, 1);
     expect(there()).toEqual([]);
     expect(log).toHaveLength(1);
-    expect(log[0]).toMatch(/^error no backup was made the disk has [\d,]+ bytes free, and a copy may be made with/);
+    expect(log[0]).toMatch(/^error a backup failed the disk has [\d,]+ bytes free, and a copy may be made with/);
   });
 
   test("a folder that is none is told, and stops neither a start nor a reload", async () => {
     writeFileSync(folder, "a file");
     await follow(start(), 24 * hourMs, 1);
-    expect(log).toEqual([expect.stringMatching(/^error no backup was made E(EXIST|NOTDIR)/)]);
+    expect(log).toEqual([expect.stringMatching(/^error a backup failed E(EXIST|NOTDIR)/)]);
   });
 
   test("what a crash cut off is removed before the next", async () => {

@@ -1,12 +1,18 @@
 // PostgreSQL as far as the books need it: the statements by their names, transactions with row locks and their own view of
 // uncommitted rows, time limits, and a network that loses, delays and breaks. A standby that is waited for can be failed
 // over to: what was acknowledged is never lost, what was only seen may be.
-import type { Call, Connection, StatementResult, Row, Server } from "../../../src/store/postgres/connection.ts";
+import type { Bulk } from "../../../src/store/postgres/bulk.ts";
+import type {
+  Call,
+  Connection,
+  Row,
+  Server,
+  Statement,
+  StatementResult,
+} from "../../../src/store/postgres/connection.ts";
 import { StatementError } from "../../../src/store/postgres/connection.ts";
 import { idleInTransactionMs, lockTimeoutMs } from "../../../src/store/postgres/limits.ts";
 import { schemaVersion } from "../../../src/store/postgres/schema.ts";
-import { accountColumns, keyColumns } from "../../../src/store/postgres/statements.ts";
-import { journalColumns } from "../../../src/store/ledger/batch.ts";
 import type { SimulatedProcess, Timeline } from "./timeline.ts";
 
 type Stored = Readonly<Record<string, unknown>>;
@@ -37,6 +43,10 @@ function parsed(array: string | null): readonly (string | null)[] {
     quoted !== undefined ? quoted.replace(/\\(.)/g, "$1") : plain === "NULL" ? null : plain!,
   );
 }
+const valuesOf = (type: string, array: string | null): readonly (string | number | boolean | null)[] =>
+  parsed(array).map((value) =>
+    value === null || type === "text" ? value : type === "boolean" ? value === "true" : Number(value),
+  );
 const numbers = (array: string | null) => parsed(array).map((value) => (value === null ? null : Number(value)));
 
 /** By `table:key`. */
@@ -305,7 +315,11 @@ class Session {
     }
     if (this.#transaction?.failed === true) return failure("25P02");
     const transaction = this.#transaction ?? { rows: new Map(), failed: false, begun: false };
-    const outcome = this.#execute(name, each.parameters, transaction);
+    const bulk = bulkOf(each.statement);
+    const outcome =
+      bulk === null
+        ? this.#execute(name, each.parameters, transaction)
+        : this.#write(bulk, each.parameters, transaction.rows);
     if ("waitsFor" in outcome) return outcome;
     if (outcome instanceof StatementError) transaction.failed = true;
     else if (!transaction.begun) {
@@ -314,6 +328,44 @@ class Session {
       if (!acknowledged) return "broken off";
     }
     return outcome;
+  }
+
+  /** Writes rows by the names of their columns; the values of a key name a row. */
+  #write(
+    { verb, table, key, columns, shared = {}, changed = [] }: Bulk,
+    parameters: readonly (string | null)[],
+    rows: Map<string, Stored | null>,
+  ): readonly Row[] | StatementError | Waits {
+    const same = Object.keys(shared).map((column, place) => [column, parameters[place]]);
+    const types = Object.entries(columns);
+    const arrays = parameters.slice(same.length).map((array, place) => valuesOf(types[place]![1], array));
+    const written = arrays[0]!.map((_, index) => {
+      const values: Stored = Object.fromEntries([
+        ...same,
+        ...types.map(([column], at) => [column, arrays[at]![index]]),
+      ]);
+      return [`${table}:${key.map((column) => values[column] as string | number).join(" ")}`, values] as const;
+    });
+    if (verb === "update") {
+      const held = written.find(([name]) => !this.#postgres.holdsLock(this, name));
+      if (held !== undefined) return { waitsFor: held[0] };
+    }
+    for (const [name, values] of written) {
+      const before = rows.has(name) ? rows.get(name)! : (this.#postgres.rows.get(name) ?? null);
+      if (verb === "delete") rows.set(name, null);
+      else if (before === null) {
+        if (verb !== "update") rows.set(name, values);
+      } else if (verb === "insert") return failure("23505", `${name} exists`);
+      else if (verb === "update") rows.set(name, { ...before, ...values });
+      else {
+        const after = changed.map((column) => [
+          column,
+          verb === "set" ? values[column] : sumOf(before, values, column),
+        ]);
+        rows.set(name, { ...before, ...Object.fromEntries(after) });
+      }
+    }
+    return [];
   }
 
   #execute(
@@ -402,100 +454,27 @@ class Session {
         return locked(keys) ?? keys.map((key) => get(key)!);
       }
       case "read keys":
+        return numbers(first).flatMap((account, index) => {
+          const row = get(`api_keys:${account} ${numbers(second)[index]}`);
+          return row === null ? [] : [row];
+        });
       case "read key use": {
         const names = numbers(first).map((account, index) => `${account} ${numbers(second)[index]}`);
-        const table = name === "read keys" ? "api_keys" : "key_use";
-        return all(table)
-          .map(([, row]) => row)
-          .filter((row) => names.includes(`${row["account"] as number} ${(row["id"] ?? row["key"]) as number}`))
-          .filter((row) => table === "api_keys" || (row["day"] as number) >= Number(parameters[2]));
+        return all("key_use")
+          .map(([, row]) => ({ ...row, account: row["account_id"] as number, key: row["key_id"] as number }))
+          .filter(({ account, key }) => names.includes(`${account} ${key}`))
+          .filter((row: Stored) => (row["day"] as number) >= Number(parameters[2]));
       }
       case "read use":
         return numbers(first).flatMap((account, index) => {
           const row = get(`quota_use:${account} ${parsed(second)[index]} ${numbers(parameters[2]!)[index]}`);
-          return row === null ? [] : [row];
+          return row === null ? [] : [{ ...row, account }];
         });
-      case "insert lines": {
-        const columns = parameters.map((column) => parsed(column));
-        for (const [index, key] of columns[0]!.entries()) {
-          if (get(`journal:${key}`) !== null) return failure("23505", `the line ${key} exists`);
-          rows.set(
-            `journal:${key}`,
-            Object.fromEntries(journalColumns.map((column, place) => [column, columns[place]![index]])),
-          );
-        }
-        return [];
-      }
-      case "insert holds": {
-        const [ids, accounts, keys, tokens, costs, waits] = parameters.slice(2).map((column) => parsed(column));
-        for (const [index, id] of ids!.entries()) {
-          if (get(`holds:${id}`) !== null) return failure("23505", `the hold ${id} exists`);
-          rows.set(`holds:${id}`, {
-            request_id: id,
-            lane: first,
-            account: Number(accounts![index]),
-            key: Number(keys![index]),
-            tokens: Number(tokens![index]),
-            cost: Number(costs![index]),
-            waits: waits![index] === "true",
-          });
-        }
-        return [];
-      }
-      case "update holds":
-        for (const [index, id] of parsed(first).entries()) {
-          const row = get(`holds:${id}`);
-          if (row === null) continue;
-          const waits = parsed(parameters[3]!)[index] === "true";
-          const [tokens, cost] = [numbers(second)[index], numbers(parameters[2]!)[index]];
-          rows.set(`holds:${id}`, { ...row, tokens, cost, waits });
-        }
-        return [];
-      case "delete holds":
-        for (const id of parsed(first)) rows.set(`holds:${id}`, null);
-        return [];
-      case "update accounts": {
-        const [ids, ...columns] = parameters.map((column) => numbers(column));
-        for (const [index, id] of ids!.entries()) {
-          const values = Object.keys(accountColumns).map((column, place) => [column, columns[place]![index]]);
-          rows.set(`accounts:${id}`, { ...get(`accounts:${id}`), ...Object.fromEntries(values) });
-        }
-        return [];
-      }
-      case "update keys": {
-        const [accounts, ids, ...columns] = parameters.map((column) => numbers(column));
-        const waits = locked(accounts!.map((account, index) => `api_keys:${account} ${ids![index]}`));
-        if (waits !== null) return waits;
-        for (const [index, account] of accounts!.entries()) {
-          const key = `api_keys:${account} ${ids![index]}`;
-          const values = Object.keys(keyColumns).map((column, place) => [column, columns[place]![index]]);
-          rows.set(key, { ...get(key), ...Object.fromEntries(values) });
-        }
-        return [];
-      }
-      case "add key use": {
-        const [accounts, keys, days, used] = parameters.map((column) => numbers(column));
-        for (const [index, account] of accounts!.entries()) {
-          const name = `key_use:${account} ${keys![index]} ${days![index]}`;
-          const before = (get(name)?.["used"] as number | undefined) ?? 0;
-          rows.set(name, { account, key: keys![index], day: days![index], used: before + used![index]! });
-        }
-        return [];
-      }
-      case "keep use": {
-        const [accounts, , periods, used] = parameters.map((column) => numbers(column));
-        for (const [index, account] of accounts!.entries()) {
-          const quota = parsed(second)[index]!;
-          const name = `quota_use:${account} ${quota} ${periods![index]}`;
-          rows.set(name, { account, quota, period: periods![index], used: used![index] });
-        }
-        return [];
-      }
       case "read left holds":
         return all("holds").flatMap(([, row]) => {
           const own = get(`lanes:${row["lane"] as string}`);
           const isLeft = own === null || own["gone"] === true;
-          return isLeft ? [{ lane: row["lane"], account: row["account"], request: row["request_id"] }] : [];
+          return isLeft ? [{ lane: row["lane"], account: row["account_id"], request: row["request_id"] }] : [];
         });
       case "read holds":
         return all("holds")
@@ -507,15 +486,15 @@ class Session {
         const given = all("holds").filter(
           ([, row]) => row["lane"] === first && (wanted === null || wanted.includes(row["request_id"] as string)),
         );
-        const holders = [...new Set(given.map(([, row]) => row["account"] as number))].sort((a, b) => a - b);
+        const holders = [...new Set(given.map(([, row]) => row["account_id"] as number))].sort((a, b) => a - b);
         if (name === "lock holders") return locked(holders.map((id) => `accounts:${id}`)) ?? [];
         for (const [key, row] of given) {
           rows.set(key, null);
           this.#given.push(row);
-          const isLimited = get(`api_keys:${row["account"] as number} ${row["key"] as number}`);
-          const owners = [`accounts:${row["account"] as number}`];
+          const isLimited = get(`api_keys:${row["account_id"] as number} ${row["key_id"] as number}`);
+          const owners = [`accounts:${row["account_id"] as number}`];
           if (isLimited !== null && (isLimited["tokens_per_day"] !== null || isLimited["tokens_per_month"] !== null)) {
-            owners.push(`api_keys:${row["account"] as number} ${row["key"] as number}`);
+            owners.push(`api_keys:${row["account_id"] as number} ${row["key_id"] as number}`);
           }
           for (const owner of owners) rows.set(owner, subtracted(get(owner)!, row));
         }
@@ -528,6 +507,11 @@ class Session {
     }
   }
 }
+
+const bulkOf = (statement: Statement): Bulk | null => ("bulk" in statement ? (statement.bulk as Bulk) : null);
+
+const sumOf = (one: Stored, other: Stored, column: string): number =>
+  (one[column] as number) + (other[column] as number);
 
 function subtracted(from: Stored, hold: Stored): Stored {
   const of = (row: Stored, name: string) => row[name] as number;

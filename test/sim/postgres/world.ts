@@ -469,7 +469,7 @@ export class World {
       const { now } = this.postgres;
       this.#apply(() => {
         for (const hold of given) {
-          const books = this.#models.get(hold["account"] as number)!;
+          const books = this.#models.get(hold["account_id"] as number)!;
           books.line = ""; // nobody's: those who wait for it are decided at their gateways
           books.release("a", hold["request_id"] as string, now);
         }
@@ -681,11 +681,11 @@ export class World {
         found.set(`allowance ${of["id"]} ${of["allowance_day"]}`, of["allowance_used"]!);
         found.set(`coder_calls ${of["id"]} ${of["coder_window"]}`, of["coder_used"]!);
       }
-      if (name.startsWith("key_use:")) found.set(`key ${of["account"]} ${of["key"]} ${of["day"]}`, of["used"]!);
+      if (name.startsWith("key_use:")) found.set(`key ${of["account_id"]} ${of["key_id"]} ${of["day"]}`, of["used"]!);
     }
     for (const [name, row] of this.postgres.rows) {
       if (!name.startsWith("quota_use:")) continue;
-      const key = `${row["quota"] as string} ${row["account"] as number} ${row["period"] as number}`;
+      const key = `${row["quota"] as string} ${row["account_id"] as number} ${row["period"] as number}`;
       if (!found.has(key)) found.set(key, row["used"] as number); // the account's row has the period that it is in
     }
     const positive = (map: Map<string, number>) => Object.fromEntries([...map].filter(([, sum]) => sum !== 0).sort());

@@ -138,7 +138,7 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
       );
       kept.follow(() => [rowAt(now)]);
       await kept.write();
-      expect(logged).toEqual(["what the charts show cannot be kept"]);
+      expect(logged).toEqual(["activity for the charts cannot be written"]);
       expect(String(await kept.began("1h").catch((thrown: unknown) => thrown))).toContain(
         "the activity cannot be read",
       );

@@ -15,7 +15,7 @@ import type { OpenHold, OpenSearch, LaneOperation, LaneRules } from "../../../sr
 import { lockedInWords } from "../../../src/store/postgres/locked-accounts.ts";
 import { Database } from "../../../src/store/postgres/database.ts";
 import { verifyBooks } from "../../../src/store/postgres/verify.ts";
-import { boundsOf } from "../../../src/store/verify/verify-disk.ts";
+import { boundsOf } from "../../../src/store/verify/quota-bounds.ts";
 import { GoneLanes } from "../../../src/store/postgres/gone-lanes.ts";
 import { Lane } from "../../../src/store/postgres/lane.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
@@ -590,7 +590,7 @@ describe.skipIf(noPostgres)("a lane", () => {
     await client.close();
   }, 60_000);
 
-  test("holds of no open request are given back by their own lane", async () => {
+  test("holds without an open request are released by their own lane", async () => {
     const { pace, pass } = handPace();
     const { client, open } = await books("orphans");
     await addAccount(client, 1, "free", 0);

@@ -1,5 +1,6 @@
 // The tables: both databases have what is described once, and PostgreSQL's are made and extended on a real server.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { journalColumns } from "../../../src/store/ledger/batch.ts";
 import { call, PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
 import { systemPace } from "../../../src/store/postgres/pace.ts";
@@ -38,6 +39,10 @@ test("SQLite has the tables that both stores have, column by column", () => {
     ];
   });
   expect(found).toEqual(described("sqlite"));
+});
+
+test("lines of the journal are written in the order of its columns", () => {
+  expect(Object.keys(tables.journal.columns)).toEqual([...journalColumns]);
 });
 
 test("what waits for locks reads nothing else", () => {

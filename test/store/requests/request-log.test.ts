@@ -379,9 +379,9 @@ test("an outage of whoever keeps it is in the log once at its begin and once at 
     await log.keep(dayMs);
   }
   expect(logged).toEqual([
-    "error the request log cannot be kept",
-    "info the request log is kept again",
-    "error the request log cannot be kept",
+    "error the request log cannot be written",
+    "info the request log is written again",
+    "error the request log cannot be written",
   ]);
   isAway = false;
   await log.close();

@@ -221,7 +221,7 @@ describe("a server that runs as a child", () => {
     };
     const tools = open([missing]);
     await eventually("it is tried twice", async () => {
-      return lines.filter(({ event }) => event === "an MCP server is away").length >= 2;
+      return lines.filter(({ event }) => event === "an MCP server is not reachable").length >= 2;
     });
     const pauses = lines.map(({ fields }) => fields["retrySeconds"]).filter((seconds) => seconds !== undefined);
     expect(pauses.slice(0, 2)).toEqual([1, 2]);

@@ -204,7 +204,7 @@ describe("what a folder may hold", () => {
     // told once, not at each scan
     const again = await search.scan();
     expect([again.skipped, again.skippedFiles.map(({ isNew }) => isNew)]).toEqual([3, [false, false, false]]);
-    expect(lines.filter(({ event }) => event === "a file cannot be found by searches")).toHaveLength(3);
+    expect(lines.filter(({ event }) => event === "a file was not indexed")).toHaveLength(3);
   });
 
   test("a long text, of which the passage that fits is read", async () => {
@@ -252,7 +252,7 @@ describe("the folder's search", () => {
     await search.scan();
     rmSync(folder, { recursive: true });
     await search.keepFresh();
-    expect(lines.map(({ event }) => event)).toContain("the search index stays as it is");
+    expect(lines.map(({ event }) => event)).toContain("the search index could not be updated");
     expect(await urls(search, "first")).toEqual(["a.md"]);
   });
 

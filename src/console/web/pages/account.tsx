@@ -1,4 +1,4 @@
-// The account page: password, signed-in browsers, and the theme.
+// The account page: theme, password, signed-in browsers, data and deletion.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { BrowserSessions } from "../../api/account.ts";
@@ -72,7 +72,7 @@ export function AccountPage(): VNode {
           <ExportButton path="/export">Export your data</ExportButton>
         </section>
         <OwnDeletionSection state={deletion} />
-        {/* Drawn where it stays. */}
+        {/* Not before the section above it, which would move it. */}
         <p class="quiet small-text" hidden={isFirstLoad(deletion)}>
           Tollgate {session.value?.version}
         </p>
@@ -91,7 +91,7 @@ const ProviderSection = ({ provider }: { provider: string }): VNode => (
     ) : (
       <>
         <p class="quiet small-text">
-          Connects this account with who you are there, so that you can sign in with either.
+          Connects this account with your account there, so that you can sign in with either.
         </p>
         <div>
           <ProviderButton body={{ connect: true, next: "/account" }} words="Connect with" block={false} />
@@ -101,7 +101,7 @@ const ProviderSection = ({ provider }: { provider: string }): VNode => (
   </section>
 );
 
-/** Without a password there is none to say: a stolen session must not set one. */
+/** An account without a password cannot set one here, or else a stolen session could. */
 const PasswordSection = ({ onChanged }: { onChanged: () => void }): VNode =>
   account.value?.password === false ? (
     <section class="card stack">
@@ -158,7 +158,7 @@ const EndOthers = ({ onEnded }: { onEnded: () => void }): VNode => (
       onEnded();
     }}
   >
-    <p>They need the password to come back. This browser stays signed in, and the API key stays as it is.</p>
+    <p>They need the password to sign in again. This browser stays signed in, and the API key stays valid.</p>
   </AskButton>
 );
 
@@ -189,7 +189,7 @@ function SessionItem({ session: shown, onEnded }: { session: BrowserSession; onE
           }}
         >
           <p>
-            <strong>{name}</strong> at {shown.address} needs the password to come back.
+            <strong>{name}</strong> at {shown.address} needs the password to sign in again.
           </p>
         </AskButton>
       )}
@@ -212,7 +212,7 @@ const systems = [
   [/Linux/, "Linux"],
 ] as const;
 
-/** `Firefox on Linux`, or the header itself where it is of another kind. */
+/** `Firefox on Linux`, or the header itself if it is of another kind. */
 function browserName(agent: string): string {
   const browser = browsers.find(([sign]) => sign.test(agent))?.[1];
   const system = systems.find(([sign]) => sign.test(agent))?.[1];

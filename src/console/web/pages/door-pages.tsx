@@ -1,4 +1,4 @@
-// Pages that a link or an identity provider leads to: coming back from the provider, an invitation, a new password.
+// The pages of links and of the identity provider: the way back from it, an invitation, a new password.
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Entered, LinkShown } from "../../api/sign-in.ts";
@@ -20,7 +20,7 @@ export const DoorPage = (): VNode => (place.value.path === "/sign-in/callback" ?
 /** A page of this console, never another site. */
 const safe = (next: string): string => (pageAt(next) === undefined ? "/" : next);
 
-/** Goes on, or shows the key of a new account first. */
+/** Continues to the next page, or shows the key of a new account first. */
 function useEntered(): [Entered | null, (entered: Entered) => void] {
   const [shown, setShown] = useState<Entered | null>(null);
   const enter = (entered: Entered): void => {
@@ -42,7 +42,7 @@ function Callback(): VNode {
   const [problem, setProblem] = useState<string | null>(null);
   useEffect(() => {
     const { search } = location;
-    history.replaceState(null, "", "/sign-in/callback"); // what it brought works once, and is nobody's to keep
+    history.replaceState(null, "", "/sign-in/callback"); // its code works once, and must not stay in the history
     post("/provider/finish", { query: search }).then(enter, (error: unknown) => setProblem(messageOf(error)));
   }, []);
   if (entered !== null) return <Welcome {...entered} />;
@@ -101,7 +101,7 @@ function LinkPage(): VNode {
         {session.value?.passwords === true && session.value.provider !== null && <p class="or">or</p>}
         {session.value?.provider != null && <ProviderButton body={{ token }} primary={!session.value.passwords} />}
       </div>
-      <p class="door-other">Works once, until {fullMoment(value.expires_at)}</p>
+      <p class="door-other">The link works once, until {fullMoment(value.expires_at)}</p>
     </Door>
   );
 }

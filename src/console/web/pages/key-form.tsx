@@ -1,4 +1,4 @@
-// The dialogs that make a named key, and that give one other limits.
+// The dialogs that create a named key and change its limits.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { AccountKey, CreatedAccountKey, KeyLimits } from "../../api/keys.ts";
@@ -57,14 +57,14 @@ export const LimitsDialog = ({ shown, onClose, onDone }: LimitsDialogProps): VNo
 type KeyDialogProps = Readonly<{
   title: string;
   given: Fields;
-  /** Whether it may name its end users. */
+  /** Whether the key's program may name its end users. */
   forwarded: boolean;
   submit: string;
   onClose: () => void;
   send: (fields: Fields, forwards: boolean) => Promise<void>;
 }>;
 
-/** With a field for the name where none is given. */
+/** A new key also gets a name. */
 function KeyDialog({ title, given, forwarded, submit, onClose, send }: KeyDialogProps): VNode {
   const [fields, setFields] = useState<Fields>(given);
   const [forwards, setForwards] = useState(forwarded);
@@ -138,7 +138,7 @@ function limitsOf(
   return {
     ...(isWanted("day") && { limit_day: day === "" ? null : Number(day) }),
     ...(isWanted("month") && { limit_month: month === "" ? null : Number(month) }),
-    // People mean the whole last day.
+    // The last day is included.
     ...(isWanted("expires") && {
       expires_at: expires === "" ? null : new Date(Date.parse(expires) + dayMs).toISOString(),
     }),

@@ -1,4 +1,4 @@
-// The key page: when the key was made, how to get a new one, the named keys, and how each client uses them.
+// The key page: the default key, the named keys, and how each client uses them.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { KeyState, NewKey } from "../../api/keys.ts";

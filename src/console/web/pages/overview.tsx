@@ -1,4 +1,4 @@
-// The overview: what is left to spend, what runs now and what the last requests cost. Live while it is open.
+// The overview: the balance, running requests and the cost of the last ones. Live while it is open.
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { AccountNumbers } from "../../api/live.ts";
@@ -50,10 +50,10 @@ export function OverviewPage(): VNode {
   );
 }
 
-/** A request that ended has a row and a price: the list and the sums are asked for again. */
+/** Reloads the list and the sums after each request, which adds a row and a price. */
 function useReloadAfterRequests(reload: () => void): void {
   const current = numbers.value;
-  // Where nothing is limited, only that requests began and ended can be seen.
+  // If nothing is limited, only the number of running requests changes.
   const moved =
     current === null
       ? null
@@ -126,7 +126,7 @@ const Limits = ({ of, spend }: { of: AccountNumbers; spend: Overview["spend"] })
 
 type LimitCardProps = Readonly<{ name: string; limit: AccountNumbers["searches"]; renews: string }>;
 
-/** What is not limited, or not there, is not shown. */
+/** Nothing for an unlimited or missing quota. */
 function LimitCard({ name, limit: { left, limit, renews_at }, renews }: LimitCardProps): VNode | null {
   if (left === null || limit === null || limit === 0) return null;
   return (
@@ -153,7 +153,7 @@ const LastRequests = ({ rows }: { rows: Overview["last_requests"] }): VNode => (
     </header>
     {rows.length === 0 ? (
       <Empty icon="bolt" title="No requests yet">
-        Try a model in the <a href="/playground">playground</a>, or take your <a href="/key">API key</a> into your own
+        Try a model in the <a href="/playground">playground</a>, or use your <a href="/key">API key</a> in your own
         program.
       </Empty>
     ) : (

@@ -1,4 +1,4 @@
-// The end of the account page: how its owner has it deleted, where this server lets owners do so.
+// Deletion of the account by its owner, if this server allows it.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { DeletionState } from "../../api/account.ts";

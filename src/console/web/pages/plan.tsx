@@ -1,4 +1,4 @@
-// Plans, credit and the requests for them. Without a payment provider an operator approves each request.
+// Plans, credit and the requests for them. Without a payment provider, an operator approves each request.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { PlanPage as PlanPageReply, PurchaseRequest } from "../../api/plan.ts";
@@ -59,7 +59,7 @@ export function PlanPage(): VNode {
   );
 }
 
-/** Null where the account's plan is not configured anymore: it works as the first. */
+/** The account's plan; one that is no longer configured works like the first. */
 const currentOf = ({ plan, plans }: PlanPageReply): Plan | undefined => plans.find(({ id }) => id === plan) ?? plans[0];
 
 const leadOf = (page: PlanPageReply | null): string =>
@@ -67,7 +67,7 @@ const leadOf = (page: PlanPageReply | null): string =>
     ? "Purchased credit never expires."
     : "The daily allowance is spent first; purchased credit never expires.";
 
-/** What there is, without a choice. */
+/** The only plan, so there is nothing to choose. */
 function AlonePlan({ page }: { page: PlanPageReply }): VNode | null {
   const plan = currentOf(page);
   const spendable = sells.value ? (numbers.value?.spendable ?? null) : null;
@@ -86,15 +86,19 @@ function AlonePlan({ page }: { page: PlanPageReply }): VNode | null {
   );
 }
 
-/** What is not limited, or not there, is not shown. */
+/** Leaves out what is unlimited or missing. */
 function PlanFacts({ plan, isAllowanceShown = false }: { plan: Plan; isAllowanceShown?: boolean }): VNode {
   const facts = [
     isAllowanceShown && plan.tokens_per_day > 0 ? `${count(plan.tokens_per_day)} balance tokens a day` : null,
     factOf(plan.coder_calls_per_window, "coder calls in 4 hours"),
     factOf(plan.searches_per_day, "web searches a day"),
     factOf(plan.requests_per_minute, "requests a minute"),
-    plan.weight > 1 ? `${count(plan.weight)} times the share where accounts wait` : null,
-    plan.priority === "standard" ? null : `Requests ${plan.priority === "bulk" ? "let others go" : "go"} first`,
+    plan.weight > 1 ? `${count(plan.weight)} times the share when accounts compete for nodes` : null,
+    plan.priority === "standard"
+      ? null
+      : plan.priority === "bulk"
+        ? "Requests give way to others"
+        : "Requests go first",
     plan.priority_max === plan.priority ? null : `x-priority up to ${plan.priority_max}`,
   ];
   return (

@@ -1,7 +1,7 @@
 // How to point each kind of client at this server: only the base address and the key change.
 import type { Snippet } from "../parts/code-block.tsx";
 
-export type QuickStart = Readonly<{
+type QuickStart = Readonly<{
   /** Without /v1. */
   baseUrl: string;
   /** Examples read it from an environment variable, so that people can keep them in files. */

@@ -1,4 +1,4 @@
-// Sign-in, with a password or an identity provider, and sign-up where the server allows it.
+// Sign-in with a password or an identity provider, and sign-up if the server allows it.
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { CreatedAccount } from "../../api/sign-in.ts";
@@ -51,10 +51,10 @@ const Forgotten = (): VNode => (
   <details class="small-text">
     <summary>Forgot password?</summary>
     <p class="quiet">
-      Ask whoever runs this server for a link: an operator makes one in the console, on your account, or with{" "}
-      <code>tollgate accounts password EMAIL --link</code>. You set a new password with it.
+      Ask the operator of this server for a link that sets a new password. Operators make one on the page of your
+      account or with <code>tollgate accounts password EMAIL --link</code>.
       {session.value?.provider != null &&
-        ` If your account is connected with ${session.value.provider}, continue with that instead.`}
+        ` If your account is connected with ${session.value.provider}, sign in with that instead.`}
     </p>
   </details>
 );

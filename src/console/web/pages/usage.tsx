@@ -1,4 +1,4 @@
-// Usage: sums and a chart of the last 30 days, and every request with filters.
+// Usage: sums and a chart of the last 30 days, and all requests with filters.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { UsageRow, UsageSummary } from "../../api/usage.ts";
@@ -26,7 +26,7 @@ const pageRows = 25;
 const refusalRows = 10;
 const dayMs = 86_400_000;
 
-/** The filter stands in the page's address, so that it can be kept and shared. */
+/** The filter is part of the page's address, so that people can bookmark and share it. */
 function filterOf(query: URLSearchParams): Filter {
   const [text = "", model = "", endpoint = "", key = "", end_user = "", from = "", to = ""] = filterNames.map(
     (name) => query.get(name) ?? "",
@@ -34,7 +34,7 @@ function filterOf(query: URLSearchParams): Filter {
   return { text, model, endpoint, key, end_user, from, to };
 }
 
-/** The API's `to` is the first moment after; people mean the whole last day. */
+/** The API's `to` is exclusive; people mean to include the last day. */
 function queryOf(filter: Filter): Filter {
   const last = Date.parse(filter.to);
   const to = Number.isNaN(last) ? "" : new Date(last + dayMs).toISOString().slice(0, 10);
@@ -57,7 +57,7 @@ export function UsagePage(): VNode {
         <Loaded resource={summary} lines={8}>
           {(value) => <Summary summary={value} />}
         </Loaded>
-        {/* Loads meanwhile, and is drawn where it stays. */}
+        {/* Loads meanwhile, but is hidden until the summary above it has its height. */}
         <div hidden={isFirstLoad(summary)}>
           <Requests filter={filter} summary={summary.value} />
         </div>
@@ -87,21 +87,21 @@ const Summary = ({ summary }: { summary: UsageSummary }): VNode => (
   </div>
 );
 
-/** For whom the account's programs asked. */
+/** The end users that the account's programs named. */
 function EndUsers({ endUsers }: { endUsers: UsageSummary["end_users"] }): VNode {
   const isFree = isFreeOfCharge(endUsers);
   const amountOf = ({ billed_tokens, input, output }: UsageSummary["end_users"][number]): number =>
     isFree ? input + output : billed_tokens;
   const most = Math.max(1, ...endUsers.map(amountOf));
   return (
-    <section class="card flush" aria-label="Who asked">
+    <section class="card flush" aria-label="End users">
       <header>
-        <h2>Who asked, last 30 days</h2>
-        <span class="quiet small-text">As your programs say it</span>
+        <h2>End users, last 30 days</h2>
+        <span class="quiet small-text">As named by your programs</span>
       </header>
-      <div class="table-scroll end-users" tabIndex={0} role="region" aria-label="Who asked, a list that scrolls">
+      <div class="table-scroll end-users" tabIndex={0} role="region" aria-label="End users, scrollable">
         <table class="cards">
-          <caption class="for-readers">Who asked by which key, those who cost most first</caption>
+          <caption class="for-readers">End users by key, most expensive first</caption>
           <TableHead
             texts={["End user", "Key"]}
             figures={["Requests", ...(isFree ? ["Tokens"] : ["Balance tokens", "Cost"])]}
@@ -113,7 +113,7 @@ function EndUsers({ endUsers }: { endUsers: UsageSummary["end_users"] }): VNode 
                 <tr key={index}>
                   <td class="break">
                     {name === null || name === "" ? (
-                      <span class="quiet">{name === null ? "erased" : "nobody named"}</span>
+                      <span class="quiet">{name === null ? "erased" : "not named"}</span>
                     ) : (
                       <a href={`/usage${search({ end_user: name })}`}>{name}</a>
                     )}
@@ -142,17 +142,17 @@ function EndUsers({ endUsers }: { endUsers: UsageSummary["end_users"] }): VNode 
 const Sums = ({ summary }: { summary: UsageSummary }): VNode =>
   isFreeOfCharge([summary.days30]) ? <Amounts summary={summary} /> : <Spend summary={summary} />;
 
-/** Where nothing costs money. */
+/** For servers where nothing costs money. */
 const Amounts = ({ summary: { days30, all_time } }: { summary: UsageSummary }): VNode => (
   <section class="grid-4" aria-label="Use">
     <Figure name="Requests, 30 days" value={count(days30.requests)}>
-      {count(all_time.requests)} in all
+      {count(all_time.requests)} in total
     </Figure>
     <Figure name="Input tokens, 30 days" value={count(days30.input)}>
-      {count(days30.cached_input)} of it cached
+      {count(days30.cached_input)} cached
     </Figure>
     <Figure name="Output tokens, 30 days" value={count(days30.output)}>
-      {count(days30.reasoning)} of it reasoning
+      {count(days30.reasoning)} reasoning
     </Figure>
   </section>
 );
@@ -185,7 +185,7 @@ function Spend({ summary }: { summary: UsageSummary }): VNode {
 }
 
 function Requests({ filter, summary }: { filter: Filter; summary: UsageSummary | null }): VNode {
-  /** Cursors of the pages before the one shown; the first page has none. */
+  /** Cursors of the pages so far; the first page has none. */
   const [cursors, setCursors] = useState<readonly string[]>([]);
   const [shown, setShown] = useState<UsageRow | null>(null);
   const query = queryOf(filter);
@@ -219,7 +219,7 @@ function Requests({ filter, summary }: { filter: Filter; summary: UsageSummary |
         {({ rows, next }) => (
           <>
             {rows.length === 0 ? (
-              <Empty icon="search" title={filtered ? "No request fits these filters" : "No requests yet"} />
+              <Empty icon="search" title={filtered ? "No request matches these filters" : "No requests yet"} />
             ) : (
               <UsageTable
                 rows={rows}
@@ -237,7 +237,7 @@ function Requests({ filter, summary }: { filter: Filter; summary: UsageSummary |
   );
 }
 
-/** Why the account's own requests were refused, in plain words; nothing where none was. */
+/** Why the account's own requests were refused, in plain words; nothing if none was. */
 function Refusals(): VNode | null {
   const [cursors, setCursors] = useState<readonly string[]>([]);
   const after = cursors.at(-1);
@@ -249,7 +249,7 @@ function Refusals(): VNode | null {
       <header>
         <h2>Refused or failed</h2>
         <span class="quiet small-text">
-          Lately. They are free, except for what was streamed of an answer that misses its format.
+          Recent ones. They are free, except for streamed parts of an answer that missed its format.
         </span>
       </header>
       <Loaded resource={page} lines={3}>
@@ -354,18 +354,18 @@ const Filters = ({ filter, summary, change }: FiltersProps): VNode => (
   </div>
 );
 
-/** A chosen value is offered even where it was never used: else the list would show another. */
+/** Offers the chosen value even if it was never used, or else the list would show another one. */
 const optionsOf = (known: readonly string[] = [], chosen: string): readonly string[] =>
   chosen === "" || known.includes(chosen) ? known : [chosen, ...known];
 
-/** Each once: several keys may have named the same one. */
+/** Without duplicates: several keys may have named the same end user. */
 const namesOf = (endUsers: UsageSummary["end_users"] = []): readonly string[] => [
   ...new Set(endUsers.flatMap(({ name }) => (name === null || name === "" ? [] : [name]))),
 ];
 
 type Key = UsageSummary["keys"][number];
 
-/** Most accounts use one, of which nobody need be told; the playground, which has none, is one beside it. */
+/** With a single key, pages do not mention keys. The playground counts as one. */
 const hasSeveralKeys = (summary: UsageSummary | null): boolean => (summary?.keys.length ?? 0) > 1;
 
 const keysWith = (known: readonly Key[] = [], chosen: string): readonly Key[] =>
@@ -396,11 +396,11 @@ const Details = ({ row, onClose }: { row: UsageRow; onClose: () => void }): VNod
       )}
       <dt>Input</dt>
       <dd class="number">{count(row.input)} tokens</dd>
-      <dt>of it cached</dt>
+      <dt>Cached input</dt>
       <dd class="number">{count(row.cached_input)} tokens</dd>
       <dt>Output</dt>
       <dd class="number">{count(row.output)} tokens</dd>
-      <dt>of it reasoning</dt>
+      <dt>Reasoning</dt>
       <dd class="number">{count(row.reasoning)} tokens</dd>
       {!isFreeOfCharge([row]) && (
         <>

@@ -1,4 +1,4 @@
-// Opens the palette, by Ctrl-K or its button. The palette itself is loaded when it is first opened.
+// Opens the palette by Ctrl-K or its button. The palette itself is loaded when it is first opened.
 import { signal } from "@preact/signals";
 import type { ComponentType, VNode } from "preact";
 import { useEffect } from "preact/hooks";
@@ -25,7 +25,7 @@ function open(): void {
 /** The key's name on this machine. */
 const isApple = /^(?:Mac|iPhone|iPad)/.test(navigator.platform);
 
-/** Stands once on every page. */
+/** Every page has one. */
 export function PaletteHost(): VNode | null {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent): void => {

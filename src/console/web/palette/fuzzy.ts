@@ -1,18 +1,18 @@
-// Finds a name by some of its letters in their order: "plg" finds "Playground". Linear in the name for each word.
+// Matches some letters in order: "plg" finds "Playground". Takes linear time in the name for each word.
 
-/** The higher the better; `at` are the places of the letters that fit. */
-export type Fit = Readonly<{ score: number; at: readonly number[] }>;
+/** Higher scores are better; `at` holds the positions of the matching letters. */
+type Fit = Readonly<{ score: number; at: readonly number[] }>;
 
 const atStart = 8;
 const atWordStart = 5;
 const inARow = 4;
-/** For each letter of the name that was not asked for: of two names that fit the same, the shorter one. */
+/** Penalty for each letter of the name, so that the shorter of two equal matches wins. */
 const perOther = 0.05;
 
-/** Every word of the query must fit; null where one does not. An empty query fits everything. */
+/** Every word of the query must match, else null. An empty query matches everything. */
 export function fit(query: string, name: string): Fit | null {
   const lower = name.toLowerCase();
-  // A letter whose small form is longer would move the places.
+  // A letter whose lowercase form is longer would shift the positions.
   const text = lower.length === name.length ? lower : name;
   let score = 0;
   const at: number[] = [];
@@ -43,7 +43,7 @@ function fitWord(word: string, text: string): Fit | null {
   return { score: scoreOf(places, text), at: places };
 }
 
-/** At the start of a word if it stands there, else anywhere. */
+/** Preferably at the start of a word, else anywhere. */
 function wholeAt(word: string, text: string): number {
   for (let at = text.indexOf(word); at !== -1; at = text.indexOf(word, at + 1)) if (startsWord(text, at)) return at;
   return text.indexOf(word);

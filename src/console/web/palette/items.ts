@@ -1,4 +1,4 @@
-// What the palette leads to: pages, commands, chapters of the guide, models, keys, nodes, accounts and conversations.
+// The items of the palette: pages, commands, chapters of the guide, models, keys, nodes, accounts and conversations.
 import { accountPages, operatorPages } from "../pages.ts";
 import { setTheme } from "../parts/theme-choice.tsx";
 import type { IconName } from "../parts/icons.tsx";
@@ -11,20 +11,20 @@ import { readEntries } from "../pages/playground/conversation-store.ts";
 import { owner } from "../pages/playground/owner.ts";
 
 export type Item = Readonly<{
-  /** Stays the same from one time to the next. */
+  /** Stable, so that recent choices can be remembered. */
   id: string;
   group: string;
   name: string;
   about: string;
   icon: IconName;
-  /** Other words by which it is found. */
+  /** Further words that find it. */
   words?: string;
   run: () => void;
 }>;
 
 const isOperator = (): boolean => account.value?.operator === true;
 
-/** What is there at once. */
+/** Items that need no request. */
 export function ownItems(): readonly Item[] {
   const pages = [...accountPages, ...(isOperator() ? operatorPages : [])].map(({ path, name, icon }): Item => ({
     id: `page ${path}`,
@@ -46,7 +46,7 @@ export function ownItems(): readonly Item[] {
   return [...commands(), ...(isOperator() ? nodeCommands() : []), ...pages, ...docs, ...nodes];
 }
 
-/** A node that is drained can be resumed, any other drained, which the page asks about. */
+/** Resumes a drained node or drains another one; the page asks before it drains. */
 const nodeCommands = (): readonly Item[] =>
   (operatorNumbers.value?.nodes ?? []).map(({ name, drained_since: drainedSince }) => {
     const act = drainedSince === null ? "drain" : "resume";
@@ -84,7 +84,7 @@ function commands(): readonly Item[] {
       : []),
     command("light", "Light theme", "sun", "appearance switch", () => setTheme("light")),
     command("dark", "Dark theme", "moon", "appearance switch", () => setTheme("dark")),
-    command("system", "Theme of the system", "system", "appearance switch", () => setTheme("system")),
+    command("system", "System theme", "system", "appearance switch", () => setTheme("system")),
     command("out", "Sign out", "leave", "leave log out", () => {
       void signOut().catch((error: Error) => toast(error.message, "failed"));
     }),
@@ -104,7 +104,7 @@ const docs: readonly Item[] = [
   run: () => location.assign(path),
 }));
 
-/** What is fetched when the palette opens. A part that cannot be had is left out: the page behind it says why. */
+/** Items that are fetched when the palette opens. Failed parts are left out; the pages behind them say why. */
 export const fetchedItems: readonly (() => Promise<readonly Item[]>)[] = [
   async () =>
     (await get("/models")).models.map(({ id, served, usable, coder }) => ({
@@ -144,7 +144,7 @@ export const fetchedItems: readonly (() => Promise<readonly Item[]>)[] = [
 
 const accountsShown = 8;
 
-/** Operators look for accounts on the server: there may be many. */
+/** Operators search accounts on the server, since there may be many. */
 export async function accountItems(search: string): Promise<readonly Item[]> {
   if (!isOperator()) return [];
   const { accounts } = await get("/operator/accounts", { search, limit: accountsShown });
@@ -161,7 +161,7 @@ const accountItem = (id: number, email: string, plan: string): Item => ({
   run: () => navigate(`/operator/accounts?do=open:${id}`),
 });
 
-/** An account that was chosen before, by its id here; null for what is no account. */
+/** A recently chosen account, by its item id; null if the id is not of an account. */
 export function rememberedAccount(id: string): Item | null {
   const [, number, email] = /^account (\d{1,15}) (\S+)$/.exec(id) ?? [];
   return number === undefined || email === undefined || !isOperator() ? null : accountItem(Number(number), email, "");

@@ -1,11 +1,11 @@
-// What was chosen in the palette last, kept in this browser for each account.
+// Recent choices in the palette, kept in this browser for each account.
 import { owner } from "../pages/playground/owner.ts";
 
 const recentMax = 6;
 
 const keyOf = (): string => `tollgate-recent ${owner.value}`;
 
-/** Newest first. Where the browser keeps nothing, there is none. */
+/** Newest first. Empty if the browser keeps nothing. */
 export function recentIds(): readonly string[] {
   try {
     const kept: unknown = JSON.parse(localStorage.getItem(keyOf()) ?? "[]");
@@ -20,6 +20,6 @@ export function remember(id: string): void {
     const ids = [id, ...recentIds().filter((other) => other !== id)].slice(0, recentMax);
     localStorage.setItem(keyOf(), JSON.stringify(ids));
   } catch {
-    // A list of what was chosen last is all that is missing.
+    // Only the list of recent choices is missing then.
   }
 }

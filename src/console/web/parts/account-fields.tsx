@@ -13,7 +13,7 @@ type TextProps = Readonly<{
 
 type EmailProps = TextProps &
   Readonly<{
-    /** The browser offers the account's own. */
+    /** The browser offers the user's own address. */
     isOwn?: boolean;
     isOptional?: boolean;
     isFixed?: boolean;
@@ -49,7 +49,7 @@ export const PasswordField = ({ label = "Password", isNew, isOptional, hint, ...
   />
 );
 
-/** What somebody types to show that a deletion is meant. */
+/** The field in which people type a name to confirm a deletion. */
 export const ConfirmationField = ({ label, ...text }: TextProps & Readonly<{ label: string }>): VNode => (
   <TextField {...text} label={label} autocomplete="off" spellcheck={false} />
 );

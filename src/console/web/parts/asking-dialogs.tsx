@@ -60,7 +60,7 @@ type ConfirmProps = Readonly<{
   /** Does it; the dialog then closes, or shows why it failed. */
   onConfirm: () => Promise<void>;
   onClose: () => void;
-  /** A red button for what cannot be undone. */
+  /** A red button, for changes that cannot be undone. */
   danger?: boolean;
 }>;
 
@@ -96,7 +96,7 @@ type AskButtonProps = Omit<ConfirmProps, "onClose"> &
     label?: string;
     class?: string;
     disabled?: boolean;
-    /** Shown below the pointer. */
+    /** A tooltip. */
     hint?: string | undefined;
   }>;
 

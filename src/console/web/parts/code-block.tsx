@@ -6,7 +6,7 @@ import { type Highlighter, loadHighlighter, type Token } from "../highlight.ts";
 import { CopyButton } from "./copy-button.tsx";
 import { LongText } from "./long-text.tsx";
 
-/** Null until it is loaded: code is shown plain before. */
+/** Null until it is loaded; code is plain until then. */
 const highlighter = signal<Highlighter | null>(null);
 
 const colors: readonly (readonly [scope: RegExp, className: string])[] = [
@@ -33,13 +33,13 @@ type CodeProps = Readonly<{
   code: string;
   language: string;
   name?: string;
-  /** What is copied, where the shown text leaves something out. */
+  /** What is copied, if the shown text leaves something out. */
   copied?: string;
 }>;
 
 export function CodeBlock({ code, language, name = language, copied = code }: CodeProps): VNode {
   useEffect(() => {
-    // Without its colors code is still code.
+    // If it cannot be loaded, code stays plain.
     void loadHighlighter().then(
       (loaded) => {
         highlighter.value = loaded;
@@ -75,7 +75,7 @@ export type Snippet = Readonly<{
   note?: ComponentChildren;
 }>;
 
-/** Several snippets of which one is shown; arrow keys go from tab to tab. */
+/** Snippets as tabs; arrow keys go from tab to tab. */
 export function SnippetTabs({ snippets, label }: { snippets: readonly Snippet[]; label: string }): VNode | null {
   const [chosen, setChosen] = useState(0);
   const id = useId();

@@ -36,7 +36,7 @@ export function CopyButton({ text, label, caption }: CopyButtonProps): VNode {
   );
 }
 
-/** Over plain http from another machine, browsers offer no clipboard but that of an edited field. */
+/** Over plain http from another machine, browsers can only copy from a field. */
 async function writeClipboard(text: string): Promise<void> {
   if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
   const field = document.createElement("textarea");

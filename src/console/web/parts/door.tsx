@@ -1,4 +1,4 @@
-// The frame of the pages that strangers see: signing in, coming back from a provider, and what a link is for.
+// The frame of the pages before the shell: signing in, coming back from a provider, and using a link.
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import { sells } from "../session.ts";
@@ -6,7 +6,7 @@ import { Mark } from "./icons.tsx";
 import { ThemeChoice } from "./theme-choice.tsx";
 
 type DoorProps = Readonly<{
-  /** Of the window. */
+  /** The window's title. */
   title: string;
   heading: string;
   lead?: string;

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 
 const firstPieces = 2;
 
-/** How many of these pieces are to be drawn now; with each frame it is so many `more`. */
+/** How many of the pieces to draw now; `more` are added with each frame. */
 export function useDrawnCount(pieces: number, more: number): number {
   const [drawn, setDrawn] = useState(firstPieces);
   const goesOn = drawn < pieces;

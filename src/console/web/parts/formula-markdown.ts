@@ -1,13 +1,12 @@
 // Finds formulas in a model's Markdown: \( \) and $ $ within a line, \[ \] and $$ $$ on their own lines. Without this,
-// Markdown would consume the backslashes. Each search stops after a fixed number of characters, whatever the model
-// wrote.
+// Markdown would consume the backslashes. Each search stops after a fixed number of characters, whatever the text.
 import type { TokenizerExtension, Tokens } from "marked";
 
 export type FormulaToken = Tokens.Generic & Readonly<{ tex: string; display: boolean }>;
 
-/** No formula is longer, so that a mark without an end costs a bounded look. */
+/** No formula is longer, so that an unclosed mark costs a bounded search. */
 const formulaMaxLength = 4_000;
-/** A dollar sign further behind in a line's text is found from there. */
+/** A dollar sign further away is found by a later search. */
 const lookAheadLength = 20_000;
 
 const pairs = [
@@ -28,7 +27,7 @@ function delimited(source: string): FormulaToken | undefined {
   return undefined;
 }
 
-/** `$x$`, but not the prices in "$5 and $10": no space inside its ends, no digit behind it, all in one line. */
+/** `$x$`, but not the prices in "$5 and $10": no space inside its ends, no digit behind it, all on one line. */
 function betweenDollars(source: string): FormulaToken | undefined {
   if (source[0] !== "$" || " \n\t$".includes(source[1] ?? " ")) return undefined;
   const text = source.slice(1, formulaMaxLength);
@@ -42,7 +41,7 @@ function betweenDollars(source: string): FormulaToken | undefined {
 export const inlineFormula: TokenizerExtension = {
   name: "formula",
   level: "inline",
-  // Markdown stops at every backslash by itself.
+  // Markdown stops at every backslash anyway.
   start(source) {
     const found = source.slice(0, lookAheadLength).indexOf("$");
     return found === -1 ? undefined : found;
@@ -67,13 +66,13 @@ export const blockFormula: TokenizerExtension = {
   },
 };
 
-/** What is deeper than a person writes takes the parser and the browser's layout seconds. */
+/** Deeper nesting than people write takes the parser and the browser's layout seconds. */
 const nestedMax = 40;
 const cellsMax = 600;
-/** Each use of a macro repeats its text. */
+/** Shorter with macros, since each use of a macro repeats its text. */
 const lengthMaxWithMacros = 300;
 
-/** Whether the parser gets it: the time that it takes is bounded then. */
+/** Whether the parser gets it, so that its time is bounded. */
 export function isModest(tex: string): boolean {
   let depth = 0;
   let cells = 0;
@@ -83,7 +82,7 @@ export function isModest(tex: string): boolean {
     else if (letter === "{" || tex.startsWith("\\left", at) || tex.startsWith("\\begin", at)) depth++;
     else if (tex.startsWith("\\right", at) || tex.startsWith("\\end", at)) depth--;
     else if (letter === "&" || (letter === "\\" && tex[at + 1] === "\\")) cells++;
-    if (letter === "\\") at++; // the letter behind it is its own
+    if (letter === "\\") at++; // skips the escaped letter
     if (depth > nestedMax || cells > cellsMax) return false;
   }
   return tex.length <= lengthMaxWithMacros || !definesMacro.test(tex);

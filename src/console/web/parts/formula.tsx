@@ -1,6 +1,6 @@
 // Draws a TeX formula as MathML. The TeX parser is loaded with the first formula; until then, and if the formula is
-// wrong, the text is shown as the model wrote it. MathML is built node by node: no text becomes HTML, and commands that
-// could link, load or style (\href, \includegraphics, \class) are not trusted.
+// invalid, the text is shown as the model wrote it. MathML is built node by node, never from HTML, and commands that could
+// link, load or style (\href, \includegraphics, \class) are not trusted.
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { isModest } from "./formula-markdown.ts";
@@ -14,15 +14,15 @@ function loadRender(): Promise<Render> {
   return loading;
 }
 
-/** Macros of a formula may be expanded so often: a few lines of them could else run forever. */
+/** Macro expansions per formula: a few lines of macros could otherwise run forever. */
 const expansionsMax = 100;
-/** In em: a rule may not cover the page. */
+/** In em, so that a rule cannot cover the page. */
 const sizeMax = 20;
-/** So much TeX is drawn in one turn: a thousand short formulas would else be one. */
+/** TeX that is drawn in one turn of the event loop; otherwise a thousand short formulas would share one. */
 const drawnAtOnceLength = 2_000;
 const waiting: (() => number)[] = [];
 
-/** Draws it in a turn of its own, or with others; it says how long its TeX is. */
+/** Draws it in a later turn; `draw` returns the length of its TeX. */
 function drawSoon(draw: () => number): void {
   if (waiting.push(draw) === 1) setTimeout(drawWaiting);
 }
@@ -35,7 +35,7 @@ function drawWaiting(): void {
   if (waiting.length > 0) setTimeout(drawWaiting);
 }
 
-export type FormulaProps = Readonly<{
+type FormulaProps = Readonly<{
   tex: string;
   /** On a line of its own. */
   display: boolean;

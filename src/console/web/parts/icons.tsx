@@ -1,4 +1,4 @@
-// The icons, drawn inline: they take the text's color and cost no request.
+// The icons, drawn inline: they take the text's color and need no request.
 import type { VNode } from "preact";
 
 const paths = {
@@ -69,7 +69,7 @@ export const Icon = ({ name, size = 18 }: { name: IconName; size?: number }): VN
   </svg>
 );
 
-/** The gate: Tollgate's mark. */
+/** Tollgate's mark, a gate. */
 export const Mark = ({ size = 26 }: { size?: number }): VNode => (
   <svg width={size} height={size} viewBox="0 0 32 32" aria-hidden="true">
     <rect width="32" height="32" rx="8" class="mark" />

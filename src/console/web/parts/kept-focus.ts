@@ -1,11 +1,11 @@
-// The focus stays near where somebody works. What has it may be taken away or disabled by its own action: a row that is
-// deleted, a form that was sent, a button that is busy. Browsers then leave it to the whole page, without a word.
+// Keeps the focus near the user's place of work. An action may remove or disable the focused element itself: a deleted row,
+// a sent form, a busy button. Browsers then silently give the focus to the whole page.
 
-/** Where it goes when what had it is gone: the element so marked, else the page's heading. */
+/** Marks the element that gets the focus when the focused one is gone; without it, the page's heading does. */
 export const focusHome = { "data-focus-home": "" };
 
 export function goHome(): void {
-  // On a phone the focus in a field would bring up the keyboard.
+  // On a phone, a focused field would open the keyboard.
   const field = matchMedia("(pointer: coarse)").matches ? null : find("[data-focus-home]");
   (field ?? find("main h1"))?.focus({ preventScroll: true });
 }
@@ -19,7 +19,7 @@ export function keepFocus(): void {
     had = target instanceof HTMLElement ? target : null;
     wasBusy = false;
   });
-  // Who clicks beside everything has left it.
+  // A click beside everything leaves the element on purpose.
   document.addEventListener("pointerdown", () => (had = null), { capture: true });
   new MutationObserver(() => {
     if (had === null) return;
@@ -31,6 +31,6 @@ export function keepFocus(): void {
       goHome();
     } else if (wasBusy) {
       had.focus({ preventScroll: true });
-    } else had = null; // left by itself, with Tab to the browser's own bars
+    } else had = null; // the user left it, with Tab to the browser's own bars
   }).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["disabled"] });
 }

@@ -1,5 +1,5 @@
-// A text as it was written, however long: a megabyte is drawn a few pieces at a time, and of what is not in sight the
-// browser lays out nothing.
+// A text as it was written, of any length: a megabyte is drawn a few pieces at a time, and the browser lays out only the
+// visible pieces.
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import { useDrawnCount } from "./drawn-count.ts";
@@ -7,11 +7,11 @@ import { textPieces } from "./pieces.ts";
 
 type LongTextProps = Readonly<{
   text: string;
-  /** What a piece is drawn as, if not as its text. */
+  /** Draws a piece; by default as its text. */
   draw?: ((piece: string) => ComponentChildren) | undefined;
 }>;
 
-/** Without colors a piece costs little. */
+/** Pieces for each frame; without colors, a piece costs little. */
 const plainAtOnce = 5;
 
 export function LongText({ text, draw }: LongTextProps): VNode {

@@ -1,6 +1,5 @@
-// Draws a model's Markdown as elements. Nothing of it ever becomes HTML: its tokens are drawn one by one, HTML in it is
-// shown as text, images become links, and links say where they lead. So a model cannot run code here or make the
-// browser load anything.
+// Draws a model's Markdown as elements, token by token. Nothing of it ever becomes HTML: HTML is shown as text, images
+// become links, and links show where they lead. So a model cannot run code here or make the browser load anything.
 import { Marked, type Token, type Tokens } from "marked";
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";
@@ -11,7 +10,7 @@ import { blockFormula, type FormulaToken, inlineFormula } from "./formula-markdo
 import { LongText } from "./long-text.tsx";
 import { markdownPieces } from "./pieces.ts";
 
-/** A short row of a table of a thousand columns becomes a thousand cells. */
+/** A larger table stays text: even a short row of a thousand columns becomes a thousand cells. */
 const cellsMax = 2_000;
 
 const markdown = new Marked({
@@ -21,9 +20,9 @@ const markdown = new Marked({
     table(source) {
       const columns = source.slice(0, source.indexOf("\n")).split("|").length;
       const rows = source.slice(0, blockEnd(source)).split("\n").length;
-      return columns * rows > cellsMax ? undefined : false; // false: as it is read by itself
+      return columns * rows > cellsMax ? undefined : false; // false: marked reads it as usual
     },
-    // Without e-mail addresses, which are no links here: to look for one at each letter takes quadratic time.
+    // E-mail addresses are no links here: looking for one at each letter takes quadratic time.
     url: (source) => (/^(?:https?:|ftp:|www\.)/i.test(source) ? false : undefined),
     inlineText(source) {
       const raw = source.slice(0, textEnd(source));
@@ -32,7 +31,7 @@ const markdown = new Marked({
   },
 });
 
-/** Where something else than text may begin. */
+/** Where something other than text may begin. */
 const mark = /[\\<![`*_~]|https?:\/\/|ftp:\/\/|www\.|(?<! ) {2,}\n/gi;
 
 function textEnd(source: string): number {
@@ -45,9 +44,9 @@ function blockEnd(source: string): number {
   return end === -1 ? source.length : end;
 }
 
-/** What is nested deeper is shown as it was written: both reading and drawing go down by calling themselves. */
+/** Deeper nesting is shown as it was written, because both reading and drawing are recursive. */
 const nestedMax = 40;
-/** What comes behind it is shown as it was written: of marks alone it would be a million elements. */
+/** The rest is shown as it was written: markup alone could become a million elements. */
 const drawnMaxLength = 200_000;
 
 export function Markdown({ text }: { text: string }): VNode {
@@ -69,10 +68,10 @@ export function Markdown({ text }: { text: string }): VNode {
   );
 }
 
-/** Read and drawn again only when it changed: an answer that is being written grows at its end alone. */
+/** Read and drawn again only when it changes: a growing answer changes only at its end. */
 const Piece = ({ text }: { text: string }): VNode => useMemo(() => <>{blocks(read(text), 0)}</>, [text]);
 
-/** A line such as "- - - …" of some thousand dashes is nested deeper than the reader can go: the text stays a text. */
+/** A line of some thousand dashes, "- - - …", is nested deeper than the reader can go: it stays text. */
 function read(text: string): readonly Token[] {
   try {
     return markdown.lexer(text);
@@ -121,7 +120,7 @@ function block(token: Token, key: number, level: number): ComponentChildren {
       return <hr key={key} />;
     case "formula":
       return <p key={key}>{formula(token as FormulaToken, 0)}</p>;
-    default: // HTML, and what this version of the reader does not know: as it was written
+    default: // HTML, and unknown tokens of a newer reader: as written
       return (
         <p key={key} dir="auto">
           {token.raw}
@@ -216,7 +215,7 @@ function span(token: Token, key: number, level: number): ComponentChildren {
     case "link": {
       const { href, tokens, text } = token as Tokens.Link;
       return (
-        <SafeLink key={key} href={href} told={text}>
+        <SafeLink key={key} href={href} shownText={text}>
           {inline(tokens, level + 1)}
         </SafeLink>
       );
@@ -224,7 +223,7 @@ function span(token: Token, key: number, level: number): ComponentChildren {
     case "image": {
       const { href, text } = token as Tokens.Image;
       return (
-        <SafeLink key={key} href={href} told={text}>
+        <SafeLink key={key} href={href} shownText={text}>
           Image: {text === "" ? "without a description" : plain(text)}
         </SafeLink>
       );
@@ -236,17 +235,17 @@ function span(token: Token, key: number, level: number): ComponentChildren {
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'" };
 
-/** In a text, though not in code, an entity stands for its character. */
+/** Outside of code, an entity stands for its character. */
 const plain = (text: string): string =>
   text.replace(/&(amp|lt|gt|quot|#39);/g, (_, name: string) => entities[name] ?? "");
 
-type SafeLinkProps = Readonly<{ href: string; told: string; children: ComponentChildren }>;
+type SafeLinkProps = Readonly<{ href: string; shownText: string; children: ComponentChildren }>;
 
 /**
- * A link to the web that shows its target and opens beside the console, which it learns nothing about. Any other
- * address (javascript:, data:, of this server) is shown as text only.
+ * A link to the web that shows its target and opens in a tab of its own, without a referrer. Any other address
+ * (javascript:, data:, of this server) is shown as text only.
  */
-export function SafeLink({ href, told, children }: SafeLinkProps): VNode {
+export function SafeLink({ href, shownText, children }: SafeLinkProps): VNode {
   const url = webAddress(href);
   if (url === null) {
     return (
@@ -260,7 +259,7 @@ export function SafeLink({ href, told, children }: SafeLinkProps): VNode {
       <a href={url.href} target="_blank" rel="noopener noreferrer nofollow" title={url.href}>
         {children}
       </a>
-      {told !== url.href && <span class="link-target"> ({url.host})</span>}
+      {shownText !== url.href && <span class="link-target"> ({url.host})</span>}
     </span>
   );
 }

@@ -4,7 +4,7 @@ import type { ConsoleModels } from "../../api/overview.ts";
 import { cents } from "../format.ts";
 import { sells } from "../session.ts";
 
-export type ConsoleModel = ConsoleModels["models"][number];
+type ConsoleModel = ConsoleModels["models"][number];
 
 const formats = { json_schema: "JSON schema", json_object: "JSON object", none: "–" } as const;
 

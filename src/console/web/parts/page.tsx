@@ -16,7 +16,7 @@ export function Page({ title, children, actions, lead }: PageProps): VNode {
     document.title = `${title} · Tollgate`;
   }, [title]);
   useEffect(() => {
-    // A screen reader says where it is after each change of the page, but the browser's own start is left alone.
+    // Screen readers then announce each new page; the first page is announced by the browser.
     if (!hasMoved()) return;
     heading.current?.focus({ preventScroll: true });
     scrollTo(0, 0);

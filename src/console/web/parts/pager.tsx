@@ -2,9 +2,9 @@
 import type { VNode } from "preact";
 
 type PagerProps = Readonly<{
-  /** What is paged, for screen readers. */
+  /** For screen readers. */
   label: string;
-  /** Cursors of the pages shown so far; the first page has none. */
+  /** Cursors of the pages so far; the first page has none. */
   cursors: readonly string[];
   /** Cursor of the next page, or null on the last. */
   next: string | null;

@@ -1,5 +1,4 @@
-// The course of a request as one bar: what came before its wait, the wait for a node, the time to the first token, and
-// the answer.
+// The phases of a request as one bar: reading and checking, waiting for a node, the time to the first token, the answer.
 import type { VNode } from "preact";
 import type { RequestRow } from "../../api/request-log.ts";
 import { shortTime } from "../format.ts";
@@ -7,18 +6,18 @@ import { shortTime } from "../format.ts";
 type Phase = Readonly<{ name: string; from: number; to: number; series: number }>;
 type Course = Pick<RequestRow, "wait_ms" | "sent_ms" | "first_token_ms" | "duration_ms">;
 
-/** In the order of time; what was not reached is left out. */
+/** In order of time, without phases that were not reached. */
 function phasesOf({ wait_ms, sent_ms, first_token_ms, duration_ms }: Course): Phase[] {
   if (duration_ms === null) return [];
   const sent = Math.min(sent_ms ?? duration_ms, duration_ms);
-  // Waits of later passes lie in the answer.
+  // Waits of later rounds lie within the answer.
   const waitFrom = Math.max(0, sent - (wait_ms ?? 0));
   const first = sent_ms === null ? duration_ms : Math.min(Math.max(first_token_ms ?? duration_ms, sent), duration_ms);
   const phases = [
     { name: "received and checked", from: 0, to: waitFrom, series: 6 },
     { name: "waited for a node", from: waitFrom, to: sent, series: 3 },
     {
-      name: first_token_ms === null ? "sent, no token came" : "sent, until the first token",
+      name: first_token_ms === null ? "sent, no token received" : "sent, until the first token",
       from: sent,
       to: first,
       series: 5,
@@ -36,7 +35,7 @@ export function Phases({ row }: { row: Course }): VNode | null {
   const end = row.duration_ms ?? 0;
   if (phases.length === 0) {
     return (
-      <p class="quiet small-text">{row.duration_ms === null ? "How it went was not measured." : "It took no time."}</p>
+      <p class="quiet small-text">{row.duration_ms === null ? "Its phases were not measured." : "It took no time."}</p>
     );
   }
   const x = (ms: number): number => (ms / end) * width;
@@ -61,7 +60,7 @@ export function Phases({ row }: { row: Course }): VNode | null {
             {name}: {shortTime(to - from)}
           </li>
         ))}
-        <li>in all {shortTime(end)}</li>
+        <li>total {shortTime(end)}</li>
       </ol>
     </figure>
   );

@@ -1,17 +1,17 @@
-// Cuts long texts of a model or a person into pieces. Readers of Markdown and colors take quadratic time for some texts,
-// and a browser lays out a paragraph in one go: what is cut into pieces is read and drawn a few at a time.
+// Cuts long texts of models and people into pieces, which are read and drawn a few at a time. Parsers of Markdown and code
+// take quadratic time for some texts, and a browser lays out a paragraph in one go.
 
-/** Marked takes 50 ms for the worst text of this length, and four times as long for twice as much. */
+/** Marked takes 50 ms for the worst text of this length, and four times as long for twice the length. */
 export const pieceMaxLength = 3_000;
-/** From this length on, a piece ends where Markdown begins anew. */
+/** From this length on, a piece ends where a new block of Markdown begins. */
 const pieceLength = 1_000;
-/** Longer code is drawn by itself and not as a part of a list's item or a quotation, which may have to be cut. */
+/** Longer code is a piece of its own, even inside a list or quotation, which might have to be cut. */
 const ownCodeLength = 1_500;
-/** A piece that goes on with a table repeats its head, up to this length. */
+/** A piece that continues a table repeats its head, up to this length. */
 const headMaxLength = 400;
 const definitionsMax = 100;
 
-/** At line ends where there are any; every piece but the last stays as it is when the text grows. */
+/** Cuts at line ends if there are any; every piece but the last stays the same when the text grows. */
 export function textPieces(text: string): readonly string[] {
   const pieces: string[] = [];
   for (let start = 0; start < text.length;) {
@@ -22,7 +22,7 @@ export function textPieces(text: string): readonly string[] {
   return pieces;
 }
 
-/** Best behind a blank line: a text in quotes or a comment of code seldom goes on there. */
+/** Preferably behind a blank line: strings and comments in code seldom continue there. */
 function cutIn(text: string, start: number): number {
   const part = text.slice(start, start + pieceMaxLength);
   if (start + part.length >= text.length) return text.length;
@@ -35,12 +35,12 @@ function cutIn(text: string, start: number): number {
 
 const isHighSurrogate = (text: string, at: number): boolean => (text.charCodeAt(at) & 0xfc00) === 0xd800;
 
-/** Markdown to be read by itself, or a block of code. */
-export type MarkdownPiece = string | Readonly<{ code: string; language: string }>;
+/** Self-contained Markdown, or a block of code. */
+type MarkdownPiece = string | Readonly<{ code: string; language: string }>;
 
 /**
- * Where a block ends, if possible. A cut list goes on as a list, a cut table repeats its head, and addresses of links
- * that are told elsewhere in the text stand before the piece.
+ * Cuts where a block ends, if possible. A cut list continues as a list, a cut table repeats its head, and each piece
+ * gets the link definitions that it needs from elsewhere in the text.
  */
 export function markdownPieces(text: string): readonly MarkdownPiece[] {
   const cutter = new Cutter();
@@ -54,10 +54,10 @@ class Cutter {
   readonly #definitions = new Map<string, string>();
   #piece = "";
   #before = "";
-  /** Of the table that the last lines belong to, or nothing. */
+  /** The head of the table that the last lines belong to; empty: none. */
   #head = "";
 
-  /** Takes what stands there: a line, a part of a very long one, or a block of code. Says where to go on. */
+  /** Takes a line, part of a very long one, or a block of code. Returns where to continue. */
   take(text: string, at: number): number {
     const lineEnd = text.indexOf("\n", at);
     const end = lineEnd === -1 ? text.length : lineEnd + 1;
@@ -151,7 +151,7 @@ function unindented(code: string, indent: string): string {
     .join("\n");
 }
 
-/** A formula over several lines stays whole. */
+/** The end of a formula over several lines, which stays in one piece. */
 function formulaEnd(text: string, at: number, line: string): number | null {
   const close = line.startsWith("$$") ? "$$" : line.startsWith("\\[") ? "\\]" : null;
   if (close === null) return null;

@@ -1,4 +1,4 @@
-// What surrounds every page of a signed-in account: the navigation, at the side or at the bottom of a phone.
+// Surrounds every page of a signed-in account with the navigation: at the side, or at the bottom on a phone.
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
 import { count } from "../format.ts";
@@ -11,7 +11,7 @@ import { Icon, Mark } from "./icons.tsx";
 import { ThemeChoice } from "./theme-choice.tsx";
 import { toast } from "./toasts.tsx";
 
-/** On a phone the rest is behind "More". */
+/** On a phone, the others are behind "More". */
 const phonePages = accountPages.slice(0, 4);
 
 export function Shell({ children }: { children: ComponentChildren }): VNode {
@@ -41,7 +41,7 @@ export function Shell({ children }: { children: ComponentChildren }): VNode {
         {session.value?.demo === true && <DemoNotice />}
         {!live.value && (
           <p class="notice quiet-notice" role="status">
-            <Icon name="refresh" size={16} /> Live numbers are interrupted. Connecting again…
+            <Icon name="refresh" size={16} /> Live numbers are interrupted. Reconnecting…
           </p>
         )}
         {children}
@@ -102,11 +102,11 @@ const Navigation = (): VNode => (
   </nav>
 );
 
-/** Loads the page's file as soon as somebody points at the link: it is there when it is clicked. */
-/** With one plan there is nothing to choose on its page. */
+/** With only one plan, there is nothing to choose on the plan page. */
 const nameOf = ({ path, name }: PageEntry): string =>
   path === "/plan" && session.value?.plans.length === 1 ? (sells.value ? "Balance" : "Models") : name;
 
+/** Loads the page's file as soon as the pointer is over the link. */
 const NavigationLink = ({ page }: { page: PageEntry }): VNode => (
   <a
     href={page.path}
@@ -127,7 +127,7 @@ const Balance = (): VNode | null => {
   );
 };
 
-/** Nothing where nothing is limited, or costs anything. */
+/** Blank if nothing is limited or nothing costs anything. */
 const toSpend = (spendable: number | null): string =>
   spendable === null || !sells.value ? " " : `${count(spendable)} balance tokens to spend`;
 

@@ -37,10 +37,10 @@ type LoadedProps<Value> = Readonly<{
   children: (value: Value) => ComponentChildren;
 }>;
 
-/** Neither a value nor an error is there yet: what is drawn below it now would move when one comes. */
+/** There is neither a value nor an error yet: anything drawn below would move when one arrives. */
 export const isFirstLoad = ({ value, error }: Resource<unknown>): boolean => value === null && error === null;
 
-/** The value once it is there; a failed reload keeps what was shown and says so above it. */
+/** Draws the value once it is there; after a failed reload, the error stands above the old value. */
 export function Loaded<Value>({ resource, lines, children }: LoadedProps<Value>): VNode {
   const { value, error, loading, reload } = resource;
   return (

@@ -1,10 +1,10 @@
-// The head of a table: columns of texts, then those of figures, which stand at the right.
+// The head of a table: columns of text, then columns of figures, which are aligned to the right.
 import type { VNode } from "preact";
 
 type TableHeadProps = Readonly<{
   texts: readonly string[];
   figures: readonly string[];
-  /** Those that only a wide window has room for. */
+  /** Columns that only wide windows show. */
   widestOnly?: readonly string[];
 }>;
 

@@ -1,4 +1,4 @@
-// Usage records as a table; on a phone each record is a small card.
+// Usage records as a table; on a phone, each record is a small card.
 import type { VNode } from "preact";
 import type { UsageRow } from "../../api/usage.ts";
 import { ago, count, exactDollars, utc } from "../format.ts";
@@ -8,14 +8,14 @@ import { TableHead } from "./table-head.tsx";
 type UsageTableProps = Readonly<{
   rows: readonly UsageRow[];
   caption: string;
-  /** Of an account with several. */
+  /** For accounts with several keys. */
   showsKeys?: boolean;
   onChoose?: (row: UsageRow) => void;
 }>;
 
 export function UsageTable({ rows, caption, showsKeys = false, onChoose }: UsageTableProps): VNode {
   const isFree = isFreeOfCharge(rows);
-  // Without a cost a phone shows these.
+  // If there is no cost, a phone has room for these.
   const wideOnly = isFree ? "" : " wide-only";
   return (
     <div class="table-scroll">
@@ -56,7 +56,7 @@ export function UsageTable({ rows, caption, showsKeys = false, onChoose }: Usage
                   <td class="number" data-name="Billed">
                     {count(row.billed_tokens)}
                     {row.estimated && (
-                      <span class="quiet" title="The node reported no usage: counted by the gateway">
+                      <span class="quiet" title="The node reported no usage, so the gateway counted the tokens">
                         {" "}
                         ≈
                       </span>

@@ -72,7 +72,7 @@ const Facts = ({ account }: { account: OperatorAccount }): VNode => (
       {account.disabled ? <span class="badge bad">Disabled</span> : <span class="badge good">Active</span>}
       {account.operator && <span class="badge accent">Operator</span>}
       {!account.has_password && <span class="badge">No password</span>}
-      {account.providers.length > 0 && <span class="badge">Known to a provider</span>}
+      {account.providers.length > 0 && <span class="badge">Connected with a provider</span>}
     </div>
     <dl class="facts">
       {sells.value && (
@@ -263,7 +263,7 @@ function PasswordForm({ account, onChanged }: { account: OperatorAccount; onChan
       )}
       <div class="row spread">
         <p class="quiet small-text grow">
-          A link lets its owner {ways.filter((way) => way !== null).join(" or ")}: once, within a day.
+          A link lets the owner {ways.filter((way) => way !== null).join(" or ")}. It works once, within a day.
         </p>
         <button type="button" class="button" disabled={action.busy} onClick={makeLink}>
           Make a link
@@ -302,7 +302,9 @@ function StateForm({ account, onChanged }: FormProps): VNode {
         >
           <p>
             <strong>{account.email}</strong>{" "}
-            {disabled ? "is refused everywhere at once; running replies finish." : "may use its key and sign in again."}
+            {disabled
+              ? "is refused everywhere at once. Replies in progress finish."
+              : "may use its key and sign in again."}
           </p>
         </AskButton>
       </div>

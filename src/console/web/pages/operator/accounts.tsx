@@ -1,4 +1,4 @@
-// All accounts: searched by e-mail, opened in a sheet with what an operator may change.
+// All accounts, with a search by e-mail address; each opens in a sheet where operators change it.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { AccountRow } from "../../../api/accounts.ts";
@@ -49,7 +49,7 @@ export function AccountsPage(): VNode {
     >
       <div class="stack-large">
         <DeletionRequests page={deletions} onDeleted={page.reload} />
-        {/* Loads meanwhile, and is drawn where it stays. */}
+        {/* Loads meanwhile, but is hidden until the requests above it have their height. */}
         <section class="card flush" aria-label="Accounts" hidden={isFirstLoad(deletions)}>
           <div class="filters" role="search">
             <input

@@ -1,5 +1,5 @@
-// What went on over time: requests, tokens, refusals, waits and first tokens by model, node or account; the accounts that
-// cost most, and why requests were refused today.
+// Activity over time: requests, tokens, refusals, waits and first tokens by model, node, account or key; the most expensive
+// accounts, and today's reasons for refusals.
 import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import type { ActivityFigures, ActivityPage as Activity, ActivityQuery } from "../../../api/activity.ts";
@@ -15,7 +15,7 @@ import { navigate, place } from "../../route.ts";
 import { isFreeOfCharge } from "../../session.ts";
 import { TableHead } from "../../parts/table-head.tsx";
 
-/** The charts are asked for again this often while somebody looks. */
+/** How often the visible page reloads its charts. */
 const refreshMs = 15_000;
 const soonMs = 3_000;
 const dayMs = 86_400_000;
@@ -30,7 +30,7 @@ const ranges = {
 };
 const splits = { model: "By model", node: "By node", account: "By account", key: "By key" };
 
-/** What is shown stands in the page's address, so that it can be kept and shared. */
+/** The choice is part of the page's address, so that people can bookmark and share it. */
 function queryOf(query: URLSearchParams): ActivityQuery {
   const [range, by] = [query.get("range") ?? "", query.get("by") ?? ""];
   return {
@@ -84,12 +84,12 @@ function Shown({ activity }: { activity: Activity }): VNode {
       <Totals total={all.total} />
       {series.length === 0 ? (
         <section class="card">
-          <Empty icon="activity" title="Nothing was asked in this time" />
+          <Empty icon="activity" title="No requests in this time" />
         </section>
       ) : (
         <section class="grid-2" aria-label="Charts">
           <TimeChart {...charts} title="Requests" kind="bars" series={bySeries((of) => of.requests)} short={compact} />
-          <TimeChart {...charts} title="What became of them" kind="bars" series={results} short={compact} />
+          <TimeChart {...charts} title="Results" kind="bars" series={results} short={compact} />
           <TimeChart
             {...charts}
             title="Tokens, input and output"
@@ -141,9 +141,9 @@ const bothTimes = (upper: number | null, lower: number | null | undefined): stri
 function Totals({ total }: { total: ActivityFigures }): VNode {
   const of = (values: readonly number[]): number => values[0] ?? 0;
   return (
-    <section class="grid-4" aria-label="In all">
+    <section class="grid-4" aria-label="Totals">
       <Figure name="Requests" value={count(of(total.requests))}>
-        {count(of(total.answered))} answered, {count(of(total.left))} whose client left
+        {count(of(total.answered))} answered, {count(of(total.left))} with client gone
       </Figure>
       <Figure name="Refused or failed" value={count(of(total.refused) + of(total.failed))}>
         {count(of(total.refused))} refused, {count(of(total.failed))} failed
@@ -177,7 +177,7 @@ function TopAccounts({
       {accounts.length === 0 ? (
         <Empty
           icon="accounts"
-          title={isComplete ? "Nobody was answered" : "Being worked out: look again in a moment"}
+          title={isComplete ? "No requests were answered" : "Still being computed. Look again in a moment."}
         />
       ) : (
         <div class="table-scroll" role="region" aria-label="Top accounts" tabIndex={0}>

@@ -1,4 +1,4 @@
-// What operators did, newest first.
+// The changes that operators made, newest first.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { AuditPage as AuditPageReply } from "../../../api/server.ts";
@@ -14,7 +14,7 @@ export function AuditPage(): VNode {
   const after = cursors.at(-1);
   const page = useResource(() => get("/operator/audit", { after }), String(after));
   return (
-    <Page title="Audit log" lead="Every change that an operator made, here or by a command on the server.">
+    <Page title="Audit log" lead="Every change by an operator, in the console or by a command on the server.">
       <section class="card flush" aria-label="Changes by operators">
         <Loaded resource={page} lines={8}>
           {({ entries, next }) => (

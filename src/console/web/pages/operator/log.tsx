@@ -1,4 +1,4 @@
-// The request log: everything that was asked, also what was refused or failed, as it comes or by filter.
+// The request log: all requests, including refused and failed ones, live or by filter.
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { LogPage as Log, RequestRow } from "../../../api/request-log.ts";
@@ -15,7 +15,7 @@ import { navigate, place } from "../../route.ts";
 import { isFreeOfCharge, sells } from "../../session.ts";
 import { TableHead } from "../../parts/table-head.tsx";
 
-/** New rows are looked for this often while somebody looks. */
+/** How often the visible page looks for new rows. */
 const liveMs = 2_000;
 const pageRows = 50;
 
@@ -24,11 +24,11 @@ const minima = ["wait_min_ms", "first_token_min_ms", "tokens_min", "billed_min"]
 type Name = (typeof texts)[number] | (typeof minima)[number];
 type Filter = Readonly<Record<Name, string>>;
 
-/** The filter stands in the page's address, so that it can be kept and shared. */
+/** The filter is part of the page's address, so that people can bookmark and share it. */
 const filterOf = (query: URLSearchParams): Filter =>
   Object.fromEntries([...texts, ...minima].map((name) => [name, query.get(name) ?? ""])) as Filter;
 
-/** People choose times of their own clock. */
+/** People choose times in their own time zone. */
 const timeOf = (local: string): string => {
   const at = Date.parse(local);
   return Number.isNaN(at) ? local : new Date(at).toISOString();
@@ -52,7 +52,7 @@ export function LogPage(): VNode {
   return (
     <Page
       title="Request log"
-      lead="Everything that was asked, also what was refused or failed. No texts of prompts or answers."
+      lead="All requests, including refused and failed ones, without the text of prompts and answers."
       actions={
         <>
           {filtered && (
@@ -80,16 +80,18 @@ export function LogPage(): VNode {
           {({ rows, next, searched_to: searchedTo, gone }) => (
             <>
               {rows.length === 0 ? (
-                <Empty icon="search" title={filtered ? "No request fits these filters" : "No requests yet"} />
+                <Empty icon="search" title={filtered ? "No request matches these filters" : "No requests yet"} />
               ) : (
                 <Rows rows={rows} onChoose={setShown} />
               )}
               {searchedTo !== null && (
-                <p class="log-note quiet small-text">Looked back to {moment(searchedTo)}. Older goes on from there.</p>
+                <p class="log-note quiet small-text">
+                  Searched back to {moment(searchedTo)}. “Older” continues from there.
+                </p>
               )}
               {gone > 0 && (
                 <p class="log-note quiet small-text">
-                  {count(gone)} older refused or failed requests are not kept, because there were too many.
+                  {count(gone)} older refused or failed requests were too many to keep.
                 </p>
               )}
               <Pager label="Pages of requests" cursors={cursors} next={next} onMove={setCursors} />
@@ -142,7 +144,7 @@ function Filters({ filter, choices, change }: FiltersProps): VNode {
       <div class="filters">
         {input("request_id", "Request id", { type: "search" })}
         {input("account", "Account: e-mail, or nobody", { type: "search", placeholder: "Account" })}
-        {input("key", "Name of its key", { type: "search", placeholder: "Key" })}
+        {input("key", "Name of the account's key", { type: "search", placeholder: "Key" })}
         {select("model", "All models", named(choices?.models))}
         {select("node", "All nodes", named(choices?.nodes))}
         {select("reason", "All results", [["served", "Served"], ["failed", "Refused or failed"], ...reasons])}
@@ -167,7 +169,7 @@ function Filters({ filter, choices, change }: FiltersProps): VNode {
   );
 }
 
-/** A chosen value is offered even where it is none of them: else the list would show another. */
+/** Offers the chosen value even if it is none of the options, or else the list would show another one. */
 const optionsWith = (options: readonly (readonly [string, string])[], chosen: string) =>
   chosen === "" || options.some(([value]) => value === chosen) ? options : [[chosen, chosen] as const, ...options];
 
@@ -200,7 +202,7 @@ function Rows({ rows, onChoose }: { rows: readonly RequestRow[]; onChoose: (row:
                 <Result row={row} />
               </td>
               <td class="clip-cell">
-                {row.account ?? <span class="quiet">nobody</span>}
+                {row.account ?? <span class="quiet">none</span>}
                 {row.key !== null && row.key !== "default" && (
                   <div class="quiet small-text clipped" title={row.key}>
                     {row.key}
@@ -247,7 +249,7 @@ const Details = ({ row, onClose }: { row: RequestRow; onClose: () => void }): VN
       </p>
     )}
     {row.more > 0 && (
-      <p class="quiet">{count(row.more)} more like this came in the same minute and have no line of their own.</p>
+      <p class="quiet">{count(row.more)} similar requests of the same minute have no row of their own.</p>
     )}
     <Phases row={row} />
     <dl class="facts">
@@ -262,22 +264,22 @@ const Details = ({ row, onClose }: { row: RequestRow; onClose: () => void }): VN
         <Result row={{ ...row, more: 0 }} />
       </dd>
       <dt>Account</dt>
-      <dd class="break">{row.account ?? "nobody: no key was known"}</dd>
+      <dd class="break">{row.account ?? "none: the key was unknown"}</dd>
       <dt>Key</dt>
       <dd class="break">{row.key ?? "–"}</dd>
       <dt>Endpoint</dt>
       <dd>{row.endpoint}</dd>
       <dt>Model</dt>
-      <dd class="break">{row.model === "" ? "not read" : row.model}</dd>
+      <dd class="break">{row.model === "" ? "unknown: the body was not read" : row.model}</dd>
       <dt>Node</dt>
       <dd class="break">{row.node ?? "none"}</dd>
       <dt>Input</dt>
       <dd class="number">
-        {count(row.input)} tokens, {count(row.cached_input)} of it cached
+        {count(row.input)} tokens, {count(row.cached_input)} cached
       </dd>
       <dt>Output</dt>
       <dd class="number">
-        {count(row.output)} tokens, {count(row.reasoning)} of it reasoning
+        {count(row.output)} tokens, {count(row.reasoning)} reasoning
       </dd>
       {!isFreeOfCharge([row]) && (
         <>
@@ -289,7 +291,7 @@ const Details = ({ row, onClose }: { row: RequestRow; onClose: () => void }): VN
       )}
       {row.sum !== null && (
         <>
-          <dt>Its sum</dt>
+          <dt>Calculation</dt>
           <dd class="break">{row.sum}</dd>
         </>
       )}

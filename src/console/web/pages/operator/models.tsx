@@ -1,5 +1,4 @@
-// Every model that may be asked for: which nodes have it, whether it is up, what it costs, who may use it and how much it
-// was used.
+// Every model: the nodes that have it, whether it is up, its price, the plans that include it and its use.
 import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import type { OperatorModels } from "../../../api/nodes.ts";
@@ -12,7 +11,7 @@ import { operatorNumbers, sells } from "../../session.ts";
 
 type OperatorModel = OperatorModels["models"][number];
 
-/** Use is written down this often. */
+/** The server records use this often. */
 const refreshMs = 10_000;
 
 export function ModelsPage(): VNode {
@@ -24,7 +23,7 @@ export function ModelsPage(): VNode {
   return (
     <Page
       title="Models"
-      lead={`${sells.value ? "Prices are US dollars per 1,000,000 model tokens; use" : "Use"} is that of 24 hours.`}
+      lead={`${sells.value ? "Prices in US dollars per 1,000,000 model tokens. " : ""}Use of the last 24 hours.`}
     >
       <SickNodes />
       <section class="card flush" aria-label="Models">
@@ -42,7 +41,7 @@ export function ModelsPage(): VNode {
   );
 }
 
-/** What of the nodes decides what is served. */
+/** The state of the nodes that decides which models are served. */
 const nodesNow = (): string =>
   (operatorNumbers.value?.nodes ?? [])
     .map(({ name, health, drained_since, below }) => [name, health, drained_since, ...below].join(" "))
@@ -117,7 +116,7 @@ function Row({ model }: { model: OperatorModel }): VNode {
           </p>
         ))}
       </td>
-      {/* Hidden, not left out: a phone's rows count their cells. */}
+      {/* Hidden, not left out, because the layout for phones counts the cells of a row. */}
       <td class="number nowrap sentence" data-name="Price" hidden={!sells.value}>
         {sells.value && priceOf(model)}
       </td>
@@ -141,7 +140,7 @@ function Row({ model }: { model: OperatorModel }): VNode {
   );
 }
 
-/** Broken where its parts end, and in the middle of one only where that alone is too long for a line. */
+/** Breaks between the parts of a name, and inside a part only if the part alone is too long for a line. */
 const Parted = ({ name }: { name: string }): VNode => (
   <span class="parted">
     {name.split(/(?<=[-/:_@])/).map((part, index) => (
@@ -153,7 +152,7 @@ const Parted = ({ name }: { name: string }): VNode => (
   </span>
 );
 
-/** Those that keep what the model promises; the others have a line of their own. */
+/** Nodes that keep all promises of the model; each of the others has a line of its own. */
 const wholeNodes = ({ nodes, below }: OperatorModel): readonly string[] =>
   nodes.filter((name) => !below.some((line) => line.startsWith(`${name}: `)));
 
@@ -172,7 +171,7 @@ function priceOf({ price: dollars }: OperatorModel): string {
     : [input, cached, output].map((amount) => price(amount)).join(" / ");
 }
 
-/** Why models are not served, by node. */
+/** Which nodes are drained or have a problem. */
 function SickNodes(): VNode | null {
   const sick = operatorNumbers.value?.nodes.filter(({ problem }) => problem !== null) ?? [];
   const drained = operatorNumbers.value?.nodes.filter(({ drained_since }) => drained_since !== null) ?? [];

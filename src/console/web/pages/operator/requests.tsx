@@ -1,4 +1,4 @@
-// What accounts ask for: credit and plan changes, approved or declined here.
+// Requests of accounts for credit and plan changes, which operators approve or decline here.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { PurchaseRequest } from "../../../api/plan.ts";

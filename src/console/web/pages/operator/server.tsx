@@ -1,4 +1,4 @@
-// The server itself: applies a changed configuration and makes backups.
+// The server itself: reloads the configuration, makes backups, and shows the webhooks.
 import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import type { BackupFile, BackupResult, OperatorServer, ReloadResult } from "../../../api/server.ts";
@@ -12,7 +12,7 @@ import { get, post } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { TableHead } from "../../parts/table-head.tsx";
 
-/** How often a running backup is asked after. */
+/** How often the page asks for the state of a running backup. */
 const refreshMs = 1_000;
 
 export function ServerPage(): VNode {
@@ -49,11 +49,11 @@ function Configuration({ server, onChanged }: PartProps): VNode {
         {gateway !== null && (
           <>
             <dt>Gateway</dt>
-            <dd class="break">{gateway}; the others have configurations of their own</dd>
+            <dd class="break">{gateway}; each gateway has its own configuration</dd>
           </>
         )}
         <dt>File</dt>
-        <dd class="break">{file === null ? "none: flags and environment are all" : <code>{file}</code>}</dd>
+        <dd class="break">{file === null ? "none: only flags and environment variables" : <code>{file}</code>}</dd>
         <dt>Read</dt>
         <dd>
           <time dateTime={loadedAt} title={utc(loadedAt)}>
@@ -133,13 +133,13 @@ function Backup({ server, onChanged }: PartProps): VNode {
       <h2>Backup</h2>
       <p class="quiet small-text">
         Copies the ledger with all accounts, balances and usage to a new file in <code>{server.backup_folder}</code>,
-        and checks the copy. Requests go on meanwhile.
+        and checks the copy. Requests continue meanwhile.
       </p>
       <p class="quiet small-text">
         <Schedule of={server.backup_schedule} />
       </p>
       {server.disk_free_bytes !== null && (
-        <p class="quiet small-text">{bytes(server.disk_free_bytes)} are free on the disk of the ledger.</p>
+        <p class="quiet small-text">{bytes(server.disk_free_bytes)} free on the disk of the ledger.</p>
       )}
       <div role="status">{backup !== null && <BackupOutcome of={backup} />}</div>
       <FormError message={action.error} />
@@ -162,12 +162,12 @@ function Backup({ server, onChanged }: PartProps): VNode {
 const Schedule = ({ of }: { of: OperatorServer["backup_schedule"] }): VNode =>
   of === null ? (
     <>
-      The server makes no automatic ones: <code>every_hours</code> in <code>[backups]</code> of the configuration
-      changes that.
+      There are no automatic backups. To schedule them, set <code>every_hours</code> in <code>[backups]</code> of the
+      configuration.
     </>
   ) : (
     <>
-      The server makes one every {interval(of.every_ms)} by itself, and keeps the last {count(of.keep)} of those.
+      The server makes one every {interval(of.every_ms)} and keeps the last {count(of.keep)}.
     </>
   );
 
@@ -197,7 +197,7 @@ const Files = ({ files }: { files: readonly BackupFile[] }): VNode => (
 
 const looks = {
   running: ["", "Running"],
-  done: ["good", "Checked: every page is sound"],
+  done: ["good", "Done, and every page checked"],
   failed: ["bad", "Failed"],
 } as const;
 
@@ -214,7 +214,7 @@ function BackupOutcome({ of }: { of: BackupResult }): VNode {
         <dd class="break">
           <code>{of.file}</code>
         </dd>
-        <dt>Begun</dt>
+        <dt>Started</dt>
         <dd title={utc(of.started_at)}>{ago(of.started_at)}</dd>
         {of.state === "done" && (
           <>

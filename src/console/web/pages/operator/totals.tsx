@@ -1,4 +1,4 @@
-// All accounts together: what runs now, today's totals and the models behind them.
+// All accounts together: running requests, today's totals and the models used today.
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { OperatorTotals } from "../../../api/server.ts";
@@ -11,10 +11,10 @@ import { useResource } from "../../resource.ts";
 import { isFreeOfCharge, operatorNumbers, sells } from "../../session.ts";
 import { TableHead } from "../../parts/table-head.tsx";
 
-/** What happened today is asked for this often while requests come in. */
+/** How often today's totals are reloaded while requests come in. */
 const refreshMs = 5_000;
 
-/** Of which gateways the sums are; null: there is one. Who waits is known of this gateway alone. */
+/** The gateways that the sums cover; null: there is only one. Waiting requests are known for this gateway only. */
 function inAll(): string | null {
   const gateways = operatorNumbers.value?.gateways;
   if (gateways === undefined) return null;

@@ -1,4 +1,4 @@
-// Who is told what operators should know, how that goes, and a button that tries it.
+// The webhooks that receive notices for operators, their deliveries, and a button that tests each.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { ConsoleWebhook, WebhookTest } from "../../../api/server.ts";
@@ -14,8 +14,8 @@ export const Webhooks = ({ webhooks, onTested }: Props): VNode => (
     <h2>Notices</h2>
     {webhooks.length === 0 ? (
       <p class="quiet small-text">
-        Nobody is told when a node goes down, a balance runs low or a backup fails: <code>[[webhooks]]</code> in the
-        configuration changes that.
+        No notices are sent when a node goes down, a balance runs low or a backup fails. To send them, add{" "}
+        <code>[[webhooks]]</code> to the configuration.
       </p>
     ) : (
       webhooks.map((webhook) => <Webhook key={webhook.name} webhook={webhook} onTested={onTested} />)
@@ -45,7 +45,7 @@ function Webhook({ webhook, onTested }: Readonly<{ webhook: ConsoleWebhook; onTe
         {tested !== null &&
           (tested.problem === null ? (
             <p>
-              <span class="badge good">taken</span> The notice arrived.
+              <span class="badge good">delivered</span> The webhook accepted the notice.
             </p>
           ) : (
             <p>
@@ -63,12 +63,12 @@ function Webhook({ webhook, onTested }: Readonly<{ webhook: ConsoleWebhook; onTe
             · {format}, {signed ? "signed" : "not signed"}
           </span>
         </dd>
-        <dt>Told of</dt>
+        <dt>Events</dt>
         <dd class="break">{events.join(", ")}</dd>
-        <dt>Since the start</dt>
+        <dt>Since server start</dt>
         <dd>
-          {count(sent)} sent, {count(failed)} failed tries, {count(dropped)} given up
-          {waiting > 0 && <>, {count(waiting)} on their way</>}
+          {count(sent)} sent, {count(failed)} failed attempts, {count(dropped)} given up
+          {waiting > 0 && <>, {count(waiting)} pending</>}
         </dd>
         <dt>Last sent</dt>
         <dd title={lastSentAt === null ? undefined : utc(lastSentAt)}>{lastSentAt === null ? "–" : ago(lastSentAt)}</dd>

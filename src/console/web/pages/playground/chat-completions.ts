@@ -95,11 +95,11 @@ function read(event: WireEvent, answer: Answer): void {
   answer.reasoning += text(delta["reasoning_content"]);
   answer.text += text(delta["content"]);
   for (const part of list(delta["tool_calls"])) {
-    const told = record(part["function"]);
+    const named = record(part["function"]);
     const call = (answer.calls[whole(part["index"])] ??= { id: "", name: "", arguments: "" });
     call.id ||= text(part["id"]);
-    call.name ||= text(told["name"]);
-    call.arguments += text(told["arguments"]);
+    call.name ||= text(named["name"]);
+    call.arguments += text(named["arguments"]);
   }
   for (const annotation of list(delta["annotations"])) addSource(answer, record(annotation["url_citation"]));
   if (choice["finish_reason"] != null) answer.finish = text(choice["finish_reason"]);

@@ -39,7 +39,7 @@ export function ConversationList({ onLeave }: { onLeave?: () => void }): VNode {
   if (keeping.value === "nowhere") {
     return (
       <p class="quiet small-text">
-        This browser keeps nothing here, as in a private window: a conversation is gone when its page is closed.
+        This browser keeps nothing here, as in a private window. A conversation is gone when its page is closed.
       </p>
     );
   }
@@ -57,7 +57,7 @@ export function ConversationList({ onLeave }: { onLeave?: () => void }): VNode {
       </div>
       {keeping.value === "full" && (
         <p class="form-error">
-          This browser has no room left: what is new is not kept until old conversations are deleted.
+          This browser has no room left. New messages are not kept until you delete old conversations.
         </p>
       )}
       <nav class="kept-list" aria-label="Conversations">
@@ -84,7 +84,7 @@ export function ConversationList({ onLeave }: { onLeave?: () => void }): VNode {
               ? ""
               : words.trim() === ""
                 ? "None yet"
-                : "No conversation has these words"}
+                : "No conversation contains this"}
         </p>
       </nav>
       <footer>
@@ -121,7 +121,7 @@ const EntryItem = ({ entry: { id, title }, isShown, onOpen, onMore }: EntryItemP
   </li>
 );
 
-/** Titles answer at once, contents a moment later. */
+/** Matches titles at once, and contents a moment later. */
 function useFound(words: string, all: readonly Entry[] | null): readonly Entry[] {
   const [inside, setInside] = useState<ReadonlySet<string>>(new Set());
   const wanted = words.trim().toLowerCase();
@@ -130,7 +130,7 @@ function useFound(words: string, all: readonly Entry[] | null): readonly Entry[]
     if (wanted.length < 2) return undefined;
     const controller = new AbortController();
     const timer = setTimeout(() => {
-      // What cannot be read is not found; its title still is.
+      // If the contents cannot be read, titles still match.
       void searchConversations(wanted, controller.signal).then(
         (found) => !controller.signal.aborted && setInside(found),
         () => {},

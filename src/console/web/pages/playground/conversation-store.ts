@@ -1,11 +1,11 @@
-// Conversations and presets in this browser (IndexedDB), each account's apart. A step is a record of its own, so that
-// two tabs with the same conversation add to it and never overwrite each other.
+// Conversations and presets in this browser (IndexedDB), separate for each account. A step is a record of its own, so that
+// two tabs with the same conversation add to it without overwriting each other.
 import { isRecord } from "../../../../core/is-record.ts";
 import { type Answer, defaultSettings, newAnswer, type Settings } from "./conversation.ts";
 import { readPicture } from "./pictures.tsx";
 import type { Conversation, Step } from "./tree.ts";
 
-/** What the list shows of a conversation, and how it was left. */
+/** What the list shows of a conversation, and its state when it was left. */
 export type Entry = Readonly<{
   owner: string;
   id: string;
@@ -15,7 +15,7 @@ export type Entry = Readonly<{
   leaf: string | null;
   lane: number;
   settings: Settings;
-  /** About what it takes, its images included. */
+  /** Its approximate size, including images. */
   bytes: number;
 }>;
 
@@ -23,15 +23,14 @@ export type Preset = Readonly<{ owner: string; id: string; name: string; setting
 
 type StoredStep = Readonly<{ owner: string; conversation: string; id: string; step: Step }>;
 
-/** Counted by the record's own key: an entry alone is no conversation. */
 const stores = { entries: "entries", steps: "steps", presets: "presets" } as const;
 const databaseName = "tollgate-playground";
-/** So many steps are read at once when contents are searched. */
+/** Steps that a search of the contents reads at once. */
 const searchBatch = 200;
 
 let opened: Promise<IDBDatabase> | null = null;
 
-/** Fails where the browser keeps nothing, as some do in private windows. */
+/** Rejects if the browser keeps nothing, as in some private windows. */
 function database(): Promise<IDBDatabase> {
   opened ??= open().catch((error: unknown) => {
     opened = null;
@@ -50,10 +49,10 @@ function open(): Promise<IDBDatabase> {
       made.createObjectStore(stores.presets, { keyPath: ["owner", "id"] });
     };
     request.onerror = () => reject(request.error ?? new Error("the browser keeps nothing"));
-    request.onblocked = () => reject(new Error("another tab keeps an older form open"));
+    request.onblocked = () => reject(new Error("another tab keeps an older version open"));
     request.onsuccess = () => {
       const { result } = request;
-      // A newer console in another tab may change the form; this tab opens it again when it needs it.
+      // A newer console in another tab may upgrade the database; this tab reopens it on demand.
       result.onversionchange = () => {
         result.close();
         opened = null;
@@ -72,14 +71,14 @@ const valueOf = <Value>(request: IDBRequest<Value>): Promise<Value> =>
     request.onerror = () => reject(request.error ?? new Error("the browser did not read it"));
   });
 
-/** Everything that starts with these parts: an array sorts behind every text. */
+/** All keys that start with these parts: an array sorts after every string. */
 const below = (...parts: readonly string[]): IDBKeyRange => IDBKeyRange.bound([...parts], [...parts, []]);
 
 async function reading(store: string): Promise<IDBObjectStore> {
   return (await database()).transaction(store, "readonly").objectStore(store);
 }
 
-/** Resolves once it is written; fails whole, for example where the browser has no room left. */
+/** Resolves once everything is written; otherwise nothing is, for example if the browser has no room left. */
 async function writing(names: readonly string[], write: (transaction: IDBTransaction) => void): Promise<void> {
   const transaction = (await database()).transaction(names, "readwrite");
   await new Promise<void>((resolve, reject) => {
@@ -104,7 +103,7 @@ export async function readEntries(owner: string): Promise<readonly Entry[]> {
 
 export type Read = Readonly<{ entry: Entry; steps: readonly Step[] }>;
 
-/** Null where it is not, or no longer, here. */
+/** Null if it does not exist (anymore). */
 export async function readConversation(owner: string, id: string): Promise<Read | null> {
   const transaction = (await database()).transaction([stores.entries, stores.steps], "readonly");
   const [entry, stored] = await Promise.all([
@@ -116,7 +115,7 @@ export async function readConversation(owner: string, id: string): Promise<Read 
   return { entry: { ...entry, settings: { ...defaultSettings, ...entry.settings } }, steps };
 }
 
-/** Images are kept as the files that they are; an answer that was being written has no writer anymore. */
+/** Reads images from their stored files, and marks an answer that was never finished as cut off. */
 async function restored(step: Step): Promise<Step> {
   const { turn } = step;
   if (turn.role === "user") {
@@ -148,8 +147,8 @@ const stored = (owner: string, conversation: string, step: Step): StoredStep => 
 });
 
 /**
- * Writes the entry and these steps. A title that another tab gave stays. Where `known` and the entry is gone, another
- * tab deleted the conversation: nothing is written, and the answer is false.
+ * Writes the entry and these steps; a title that another tab set stays. If the conversation is `known` and its entry is
+ * gone, another tab deleted it: nothing is written, and the result is false.
  */
 export async function write(entry: Entry, steps: readonly Step[], known: boolean): Promise<boolean> {
   let there = true;
@@ -189,7 +188,7 @@ export const removeAll = (owner: string): Promise<void> =>
     transaction.objectStore(stores.steps).delete(below(owner));
   });
 
-/** The conversations in which a question or an answer has these words, in any case. */
+/** The conversations with these words in a question, result or answer, case-insensitive. */
 export async function search(owner: string, words: string, cancelSignal: AbortSignal): Promise<ReadonlySet<string>> {
   const wanted = words.toLowerCase();
   const found = new Set<string>();
@@ -230,7 +229,7 @@ export const removePreset = (owner: string, id: string): Promise<void> =>
     transaction.objectStore(stores.presets).delete([owner, id]);
   });
 
-/** About what a conversation takes: a character of most texts is a byte or two. */
+/** The approximate size of a conversation, at two bytes for each character. */
 export function bytesOf({ steps }: Conversation): number {
   let sum = 0;
   for (const { turn } of steps.values()) {

@@ -1,4 +1,4 @@
-// What a conversation of the playground is made of, independent of a dialect: settings, turns and answers.
+// The parts of a conversation, independent of the dialect: settings, turns and answers.
 import { signal } from "@preact/signals";
 import { isRecord } from "../../../../core/is-record.ts";
 
@@ -6,10 +6,10 @@ export type DialectName = "chat-completions" | "messages" | "responses";
 
 export type Effort = "" | "off" | "low" | "medium" | "high";
 
-/** Empty texts and nulls leave a parameter to the server. */
+/** Empty strings and nulls leave a parameter to the server. */
 export type Settings = Readonly<{
   model: string;
-  /** Is asked the same beside it; empty where one model answers alone. */
+  /** The second model of a comparison; empty: one model answers alone. */
   second: string;
   dialect: DialectName;
   system: string;
@@ -17,7 +17,7 @@ export type Settings = Readonly<{
   temperature: number | null;
   topP: number | null;
   effort: Effort;
-  /** One stop sequence a line. */
+  /** One stop sequence per line. */
   stop: string;
   webSearch: boolean;
   /** JSON: a list of {name, description, parameters}. */
@@ -26,24 +26,24 @@ export type Settings = Readonly<{
   schema: string;
 }>;
 
-/** A picture, a PDF or a text file in UTF-8, by its type. */
+/** A picture, a PDF or a UTF-8 text file, by its type. */
 export type Picture = Readonly<{ name: string; type: string; base64: string; file: Blob }>;
 export const pdfType = "application/pdf";
 export const textType = "text/plain";
 export const isImage = ({ type }: Picture): boolean => type.startsWith("image/");
 export type Call = { id: string; name: string; arguments: string };
-/** Of a tool that the server ran by itself, on an MCP server; `result` is null until it is there. */
+/** A call that the server itself ran on an MCP server; `result` is null until it arrives. */
 export type ServerCall = Call & { server: string; result: string | null; failed: boolean };
 type Source = Readonly<{ url: string; title: string }>;
-/** Of the messages dialect, which wants its thinking back with the signature when tools were called. */
+/** The messages dialect expects its thinking and signature back after tool calls. */
 type Thinking = { text: string; signature: string };
 type Usage = Readonly<{ input: number; output: number; cached: number; reasoning: number }>;
 
 export type UserTurn = Readonly<{ role: "user"; text: string; pictures: readonly Picture[] }>;
-/** `lane`: which of two models side by side called it. */
+/** `lane`: which of two models side by side made the call. */
 export type ToolTurn = Readonly<{ role: "tool"; callId: string; name: string; output: string; lane: number }>;
 
-/** Written to while the stream comes in; `revision` says that it changed. */
+/** Changed in place while the stream comes in; `revision` counts the changes. */
 export type Answer = {
   readonly role: "assistant";
   readonly model: string;
@@ -53,7 +53,7 @@ export type Answer = {
   text: string;
   thinking: Thinking[];
   calls: Call[];
-  /** What was searched for on the web. */
+  /** Web searches. */
   searches: string[];
   serverCalls: ServerCall[];
   sources: Source[];
@@ -61,18 +61,18 @@ export type Answer = {
   finish: string | null;
   error: string | null;
   requestId: string | null;
-  /** What it was charged, as the usage page has it; null until that is known, and where nothing was charged. */
+  /** The charge, as on the usage page; null: not known yet, or nothing was charged. */
   costUsd: number | null;
   firstTokenMs: number | null;
   totalMs: number | null;
-  /** True once the stream said that it is at its end: one that just stops is broken. */
+  /** True once the stream has announced its end; a stream that just stops is broken. */
   complete: boolean;
 };
 
 export type Turn = UserTurn | ToolTurn | Answer;
 
 /** Parsed settings: `tools` and `schema` are JSON that was checked. */
-export type NeutralTool = Readonly<{ name: string; description: string; parameters: Record<string, unknown> }>;
+type NeutralTool = Readonly<{ name: string; description: string; parameters: Record<string, unknown> }>;
 
 export const defaultSettings: Settings = {
   model: "",
@@ -90,7 +90,7 @@ export const defaultSettings: Settings = {
 };
 
 export const settings = signal<Settings>(defaultSettings);
-/** Counts the changes of the answers that are being written. */
+/** Counts changes of answers that are being written. */
 export const revision = signal(0);
 
 export const change = (part: Partial<Settings>): void => {
@@ -119,7 +119,7 @@ export const newAnswer = (model: string, startedAt: number): Answer => ({
   complete: false,
 });
 
-/** The tools of the editor, or a sentence that says what is wrong with them. */
+/** The tools from the editor, or a sentence about what is wrong with them. */
 export function readTools(text: string): readonly NeutralTool[] | string {
   if (text.trim() === "") return [];
   const value = parsed(text);
@@ -135,7 +135,7 @@ export function readTools(text: string): readonly NeutralTool[] | string {
   return tools;
 }
 
-/** The schema of the editor, null if there is none, or a sentence that says what is wrong with it. */
+/** The schema from the editor, null if there is none, or a sentence about what is wrong with it. */
 export function readSchema(text: string): Record<string, unknown> | null | string {
   if (text.trim() === "") return null;
   const value = parsed(text);

@@ -1,4 +1,4 @@
-// What the playground needs of a dialect: to turn a conversation into a body, and events into the answer.
+// What the playground needs from a dialect: it turns a conversation into a body, and events into the answer.
 import { isRecord } from "../../../../core/is-record.ts";
 import { count } from "../../format.ts";
 import {
@@ -15,11 +15,11 @@ export interface PlaygroundDialect {
   readonly name: string;
   readonly endpoint: string;
   body(settings: Settings, turns: readonly Turn[]): Record<string, unknown>;
-  /** What takes the events of one stream into the answer. Events that it does not know it leaves alone. */
+  /** Adds the events of one stream to the answer, and ignores unknown ones. */
   reader(answer: Answer): (event: WireEvent) => void;
 }
 
-/** The JSON of one `data:` line. Its shape is the dialect's; fields are looked at before they are used. */
+/** The JSON of one `data:` line, in the dialect's shape; fields are checked before use. */
 export type WireEvent = Readonly<Record<string, unknown>>;
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -29,7 +29,7 @@ export const list = (value: unknown): readonly Json[] => (Array.isArray(value) ?
 export const text = (value: unknown): string => (typeof value === "string" ? value : "");
 export const whole = (value: unknown): number => (typeof value === "number" ? value : 0);
 
-/** The tools and schema of the editors; the page does not send while one of them is wrong. */
+/** The tools and schema from the editors; the page does not send while one of them is invalid. */
 export function editedOf(settings: Settings): {
   tools: Exclude<ReturnType<typeof readTools>, string>;
   schema: Exclude<ReturnType<typeof readSchema>, string>;
@@ -44,7 +44,7 @@ export function editedOf(settings: Settings): {
   };
 }
 
-/** Without the fields that are undefined: the shown request has only what was set. */
+/** Drops undefined fields, so that the shown request has only what was set. */
 export const compactBody = (body: Json): Record<string, unknown> =>
   Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined));
 
@@ -54,13 +54,13 @@ export function addSource(answer: Answer, citation: Json): void {
   answer.sources.push({ url, title: text(citation["title"]) || url });
 }
 
-/** The texts of its `content`, one below the other. */
+/** The texts of its `content`, one per line. */
 export const textsOf = (holder: Json): string =>
   list(holder["content"])
     .map((part) => text(part["text"]))
     .join("\n");
 
-/** Takes what came of a call that the server ran. */
+/** Adds the result of a call that the server ran. */
 export function endCall(answer: Answer, id: string, result: string, failed: boolean): void {
   const call = answer.serverCalls.find((each) => each.id === id);
   if (call !== undefined) Object.assign(call, { result, failed });
@@ -70,17 +70,17 @@ export const dataUrl = ({ type, base64 }: Picture): string => `data:${type};base
 
 export function fail(answer: Answer, error: Json): void {
   answer.state = "failed";
-  answer.error = quotaSentence(error) ?? (text(error["message"]) || "The answer could not be finished.");
+  answer.error = quotaSentence(error) ?? (text(error["message"]) || "The answer could not be completed.");
 }
 
-/** What the server says about a budget that does not fit, with both numbers; null for every other error. */
+/** A sentence for a budget that exceeds the balance, with both numbers; null for any other error. */
 function quotaSentence({ spendable, requested, max_tokens: fitting }: Json): string | null {
   if (typeof spendable !== "number" || typeof requested !== "number") return null;
   const fits =
     typeof fitting === "number" ? `an output budget of at most ${count(fitting)}` : "a smaller output budget";
   const help = spendable > 0 ? `Set ${fits} in the settings, buy credit` : "Buy credit";
   return (
-    `The answer may take ${count(requested)} balance tokens, which are reserved before it begins, and ${count(spendable)} ` +
-    `are left. ${help}, or wait for the allowance of the next day (00:00 UTC).`
+    `The answer may cost up to ${count(requested)} balance tokens, which are reserved before it begins, and ` +
+    `${count(spendable)} are left. ${help}, or wait for the next day's allowance (00:00 UTC).`
   );
 }

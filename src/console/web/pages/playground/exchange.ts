@@ -1,4 +1,4 @@
-// What can be done with a conversation: ask, stop, ask again, edit a question and go on from there, give a tool's result.
+// Actions on a conversation: ask, stop, ask again, edit a question and continue from there, give a tool's result.
 import { effect } from "@preact/signals";
 import { now } from "../../clock.ts";
 import { get } from "../../request.ts";
@@ -21,25 +21,25 @@ import {
   withStep,
 } from "./tree.ts";
 
-/** A charge is written before the end of an answer; that of one that was stopped, soon after. */
+/** The charge is recorded before an answer ends, and soon after an answer is stopped. */
 const costTries = 4;
 const costEveryMs = 500;
 
 const running = new Map<string, AbortController>();
 
-/** Nobody else sees, or pays for, what the account before asked. */
+/** After another account signs in, no answer of the previous one goes on at its cost. */
 let askedBy: string | null = null;
 effect(() => {
   if (askedBy !== owner.value) for (const controller of running.values()) controller.abort();
   askedBy = owner.value;
 });
 
-/** Ends the answers of the conversation that is shown; what came so far stays and is billed. */
+/** Stops the answers of the shown conversation; what came so far stays and is billed. */
 export function stop(): void {
   for (const [id, of] of written.value) if (of === conversation.value.id) running.get(id)?.abort();
 }
 
-/** An answer that is being written goes on, and is kept where it belongs. */
+/** An answer that is being written continues, and is kept in its own conversation. */
 export function startNew(): void {
   if (keeping.value === "nowhere") stop();
   show(newConversation());
@@ -50,7 +50,7 @@ export function send(text: string, pictures: readonly Picture[]): void {
   answer(conversation.value.leaf, askedModels());
 }
 
-/** The models that are asked, by their lane. */
+/** The models to ask, by lane. */
 const askedModels = (): readonly string[] =>
   settings.value.second === "" ? [settings.value.model] : [settings.value.model, settings.value.second];
 
@@ -61,19 +61,19 @@ function append(turn: Step["turn"], parent: string | null): Step {
   return step;
 }
 
-/** The model goes on when the last open call has its result. */
+/** The model continues when the last open call has its result. */
 export function giveResult({ lane, call }: OpenCall, output: string): void {
   const open = openCalls(pathOf(conversation.value));
   const path = pathOf(conversation.value);
   const replies = path.findLast(({ turn }) => turn.role === "replies")?.turn as Replies | undefined;
   append({ role: "tool", callId: call.id, name: call.name, output, lane }, conversation.value.leaf);
   if (open.length > 1 || replies === undefined) return;
-  // Of two models, only those that called something are asked again.
+  // Of two models, only those that made calls are asked again.
   const models = replies.lanes.map((each) => ((each?.calls.length ?? 0) > 0 ? (each?.model ?? null) : null));
   answer(conversation.value.leaf, models.length === 1 ? [settings.value.model] : models);
 }
 
-/** A new version of the answer, beside the one before; of two models side by side, the other's answer stays. */
+/** Gets a new version of the answer; of two models side by side, the other's answer stays. */
 export function askAgain(step: Step, lane: number): void {
   if (step.turn.role !== "replies" || answering.value) return;
   const { lanes } = step.turn;
@@ -83,27 +83,27 @@ export function askAgain(step: Step, lane: number): void {
   answer(step.parent, models, lanes);
 }
 
-/** The question as it was stays as a version of its own, with everything that followed it. */
+/** Sends an edited question; the old one stays as a version with everything that followed it. */
 export function askInstead(step: Step, text: string): void {
   if (step.turn.role !== "user" || answering.value) return;
   append({ ...step.turn, text }, step.parent);
   answer(conversation.value.leaf, askedModels());
 }
 
-/** Shows another version, as far as its conversation went. */
+/** Shows another version, up to its last message. */
 export function choose(step: Step): void {
   show({ ...conversation.value, leaf: leafBelow(conversation.value, step.id) });
   void keep(owner.value, conversation.value, [], settings.value);
 }
 
-/** Of two models, this one goes on alone. */
+/** Continues with one of two models alone. */
 export function goOnWith({ model }: Answer, lane: number): void {
   change({ model, second: "" });
   show({ ...conversation.value, lane });
   void keep(owner.value, conversation.value, [], settings.value);
 }
 
-/** Asks the models of these lanes; where one is null, the answer from before stays. */
+/** Asks the models of these lanes; a null keeps the previous answer of its lane. */
 function answer(parent: string | null, models: readonly (string | null)[], before: Replies["lanes"] = []): void {
   const of = owner.value;
   const asked = settings.value;
@@ -118,7 +118,7 @@ function answer(parent: string | null, models: readonly (string | null)[], befor
   noteOwn(step);
 
   const keepNow = (): void => {
-    // Nobody reads the rest of what was deleted.
+    // A deleted conversation needs no more of its answer.
     void keep(of, shownOr(started), [step], asked).then((isThere) => isThere || controller.abort());
   };
   const keeper = keepWhileWritten(keepNow);
@@ -144,7 +144,7 @@ function answer(parent: string | null, models: readonly (string | null)[], befor
     replace(step);
   });
 
-  /** A step that is written no longer is drawn when it is another value. */
+  /** Replaces a finished step by a new value, so that it is drawn again. */
   function replace(done: Step): void {
     const next = { ...done };
     noteOwn(next);
@@ -153,11 +153,11 @@ function answer(parent: string | null, models: readonly (string | null)[], befor
   }
 }
 
-/** As it stands now, where it is still shown. */
+/** The present state, if the conversation is still shown. */
 const shownOr = (started: Conversation): Conversation =>
   conversation.value.id === started.id ? conversation.value : started;
 
-/** What the request was charged, as the usage page tells it. */
+/** Adds the charge of the request, as the usage page has it. */
 async function addCost(answer: Answer, of: string | null): Promise<void> {
   const { requestId } = answer;
   if (requestId === null) return;

@@ -1,4 +1,4 @@
-// Conversations as a JSON file: every version of every message, with its images and what it cost.
+// Conversations as a JSON file: every version of every message, with its images and its cost.
 import { now } from "../../clock.ts";
 import { isImage, type Picture } from "./conversation.ts";
 import { type Entry, readConversation } from "./conversation-store.ts";
@@ -6,7 +6,7 @@ import type { Step } from "./tree.ts";
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 
-/** One conversation after the other, so that no more than one is in memory twice. */
+/** One conversation at a time, so that at most one is in memory twice. */
 export async function exportOf(entries: readonly Entry[]): Promise<Blob> {
   const parts: Blob[] = [];
   for (const { owner, id } of entries) {
@@ -25,7 +25,7 @@ export async function exportOf(entries: readonly Entry[]): Promise<Blob> {
   return new Blob([head, ...parts, "\n]}\n"], { type: "application/json" });
 }
 
-/** `parent` is the message before; versions of a message have the same. */
+/** `parent` is the previous message; versions of a message have the same parent. */
 function messageOf({ id, parent, at, turn }: Step): object {
   const base = { id, parent, created_at: iso(at) };
   if (turn.role === "user") {

@@ -1,5 +1,5 @@
-// The conversation that is shown, and what this browser keeps for the account that is signed in: its conversations and
-// presets. Nothing of one account is shown to another; tabs tell each other what changed.
+// The shown conversation, and what this browser keeps for the signed-in account: its conversations and presets. Accounts
+// never see each other's; tabs notify each other of changes.
 import { computed, effect, signal } from "@preact/signals";
 import { now } from "../../clock.ts";
 import { toast } from "../../parts/toasts.tsx";
@@ -8,40 +8,40 @@ import { owner } from "./owner.ts";
 import * as store from "./conversation-store.ts";
 import { type Conversation, isEmpty, newConversation, newId, type Step } from "./tree.ts";
 
-/** The newest are kept, up to so many and about so much; the browser itself may have less room. */
+/** The newest conversations are kept, up to this number and approximate size; the browser may have less room. */
 const keptMax = 1_000;
 const keptBytesMax = 256 * 1024 * 1024;
 const presetsMax = 100;
-/** How often an answer that is being written is kept. */
+/** How often a growing answer is kept. */
 const keepEveryMs = 2_000;
 
 export const conversation = signal<Conversation>(newConversation());
-/** Newest first; null until they were read. */
+/** Newest first; null until they are read. */
 export const entries = signal<readonly store.Entry[] | null>(null);
 export const presets = signal<readonly store.Preset[]>([]);
 /** `nowhere`: this browser keeps nothing. `full`: it had no room for the last change. */
 export const keeping = signal<"browser" | "nowhere" | "full">("browser");
 
-/** The conversations of the answers that are being written, by the id of their step: others may be shown meanwhile. */
+/** The conversations with growing answers, by step id; the user may look at another one meanwhile. */
 export const written = signal<ReadonlyMap<string, string>>(new Map());
 export const answering = computed(() => [...written.value.values()].includes(conversation.value.id));
 
 /**
- * Answers that this tab wrote, as they are now: what is read while one of them is being kept may be of the moment before.
+ * Answers that this tab wrote, in their latest state: a read while one is being kept may return an older state.
  */
 const own = new Map<string, Step>();
 export const noteOwn = (step: Step): unknown => own.set(step.id, step);
 
-/** Steps that could not be written, by their conversation. */
+/** Steps that could not be written yet, by conversation. */
 const unkept = new Map<string, Map<string, Step>>();
 
-/** Conversations that this tab read or wrote: where one of them is gone, another tab deleted it. */
+/** Conversations that this tab has read or written: if one is gone, another tab deleted it. */
 const known = new Set<string>();
 const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("tollgate-playground");
-type Told = Readonly<{ owner: string; conversation: string | null; deleted: boolean }>;
+type Change = Readonly<{ owner: string; conversation: string | null; deleted: boolean }>;
 
-const tell = (told: Told): void => channel?.postMessage(told);
-channel?.addEventListener("message", ({ data }: MessageEvent<Told>) => {
+const tellTabs = (change: Change): void => channel?.postMessage(change);
+channel?.addEventListener("message", ({ data }: MessageEvent<Change>) => {
   if (data.owner !== owner.value) return;
   void refresh();
   const shown = conversation.value.id;
@@ -50,7 +50,7 @@ channel?.addEventListener("message", ({ data }: MessageEvent<Told>) => {
   else if (known.has(shown)) void takeFromOtherTab(shown);
 });
 
-/** The account that the list is of: effects run for every change of the session. */
+/** The account whose list is shown. The effect also runs for other changes of the session. */
 let shownTo: string | null = null;
 effect(() => {
   const next = owner.value;
@@ -67,7 +67,7 @@ effect(() => {
   if (next !== null) void refresh(true);
 });
 
-/** Reads the list again. At first the settings of the newest conversation are taken up. */
+/** Reads the list again. The first time, takes over the model of the newest conversation. */
 async function refresh(first = false): Promise<void> {
   const of = owner.value;
   if (of === null) return;
@@ -101,12 +101,12 @@ export function show(next: Conversation): void {
   conversation.value = next;
 }
 
-/** Changes a conversation where it is shown; one that is not is kept by its steps alone. */
+/** Changes a conversation if it is shown; otherwise only its steps are kept. */
 export function update(id: string, act: (before: Conversation) => Conversation): void {
   if (conversation.value.id === id) conversation.value = act(conversation.value);
 }
 
-/** Shows one that is kept; false where it is not here. */
+/** Shows a kept conversation; false if it is not here. */
 export async function openConversation(id: string): Promise<boolean> {
   const of = owner.value;
   if (of === null) return false;
@@ -133,7 +133,7 @@ async function takeFromOtherTab(id: string): Promise<void> {
   if (read === null || of !== owner.value) return;
   const theirs = conversationOf(read);
   update(id, (ours) => {
-    // What this tab shows stays shown; where nothing was added here, it follows.
+    // This tab keeps showing its own leaf, or follows if nothing was added here.
     const leaf = theirs.leaf === null ? undefined : theirs.steps.get(theirs.leaf);
     const isDone = leaf?.turn.role === "replies" && !wasCut(leaf);
     const follows = isDone && ours.leaf !== null && !answering.value && isBelow(theirs, ours.leaf);
@@ -146,7 +146,7 @@ async function takeFromOtherTab(id: string): Promise<void> {
   });
 }
 
-/** Another tab may be writing it still. */
+/** Another tab may still be writing it. */
 const wasCut = ({ turn }: Step): boolean =>
   turn.role === "replies" && turn.lanes.some((answer) => answer?.finish === "cut");
 
@@ -158,7 +158,7 @@ function isBelow({ steps, leaf }: Conversation, id: string): boolean {
 
 // ---------------------------------------------------------------- keeping
 
-/** What is written goes out in order. */
+/** Writes happen in order. */
 let last: Promise<unknown> = Promise.resolve();
 function inOrder<Value>(act: () => Promise<Value>): Promise<Value> {
   const next = last.then(act, act);
@@ -166,7 +166,7 @@ function inOrder<Value>(act: () => Promise<Value>): Promise<Value> {
   return next;
 }
 
-/** Keeps the conversation with these steps of it. One that was deleted meanwhile is not: then it is false. */
+/** Keeps the conversation with these steps. False if it was deleted meanwhile. */
 export function keep(
   of: string | null,
   kept: Conversation,
@@ -186,7 +186,7 @@ export function keep(
     bytes: store.bytesOf(kept),
   };
   return inOrder(async () => {
-    // What had no room before goes with it.
+    // Includes the steps that had no room before.
     const before = unkept.get(kept.id) ?? new Map<string, Step>();
     for (const step of steps) before.set(step.id, step);
     unkept.set(kept.id, before);
@@ -196,7 +196,7 @@ export function keep(
       if (of !== owner.value || !there) return there;
       known.add(kept.id);
       if (keeping.value === "full") keeping.value = "browser";
-      tell({ owner: of, conversation: kept.id, deleted: false });
+      tellTabs({ owner: of, conversation: kept.id, deleted: false });
       if (entries.value === null) return true;
       const title = entries.value.find(({ id }) => id === kept.id)?.title ?? kept.title;
       entries.value = [{ ...entry, title }, ...entries.value.filter(({ id }) => id !== kept.id)];
@@ -208,9 +208,9 @@ export function keep(
   });
 }
 
-/** Keeps a step while it is written, at most every two seconds, and when the page may go away. */
+/** Keeps a growing answer, at most every two seconds, and when the page may go away. */
 export function keepWhileWritten(act: () => void): { due(): void; end(): void } {
-  let lastMs = -Infinity; // its first words at once
+  let lastMs = -Infinity; // keeps the first words at once
   const onHidden = (): void => {
     if (document.visibilityState === "hidden") act();
   };
@@ -239,13 +239,13 @@ async function dropOldest(of: string): Promise<void> {
   await refresh();
 }
 
-/** Changes of the list: what went wrong is thrown, for the dialog that asked. */
+/** Rejects if it fails, for the dialog that asked. */
 export async function renameConversation(id: string, title: string): Promise<void> {
   const of = owner.value;
   if (of === null) return;
   await inOrder(() => store.rename(of, id, title));
   update(id, (before) => ({ ...before, title }));
-  tell({ owner: of, conversation: id, deleted: false });
+  tellTabs({ owner: of, conversation: id, deleted: false });
   await refresh();
 }
 
@@ -267,7 +267,7 @@ export async function deleteAllConversations(): Promise<void> {
 }
 
 function forget(of: string, id: string | null): void {
-  tell({ owner: of, conversation: id, deleted: true });
+  tellTabs({ owner: of, conversation: id, deleted: true });
   if (keeping.value === "full") keeping.value = "browser";
   if (id === null || id === conversation.value.id) show(newConversation());
 }
@@ -277,7 +277,7 @@ export const searchConversations = (words: string, cancelSignal: AbortSignal): P
 
 // ---------------------------------------------------------------- presets
 
-/** One of the same name is replaced. */
+/** Replaces a preset of the same name. */
 export async function savePreset(name: string): Promise<void> {
   const of = owner.value;
   if (of === null) return;
@@ -285,7 +285,7 @@ export async function savePreset(name: string): Promise<void> {
   if (before === undefined && presets.value.length >= presetsMax)
     throw new Error(`There are ${presetsMax} presets already.`);
   await store.writePreset({ owner: of, id: before?.id ?? newId(), name, settings: settings.value });
-  tell({ owner: of, conversation: null, deleted: false });
+  tellTabs({ owner: of, conversation: null, deleted: false });
   await refresh();
 }
 
@@ -293,7 +293,7 @@ export async function deletePreset(id: string): Promise<void> {
   const of = owner.value;
   if (of === null) return;
   await store.removePreset(of, id);
-  tell({ owner: of, conversation: null, deleted: false });
+  tellTabs({ owner: of, conversation: null, deleted: false });
   await refresh();
 }
 

@@ -100,7 +100,7 @@ const textOfBase64 = (base64: string): string =>
 
 const textBlock = (words: string): readonly object[] => (words === "" ? [] : [{ type: "text", text: words }]);
 
-/** Results of parallel calls belong into one message. */
+/** Results of parallel calls belong in one message. */
 const joined = (all: readonly Message[]): readonly Message[] =>
   all.reduce<Message[]>((done, message) => {
     const last = done.at(-1);
@@ -112,11 +112,11 @@ function inputOf(json: string): unknown {
   try {
     return JSON.parse(json) as unknown;
   } catch {
-    return {}; // a call that was cut off: the dialect has no form for half an object
+    return {}; // a call that was cut off; the dialect cannot express half an object
   }
 }
 
-/** Blocks come one after another; what extends one says its index only, so the block that is open is remembered. */
+/** Blocks come one after another, and deltas only have an index, so the open block is remembered. */
 function reader(answer: Answer): (event: WireEvent) => void {
   let open: Json = {};
   let input = "";
@@ -203,7 +203,7 @@ function extend(answer: Answer, block: Json, delta: Json): void {
   }
 }
 
-/** The call that the open block tells of. */
+/** The call of the open block. */
 function callOf(answer: Answer, block: Json): Call | undefined {
   if (block["type"] === "tool_use") return answer.calls.at(-1);
   return block["type"] === "mcp_tool_use" ? answer.serverCalls.at(-1) : undefined;

@@ -1,5 +1,5 @@
-// Pictures, PDFs and text files that are sent along. They are read from files, and pictures are drawn small on a canvas, so
-// that no address is ever loaded.
+// Pictures, PDFs and text files as attachments. They are read from files, and thumbnails are drawn on a canvas, so that the
+// browser never loads an address.
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { bytes as bytesText } from "../../format.ts";
@@ -7,15 +7,15 @@ import { Icon } from "../../parts/icons.tsx";
 import { isImage, pdfType, type Picture, textType } from "./conversation.ts";
 
 const types: readonly string[] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
-/** Together with the text a request may have 32 MiB, and base64 is a third longer than the file. */
+/** A request with its text may have 32 MiB, and base64 is a third longer than the file. */
 const fileMaxBytes = 8 * 1024 * 1024;
 const filesMaxBytes = 22 * 1024 * 1024;
-/** Readers look for its mark in the first KiB. */
+/** PDF readers look for the mark in the first KiB. */
 const pdfStartWithinBytes = 1_024;
 export const fileLimits = "up to 8 MiB each and 22 MiB together";
 const thumbPixels = 168;
 
-/** Reads the files that can be sent, beside those `before`; the sentences say why others were left out. */
+/** Reads the files that can be sent along with those `before`; the sentences say why others cannot. */
 export async function readPictures(
   files: readonly File[],
   before: readonly Picture[],
@@ -26,7 +26,8 @@ export async function readPictures(
     const together = [...before, ...pictures].reduce((sum, each) => sum + each.file.size, file.size);
     const sent = file.size > fileMaxBytes ? null : await sendable(file);
     if (file.size > fileMaxBytes) refused.push(`${file.name} is larger than 8 MiB.`);
-    else if (together > filesMaxBytes) refused.push(`${file.name} would be more than 22 MiB with the others.`);
+    else if (together > filesMaxBytes)
+      refused.push(`${file.name} and the other files are larger than 22 MiB together.`);
     else if (file.size === 0) refused.push(`${file.name} is empty.`);
     else if (sent === null) refused.push(`${file.name} is neither a PNG, JPEG, WebP or GIF nor a PDF or UTF-8 text.`);
     else pictures.push(await readPicture(sent, file.name));
@@ -34,7 +35,7 @@ export async function readPictures(
   return { pictures, refused };
 }
 
-/** The file with its type, as its content says it: systems do not know the types of all texts. Text becomes UTF-8. */
+/** The file with its type by content, since systems do not know all text types. Text becomes UTF-8. */
 async function sendable(file: File): Promise<Blob | null> {
   if (types.includes(file.type)) return file;
   const head = await file.slice(0, pdfStartWithinBytes).text();
@@ -43,7 +44,7 @@ async function sendable(file: File): Promise<Blob | null> {
   return text === null || text === "" ? null : new Blob([text], { type: textType });
 }
 
-/** Of UTF-8, or what its byte order mark says; the server looks more closely. */
+/** UTF-8, or what the byte order mark says; the server checks more closely. */
 function textOf(bytes: Uint8Array): string | null {
   const mark = `${bytes[0]} ${bytes[1]}`;
   const encoding = mark === "255 254" ? "utf-16le" : mark === "254 255" ? "utf-16be" : "utf-8";
@@ -51,7 +52,7 @@ function textOf(bytes: Uint8Array): string | null {
     const text = new TextDecoder(encoding, { fatal: true }).decode(bytes);
     return text.includes("\0") ? null : text;
   } catch {
-    return null; // not in it: no text
+    return null; // not text
   }
 }
 
@@ -104,7 +105,7 @@ const FileChip = ({ file: { name, file } }: { file: Picture }): VNode => (
 function Thumb({ picture }: { picture: Picture }): VNode {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
-    // A file that only calls itself a picture stays an empty square; the server says what is wrong with it.
+    // An invalid picture stays an empty square; the server reports what is wrong.
     void createImageBitmap(picture.file).then(
       (bitmap) => {
         const context = canvas.current?.getContext("2d");

@@ -1,14 +1,14 @@
-// Shows the request as programs would send it: with curl, and with the official SDKs that speak the dialect.
+// Shows the request as code: with curl, and with the official SDKs of the dialect.
 import type { Snippet } from "../../parts/code-block.tsx";
 import type { DialectName } from "./conversation.ts";
 import type { PlaygroundDialect } from "./dialect.ts";
 import { python } from "./python-literal.ts";
 
-/** The official Python packages refuse keywords that they do not know; these travel in extra_body. */
+/** The official Python packages refuse unknown keywords, so these go into extra_body. */
 const extraInPython: readonly string[] = ["web_search"];
-/** The Anthropic packages want a budget in every request. */
+/** The Anthropic packages require a budget in every request. */
 const anthropicBudget = 4_096;
-/** Images in base64 are shown shortened; copying gives them whole. */
+/** Base64 is shown shortened, but copied in full. */
 const shownBase64Max = 40;
 
 export type Body = Readonly<Record<string, unknown>>;
@@ -104,7 +104,7 @@ ${keywords(forAnthropic(body))}
     for text in stream.text_stream:
         print(text, end="")`;
 
-/** The helpers of the Anthropic packages stream by themselves. */
+/** The Anthropic packages' helpers set `stream` themselves. */
 const forAnthropic = ({ model, ...body }: Body): Body => {
   const { stream: _stream, ...rest } = body;
   return { model, max_tokens: anthropicBudget, ...rest };

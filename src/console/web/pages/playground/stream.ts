@@ -1,4 +1,4 @@
-// Sends a request of the playground and reads its stream into the answer, event by event.
+// Sends a request and reads its stream into the answer, event by event.
 import { consoleHeader } from "../../../api/console-header.ts";
 import { now } from "../../clock.ts";
 import { messageOf } from "../../request.ts";
@@ -14,7 +14,7 @@ export const dialects: Readonly<Record<DialectName, PlaygroundDialect>> = {
   responses,
 };
 
-/** Streams an answer. Resolves when it ended, however it did; `onChange` is called when there is more to show. */
+/** Streams an answer. Resolves when it ends in any way; calls `onChange` when there is more to show. */
 export async function receive(
   answer: Answer,
   settings: Settings,
@@ -34,7 +34,7 @@ export async function receive(
   }
 }
 
-/** Browsers say "Failed to fetch" or "network error", each in its own words: nobody can do anything with them. */
+/** Replaces the browsers' own messages, such as "Failed to fetch", which help no one. */
 function whyBroken(error: unknown, { requestId }: Answer): string {
   if (!(error instanceof TypeError)) return `The answer could not be read. ${messageOf(error)}`;
   if (requestId === null) return "The server cannot be reached. Please retry.";
@@ -78,7 +78,7 @@ async function stream(
   }
 }
 
-/** The `data:` of each event; comments, which only keep the connection alive, are left out. */
+/** The `data:` of each event, without the comments that keep the connection alive. */
 async function* dataOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string> {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -96,8 +96,8 @@ async function* dataOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGene
 }
 
 /**
- * Drawing costs more than reading: many events are drawn together, and of a long answer, which takes long to draw, more
- * of them, so that at most a third of the time goes into drawing.
+ * Drawing costs more than reading, so many events are drawn together. The longer an answer takes to draw, the more events
+ * are collected, so that drawing takes at most a third of the time.
  */
 function nowAndThen(draw: () => void): () => void {
   let waiting = false;

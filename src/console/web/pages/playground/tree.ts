@@ -1,9 +1,9 @@
-// A conversation as a tree: an edited question or an answer that was asked for again stands beside the earlier one, and
-// the path to the leaf that was chosen is what is shown and sent.
+// A conversation as a tree: an edited question or a new version of an answer stands beside the earlier one. The path to the
+// chosen leaf is shown and sent.
 import { now } from "../../clock.ts";
 import { type Answer, type Call, isImage, type ToolTurn, type Turn, type UserTurn } from "./conversation.ts";
 
-/** Answers to the same question: one, or of two models side by side. Null: that model was not asked here. */
+/** Answers to one question, of one model or two side by side. Null: that model was not asked. */
 export type Replies = Readonly<{ role: "replies"; lanes: readonly (Answer | null)[] }>;
 
 export type Step = Readonly<{
@@ -19,24 +19,24 @@ export type Conversation = Readonly<{
   createdAt: number;
   steps: ReadonlyMap<string, Step>;
   leaf: string | null;
-  /** Which of two models the conversation goes on with alone. */
+  /** Which of two models the conversation continues with. */
   lane: number;
 }>;
 
-/** What is open: a call of the last answers that waits for its result. */
+/** A call of the last answers that waits for its result. */
 export type OpenCall = Readonly<{ lane: number; call: Call }>;
 
 const titleMaxLength = 80;
 
 let latest = 0;
 
-/** A question and its answer may be of one millisecond, and are sorted by their times. */
+/** Unique, because a question and its answer may have the same millisecond and are sorted by time. */
 function nextMoment(): number {
   latest = Math.max(now(), latest + 1);
   return latest;
 }
 
-/** Sorted by time. `crypto.randomUUID` is not there over plain http from another machine. */
+/** Sorts by time. `crypto.randomUUID` is missing over plain http from another machine. */
 export function newId(at = nextMoment()): string {
   const random = crypto.getRandomValues(new Uint32Array(2));
   return at.toString(36) + [...random].map((part) => part.toString(36).padStart(7, "0")).join("");
@@ -56,7 +56,7 @@ export const isEmpty = ({ steps }: Conversation): boolean => steps.size === 0;
 /** From the first question to `leaf`. */
 export function pathTo({ steps }: Conversation, leaf: string | null): readonly Step[] {
   const path: Step[] = [];
-  const seen = new Set<string>(); // what was kept may have been changed by others
+  const seen = new Set<string>(); // guards against cycles in stored data
   for (let id = leaf; id !== null && !seen.has(id);) {
     seen.add(id);
     const step = steps.get(id);
@@ -90,7 +90,7 @@ function titleOf({ text, pictures }: UserTurn): string {
 
 const older = (a: Step, b: Step): number => a.at - b.at || (a.id < b.id ? -1 : 1);
 
-/** By their parents, the oldest first. An answer that failed before it said anything is no version of its own. */
+/** Versions by parent, oldest first. An answer that failed before its first word does not count. */
 export function versionsByParent({ steps, leaf }: Conversation): ReadonlyMap<string | null, readonly Step[]> {
   const path = new Set(pathTo({ steps } as Conversation, leaf).map(({ id }) => id));
   const versions = new Map<string | null, Step[]>();
@@ -107,12 +107,12 @@ const saysNothing = ({ turn }: Step): boolean =>
   turn.role === "replies" &&
   turn.lanes.every((answer) => answer === null || (answer.state === "failed" && answer.text === ""));
 
-/** Where a step, or what stands behind it, was gone on with last. */
+/** The newest step below this one. */
 export function leafBelow({ steps }: Conversation, id: string): string {
   const children = Map.groupBy(steps.values(), ({ parent }) => parent);
   const below = new Set([id]);
   let newest = steps.get(id);
-  // A set's members that are added while it is walked are met, too. A step may be of the same millisecond as its parent.
+  // The loop also visits members that are added meanwhile. A step may have the same millisecond as its parent.
   for (const parent of below) {
     for (const step of children.get(parent) ?? []) {
       if (saysNothing(step)) continue;
@@ -123,7 +123,7 @@ export function leafBelow({ steps }: Conversation, id: string): string {
   return newest?.id ?? id;
 }
 
-/** The conversation as one model knows it: of two that answered side by side, the one of its lane. */
+/** The conversation as one model knows it: of two side by side, only the answers in its lane. */
 export function turnsOf(path: readonly Step[], lane: number): readonly Turn[] {
   const turns: Turn[] = [];
   let lanes = 1;

@@ -11,23 +11,23 @@ import { askAgain, askInstead, choose, giveResult, goOnWith } from "./exchange.t
 import { Thumbs } from "./pictures.tsx";
 import type { OpenCall, Replies, Step } from "./tree.ts";
 
-/** Longer texts are shown so far at first: a browser takes seconds to lay out a megabyte. */
+/** Longer texts are cut at first: a browser takes seconds to lay out a megabyte. */
 const questionShownLength = 5_000;
 const editedMaxLength = 100_000;
 const answerShownLength = 50_000;
 
 type StepViewProps = Readonly<{
   step: Step;
-  /** The step and what stands beside it, the oldest first. */
+  /** The step and its other versions, oldest first. */
   versions: readonly Step[];
-  /** Changes with the answers that are being written, which stay the same objects. */
+  /** Changes while answers are written, since these stay the same objects. */
   revision: number;
   waiting: readonly OpenCall[];
-  /** An answer is being written: nothing can be asked now. */
+  /** An answer is being written: nothing can be sent now. */
   busy: boolean;
 }>;
 
-/** Drawn again only when something of it changed: a conversation may be long. */
+/** Drawn again only when it changes: a conversation may be long. */
 export function StepView({ step, versions, revision, waiting, busy }: StepViewProps): VNode {
   const own = step.turn.role === "replies" ? waiting : none;
   return useMemo(
@@ -117,7 +117,7 @@ function Asked({ step, turn, chooser, busy }: AskedProps): VNode {
             type="button"
             class="icon-button"
             aria-label="Edit the question"
-            title={text.length > editedMaxLength ? "Too long to be edited here" : "Edit, and go on from here"}
+            title={text.length > editedMaxLength ? "Too long to edit here" : "Edit, and continue from here"}
             disabled={busy || text.length > editedMaxLength}
             onClick={() => setEditing(true)}
           >
@@ -171,7 +171,7 @@ function QuestionEditor({ text, busy, onSend, onCancel }: QuestionEditorProps): 
           Cancel
         </button>
         <button type="submit" class="button small primary" disabled={!canSend} title="Ctrl+Enter">
-          Ask this instead
+          Send this instead
         </button>
       </footer>
     </form>
@@ -180,7 +180,7 @@ function QuestionEditor({ text, busy, onSend, onCancel }: QuestionEditorProps): 
 
 type ClippedProps = Readonly<{ text: string; length: number; children: (shown: string) => VNode }>;
 
-/** The start of a long text, and the rest when it is asked for. */
+/** The start of a long text, and the rest on demand. */
 function Clipped({ text, length, children }: ClippedProps): VNode {
   const [whole, setWhole] = useState(false);
   if (whole || text.length <= length * 1.2) return children(text);
@@ -294,7 +294,7 @@ function AnswerView(props: AnswerViewProps): VNode {
           <ol>
             {answer.sources.map(({ url, title }) => (
               <li key={url}>
-                <SafeLink href={url} told={title}>
+                <SafeLink href={url} shownText={title}>
                   {title}
                 </SafeLink>
               </li>
@@ -326,7 +326,7 @@ function AnswerFoot({ answer, busy, chooser, isOneOfTwo, onAgain, onAlone }: Ans
             type="button"
             class="icon-button"
             aria-label="Ask again"
-            title="Ask again: this answer stays as a version"
+            title="Ask again; this answer stays as a version"
             disabled={busy}
             onClick={onAgain}
           >
@@ -335,7 +335,7 @@ function AnswerFoot({ answer, busy, chooser, isOneOfTwo, onAgain, onAlone }: Ans
         )}
         {isOneOfTwo && (
           <button type="button" class="button small" disabled={busy} onClick={onAlone}>
-            Go on with this
+            Continue with this
           </button>
         )}
         {chooser}
@@ -358,7 +358,7 @@ function AnswerFoot({ answer, busy, chooser, isOneOfTwo, onAgain, onAlone }: Ans
   );
 }
 
-/** A request that failed is not among the billed ones: its id is what the server's log knows. */
+/** The usage page lists only billed requests: of a failed one, people can copy the id, which the server's log has. */
 const RequestId = ({ id, isBilled }: { id: string; isBilled: boolean }): VNode =>
   isBilled ? (
     <a href={`/usage?text=${encodeURIComponent(id)}`} title={id}>
@@ -434,7 +434,7 @@ const Arguments = ({ json }: { json: string }): VNode => {
   );
 };
 
-/** Longer or deeper JSON stays as it is: indented, 5,000 brackets in each other are 50 MB. */
+/** Longer or deeper JSON stays as it is: indented, 5,000 nested brackets are 50 MB. */
 const indentedMaxLength = 20_000;
 const indentedMaxDepth = 50;
 
@@ -443,11 +443,11 @@ function indented(json: string): string {
   try {
     return JSON.stringify(JSON.parse(json), null, 2);
   } catch {
-    return json; // still on its way, or what the model wrote is not JSON
+    return json; // not complete yet, or no JSON at all
   }
 }
 
-/** Brackets in texts count, too: few texts have so many. */
+/** Brackets inside strings count, too; few strings have that many. */
 function isDeep(json: string): boolean {
   let depth = 0;
   for (const letter of json) {

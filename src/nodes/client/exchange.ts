@@ -1,0 +1,43 @@
+// One request to a node and its response, as both sides of the client see them.
+import type { ResponseHeaders } from "./framing.ts";
+
+/** Strings are encoded when they are written. */
+export type RequestPart = string | Buffer;
+
+/** Why no whole response came. */
+export type ExchangeFault = Readonly<{
+  kind:
+    | "unreachable" // refused, no route, unknown name, timeout, or an invalid certificate
+    | "no-reply" // closed before a byte of the reply
+    | "broken" // closed within the reply
+    | "malformed"; // not HTTP as we accept it
+  /** For the operator's log; contains nothing that the node sent. */
+  cause: string;
+}>;
+
+/** Receives one response. After `end` or `fault` nothing more comes; after `Exchange.abort` nothing at all. */
+export interface ExchangeHandler {
+  head(status: number, headers: ResponseHeaders): void;
+  /** A part of the body: a view into the read's buffer, valid only during the call. */
+  body(bytes: Buffer, start: number, end: number): void;
+  /** All parts of one read of the socket were delivered. */
+  readEnd(): void;
+  end(): void;
+  fault(fault: ExchangeFault): void;
+  /** Asked before a request is written again; absent: always true. */
+  mayBeSentAgain?(): boolean;
+}
+
+/** One request and its response. */
+export interface Exchange {
+  /** Stops reading from the node until `resume`. */
+  pause(): void;
+  resume(): void;
+  /** Closes the connection at once; the handler hears nothing more. */
+  abort(): void;
+  /**
+   * The caller has what it needs. If the response's framing ends within `drainMs`, the connection is kept for the next
+   * request, otherwise it is closed. The handler hears nothing more.
+   */
+  release(drainMs: number): void;
+}

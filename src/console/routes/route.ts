@@ -1,7 +1,6 @@
 // A handler for a route of the console's contract: what it is called with, and what it may answer.
 import type { TSchema } from "@sinclair/typebox";
-import type { AccountRecord } from "../../account/records.ts";
-import type { SessionRecord } from "../../account/sessions.ts";
+import type { AccountRecord, SessionRecord } from "../../account/records.ts";
 import {
   type Access,
   type AccessOf,

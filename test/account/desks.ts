@@ -149,7 +149,7 @@ export class AccountsDesk
     return this.office.change(async ({ accounts }) => ((await accounts.isAsItWas(owner)) ? owner : null));
   }
 
-  /** As `eraseAccount` does it; `before` erases what is kept elsewhere. */
+  /** As `accounts delete` does it; `before` erases what is kept elsewhere. */
   async erase(
     who: Who,
     before: (id: AccountId) => Promise<void> = async () => {},

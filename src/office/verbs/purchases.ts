@@ -88,17 +88,17 @@ const decision = (how: "approve" | "decline", summary: string) =>
     summary,
     words: ["id"],
     scope: "people",
-    audit: {
-      action: `request.${how}`,
-      subject: ({ request }) => request.account.id,
-      detail({ input: { id, note = "" } }, { request, isNew }: Readonly<{ request: PurchaseView; isNew: boolean }>) {
-        return isNew ? `request ${id}: ${wantedInWords(request)}${note === "" ? "" : `: ${note}`}` : null;
-      },
-    },
     async change(unit, { input: { id, note = "" } }) {
       if ((await unit.purchases.records.request(id)) === null) throw new CommandError(`there is no request ${id}`);
       const { request, isNew } = await unit.purchases[how](id, note);
       return { request: await purchaseView(unit, request), isNew };
+    },
+    audit: {
+      action: `request.${how}`,
+      subject: ({ request }) => request.account.id,
+      detail({ input: { id, note = "" } }, { request, isNew }) {
+        return isNew ? `request ${id}: ${wantedInWords(request)}${note === "" ? "" : `: ${note}`}` : null;
+      },
     },
     json: ({ request }) => request,
     print: ({ request }) =>

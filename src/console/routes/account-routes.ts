@@ -141,7 +141,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       }),
     ),
 
-    // A stolen session could try out passwords here.
+    // Counts attempts, because a stolen session could guess passwords here.
     route("POST /password", async (call) => {
       if (!parts.passwordSignIn) return withoutPasswords;
       const { account, session } = call.visitor;

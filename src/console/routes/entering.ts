@@ -13,12 +13,12 @@ import { type Call, fail, type Failure, type Visitor, WithCookies } from "./rout
 
 export type PublicCall = Pick<Call<"public", unknown, unknown>, "visitor" | "address" | "isShared" | "browser">;
 
-export const withoutPasswords = fail("forbidden", "Nobody signs in with a password here.");
+export const withoutPasswords = fail("forbidden", "Passwords are turned off on this server.");
 
 export const tooManyTries = (seconds: number): Failure =>
-  fail("too_many_attempts", `Too many tries. Try again in ${Math.ceil(seconds / 60)} min.`, seconds);
+  fail("too_many_attempts", `Too many attempts. Try again in ${Math.ceil(seconds / 60)} min.`, seconds);
 
-/** Opens a session for a browser; gives its `set-cookie`. What the browser had before is replaced, never carried on with. */
+/** Opens a session for a browser and returns its `set-cookie`. It always replaces the browser's previous session. */
 export async function enter(
   { sessions, clock, baseUrl }: ConsoleParts,
   { visitor, address, browser }: PublicCall,
@@ -68,11 +68,11 @@ export async function sessionOf(
   };
 }
 
-/** Tries by address of what takes no name. */
+/** Limits attempts by address, where requests carry no account name. */
 export class AddressTries {
   readonly #tries = new RecentTries(signInAddressTriesMax, signInWindowMs);
 
-  /** Counts one; or says that there were too many. Behind an address that many share nobody is refused. */
+  /** Counts an attempt, or returns a failure after too many. Shared addresses are never refused. */
   begin({ address, isShared }: PublicCall, now: Ms): Failure | null {
     if (isShared) return null;
     const place = networkOf(address);
@@ -82,13 +82,13 @@ export class AddressTries {
     return null;
   }
 
-  /** The last one does not count: many people may share an address. */
+  /** Takes the last attempt back, because many people may share an address. */
   succeeded({ address, isShared }: PublicCall): void {
     if (!isShared) this.#tries.takeBack(networkOf(address));
   }
 }
 
-export const isDisabled = fail("forbidden", "This account is disabled. Ask whoever runs this server.");
+export const isDisabled = fail("forbidden", "This account is disabled. Ask an operator of this server.");
 
 /** Writes down what somebody did to the own account; on disk with what is appended in the same turn. */
 export const noteOwn = (

@@ -1,4 +1,4 @@
-// What people do with a link that they were given: an invitation makes an account, a password link sets a password.
+// Using a link: an invitation creates an account, a password link sets a password.
 import type { LinkShown } from "../api/sign-in.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";

@@ -66,14 +66,14 @@ export function logRoutes(parts: Parts): Route[] {
     }),
   ];
 
-  /** Whose requests are looked for; names of keys are known within an account. */
+  /** The account and key to filter by; the name of a key needs an account. */
   async function askerOf(
     email: string,
     key: string,
   ): Promise<Readonly<{ account: AccountId | null; key: KeyId | null }> | Failure> {
     if (email === "") {
       const id = key === "" ? null : keyNumberOf(key);
-      if (id === undefined) return fail("invalid_request", "Name the account whose key it is.");
+      if (id === undefined) return fail("invalid_request", "Name the account that the key belongs to.");
       return { account: null, key: id };
     }
     if (email === nobody) return { account: 0, key: null };

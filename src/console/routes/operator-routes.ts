@@ -122,7 +122,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       return done;
     }),
 
-    // Written down before the first byte leaves.
+    // In the audit log before the first byte leaves.
     route("POST /operator/accounts/:id/export", async (call) => {
       const record = await accounts.record(call.id);
       if (record === null) return noAccount;
@@ -131,7 +131,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       try {
         await auditLog.note(auditEntry(clock, call, "account.export", call.id, ""));
       } catch (thrown) {
-        await reply.body?.cancel(); // nobody gets it
+        await reply.body?.cancel(); // it is not sent
         throw thrown;
       }
       return reply;

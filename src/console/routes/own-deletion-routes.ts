@@ -30,7 +30,7 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
 
     route("POST /deletion", async ({ visitor, body }) => {
       if (parts.accountDeletion === "off")
-        return fail("forbidden", "Ask whoever runs this server to delete the account.");
+        return fail("forbidden", "Ask an operator of this server to delete the account.");
       const { id, email } = visitor.account;
       if (body.confirm !== email) return fail("invalid_request", `Type ${email} to delete this account.`);
       const refused = await refusedProof(visitor, body.password ?? "");
@@ -51,10 +51,12 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
     }),
   ];
 
-  /** Null: it is the owner. */
+  /** Null: the proof is sufficient. */
   async function refusedProof(visitor: Visitor, password: string): Promise<Failure | null> {
     if (proofOf(visitor) === "sign_in") {
-      return isFresh(visitor) ? null : fail("wrong_credentials", "Sign in again first: this sign-in is too long ago.");
+      return isFresh(visitor)
+        ? null
+        : fail("wrong_credentials", "Sign in again first. Your last sign-in was too long ago.");
     }
     const turn = tries.begin(visitor);
     if (isFailure(turn)) return turn;

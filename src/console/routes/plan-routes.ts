@@ -59,7 +59,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
         return fail("invalid_request", `The body must be {"kind":"plan","plan":P} with P one of ${ids.join(", ")}.`);
       }
       if (wanted.kind === "plan" && wanted.plan === account.plan) {
-        return fail("invalid_request", `The account has the plan ${wanted.plan} already.`);
+        return fail("invalid_request", `The account already has the plan ${wanted.plan}.`);
       }
       return requestOf(parts, await purchases.ask(account.id, wanted satisfies Wanted, note));
     }),
@@ -71,7 +71,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
     }),
 
     route("POST /plan/checkout", async ({ visitor: { account }, body: { tokens } }) => {
-      if (payment === null) return fail("not_found", "There is no payment provider here: request credit instead.");
+      if (payment === null) return fail("not_found", "There is no payment provider here. Request credit instead.");
       const { id, email } = account;
       const order = { account: id, email, tokens, cents: centsOf(tokens) };
       try {

@@ -27,7 +27,7 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
     route("POST /provider/start", async (call) => {
       if (oidc === null) return noProvider;
       const { next = "/", token, connect = false, again = false } = call.body;
-      // Without a token nothing is tried yet.
+      // Only a token can be guessed.
       const refused = token === undefined ? null : tries.begin(call, clock.monotonic());
       if (refused !== null) return refused;
       if (connect && call.visitor === null) return fail("not_signed_in", "Sign in first.");
@@ -55,7 +55,7 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
       if (begun === null) {
         return fail(
           "wrong_credentials",
-          "This sign-in was used already, took too long, or began in another browser. Start again.",
+          "This sign-in was already used, took too long, or began in another browser. Start again.",
         );
       }
       let person;
@@ -145,9 +145,9 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
         if (found !== null) return { account: found, apiKey: null };
         return links.use(link, (use) => takeOver(link.account!, use));
       }
-      if (found !== null) return fail("conflict", "You have an account here already: sign in without the invitation.");
+      if (found !== null) return fail("conflict", "You already have an account here. Sign in without the invitation.");
       if (link.email !== null && link.email.toLowerCase() !== email.toLowerCase()) {
-        return fail("forbidden", `This invitation is for another address than ${email}.`);
+        return fail("forbidden", `This invitation is for another address, not ${email}.`);
       }
       return links.use(link, (use) =>
         make(accounts.planStill(link.plan), link.credit, `invitation ${link.id}, ${oidc.name}`, use),
@@ -180,7 +180,7 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
     }
   }
 
-  /** The plan that the provider names, where there is such a plan. */
+  /** The plan that the provider names; null: it names none, or there is no such plan. */
   function planOf({ plan }: Person): PlanId | null {
     if (plan === null) return null;
     if (isPlan(parts.catalog.plans, plan)) return plan;
@@ -189,23 +189,24 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
   }
 
   function failureOf({ name }: ProviderParts, thrown: unknown): Failure {
-    if (thrown instanceof ProviderBusy) return fail("busy", "Too many people sign in. Start again.", busyRetrySeconds);
+    if (thrown instanceof ProviderBusy)
+      return fail("busy", "Too many people are signing in. Start again.", busyRetrySeconds);
     if (thrown instanceof ProviderAway) {
       parts.log("warn", "the identity provider cannot be used", { provider: name, reason: thrown.message });
       return fail(
         "unavailable",
-        `${name} cannot be used right now. Try again in a moment, or tell whoever runs this server.`,
+        `${name} cannot be used right now. Try again in a moment, or tell an operator of this server.`,
       );
     }
     if (thrown instanceof AnswerRefused) {
       parts.log("warn", "a sign-in with the identity provider was refused", { provider: name, reason: thrown.message });
-      return fail("wrong_credentials", `The answer of ${name} does not fit this sign-in. Start again.`);
+      return fail("wrong_credentials", `The answer of ${name} does not match this sign-in. Start again.`);
     }
     throw thrown;
   }
 }
 
-/** An address of the console, without its origin; the first page for any other. Browsers read `\\` as `/`, and skip tabs. */
+/** A path of the console, or `/` for any other address. Browsers read `\\` as `/`, and skip tabs. */
 function ownPage(next: string, baseUrl: string): string {
   const { origin } = new URL(baseUrl);
   if (!/^\/[^\\\p{Cc}]*$/u.test(next) || !URL.canParse(next, origin)) return "/";
@@ -213,11 +214,11 @@ function ownPage(next: string, baseUrl: string): string {
   return of === origin && !pathname.startsWith("//") ? pathname + search + hash : "/";
 }
 
-const noProvider = fail("not_found", "Nobody signs in with a provider here.");
+const noProvider = fail("not_found", "This server has no identity provider.");
 
 const otherAccount = ({ name }: ProviderParts): Failure =>
-  fail("conflict", `You are known by ${name} to another account of this server.`);
+  fail("conflict", `Your account at ${name} is already connected with another account of this server.`);
 
 const addressTaken = (email: string, provider: string): string =>
-  `There is an account with the address ${email} already. Sign in to it and connect it with ${provider} on its account ` +
-  "page, or ask whoever runs this server for a link.";
+  `There is already an account with the address ${email}. Sign in to it and connect it with ${provider} on its account ` +
+  "page, or ask an operator of this server for a link.";

@@ -50,7 +50,7 @@ export function serverCareRoutes({ configuration, backups, webhooks, auditLog, c
       return { name, problem: tested.problem } satisfies WebhookTest;
     }),
 
-    // Answered before it is made, which may take longer than a connection may be silent; the page asks again.
+    // Answers before the backup is done, because that may take longer than a connection may be silent; the page asks again.
     route("POST /operator/server/backup", (call) => {
       if (backups.folder === null) return fail("conflict", "The ledger is in PostgreSQL: pg_dump backs it up.");
       if (backup?.state === "running") return fail("conflict", "A backup is already running.");

@@ -1,4 +1,4 @@
-// The usage page: replies by filter, sums by day and model, and everything as CSV.
+// The usage page: replies by filter, sums by day and model, and all of it as CSV.
 import { keyNameOf } from "../../account/key-names.ts";
 import { costUsd } from "../../account/price.ts";
 import { dayName, dayOf } from "../../account/quota.ts";
@@ -24,7 +24,7 @@ const usageExportPageRows = 1_000;
 const pageDefault = 50;
 const summaryDays = 30;
 
-/** The filter that every reply fits. */
+/** The filter that every reply matches. */
 export const everything: Filter = { model: null, endpoint: null, key: null, from: null, to: null, text: "" };
 
 export function usageRoutes(parts: ConsoleParts): Route[] {
@@ -108,7 +108,7 @@ function filterOf({ model, endpoint, key, end_user, from, to, text }: UsageFilte
   };
 }
 
-/** Read page by page as the browser takes it, so that millions of rows need no memory. */
+/** Reads page by page as the browser takes it, so that millions of rows need no memory. */
 function csvOf({ usage }: Pick<ConsoleParts, "usage">, account: AccountId, filter: Filter): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let place: UsagePlace | null = null;

@@ -79,19 +79,20 @@ async function openSqlite(dataFolder: string, accounts: number): Promise<Books> 
     throw error;
   };
   const catalog = { ...embeddedCatalog(), plans: openPlans() };
-  const { admission, accounts: made } = await openAccounting({
+  const { admission, office } = await openAccounting({
     dataFolder,
     catalog,
     siteUrl: "",
     clock: systemClock,
     onFatal,
   });
-  const ids = await Promise.all(
-    Array.from({ length: accounts }, async (_, index) => {
-      const { id } = await made.create({ email: `filled-${index + 1}@example.com`, credit: 1_000_000_000_000 });
-      return id;
-    }),
-  );
+  const ids = await office.change(async ({ accounts: made }) => {
+    const all: number[] = [];
+    for (let number = 1; number <= accounts; number += 1) {
+      all.push((await made.create({ email: `filled-${number}@example.com`, credit: 1_000_000_000_000 })).id);
+    }
+    return all;
+  });
   return {
     admit: (account, requestId) => {
       const principal = { account: ids[account - 1]!, key: defaultKey };

@@ -93,13 +93,15 @@ export const benchEmail = (index: number): string => `bench-${index}@example.com
 async function createAccounts(dataFolder: string, count: number): Promise<string[]> {
   if (count === 0) return [];
   const accounting = await openBenchAccounting(dataFolder);
-  const created = await Promise.all(
-    Array.from({ length: count }, (_none, index) =>
-      accounting.accounts.create({ email: benchEmail(index), credit: creditTokens }),
-    ),
-  );
+  const keys = await accounting.office.change(async ({ accounts }) => {
+    const all: string[] = [];
+    for (let index = 0; index < count; index += 1) {
+      all.push((await accounts.create({ email: benchEmail(index), credit: creditTokens })).api_key);
+    }
+    return all;
+  });
   await accounting.close();
-  return created.map((account) => account.api_key);
+  return keys;
 }
 
 /** What the systemd unit tells the allocator and the engine, as the launcher and the image do; this environment goes first. */

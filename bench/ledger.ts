@@ -37,20 +37,23 @@ export async function measureLedger(flags: LedgerFlags) {
   const folder = mkdtempSync(join(tmpdir(), "bench-ledger-"));
   const accounting = await openBenchAccounting(join(folder, "data"));
   try {
-    const created = await Promise.all(
-      Array.from({ length: flags.accounts }, (_none, index) =>
-        accounting.accounts.create({ email: `bench-${index}@example.com`, credit: creditTokens }),
-      ),
-    );
-    const ids = created.map((account) => account.id);
+    const ids = await accounting.office.change(async ({ accounts }) => {
+      const all: AccountId[] = [];
+      for (let index = 0; index < flags.accounts; index += 1) {
+        all.push((await accounts.create({ email: `bench-${index}@example.com`, credit: creditTokens })).id);
+      }
+      return all;
+    });
     const durable: DurableRun[] = [];
     for (let run = 0; run < flags.runs; run++) {
       durable.push(await settleDurably(accounting, ids, flags, run));
       console.log(`  run ${run + 1}/${flags.runs} ${durable.at(-1)!.perSecond.toFixed(0)} durable settlements/s`);
     }
     // Before the measurement in memory, which the disk knows nothing of.
-    const verification = await accounting.accounts.verify();
-    const rows = await accounting.accounts.usage("bench-0@example.com", flags.settlements * flags.runs);
+    const verification = await accounting.verify();
+    const rows = await accounting.office.read(({ accounts }) =>
+      accounts.usage(ids[0]!, flags.settlements * flags.runs),
+    );
     const pairsPerSecond: number[] = [];
     for (let run = 0; run < flags.runs; run++) {
       pairsPerSecond.push(reserveAndSettle(accounting, ids, flags.pairs));

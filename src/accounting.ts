@@ -1,31 +1,22 @@
 // Assembles the accounting: data folder, database, journal, ledger and the deciders on top of them.
-import { AccessLinks } from "./account/access-links.ts";
-import { AccountKeys } from "./account/account-keys.ts";
-import { Accounts } from "./account/accounts.ts";
+import type { Verification } from "./account/accounts.ts";
 import { Admission } from "./account/admission.ts";
 import type { BookKeys, Books } from "./account/books.ts";
-import { AuditLog } from "./account/audit.ts";
 import { Flood } from "./account/flood.ts";
-import { Identities } from "./account/identities.ts";
 import { Keys } from "./account/keys.ts";
+import { KnownSessions } from "./account/known-sessions.ts";
 import { Ledger } from "./account/ledger.ts";
-import { type PurchaseRecords, Purchases } from "./account/purchases.ts";
+import type { Office } from "./account/office.ts";
+import { OfficeMemory } from "./account/office-memory.ts";
+import { Passwords } from "./account/passwords.ts";
+import { QueuedOffice } from "./account/queued-office.ts";
 import { type SearchHold, Searches } from "./account/searches.ts";
-import { Sessions } from "./account/sessions.ts";
-import type {
-  SoonAccountKeys,
-  SoonAccounts,
-  SoonAuditLog,
-  SoonIdentities,
-  SoonLinks,
-  SoonPurchases,
-  SoonSessions,
-} from "./account/soon.ts";
+import type { SessionLookup } from "./account/sessions.ts";
 import type { Catalog } from "./core/catalog.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
 import { balanceLookMs } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
-import type { Soon, Soonly } from "./core/soon.ts";
+import type { Soon } from "./core/soon.ts";
 import type { AccountId, Ms, Plan } from "./core/types.ts";
 import { type Backup, backUp } from "./store/backup/backup.ts";
 import { ConsoleRecords } from "./store/ledger/console-records.ts";
@@ -54,8 +45,11 @@ type OtherTries = Readonly<{
 
 export type Accounting = Readonly<{
   /** For the command line and the console. */
-  accounts: SoonAccounts;
-  accountKeys: SoonAccountKeys;
+  office: Office;
+  /** Hashes and checks, a few at a time. */
+  passwords: Passwords;
+  /** Who the console's browsers are. */
+  sessions: SessionLookup;
   /** For every request. */
   admission: Books;
   keys: BookKeys;
@@ -70,18 +64,13 @@ export type Accounting = Readonly<{
   memory: Pick<Ledger, "loaded" | "knownBalance"> | null;
   /** Of several gateways: what the batches of this one find, and whether it is the one to tell; null: there is one. */
   finds: Readonly<{ batches: Pick<PostgresBooks, "onFall" | "onSpent">; tellOnce: TellOnce }> | null;
-  /** For the console. */
-  sessions: SoonSessions;
-  purchases: SoonPurchases;
-  purchaseRecords: Soonly<PurchaseRecords>;
-  auditLog: SoonAuditLog;
-  links: SoonLinks;
-  identities: SoonIdentities;
   journal: Readonly<{ pending: number }>;
   /** Why the ledger cannot be written for now, in words; null while it can. */
   readonly unwritable: string | null;
   /** How much its disk has free, where that takes no writes; else null. */
   readonly diskFreeBytes: number | null;
+  /** Recomputes the balances of all accounts from the journal and compares them with the disk, and with memory. */
+  verify(): Promise<Verification>;
   /** Copies the database to a new file while it is in use. Throws BackupFailed. */
   backup(file: string, progress: (line: string) => void): Promise<Backup>;
   /** For a server: another `usageKeepDays` from here on. */
@@ -92,18 +81,11 @@ export type Accounting = Readonly<{
 
 /** Of a data folder: its ledger is in memory, so that all is known at once. */
 type InMemory = Readonly<{
-  accounts: Accounts;
-  accountKeys: AccountKeys;
   admission: Admission;
   keys: Keys;
   searches: Searches;
   ledger: Ledger;
-  sessions: Sessions;
-  purchases: Purchases;
-  purchaseRecords: PurchaseRecords;
-  auditLog: AuditLog;
-  links: AccessLinks;
-  identities: Identities;
+  sessions: KnownSessions;
   journal: BatchingJournal;
   databaseFile: string;
   /** For a server: what checks the ledger again and again, from its `begin` until `close`. */
@@ -154,31 +136,23 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
   const reader = openForReading(folder.databaseFile);
   undo.defer(() => reader.close());
   const records = new SqliteRecords(reader);
-  const consoleRecords = new ConsoleRecords(reader);
+  const beside = new ConsoleRecords(reader);
   const ledger = new Ledger(records, plans);
   const keys = new Keys(records, ledger);
   const journal = new BatchingJournal(storage, ledger, clock, onCommit);
-  const accounts = new Accounts({
-    records,
-    ledger,
-    keys,
-    journal,
-    plans,
-    clock,
-    verify: async () => (await import("./store/verify/verify.ts")).verify(reader, ledger, plans),
-  });
   const admission = new Admission(ledger, new Flood(), journal, siteUrl);
-  const accountKeys = new AccountKeys({ records, ledger, keys, journal, accounts, catalog, clock });
   const searches = new Searches(ledger, records, journal);
-  const sessions = new Sessions(consoleRecords, journal, ledger);
-  const auditLog = new AuditLog(consoleRecords, journal);
+  const sessions = new KnownSessions(beside, journal, ledger);
+  const memory = new OfficeMemory({ countOnDisk: () => records.count(), ledger, keys, sessions, plans });
+  const office = new QueuedOffice({ records, sessions, beside, memory, journal, catalog, clock });
   const stopLooking = lookWhileWaiting(admission, clock);
   const writes = setInterval(() => admission.keysUsed.write(keysUsedBatch), keysUsedIntervalMs);
   let watched: LedgerWatch | null = null;
   undo.move(); // from here on `close` does it, which commits what is pending first
   return {
-    accounts,
-    accountKeys,
+    office,
+    passwords: new Passwords(),
+    sessions,
     admission,
     keys,
     searches,
@@ -188,12 +162,6 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
     finds: null,
     ledger,
     memory: ledger,
-    sessions,
-    purchaseRecords: consoleRecords,
-    purchases: new Purchases({ accounts, records: consoleRecords, journal, clock }),
-    auditLog,
-    links: new AccessLinks(consoleRecords, journal, clock),
-    identities: new Identities(consoleRecords, journal),
     journal,
     databaseFile: folder.databaseFile,
     get unwritable() {
@@ -202,6 +170,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
     get diskFreeBytes() {
       return stalledFreeBytes();
     },
+    verify: async () => (await import("./store/verify/verify.ts")).verify(reader, ledger, plans),
     backup: (file, progress) => backUp(folder.databaseFile, file, progress, storage.misplaced ? reader : null),
     retain: (keepDays) => storage.retain(keepDays),
     watch(log) {
@@ -209,6 +178,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
       return watched;
     },
     async close() {
+      await office.idle();
       await watched?.close();
       stopLooking();
       clearInterval(writes);

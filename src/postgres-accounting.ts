@@ -1,6 +1,7 @@
 // Assembles the accounting on a PostgreSQL server: what requests ask goes through the gateway's lane, all else is a transaction
 // of its own.
 import type { Accounting, AccountingOptions } from "./accounting.ts";
+import { Passwords } from "./account/passwords.ts";
 import { CommandError } from "./core/expected-error.ts";
 import { keyHintMs } from "./store/postgres/limits.ts";
 import type { Log } from "./core/log.ts";
@@ -11,7 +12,7 @@ import { Database } from "./store/postgres/database.ts";
 import type { LaneCounts } from "./store/postgres/lane.ts";
 import { type LockedAccount, lockedInWords } from "./store/postgres/locked-accounts.ts";
 import { NodeShares, type SharingPool } from "./store/postgres/node-shares.ts";
-import { openOffice, type PostgresOffice } from "./store/postgres/office.ts";
+import { PostgresOffice, PostgresSessions } from "./store/postgres/office.ts";
 import { systemPace } from "./store/postgres/pace.ts";
 import { inOneSentence, openServer } from "./store/postgres/start.ts";
 import { tellOnceOn } from "./store/postgres/told-once.ts";
@@ -37,7 +38,7 @@ export type PostgresAccountingOptions = Pick<AccountingOptions, "catalog" | "sit
   }>;
 
 /** What the console and commands need, on a connection of their own; no request is served. */
-export type OpenDatabase = Readonly<{ office: PostgresOffice; database: Database }> & AsyncDisposable;
+export type OpenDatabase = ReturnType<typeof officeOn> & Readonly<{ database: Database }> & AsyncDisposable;
 
 /** Throws CommandError, in one sentence, where the database cannot be used. */
 export async function openPostgresOffice({
@@ -46,7 +47,7 @@ export async function openPostgresOffice({
   clock,
 }: Pick<PostgresAccountingOptions, "url" | "catalog" | "clock">): Promise<OpenDatabase> {
   const database = new Database(await openServer(url));
-  return { office: officeOn(database, { catalog, clock }), database, [Symbol.asyncDispose]: () => database.close() };
+  return { ...officeOn(database, { catalog, clock }), database, [Symbol.asyncDispose]: () => database.close() };
 }
 
 /** Throws as `openPostgresOffice`. */
@@ -157,8 +158,9 @@ export type LaneState = Readonly<{
   unready: string | null;
 }>;
 
-const officeOn = (
-  database: Database,
-  { catalog, clock }: Pick<PostgresAccountingOptions, "catalog" | "clock">,
-): PostgresOffice =>
-  openOffice({ database, catalog, clock, verify: () => verifyBooks(database, boundsOf(catalog.plans)) });
+const officeOn = (database: Database, { catalog, clock }: Pick<PostgresAccountingOptions, "catalog" | "clock">) => ({
+  office: new PostgresOffice({ database, catalog, clock }),
+  passwords: new Passwords(),
+  sessions: new PostgresSessions(database),
+  verify: () => verifyBooks(database, boundsOf(catalog.plans)),
+});

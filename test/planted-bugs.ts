@@ -472,7 +472,7 @@ export const bugs: readonly Bug[] = [
     edits: [
       [
         "src/store/changes/erasure.ts",
-        'writes: ({ account }) => [remove("sessions", { account_id: account })],',
+        'writes: ({ account }) => [remove("sessions", { account })],',
         "writes: () => [],",
       ],
     ],

@@ -1,44 +1,16 @@
 // Links that let somebody in once: an invitation makes an account, a password link sets the password of one. A link's token
-// is 256 random bits that only its address has; the link is found by the token's hash. Of two who use it at once one wins.
+// is 256 random bits that only its address has; the link is found by the token's hash. Of two who use it at once one wins. In a
+// unit of the office.
 import { dayMs } from "../core/units.ts";
-import type { Clock } from "../core/clock.ts";
-import type { AccountId, Ms, PlanId } from "../core/types.ts";
+import type { AccountId, Ms } from "../core/types.ts";
 import { AccountError } from "./accounts.ts";
-import type { InSameCommit, Journal } from "./journal.ts";
+import type { Draft } from "./draft.ts";
+import type { AccessLink, AccessLinkRecords, NewAccessLink } from "./records.ts";
 
 /** Bytes of the tokens of sessions and links. */
 const accessTokenBytes = 32;
 /** Used and expired links are kept for this long, for exports. */
 export const linkKeptMs = 90 * dayMs;
-
-export type AccessLink = Readonly<{
-  id: number;
-  /** SHA-256 of the token, base64. */
-  tokenHash: string;
-  kind: "invitation" | "password";
-  /** Whose password; of an invitation, who used it. */
-  account: AccountId | null;
-  /** The address that an invitation is for; null: whoever opens it chooses one. */
-  email: string | null;
-  /** Of an invitation, as the next. */
-  plan: PlanId;
-  credit: number;
-  createdAt: Ms;
-  expiresAt: Ms;
-  /** Null while it may be used. */
-  usedAt: Ms | null;
-}>;
-
-export type NewAccessLink = Pick<AccessLink, "kind" | "account" | "email" | "plan" | "credit" | "expiresAt">;
-
-/** Every call gives the committed state and throws StoreUnavailable when the disk cannot be read. */
-export interface AccessLinkRecords {
-  link(tokenHash: string): AccessLink | null;
-  linkById(id: number): AccessLink | null;
-  lastLinkId(): number;
-  /** Invitations that were not used, the newest first; expired ones too. */
-  openInvitations(limit: number): readonly AccessLink[];
-}
 
 /** It was used, is being used, has expired, was withdrawn, or never was. */
 export class LinkVoid extends AccountError {
@@ -47,90 +19,53 @@ export class LinkVoid extends AccountError {
   }
 }
 
-export class AccessLinks {
-  readonly #records: AccessLinkRecords;
-  readonly #journal: Journal;
-  readonly #clock: Pick<Clock, "wall">;
-  /** Ids of those whose end is on its way to disk. */
-  readonly #ending = new Set<number>();
-  /** Null until one is made. */
-  #lastId: number | null = null;
+type Parts = Readonly<{ records: AccessLinkRecords; draft: Draft; now: Ms }>;
 
-  constructor(records: AccessLinkRecords, journal: Journal, clock: Pick<Clock, "wall">) {
-    this.#records = records;
-    this.#journal = journal;
-    this.#clock = clock;
+export class AccessLinks {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
   }
 
-  /**
-   * A new link and its token, which is shown this once; one for a password takes the place of the account's others.
-   * `inSameCommit` gets its number. Rejects with StoreUnavailable.
-   */
-  async make(link: NewAccessLink, inSameCommit: (id: number) => void): Promise<MadeLink> {
-    const now = this.#clock.wall();
+  /** A new link and its token, which is shown this once; one for a password takes the place of the account's others. */
+  async make(link: NewAccessLink): Promise<MadeLink> {
+    const { records, draft, now } = this.#parts;
     const token = crypto
       .getRandomValues(new Uint8Array(accessTokenBytes))
       .toBase64({ alphabet: "base64url", omitPadding: true });
-    const id = (this.#lastId ??= this.#records.lastLinkId()) + 1;
-    this.#lastId = id;
-    const made: AccessLink = {
-      ...link,
-      id,
-      tokenHash: hashToken(token),
-      createdAt: now,
-      usedAt: null,
-    };
-    const sequence = this.#journal.change({ change: "link", link: made, forgetBefore: now - linkKeptMs });
-    inSameCommit(made.id);
-    await this.#journal.durable(sequence);
+    const id = await records.nextLinkId();
+    const made: AccessLink = { ...link, id, tokenHash: hashToken(token), createdAt: now, usedAt: null };
+    draft.changes.push({ change: "link", link: made, forgetBefore: now - linkKeptMs });
     return { link: made, token };
   }
 
-  /** The link of a token that may be used now. Any string is safe. Throws LinkVoid or StoreUnavailable. */
-  find(token: string): AccessLink {
-    return this.#usable(isToken(token) ? this.#records.link(hashToken(token)) : null);
+  /** The link of a token that may be used now. Any string is safe. Throws LinkVoid. */
+  async find(token: string): Promise<AccessLink> {
+    return this.#usable(isToken(token) ? await this.#parts.records.link(hashToken(token)) : null);
   }
 
   /** The same, of a link that was found before. */
-  findById(id: number): AccessLink {
-    return this.#usable(this.#records.linkById(id));
+  async findById(id: number): Promise<AccessLink> {
+    return this.#usable(await this.#parts.records.linkById(id));
   }
 
-  /**
-   * Uses a link up. `work` changes what the link is for, and calls `inSameCommit` with the account in that change's turn:
-   * both are on disk or neither is. Throws LinkVoid where somebody else was first; what `work` throws leaves the link.
-   */
-  async use<Result>(
-    { id }: AccessLink,
-    work: (inSameCommit: (account: AccountId) => void) => Promise<Result>,
-  ): Promise<Result> {
-    this.findById(id);
-    this.#ending.add(id);
-    try {
-      return await work((account) => {
-        this.#journal.change({ change: "use_link", id, account, at: this.#clock.wall() });
-      });
-    } finally {
-      this.#ending.delete(id);
-    }
+  /** Uses a link up, for what this unit does with the account. Throws LinkVoid where somebody else was first. */
+  async use(id: number, account: AccountId): Promise<void> {
+    const { draft, now: at } = this.#parts;
+    await this.findById(id);
+    draft.changes.push({ change: "use_link", id, account, at });
   }
 
   /** Invitations that may be used, the newest first. */
-  invitations(limit: number): AccessLink[] {
-    return this.#records.openInvitations(limit).filter((link) => this.#isUsable(link));
+  async invitations(limit: number): Promise<AccessLink[]> {
+    return (await this.#parts.records.openInvitations(limit)).filter((link) => this.#isUsable(link));
   }
 
   /** Throws LinkVoid. */
-  async withdraw(id: number, inSameCommit: InSameCommit): Promise<void> {
-    this.findById(id);
-    this.#ending.add(id);
-    try {
-      const sequence = this.#journal.change({ change: "withdraw_link", id });
-      inSameCommit();
-      await this.#journal.durable(sequence);
-    } finally {
-      this.#ending.delete(id);
-    }
+  async withdraw(id: number): Promise<void> {
+    await this.findById(id);
+    this.#parts.draft.changes.push({ change: "withdraw_link", id });
   }
 
   #usable(link: AccessLink | null): AccessLink {
@@ -138,8 +73,8 @@ export class AccessLinks {
     return link;
   }
 
-  #isUsable({ id, usedAt, expiresAt }: AccessLink): boolean {
-    return usedAt === null && this.#clock.wall() < expiresAt && !this.#ending.has(id);
+  #isUsable({ usedAt, expiresAt }: AccessLink): boolean {
+    return usedAt === null && this.#parts.now < expiresAt;
   }
 }
 

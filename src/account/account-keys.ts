@@ -1,21 +1,18 @@
-// The named keys of accounts as the command line and the console see them: made, shown once, listed, renamed, limited anew
-// and revoked.
-// A method that changes something resolves once the change is on disk.
+// The named keys of accounts as the command line and the console see them, in a unit of the office: made, shown once, listed,
+// renamed, limited anew and revoked.
 import { parseRange } from "../core/address.ts";
 import type { KnownModels } from "../core/catalog.ts";
-import type { Clock } from "../core/clock.ts";
 import { endUserName } from "../core/end-user.ts";
-import { hasLimits } from "../core/key-limits.ts";
+import { changedLimits, noLimits } from "../core/key-limits.ts";
 import { momentOfText } from "../core/iso-time.ts";
 import { keyListMax, keyNameMaxLength } from "../core/limits.ts";
 import { nearest } from "../core/nearest.ts";
-import { type AccountId, defaultKey, type KeyId, type KeyLimits, type Ms, StoreUnavailable } from "../core/types.ts";
+import { type AccountId, defaultKey, type KeyId, type KeyLimits, type Ms } from "../core/types.ts";
 import { AccountError, type Accounts } from "./accounts.ts";
-import type { InSameCommit, Journal } from "./journal.ts";
+import type { Draft } from "./draft.ts";
 import { defaultKeyName, isReservedName } from "./key-names.ts";
-import { endingOf, hashApiKey, type Keys, mintApiKey } from "./keys.ts";
-import type { Ledger } from "./ledger.ts";
-import type { AccountRecord, AccountRecords, KeyRecord } from "./records.ts";
+import { endingOf, hashApiKey, mintApiKey } from "./keys.ts";
+import type { AccountRecord, KeyRecord, KeyUse, OfficeRecords, Standings } from "./records.ts";
 
 export const keysMax = 100;
 /** Including revoked keys, which stay for the names on their journal lines. */
@@ -76,101 +73,64 @@ export type KeyView = Readonly<{
 export type CreatedKey = KeyView & Readonly<{ api_key: string }>;
 
 type Parts = Readonly<{
-  records: Pick<AccountRecords, "keysOf" | "endUsersNamed">;
-  ledger: Ledger;
-  keys: Keys;
-  journal: Journal;
-  accounts: Pick<Accounts, "record" | "recordOf" | "checkNotErased">;
+  records: Pick<OfficeRecords, "keysOf" | "endUsersNamed">;
+  standings: Standings;
+  accounts: Pick<Accounts, "record" | "checkNotErased">;
   /** The models that are served; absent where nobody knows what nodes list. */
-  catalog?: Partial<KnownModels>;
-  clock: Clock;
+  catalog: Partial<KnownModels>;
+  draft: Draft;
+  now: Ms;
 }>;
 
 export class AccountKeys {
   readonly #parts: Parts;
-  /** New keys, and keys with their new names, on their way to disk. */
-  readonly #underWay = new Set<KeyRecord>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
   }
 
-  /** The account of an e-mail; throws AccountError where there is none. */
-  accountOf(email: string): AccountRecord {
-    const record = this.#parts.accounts.recordOf(email);
-    if (record === null) throw new AccountError(`no account has the e-mail ${email}`);
-    return record;
-  }
-
   /** Those that may be used, the first one first; also those that expired. */
-  list(account: AccountId): KeyView[] {
-    const { records, accounts } = this.#parts;
-    const { keyCreatedAt, keyEnding } = accounts.record(account)!;
-    const named = records.keysOf(account).filter(({ revokedAt }) => revokedAt === null);
-    return [this.#viewOfFirst(account, keyCreatedAt, keyEnding), ...named.map((record) => this.#view(record))];
+  async list(account: AccountId): Promise<KeyView[]> {
+    const { standings, accounts, now } = this.#parts;
+    const record = (await accounts.record(account))!;
+    const { keyUsedAt } = await standings.of(record, now);
+    const named = (await this.#keys(account)).filter(({ revokedAt }) => revokedAt === null);
+    const uses = named.length === 0 ? noUses : await standings.ofKeys(account, now);
+    return [viewOfFirst(record, keyUsedAt), ...named.map((key) => viewOf(key, uses.get(key.id), now))];
   }
 
   /** The names of all there ever were, for filters. */
-  namesOf(account: AccountId): Readonly<{ id: KeyId; name: string; ending: string | null }>[] {
-    const { records, accounts } = this.#parts;
-    const named = records.keysOf(account).map(({ id, name, keyEnding }) => ({ id, name, ending: keyEnding }));
-    return [{ id: defaultKey, name: defaultKeyName, ending: accounts.record(account)!.keyEnding }, ...named];
+  async namesOf(account: AccountId): Promise<Readonly<{ id: KeyId; name: string; ending: string | null }>[]> {
+    const { keyEnding } = (await this.#parts.accounts.record(account))!;
+    const named = (await this.#keys(account)).map(({ id, name, keyEnding: ending }) => ({ id, name, ending }));
+    return [{ id: defaultKey, name: defaultKeyName, ending: keyEnding }, ...named];
   }
 
   /** Throws AccountError for a name that is taken or none, a limit that is none, and where there are too many. */
-  async create(account: AccountId, wanted: NewKey, inSameCommit?: (key: KeyId) => void): Promise<CreatedKey> {
-    const { ledger, journal, accounts, clock } = this.#parts;
-    accounts.checkNotErased(account);
-    const now = clock.wall();
-    const limits = orNull({ ...noLimits, ...limitsOf(wanted, now, noLimits) });
+  async create(account: AccountId, wanted: NewKey): Promise<CreatedKey> {
+    const { accounts, draft, now } = this.#parts;
+    await accounts.checkNotErased(account);
+    const limits = changedLimits(null, limitsOf(wanted, now, noLimits));
     this.#checkModels(limits?.models ?? null);
-    const known = this.#known(account);
+    const known = await this.#keys(account);
     if (known.length >= keysEverMax || known.filter(({ revokedAt }) => revokedAt === null).length >= keysMax) {
       throw new AccountError(`an account has at most ${keysMax} keys, and ${keysEverMax} with those that were revoked`);
     }
     const name = checkName(wanted.name, known);
     const id = Math.max(defaultKey, ...known.map((key) => key.id)) + 1;
     const key = mintApiKey();
-    const record: KeyRecord = {
-      account,
-      id,
-      name,
-      keyHash: hashApiKey(key),
-      keyEnding: endingOf(key),
-      limits,
-      createdAt: now,
-      usedAt: null,
-      revokedAt: null,
-    };
-    this.#underWay.add(record);
-    try {
-      const sequence = journal.change({ change: "new_key", key: record, account });
-      inSameCommit?.(id);
-      await journal.durable(sequence);
-    } finally {
-      this.#underWay.delete(record);
-    }
-    ledger.addKey(ledger.account(account), record);
-    return { ...this.#view(record), api_key: key };
+    const ofKey = { keyHash: hashApiKey(key), keyEnding: endingOf(key) };
+    const record: KeyRecord = { account, id, name, ...ofKey, limits, createdAt: now, usedAt: null, revokedAt: null };
+    draft.changes.push({ change: "new_key", key: record, account });
+    return { ...viewOf(record, undefined, now), api_key: key };
   }
 
   /** Throws AccountError for the first key, one that is not there, and a name that is taken or none. */
-  async rename(account: AccountId, id: KeyId, name: string, inSameCommit?: InSameCommit): Promise<KeyView> {
-    const { ledger, journal } = this.#parts;
-    const record = this.#find(account, id);
-    const others = this.#known(account).filter((key) => key.id !== id);
+  async rename(account: AccountId, id: KeyId, name: string): Promise<KeyView> {
+    const [record, all] = await this.#find(account, id);
+    const others = all.filter((key) => key.id !== id);
     const renamed = { ...record, name: checkName(name, others) };
-    this.#underWay.add(renamed);
-    try {
-      const sequence = journal.change({ change: "key_name", account, key: id, name: renamed.name });
-      inSameCommit?.();
-      await journal.durable(sequence);
-    } finally {
-      this.#underWay.delete(renamed);
-    }
-    const loaded = ledger.key(ledger.account(account), id);
-    loaded?.rename(renamed.name);
-    if (loaded !== null) ledger.endUsers.renamed(account, loaded);
+    this.#parts.draft.changes.push({ change: "key_name", account, key: id, name: renamed.name });
     return this.#view(renamed);
   }
 
@@ -178,79 +138,44 @@ export class AccountKeys {
    * Acts when it is on disk, on whatever comes then; what runs keeps what it holds. Throws AccountError as `create`, for
    * the first key and one that is not there.
    */
-  async limit(account: AccountId, id: KeyId, wanted: NewLimits, inSameCommit?: InSameCommit): Promise<KeyView> {
-    const { ledger, keys, journal, clock } = this.#parts;
-    const record = this.#find(account, id);
-    const limits = limitsOf(wanted, clock.wall(), record.limits ?? noLimits);
+  async limit(account: AccountId, id: KeyId, wanted: NewLimits): Promise<KeyView> {
+    const { draft, now } = this.#parts;
+    const [record] = await this.#find(account, id);
+    const limits = limitsOf(wanted, now, record.limits ?? noLimits);
     const had = record.limits?.models ?? [];
     this.#checkModels(limits.models?.filter((name) => !had.includes(name)) ?? null);
-    const sequence = journal.change({ change: "key_limits", account, key: id, limits });
-    inSameCommit?.();
-    await journal.durable(sequence);
-    const key = ledger.key(ledger.account(account), id);
-    if (key === null) throw new KeyNotFound(id); // revoked meanwhile
-    keys.relimit(key, orNull({ ...noLimits, ...key.limits, ...limits }));
-    ledger.endUsers.limited(account, key);
-    return this.#view({ ...record, limits: key.limits });
+    draft.changes.push({ change: "key_limits", account, key: id, limits });
+    return this.#view({ ...record, limits: changedLimits(record.limits, limits) });
   }
 
-  /** Void at once, also for open bodies; what runs may end. Throws AccountError as `rename`, or StoreUnavailable. */
-  async revoke(
-    account: AccountId,
-    id: KeyId,
-    inSameCommit?: InSameCommit,
-  ): Promise<Readonly<{ id: KeyId; name: string }>> {
-    const { records, ledger, keys, journal, clock } = this.#parts;
-    const { name } = this.#find(account, id);
-    const key = ledger.key(ledger.account(account), id);
-    if (key !== null) keys.revoke(key);
-    try {
-      const sequence = journal.change({ change: "revoke_key", account, key: id, at: clock.wall() });
-      inSameCommit?.();
-      await journal.durable(sequence);
-    } catch (thrown) {
-      // The disk may still have it, and a restart would take it: so must this process.
-      const isKept = (other: KeyRecord): boolean => other.id === id && other.revokedAt === null;
-      if (thrown instanceof StoreUnavailable && key !== null) key.isVoid = !records.keysOf(account).some(isKept);
-      throw thrown;
-    }
+  /** Void at once, also for open bodies; what runs may end. Throws AccountError as `rename`. */
+  async revoke(account: AccountId, id: KeyId): Promise<Readonly<{ id: KeyId; name: string }>> {
+    const { draft, now: at } = this.#parts;
+    const [{ name }] = await this.#find(account, id);
+    draft.changes.push({ change: "revoke_key", account, key: id, at });
     return { id, name };
   }
 
   /** Those of an account's end users who are called so, one for each key that named them. Throws AccountError for none. */
-  endUser(account: AccountId, given: string): Readonly<{ name: string; keys: readonly string[] }> {
+  async endUser(account: AccountId, given: string): Promise<Readonly<{ name: string; keys: readonly string[] }>> {
     const { records } = this.#parts;
     const name = endUserName(given);
-    const found = records.endUsersNamed(account, name);
+    const found = await records.endUsersNamed(account, name);
     if (found.length === 0) throw new AccountError(`no end user of the account is called ${JSON.stringify(name)}`);
-    const keys = new Map(records.keysOf(account).map((key) => [key.id, key.name]));
+    const keys = new Map((await this.#keys(account)).map((key) => [key.id, key.name]));
     return { name, keys: found.map(({ key }) => keys.get(key) ?? `key ${key}`) };
   }
 
   /** Takes away who it was; what it used stays. What it asks for later, or is being answered, names it again. */
-  async eraseEndUser(
-    account: AccountId,
-    given: string,
-    inSameCommit?: InSameCommit,
-  ): Promise<Readonly<{ keys: readonly string[] }>> {
-    const { ledger, journal } = this.#parts;
-    const { name, keys } = this.endUser(account, given);
-    const sequence = journal.change({ change: "erase_end_user", account, name });
-    inSameCommit?.();
-    await journal.durable(sequence);
-    ledger.endUsers.erased(account, name);
+  async eraseEndUser(account: AccountId, given: string): Promise<Readonly<{ keys: readonly string[] }>> {
+    const { name, keys } = await this.endUser(account, given);
+    this.#parts.draft.changes.push({ change: "erase_end_user", account, name });
     return { keys };
-  }
-
-  /** With those that were revoked, and what is on its way: a key under its old name and its new one. */
-  #known(account: AccountId): readonly KeyRecord[] {
-    const underWay = [...this.#underWay].filter((key) => key.account === account);
-    return [...this.#parts.records.keysOf(account), ...underWay];
   }
 
   /** Throws AccountError for a name that no request can use. */
   #checkModels(names: readonly string[] | null): void {
-    const served = this.#parts.catalog?.models;
+    const served = this.#parts.catalog.models;
     if (served === undefined) return;
     const unknown = names?.find((name) => !served.has(name));
     if (unknown === undefined) return;
@@ -259,62 +184,77 @@ export class AccountKeys {
     throw new AccountError(`no model is called ${JSON.stringify(unknown)}: ${hint}`);
   }
 
-  #find(account: AccountId, id: KeyId): KeyRecord {
+  async #keys(account: AccountId): Promise<readonly KeyRecord[]> {
+    const { records, draft } = this.#parts;
+    return draft.keys(account, await records.keysOf(account));
+  }
+
+  /** A key that may be used, and all there ever were. */
+  async #find(account: AccountId, id: KeyId): Promise<readonly [KeyRecord, readonly KeyRecord[]]> {
     if (id === defaultKey) {
       throw new AccountError(
         `the key "${defaultKeyName}" stays as it is: tollgate keys rotate makes another one, which voids it; limits are for ` +
           "keys of their own",
       );
     }
-    const record = this.#parts.records.keysOf(account).find((key) => key.id === id && key.revokedAt === null);
+    const all = await this.#keys(account);
+    const record = all.find((key) => key.id === id && key.revokedAt === null);
     if (record === undefined) throw new KeyNotFound(id);
-    return record;
+    return [record, all];
   }
 
-  #viewOfFirst(account: AccountId, createdAt: Ms, ending: string | null): KeyView {
-    const { usedAt } = this.#parts.ledger.account(account);
-    return {
-      id: defaultKey,
-      name: defaultKeyName,
-      ending,
-      created_at: timeOf(createdAt),
-      last_used_at: timeOrNull(usedAt),
-      expires_at: null,
-      expired: false,
-      limit_day: null,
-      limit_month: null,
-      used_day: null,
-      used_month: null,
-      models: null,
-      addresses: null,
-      forwards_users: false,
-      limit_end_user_day: null,
-    };
+  async #view(record: KeyRecord): Promise<KeyView> {
+    const { standings, now } = this.#parts;
+    return viewOf(record, (await standings.ofKeys(record.account, now)).get(record.id), now);
   }
+}
 
-  #view({ account, id, name, keyEnding, createdAt, usedAt, limits }: KeyRecord): KeyView {
-    const { ledger, clock } = this.#parts;
-    const now = clock.wall();
-    const loaded = ledger.key(ledger.account(account), id);
-    const used = loaded?.spendLimits[0]?.used(now) ?? { day: 0, month: 0 };
-    return {
-      id,
-      name,
-      ending: keyEnding,
-      created_at: timeOf(createdAt),
-      last_used_at: timeOrNull(loaded?.usedAt ?? usedAt),
-      expires_at: timeOrNull(limits?.expiresAt ?? null),
-      expired: limits !== null && limits.expiresAt !== null && limits.expiresAt <= now,
-      limit_day: limits?.tokensPerDay ?? null,
-      limit_month: limits?.tokensPerMonth ?? null,
-      used_day: used.day,
-      used_month: used.month,
-      models: limits?.models ?? null,
-      addresses: limits?.addresses ?? null,
-      forwards_users: limits?.forwardsUsers ?? false,
-      limit_end_user_day: limits?.endUserTokensPerDay ?? null,
-    };
-  }
+const noUses: ReadonlyMap<KeyId, KeyUse> = new Map();
+
+function viewOfFirst({ keyCreatedAt, keyEnding }: AccountRecord, usedAt: Ms | null): KeyView {
+  return {
+    id: defaultKey,
+    name: defaultKeyName,
+    ending: keyEnding,
+    created_at: timeOf(keyCreatedAt),
+    last_used_at: timeOrNull(usedAt),
+    expires_at: null,
+    expired: false,
+    limit_day: null,
+    limit_month: null,
+    used_day: null,
+    used_month: null,
+    models: null,
+    addresses: null,
+    forwards_users: false,
+    limit_end_user_day: null,
+  };
+}
+
+function viewOf(
+  { id, name, keyEnding, createdAt, limits, ...record }: KeyRecord,
+  use: KeyUse | undefined,
+  now: Ms,
+): KeyView {
+  const { expiresAt, tokensPerDay, tokensPerMonth, models, addresses, forwardsUsers, endUserTokensPerDay } =
+    limits ?? noLimits;
+  return {
+    id,
+    name,
+    ending: keyEnding,
+    created_at: timeOf(createdAt),
+    last_used_at: timeOrNull(use?.usedAt ?? record.usedAt),
+    expires_at: timeOrNull(expiresAt),
+    expired: expiresAt !== null && expiresAt <= now,
+    limit_day: tokensPerDay,
+    limit_month: tokensPerMonth,
+    used_day: use?.day ?? 0,
+    used_month: use?.month ?? 0,
+    models,
+    addresses,
+    forwards_users: forwardsUsers,
+    limit_end_user_day: endUserTokensPerDay,
+  };
 }
 
 function checkName(name: string, others: readonly KeyRecord[]): string {
@@ -327,18 +267,6 @@ function checkName(name: string, others: readonly KeyRecord[]): string {
   if (isTaken || isReservedName(trimmed)) throw new AccountError(`a key is called ${shown} already`);
   return trimmed;
 }
-
-const noLimits: KeyLimits = {
-  expiresAt: null,
-  tokensPerDay: null,
-  tokensPerMonth: null,
-  models: null,
-  addresses: null,
-  forwardsUsers: false,
-  endUserTokensPerDay: null,
-};
-
-const orNull = (limits: KeyLimits): KeyLimits | null => (hasLimits(limits) ? limits : null);
 
 /** Those that are asked for, of a key that has `had`. */
 function limitsOf(wanted: NewLimits, now: Ms, had: KeyLimits): Partial<KeyLimits> {

@@ -1,21 +1,14 @@
-// Accounts as the command line and the console see them. A method that changes something resolves once the change is on
-// disk.
+// Accounts as the command line and the console see them, in a unit of the office (office.ts).
 import { assert } from "../core/assert.ts";
 import type { Catalog } from "../core/catalog.ts";
-import type { Clock } from "../core/clock.ts";
 import { creditGrantMaxTokens, emailMaxLength, linkMaxMs } from "../core/limits.ts";
-import { dayMs } from "../core/units.ts";
 import { firstPlan, isPlan, limitOf, planOf } from "../core/plans.ts";
-import type { Soon } from "../core/soon.ts";
-import { type AccountId, defaultKey, type Ms, type PlanId, StoreUnavailable } from "../core/types.ts";
-import type { NewAccessLink } from "./access-links.ts";
-import type { InSameCommit, Journal } from "./journal.ts";
-import { endingOf, hashApiKey, mintApiKey, type Keys } from "./keys.ts";
-import type { Ledger } from "./ledger.ts";
-import { LoadedAccount } from "./loaded-account.ts";
-import { Passwords, type PasswordTurn } from "./passwords.ts";
+import { type AccountId, defaultKey, type Ms, type PlanId } from "../core/types.ts";
+import { dayMs } from "../core/units.ts";
+import type { Draft } from "./draft.ts";
+import { endingOf, hashApiKey, mintApiKey } from "./keys.ts";
 import { coderWindowName, coderWindowOf, dayName, dayOf } from "./quota.ts";
-import type { AccountRecord, AccountRecords, PlanCount } from "./records.ts";
+import type { AccountRecord, NewAccessLink, OfficeRecords, PlanCount, Standings } from "./records.ts";
 import type { UsageRow } from "./usage-row.ts";
 
 /** A request about an account cannot be carried out; the message is one line for whoever asked. */
@@ -31,11 +24,12 @@ export class EmailTaken extends AccountError {
 
 export type NewAccount = Readonly<{
   email: string;
-  plan?: string;
+  plan?: string | undefined;
   /** Opening credit in balance tokens. */
-  credit?: number;
-  password?: string;
-  operator?: boolean;
+  credit?: number | undefined;
+  /** Of `Passwords.hashNew`; absent: it has no password. */
+  passwordHash?: string | undefined;
+  operator?: boolean | undefined;
 }>;
 
 export type Invitation = Readonly<{ email: string | null; plan?: string | undefined; credit: number; expiresAt: Ms }>;
@@ -73,393 +67,103 @@ export type AccountView = Readonly<{
 /** A broken invariant: its number, the account (null where it is nobody's) and what does not fit. */
 export type Violation = Readonly<{ invariant: string; account: AccountId | null; detail: string }>;
 export type Verification = Readonly<{ accounts: number; violations: readonly Violation[] }>;
-/** Recomputes every balance from the journal. */
-export type Verify = () => Promise<Verification>;
 
 type Parts = Readonly<{
-  records: AccountRecords;
-  ledger: Ledger;
-  keys: Keys;
-  journal: Journal;
+  records: OfficeRecords;
+  standings: Standings;
   plans: Catalog["plans"];
-  clock: Clock;
-  verify: Verify;
-  passwords?: Pick<Passwords, "hash" | "verify" | "ofNobody">;
-}>;
-
-/** Ready to be set, if nobody else has set one since the old one was checked. */
-export type PasswordReplacement = Readonly<{
-  isOvertaken(): Soon<boolean>;
-  apply(inSameCommit?: InSameCommit): Promise<void>;
-  /** Hashes. */
-  before: string;
-  after: string;
+  draft: Draft;
+  now: Ms;
 }>;
 
 export class Accounts {
   readonly #parts: Parts;
-  readonly #passwords: NonNullable<Parts["passwords"]>;
-  /** Null until somebody asked, as the next. */
-  #lastId: AccountId | null = null;
-  #count: number | null = null;
-  /** E-mails whose accounts are on their way to disk, in lower case. */
-  readonly #creating = new Set<string>();
-  /** The last line of each account that disables or enables it, while it is on its way to disk. */
-  readonly #disabling = new Map<AccountId, number>();
-  /** New passwords that are not on disk yet: the sequence of the last. */
-  readonly #newPasswords = new Map<AccountId, number>();
-  /** From the start of an erasure on: what began earlier gives the account nothing anymore. */
-  readonly #erasing = new Set<AccountId>();
-  /** Purchases on their way to disk, so that the same reference twice at once is one purchase. */
-  readonly #buying = new Map<string, Promise<void>>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#passwords = parts.passwords ?? new Passwords();
   }
+
+  // -------------------------------------------------------------- what there is
 
   /** True before the first account was made. */
-  get none(): boolean {
-    return (this.#lastId ?? this.#parts.records.lastId()) === 0;
+  async none(): Promise<boolean> {
+    return (await this.#parts.records.list(0, 1)).length === 0;
   }
 
-  /** Of accounts for which none is named. */
-  get planOfNew(): PlanId {
-    return firstPlan(this.#parts.plans).id;
+  /** How many there are, without those that were erased. */
+  async count(): Promise<number> {
+    return this.#parts.standings.count();
   }
 
   /** How many accounts there are of each plan, also of those that are not configured. */
-  byPlan(): readonly PlanCount[] {
+  async byPlan(): Promise<readonly PlanCount[]> {
     return this.#parts.records.byPlan();
   }
 
   /** Whether an account may see all the others, and is not disabled. */
-  get hasOperator(): boolean {
-    return this.#parts.records.operators().length > 0;
-  }
-
-  /** Throws AccountError for a bad or known e-mail, a bad plan or a bad amount. */
-  async create(
-    { email, plan = this.planOfNew, credit = 0, password, operator = false }: NewAccount,
-    inSameCommit?: (account: AccountId) => void,
-    turn?: PasswordTurn,
-  ): Promise<CreatedAccount> {
-    const { records, ledger, journal, plans, clock } = this.#parts;
-    checkEmail(email);
-    const planId = this.#plan(plan);
-    if (credit !== 0) checkAmount(credit);
-    const passwordHash = password === undefined ? null : await this.#passwords.hash(checkPassword(password), turn);
-    const folded = email.toLowerCase();
-    if (this.#creating.has(folded) || records.byEmail(email) !== null) {
-      throw new EmailTaken(email);
-    }
-    const id = (this.#lastId ??= records.lastId()) + 1;
-    this.#lastId = id;
-    const key = mintApiKey();
-    const keyHash = hashApiKey(key);
-    const account = new LoadedAccount(id, planOf(plans, planId), 0, keyHash);
-    ledger.add(account);
-    this.#creating.add(folded);
-    try {
-      const at = clock.wall();
-      const sequence = journal.change({
-        change: "create",
-        account: id,
-        email,
-        plan: planId,
-        keyHash,
-        keyEnding: endingOf(key),
-        passwordHash,
-        operator,
-        at,
-      });
-      inSameCommit?.(id);
-      if (credit > 0) this.#buy(account, credit, `opening:${id}`);
-      await journal.durable(sequence);
-      if (this.#count !== null) this.#count += 1;
-    } catch (thrown) {
-      ledger.remove(id);
-      throw thrown;
-    } finally {
-      this.#creating.delete(folded);
-    }
-    return { id, email, plan: planId, api_key: key };
+  async hasOperator(): Promise<boolean> {
+    return (await this.#parts.records.operators()).length > 0;
   }
 
   /** Accounts in the order of their ids, from the one after `after`. */
   async list({ after = 0, limit = 1_000_000 } = {}): Promise<AccountSummary[]> {
-    return this.#parts.records.list(after, limit).map(summaryOf);
+    return (await this.#parts.records.list(after, limit)).map(summaryOf);
   }
 
   /** The same, of those whose e-mail contains `text`, in any case. */
-  search(text: string, after: AccountId, limit: number): AccountSummary[] {
-    return this.#parts.records.search(text, after, limit).map(summaryOf);
+  async search(text: string, after: AccountId, limit: number): Promise<AccountSummary[]> {
+    return (await this.#parts.records.search(text, after, limit)).map(summaryOf);
   }
 
-  /** Null: there is no such account. */
-  record(account: AccountId): AccountRecord | null {
-    return this.#parts.records.byId(account);
+  /** Null: there is no such account. As this unit leaves it, which holds for all below. */
+  async record(id: AccountId): Promise<AccountRecord | null> {
+    const { records, draft } = this.#parts;
+    return draft.record(id, await records.byId(id));
   }
 
-  recordOf(email: string): AccountRecord | null {
-    return this.#parts.records.byEmail(email);
+  async recordOf(email: string): Promise<AccountRecord | null> {
+    const { records, draft } = this.#parts;
+    const record = await records.byEmail(email);
+    const id = record?.id ?? draft.made(email);
+    return id === null ? null : draft.record(id, record);
   }
 
-  /** How many there are, without those that were erased. The disk is asked once. */
-  get count(): number {
-    if (this.#count !== null) return this.#count;
-    const count = this.#parts.records.count();
-    // What is on its way may be on disk already, and would be counted again when it is known to be.
-    if (this.#creating.size === 0 && this.#erasing.size === 0) this.#count = count;
-    return count;
+  /** Throws AccountError for an unknown e-mail. */
+  async ofEmail(email: string): Promise<AccountRecord> {
+    const record = await this.recordOf(email);
+    if (record === null) throw new AccountError(`no account has the e-mail ${email}`);
+    return record;
   }
 
-  /** Throws AccountError for an unknown e-mail, as everything below that takes one. */
-  async show(email: string): Promise<AccountView> {
-    return this.#view(this.#byEmail(email));
+  /** Whether it may still be used, and has the password that it had when it was read: who said that may come in. */
+  async isAsItWas({ id, passwordHash }: AccountRecord): Promise<boolean> {
+    const now = await this.record(id);
+    return now !== null && now.disabledAt === null && now.passwordHash === passwordHash;
   }
 
-  async showById(account: AccountId): Promise<AccountView> {
-    return this.#view(this.#byId(account));
+  async show(id: AccountId): Promise<AccountView> {
+    const record = await this.#existing(id);
+    const { id: _, plan, openReservations: __, ...numbers } = await this.#numbers(record);
+    return { id, email: record.email, plan, disabled: record.disabledAt !== null, ...numbers };
   }
 
-  /** What `show` shows, and the number of open reservations; without a look at the disk for an account in memory. */
-  numbers(id: AccountId): Omit<AccountView, "email" | "disabled"> & Readonly<{ openReservations: number }> {
-    return { ...this.#numbers(id), openReservations: this.#parts.ledger.account(id).holds };
-  }
-
-  /** Acts at once: today's use stays, the amounts are the new plan's. */
-  async changePlan(email: string, plan: string, inSameCommit?: (before: AccountRecord) => void): Promise<void> {
-    const before = this.#byEmail(email);
-    return this.changePlanById(before.id, plan, () => inSameCommit?.(before));
-  }
-
-  async changePlanById(id: AccountId, plan: PlanId, inSameCommit?: InSameCommit): Promise<void> {
-    const { ledger, journal, plans } = this.#parts;
-    this.checkNotErased(id);
-    this.#plan(plan);
-    const account = ledger.account(this.#byId(id).id);
-    const sequence = journal.change({ change: "plan", account: id, plan });
-    inSameCommit?.();
-    await journal.durable(sequence);
-    account.plan = planOf(plans, plan); // a reload may have taken it away by now
-  }
-
-  /**
-   * A disabled account's key and sessions are refused at once; what runs may end. Enabling acts when it is on disk.
-   * Rejects with StoreUnavailable, when everything is as it was.
-   */
-  async setDisabled(id: AccountId, disabled: boolean, inSameCommit?: InSameCommit): Promise<void> {
-    const { ledger, keys, journal, clock } = this.#parts;
-    if (!disabled) this.checkNotErased(id);
-    const account = ledger.account(this.#byId(id).id);
-    account.disabled ||= disabled;
-    if (disabled) keys.forget(account);
-    const sequence = journal.change({ change: "disabled", account: id, at: disabled ? clock.wall() : null });
-    this.#disabling.set(id, sequence);
-    inSameCommit?.();
-    const isLast = (): boolean => this.#disabling.get(id) === sequence;
-    try {
-      await journal.durable(sequence);
-      if (isLast()) account.disabled = disabled;
-    } catch (thrown) {
-      // One that it came after may be lost as well: the disk says how it was.
-      if (isLast()) account.disabled = this.#byId(id).disabledAt !== null;
-      throw thrown;
-    } finally {
-      if (isLast()) this.#disabling.delete(id);
-    }
-  }
-
-  /**
-   * Adds purchased credit. The same reference counts once, however often it comes: `credited` is false for a repeated
-   * one. Resolves when the credit is on disk; it can be spent from then on.
-   */
-  async addCredit(
-    email: string,
-    tokens: number,
-    reference?: string,
-    inSameCommit?: (account: AccountId) => void,
-  ): Promise<{ credited: boolean }> {
-    const { id } = this.#byEmail(email);
-    this.checkNotErased(id);
-    const withIt = (): void => inSameCommit?.(id);
-    if (reference !== undefined) return this.addCreditById(id, tokens, `credit:${reference}`, withIt);
-    checkAmount(tokens);
-    return this.#credit(id, tokens, `purchase:${crypto.randomUUID()}`, withIt); // nobody has that
-  }
-
-  /** The account that a reference of `addCredit` was credited to; null where it is new. */
-  creditedTo(reference: string): AccountRecord | null {
-    const owner = this.#parts.records.ownerOfEntry(`credit:${reference}`);
-    return owner === null ? null : this.#byId(owner);
-  }
-
-  /** The same billing key counts once. Deleted accounts have what they paid for, too. */
-  async addCreditById(
+  /** What `show` shows, and the number of open reservations. */
+  async numbers(
     id: AccountId,
-    tokens: number,
-    billingKey: string,
-    inSameCommit?: InSameCommit,
-  ): Promise<{ credited: boolean }> {
-    checkAmount(tokens);
-    // On disk, all ill-formed texts of one length are the same.
-    if (!billingKey.isWellFormed()) throw new AccountError("a reference must be well-formed text");
-    const other = this.#buying.get(billingKey);
-    if (other !== undefined) {
-      await other;
-      return { credited: false };
-    }
-    if (this.#parts.records.ownerOfEntry(billingKey) !== null) return { credited: false };
-    return this.#credit(id, tokens, billingKey, inSameCommit);
+  ): Promise<Omit<AccountView, "email" | "disabled"> & Readonly<{ openReservations: number }>> {
+    return this.#numbers(await this.#existing(id));
   }
 
-  async #credit(
-    id: AccountId,
-    tokens: number,
-    billingKey: string,
-    inSameCommit?: InSameCommit,
-  ): Promise<{ credited: boolean }> {
-    const { ledger, journal } = this.#parts;
-    const sequence = this.#buy(ledger.account(this.#byId(id).id), tokens, billingKey);
-    inSameCommit?.();
-    const bought = journal.durable(sequence);
-    this.#buying.set(billingKey, bought);
-    try {
-      await bought;
-    } finally {
-      this.#buying.delete(billingKey);
-    }
-    return { credited: true };
+  /** The account's replies, newest first. */
+  async usage(id: AccountId, limit: number): Promise<readonly UsageRow[]> {
+    return this.#parts.records.usage(id, limit);
   }
 
-  /** The old key is void at once and the new one is shown this once; resolves when that is on disk. */
-  async rotateKey(email: string, inSameCommit?: (account: AccountId) => void): Promise<{ api_key: string }> {
-    const { id } = this.#byEmail(email);
-    return this.#rotate(id, () => inSameCommit?.(id));
-  }
+  // -------------------------------------------------------------- accounts
 
-  async rotateKeyById(account: AccountId, inSameCommit?: InSameCommit): Promise<{ api_key: string }> {
-    return this.#rotate(this.#byId(account).id, inSameCommit);
-  }
-
-  /**
-   * Disables the account and takes away who it was: e-mail, key, password, sessions and notes. Its lines stay, so that
-   * the books do, under a name that says nothing. `before` erases what is kept elsewhere, while the e-mail still names
-   * the account: an erasure that failed can be asked for again. Throws AccountError while a request is open.
-   */
-  async erase(
-    email: string,
-    before: (account: AccountId) => Promise<void>,
-    inSameCommit?: InSameCommit,
-  ): Promise<ErasedAccount> {
-    const { id } = this.#byEmail(email);
-    await this.setDisabled(id, true);
-    this.checkNothingOpen(id);
-    this.#erasing.add(id);
-    try {
-      await before(id);
-      return await this.finishErasure(email, inSameCommit);
-    } finally {
-      this.#erasing.delete(id); // what is on disk says it now, or the account is still there
-    }
-  }
-
-  /** Throws AccountError while a request of the account is open. */
-  checkNothingOpen(id: AccountId): void {
-    const { holds } = this.#parts.ledger.account(id);
-    if (holds === 0) return;
-    throw new AccountError(
-      `${this.#byId(id).email} is disabled and has ${holds} open requests; delete it when they ended`,
-    );
-  }
-
-  /** The last step of `erase`: takes away who it was. */
-  async finishErasure(email: string, inSameCommit?: InSameCommit): Promise<ErasedAccount> {
-    const { ledger, keys, journal, clock } = this.#parts;
-    const record = this.#byEmail(email);
-    const { id } = record;
-    const account = ledger.account(id);
-    const name = this.#nameOfErased(id);
-    const keyHash = hashApiKey(mintApiKey()); // nobody's
-    const sequence = journal.change({ change: "erase", account: id, email, name, keyHash, at: clock.wall() });
-    inSameCommit?.();
-    await journal.durable(sequence);
-    keys.replace(account, keyHash);
-    ledger.endUsers.erased(id);
-    if (this.#count !== null && !isErased(record)) this.#count -= 1;
-    return { id, name };
-  }
-
-  /** Throws PasswordsBusy. The account's sessions are the caller's business. */
-  async changePasswordById(id: AccountId, password: string, inSameCommit?: InSameCommit): Promise<void> {
-    this.checkNotErased(id);
-    const passwordHash = await this.#passwords.hash(checkPassword(password));
-    await this.#setPassword(id, passwordHash, inSameCommit);
-  }
-
-  /** As `changePasswordById`, to none: nobody signs in with a password from then on. */
-  forgetPassword(id: AccountId, inSameCommit?: InSameCommit): Promise<void> {
-    return this.#setPassword(id, null, inSameCommit);
-  }
-
-  /** A new password for who says the old one; null where that is wrong. Throws PasswordsBusy. */
-  async replacementOfPassword(
-    id: AccountId,
-    old: string,
-    password: string,
-    turn?: PasswordTurn,
-  ): Promise<PasswordReplacement | null> {
-    const { passwordHash: before } = this.#byId(id);
-    if (before === null || !(await this.#passwords.verify(old, before, turn))) return null;
-    const after = await this.#passwords.hash(checkPassword(password), turn);
-    return {
-      isOvertaken: () => this.hasAnotherPassword(id, before),
-      apply: (inSameCommit) => this.#setPassword(id, after, inSameCommit),
-      before,
-      after,
-    };
-  }
-
-  /** Whether that of a hash was replaced, or is being replaced. */
-  hasAnotherPassword(id: AccountId, hash: string): boolean {
-    return this.#newPasswords.has(id) || this.#byId(id).passwordHash !== hash;
-  }
-
-  /** Puts one hash in the place of another. Throws AccountError where that is not the account's anymore. */
-  async replacePassword(id: AccountId, before: string, after: string, inSameCommit?: InSameCommit): Promise<void> {
-    if (this.hasAnotherPassword(id, before)) throw new AccountError("the password was changed meanwhile");
-    await this.#setPassword(id, after, inSameCommit);
-  }
-
-  /**
-   * The account of an e-mail and password, or null. Unknown e-mails and accounts without a password cost the same
-   * work as a wrong password, so that the time says nothing. Throws PasswordsBusy.
-   */
-  async signIn(email: string, password: string, turn?: PasswordTurn): Promise<AccountRecord | null> {
-    const { records, ledger } = this.#parts;
-    const record = records.byEmail(email);
-    const nobodys = await this.#passwords.ofNobody();
-    const matches = await this.#passwords.verify(password, record?.passwordHash ?? nobodys, turn);
-    if (!matches || record === null || record.passwordHash === null) return null;
-    // The account may have changed meanwhile; an old password must not open a session after that.
-    const now = records.byId(record.id);
-    const isAsItWas = now !== null && now.passwordHash === record.passwordHash && !ledger.account(now.id).disabled;
-    return isAsItWas ? now : null;
-  }
-
-  /** An invitation that can be kept: throws AccountError for a bad or known e-mail, a bad plan, amount or time. */
-  invitation(
-    { email, plan = this.planOfNew, credit, expiresAt }: Invitation,
-    now: Ms,
-  ): NewAccessLink & Readonly<{ kind: "invitation" }> {
-    if (email !== null) {
-      checkEmail(email);
-      if (this.#creating.has(email.toLowerCase()) || this.recordOf(email) !== null) throw new EmailTaken(email);
-    }
-    if (credit !== 0) checkAmount(credit);
-    checkExpiry(expiresAt, now);
-    return { kind: "invitation", account: null, email, plan: this.#plan(plan), credit, expiresAt };
+  /** Of accounts for which none is named. */
+  get planOfNew(): PlanId {
+    return firstPlan(this.#parts.plans).id;
   }
 
   /** A plan that was chosen before, while there is such a plan. */
@@ -467,144 +171,195 @@ export class Accounts {
     return plan !== null && isPlan(this.#parts.plans, plan) ? plan : this.planOfNew;
   }
 
-  /** A link by which the account's password is set, or the account is connected with an identity provider. */
-  passwordLink(id: AccountId, expiresAt: Ms, now: Ms): NewAccessLink {
-    this.checkNotErased(id);
-    checkExpiry(expiresAt, now);
-    return { kind: "password", account: id, email: null, plan: this.#byId(id).plan, credit: 0, expiresAt };
+  /** Throws AccountError for a bad or known e-mail, a bad plan or a bad amount. */
+  async create({
+    email,
+    plan = this.planOfNew,
+    credit = 0,
+    passwordHash,
+    operator = false,
+  }: NewAccount): Promise<CreatedAccount> {
+    const { records, draft, now: at } = this.#parts;
+    checkEmail(email);
+    const planId = this.#plan(plan);
+    if (credit !== 0) checkAmount(credit);
+    if ((await this.recordOf(email)) !== null) throw new EmailTaken(email);
+    const id = await records.nextId();
+    const key = mintApiKey();
+    const ofKey = { keyHash: hashApiKey(key), keyEnding: endingOf(key), passwordHash: passwordHash ?? null };
+    draft.changes.push({ change: "create", account: id, email, plan: planId, ...ofKey, operator, at });
+    if (credit > 0) this.#buy(id, credit, `opening:${id}`);
+    return { id, email, plan: planId, api_key: key };
+  }
+
+  /** Acts at once: today's use stays, the amounts are the new plan's. */
+  async changePlan(id: AccountId, plan: string): Promise<void> {
+    await this.checkNotErased(id);
+    this.#parts.draft.changes.push({ change: "plan", account: id, plan: this.#plan(plan) });
+  }
+
+  /** A disabled account's key and sessions are refused at once; what runs may end. Enabling acts when it is on disk. */
+  async setDisabled(id: AccountId, disabled: boolean): Promise<void> {
+    const { draft, now } = this.#parts;
+    if (disabled) await this.#existing(id);
+    else await this.checkNotErased(id);
+    draft.changes.push({ change: "disabled", account: id, at: disabled ? now : null });
   }
 
   /** Throws AccountError where that would leave no operator. */
-  async setOperator(id: AccountId, operator: boolean, inSameCommit?: InSameCommit): Promise<void> {
-    const { journal } = this.#parts;
-    this.checkNotErased(id);
-    if (!operator) this.checkNotLastOperator(id);
-    const sequence = journal.change({ change: "operator", account: id, operator });
-    inSameCommit?.();
-    await journal.durable(sequence);
+  async setOperator(id: AccountId, operator: boolean): Promise<void> {
+    await this.checkNotErased(id);
+    if (!operator) await this.checkNotLastOperator(id);
+    this.#parts.draft.changes.push({ change: "operator", account: id, operator });
   }
 
-  /** Throws AccountError for the one operator that is not disabled: nobody could sign in to let others in again. */
-  checkNotLastOperator(id: AccountId): void {
-    const { records, ledger } = this.#parts;
-    const { email, operator } = this.#byId(id);
-    if (!operator) return;
-    // Memory knows it earlier than the disk where somebody is disabled.
-    const others = records.operators().filter((other) => other !== id && !ledger.account(other).disabled);
-    if (others.length === 0) throw new AccountError(`${email} is the only operator; make another one first`);
-  }
-
-  /** Throws AccountError for an account that was deleted: there is nobody to give it anything. */
-  checkNotErased(id: AccountId): void {
-    const record = this.#byId(id);
-    if (isErased(record) || this.#erasing.has(id)) throw new AccountError(`${record.email} is a deleted account`);
-  }
-
-  /** The account's replies, newest first. */
-  async usage(email: string, limit: number): Promise<readonly UsageRow[]> {
-    return this.#parts.records.usage(this.#byEmail(email).id, limit);
-  }
-
-  async usageById(account: AccountId, limit: number): Promise<readonly UsageRow[]> {
-    return this.#parts.records.usage(account, limit);
-  }
-
-  /** Recomputes the balances of all accounts from the journal and compares them with the disk and the memory. */
-  verify(): Promise<Verification> {
-    return this.#parts.verify();
-  }
-
-  #view({ id, email, disabledAt }: AccountRecord): AccountView {
-    const { id: _, plan, ...numbers } = this.#numbers(id);
-    return { id, email, plan, disabled: disabledAt !== null, ...numbers };
-  }
-
-  #numbers(id: AccountId): Omit<AccountView, "email" | "disabled"> {
-    const { ledger, clock } = this.#parts;
-    const now = clock.wall();
-    const account = ledger.account(id);
-    const day = dayName(dayOf(now));
-    const { unlimited } = account.plan;
-    return {
-      id,
-      plan: account.plan.id,
-      allowance: unlimited
-        ? { day, granted: null, left: null }
-        : { day, granted: account.plan.tokensPerDay, left: ledger.allowanceLeft(account, now) },
-      credit: account.credit,
-      reserved: account.held,
-      spendable: unlimited ? null : ledger.spendable(account, now),
-      coder_calls: {
-        window: coderWindowName(coderWindowOf(now)),
-        used: ledger.use(account, "coder_calls", coderWindowOf(now)).used,
-        limit: limitOf(account.plan.coderCallsPerWindow),
-      },
-      searches: {
-        day,
-        used: ledger.use(account, "searches", dayOf(now)).used,
-        limit: limitOf(account.plan.searchesPerDay),
-      },
-    };
-  }
-
-  #buy(account: LoadedAccount, tokens: number, billingKey: string): number {
-    const { ledger, journal, clock } = this.#parts;
-    ledger.appended(account);
-    return journal.append({
-      billingKey,
-      kind: "credit",
-      account: account.id,
-      key: defaultKey,
-      at: clock.wall(),
-      period: 0,
-      used: 0,
-      creditDelta: tokens,
-      reply: null,
-    });
-  }
-
-  /** In the turn of the call, unless the account was erased while its password was hashed. */
-  async #setPassword(id: AccountId, passwordHash: string | null, inSameCommit?: InSameCommit): Promise<void> {
-    const { journal } = this.#parts;
-    this.checkNotErased(id);
-    const sequence = journal.change({ change: "password", account: id, passwordHash });
-    this.#newPasswords.set(id, sequence);
-    inSameCommit?.();
-    try {
-      await journal.durable(sequence);
-    } finally {
-      if (this.#newPasswords.get(id) === sequence) this.#newPasswords.delete(id);
-    }
-  }
-
-  async #rotate(id: AccountId, inSameCommit?: InSameCommit): Promise<{ api_key: string }> {
-    this.checkNotErased(id);
-    const { ledger, keys, journal, clock } = this.#parts;
-    const account = ledger.account(id);
+  /** The old key is void at once and the new one is shown this once. */
+  async rotateKey(id: AccountId): Promise<{ api_key: string }> {
+    const { draft, now: at } = this.#parts;
+    await this.checkNotErased(id);
     const key = mintApiKey();
-    const keyHash = hashApiKey(key);
-    keys.replace(account, keyHash);
-    try {
-      const keyEnding = endingOf(key);
-      const sequence = journal.change({ change: "key", account: id, keyHash, keyEnding, at: clock.wall() });
-      inSameCommit?.();
-      await journal.durable(sequence);
-    } catch (thrown) {
-      // The disk still has an older key, and a restart would take it: so must this process, unless a later rotation
-      // has come in between. The one before may be lost as well, so that the disk is asked which.
-      if (thrown instanceof StoreUnavailable && account.keyHash === keyHash) {
-        keys.replace(account, this.#byId(id).keyHash);
-      }
-      throw thrown;
-    }
+    draft.changes.push({ change: "key", account: id, keyHash: hashApiKey(key), keyEnding: endingOf(key), at });
     return { api_key: key };
   }
 
+  /** Null: nobody signs in with a password from then on. The account's sessions are the caller's business. */
+  async setPassword(id: AccountId, passwordHash: string | null): Promise<void> {
+    await this.checkNotErased(id);
+    this.#parts.draft.changes.push({ change: "password", account: id, passwordHash });
+  }
+
+  /**
+   * Takes away who the account was: e-mail, key, password, sessions and notes. Its lines stay, so that the books do, under
+   * a name that says nothing. Throws AccountError while a request of it is open: it is disabled before.
+   */
+  async erase(id: AccountId): Promise<ErasedAccount> {
+    const { draft, now: at } = this.#parts;
+    const { email } = await this.#existing(id);
+    await this.checkNothingOpen(id);
+    const name = await this.#nameOfErased(id);
+    const keyHash = hashApiKey(mintApiKey()); // nobody's
+    draft.changes.push({ change: "erase", account: id, email, name, keyHash, at });
+    return { id, name };
+  }
+
+  // -------------------------------------------------------------- credit
+
+  /** Adds purchased credit. The same reference counts once, however often it comes: `credited` is false for a repeated one. */
+  async addCredit(id: AccountId, tokens: number, reference?: string): Promise<{ credited: boolean }> {
+    await this.checkNotErased(id);
+    const isOnce = reference === undefined; // nobody has that
+    return this.credit(id, tokens, isOnce ? `purchase:${crypto.randomUUID()}` : `credit:${reference}`);
+  }
+
+  /** The account that a reference of `addCredit` was credited to; null where it is new. */
+  async creditedTo(reference: string): Promise<AccountRecord | null> {
+    const owner = await this.#parts.records.ownerOfEntry(`credit:${reference}`);
+    return owner === null ? null : this.record(owner);
+  }
+
+  /** The same billing key counts once. Deleted accounts have what they paid for, too. It can be spent when it is on disk. */
+  async credit(id: AccountId, tokens: number, billingKey: string): Promise<{ credited: boolean }> {
+    checkAmount(tokens);
+    // On disk, all ill-formed texts of one length are the same.
+    if (!billingKey.isWellFormed()) throw new AccountError("a reference must be well-formed text");
+    await this.#existing(id);
+    const { records, draft } = this.#parts;
+    const isKnown = draft.entries.some((entry) => entry.billingKey === billingKey);
+    if (isKnown || (await records.ownerOfEntry(billingKey)) !== null) return { credited: false };
+    this.#buy(id, tokens, billingKey);
+    return { credited: true };
+  }
+
+  // -------------------------------------------------------------- links
+
+  /** An invitation that can be kept: throws AccountError for a bad or known e-mail, a bad plan, amount or time. */
+  async invitation({
+    email,
+    plan = this.planOfNew,
+    credit,
+    expiresAt,
+  }: Invitation): Promise<NewAccessLink & Readonly<{ kind: "invitation" }>> {
+    if (email !== null) {
+      checkEmail(email);
+      if ((await this.recordOf(email)) !== null) throw new EmailTaken(email);
+    }
+    if (credit !== 0) checkAmount(credit);
+    checkExpiry(expiresAt, this.#parts.now);
+    return { kind: "invitation", account: null, email, plan: this.#plan(plan), credit, expiresAt };
+  }
+
+  /** A link by which the account's password is set, or the account is connected with an identity provider. */
+  async passwordLink(id: AccountId, expiresAt: Ms): Promise<NewAccessLink> {
+    const { plan } = await this.checkNotErased(id);
+    checkExpiry(expiresAt, this.#parts.now);
+    return { kind: "password", account: id, email: null, plan, credit: 0, expiresAt };
+  }
+
+  // -------------------------------------------------------------- what is refused
+
+  /** Throws AccountError for the one operator that is not disabled: nobody could sign in to let others in again. */
+  async checkNotLastOperator(id: AccountId): Promise<void> {
+    const { email, operator } = await this.#existing(id);
+    if (!operator) return;
+    const operators = await this.#parts.records.operators();
+    if (operators.every((other) => other === id)) {
+      throw new AccountError(`${email} is the only operator; make another one first`);
+    }
+  }
+
+  /** Throws AccountError for an account that was deleted: there is nobody to give it anything. */
+  async checkNotErased(id: AccountId): Promise<AccountRecord> {
+    const record = await this.#existing(id);
+    if (isErased(record)) throw new AccountError(`${record.email} is a deleted account`);
+    return record;
+  }
+
+  /** Throws AccountError while a request of the account is open. */
+  async checkNothingOpen(id: AccountId): Promise<void> {
+    const { standings, now } = this.#parts;
+    const record = await this.#existing(id);
+    const { holds } = await standings.of(record, now);
+    if (holds === 0) return;
+    throw new AccountError(`${record.email} is disabled and has ${holds} open requests; delete it when they ended`);
+  }
+
+  // --------------------------------------------------------------
+
+  async #numbers(record: AccountRecord): ReturnType<Accounts["numbers"]> {
+    const { standings, plans, draft, now } = this.#parts;
+    const { held, holds, used, ...standing } = await standings.of(record, now);
+    const credit = standing.credit + draft.creditOf(record.id);
+    const { unlimited, tokensPerDay, coderCallsPerWindow, searchesPerDay, id: plan } = planOf(plans, record.plan);
+    const day = dayName(dayOf(now));
+    const left = Math.max(0, tokensPerDay - used.allowance);
+    return {
+      id: record.id,
+      plan,
+      allowance: { day, granted: unlimited ? null : tokensPerDay, left: unlimited ? null : left },
+      credit,
+      reserved: held,
+      spendable: unlimited ? null : left + credit - held,
+      coder_calls: {
+        window: coderWindowName(coderWindowOf(now)),
+        used: used.coder_calls,
+        limit: limitOf(coderCallsPerWindow),
+      },
+      searches: { day, used: used.searches, limit: limitOf(searchesPerDay) },
+      openReservations: holds,
+    };
+  }
+
+  #buy(account: AccountId, tokens: number, billingKey: string): void {
+    const { draft, now: at } = this.#parts;
+    const never = { period: 0, used: 0, reply: null } as const;
+    draft.entries.push({ billingKey, kind: "credit", account, key: defaultKey, at, creditDelta: tokens, ...never });
+  }
+
   /** Nobody can take such a name, but an account may have it from a time when anybody could. */
-  #nameOfErased(id: AccountId): string {
+  async #nameOfErased(id: AccountId): Promise<string> {
     for (let attempt = 1; ; attempt += 1) {
       const name = attempt === 1 ? `deleted-${id}@invalid` : `deleted-${id}-${attempt}@invalid`;
-      const owner = this.#parts.records.byEmail(name);
+      const owner = await this.recordOf(name);
       if (owner === null || owner.id === id) return name;
     }
   }
@@ -617,15 +372,9 @@ export class Accounts {
     return plan;
   }
 
-  #byEmail(email: string): AccountRecord {
-    const record = this.#parts.records.byEmail(email);
-    if (record === null) throw new AccountError(`no account has the e-mail ${email}`);
-    return record;
-  }
-
-  #byId(account: AccountId): AccountRecord {
-    const record = this.#parts.records.byId(account);
-    assert(record !== null, `account ${account} exists`);
+  async #existing(id: AccountId): Promise<AccountRecord> {
+    const record = await this.record(id);
+    assert(record !== null, `account ${id} exists`);
     return record;
   }
 }
@@ -675,9 +424,4 @@ function checkAmount(tokens: number): void {
 function checkExpiry(expiresAt: Ms, now: Ms): void {
   if (expiresAt > now && expiresAt <= now + linkMaxMs) return;
   throw new AccountError(`a link expires within ${linkMaxMs / dayMs} days from now`);
-}
-
-function checkPassword(password: string): string {
-  if (password === "") throw new AccountError("a password must not be empty");
-  return password;
 }

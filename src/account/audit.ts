@@ -1,36 +1,8 @@
 // The audit log: what operators did, in the console or by commands. An entry is committed together with the change that
 // it describes.
 import type { AccountId, Ms } from "../core/types.ts";
-import type { Journal } from "./journal.ts";
-
-export type AuditAction =
-  | "account.create"
-  | "account.plan"
-  | "account.credit"
-  | "account.disable"
-  | "account.enable"
-  | "account.password"
-  | "account.password_link"
-  | "account.operator"
-  | "account.connect"
-  | "account.export"
-  | "account.delete"
-  | "invitation.create"
-  | "invitation.withdraw"
-  | "node.drain"
-  | "node.resume"
-  | "key.create"
-  | "key.rename"
-  | "key.limits"
-  | "key.revoke"
-  | "key.rotate"
-  | "end_user.erase"
-  | "end_user.export"
-  | "request.approve"
-  | "request.decline"
-  | "server.reload"
-  | "server.backup"
-  | "server.restore";
+import type { Draft } from "./draft.ts";
+import type { AuditAction, AuditEntry, AuditRecords } from "./records.ts";
 
 /** As the subject of an entry: the server itself; as its operator: a command. Accounts are numbered from 1. */
 export const theServer: AccountId = 0;
@@ -57,54 +29,22 @@ export const serverEntry = (
 /** For `by` of an entry: a command, and the system user who ran it. */
 export const byCommandOf = (user: string): string => `command line (${user})`;
 
-export type AuditEntry = Readonly<{
-  id: number;
-  at: Ms;
-  operator: AccountId;
-  /** From which the operator's browser came; of a command, whose it was. */
-  address: string;
-  action: AuditAction;
-  /** The account that was acted on, or `theServer`. */
-  subject: AccountId;
-  /** A sentence without secrets. */
-  detail: string;
-}>;
-
-export interface AuditRecords {
-  lastAuditId(): number;
-  /** Newest first, those with an id below `before`. */
-  audit(before: number, limit: number): readonly AuditEntry[];
-}
-
 export class AuditLog {
   readonly #records: AuditRecords;
-  readonly #journal: Journal;
-  /** Null until there is an entry. */
-  #lastId: number | null = null;
+  readonly #draft: Draft;
 
-  constructor(records: AuditRecords, journal: Journal) {
+  constructor({ records, draft }: Readonly<{ records: AuditRecords; draft: Draft }>) {
     this.#records = records;
-    this.#journal = journal;
+    this.#draft = draft;
   }
 
-  /** Queues an entry; on disk with whatever is appended in the same turn of the event loop. */
+  /** In one commit with what it tells of. */
   append(entry: Omit<AuditEntry, "id">): void {
-    this.#queue(entry);
-  }
-
-  /** For what changes no account. Resolves when the entry is on disk; rejects with StoreUnavailable. */
-  async note(entry: Omit<AuditEntry, "id">): Promise<void> {
-    await this.#journal.durable(this.#queue(entry));
+    this.#draft.changes.push({ change: "audit", entry: { ...entry, id: this.#records.nextAuditId() } });
   }
 
   /** Newest first, those with an id below `before`. */
-  list(before: number, limit: number): readonly AuditEntry[] {
+  async list(before: number, limit: number): Promise<readonly AuditEntry[]> {
     return this.#records.audit(before, limit);
-  }
-
-  #queue(entry: Omit<AuditEntry, "id">): number {
-    const id = (this.#lastId ??= this.#records.lastAuditId()) + 1;
-    this.#lastId = id;
-    return this.#journal.change({ change: "audit", entry: { ...entry, id } });
   }
 }

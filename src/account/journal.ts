@@ -1,19 +1,8 @@
 // What accounts need from a journal. How lines reach the disk is up to the store.
 import type { AccountId, KeyId, KeyLimits, Ms, PlanId } from "../core/types.ts";
-import type { AccessLink } from "./access-links.ts";
-import type { AuditEntry } from "./audit.ts";
 import type { Entry } from "./entry.ts";
-import type { Identity } from "./identities.ts";
-import type { KeyRecord } from "./records.ts";
-import type { PurchaseRequest } from "./purchases.ts";
+import type { AccessLink, AuditEntry, Identity, KeyRecord, PurchaseRequest, SessionRecord } from "./records.ts";
 import type { Period } from "./quota.ts";
-import type { SessionRecord } from "./sessions.ts";
-
-/**
- * Appends what belongs to a change: called in the same turn of the event loop, so that both are in one commit, and not
- * at all where the change is refused.
- */
-export type InSameCommit = () => void;
 
 /** A change of an account that moves no money. */
 export type AccountChange =

@@ -271,11 +271,6 @@ export class Ledger implements JournalListener {
       record.disabledAt !== null,
     );
     account.usedAt = record.keyUsedAt;
-    if (record.open !== undefined) {
-      const { held, holds, searchesHeld, uses } = record.open;
-      Object.assign(account, { held, holds, searchesHeld });
-      for (const use of uses) account[use.quota] = { ...use };
-    }
     this.#accounts.set(id, account);
     return account;
   }

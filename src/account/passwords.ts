@@ -2,6 +2,9 @@
 // memory nor keep the streams from a core. Whoever tried least often goes first, so a crowd of tries delays only
 // itself.
 import type { Ms } from "../core/types.ts";
+import { AccountError } from "./accounts.ts";
+import type { AccountRecord } from "./records.ts";
+import type { Office } from "./office.ts";
 
 /** argon2id takes 64 MiB and 50 ms of a core: at least one core is left for streams. */
 export const passwordHashesMax = navigator.hardwareConcurrency > 2 ? 2 : 1;
@@ -61,6 +64,25 @@ export class Passwords {
   /** Throws PasswordsBusy. */
   hash(password: string, turn = atOnce): Promise<string> {
     return this.#inTurn(turn, () => this.#hasher.hash(password));
+  }
+
+  /** Of a new password. Throws AccountError for none, and PasswordsBusy. */
+  async hashNew(password: string, turn?: PasswordTurn): Promise<string> {
+    if (password === "") throw new AccountError("a password must not be empty");
+    return this.hash(password, turn);
+  }
+
+  /**
+   * The account of an e-mail and password, which is not disabled, or null. Unknown e-mails and accounts without a password cost the same work as a
+   * wrong password, so that the time says nothing. That took its time: the unit that lets somebody in asks whether the
+   * account `isAsItWas`. Throws PasswordsBusy.
+   */
+  async owner(office: Office, email: string, password: string, turn?: PasswordTurn): Promise<AccountRecord | null> {
+    const record = await office.read(({ accounts }) => accounts.recordOf(email));
+    const nobodys = await this.ofNobody();
+    const matches = await this.verify(password, record?.passwordHash ?? nobodys, turn);
+    const mayCome = record !== null && record.passwordHash !== null && record.disabledAt === null;
+    return matches && mayCome ? record : null;
   }
 
   /** Throws PasswordsBusy. */

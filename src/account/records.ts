@@ -1,6 +1,6 @@
-// What accounts read from disk. Every call returns the committed state and throws StoreUnavailable when the disk cannot
-// be read.
+// What is kept of accounts and of the console, and how it is read. Every call gives the committed state and throws StoreUnavailable where the disk cannot be read.
 import type { AccountId, KeyId, KeyLimits, Ms, PlanId } from "../core/types.ts";
+import type { Soon } from "../core/soon.ts";
 import type { Period, Quota } from "./quota.ts";
 import type { DayUse } from "./spend-limit.ts";
 import type { UsageRow } from "./usage-row.ts";
@@ -23,16 +23,6 @@ export type AccountRecord = Readonly<{
   keyUsedAt: Ms | null;
   /** Null where the account may be used. */
   disabledAt: Ms | null;
-  /** Absent where one process has all of the account's open requests, and knows. */
-  open?: OpenUse;
-}>;
-
-/** What open requests of all gateways hold together, and what was used in the periods that the account is in. */
-type OpenUse = Readonly<{
-  held: number;
-  holds: number;
-  searchesHeld: number;
-  uses: readonly Readonly<{ quota: Quota; period: Period; used: number }>[];
 }>;
 
 export type PlanCount = Readonly<{ plan: PlanId; accounts: number }>;
@@ -52,9 +42,9 @@ export type KeyRecord = Readonly<{
   revokedAt: Ms | null;
 }>;
 
+/** What is asked on the way of requests. */
 export interface AccountRecords {
   byId(account: AccountId): AccountRecord | null;
-  byEmail(email: string): AccountRecord | null;
   byKeyHash(keyHash: string): AccountRecord | null;
   /** The named key of that hash, which is not void. */
   keyByHash(keyHash: string): KeyRecord | null;
@@ -64,29 +54,203 @@ export interface AccountRecords {
   keyUse(account: AccountId, key: KeyId, from: Period, before: Period): readonly DayUse[];
   /** Whether a line on disk names this end user of a key. */
   hasEndUser(account: AccountId, key: KeyId, name: string): boolean;
-  /** By which keys they came that are called so. */
-  endUsersNamed(account: AccountId, name: string): readonly Readonly<{ id: number; key: KeyId }>[];
   /** End users that the account had first on that day or later. */
   endUsersSince(account: AccountId, day: Period): number;
   /** As `keyUse`, of one end user; days that are over may be missing. */
   endUserUse(account: AccountId, key: KeyId, name: string, from: Period, before: Period): readonly DayUse[];
-  /** Accounts with an id above `after`, in the order of their ids, at most `limit`. */
-  list(after: AccountId, limit: number): readonly AccountRecord[];
-  /** The same, of those whose e-mail contains a text, in any case of ASCII letters. */
-  search(text: string, after: AccountId, limit: number): readonly AccountRecord[];
-  /** The highest account id in use, 0 when there is no account. */
-  lastId(): AccountId;
-  /** How many accounts there are, without those that were erased. Looks at all of them. */
-  count(): number;
-  /** How many accounts there are of each plan, without those that are disabled. Looks at all of them. */
-  byPlan(): readonly PlanCount[];
-  /** Operators that are not disabled. */
-  operators(): readonly AccountId[];
   used(account: AccountId, quota: Quota, period: Period): number;
   /** Calls of the search service on a day. */
   searchCalls(account: AccountId, day: Period): number;
+}
+
+/** What the office asks of accounts and keys. */
+export interface OfficeRecords {
+  byId(account: AccountId): Soon<AccountRecord | null>;
+  byEmail(email: string): Soon<AccountRecord | null>;
+  /** All named keys of an account, in the order of their numbers. */
+  keysOf(account: AccountId): Soon<readonly KeyRecord[]>;
+  /** By which keys they came that are called so. */
+  endUsersNamed(account: AccountId, name: string): Soon<readonly Readonly<{ id: number; key: KeyId }>[]>;
+  /** Accounts with an id above `after`, in the order of their ids, at most `limit`. */
+  list(after: AccountId, limit: number): Soon<readonly AccountRecord[]>;
+  /** The same, of those whose e-mail contains a text, in any case of ASCII letters. */
+  search(text: string, after: AccountId, limit: number): Soon<readonly AccountRecord[]>;
+  /** A number for a new account: none comes twice, which holds for those of all else, too. */
+  nextId(): Soon<AccountId>;
+  /** How many accounts there are of each plan, without those that are disabled. Looks at all of them. */
+  byPlan(): Soon<readonly PlanCount[]>;
+  /** Operators that are not disabled. */
+  operators(): Soon<readonly AccountId[]>;
   /** The account of the line that has a billing key; null if there is none. */
-  ownerOfEntry(billingKey: string): AccountId | null;
+  ownerOfEntry(billingKey: string): Soon<AccountId | null>;
   /** Replies, newest first. */
-  usage(account: AccountId, limit: number): readonly UsageRow[];
+  usage(account: AccountId, limit: number): Soon<readonly UsageRow[]>;
+}
+
+/** What an account holds and used. */
+export type Standing = Readonly<{
+  /** Balance tokens. */
+  credit: number;
+  /** Balance tokens reserved for open requests, and how many of those there are. */
+  held: number;
+  holds: number;
+  /** In the periods of `now`. */
+  used: Readonly<Record<Quota, number>>;
+  /** When its first key was last used. */
+  keyUsedAt: Ms | null;
+}>;
+
+/** Balance tokens of a UTC day and month. */
+export type KeyUse = Readonly<{ usedAt: Ms | null; day: number; month: number }>;
+
+/** What changes with every request: the ledger in memory knows it, or a database server. */
+export interface Standings {
+  of(record: AccountRecord, now: Ms): Soon<Standing>;
+  /** Of an account's named keys. */
+  ofKeys(account: AccountId, now: Ms): Soon<ReadonlyMap<KeyId, KeyUse>>;
+  /** How many accounts there are, without those that were erased. */
+  count(): Soon<number>;
+}
+
+export type SessionRecord = Readonly<{
+  id: number;
+  /** SHA-256 of the token, base64. */
+  tokenHash: string;
+  account: AccountId;
+  createdAt: Ms;
+  /** To within sessionUseIntervalMs. */
+  usedAt: Ms;
+  address: string;
+  browser: string;
+}>;
+
+export interface SessionRecords {
+  session(tokenHash: string): Soon<SessionRecord | null>;
+  sessionsOf(account: AccountId): Soon<readonly SessionRecord[]>;
+  nextSessionId(): Soon<number>;
+}
+
+export type AccessLink = Readonly<{
+  id: number;
+  /** SHA-256 of the token, base64. */
+  tokenHash: string;
+  kind: "invitation" | "password";
+  /** Whose password; of an invitation, who used it. */
+  account: AccountId | null;
+  /** The address that an invitation is for; null: whoever opens it chooses one. */
+  email: string | null;
+  /** Of an invitation, as the next. */
+  plan: PlanId;
+  credit: number;
+  createdAt: Ms;
+  expiresAt: Ms;
+  /** Null while it may be used. */
+  usedAt: Ms | null;
+}>;
+
+export type NewAccessLink = Pick<AccessLink, "kind" | "account" | "email" | "plan" | "credit" | "expiresAt">;
+
+export interface AccessLinkRecords {
+  link(tokenHash: string): Soon<AccessLink | null>;
+  linkById(id: number): Soon<AccessLink | null>;
+  nextLinkId(): Soon<number>;
+  /** Invitations that were not used, the newest first; expired ones too. */
+  openInvitations(limit: number): Soon<readonly AccessLink[]>;
+}
+
+export type Identity = Readonly<{ issuer: string; subject: string; account: AccountId; connectedAt: Ms }>;
+
+export interface IdentityRecords {
+  accountOfIdentity(issuer: string, subject: string): Soon<AccountId | null>;
+  identitiesOf(account: AccountId): Soon<readonly Identity[]>;
+}
+
+export type PurchaseRequest = Readonly<{
+  id: number;
+  account: AccountId;
+  /** One of kind deletion is approved by the erasure of its account alone. */
+  kind: "credit" | "plan" | "deletion";
+  /** Balance tokens of kind credit. */
+  tokens: number | null;
+  plan: PlanId | null;
+  note: string;
+  state: "pending" | "approved" | "declined" | "withdrawn";
+  createdAt: Ms;
+  decidedAt: Ms | null;
+  decisionNote: string;
+}>;
+
+export type Payment = Readonly<{
+  /** The provider's name and its id of the payment, such as stripe:pi_123: the credit's billing key. */
+  id: string;
+  account: AccountId;
+  tokens: number;
+  paidAt: Ms;
+}>;
+
+export interface PurchaseRecords {
+  request(id: number): Soon<PurchaseRequest | null>;
+  nextRequestId(): Soon<number>;
+  /** Newest first, those with an id below `before`. */
+  requestsOf(account: AccountId, before: number, limit: number): Soon<readonly PurchaseRequest[]>;
+  requestsIn(
+    state: PurchaseRequest["state"] | null,
+    before: number,
+    limit: number,
+    kind?: PurchaseRequest["kind"] | null,
+  ): Soon<readonly PurchaseRequest[]>;
+  /** The newest of kind deletion: no older one is pending. */
+  lastDeletionRequest(account: AccountId): Soon<PurchaseRequest | null>;
+  pendingRequests(account: AccountId | null): Soon<number>;
+  /** Newest first. */
+  paymentsOf(account: AccountId, limit: number): Soon<readonly Payment[]>;
+}
+
+export type AuditAction =
+  | "account.create"
+  | "account.plan"
+  | "account.credit"
+  | "account.disable"
+  | "account.enable"
+  | "account.password"
+  | "account.password_link"
+  | "account.operator"
+  | "account.connect"
+  | "account.export"
+  | "account.delete"
+  | "invitation.create"
+  | "invitation.withdraw"
+  | "node.drain"
+  | "node.resume"
+  | "key.create"
+  | "key.rename"
+  | "key.limits"
+  | "key.revoke"
+  | "key.rotate"
+  | "end_user.erase"
+  | "end_user.export"
+  | "request.approve"
+  | "request.decline"
+  | "server.reload"
+  | "server.backup"
+  | "server.restore";
+
+export type AuditEntry = Readonly<{
+  id: number;
+  at: Ms;
+  operator: AccountId;
+  /** From which the operator's browser came; of a command, whose it was. */
+  address: string;
+  action: AuditAction;
+  /** The account that was acted on, or `theServer`. */
+  subject: AccountId;
+  /** A sentence without secrets. */
+  detail: string;
+}>;
+
+export interface AuditRecords {
+  /** 0 where the entries are numbered when they are written. */
+  nextAuditId(): number;
+  /** Newest first, those with an id below `before`. */
+  audit(before: number, limit: number): Soon<readonly AuditEntry[]>;
 }

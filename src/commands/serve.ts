@@ -1,9 +1,10 @@
 // tollgate serve: composes a server, runs until it is told to stop, and takes it apart.
+import type { AuditAction } from "../account/records.ts";
 import { networkInterfaces } from "node:os";
 import { version } from "../../package.json" with { type: "json" };
 import { pathOf } from "../account/access-links.ts";
 import { EmailTaken } from "../account/accounts.ts";
-import { type AuditAction, serverEntry } from "../account/audit.ts";
+import { serverEntry } from "../account/audit.ts";
 import type { ConfigFlags } from "../config/config.ts";
 import { newDataFolder, olderDataFolder, usualDataFolder } from "../config/usual-data-folder.ts";
 import { systemClock } from "../core/clock.ts";
@@ -57,13 +58,14 @@ export default async function serve({ flags, environment }: Invocation): Promise
   void stopped.then(() => stopping.abort());
   let made: string | null = null;
   const notices = await untilAnswered(server, stopping.signal, async () => {
-    const { accounts } = server.accounting;
-    if (made === null && (await accounts.none)) {
+    const { office } = server.accounting;
+    if (made === null && (await office.read(({ accounts }) => accounts.none()))) {
       made = await createOperator(server);
       if (made !== null) console.log(made);
     }
     const ofPlans = (await server.planNotices()).map((notice) => `${notice}.`);
-    return made !== null || (await accounts.hasOperator) ? ofPlans : [noOperator, ...ofPlans];
+    const hasOperator = made !== null || (await office.read(({ accounts }) => accounts.hasOperator()));
+    return hasOperator ? ofPlans : [noOperator, ...ofPlans];
   });
   if (notices === null) return 0;
   isFirstStart = made !== null;
@@ -165,31 +167,32 @@ async function createOperator({
   passwordSignIn,
   largestPlan: plan,
 }: ComposedServer): Promise<string | null> {
-  const { accounts, auditLog, links } = accounting;
-  const password = passwordSignIn ? { password: generatedPassword() } : {};
-  const account = { email: operatorEmail, plan, operator: true, ...password };
-  const note = (action: AuditAction, id: AccountId, detail: string): void =>
-    auditLog.append(serverEntry(systemClock.wall(), "first start", action, id, detail));
+  const { office, passwords } = accounting;
+  const password = passwordSignIn ? generatedPassword() : null;
+  const hashed = password === null ? {} : { passwordHash: await passwords.hashNew(password) };
+  const making = office.change(async (unit) => {
+    const { accounts, auditLog, links, now } = unit;
+    const note = (action: AuditAction, id: AccountId, detail: string): void =>
+      auditLog.append(serverEntry(now, "first start", action, id, detail));
+    const made = await accounts.create({ email: operatorEmail, plan, operator: true, ...hashed });
+    note("account.create", made.id, `plan ${plan}, an operator`);
+    if (password !== null) return { ...made, signIn: `  password  ${password}` };
+    const link = await links.make(await accounts.passwordLink(made.id, now + passwordLinkMs));
+    note("account.password_link", made.id, `link ${link.link.id}`);
+    return { ...made, signIn: `  sign in   ${consoleUrl}${pathOf(link)} (once, within a day)` };
+  });
   let created;
   try {
-    created = await accounts.create(account, (made) => note("account.create", made, `plan ${plan}, an operator`));
+    created = await making;
   } catch (thrown) {
     if (thrown instanceof EmailTaken) return null;
     throw thrown;
-  }
-  const { id, api_key } = created;
-  const secret = [`  API key   ${api_key}`];
-  if (password.password !== undefined) secret.unshift(`  password  ${password.password}`);
-  else {
-    const now = systemClock.wall();
-    const link = await accounts.passwordLink(id, now + passwordLinkMs, now);
-    const made = await links.make(link, (number) => note("account.password_link", id, `link ${number}`));
-    secret.unshift(`  sign in   ${consoleUrl}${pathOf(made)} (once, within a day)`);
   }
   const what = passwordSignIn ? "password" : "link";
   return [
     `A first account was made. Its ${what} and API key are shown this once:`,
     `  e-mail    ${operatorEmail}`,
-    ...secret,
+    created.signIn,
+    `  API key   ${created.api_key}`,
   ].join("\n");
 }

@@ -1,15 +1,16 @@
-// Creates the audit log's entry for an operator's call.
-import type { AuditAction, AuditEntry } from "../account/audit.ts";
-import type { Clock } from "../core/clock.ts";
+// Writes an operator's call to the audit log.
+import type { AuditAction } from "../account/records.ts";
+import type { Unit } from "../account/office.ts";
 import type { AccountId } from "../core/types.ts";
 import type { Call } from "./routes/route.ts";
 
 export type OperatorCall = Pick<Call<"operator", unknown, unknown>, "visitor" | "address">;
 
-export const auditEntry = (
-  clock: Clock,
+/** In one commit with what it did. */
+export const audit = (
+  { auditLog, now }: Unit,
   { visitor, address }: OperatorCall,
   action: AuditAction,
   subject: AccountId,
   detail: string,
-): Omit<AuditEntry, "id"> => ({ at: clock.wall(), operator: visitor.account.id, address, action, subject, detail });
+): void => auditLog.append({ at: now, operator: visitor.account.id, address, action, subject, detail });

@@ -4,7 +4,7 @@
 //   (2) without a session, only public routes answer                              401 not_signed_in
 //   (3) without being an operator, no operator route answers, whatever it names   403 forbidden
 //   (4) body and query must fit their schemas                                     400 invalid_request
-// If there is a body, (2) and (3) are checked again when it has arrived, in the turn in which the call is handled.
+// If there is a body, (2) and (3) are checked again when it has arrived.
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { Elysia } from "elysia";
@@ -124,8 +124,7 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
     const body = route.body === null ? null : await readJson(request, route.body);
     if (route.body !== null) {
       // It may take minutes to arrive; the session may have ended meanwhile, or the account may be no operator anymore.
-      const still = signedIn.visitor(request.headers);
-      visitor = still instanceof Promise ? await still : still;
+      visitor = await signedIn.visitor(request.headers);
       denied = refuseAccess(route.access, visitor);
       if (denied !== null) return denied;
     }

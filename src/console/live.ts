@@ -17,7 +17,7 @@ export const liveStreamsPerAccountMax = 16;
 
 assert(liveStreamsPerAccountMax < liveStreamsMax, "an account leaves room to others: live pages");
 
-type Parts = Pick<ConsoleParts, "accounts" | "sessions" | "nodes" | "reserved" | "clock" | "log"> &
+type Parts = Pick<ConsoleParts, "office" | "sessions" | "nodes" | "reserved" | "clock" | "log"> &
   Readonly<{ everywhere?: Pick<Everywhere, "numbers" | "marks"> | null }>;
 
 /** Unchanged looks after which a keep-alive comment is sent. */

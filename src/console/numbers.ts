@@ -8,11 +8,11 @@ import type { ConsoleParts } from "./parts.ts";
 
 /** Rejects with StoreUnavailable if the account is not in memory and the disk cannot be read. */
 export async function numbersOf(
-  { accounts, clock }: Pick<ConsoleParts, "accounts" | "clock">,
+  { office, clock }: Pick<ConsoleParts, "office" | "clock">,
   id: AccountId,
   requestsInFlight: number,
 ): Promise<AccountNumbers> {
-  const numbers = await accounts.numbers(id);
+  const numbers = await office.read(({ accounts }) => accounts.numbers(id));
   const { allowance, credit, reserved, openReservations, spendable, coder_calls, searches } = numbers;
   const now = clock.wall();
   const tomorrow = timeOf((dayOf(now) + 1) * dayMs);

@@ -1,15 +1,8 @@
 // What the console depends on; `tollgate serve` assembles it.
 import type { KnownBrowsers } from "../account/known-browsers.ts";
-import type { PurchaseRecords } from "../account/purchases.ts";
-import type {
-  SoonAccountKeys,
-  SoonAccounts,
-  SoonAuditLog,
-  SoonIdentities,
-  SoonLinks,
-  SoonPurchases,
-  SoonSessions,
-} from "../account/soon.ts";
+import type { Office } from "../account/office.ts";
+import type { Passwords } from "../account/passwords.ts";
+import type { SessionLookup } from "../account/sessions.ts";
 import type { TryEvent } from "../account/sign-in-tries.ts";
 import type { UsageQueries } from "../account/usage-queries.ts";
 import type { ActivityQueries } from "../core/activity.ts";
@@ -17,7 +10,7 @@ import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
-import type { Soon, Soonly } from "../core/soon.ts";
+import type { Soon } from "../core/soon.ts";
 import type { AccountId, Model, Ms } from "../core/types.ts";
 import type { NodeTest, OperatorModels, OperatorNode } from "./api/nodes.ts";
 import type { AccountData } from "./account-data.ts";
@@ -69,12 +62,9 @@ export type Everywhere = Readonly<{
 }>;
 
 export type ConsoleParts = Readonly<{
-  accounts: SoonAccounts;
-  accountKeys: SoonAccountKeys;
-  sessions: SoonSessions;
-  purchases: SoonPurchases;
-  purchaseRecords: Soonly<PurchaseRecords>;
-  auditLog: SoonAuditLog;
+  office: Office;
+  passwords: Passwords;
+  sessions: SessionLookup;
   usage: UsageQueries;
   activity: ActivityQueries;
   requestLog: RequestLogQueries;
@@ -104,8 +94,6 @@ export type ConsoleParts = Readonly<{
   accountDeletion: "self" | "request" | "off";
   /** Null: there is none. */
   oidc: ProviderParts | null;
-  links: SoonLinks;
-  identities: SoonIdentities;
   addresses: BrowserAddresses;
   browsers: KnownBrowsers;
   version: string;

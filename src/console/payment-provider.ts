@@ -1,5 +1,5 @@
 // The interface of a payment provider.
-import type { Payment } from "../account/purchases.ts";
+import type { Payment } from "../account/records.ts";
 import { centsPerMillionBalanceTokens } from "../core/limits.ts";
 import type { AccountId } from "../core/types.ts";
 

@@ -1,8 +1,9 @@
 // Finds the signed-in account by a request's cookie, for the console's API and for the playground's calls to /v1. Defines
 // the three cookies of a browser: its session, the accounts that it signed in to before, and, for ten minutes, a started
 // sign-in with an identity provider.
-import type { SessionRecord } from "../account/sessions.ts";
-import type { SoonAccounts, SoonSessions } from "../account/soon.ts";
+import type { SessionRecord } from "../account/records.ts";
+import type { Office } from "../account/office.ts";
+import type { SessionLookup } from "../account/sessions.ts";
 import type { Clock } from "../core/clock.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
 import { sessionMaxMs } from "../core/limits.ts";
@@ -16,7 +17,7 @@ import type { Visitor } from "./routes/route.ts";
 /** A browser stays known for as long as browsers keep a cookie: 400 days at most. */
 const knownBrowserMaxMs = 400 * dayMs;
 
-type Parts = Readonly<{ sessions: SoonSessions; accounts: SoonAccounts; clock: Clock; baseUrl: string }>;
+type Parts = Readonly<{ sessions: SessionLookup; office: Office; clock: Clock; baseUrl: string }>;
 
 export class SignedIn {
   readonly #parts: Parts;
@@ -26,11 +27,12 @@ export class SignedIn {
   }
 
   /** Null: not signed in. Throws StoreUnavailable. */
-  visitor(headers: Headers): Soon<Visitor | null> {
-    const { sessions, clock, baseUrl } = this.#parts;
+  async visitor(headers: Headers): Promise<Visitor | null> {
+    const { sessions, office, clock, baseUrl } = this.#parts;
     const token = tokenOf(headers, baseUrl);
-    const session = token === null ? null : sessions.find(token, clock.wall());
-    return session instanceof Promise ? session.then((found) => this.#visitorOf(found)) : this.#visitorOf(session);
+    const session = token === null ? null : await sessions.find(token, clock.wall());
+    const account = session === null ? null : await office.read(({ accounts }) => accounts.record(session.account));
+    return session === null || account === null ? null : { session, account };
   }
 
   /**
@@ -43,13 +45,6 @@ export class SignedIn {
     const token = tokenOf(headers, baseUrl);
     const session = token === null ? null : sessions.find(token, clock.wall());
     return session instanceof Promise ? session.then(accountOf) : accountOf(session);
-  }
-
-  #visitorOf(session: SessionRecord | null): Soon<Visitor | null> {
-    const account = session === null ? null : this.#parts.accounts.record(session.account);
-    if (account instanceof Promise)
-      return account.then((found) => (found === null ? null : { session: session!, account: found }));
-    return session === null || account === null ? null : { session, account };
   }
 }
 

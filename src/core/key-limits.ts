@@ -7,6 +7,22 @@ import type { KeyLimits, Ms, Refusal } from "./types.ts";
 export const hasLimits = (limits: KeyLimits): boolean =>
   Object.values(limits).some((limit) => limit !== null && limit !== false);
 
+export const noLimits: KeyLimits = {
+  expiresAt: null,
+  tokensPerDay: null,
+  tokensPerMonth: null,
+  models: null,
+  addresses: null,
+  forwardsUsers: false,
+  endUserTokensPerDay: null,
+};
+
+/** A key's limits after a change of them; null: it has none. */
+export function changedLimits(had: KeyLimits | null, changed: Partial<KeyLimits>): KeyLimits | null {
+  const limits = { ...(had ?? noLimits), ...changed };
+  return hasLimits(limits) ? limits : null;
+}
+
 export const isExpired = ({ expiresAt }: Pick<KeyLimits, "expiresAt">, now: Ms): boolean =>
   expiresAt !== null && expiresAt <= now;
 

@@ -23,7 +23,7 @@ export const everyDialect: readonly OpenDialect[] = [
 /** The dialects of a server. */
 export class Dialects {
   readonly all: readonly Dialect[];
-  /** Of clients that say nothing of themselves; it also reads the messages of POST /v1/tokenize. */
+  /** For clients that cannot be identified; it also reads the messages of POST /v1/tokenize. */
   readonly usual: Dialect;
   /** Headers that may carry a key beside `Authorization`. */
   readonly keyHeaders: readonly string[];
@@ -40,12 +40,12 @@ export class Dialects {
     return dialect;
   }
 
-  /** The dialect whose clients alone send one of these headers; null: there is none. */
+  /** The dialect whose clients alone send one of these headers; null: none. */
   speaking(headers: Headers): Dialect | null {
     return this.all.find(({ clientHeaders }) => clientHeaders.some((name) => headers.has(name))) ?? null;
   }
 
-  /** Whose request a body is, as its fields say; of several the client's own. Null: nobody's. */
+  /** The dialect of a body by its fields; of several, preferably the client's own. Null: unknown. */
   ofBody(body: Readonly<Record<string, unknown>>, kind: ModelKind | null, headers: Headers): Dialect | null {
     const client = this.speaking(headers);
     const fits = ({ bodyFields }: Dialect): number => bodyFields.filter((field) => body[field] !== undefined).length;
@@ -56,7 +56,7 @@ export class Dialects {
     return own?.dialect ?? among.toSorted((one, other) => other.fit - one.fit)[0]?.dialect ?? null;
   }
 
-  /** Whose client asks at an address that says no dialect: a key in a header of its own is telling, too. */
+  /** The dialect of a client at an address that names none: a key in a header of its own identifies it, too. */
   ofClient(headers: Headers): Dialect {
     const known = this.speaking(headers);
     if (known !== null || headers.has("authorization")) return known ?? this.usual;

@@ -1,22 +1,25 @@
-// Responses that were kept so that later requests may refer to them by id instead of repeating them. The dialect says
-// what a request refers to; whoever keeps responses looks it up before the request is read.
+// Responses that were stored so that later requests can refer to them by id instead of repeating them. The dialect says
+// what a request refers to, and the store looks it up before the request is read.
 import { isRecord } from "../core/is-record.ts";
 import { refuse } from "../core/refusals.ts";
 import type { AccountId, Refusal } from "../core/types.ts";
 
-/** An input or output item as it stands in a request or reply. */
+/** An input or output item exactly as in a request or reply. */
 export type Item = Readonly<Record<string, unknown>>;
 
-/** The ids by which a request refers to what came earlier; a conversation's stands in the place of a response's. */
+/** The ids by which a request refers to earlier ones; a conversation's id takes the place of a response's. */
 export type References = Readonly<{ previousResponseId: string | null; itemIds: readonly string[] }>;
 
-/** A conversation is kept as a response is: its items are that one's input, its object that one's settings. */
+/** A conversation is stored like a response: its items are the input, its object is the settings. */
 export const conversationPrefix = "conv_";
 export const isConversationId = (id: string): boolean => id.startsWith(conversationPrefix);
 export const conversationNotFound = (id: string): Refusal =>
   refuse("not_found", { reason: `Conversation with id '${id}' not found.` });
 
-/** What is asked of a conversation. `body`: a request's JSON, not parsed yet; items without an id get one of `stem`. */
+/**
+ * What to do with a conversation. `body`: a request's JSON, not parsed yet; items without an id get one made from
+ * `stem`.
+ */
 export type ConversationAct =
   | Readonly<{ act: "create" | "add" | "update"; body: string | Uint8Array; stem: string }>
   | Readonly<{ act: "show" }>
@@ -26,17 +29,17 @@ export type ConversationAct =
 export type Earlier = Readonly<{
   /** The input and output items of the conversation that ended with `previous_response_id`, oldest first, or null. */
   conversation: readonly Item[] | null;
-  /** The response of that conversation that is not there, if one is not. */
+  /** A response of that conversation that is missing, if any. */
   missingId?: string | null;
   /** The items that were found, by id. */
   items: ReadonlyMap<string, Item>;
-  /** Size of all that as JSON: it becomes input of the request like its body. */
+  /** The size of all that as JSON, which becomes part of the request's input like its body. */
   bytes: number;
 }>;
 
 /**
- * The same as JSON texts: `conversation` an array or null, `items` an array. `itemsBytes`: of what the
- * request's references stand for, an item as often as it is referred to.
+ * The same as JSON texts: `conversation` an array or null, `items` an array. `itemsBytes`: the size of what the
+ * request's references stand for, counting an item as often as it is referred to.
  */
 export type EarlierTexts = Readonly<{
   conversation: string | null;
@@ -45,7 +48,7 @@ export type EarlierTexts = Readonly<{
   itemsBytes: number;
 }>;
 
-/** Of their JSON: some scripts have three bytes a character, and as many tokens. */
+/** The size of their JSON: some scripts have three bytes a character, and as many tokens. */
 export const bytesOf = ({ conversation, itemsBytes }: Pick<EarlierTexts, "conversation" | "itemsBytes">): number =>
   (conversation === null ? 0 : Buffer.byteLength(conversation)) + itemsBytes;
 
@@ -61,23 +64,23 @@ export function earlierOf(texts: EarlierTexts): Earlier {
 
 export const nothingEarlier: Earlier = { conversation: null, items: new Map(), bytes: 0 };
 
-/** Which items of a list are wanted: those behind the item `after`, or from the beginning. */
+/** Which items of a list are wanted: those after the item `after`, or from the beginning. */
 export type ItemPage = Readonly<{ limit: number; order: "asc" | "desc"; after: string | null }>;
 
-/** A finished response to be kept. */
+/** A finished response to store. */
 export type StoredResponse = Readonly<{
   id: string;
   previousResponseId: string | null;
-  /** To which its input and output are added; `only`: the response itself is not kept. */
+  /** The conversation that its input and output join; `only`: the response itself is not stored. */
   conversation?: Readonly<{ id: string; only: boolean }> | null;
   /** The items of this request's own input, or their JSON text. */
   input: readonly Item[] | string;
-  /** The items of the output as the JSON text of an array, and the response object without these and `output_text`. */
+  /** The output items as the JSON text of an array, and the response object without these and `output_text`. */
   output: string;
   settings: string;
 }>;
 
-/** The response object as JSON text. Where earlier versions kept it, the text of the answer stands in `settings`, at its end. */
+/** The response object as JSON text. Earlier versions stored the answer's text at the end of `settings`. */
 export function responseText({ settings, output }: Pick<StoredResponse, "settings" | "output">): string {
   const whole = `${settings.slice(0, -1)},"output":${output}`;
   return settings.endsWith('"}') ? `${whole}}` : `${whole},"output_text":${JSON.stringify(outputText(output))}}`;
@@ -85,7 +88,7 @@ export function responseText({ settings, output }: Pick<StoredResponse, "setting
 
 type Part = Readonly<{ type: string; text: string }>;
 
-/** All messages have one part, which is their text. */
+/** Each message has one part, which is its text. */
 function outputText(output: string): string {
   let text = "";
   for (const { type, content } of JSON.parse(output) as Item[]) {
@@ -95,34 +98,37 @@ function outputText(output: string): string {
 }
 
 /**
- * Accounts' responses; one account never finds another's. Nothing here rejects: what cannot be read now is refused as
- * internal, so that nobody takes it for lost.
+ * Accounts' responses; an account never finds another's. Nothing here rejects: what cannot be read now is refused as
+ * internal, so that no one takes it for lost.
  */
 export interface StoredResponses {
-  /** Refused as body_too_large where a conversation has grown beyond what could be sent as one body. */
+  /** Refused as body_too_large where a conversation has grown beyond what one body may have. */
   find(account: AccountId, references: References): Promise<EarlierTexts | Refusal>;
   /**
-   * Found by every call that comes later; where another gateway may be asked, when the promise resolves, which never rejects.
-   * Fails in silence for the client: its reply is whole without.
+   * Visible to every later call. At other gateways it is visible once the promise resolves, which never rejects.
+   * Failures are silent for the client, whose reply is complete anyway.
    */
   keep(account: AccountId, response: StoredResponse): void | Promise<void>;
-  /** The response object as JSON text; null where the account has none of that id. */
+  /** The response object as JSON text; null where the account has none with that id. */
   response(account: AccountId, id: string): Promise<string | null | Refusal>;
-  /** A page of the items of the request that led to the response, as JSON text; null where the account has none of that id. */
+  /**
+   * A page of the items of the request that led to the response, as JSON text; null where the account has none with
+   * that id.
+   */
   input(account: AccountId, id: string, page: ItemPage): Promise<string | null | Refusal>;
-  /** False where the account has none of that id. */
+  /** False where the account has none with that id. */
   delete(account: AccountId, id: string): Promise<boolean | Refusal>;
-  /** Gives what a client is told of it, as JSON text. */
+  /** Returns the reply for the client, as JSON text. */
   converse(account: AccountId, id: string, act: ConversationAct): Promise<string | Refusal>;
 }
 
-/** The response to which an item belongs: to its output or, if the number says `in`, its input. Null for an id that is not ours. */
+/** The response of an item: of its output or, if the number says `in`, of its input. Null for a foreign id. */
 export function responseIdOf(itemId: string): string | null {
   const stem = /^[a-z]+_([0-9A-Za-z]+)_(?:in)?\d+$/.exec(itemId)?.[1];
   return stem === undefined ? null : `resp_${stem}`;
 }
 
-/** Whether it is the id under which an item is listed that came without one, in a request's input. */
+/** Whether this is the id under which an input item without an id is listed. */
 export const isOfInput = (itemId: string): boolean => /_in\d+$/.test(itemId);
 
 /** Of a request's `conversation`: an id or an object with one. */
@@ -131,7 +137,7 @@ export function conversationIdOf(given: unknown): string | null {
   return typeof id === "string" ? id : null;
 }
 
-/** What `body`, a request not checked yet, refers to; null for nearly all requests. */
+/** What `body`, an unchecked request, refers to; null for nearly all requests. */
 export function referencesOf(body: unknown): References | null {
   if (typeof body !== "object" || body === null) return null;
   const { previous_response_id: id, conversation, input } = body as Record<string, unknown>;

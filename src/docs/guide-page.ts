@@ -1,5 +1,5 @@
 // Renders a chapter of the guide as an HTML page. The Markdown is our own; its samples get this server's address and
-// one of its models, so that they work as copied.
+// one of its models, so that they work when copied.
 import { Marked, type Tokens } from "marked";
 import { type Chapter, chapters, titleOf } from "./guide.ts";
 import { highlighted } from "./highlighted.ts";
@@ -15,7 +15,7 @@ export type GuideFacts = Readonly<{
   model: string;
 }>;
 
-/** What the chapters say, in place of which a page says what is so here. */
+/** What the chapters contain; pages replace it with this server's own. */
 const written = { baseUrl: "http://127.0.0.1:8400", model: "core-3" };
 
 const languages: Readonly<Record<string, CodeSample["lang"]>> = { sh: "Shell", js: "JavaScript", python: "Python" };
@@ -40,14 +40,14 @@ function sideEntry(chapter: Chapter, shown: Chapter): string {
   return entry + below.join("");
 }
 
-/** The second-level headings; a line of a sample that looks like one is not one. */
+/** The second-level headings; a line of a sample that resembles one does not count. */
 const headingsOf = (text: string): string[] =>
   new Marked()
     .lexer(text)
     .filter((token): token is Tokens.Heading => token.type === "heading" && token.depth === 2)
     .map((token) => token.text);
 
-/** As on the pages that show repositories, so that links work in both places. */
+/** The same ids as on pages that show repositories, so that links work in both places. */
 const idOf = (heading: string): string =>
   heading
     .toLowerCase()

@@ -1,4 +1,4 @@
-// The guide: chapters in Markdown, read as files of the repository and shown by the running server below /docs/guide.
+// The guide: chapters in Markdown, readable as files of the repository and served below /docs/guide.
 import accounts from "./guide/accounts.md" with { type: "text" };
 import clients from "./guide/clients.md" with { type: "text" };
 import cluster from "./guide/cluster.md" with { type: "text" };
@@ -14,14 +14,14 @@ import tools from "./guide/tools.md" with { type: "text" };
 export type Chapter = Readonly<{
   id: string;
   text: string;
-  /** The model that its samples are written with. */
+  /** The model in its samples. */
   model?: string;
 }>;
 
 /** The server has no file to link to, so its page shows the sample. */
 const sampleLink = /^.*\]\(sample\.toml\).*$/m;
 
-/** In the order in which somebody new needs them. */
+/** In the order in which newcomers need them. */
 export const chapters: readonly Chapter[] = [
   { id: "start", text: start },
   { id: "team", text: team, model: "qwen3:8b" },

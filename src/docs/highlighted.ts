@@ -1,4 +1,4 @@
-// Marks the words of code for the style sheet. The samples are ours and simple, so a few patterns are enough; a
+// Marks the words of code for the style sheet. The samples are ours and simple, so a few patterns suffice; a
 // highlighter's library would bring the browser's types into the server.
 import { escaped } from "./markup.ts";
 import type { CodeSample } from "./openapi-document.ts";
@@ -21,7 +21,7 @@ const patterns = Object.fromEntries(
   ]),
 ) as Readonly<Record<Language, RegExp>>;
 
-/** HTML in which everything of `source` is escaped. */
+/** HTML with everything in `source` escaped. */
 export function highlighted(source: string, language: Language): string {
   let html = "";
   let end = 0;

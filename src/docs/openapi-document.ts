@@ -41,7 +41,7 @@ export type Parameter = Readonly<{
   schema: JsonSchema;
 }>;
 
-/** A request of an endpoint in one language, ready to be run with the key in `TOLLGATE_KEY`. */
+/** A request of an endpoint in one language, ready to run with the key in `TOLLGATE_KEY`. */
 export type CodeSample = Readonly<{ lang: "Shell" | "JavaScript" | "Python"; label: string; source: string }>;
 
 export type Operation = Readonly<{
@@ -54,7 +54,9 @@ export type Operation = Readonly<{
   responses: Readonly<Record<string, Reply>>;
   security?: readonly Readonly<Record<string, readonly string[]>>[];
   "x-codeSamples"?: readonly CodeSample[];
-  /** The events of the streamed form, where there is one: name -> what it means and the schema of its data. */
+  /**
+   * The events of the streamed form, if any: name -> its meaning and the schema of its data.
+   */
   "x-events"?: Readonly<Record<string, Readonly<{ description: string; schema: JsonSchema }>>>;
 }>;
 

@@ -5,7 +5,7 @@ import frameStyle from "./frame.css" with { type: "text" };
 import script from "./reference.js" with { type: "text" };
 import contentStyle from "./reference.css" with { type: "text" };
 
-/** Addresses of what a page has from the console. */
+/** Addresses of what a page takes from the console. */
 export type SiteFiles = Readonly<{ textFont: string; codeFont: string; icon: string }>;
 
 export type Page = Readonly<{ html: string; contentSecurityPolicy: string }>;
@@ -65,7 +65,7 @@ const fontFaces = ({ textFont, codeFont }: SiteFiles): string =>
   `@font-face{font-family:Inter;src:url("${textFont}") format("woff2");font-weight:400 650;font-display:swap}` +
   `@font-face{font-family:"JetBrains Mono";src:url("${codeFont}") format("woff2");font-display:swap}\n`;
 
-/** Nothing runs and nothing is loaded but what the page itself has, by its hash, and the fonts. */
+/** Allows only the page's own style and script, by hash, and the fonts. */
 function policyFor(css: string, code: string): string {
   const hash = (text: string): string => `'sha256-${new Bun.CryptoHasher("sha256").update(text).digest("base64")}'`;
   return [

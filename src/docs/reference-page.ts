@@ -96,7 +96,7 @@ function statusView({ responses }: Operation): string {
   return foldedView("Statuses", `<table>${rows.join("")}</table>`);
 }
 
-/** Every sample is on the page; without the script they stand one below the other. */
+/** Every sample is on the page; without the script they appear one below the other. */
 function samplesView({ operationId, "x-codeSamples": samples = [] }: Operation): string {
   if (samples.length === 0) return "";
   const buttons = samples.map(
@@ -111,7 +111,7 @@ const sampleView = (id: string, index: number, { lang, label, source }: CodeSamp
   `<div class="sample" role="tabpanel" id="${id}-code-${index}" aria-labelledby="${id}-tab-${index}" data-label="${escaped(label)}">` +
   `<button type="button" class="copy">Copy</button><pre tabindex="0"><code>${highlighted(source, lang)}</code></pre></div>`;
 
-/** Every refusal that any endpoint describes, once, from the examples of the replies. */
+/** Every refusal of any endpoint, once, from the examples of the replies. */
 function errorsView(endpoints: readonly Endpoint[]): string {
   const rows = new Map<string, string>();
   for (const { operation } of endpoints) {

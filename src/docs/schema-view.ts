@@ -16,13 +16,13 @@ export function resolved(schema: JsonSchema, schemas: Schemas): JsonSchema {
   return schema.description === undefined ? found : { ...found, description: schema.description };
 }
 
-/** The fields of an object, as a list. "" for a schema without any. */
+/** The fields of an object as a list; "" for a schema without any. */
 export function fieldList(given: JsonSchema, schemas: Schemas, depth = 0): string {
   const schema = resolved(given, schemas);
   const properties = Object.entries(schema.properties ?? {});
   if (properties.length === 0 || depth >= depthMax) return "";
   const required = new Set(schema.required);
-  // What must be there is read first.
+  // Required fields come first.
   const order = [
     ...properties.filter(([name]) => required.has(name)),
     ...properties.filter(([name]) => !required.has(name)),
@@ -49,7 +49,7 @@ function choices({ enum: words = [] }: JsonSchema): string {
   return `<p class="choices">${shown.map((word) => `<code>${escaped(JSON.stringify(word))}</code>`).join(" ")}</p>`;
 }
 
-/** What a field holds, folded up: most readers look for one field. */
+/** What a field contains, folded up, because most readers look for one field. */
 function insideView(field: JsonSchema, schemas: Schemas, depth: number): string {
   const views = forms(field, schemas)
     .map((form) => ({ form, fields: fieldList(form, schemas, depth) }))
@@ -66,7 +66,7 @@ function formView(form: JsonSchema, fields: string, schemas: Schemas): string {
   return `<div class="form"><p class="form-name">${title}${prose(form.description ?? "")}</p>${fields}</div>`;
 }
 
-/** The objects that may stand in a field: itself, an array's items, or each of a choice. */
+/** The objects that a field may contain: itself, an array's items, or each of a choice. */
 function forms(given: JsonSchema, schemas: Schemas): readonly JsonSchema[] {
   const schema = resolved(given, schemas);
   if (schema.anyOf !== undefined) return schema.anyOf.flatMap((form) => forms(form, schemas));

@@ -1,5 +1,5 @@
 // The API's routes. Each endpoint answers at several addresses, because clients join base address and path in different
-// ways, and pages of other sites may read its replies if the operator allows it.
+// ways. Pages of other sites may read its replies if the operator allows it.
 import type { AnyElysia } from "elysia";
 import type { Endpoint } from "../core/types.ts";
 import type { Soon } from "../core/soon.ts";
@@ -7,15 +7,15 @@ import type { CrossOrigin } from "./cross-origin.ts";
 import type { Connection } from "./peer-address.ts";
 
 /**
- * What may stand in place of a path's version, such as /v1: a client was given {base_url}/v1 or {base_url} where it wants the
- * other, or either with a slash at its end.
+ * Alternatives for a path's version, such as /v1: clients were given {base_url}/v1 or {base_url} where they need the
+ * other, or either with a trailing slash.
  */
 const basesOf = (v: string): readonly string[] => [
   ...[v, "", `${v}${v}`, `/openai${v}`],
   ...[`/${v}`, `${v}/`, "/", `${v}/${v}`, `/openai${v}/`],
 ];
 
-/** All addresses of an endpoint whose own is `path`. */
+/** All addresses of the endpoint whose main one is `path`. */
 export function addressesOf(path: Endpoint): readonly string[] {
   const version = versionOf(path);
   return basesOf(`/${version}`).map((base) => base + path.slice(1 + version.length));
@@ -23,23 +23,23 @@ export function addressesOf(path: Endpoint): readonly string[] {
 
 const versionOf = (path: Endpoint): string => path.split("/")[1]!;
 
-/** `id`: what stands in the place of `:id` or, decoded, of `*`; "" where the path has neither. */
+/** `id`: the part of the address at `:id` or, decoded, at `*`; "" where the path has neither. */
 type Handle = (request: Request, connection: Connection | null, id: string) => Soon<Response>;
 
 export type ApiRoutesParts = Readonly<{
   crossOrigin: CrossOrigin;
-  /** Answers at an address below a `*` that no path ends like. */
+  /** Answers at an address below a `*` with an unknown ending. */
   unknown: (request: Request, connection: Connection | null) => Soon<Response>;
   /** Called with every request that Elysia does not see. */
   arrived: (request: Request, connection: Connection) => void;
-  /** The reply where one of those threw. */
+  /** The reply after one of those threw. */
   failed: (request: Request, error: unknown) => Soon<Response>;
 }>;
 
-/** What `Bun.serve` takes as routes. */
+/** The form of `Bun.serve`'s routes. */
 export type DirectRoutes = Record<string, Partial<Record<Method, DirectHandle>>>;
 type DirectHandle = (request: Request, connection: Connection) => Soon<Response>;
-/** What answers where an address ends like this. */
+/** Answers at addresses with this ending. */
 type Ending = Readonly<{ ending: string; handle: Handle }>;
 
 export class ApiRoutes {
@@ -47,14 +47,15 @@ export class ApiRoutes {
   readonly #direct: DirectRoutes;
   readonly #parts: ApiRoutesParts;
   readonly #versions = new Set(["v1"]);
-  /** First words of the endpoints' paths behind the version. */
+  /** First words of the endpoints' paths after the version. */
   readonly #words = new Set<string>();
-  /** What was added of paths with a `*`, by what comes before it. */
+  /** Endings of paths with a `*`, by what precedes it. */
   readonly #endings = new Map<string, Ending[]>();
 
   /**
-   * `direct` gets the routes whose addresses are fixed as well, for the runtime's own router: Elysia makes a context for each
-   * request, and for one with hooks reads its whole address. What that router does not know, a slash at the end say, it does.
+   * `direct` also gets the routes with fixed addresses, for the runtime's own router: Elysia creates a context for each
+   * request, and for one with hooks reads its whole address. Addresses that this router does not know, such as one with
+   * a trailing slash, Elysia handles.
    */
   constructor(app: AnyElysia, direct: DirectRoutes, parts: ApiRoutesParts) {
     this.#app = app;
@@ -62,7 +63,7 @@ export class ApiRoutes {
     this.#parts = parts;
   }
 
-  /** `path` may have a `:id` or one `*`, behind which an ending may stand: "/v1/models/*:generateContent". */
+  /** `path` may have a `:id` or one `*`, which an ending may follow: "/v1/models/*:generateContent". */
   add(method: Method, path: Endpoint, handle: Handle): this {
     this.#versions.add(versionOf(path));
     this.#words.add(path.split("/")[2]!);
@@ -113,7 +114,7 @@ export class ApiRoutes {
     };
   }
 
-  /** Whether an address is the API's, though nothing may be there. */
+  /** Whether an address belongs to the API, even if nothing is there. */
   isAt(pathname: string): boolean {
     const [first, second] = pathname.split("/").filter((word) => word !== "");
     const version = first === "openai" ? second : first;
@@ -123,7 +124,7 @@ export class ApiRoutes {
 
 type Method = "GET" | "POST" | "DELETE";
 
-/** An id at the end of an address: clients encode it or not, and some put a slash behind it. */
+/** An id at the end of an address: clients may encode it, and some append a slash. */
 export function decoded(written: string): string {
   const id = written.endsWith("/") ? written.slice(0, -1) : written;
   try {

@@ -35,10 +35,10 @@ import type { LiveRequests, Site } from "./site.ts";
 import type { Quotes } from "./quote.ts";
 import { TokenRoutes } from "./token-routes.ts";
 
-/** Of a server that serves every route: it knows keys and stored responses itself. */
+/** For a server with every route: it knows keys and stored responses itself. */
 export type ServerParts = GatewayParts &
   Readonly<{
-    /** Why whoever asks may not use a model; null: they may. */
+    /** Why the caller may not use a model; null: they may. */
     admission: { refuseModel(principal: Principal, model: Model): Soon<Refusal | null> };
     storedResponses: StoredResponses | null;
   }>;
@@ -46,48 +46,48 @@ export type ServerParts = GatewayParts &
 export type ServerOptions = Readonly<{
   host: string;
   port: number;
-  /** A unix socket to listen on instead, readable by this user alone; `host` and `port` are where its relays listen. */
+  /** A unix socket to listen on instead, readable only by this user; `host` and `port` are where its relays listen. */
   unix?: string | null;
   /** Called when everything is ready to listen on `port`. */
   beforeListening?: () => void;
   /** Seals what clients carry for us; the same after every restart. */
   sealingKey: Uint8Array;
-  /** Absent: every dialect that there is. */
+  /** Absent: all dialects. */
   dialects?: readonly OpenDialect[];
   counts: TokenCounts;
   /** Absent: nothing is quoted. */
   quotes?: Quotes;
-  /** Pages and routes that another part adds, and browsers that are signed in to them. */
+  /** Pages and routes that another part adds, and the browsers that are signed in to them. */
   openSite?: (requests: LiveRequests) => Site;
-  /** {base_url}; null: where it listens. */
+  /** {base_url}; null: the address where it listens. */
   baseUrl?: string | null;
-  /** Where the fonts and the icon of the reference page are; null: it does without. */
+  /** The fonts and icon of the reference page; null: none. */
   siteFiles?: DocumentationOptions["siteFiles"];
   /** Why requests should go to another gateway if there is one, in one line; null where all is well. */
   unready?: () => string | null;
-  /** What keeps some requests waiting though all else is well, a sentence each. */
+  /** What keeps some requests waiting although all else is well, one sentence each. */
   hindrances?: () => readonly string[];
-  /** The model of samples; absent: one of the catalog. */
+  /** The model in samples; absent: one from the catalog. */
   sampleModel?: () => string;
-  /** The context in tokens that a model's nodes tell; null where they tell none. */
+  /** The context in tokens that a model's nodes report; null where they report none. */
   nodesContext?: (modelId: string) => number | null;
-  /** What other parts tell Prometheus, asked for at each scrape. */
+  /** Other parts' values for Prometheus, read at each scrape. */
   gauges?: () => Iterable<Gauge>;
-  /** Where others count too; absent: the server's own. */
+  /** Shared metrics; absent: the server's own. */
   metrics?: Metrics;
-  /** The token that a scraper must send; null: it must ask from this machine. It may change, like those below. */
+  /** The token that a scraper must send; null: it must be on this machine. It may change, like the next ones. */
   metricsToken?: string | null;
-  /** Whether the configuration says that clients come through a proxy. */
+  /** Whether clients come through a proxy, by configuration. */
   behindProxy?: boolean;
-  /** The header in which a proxy names its client's address; absent or null: there is none. */
+  /** The header in which a proxy names its client's address; absent or null: none. */
   addressHeader?: string | null;
   /** Origins of pages that may read the API's replies; ["*"]: all; absent: none. */
   corsOrigins?: readonly string[];
-  /** Null: nothing is traced. */
+  /** Null: tracing is off. */
   tracer?: Tracer | null;
   /** True: each request is a line of the log at debug level. */
   logsRequests?: boolean;
-  /** Threads that serve clients beside this one; null if there are none. */
+  /** Other threads that serve clients; null if there are none. */
   others?: OtherThreads | null;
 }>;
 
@@ -97,12 +97,15 @@ export interface RunningServer extends LiveRequests {
   stop(graceMs: number): Promise<void>;
 }
 
-/** A connection's first request has this long for its headers, however they drip: Bun does not count from each byte. */
+/**
+ * A connection's first request has this long for its headers, however slowly they arrive: Bun does not restart the time
+ * with each byte.
+ */
 export const headersTimeoutSeconds = 12;
-/** Bun answers larger bodies itself, with a bare 413; ours is in the dialect's form. */
+/** Bun answers larger bodies itself with a bare 413; ours has the dialect's form. */
 export const serverBodyMaxBytes = 4 * bodyMaxBytes;
 
-/** Requests about what is stored; the first has what answers them loaded. */
+/** Requests about stored things; the first one loads the code. */
 const stored = [
   {
     at: "/v1/responses",
@@ -119,7 +122,7 @@ const stored = [
   },
 ] as const;
 
-/** Starts to listen. Throws if the address is taken. */
+/** Starts to listen. Throws if the address is in use. */
 export function startServer(parts: ServerParts, options: ServerOptions): RunningServer {
   const {
     host,
@@ -172,7 +175,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   let stopping = false;
 
   const direct: DirectRoutes = {};
-  // The limit is for a unix socket, for which Bun's types know none to be given below; Elysia's own is shorter.
+  // The limit is for a unix socket, for which Bun's types allow none below; Elysia's own is shorter.
   const serve = { idleTimeout: idleTimeoutSeconds, routes: direct };
   const app = new Elysia({ normalize: false, aot: true, serve })
     .onRequest(({ request, server }) => server?.timeout(request, idleTimeoutSeconds))
@@ -198,7 +201,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   const arrived = (request: Request, connection: Connection) => connection.timeout(request, idleTimeoutSeconds);
   const api = new ApiRoutes(app, direct, { crossOrigin, unknown: unknownPath, arrived, failed })
     .add("GET", "/v1/models", (request, connection) => listModels(request, connection))
-    // An id may have slashes, which not every client encodes.
+    // An id may contain slashes, which not every client encodes.
     .add("GET", "/v1/models/*", (request, connection, id) => showModel(request, connection, id));
   tokens.addRoutesTo(api);
   inference.addRoutesTo(api);
@@ -236,17 +239,17 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   function whoseIs(request: Request, connection: Connection | null): Promise<Principal | Refusal> {
     const address = () => clientAddress(request, connection, addressHeader);
     const { keys, clock } = parts;
-    // A key that was revoked, wherever that was, reads nothing that is stored.
+    // A revoked key reads nothing that is stored, wherever it was revoked.
     const principal = (key: string) => (keys.principalNow ?? keys.principal).call(keys, key);
     return askerOf(request, keyHeaders, { keys: { principal }, clock }, site, address);
   }
 
-  /** A header may tell for whose libraries the list is. */
+  /** A header may show which library the list is for. */
   function viewOf(request: Request): ModelsView {
     return { nodesContext, ownCapabilities: dialects.speaking(request.headers)?.capabilities ?? null };
   }
 
-  /** Those that whoever asks may use: clients pick from it. */
+  /** The models that the caller may use, because clients pick from the list. */
   async function listModels(request: Request, connection: Connection | null): Promise<Response> {
     const requestId = mintRequestId(parts.clock.wall());
     const asker = await whoseIs(request, connection);
@@ -295,7 +298,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     }
   }
 
-  /** Codex asks for a WebSocket first and falls back to HTTP at once on a 426, but on nothing else. */
+  /** Codex first asks for a WebSocket. It falls back to HTTP at once on a 426, but on nothing else. */
   function upgradeRequired(request: Request, dialect: Dialect): Soon<Response> {
     if (!request.headers.has("upgrade")) return unknownPath(request);
     return refusalReply(dialect, refuse("upgrade_required"), mintRequestId(parts.clock.wall()));
@@ -312,7 +315,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     return openedIfApi(request, reply);
   }
 
-  /** At an address of the API where nothing else answers. */
+  /** An API address where nothing else answers. */
   function openedIfApi(request: Request, reply: Response): Soon<Response> {
     if (!api.isAt(requestAddress(request).pathname)) return reply;
     return crossOrigin.preflight(request) ?? crossOrigin.opened(request, reply);

@@ -1,15 +1,15 @@
-// Limits the memory of an account's large bodies while they arrive and are inflated, before it is known what they ask
-// for. Without a limit, a hundred uploads at once would fill the memory. An account's uploads, however slow, take no
+// Limits the memory of an account's large bodies while they arrive and are inflated, before their purpose is known.
+// Without a limit, a hundred simultaneous uploads would fill the memory. An account's uploads, however slow, take no
 // room from others.
 import { busyRetrySeconds, largeBodiesAccountBytesMax } from "../core/limits.ts";
 import { refuse } from "../core/refusals.ts";
 import type { AccountId, Refusal } from "../core/types.ts";
 
-/** Those that have not come whole, of this thread's requests: a stop waits for no reply to them. */
+/** Bodies of this thread's requests that have not arrived completely: a stop does not wait for replies to them. */
 export const unreadBodies = { count: 0 };
 
 export class ArrivingBodies {
-  /** Bytes; an account without any is not in it. */
+  /** Bytes; accounts without any are absent. */
   readonly #held = new Map<AccountId, number>();
   readonly #accountBytesMax: number;
 
@@ -17,7 +17,7 @@ export class ArrivingBodies {
     this.#accountBytesMax = accountBytesMax;
   }
 
-  /** A body begins to arrive. What it takes is given back by disposing it. */
+  /** A body begins to arrive. Dispose of the result to give back its room. */
   enter(account: AccountId): ArrivingBody {
     return new ArrivingBody(this, account);
   }
@@ -46,7 +46,7 @@ export class ArrivingBody implements Disposable {
     this.#account = account;
   }
 
-  /** So many bytes more are about to be kept; busy where the account's bodies take too much already. */
+  /** This many more bytes are about to be kept; busy where the account's bodies already take too much. */
   take(bytes: number): Refusal | null {
     if (!this.#bodies.take(this.#account, bytes)) return refuse("busy", { seconds: busyRetrySeconds });
     this.#bytes += bytes;

@@ -1,10 +1,11 @@
-// The address of a request's client: the other end of its connection or, behind a proxy, what the proxy's header says.
+// The address of a request's client: the other end of its connection or, behind a proxy, the address in the proxy's
+// header.
 import { forwardedAddress } from "./forwarded-address.ts";
 import { peerAddress, type Connection } from "./peer-address.ts";
 
 /**
- * `header`: where a proxy in front names it; null: there is none. Null where it is not known, as where the header says
- * "unknown": the proxy's own address is none of its clients'.
+ * `header`: where a proxy names it; null: there is none. Null where unknown, or where the header says "unknown": the
+ * proxy's own address belongs to none of its clients.
  */
 export function clientAddress(
   request: Request,

@@ -27,20 +27,20 @@ assert(inflatingAccountMax < inflatingMax, "an account leaves turns to others: c
 
 export type Encoding = "gzip" | "deflate" | "br" | "zstd";
 
-/** What comes out of it in one piece: bodies of 1 MB take no more than 16 turns of the event loop. */
+/** Output comes in pieces of this size: bodies of 1 MB take at most 16 turns of the event loop. */
 const chunkSize = 64 * 1024;
-/** RFC 9659: a decoder need not take a larger window than 8 MiB, nor give its memory for one. */
+/** RFC 9659: a decoder need not support a window larger than 8 MiB, nor spend memory on one. */
 const zstdWindowLogMax = 23;
 
 const inflaters = {
   gzip: () => createGunzip({ chunkSize }),
-  // Meant is zlib's format; some clients leave its two bytes of header out.
+  // The name means zlib's format; some clients omit its two header bytes.
   deflate: (first: number) => ((first & 0x0f) === 8 ? createInflate({ chunkSize }) : createInflateRaw({ chunkSize })),
   br: () => createBrotliDecompress({ chunkSize }),
   zstd: () => createZstdDecompress({ chunkSize, params: { [constants.ZSTD_d_windowLogMax]: zstdWindowLogMax } }),
 } as const;
 
-/** How a body is compressed; null: not at all; "unknown": in a way that is not read here, or in several. */
+/** How a body is compressed; null: not at all; "unknown": unsupported, or several encodings. */
 export function encodingOf(headers: Headers): Encoding | "unknown" | null {
   const named = headers.get("content-encoding");
   if (named === null) return null;
@@ -52,7 +52,10 @@ export function encodingOf(headers: Headers): Encoding | "unknown" | null {
 
 const turns = new AccountTurns(inflatingMax, inflatingAccountMax);
 
-/** The body as it was before its client compressed it; `arrival` is told what it takes. Rejects when `cancelSignal` aborts while it waits for its turn. */
+/**
+ * The body as it was before compression; `arrival` counts its memory. Rejects when `cancelSignal` aborts while it waits
+ * for its turn.
+ */
 export async function inflate(
   compressed: Uint8Array,
   encoding: Encoding,
@@ -67,7 +70,7 @@ export async function inflate(
   const inflater = inflaters[encoding](compressed[0] ?? 0);
   inflater.end(compressed);
   try {
-    // Left before its end, it is destroyed.
+    // Leaving the loop early destroys it.
     for await (const chunk of inflater as AsyncIterable<Uint8Array>) {
       bytes += chunk.byteLength;
       if (bytes > bodyMaxBytes) return refuse("body_too_large");
@@ -83,7 +86,7 @@ export async function inflate(
   } catch (error) {
     return refuse("unreadable", { reason: `The request body is not valid ${encoding}: ${(error as Error).message}` });
   }
-  // Bun 1.4.5 says nothing where zstd's data end too early.
+  // Bun 1.4.5 reports nothing where zstd data end too early.
   if (bytes === 0)
     return refuse("unreadable", { reason: `The request body is empty, or its ${encoding} data end early` });
   return Buffer.concat(chunks, bytes);

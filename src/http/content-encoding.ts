@@ -1,4 +1,4 @@
-// Chooses the encoding of a file that a client can read: compressed if it says so.
+// Chooses a file's encoding for a client: compressed if it accepts that.
 
 export type Forms = Readonly<{ bytes: Uint8Array; brotli: Uint8Array; gzip: Uint8Array }>;
 

@@ -1,4 +1,4 @@
-// The routes of conversations: /v1/conversations and what is below it.
+// The routes of conversations: /v1/conversations and below.
 import {
   type ConversationAct,
   conversationNotFound,
@@ -27,7 +27,7 @@ const waiting = new ByteBudget({
   accountBytes: bodyMaxBytes,
 });
 
-/** The body goes on as it came: whoever keeps it reads it, beside this thread. */
+/** The body passes on unchanged: the store reads it, beside this thread. */
 const write =
   (act: "create" | "add" | "update"): StoredAction =>
   async ({ responses, account, id: named, request, stem }) => {
@@ -52,7 +52,7 @@ const converse =
   async ({ responses, account, id }) =>
     responses === null || !isConversationId(id) ? conversationNotFound(id) : responses.converse(account, id, act);
 
-/** Its id is the last word of the address: of two in one, a route is told the first. */
+/** Its id is the last part of the address: a route gets only the first of two ids. */
 const withItem =
   (act: "item" | "remove"): StoredAction =>
   (asked) => {

@@ -6,23 +6,23 @@ import type { KeyHeaders } from "./key-headers.ts";
 /** A browser asks before a page's first request, then not again for this long; Chromium caps it at 2 hours. */
 const preflightMaxAgeSeconds = 7_200;
 
-/** Of our replies, beside those that every page may read. */
+/** Headers of our replies, beside those that every page may read. */
 const readableHeaders = "x-request-id, request-id, retry-after, x-should-retry, x-priority";
 const methods = "GET, POST, DELETE";
-/** Headers of this name are the console's own. */
+/** Headers with this prefix belong to the console. */
 const ownHeader = /^x-tollgate-/i;
 
 export class CrossOrigin {
   readonly #origins: () => readonly string[];
   readonly #keyHeaders: KeyHeaders;
 
-  /** `origins`: as browsers write them, or "*" alone for all; empty: none. It may change. */
+  /** `origins`: as browsers write them, or only "*" for all; empty: none. It may change. */
   constructor(origins: () => readonly string[], keyHeaders: KeyHeaders) {
     this.#origins = origins;
     this.#keyHeaders = keyHeaders;
   }
 
-  /** The reply, which the page that asked may read if it is one of those. */
+  /** The reply, readable for the requesting page if it is one of those. */
   opened(request: Request, reply: Soon<Response>): Soon<Response> {
     if (this.#origins().length === 0 || !request.headers.has("origin")) return reply;
     const origin = this.#allowed(request.headers);
@@ -36,7 +36,7 @@ export class CrossOrigin {
     return reply instanceof Promise ? reply.then(open) : open(reply);
   }
 
-  /** What a browser asks before a page's request; null: it is no such question, or the page may not ask. */
+  /** The answer to a browser's preflight; null: this is none, or the page may not call. */
   preflight(request: Request): Response | null {
     const { headers } = request;
     if (request.method !== "OPTIONS" || !headers.has("access-control-request-method")) return null;
@@ -54,7 +54,7 @@ export class CrossOrigin {
       },
     });
     if (allowed.length > 0) reply.headers.set("access-control-allow-headers", allowed.join(", "));
-    // A public page's request to a gateway in the house.
+    // A public page's request to a gateway in a private network.
     if (headers.get("access-control-request-private-network") === "true") {
       reply.headers.set("access-control-allow-private-network", "true");
     }

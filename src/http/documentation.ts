@@ -1,6 +1,6 @@
-// GET /openapi.json, /docs and the guide's chapters: made at the first request, then kept until the catalog changes, or the
-// model of their samples. They need no key, and reveal nothing about this server that `GET /v1/models` does not, but the
-// name of that one model.
+// GET /openapi.json, /docs and the guide's chapters: created at the first request, then kept until the catalog or the
+// samples' model changes. They need no key and reveal only one thing about this server that `GET /v1/models` does not:
+// that model's name.
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import { type Catalog, usualSampleModel } from "../core/catalog.ts";
@@ -10,9 +10,9 @@ import type { ApiFacts } from "./openapi/description.ts";
 
 export type DocumentationOptions = Readonly<{
   facts(): ApiFacts & Readonly<{ sampleModel: string }>;
-  /** Whether the address of the facts is configured. Else samples name the address that a browser used. */
+  /** Whether the facts contain a configured address. Otherwise samples use the browser's address. */
   hasBaseUrl: boolean;
-  /** Where the console's fonts and icon are; null where there is no console. */
+  /** The console's fonts and icon; null without a console. */
   siteFiles: (() => Promise<SiteFiles | null>) | null;
 }>;
 
@@ -26,7 +26,7 @@ const compress = promisify(gzip);
 export class Documentation {
   readonly #options: DocumentationOptions;
   #made: Promise<Made> | null = null;
-  /** Of which catalog it tells. */
+  /** The catalog that the pages describe. */
   #models: Catalog["models"] | null = null;
   #sampleModel: string = usualSampleModel;
 
@@ -71,7 +71,10 @@ export class Documentation {
   }
 }
 
-/** The address by which a browser came; null where its Host header names none. It stands in pages: plain names alone. */
+/**
+ * The address that the browser used; null where its Host header has none. It appears in pages, so only plain names are
+ * allowed.
+ */
 function addressUsed({ headers }: Request): string | null {
   const host = headers.get("host") ?? "";
   return host.length <= hostMaxLength && /^[\w.:[\]-]+$/.test(host)
@@ -81,7 +84,7 @@ function addressUsed({ headers }: Request): string | null {
 
 const hostMaxLength = 260;
 
-/** What describes and renders is loaded here: a server that nobody asks for it does not read those modules. */
+/** Loads the modules that describe and render here: a server without such requests does not read them. */
 async function make(facts: ApiFacts, model: string, siteFiles: DocumentationOptions["siteFiles"]): Promise<Made> {
   const [{ describeApi }, { referencePage }, { guidePage }, { chapters }, files] = await Promise.all([
     import("./openapi/description.ts"),
@@ -92,7 +95,7 @@ async function make(facts: ApiFacts, model: string, siteFiles: DocumentationOpti
   ]);
   const written = describeApi(facts);
   const { baseUrl } = facts;
-  // The samples are written with one model's id, which this server may not have.
+  // The samples are written with one model's id, which this server may lack.
   const description = model === usualSampleModel ? written : withModel(written, model);
   const about = { name: description.info.title, baseUrl, model };
   return {
@@ -109,7 +112,7 @@ async function make(facts: ApiFacts, model: string, siteFiles: DocumentationOpti
   };
 }
 
-/** Another model stands in every sample and example; ids that only begin alike stay. */
+/** Replaces the model in every sample and example; ids that only begin alike stay. */
 const withModel = <Value>(description: Value, model: string): Value =>
   JSON.parse(JSON.stringify(description).replace(/\bcore-3\b(?![.-])/g, () => model)) as Value;
 

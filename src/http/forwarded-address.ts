@@ -1,8 +1,8 @@
 // Reads the address of a browser behind a proxy from the header that the proxy sends.
 
 /**
- * The last address that a header such as x-forwarded-for names: the one that the proxy itself wrote. Null where that is
- * none. Some proxies write the port too, which is another one for each connection.
+ * The last address in a header such as x-forwarded-for, which the proxy itself wrote. Null where that is none. Some
+ * proxies also write the port, which differs for each connection.
  */
 export function forwardedAddress(header: string): string | null {
   const last = header.split(",").at(-1)!.trim();

@@ -29,7 +29,10 @@ const beginsOfNames = [
   "x-nf-",
 ];
 
-/** A header by which a proxy says so; null where the request has none. Their absence says nothing: some proxies say it not. */
+/**
+ * A header that shows a proxy; null where the request has none. Its absence proves nothing, because some proxies send
+ * none.
+ */
 export function forwardingHeaderIn(headers: Headers): string | null {
   for (const name of headers.keys()) {
     if (exact.has(name) || beginsOfNames.some((begin) => name.startsWith(begin))) return name;
@@ -38,7 +41,7 @@ export function forwardingHeaderIn(headers: Headers): string | null {
   return null;
 }
 
-/** Whether an address is of this machine or of a network behind the same door, as a proxy's usually is. */
+/** Whether an address is on this machine or in a private network, as a proxy's usually is. */
 export function isNearAddress(address: string): boolean {
   const bytes = parseClientAddress(address);
   return bytes !== null && !isPublicAddress(bytes);

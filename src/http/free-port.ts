@@ -4,15 +4,15 @@
 export type HeldPort = Readonly<{ port: number; release(): void }>;
 
 /**
- * One for `--port 0`, to be released when its own server listens next: whatever else asks the system for a port in the
- * meantime could be given the same. Throws what the system says about the address.
+ * A port for `--port 0`, to release right before its own server listens: otherwise the system could give the same port
+ * to another caller meanwhile. Throws the system's error about the address.
  */
 export function holdFreePort(host: string): HeldPort {
   const listener = Bun.listen({ hostname: host, port: 0, socket: { data() {} } });
   return { port: listener.port, release: () => listener.stop(true) };
 }
 
-/** One for a program that takes a number. Another program may take the port before it is used. */
+/** A port for a program that needs a number. Another program may take it first. */
 export function freePort(host: string): number {
   const { port, release } = holdFreePort(host);
   release();
@@ -20,8 +20,8 @@ export function freePort(host: string): number {
 }
 
 /**
- * Throws what the system says where the address is taken. Relays share their port with whoever asks for it in the same
- * way, which may be another gateway's relays, so that their own listening would tell nothing.
+ * Throws the system's error where the address is in use. Relays share their port with any program that asks for it in
+ * the same way, perhaps another gateway's relays, so their own listening would show nothing.
  */
 export function checkPortFree(host: string, port: number): void {
   Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true);

@@ -1,4 +1,4 @@
-// Reads what a request brings: where it came, the key from its headers and the JSON of its body.
+// Reads a request: its address, the key from its headers and the JSON of its body.
 import { readBodyJson } from "../bodies/body-json.ts";
 import type { LargeBody } from "../bodies/large-bodies.ts";
 import type { RequestHead } from "../dialects/dialect.ts";
@@ -21,10 +21,10 @@ const bodyTurnMinBytes = 256 * 1024;
 
 assert(bodyTurnMinBytes <= largeBodyMinBytes, "bodies are parsed in turns before they are read elsewhere");
 
-/** What a body came as, inflated where it was compressed: its text, or the bytes of a large one. */
+/** A body after inflating: its text, or the bytes of a large one. */
 export type RawBody = string | Uint8Array;
 
-/** Where a request came: the route's path and what stands in the place of its `*`. */
+/** Where a request arrived: the route's path and the part at its `*`. */
 export class ArrivedHead implements RequestHead {
   readonly route: Endpoint;
   readonly id: string;
@@ -38,7 +38,7 @@ export class ArrivedHead implements RequestHead {
     this.#request = request;
   }
 
-  /** The runtime makes an address of a request only where it is asked for: 5 us of 270. */
+  /** The runtime builds a request's address only on demand: 5 us of 270. */
   get search(): string {
     const { url } = this.#request;
     const query = url.indexOf("?");
@@ -46,7 +46,7 @@ export class ArrivedHead implements RequestHead {
   }
 }
 
-/** `keepsLarge`: something else reads large bodies, so that they are not parsed here. `keep` is given the body as it came. */
+/** `keepsLarge`: something else reads large bodies, so they are not parsed here. `keep` gets the body as it came. */
 export const incomingOf = (
   request: Request,
   head: RequestHead,
@@ -65,7 +65,7 @@ export const incomingOf = (
   body: (account) => readBody(request, account, keepsLarge, null, keep),
 });
 
-/** Of a signed-in browser. */
+/** For a signed-in browser. */
 const principalOf = (account: AccountId | null): Principal | null =>
   account === null ? null : { account, key: noKey, limits: null };
 
@@ -74,7 +74,7 @@ function signedInOf(site: Site, request: Request): Soon<Principal | null> {
   return account instanceof Promise ? account.then(principalOf) : principalOf(account);
 }
 
-/** Who asks at a route that needs no more than a key, or a page of the site on which somebody is signed in. */
+/** The caller of a route that needs only a key, or a page of the site with a signed-in user. */
 export async function askerOf(
   request: Request,
   keyHeaders: KeyHeaders,
@@ -99,8 +99,8 @@ export async function askerOf(
 }
 
 /**
- * The body, parsed unless it is large and `keepsLarge`, or 413 / 415 / 400. Nothing is kept of a body that is too large.
- * With `turns`, those that take a while to parse wait for each other.
+ * The body, parsed unless it is large and `keepsLarge`, or 413 / 415 / 400. Nothing of a body that is too large is
+ * kept. With `turns`, bodies that take a while to parse wait for each other.
  */
 export async function readBody(
   request: Request,
@@ -155,28 +155,28 @@ async function readWhole(
     if (keepsLarge && body.byteLength >= largeBodyMinBytes) {
       return { body, bytes: body.byteLength, cancelSignal: request.signal };
     }
-    // The whole body is there before its turn: a slow client holds nobody up.
+    // The whole body is there before its turn: a slow client delays no one.
     if (turns !== null && body.byteLength >= bodyTurnMinBytes) await turns.next();
     return { text: new TextDecoder().decode(body), bytes: body.byteLength };
   } catch {
-    // The client left before its body was whole; what is answered now, nobody reads.
+    // The client left before its body was complete; no one reads this answer.
     return refuse("unreadable", { reason: "The request body ended early" });
   }
 }
 
-/** Smaller ones are read here, and at once. */
+/** Smaller bodies are read here, at once. */
 function smallBodyBytes(keepsLarge: boolean, turns: BodyTurns | null): number {
   if (turns !== null) return bodyTurnMinBytes;
   return keepsLarge ? largeBodyMinBytes : Number.POSITIVE_INFINITY;
 }
 
-/** A body of unknown length is refused as soon as it is over the limit. */
+/** A body of unknown length is refused as soon as it exceeds the limit. */
 async function readBytes(
   request: Request,
   declared: string | null,
   arrival: ArrivingBody,
 ): Promise<Uint8Array | Refusal> {
-  // The runtime puts a body of known length together in three quarters of the time that we take for it.
+  // The runtime assembles a body of known length in three quarters of our time.
   if (declared !== null) return arrival.take(Number(declared)) ?? (await request.bytes());
   const chunks: Uint8Array[] = [];
   let bytes = 0;

@@ -1,5 +1,5 @@
 // The routes that models answer, and how a request of a dialect becomes a reply. Every thread that serves clients has
-// these routes; what it cannot serve itself it passes on.
+// these routes and passes on what it cannot serve itself.
 import type { Priority } from "../core/priority.ts";
 import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
@@ -29,16 +29,19 @@ import type { Soon } from "../core/soon.ts";
 import type { LiveRequests, Site } from "./site.ts";
 import { StreamOutlet } from "./outlets/stream-outlet.ts";
 
-/** What replies may take on each thread while they are made or sent. */
+/** Bytes that replies may take on each thread while they are built or sent. */
 const inputsRepliesBytesMax = 512 * 1024 * 1024;
 
-/** Bun counts seconds of silence on a connection; a client that is waiting for its answer is exempt (`answer`). */
+/** Bun counts seconds of silence on a connection; a client that waits for its answer is exempt (`answer`). */
 export const idleTimeoutSeconds = 120;
-/** What is cut at a stop has this long to say so to its client. */
+/** Replies that a stop cuts have this long to tell their clients. */
 export const cutMs = 2_000;
-/** Between two looks at a stop whether replies are with their clients. */
+/** How often a stop checks whether replies have reached their clients. */
 const sentLookMs = 20;
-/** What has arrived before a stop is waited for, since a database may be slow to say whose it is; but no body for long. */
+/**
+ * A stop waits this long for requests that have arrived, since a database may be slow to identify them; but for no
+ * body.
+ */
 const arrivedMs = 5_000;
 
 /** In steps, so that there are as many places as bytes allow. */
@@ -54,11 +57,11 @@ export type InferenceOptions = Readonly<{
   keyHeaders: KeyHeaders;
   counts: Pick<TokenCounts, "estimateOfAsk">;
   watch: RequestWatch;
-  /** The header in which a proxy names its client's address; null: there is none. */
+  /** The header in which a proxy names its client's address; null: none. */
   addressHeader: string | null;
   /**
-   * Hands a request to whoever serves it instead: those of `Parts.isForOthers`, and those of signed-in browsers. `body` is
-   * it as it came; null: it was not read.
+   * Passes a request on to the server that handles it instead: those of `GatewayParts.isForOthers`, and those of
+   * signed-in browsers. `body`: as it came; null: it was not read.
    */
   passOn?: (request: Request, connection: Connection | null, body: RawBody | null) => Promise<Response>;
 }>;
@@ -72,13 +75,13 @@ export class Inference implements LiveRequests {
   readonly #heartbeat = new Heartbeat();
   readonly #open = new ActiveSet<{ outlet: StreamOutlet | CollectOutlet; served: Promise<void> | null }>();
   readonly #openOf = new Map<AccountId, number>();
-  /** Requests of which nobody knows yet whether they are admitted: their bodies arrive, or a database is asked who they are. */
+  /** Requests that are neither admitted nor refused yet: their bodies arrive, or a database identifies them. */
   #arrived = 0;
-  /** Told when none of them is left, by which a stop goes on. */
+  /** Called when none of them is left, so that a stop can continue. */
   #noneArrived: (() => void) | null = null;
-  /** What replies to many inputs take. */
+  /** The memory of replies to many inputs. */
   readonly #inputsReplies = new ByteBudget(inputsRepliesLimits);
-  /** Browsers that are signed in to it may ask without a key. */
+  /** Signed-in browsers may send requests without a key. */
   site: Site | null = null;
 
   constructor(parts: GatewayParts, options: InferenceOptions) {
@@ -105,14 +108,14 @@ export class Inference implements LiveRequests {
     return this.#openOf.get(account) ?? 0;
   }
 
-  /** Resolves when the system has taken all that was replied, or after `limitMs`. */
+  /** Resolves when the system has taken all replies, or after `limitMs`. */
   async sent(server: Pick<Bun.Server<unknown>, "pendingRequests">, limitMs: number): Promise<void> {
     const { clock } = this.#parts;
     const until = clock.monotonic() + limitMs;
     while (server.pendingRequests > unreadBodies.count && clock.monotonic() < until) await Bun.sleep(sentLookMs);
   }
 
-  /** Whose error shape a request gets: that of the dialect at its address; at any other, that of the client. */
+  /** The dialect of a request's errors: the one at its address, or elsewhere the client's. */
   dialectOf(request: Request): Dialect {
     const { pathname } = requestAddress(request);
     const isAt = (address: string): boolean => pathname === address || pathname.startsWith(`${address}/`);
@@ -160,7 +163,7 @@ export class Inference implements LiveRequests {
     }
     if (admitted === "for others") {
       assert(passOn !== undefined, "what is for others is passed on to them");
-      return passOn(request, connection, raw); // who serves it counts it
+      return passOn(request, connection, raw); // the server that handles it counts it
     }
     const response = await this.#reply(request, connection, dialect, record, admitted);
     watch.replied(record, response.status);
@@ -183,7 +186,7 @@ export class Inference implements LiveRequests {
     }
     const createdSeconds = Math.floor(record.arrivedWall / 1000);
     const { principal, ask, writer, hold, endUser } = admitted;
-    // Told where it was asked for, or is not what all have.
+    // Sent where the client asked for one, or where it differs from the default.
     const priority = ask.priority === undefined && hold.priority === "standard" ? undefined : hold.priority;
     const { account } = principal;
     const watched = watch.admitted(record, principal, ask, endUser);
@@ -204,7 +207,7 @@ export class Inference implements LiveRequests {
         ? new CollectOutlet(reply, request.signal)
         : new InputsOutlet(reply, request.signal, this.#inputsReplies, account);
     if (outlet instanceof StreamOutlet && outlet.showsInput) this.#countInput(ask, account, outlet);
-    // A non-streaming reply is silent until it is complete; the exemption sticks to the connection, so it is undone.
+    // A non-streaming reply is silent until it is complete. The exemption sticks to the connection, so it is undone.
     if (!ask.stream) connection?.timeout(request, 0);
     this.#openOf.set(account, (this.#openOf.get(account) ?? 0) + 1);
     const opened = this.#open.join({ outlet, served: null });
@@ -226,7 +229,7 @@ export class Inference implements LiveRequests {
     return this.#open.members().flatMap(({ served }) => served ?? []);
   }
 
-  /** Beside the node's work on the first token, which does not wait for it. */
+  /** Runs beside the node's work on the first token, which does not wait for it. */
   #countInput(ask: Ask, account: AccountId, outlet: StreamOutlet): void {
     const { counts } = this.#options;
     void counts.estimateOfAsk(ask, ask.model.encoding, account, outlet.cancelSignal).then((count) => {
@@ -246,7 +249,7 @@ function told(response: Response, priority: Priority): Response {
   return response;
 }
 
-/** Resolves when there are no more, or after `limitMs`. */
+/** Resolves when none is left, or after `limitMs`. */
 export async function noneLeftWithin(
   limitMs: number,
   open: () => readonly Promise<void>[],

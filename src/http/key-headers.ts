@@ -1,4 +1,4 @@
-// In which headers a request may bring its key: `Authorization: Bearer` and those of the dialects, on every route.
+// The headers in which a request may bring its key: `Authorization: Bearer` and those of the dialects, on every route.
 export class KeyHeaders {
   readonly #names: readonly string[];
 
@@ -20,7 +20,7 @@ export class KeyHeaders {
     return key;
   }
 
-  /** A key, right or wrong, is never passed over for a cookie. */
+  /** A key, right or wrong, always takes precedence over a cookie. */
   mayBeSignedIn(headers: Headers): boolean {
     return headers.has("cookie") && !headers.has("authorization") && !this.#names.some((name) => headers.has(name));
   }

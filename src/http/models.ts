@@ -1,5 +1,5 @@
-// GET /v1/models and /v1/models/{id}: one document that both SDK families read as their own list. Only `capabilities` are
-// called otherwise by each: a header that only the clients of a dialect send says whose names are wanted.
+// GET /v1/models and /v1/models/{id}: one document that both SDK families read as their own list. Only `capabilities`
+// have different names: a header that only one dialect's clients send decides whose.
 import { claimsOf } from "../core/catalog.ts";
 import { outputTokensMax } from "../core/limits.ts";
 import type { Model } from "../core/types.ts";
@@ -7,18 +7,18 @@ import type { Model } from "../core/types.ts";
 const created = "2025-01-01T00:00:00Z";
 
 export type ModelsView = Readonly<{
-  /** The context in tokens that the model's nodes tell; null where they tell none. */
+  /** The context in tokens that the model's nodes report; null where they report none. */
   nodesContext(modelId: string): number | null;
-  /** A model's capabilities as the dialect of the client has them; null: as usual. */
+  /** A model's capabilities under the names of the client's dialect; null: the usual names. */
   ownCapabilities: ((model: Model) => object) | null;
 }>;
 
-/** Anthropic's libraries promise these, and programs leave out what is not active. */
+/** Anthropic's libraries promise these members, and programs skip models that are not active. */
 const inUse = { lifecycle: "active", line: null, deprecated_at: null, retires_at: null } as const;
 
 export function modelBody(model: Model, { nodesContext, ownCapabilities }: ModelsView) {
   const { id, contextTokens } = model;
-  /** What there really is: nodes may run with less than the catalog says. */
+  /** The actual context: nodes may run with less than the catalog says. */
   const contextLength = Math.min(contextTokens, nodesContext(id) ?? contextTokens);
   const budgetMax = Math.min(outputTokensMax, contextLength);
   return {
@@ -36,7 +36,7 @@ export function modelBody(model: Model, { nodesContext, ownCapabilities }: Model
     context_length: contextLength,
     max_tokens: budgetMax,
     max_output_tokens: budgetMax,
-    /** True where the model reads the depth setting: hosted models; first-party tiers choose their own. */
+    /** True where the model takes a depth setting: hosted models; first-party tiers choose their own. */
     reasoning_effort: model.kind === "chat" && model.readsDepth,
     capabilities: (ownCapabilities ?? capabilities)(model),
     ...inUse,
@@ -52,7 +52,7 @@ function descriptionOf(model: Model): string {
   return `${[reads, tools ? "calls tools" : null, answers[formats]].filter((words) => words !== null).join(", ")}.`;
 }
 
-/** What user interfaces offer switches for; one that gives no answers has nothing of it. */
+/** Abilities that user interfaces offer switches for; a model without answers has none of them. */
 function capabilities(model: Model) {
   const { images, tools, formats } = claimsOf(model);
   return {
@@ -64,7 +64,7 @@ function capabilities(model: Model) {
   };
 }
 
-/** A page of them all; `after_id`, `before_id` and `limit` are how Anthropic's SDK pages. */
+/** A page of them; Anthropic's SDK pages with `after_id`, `before_id` and `limit`. */
 export function modelsBody(all: readonly Model[], query: URLSearchParams, view: ModelsView): object {
   const limit = Math.min(Math.max(Math.trunc(Number(query.get("limit") ?? 1000)) || 1000, 1), 1000);
   const after = all.findIndex((model) => model.id === query.get("after_id")) + 1;

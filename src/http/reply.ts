@@ -4,7 +4,7 @@ import { refusals, refuse } from "../core/refusals.ts";
 import type { Ask, Refusal } from "../core/types.ts";
 import { requestAddress } from "./request-address.ts";
 
-/** Each reply copies them. Two names that are set in kept ones cost half of what making all of them anew does. */
+/** Each reply copies these. Setting two more names costs half as much as building all headers anew. */
 const jsonHeaders = new Headers({ "content-type": "application/json; charset=utf-8" });
 const streamHeaders = new Headers({
   "content-type": "text/event-stream; charset=utf-8",
@@ -24,7 +24,7 @@ export const jsonReply = (body: string | ReadableStream, requestId: string, stat
 export const streamReply = (body: ReadableStream, requestId: string): Response =>
   new Response(body, { headers: named(streamHeaders, requestId) });
 
-/** Clients retry 429s for minutes unless told when to, or that it cannot help. */
+/** Clients retry a 429 for minutes unless they learn when to, or that it cannot help. */
 export function refusalReply(dialect: Dialect, refusal: Refusal, requestId: string, ask: Ask | null = null): Response {
   const reply = jsonReply(dialect.errorBody(refusal, requestId), requestId, dialect.statusOf(refusal, ask));
   const { retry } = refusals[refusal.refusal];
@@ -33,14 +33,14 @@ export function refusalReply(dialect: Dialect, refusal: Refusal, requestId: stri
   return reply;
 }
 
-/** To a request for nothing that is here. */
+/** The reply at an address where nothing is. */
 export function unknownAddressReply(dialect: Dialect, request: Request, requestId: string): Response {
   const asked = `${request.method} ${requestAddress(request).pathname}`;
   const reason = `There is no ${asked} here. The API is under /v1, e.g. POST /v1/chat/completions`;
   return refusalReply(dialect, refuse("not_found", { reason }), requestId);
 }
 
-/** Closes the connection without a byte: a status would say whether the request was charged, which nobody knows. */
+/** Closes the connection without a byte: any status would claim to know whether the request was charged. */
 export function brokenReply(): Response {
   return new Response(
     new ReadableStream({ start: (controller) => controller.error(new Error("the connection is broken off")) }),

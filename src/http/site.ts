@@ -1,9 +1,9 @@
-// What another part adds to the HTTP server: its own pages and routes, and browsers that are signed in to them.
+// What another part adds to the HTTP server: its own pages and routes, and the browsers that are signed in to them.
 import type { AnyElysia } from "elysia";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId } from "../core/types.ts";
 
-/** What the server does at the moment. */
+/** The server's current requests. */
 export type LiveRequests = Readonly<{
   /** Requests whose reply has not ended. */
   readonly openRequests: number;
@@ -13,10 +13,10 @@ export type LiveRequests = Readonly<{
 export interface Site {
   readonly routes: AnyElysia;
   /**
-   * The account that a request without a key spends from, where it comes from a page of the site on which somebody is
-   * signed in; else null. Throws StoreUnavailable.
+   * The account that pays for a request without a key, if it comes from a page of the site with a signed-in user;
+   * otherwise null. Throws StoreUnavailable.
    */
   accountOf(request: Request): Soon<AccountId | null>;
-  /** Ends replies that would go on forever. */
+  /** Ends replies that would never end. */
   close(): void;
 }

@@ -1,4 +1,4 @@
-// Reads which page of a stored response's input items a client asks for, in the way SDKs page through lists.
+// Reads which page of a stored response's input items a client wants, with the parameters of the SDKs.
 import type { ItemPage } from "../dialects/stored-responses.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { Refusal } from "../core/types.ts";

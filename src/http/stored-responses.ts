@@ -5,21 +5,21 @@ import type { AccountId, Refusal } from "../core/types.ts";
 import { requestAddress } from "./request-address.ts";
 import { itemPageOf } from "./stored-responses-page.ts";
 
-/** What is asked about something that the account stored earlier. `responses` is null where nothing is stored. */
+/** A request about something that the account stored earlier. `responses` is null where nothing is stored. */
 export type StoredAsked = Readonly<{
   responses: StoredResponses | null;
   account: AccountId;
-  /** As it stands in the address; "" where none does. */
+  /** The id in the address; "" where there is none. */
   id: string;
   request: Request;
-  /** Of the request's id. */
+  /** The stem of the request's id. */
   stem: string;
 }>;
 
-/** Gives the reply's body as JSON text. */
+/** Returns the reply's body as JSON text. */
 export type StoredAction = (asked: StoredAsked) => Promise<string | Refusal>;
 
-/** Another account's id is answered like one that never was. */
+/** Another account's id is answered like an unknown one. */
 const unknown = (id: string): Refusal => refuse("not_found", { reason: `Response with id '${id}' not found.` });
 
 const showResponse: StoredAction = async ({ responses, account, id, request }) => {
@@ -35,7 +35,7 @@ const deleteResponse: StoredAction = async ({ responses, account, id }) => {
   return deleted ? JSON.stringify({ id, object: "response", deleted: true }) : unknown(id);
 };
 
-/** What is stored has ended, and requests are not run in the background. */
+/** A stored response has ended, and requests do not run in the background. */
 const cancelResponse: StoredAction = async ({ responses, account, id }) => {
   const response = (await responses?.response(account, id)) ?? unknown(id);
   if (isRefusal(response)) return response;
@@ -51,7 +51,7 @@ const listInputItems: StoredAction = async ({ responses, account, id, request })
   return (await responses?.input(account, id, page)) ?? unknown(id);
 };
 
-/** A conversation is kept beside them, and none of them. */
+/** A conversation is stored beside responses and is none of them. */
 const ofResponse =
   (action: StoredAction): StoredAction =>
   async (asked) =>

@@ -17,7 +17,7 @@ import type { QuoteParts, Quotes } from "./quote.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
 import type { Site } from "./site.ts";
 
-/** Answers a request whose key and body are in order. */
+/** Answers a request with a valid key and body. */
 type Count = (body: Body, asker: Principal, dialect: Dialect) => Promise<object | Refusal>;
 
 const tokenizePath = "/v1/tokenize";
@@ -89,7 +89,7 @@ export class TokenRoutes {
     );
   }
 
-  /** `reply` is made of the count. */
+  /** `reply` builds the reply from the count. */
   countInput(
     request: Request,
     connection: Connection | null,

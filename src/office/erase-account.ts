@@ -1,6 +1,6 @@
 // Takes away who an account was, wherever it is kept.
 import type { ErasedAccount } from "../account/accounts.ts";
-import type { InSameCommit } from "../account/journal.ts";
+import type { Unit } from "../account/office.ts";
 import { CommandError } from "../core/expected-error.ts";
 import type { AccountId } from "../core/types.ts";
 import type { Work } from "./work.ts";
@@ -9,23 +9,34 @@ import type { Work } from "./work.ts";
 export const erasedDetail = ({ erasedInWords }: Pick<Work, "erasedInWords">): string =>
   `its ${erasedInWords} and stored responses were erased`;
 
-/** Throws AccountError while a request of it is open. */
+type Erases = Pick<Work, "office" | "eraseResponses"> & Readonly<{ requestLog: Pick<Work["requestLog"], "erase"> }>;
+
+/** In the units of an erasure: `allowed` throws where it must not begin, and `noted` writes its last step down. */
+type Steps = Readonly<{ allowed(unit: Unit): Promise<void>; noted(unit: Unit): void }>;
+
+/**
+ * The account is disabled first, and what is kept elsewhere is erased while the e-mail still names it: an erasure that failed
+ * can be asked for again. Throws AccountError while a request of it is open.
+ */
 export async function eraseAccount(
-  {
-    accounts,
-    sessions,
-    eraseResponses,
-    requestLog,
-  }: Pick<Work, "accounts" | "sessions" | "eraseResponses" | "requestLog">,
-  email: string,
-  inSameCommit: InSameCommit,
+  { office, eraseResponses, requestLog }: Erases,
+  id: AccountId,
+  { allowed, noted }: Steps,
 ): Promise<ErasedAccount> {
-  const before = async (account: AccountId): Promise<void> => {
-    await sessions.endAll(account, null);
-    await eraseResponses(account, false); // the account may still stay, with all that it stores
-  };
-  const erased = await accounts.erase(email, before, inSameCommit);
-  const { id, name } = erased;
+  const { email } = await office.change(async (unit) => {
+    await allowed(unit);
+    await unit.accounts.setDisabled(id, true);
+    unit.sessions.endAll(id, null);
+    return (await unit.accounts.record(id))!;
+  });
+  await office.read(({ accounts }) => accounts.checkNothingOpen(id));
+  await eraseResponses(id, false); // the account may still stay, with all that it stores
+  const erased = await office.change(async (unit) => {
+    const done = await unit.accounts.erase(id);
+    noted(unit);
+    return done;
+  });
+  const { name } = erased;
   // A request that ended when the first look was taken may have kept its response after it.
   await eraseResponses(id, true).catch(({ message }: Error) => {
     throw new CommandError(`${email} is ${name} now, but may have stored responses; delete ${name}: ${message}`);

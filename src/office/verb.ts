@@ -1,9 +1,9 @@
 // What can be asked of a gateway, a value each: its name, its input, who may ask for it, what it does, its line in the audit
 // log and its words for people. The command line, the control socket and the console are doors to these values.
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
-import { AccountError } from "../account/accounts.ts";
-import { type AuditAction, type AuditEntry, byCommandOf, serverEntry, theServer } from "../account/audit.ts";
-import type { AccountRecord } from "../account/records.ts";
+import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
+import type { Unit } from "../account/office.ts";
+import type { AccountRecord, AuditAction, AuditEntry } from "../account/records.ts";
 import { assert } from "../core/assert.ts";
 import { CommandError } from "../core/expected-error.ts";
 import type { SchemaError } from "../core/schema-errors.ts";
@@ -57,13 +57,20 @@ export interface Verb<Input = unknown, Result = unknown> {
   print(result: Result, input: Input): string;
 }
 
+/** How a verb is done: what it reads, or what it changes with its audit line, in one unit of the office; or as it likes. */
+type Way<Given, Found, Result> =
+  | Readonly<{ read(unit: Unit, given: Given): Promise<Result> }>
+  | Readonly<{ change(unit: Unit, given: Given, work: Work): Promise<Result> }>
+  | Readonly<{ run(work: Work, given: Given & Noting<Found>): Promise<Result> }>;
+
 type Noting<Found> = Readonly<{
-  /** Has the audit line in one commit with what is appended in the same turn. Without a call it is written in the end. */
-  noted(found: Found): void;
+  /** Adds the audit line to a unit. Without a call it is written in the end, in a unit of its own. */
+  noted(unit: Unit, found: Found): void;
 }>;
 
 /** What an author says of a verb; `Found` is what its audit line tells of the result. */
-type Spec<Input, Given, Found, Result> = Omit<Verb<Input, Result>, "input" | "words" | "reads" | "run"> &
+type Spec<Input, Given, Found, Result> = Words<Input, Given, Found, Result> & Way<Given, Found, Result>;
+type Words<Input, Given, Found, Result> = Omit<Verb<Input, Result>, "input" | "words" | "reads" | "run"> &
   Readonly<{
     words?: readonly (keyof Input & string)[];
     /** Absent: it changes nothing. */
@@ -78,7 +85,6 @@ type Spec<Input, Given, Found, Result> = Omit<Verb<Input, Result>, "input" | "wo
       /** What was done stays done where the line cannot be written. */
       isOptional?: true;
     }>;
-    run(work: Work, call: Given & Noting<Found>): Promise<Result>;
     /** Why it was not done, in words; null: it was. */
     refusal?(result: Result): string | null;
   }>;
@@ -89,7 +95,7 @@ export function verb<Fields extends TProperties, Found, Result extends Found>(
   fields: Fields,
   spec: Spec<Of<Fields>, Asked<Of<Fields>>, Found, Result>,
 ): Verb<Of<Fields>, Result> {
-  return { ...published(fields, spec), run: (work, asked) => perform(work, spec, asked, theServer) };
+  return { ...published(fields, spec), run: (work, asked) => perform(work, spec, asked, asked, () => theServer) };
 }
 
 /** One that a running server alone can do. */
@@ -107,7 +113,7 @@ export function fleetVerb<Fields extends TProperties, Found, Result extends Foun
   return { ...verb(fields, onFleet), needsServer: true };
 }
 
-type FleetSpec<Input, Found, Result> = Omit<Spec<Input, Asked<Input>, Found, Result>, "run"> & {
+type FleetSpec<Input, Found, Result> = Words<Input, Asked<Input>, Found, Result> & {
   run(fleet: Fleet, call: Asked<Input>): Soon<Result>;
 };
 
@@ -121,52 +127,69 @@ export function accountVerb<Fields extends TProperties, Found, Result extends Fo
 ): Verb<Of<Fields> & Named, Result> {
   return {
     ...published({ email: accountEmail, ...more }, { ...spec, words: ["email", ...(spec.words ?? [])] }),
-    async run(work, asked) {
+    run(work, asked) {
       const { actor, input } = asked;
-      const account = await work.accounts.recordOf(input.email);
-      if (account === null) throw new AccountError(`no account has the e-mail ${input.email}`);
-      assert(actor.kind !== "account" || actor.account.id === account.id, "owners ask for their own accounts");
-      return perform(work, spec, { ...asked, account }, account.id);
+      const given = async ({ accounts }: Unit) => {
+        const account = await accounts.ofEmail(input.email);
+        assert(actor.kind !== "account" || actor.account.id === account.id, "owners ask for their own accounts");
+        return { ...asked, account };
+      };
+      return perform(work, spec, asked, given, ({ account }) => account.id);
     },
   };
 }
 
 function published<Input, Given, Found, Result>(
   fields: TProperties,
-  { audit, words = [], run: _, refusal: __, ...rest }: Spec<Input, Given, Found, Result>,
+  { audit, words = [], refusal: _, ...rest }: Words<Input, Given, Found, Result>,
 ) {
   return { ...rest, words, input: Type.Object(fields, { additionalProperties: false }), reads: audit === undefined };
 }
 
+/** `find`: what the verb is given, or how that is found in its unit. */
 async function perform<Input, Given extends Asked<Input>, Found, Result extends Found>(
   work: Work,
-  { name, scope, owner, audit, run, refusal }: Spec<Input, Given, Found, Result>,
-  given: Given,
-  about: AccountId,
+  spec: Spec<Input, Given, Found, Result>,
+  { actor, progress }: Asked<Input>,
+  find: Given | ((unit: Unit) => Promise<Given>),
+  about: (given: Given) => AccountId,
 ): Promise<Result> {
-  const { actor, progress } = given;
+  const { office } = work;
+  const { name, scope, owner, audit } = spec;
   const may = actor.kind === "shell" || (actor.kind === "operator" ? scope !== null : owner === true);
   assert(may, `${actor.kind} may ask for ${name}`);
   const isAudited = audit !== undefined && (actor.kind !== "account" || actor.account.operator || audit.ofOwners);
-  let isNoted = false;
-  const entryOf = (found: Found): Omit<AuditEntry, "id"> | null => {
-    isNoted = true;
-    if (!isAudited) return null;
-    const { action, subject, detail = () => "" } = audit;
+  const note = (unit: Unit, given: Given, found: Found): void => {
+    if (!isAudited) return;
+    const { action, subject = () => about(given), detail = () => "" } = audit;
     const text = detail(given, found, work);
-    return text === null ? null : entryBy(actor, work.clock.wall(), action, subject?.(found) ?? about, text);
+    if (text !== null) unit.auditLog.append(entryBy(actor, unit.now, action, subject(found), text));
   };
-  const noted = (found: Found): void => {
-    const entry = entryOf(found);
-    if (entry !== null) work.auditLog.append(entry);
-  };
-  const result = await run(work, { ...given, noted });
-  const late = isNoted ? null : entryOf(result);
-  if (late !== null) {
-    const noting = work.auditLog.note(late);
+  const givenIn = async (unit: Unit): Promise<Given> => (typeof find === "function" ? find(unit) : find);
+  const run = async (): Promise<Result> => {
+    if ("read" in spec) return office.read(async (unit) => spec.read(unit, await givenIn(unit)));
+    if ("change" in spec) {
+      return office.change(async (unit) => {
+        const given = await givenIn(unit);
+        const result = await spec.change(unit, given, work);
+        note(unit, given, result);
+        return result;
+      });
+    }
+    const given = typeof find === "function" ? await office.read(find) : find;
+    let isNoted = !isAudited;
+    const noted = (unit: Unit, found: Found): void => {
+      isNoted = true;
+      note(unit, given, found);
+    };
+    const result = await spec.run(work, { ...given, noted });
+    if (isNoted) return result;
+    const noting = office.change(async (unit) => note(unit, given, result));
     await (audit?.isOptional ? noting.catch(({ message }: Error) => progress(notNoted(name, message))) : noting);
-  }
-  const refused = refusal?.(result) ?? null;
+    return result;
+  };
+  const result = await run();
+  const refused = spec.refusal?.(result) ?? null;
   if (refused !== null) throw new CommandError(refused);
   return result;
 }

@@ -1,6 +1,6 @@
 // What verbs work on: the books of a running server, or those that a command opened by itself, and what keeps beside them.
-import type { SoonAccountKeys, SoonAccounts, SoonAuditLog, SoonLinks, SoonSessions } from "../account/soon.ts";
-import type { Clock } from "../core/clock.ts";
+import type { Office } from "../account/office.ts";
+import type { Passwords } from "../account/passwords.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId } from "../core/types.ts";
@@ -12,12 +12,8 @@ export type Progress = (line: string) => void;
 export type BackupMade = Readonly<{ file: string; bytes: number; integrity: string }>;
 
 export type Work = Readonly<{
-  accounts: SoonAccounts;
-  accountKeys: SoonAccountKeys;
-  sessions: SoonSessions;
-  links: SoonLinks;
-  auditLog: SoonAuditLog;
-  clock: Pick<Clock, "wall">;
+  office: Office;
+  passwords: Pick<Passwords, "hashNew">;
   /** Where browsers find the console, without a slash at the end. */
   consoleUrl: string;
   requestLog: RequestLogQueries & Readonly<{ erase(account: AccountId): Promise<void> }>;

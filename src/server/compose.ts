@@ -164,7 +164,7 @@ export async function compose(given: Given): Promise<ComposedServer> {
     nodes: work.serving.description,
     sampleModel: work.sampleModel,
     largestPlan: lastPlan(settings.catalog.plans).id,
-    planNotices: async () => unconfiguredPlans(settings.catalog.plans, await books.accounting.accounts.byPlan()),
+    planNotices: async () => unconfiguredPlans(settings.catalog.plans, await planCounts(books.accounting)),
     modelNotices: () => [
       ...unknownModels(Object.values(settings.catalog.plans), settings.catalog.models).map(
         ({ plan, problem }) => `The plan "${plan}" ${problem}`,
@@ -414,7 +414,7 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
     unready: () => unready((reason) => reason), // who asks may know all
   });
   const consoleUrl = addressesOf(config, port).baseUrl;
-  const own = { clock, requestLog, consoleUrl, eraseResponses, erasedInWords, fleet };
+  const own = { requestLog, consoleUrl, eraseResponses, erasedInWords, fleet };
   const officeWork = { ...accounting, ...own } satisfies OfficeWork;
   return {
     relays,
@@ -423,12 +423,17 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
     reloader,
     /** Records in the audit log who reloaded the configuration, and the result. */
     noteReload: (by: string, outcome: ReloadOutcome): Promise<void> =>
-      accounting.auditLog.note(serverEntry(clock.wall(), by, "server.reload", theServer, reloadDetail(outcome))),
+      accounting.office.change(async ({ auditLog, now }) =>
+        auditLog.append(serverEntry(now, by, "server.reload", theServer, reloadDetail(outcome))),
+      ),
     nodeCare,
     officeWork,
     unready,
   };
 }
+
+const planCounts = ({ office }: Pick<Books["accounting"], "office">) =>
+  office.read(({ accounts }) => accounts.byPlan());
 
 /** Why requests should go to another gateway; `unwritable` is what is said of a ledger that cannot be written. */
 const unreadyOf =
@@ -487,7 +492,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
     work: officeWork,
     notices: async () => [
       ...(webConsole?.notices() ?? []),
-      ...unconfiguredPlans(catalog.plans, await accounting.accounts.byPlan()),
+      ...unconfiguredPlans(catalog.plans, await planCounts(accounting)),
       ...hindrances(),
     ],
     started: {

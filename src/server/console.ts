@@ -4,7 +4,7 @@ import { loadInWords } from "../nodes/engine-load.ts";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
-import { emailsOf, namesIn } from "../account/account-names.ts";
+import { namesOf } from "../account/account-names.ts";
 import { KnownBrowsers } from "../account/known-browsers.ts";
 import type { UsageQueries } from "../account/usage-queries.ts";
 import type { Accounting } from "../accounting.ts";
@@ -14,7 +14,6 @@ import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { isExpected } from "../core/expected-error.ts";
 import { allows } from "../core/plans.ts";
-import type { AccountId } from "../core/types.ts";
 import { addressesOf, type BackupSchedule, type Config } from "../config/config.ts";
 import type { AccountData } from "../console/account-data.ts";
 import type { OperatorNode } from "../console/api/nodes.ts";
@@ -80,25 +79,14 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
   const { requests } = parts;
   const { accounting, usage, activity, requestLog, exports, catalog, pool, served, nodeCare, work, reloader } = parts;
   const { backupSchedule, demo, port, notices, sealingKey, clock, log } = parts;
-  const {
-    accounts,
-    accountKeys,
-    sessions,
-    purchases,
-    purchaseRecords,
-    auditLog,
-    links,
-    identities,
-    reserved,
-    everywhere,
-  } = accounting;
+  const { office, passwords, sessions, reserved, everywhere } = accounting;
   const payment = config.stripe === null ? null : await openStripe(config.stripe);
   const nodes: NodesView = {
     states: async () => {
       const states = pool.states();
       const lines = pool.lines(lineAccountsShownMax);
       const waiting = [...lines.values()].flatMap(({ most }) => most.map(({ account }) => account));
-      const emailOf = namesIn(waiting.length === 0 ? noEmails : await emailsOf(accounts, waiting));
+      const emailOf = await namesOf(office, waiting);
       const emailed = ({ account, waiting: requests }: NodeLine["most"][number]) => ({
         id: account,
         email: emailOf(account),
@@ -125,7 +113,8 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
   };
   const accountData: AccountData = {
     export: (account, asking) => exports.open(account, asking),
-    erase: ({ email }, inSameCommit) => eraseAccount(work, email, () => inSameCommit(erasedDetail(work))),
+    erase: (account, { allowed, noted }) =>
+      eraseAccount(work, account, { allowed, noted: (unit) => noted(unit, erasedDetail(work)) }),
   };
   const addresses = new BrowserAddresses(config.addressHeader, log);
   const configuration: Configuration = {
@@ -138,12 +127,9 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
   };
   const site = openConsole(
     {
-      accounts,
-      accountKeys,
+      office,
+      passwords,
       sessions,
-      purchases,
-      purchaseRecords,
-      auditLog,
       usage,
       activity,
       requestLog,
@@ -174,8 +160,6 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       accountDeletion: config.accountDeletion,
       oidc:
         config.oidc === null ? null : openProvider(config.oidc, addressesOf(config, port).baseUrl, sealingKey, clock),
-      links,
-      identities,
       addresses,
       browsers: new KnownBrowsers(sealingKey),
     },
@@ -183,8 +167,6 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
   );
   return { ...site, notices: () => (addresses.notice === null ? [] : [addresses.notice]) };
 }
-
-const noEmails: ReadonlyMap<AccountId, string> = new Map();
 
 /** What went wrong is the operator's to see. */
 const backupsIn = (

@@ -45,7 +45,7 @@ type Parts = Readonly<{
   /** Names the server in what is told. */
   baseUrl: string;
   pool: Pick<NodePool, "states">;
-  accounting: Pick<Accounting, "memory" | "accounts"> & Partial<Pick<Accounting, "finds">>;
+  accounting: Pick<Accounting, "memory" | "office"> & Partial<Pick<Accounting, "finds">>;
   /** Its name among several gateways, which each tell of what they see themselves; null: there is one. */
   gateway: string | null;
   watch: Pick<LedgerWatch, "state">;
@@ -304,7 +304,7 @@ export class NoticeWatch {
   ): void {
     const { accounting, baseUrl, clock } = this.#parts;
     const nameOf = async (account: AccountId): Promise<string> =>
-      (await accounting.accounts.record(account))?.email ?? `account ${account}`;
+      (await accounting.office.read(({ accounts }) => accounts.record(account)))?.email ?? `account ${account}`;
     this.#deliveries.tell({
       id: idOf(`${baseUrl} ${gateway === null ? "" : `${gateway} `}${event} ${occurrence}`),
       event,

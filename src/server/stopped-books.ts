@@ -33,14 +33,14 @@ export async function inDatabase<Result>(
 ): Promise<Result> {
   const clock = systemClock;
   await using opened = await openPostgresOffice({ url, catalog: await catalogFor(config), clock });
-  const { office, database } = opened;
+  const { office, passwords, database } = opened;
   const keepMs = config.failedKeepDays * dayMs;
   const log = standardErrorLog(() => clock.wall());
   const requestLog = new KeptRequestLog(new PostgresRequestLog(database, keepMs), keepMs, clock, log);
   try {
     return await act({
-      ...office,
-      clock,
+      office,
+      passwords,
       requestLog,
       consoleUrl: addressesOf(config, config.port).baseUrl,
       eraseResponses: (account, forEver) => eraseResponsesIn(database, account, forEver),
@@ -74,7 +74,6 @@ export async function inFolder<Result>(
   try {
     return await act({
       ...accounting,
-      clock,
       requestLog,
       consoleUrl: addressesOf(config, config.port).baseUrl,
       eraseResponses: (account) => StoredResponsesFile.eraseIn(dataFolder, account, log),

@@ -4,10 +4,8 @@
 //
 // A new version may add tables, columns that may be null or have a default (last in their table) and indexes; raise the
 // schema version of both stores with it. src/README.md lists the steps.
-import type { AccessLink } from "../account/access-links.ts";
-import type { AuditAction } from "../account/audit.ts";
+import type { AccessLink, AuditAction, PurchaseRequest } from "../account/records.ts";
 import type { EntryKind } from "../account/entry.ts";
-import type { PurchaseRequest } from "../account/purchases.ts";
 import type { Quota } from "../account/quota.ts";
 import type { PlanId } from "../core/types.ts";
 

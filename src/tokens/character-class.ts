@@ -1,5 +1,5 @@
 // Decides which code points are letters, marks, numbers and white space for tiktoken. Its regular expression uses
-// Unicode 16.0; changes of later versions (the runtime's is 17.0) are undone, because one letter more or less moves the
+// Unicode 16.0. Changes of later versions (the runtime's is 17.0) are undone, because one letter more or less moves the
 // border of a piece and changes counts. A test compares all 1,112,064 code points with tiktoken's own.
 
 /** One bit each, so that a set of classes is one test. */
@@ -14,11 +14,11 @@ export const CharacterClass = {
   Mark: 8,
   /** N */
   Number: 16,
-  /** White_Space but line feed and carriage return */
+  /** White_Space except line feed and carriage return */
   Space: 32,
   /** Line feed, carriage return */
   Newline: 64,
-  /** All else: punctuation, symbols, controls, unassigned */
+  /** Everything else: punctuation, symbols, controls, unassigned */
   Other: 128,
 } as const;
 
@@ -79,7 +79,7 @@ export function classifyCodePoints(): Uint8Array {
       for (const [run] of text.matchAll(pattern)) {
         const first = run.codePointAt(0)!;
         const last = run.codePointAt(run.length - (run.charCodeAt(run.length - 1) >>> 10 === 0x37 ? 2 : 1))!;
-        // A run skips the surrogates, which no property above holds.
+        // A run skips the surrogates, which no property above contains.
         for (let codePoint = first; codePoint <= last; codePoint++) classes[codePoint] = characterClass;
       }
     }
@@ -96,7 +96,7 @@ function textOfCodePoints(first: number, end: number): string {
     if (point < surrogatesStart || point >= surrogatesEnd) points.push(point);
   }
   const parts: string[] = [];
-  // 4,096 at a time: more arguments than the stack holds would throw.
+  // 4,096 at a time: more arguments would exceed the stack and throw.
   for (let at = 0; at < points.length; at += 4_096) parts.push(String.fromCodePoint(...points.slice(at, at + 4_096)));
   return parts.join("");
 }

@@ -1,4 +1,4 @@
-// The main thread's end of counting: limits what waits and hands texts to the Worker.
+// The main thread's end of counting: limits what waits and passes texts to the Worker.
 import {
   bodyMaxBytes,
   busyRetrySeconds,
@@ -38,7 +38,7 @@ export type CounterOptions = Readonly<{
   log: Log;
   idleMs?: Ms;
   room?: ByteBudgetLimits;
-  /** For tests: makes another Worker than the one that counts. */
+  /** Creates another Worker; for tests. */
   startWorker?: () => Worker;
 }>;
 
@@ -47,7 +47,7 @@ export class TokenCounter {
   readonly #log: Log;
   readonly #room: ByteBudget;
   readonly #worker: WorkerClient<CountingCall>;
-  /** Ends each count that waits. */
+  /** Ends each waiting count. */
   readonly #waiting = new Set<(answer: Refusal) => void>();
   #nextId = 0;
 
@@ -73,8 +73,8 @@ export class TokenCounter {
   }
 
   /**
-   * The sum of the texts' tokens; lone surrogates count as U+FFFD. Refused as busy when too much waits, and when `cancelSignal`
-   * aborts (nobody is left to read it); as internal when the Worker died over it. Never rejects.
+   * The sum of the texts' tokens; lone surrogates count as U+FFFD. Refused as busy when too much waits, and when
+   * `cancelSignal` aborts (the client has left); as internal when the Worker died. Never rejects.
    */
   async count(
     encoding: EncodingName,
@@ -86,7 +86,7 @@ export class TokenCounter {
     return "refusal" in answer ? answer : answer.count;
   }
 
-  /** The same for texts that are in UTF-8 already; their bytes are taken away. */
+  /** The same for texts in UTF-8, whose bytes are transferred. */
   async countEncoded(
     encoding: EncodingName,
     texts: EncodedTexts,
@@ -108,7 +108,7 @@ export class TokenCounter {
     return "refusal" in answer ? answer : answer.tokens[0]!;
   }
 
-  /** Ends the Worker; what is still being counted is refused. Resolves when the Worker's thread has ended. */
+  /** Ends the Worker; running counts are refused. Resolves when the Worker's thread has ended. */
   async close(): Promise<void> {
     for (const end of [...this.#waiting]) end(refuse("busy", { seconds: busyRetrySeconds }));
     await this.#worker.close();
@@ -153,5 +153,5 @@ export class TokenCounter {
   }
 }
 
-/** That the Worker died is in the log, and told to whoever waits for a count. */
+/** The log has the Worker's death, and waiting counts are refused. */
 const noted = (): void => {};

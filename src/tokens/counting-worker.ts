@@ -1,5 +1,5 @@
 // The Worker that counts tokens. Only it holds the tables, so a gateway that counts nothing does not load them, and
-// counting never stops the main thread's streams. It is ended by a message, never terminated.
+// counting never stops the main thread's streams. A message ends it; it is never terminated.
 import { setPriority } from "node:os";
 import type { AccountId, EncodingName } from "../core/types.ts";
 import { FairQueue } from "../core/fair-queue.ts";
@@ -7,8 +7,8 @@ import { answerCalls, endWorker } from "../core/workers.ts";
 import { TokenReading, Tokenizer } from "./tokenizer.ts";
 
 /**
- * `bytes` holds the texts in UTF-8, one after the other; `ends` says where each ends. Answered by a `Count`, or by null where
- * the count of that `id` was to be forgotten meanwhile.
+ * `bytes` holds the texts in UTF-8, one after the other; `ends` says where each ends. Answered with a `Count`, or with
+ * null where the count of that `id` was cancelled meanwhile.
  */
 export type CountingCall =
   | Readonly<{
@@ -23,7 +23,7 @@ export type CountingCall =
   | Readonly<{ order: "forget"; id: number }>
   | Readonly<{ order: "close" }>;
 
-/** The number of tokens, and the tokens themselves where they were to be kept. */
+/** The number of tokens, and the tokens themselves where requested. */
 export type Count = Readonly<{ count: number; tokens: readonly Uint32Array[] }>;
 
 type Job = {
@@ -45,7 +45,7 @@ declare const self: Worker;
 
 /** 1 to 3 ms of work: a short text waits this long for each account with a long one. */
 const sliceSteps = 100_000;
-/** Linux gives the main thread 9 times the share of this one where both want the same core. */
+/** Linux gives the main thread 9 times this thread's share where both want the same core. */
 const niceness = 10;
 
 const queue = new FairQueue<Job>();
@@ -58,16 +58,16 @@ answerCalls<CountingCall>(self, (call) => {
       return new Promise<Count | null>((answer) => enter(call, answer));
     case "forget": {
       const job = jobs.get(call.id);
-      if (job !== undefined) leave(job, null); // else it was answered while the message was on its way
+      if (job !== undefined) leave(job, null); // otherwise it was answered while the message was on its way
       return undefined;
     }
     case "close":
-      for (const job of [...jobs.values()]) leave(job, null); // nobody waits for them
+      for (const job of [...jobs.values()]) leave(job, null); // no one waits for them
       return endWorker(self);
   }
 });
 
-// On Linux a priority is a thread's own; elsewhere it would be the whole process's.
+// On Linux a priority applies to the thread; elsewhere it would apply to the whole process.
 if (process.platform === "linux") setPriority(0, niceness);
 
 function enter(call: Extract<CountingCall, { order: "count" }>, answer: Job["answer"]): void {
@@ -83,14 +83,14 @@ function enter(call: Extract<CountingCall, { order: "count" }>, answer: Job["ans
 
 const tokenizers = new Map<EncodingName, Tokenizer>();
 
-/** The tokenizer of an encoding, whose tables are loaded when it is first asked for. */
+/** The tokenizer of an encoding, whose tables load at first use. */
 function tokenizerOf(encoding: EncodingName): Tokenizer {
   let tokenizer = tokenizers.get(encoding);
   if (tokenizer === undefined) tokenizers.set(encoding, (tokenizer = new Tokenizer(encoding)));
   return tokenizer;
 }
 
-/** One slice for the job whose turn it is; between two slices messages come in. */
+/** One slice for the job whose turn it is; messages come in between slices. */
 function runSlice(): void {
   const job = queue.next();
   if (job === null) {

@@ -1,37 +1,44 @@
-// Byte-pair merging: of all neighbors that can be merged, those with the lowest rank are, the leftmost first, until none
-// can. tiktoken looks through all pairs for every merge, which takes minutes for a megabyte of one letter. Here the pairs
-// are the leaves of a tree of which each node is the lesser of its two, so that the next merge stands at the root, and a
-// merge changes three leaves and what is above them. Its time depends on nothing but the number of bytes and of merges.
+// Byte-pair merging: of all neighbors that can merge, those with the lowest rank do, the leftmost first, until none
+// can. tiktoken scans all pairs for every merge, which takes minutes for a megabyte of one letter. Here the pairs are
+// the leaves of a tree whose nodes are the lesser of their two children. The next merge is at the root, and a merge
+// changes three leaves and their ancestors. The time depends only on the number of bytes and merges.
 import { assert } from "../core/assert.ts";
 import { none, PairTable, tokenBits } from "./pair-table.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
-/** A leaf is the rank of what its pair is merged to, and below that its place, so that the leftmost of equals is least. */
+/**
+ * A leaf is the rank of its pair's merged token and, in the lower bits, its place, so that the leftmost of equals is
+ * least.
+ */
 const placeBits = 31 - tokenBits;
 const placeMask = 2 ** placeBits - 1;
-/** A leaf whose pair is not merged; above all that are. */
+/** The leaf of a pair that cannot merge; above all others. */
 const never = 2 ** 31 - 1;
 
-/** More bytes than this cannot be merged at once. */
+/** Longer stretches cannot be merged at once. */
 export const mergedBytesMax = 2 ** placeBits;
 
 export class Merger {
   readonly #pairs = new PairTable();
-  /** By byte, and by two bytes: their tokens. Every merge starts with these. */
+  /** Tokens of single bytes and of two bytes, from which every merge starts. */
   readonly #byteTokens = new Int32Array(2 ** 8).fill(none);
   readonly #twoByteTokens = new Int32Array(2 ** 16).fill(none);
 
-  /** The parts, named by the place of their first byte: their token, where the next begins, and where the one before. */
+  /**
+   * The parts, named by the index of their first byte: their token, where the next begins, and where the previous one.
+   */
   readonly #tokens = new Int32Array(mergedBytesMax);
   readonly #nexts = new Int32Array(mergedBytesMax);
   readonly #befores = new Int32Array(mergedBytesMax + 1);
-  /** Node n is the lesser of nodes 2n and 2n + 1. The leaf of the pair whose left part is at `place` is `pairs + place`. */
+  /**
+   * Node n is the lesser of nodes 2n and 2n + 1. The leaf of the pair whose left part is at `place` is `pairs + place`.
+   */
   readonly #tree = new Int32Array(2 * mergedBytesMax);
 
   /** Tokens of the last merge, and where in the bytes each ends. */
   readonly tokens = new Int32Array(mergedBytesMax);
   readonly ends = new Int32Array(mergedBytesMax);
-  /** Bytes looked at, and merges, since the merger was made. */
+  /** Bytes read and merges made since the merger was created. */
   steps = 0;
 
   constructor({ size, bytes, starts }: Vocabulary) {
@@ -40,7 +47,7 @@ export class Merger {
       const start = starts[token]!;
       if (starts[token + 1]! - start === 1) this.#byteTokens[bytes[start]!] = token;
     }
-    // What merges of lower ranks make of a token's bytes are the two that are merged to it.
+    // Merging a token's bytes by lower ranks leaves the two tokens that merge to it.
     for (let token = 0; token < size; token++) {
       const start = starts[token]!;
       const end = starts[token + 1]!;
@@ -54,8 +61,8 @@ export class Merger {
   }
 
   /**
-   * Merges the bytes from `start` to before `end`, at most `mergedBytesMax` of them. Returns the number of tokens, which
-   * are in `tokens` and `ends`.
+   * Merges the bytes from `start` to before `end`, at most `mergedBytesMax` of them. Returns the number of tokens,
+   * which are in `tokens` and `ends`.
    */
   merge(bytes: Uint8Array, start: number, end: number): number {
     assert(end > start && end - start <= mergedBytesMax, "there are bytes, and each has a place");
@@ -66,7 +73,7 @@ export class Merger {
     return this.#collect(start, length);
   }
 
-  /** Every byte is a part by itself. */
+  /** Makes every byte a part by itself. */
   #lay(bytes: Uint8Array, start: number, length: number): void {
     const tokens = this.#tokens;
     const nexts = this.#nexts;
@@ -136,7 +143,7 @@ function setLeaf(tree: Int32Array, leaf: number, value: number): void {
   let node = leaf;
   tree[node] = least;
   while (node > 1) {
-    // Math.min is compiled without a branch: which of the two is less cannot be guessed.
+    // Math.min compiles without a branch, and which of the two is less is unpredictable.
     least = Math.min(least, tree[node ^ 1]!);
     node >>= 1;
     if (tree[node] === least) return;

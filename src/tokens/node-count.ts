@@ -1,5 +1,5 @@
-// Counts the tokens of a request or text for its model: the node's own count if the node can count (then it is what the
-// reply's usage will say), else ours, which is an estimate for models with another tokenizer.
+// Counts the tokens of a request or text for its model: the node's own count if the node can count (then the reply's
+// usage will agree), otherwise ours, which is an estimate for models with another tokenizer.
 import { type AnyCancelSignal, signalOf } from "../core/cancel-signal.ts";
 import { encodingDefault } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
@@ -12,8 +12,8 @@ import { bytesOf } from "./encoded-texts.ts";
 import { renderAsk, type Rendering } from "./render.ts";
 
 /**
- * How long a charge waits for the count of an input that no node reported: enough for our counter to start up. Its hold
- * is open meanwhile.
+ * How long a charge waits for the count of an input that no node reported: enough for our counter to start. Its hold
+ * stays open meanwhile.
  */
 const unreportedCountTimeoutMs = 2_000;
 /** The first part of that, for the node's own count. */
@@ -24,11 +24,14 @@ export const countingCacheMs = 60_000;
 
 assert(unreportedNodeCountTimeoutMs < unreportedCountTimeoutMs, "our own count has time behind the node's");
 
-/** What the nodes can count. Both give null where no node for the model can, or none answered in time; never rejects. */
+/**
+ * What the nodes can count. Both return null where no node for the model can count, or none answered in time; they
+ * never reject.
+ */
 export interface NodeCounter {
   /**
-   * Tokens of the prompt that the request would become, tools and template included. `mayRead`: also by a node that must
-   * read the prompt for it, which is right for one that it has just read and too dear for one that nobody pays for.
+   * Tokens of the prompt that the request would become, tools and template included. `mayRead`: also by a node that
+   * must read the prompt for it, which is right after it has just read it, and too expensive for a free count.
    */
   countAsk(ask: Ask, cancelSignal: AbortSignal, mayRead?: boolean): Promise<number | null>;
   /** Tokens of a text alone, without a template or added special tokens. */
@@ -37,14 +40,14 @@ export interface NodeCounter {
 
 export type TokenCount = Readonly<{
   tokens: number;
-  /** True where this is what the reply's usage will say. */
+  /** True where the reply's usage will agree. */
   exact: boolean;
-  /** `model` where the model's own counted, else the encoding of the catalog with which we did. */
+  /** `model` where the model's own tokenizer counted, otherwise the catalog's encoding that we used. */
   tokenizer: string;
 }>;
 
 const ownTokenizer = "model";
-/** UTF-8 bytes that make about one token, in most languages. */
+/** UTF-8 bytes per token in most languages, roughly. */
 const bytesPerToken = 4;
 
 type Cached = Readonly<{ count: TokenCount; until: Ms }>;
@@ -53,10 +56,10 @@ export class TokenCounts {
   readonly #counter: TokenCounter;
   readonly #nodes: NodeCounter | null;
   readonly #clock: Pick<Clock, "monotonic">;
-  /** By content; the first entry was used longest ago. */
+  /** By content, least recently used first. */
   readonly #cache = new Map<string, Cached>();
 
-  /** `nodes`: null where no node is ever asked. */
+  /** `nodes`: null where nodes are never asked. */
   constructor(counter: TokenCounter, nodes: NodeCounter | null, clock: Pick<Clock, "monotonic">) {
     this.#counter = counter;
     this.#nodes = nodes;
@@ -64,8 +67,8 @@ export class TokenCounts {
   }
 
   /**
-   * The tokens of the prompt that the request would become; refused like `Counter.count`. `nodeGone`: when the node's count
-   * is not waited for anymore.
+   * The tokens of the prompt that the request would become; refused like `Counter.count`. `nodeGone`: when to stop
+   * waiting for the node's count.
    */
   async ofAsk(
     ask: Ask,
@@ -76,21 +79,21 @@ export class TokenCounts {
   ): Promise<TokenCount | Refusal> {
     const { model, prepared, turns, tools, toolChoice, effort, format, webSearch, plain } = ask;
     const rest = [plain, turns, tools, toolChoice, effort, format, webSearch];
-    // What the count depends on, and nothing else of the request.
+    // Everything that the count depends on, and nothing else.
     const content = () => JSON.stringify([model.id, prepared?.messages.toString() ?? null, ...rest]);
     const count = async (): Promise<TokenCount | Refusal> => {
       const tokens = (await this.#nodes?.countAsk(ask, nodeCancelSignal, mayRead)) ?? null;
-      // What searching adds is known when the model has searched.
+      // Only the model's search shows how much searching adds.
       if (tokens !== null) return { tokens, exact: !webSearch, tokenizer: ownTokenizer };
       return this.estimateOfAsk(ask, model.encoding, account, cancelSignal);
     };
-    // Messages with a file that is yet to be read are not written: they say nothing of the content.
+    // Messages with an unread file are not written yet, so they do not show the content.
     return (prepared?.unready.length ?? 0) > 0 ? count() : this.#cached(ask.bodyBytes, content, count);
   }
 
   /**
-   * The input to charge for a request of which no node reported it. Where nobody counted it in time, the length of its texts
-   * tells about the same, as that of its body would not; null for a large body, whose texts are not here.
+   * The input to charge for a request for which no node reported any. Without a count in time, the length of its texts
+   * is a good estimate, unlike the length of its body; null for a large body, whose texts are not here.
    */
   async ofUnreported(ask: Ask, account: AccountId): Promise<number | null> {
     const cancelSignal = AbortSignal.timeout(unreportedCountTimeoutMs);
@@ -102,14 +105,14 @@ export class TokenCounts {
     return Math.ceil(bytesOf(texts) / bytesPerToken) + extraTokens;
   }
 
-  /** Our own count for a node that counts nothing; null: not in time. */
+  /** Our own count for a node that cannot count; null: not in time. */
   async ofUncounted(ask: Ask, account: AccountId, cancelSignal: AnyCancelSignal): Promise<number | null> {
     const signal = AbortSignal.any([signalOf(cancelSignal), AbortSignal.timeout(unreportedCountTimeoutMs)]);
     const counted = await this.estimateOfAsk(ask, ask.model.encoding, account, signal);
     return isRefusal(counted) ? null : counted.tokens;
   }
 
-  /** Like `ofAsk` without asking a node: for a request of which the model is not known. */
+  /** Like `ofAsk` without asking a node: for a request whose model is unknown. */
   estimateOfAsk(
     ask: Ask,
     encoding: EncodingName,
@@ -177,8 +180,8 @@ export class TokenCounts {
   }
 
   /**
-   * Agents ask for the count of the same conversation again and again. Only what a node counted is kept, which counts
-   * nothing larger: our own count costs less than hashing for it. The key is a SHA-256, so that no account can make its text pass for another's.
+   * Agents repeat the count of the same conversation. Only a node's counts are cached, which are of limited size: our
+   * own count costs less than its hash. The key is a SHA-256, so that no account can pass its text off as another's.
    */
   async #cached(
     size: number,

@@ -1,18 +1,18 @@
-// Looks up the token that two tokens merge to, in two flat arrays of 2.3 MB: most of it fits in a core's cache, and a
-// look-up that misses the cache takes longer than the rest of a merge.
+// Looks up the token that two tokens merge to, in two flat arrays of 2.3 MB. Most of it fits in a core's cache, and a
+// lookup that misses the cache takes longer than the rest of a merge.
 import { assert } from "../core/assert.ts";
 
-/** No merge of the two. */
+/** The two do not merge. */
 export const none = -1;
-/** A token fits in 18 bits, so that a slot of 64 holds the two and what they are merged to. */
+/** A token fits in 18 bits, so that a 64-bit slot holds the two and their merged token. */
 export const tokenBits = 18;
 
-/** Three quarters full with o200k_base: a search that finds looks at 2.5 slots on average, mostly of one cache line. */
+/** Three quarters full with o200k_base: a successful search reads 2.5 slots on average, mostly in one cache line. */
 const slotsLog2 = 18;
 const slotMask = 2 ** slotsLog2 - 1;
-/** 256 KiB; recognizes 9 in 10 of the pairs that are not merged. */
+/** 256 KiB; recognizes 9 in 10 of the pairs that do not merge. */
 const filterBitsLog2 = 21;
-/** Bits of the right token that stand beside the left one; the others stand beside the merged one. */
+/** Bits of the right token that are stored beside the left one; the others are beside the merged one. */
 const lowBits = 32 - tokenBits;
 const lowMask = 2 ** lowBits - 1;
 const highBits = tokenBits - lowBits;

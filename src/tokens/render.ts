@@ -1,5 +1,5 @@
 // Renders a request as its model sees it: texts to count and tokens to add. Templates differ between models, so the
-// result is an estimate, a little high rather than low: everything is counted once, with what common templates (ChatML,
+// result is an estimate, slightly high rather than low: everything is counted once, with what common templates (ChatML,
 // Llama 3, Qwen's tool instructions) write around it.
 import { inlineImageHeader, type ImageSize } from "../core/image-header.ts";
 import { hasInputs, type InputsAsk, tokensOf } from "../core/inputs.ts";
@@ -8,13 +8,13 @@ import { sentTools } from "../core/sent-tools.ts";
 import type { Ask, Part, Tool, Turn } from "../core/types.ts";
 
 export type Rendering = Readonly<{
-  /** The texts of the request, each once and as they are: nothing is joined. */
+  /** The texts of the request, each once and unchanged: nothing is joined. */
   texts: readonly string[];
-  /** Tokens beside those of the texts. */
+  /** Tokens beyond those of the texts. */
   extraTokens: number;
 }>;
 
-/** Begin of text, and the line that opens the answer: 4 with ChatML, 5 with Llama 3, and room for a date line. */
+/** The start token, and the line that opens the answer: 4 with ChatML, 5 with Llama 3, and room for a date line. */
 const promptTokens = 8;
 /** `<|im_start|>user\n` ... `<|im_end|>\n`: 5 with ChatML and with Llama 3. */
 const turnTokens = 5;
@@ -45,8 +45,8 @@ export function renderAsk(ask: Ask): Rendering {
 }
 
 /**
- * Inputs of their own, without a template: tokens are tokens, and a query is read with each document. It is counted once,
- * by its length for the others.
+ * Inputs without a template: tokens count as they are. A query is read with each document; it is counted once, and for
+ * the others by its length.
  */
 function renderInputs(ask: InputsAsk): Rendering {
   const { inputs } = ask;
@@ -59,7 +59,7 @@ function renderInputs(ask: InputsAsk): Rendering {
   return { texts: [...texts, inputs.query], extraTokens: around + again };
 }
 
-/** What of the inputs is a text: of a large body, in the Worker that has it. */
+/** The texts of the inputs; for a large body, computed in the Worker that has it. */
 export const renderInputTexts = (ask: InputsAsk): Readonly<{ texts: string[]; extraTokens: number }> =>
   tokensOf(ask) === null ? { texts: renderTurns(ask.turns).texts, extraTokens: 0 } : { texts: [], extraTokens: 0 };
 
@@ -73,7 +73,7 @@ export function renderTurns(turns: readonly Turn[]): Readonly<{ texts: string[];
   return { texts, extraTokens };
 }
 
-/** Adds the turn's texts; returns the tokens beside them. */
+/** Adds the turn's texts; returns the tokens beyond them. */
 function renderTurn(turn: Turn, texts: string[]): number {
   switch (turn.role) {
     case "system":
@@ -125,8 +125,8 @@ const imageTilesMax =
   Math.ceil(imageLongSidePixels / imageTilePixels) * Math.ceil(imageShortSidePixels / imageTilePixels);
 
 /**
- * 85 and 170 for each tile of 512 pixels of the scaled image; 85 alone where the client asked for low detail; the most
- * that the rule gives (1,445) where the size is not known.
+ * 85 and 170 for each tile of 512 pixels of the scaled image; only 85 for low detail; the maximum of the rule (1,445)
+ * where the size is unknown.
  */
 export function imageTokens(size: ImageSize | null, detail: string | null): number {
   if (detail === "low") return imageBaseTokens;
@@ -140,22 +140,22 @@ export function imageTokens(size: ImageSize | null, detail: string | null): numb
 
 // ---------------------------------------------------------------- files
 
-/** A PDF of text has about 5 KB and 500 tokens a page, and scans and pictures have bytes without tokens. */
+/** A text PDF has about 5 KB and 500 tokens a page; scans and pictures have bytes without tokens. */
 const fileBytesPerToken = 10;
 const fileTokensMax = 100_000;
 
-/** A guess, as counting neither fetches nor opens a file; nothing for what is not here. */
+/** A guess, because counting neither fetches nor opens files; nothing for a file that is not here. */
 const fileTokens = (url: string): number =>
   /^data:/i.test(url) ? Math.min(fileTokensMax, Math.ceil((url.length * 3) / 4 / fileBytesPerToken)) : 0;
 
 // ---------------------------------------------------------------- tools
 
-/** As templates write it. */
+/** In the form of templates. */
 function toolText({ name, description, parameters }: Tool): string {
   return `${spacedJson({ type: "function", function: { name, ...(description === null ? {} : { description }), parameters } })}\n`;
 }
 
-/** JSON as Python's `json.dumps` writes it, which the templates use: 15 % more tokens than without the spaces. */
+/** JSON in the form of Python's `json.dumps`, which the templates use: 15 % more tokens than without the spaces. */
 function spacedJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(spacedJson).join(", ")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);

@@ -1,5 +1,5 @@
-// Reads the rank files of the tiktoken package, which hold an encoding's byte sequences. They are files of the program,
-// not modules, so that only encodings in use are ever in memory.
+// Reads the tiktoken package's rank files, which hold an encoding's byte sequences. They are files rather than modules,
+// so that only encodings in use are ever in memory.
 import { readFileSync } from "node:fs";
 import cl100kBase from "tiktoken/encoders/cl100k_base.json" with { type: "file" };
 import o200kBase from "tiktoken/encoders/o200k_base.json" with { type: "file" };
@@ -12,7 +12,7 @@ import type { EncodingName } from "../core/types.ts";
 export type Sequences = Readonly<{
   /** Every sequence, one after the other. */
   bytes: Uint8Array;
-  /** Where a rank's sequence starts; one more than there are ranks. A rank that is not used has no bytes. */
+  /** Where a rank's sequence starts; one entry more than there are ranks. An unused rank has no bytes. */
   starts: Uint32Array;
 }>;
 

@@ -33,7 +33,7 @@ const prefix = Mark | Space | Other;
 /** [^\s\p{L}\p{N}] */
 const symbol = Mark | Other;
 const whiteSpace = Space | Newline;
-/** Behind the last character: in no class. */
+/** After the last character: in no class. */
 const nothing = 0;
 
 const failed = -1;
@@ -49,11 +49,11 @@ export class Splitter {
   readonly #encoding: EncodingName;
   #bytes: Uint8Array = new Uint8Array();
   #end = 0;
-  /** Bytes of the character that `#classAt` looked at last. */
+  /** Bytes of the character that `#classAt` read last. */
   #width = 0;
   /** Where the run of `head` characters ended that `#lowerWord` saw last. */
   #headEnd = 0;
-  /** Characters looked at since the splitter was made. */
+  /** Characters read since the splitter was created. */
   steps = 0;
 
   constructor(encoding: EncodingName) {
@@ -136,7 +136,7 @@ export class Splitter {
     return this.#headEnd > second ? this.#headEnd : failed; // 2
   }
 
-  /** End of `head* tail+` at `start`. The stars give back until a `tail` character follows: the last one of the run. */
+  /** End of `head* tail+` at `start`. The star gives back until a `tail` character follows: the last one of the run. */
   #lowerWord(start: number): number {
     let at = start;
     let lastTailEnd = failed;
@@ -150,7 +150,7 @@ export class Splitter {
     return found === Lower ? this.#runEnd(at + this.#width, tail) : lastTailEnd;
   }
 
-  /** Ignoring case, which makes U+017F (long s) an s. */
+  /** Ignores case, which makes U+017F (long s) an s. */
   #contractionEnd(at: number): number {
     const bytes = this.#bytes;
     const left = this.#end - at;
@@ -165,7 +165,7 @@ export class Splitter {
     return first === 0x6c && lower === 0x6c ? at + 3 : at; // ll
   }
 
-  /** Whether there are only ASCII small letters. */
+  /** Whether there are only ASCII lowercase letters. */
   #isSmall(start: number, end: number): boolean {
     for (let at = start; at < end; at++) if (this.#bytes[at]! < 0x61 || this.#bytes[at]! > 0x7a) return false;
     return true;
@@ -177,7 +177,7 @@ export class Splitter {
     return at;
   }
 
-  /** The end of the line ends at `start`, among which may also be `other`. */
+  /** Where the line ends at `start` end, which may include `other`. */
   #lineEnds(start: number, other: number): number {
     let at = start;
     for (; at < this.#end; at++, this.steps++) {
@@ -187,7 +187,7 @@ export class Splitter {
     return at;
   }
 
-  /** `lineEnd`: the class behind whose last character the piece ends, if there is one. */
+  /** `lineEnd`: the piece ends after the last character of this class, if there is one. */
   #whiteSpaceEnd(start: number, lineEnd: number): number {
     let at = start;
     let last = start;
@@ -200,7 +200,7 @@ export class Splitter {
       if (found === lineEnd) newlineEnd = at;
     }
     if (newlineEnd !== failed) return newlineEnd; // 5
-    // 6 leaves the last one to the word that follows; 7 where there is only one
+    // 6 leaves the last one to the following word; 7 where there is only one
     return at === this.#end || last === start ? at : last;
   }
 

@@ -1,16 +1,16 @@
-// POST /v1/tokenize and the routes on which dialects count a request's input, apart from HTTP: what a body asks for, and what
-// is answered. The specification leaves the shape of the replies open: tokenize has the names that vLLM gave its own endpoint,
-// the others are answered as the SDKs of their dialects expect it.
+// POST /v1/tokenize and the dialects' routes that count a request's input, apart from HTTP: what a body asks for, and
+// the reply. The specification leaves the form of the replies open: tokenize uses the names of vLLM's endpoint, the
+// others reply as their dialects' SDKs expect.
 import { encodingDefault, type KnownModels } from "../core/catalog.ts";
 import { tokenizeTextMaxBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, Model, Refusal } from "../core/types.ts";
 import type { TokenCount, TokenCounts } from "./node-count.ts";
 
-/** Ids are answered as JSON, which the main thread writes: 256 KiB of text give up to 2 MB and a few milliseconds. */
+/** The main thread writes ids as JSON: 256 KiB of text give up to 2 MB and take a few milliseconds. */
 const tokenIdsTextMaxBytes = 256 * 1024;
 
-/** `Read` is a request whose messages are to be counted, with what else was made of it. */
+/** `Read`: a request whose messages are to be counted, with the rest of its reading. */
 export type TokenizeRequest<Read = WithAsk> =
   | Readonly<{ kind: "text"; text: string; model: Model | null; returnTokens: boolean }>
   | (Read & Readonly<{ kind: "messages"; model: Model | null }>);
@@ -26,12 +26,12 @@ export type TokenizeReply = Readonly<{
   tokenizer: string;
   /** Context window in tokens, where a model was named. */
   max_model_len: number | null;
-  /** With `return_tokens: true` only: the ids in the model's encoding of the catalog, which then also counts. */
+  /** Only with `return_tokens: true`: the ids in the model's catalog encoding, which then also counts. */
   tokens?: readonly number[];
 }>;
 
 /**
- * The body of POST /v1/tokenize: `text`, or `messages` (with `tools` and the like) as on chat-completions; `model` and
+ * The body of POST /v1/tokenize: `text`, or `messages` (with `tools` and the like) as in chat-completions; `model` and
  * `return_tokens` are optional. `readMessages` is the chat-completions dialect's.
  */
 export function readTokenize<Read extends WithAsk>(
@@ -62,7 +62,7 @@ export function readTokenize<Read extends WithAsk>(
   return { kind: "text", text, model, returnTokens: returnTokens === true };
 }
 
-/** Messages without a model are counted for one that reads images too. */
+/** Messages without a model are counted for one that also reads images. */
 function anyModel({ models }: KnownModels): Model {
   const all = [...models.values()].filter(({ kind }) => kind === "chat");
   return all.find(({ readsImages }) => readsImages) ?? all[0]!;
@@ -103,7 +103,7 @@ function countOf(
   return counts.ofAsk(request.ask, account, cancelSignal);
 }
 
-/** The reply of a route that counts a request's input, of which `reply` is made; refused like `Counter.count`. */
+/** The reply of a route that counts a request's input, built by `reply`; refused like `Counter.count`. */
 export async function countInput(
   ask: Ask,
   reply: (tokens: number) => object,

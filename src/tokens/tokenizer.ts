@@ -1,10 +1,10 @@
-// Text to tokens exactly as tiktoken's `encode_ordinary` does it, in time that is linear in the text whatever it holds, in
+// Text to tokens exactly as tiktoken's `encode_ordinary` does it, in time linear in the text whatever it contains, in
 // steps that can be interrupted, and in memory that does not grow with the text.
 //
-// A piece longer than a window is merged window by window. This is exact: merges happen within the final tokens only,
-// and what two neighboring stretches do depends on nothing else as long as nothing merges across their ends. So a row of
+// A piece longer than a window is merged window by window. This is exact: merges happen only within the final tokens,
+// and two neighboring stretches do not affect each other as long as nothing merges across their ends. So a row of
 // tokens is the result of merging a piece if and only if each two neighbors, merged from their bytes alone, give these
-// two again. A window begins with the last token of the one before and must give it again, so that the whole is such a
+// two again. A window begins with the last token of the previous one and must give it again, so the whole is such a
 // row.
 import { assert } from "../core/assert.ts";
 import type { EncodingName } from "../core/types.ts";
@@ -21,7 +21,7 @@ const windowBytesDefault = 2_048;
  */
 const windowOverlap = 8;
 
-/** The tables, which texts share. One text is read at a time. */
+/** The tables, which texts share. Only one text is read at a time. */
 export class Tokenizer {
   readonly vocabulary: Vocabulary;
   readonly splitter: Splitter;
@@ -37,7 +37,7 @@ export class Tokenizer {
     this.windowBytes = windowBytes;
   }
 
-  /** Characters looked at, and steps of the merger, since it was made. */
+  /** Characters read, and steps of the merger, since it was created. */
   get steps(): number {
     return this.splitter.steps + this.merger.steps;
   }
@@ -60,14 +60,14 @@ export class TokenReading {
   /** The long piece that is being read; null between pieces. */
   #long: LongPiece | null = null;
 
-  /** `bytes` must be UTF-8. Where `keep` is false the tokens are counted only. */
+  /** `bytes` must be UTF-8. Where `keep` is false the tokens are only counted. */
   constructor(tokenizer: Tokenizer, bytes: Uint8Array, keep: boolean) {
     this.#tokenizer = tokenizer;
     this.#bytes = bytes;
     this.#kept = keep ? [] : null;
   }
 
-  /** Tokens so far; may go down while a long piece is read. */
+  /** Tokens so far; may decrease while a long piece is read. */
   get count(): number {
     return this.#count;
   }
@@ -82,7 +82,7 @@ export class TokenReading {
     return Uint32Array.from(this.#kept);
   }
 
-  /** Reads on for about `steps` steps (see `Tokenizer.steps`); true when the text is read. */
+  /** Continues for about `steps` steps (see `Tokenizer.steps`); true when the text is read. */
   advance(steps: number): boolean {
     const tokenizer = this.#tokenizer;
     const end = this.#bytes.length;
@@ -143,8 +143,8 @@ export class TokenReading {
   }
 
   /**
-   * A window with the same bytes as the one before, which begins with the same token, has the same tokens: what repeats
-   * itself, such as a run of dashes, is read at the speed of comparing. `start` and `end`: of the window before;
+   * A window with the same bytes as the previous one, which begins with the same token, has the same tokens:
+   * repetition, such as a run of dashes, is read at the speed of comparing. `start` and `end`: of the previous window;
    * `first` and `certain`: its tokens that were kept.
    */
   #repeat(piece: LongPiece, start: number, end: number, first: number, certain: number): void {
@@ -162,7 +162,10 @@ export class TokenReading {
     }
   }
 
-  /** What follows a window changed its tokens further back than the overlap: once more with windows twice as long, once. */
+  /**
+   * What follows a window changed its tokens further back than the overlap: starts over once, with windows twice as
+   * long.
+   */
   #restart(piece: LongPiece): void {
     this.#at = piece.pieceStart;
     this.#count = piece.countBefore;

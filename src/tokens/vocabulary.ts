@@ -1,17 +1,17 @@
-// The byte sequences of an encoding and their ranks (a token's id is its rank), in flat arrays: about 7 MB for o200k_base
+// An encoding's byte sequences and their ranks (a token's id is its rank), in flat arrays: about 7 MB for o200k_base
 // instead of the tens that a Map of strings takes.
 import { assert } from "../core/assert.ts";
 import type { EncodingName } from "../core/types.ts";
 import { readSequences, type Sequences } from "./sequences.ts";
 
-/** Odd, so that it has an inverse modulo 2^32 and no byte of a slice loses its weight. */
+/** Odd, so that it has an inverse modulo 2^32 and every byte of a slice counts. */
 const hashBase = 0x01000193;
-/** 38 % full: a search looks at 1.3 slots on average. */
+/** 38 % full: a search reads 1.3 slots on average. */
 const slotsLog2 = 19;
 const slotMask = 2 ** slotsLog2 - 1;
 const emptySlot = -1;
 
-/** The hash of a sequence with one more byte; a sequence starts from 0. Signed 32-bit. */
+/** The hash of a sequence with one more byte; starts from 0. Signed 32-bit. */
 export function hashAppend(hash: number, byte: number): number {
   return (Math.imul(hash, hashBase) + byte + 1) | 0;
 }
@@ -23,10 +23,10 @@ export class Vocabulary {
   readonly longestBytes: number;
   /** Every sequence, one after the other, by rank. */
   readonly bytes: Uint8Array;
-  /** Where a rank's sequence starts; one more than there are ranks. A rank that is not used has no bytes. */
+  /** Where a rank's sequence starts; one entry more than there are ranks. An unused rank has no bytes. */
   readonly starts: Uint32Array;
   readonly #slotRanks: Int32Array;
-  /** The hash of the slot's sequence: a differing one saves the comparison. */
+  /** The hash of the slot's sequence: a different one saves the comparison. */
   readonly #slotHashes: Int32Array;
 
   constructor({ bytes, starts }: Sequences) {
@@ -79,12 +79,12 @@ export class Vocabulary {
   }
 }
 
-/** Neighboring hashes (one byte apart) would crowd neighboring slots: the multiplication spreads them. */
+/** Similar hashes (one byte apart) would crowd neighboring slots: the multiplication spreads them. */
 function slotOf(hash: number): number {
   return Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> (32 - slotsLog2);
 }
 
-/** An encoding as the tiktoken package has it. */
+/** An encoding of the tiktoken package. */
 export function loadVocabulary(encoding: EncodingName): Vocabulary {
   return new Vocabulary(readSequences(encoding));
 }

@@ -84,7 +84,7 @@ describe("a hold", () => {
       await hold.settle(output(billed), false, office.now);
       const after = await show();
       expect([after.allowance.left, after.credit, after.reserved]).toEqual([left, creditAfter, 0]);
-      expect(await office.accounts.verify()).toEqual({ accounts: 1, violations: [] });
+      expect(await office.verify()).toEqual({ accounts: 1, violations: [] });
     });
   }
 
@@ -205,10 +205,10 @@ describe("the order of checks", () => {
   test("a disabled account gets nothing, and nothing of it is counted", async () => {
     const { office, id, show } = await officeWith();
     office.storage.immediate = false;
-    const disabled = office.accounts.setDisabled(id, true); // not on disk yet
+    const disabled = office.accounts.setDisabled(id, true);
+    await office.underWay(); // not on disk yet
     for (let i = 0; i < 120; i += 1) expect(office.admit(id)).toEqual({ refusal: "invalid_api_key" });
     expect(office.admit(id, coderAsk())).toMatchObject({ refusal: "invalid_api_key" });
-    office.journal.flush();
     office.storage.immediate = true;
     office.storage.succeed();
     await disabled;
@@ -337,7 +337,7 @@ describe("core-coder-1", () => {
     expect(await office.accounts.usage("a@x", 10)).toMatchObject([
       { model: "core-coder-1", input: 9, cached_input: 2, output: 11, reasoning: 3, billed_tokens: 0, cost_usd: 0 },
     ]);
-    expect(await office.accounts.verify()).toEqual({ accounts: 1, violations: [] });
+    expect(await office.verify()).toEqual({ accounts: 1, violations: [] });
   });
 
   test("on /v1/responses it is reserved, counted by flood protection and billed in tokens", async () => {
@@ -391,7 +391,7 @@ describe("searches of the day", () => {
     office.now = takenAt;
     expect((await show()).searches.used).toBe(1);
     office.journal.flush();
-    expect(await office.accounts.verify()).toEqual({ accounts: 1, violations: [] });
+    expect(await office.verify()).toEqual({ accounts: 1, violations: [] });
     expect((await office.restart().accounts.show("a@x")).searches.used).toBe(1);
   });
 

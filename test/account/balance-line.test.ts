@@ -96,7 +96,7 @@ describe("a request", () => {
     const { credit, reserved } = await line.office.accounts.show("a@x");
     expect([credit, reserved]).toEqual([-160_000, 0]);
     for (const each of others) each[Symbol.dispose]();
-    expect(await line.office.accounts.verify()).toEqual({ accounts: 1, violations: [] });
+    expect(await line.office.verify()).toEqual({ accounts: 1, violations: [] });
   });
 
   test("hears of what became of it before it asked", async () => {
@@ -327,7 +327,7 @@ test(`${events} random events: the overdraft is one request's, nobody is stuck, 
     }
     expect(office.ledger.totals()).toMatchObject({ holds: 0, heldTokens: 0, expectedTokens: 0, waiting: 0 });
     expect([account.begun, account.waitingHeld, office.admission.line.length]).toEqual([0, 0, 0]);
-    expect(await office.accounts.verify()).toEqual({ accounts: 1, violations: [] });
+    expect(await office.verify()).toEqual({ accounts: 1, violations: [] });
 
     function arrive(): void {
       const budget = pick([0, 1, 1, 100, 4_096, below(20_000)]);

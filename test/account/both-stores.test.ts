@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { LinkVoid } from "../../src/account/access-links.ts";
 import { KeyNotFound } from "../../src/account/account-keys.ts";
 import { AccountError, EmailTaken } from "../../src/account/accounts.ts";
+import type { Unit } from "../../src/account/office.ts";
 import { theServer } from "../../src/account/audit.ts";
 import {
   DecidedOtherwise,
@@ -32,14 +33,19 @@ for (const store of stores) {
       office = opened.office;
     });
 
-    const note = (detail: string, subject = theServer) =>
-      office.auditLog.append({ at: 1, operator: theServer, address: "", action: "account.plan", subject, detail });
+    const note = ({ auditLog }: Unit, detail: string, subject = theServer) =>
+      auditLog.append({ at: 1, operator: theServer, address: "", action: "account.plan", subject, detail });
+    /** Notes what was done. */
+    const noting =
+      (detail: string, subject = theServer) =>
+      (unit: Unit) =>
+        note(unit, detail, subject);
     const audited = async () => (await office.auditLog.list(most, 100)).map(({ detail }) => detail);
     const creditOf = async (email: string) => (await office.accounts.show(email)).credit;
 
     describe("accounts", () => {
       test("a new one has its plan's amounts, in the words of the command line", async () => {
-        expect(await office.accounts.none).toBe(true);
+        expect(await office.accounts.none()).toBe(true);
         const created = await office.accounts.create({ email: "a@x", plan: "standard", credit: 1_000_000 });
         const api_key = expect.stringMatching(/^sk-tg-\w{43}$/) as string;
         expect(created).toEqual({ id: 1, email: "a@x", plan: "standard", api_key });
@@ -55,8 +61,8 @@ for (const store of stores) {
           coder_calls: { window: "2026-03-28T12:00:00.000Z", used: 0, limit: 40 },
           searches: { day: "2026-03-28", used: 0, limit: 50 },
         });
-        expect([await office.accounts.none, await office.accounts.count]).toEqual([false, 1]);
-        expect(await opened.another().accounts.showById(1)).toMatchObject({ email: "a@x", credit: 1_000_000 });
+        expect([await office.accounts.none(), await office.accounts.count()]).toEqual([false, 1]);
+        expect(await opened.another().accounts.show(1)).toMatchObject({ email: "a@x", credit: 1_000_000 });
       });
 
       test("the same e-mail, in any case, many times at once makes one", async () => {
@@ -65,7 +71,7 @@ for (const store of stores) {
         );
         expect(all.filter(({ status }) => status === "fulfilled").length).toBe(1);
         for (const each of all) if (each.status === "rejected") expect(each.reason).toBeInstanceOf(EmailTaken);
-        expect(await office.accounts.count).toBe(1);
+        expect(await office.accounts.count()).toBe(1);
       });
 
       test("numbers go on after those that were given", async () => {
@@ -82,17 +88,17 @@ for (const store of stores) {
           () => accounts.create({ email: "b@x", credit: 1.5 }),
           () => accounts.create({ email: "b@x", password: "" }),
           () => accounts.show("b@x"),
-          () => accounts.changePlan("a@x", "gold", () => note("never")),
-          () => accounts.addCredit("a@x", 0, undefined, () => note("never")),
-          () => accounts.addCredit("a@x", 1, "\ud800", () => note("never")),
-          () => accounts.addCredit("b@x", 1, undefined, () => note("never")),
-          () => accounts.changePasswordById(id, ""),
-          () => accounts.invitation({ email: "a@x", credit: 0, expiresAt: opened.time.now + hourMs }, opened.time.now),
-          () => accounts.passwordLink(id, opened.time.now - 1, opened.time.now),
+          () => accounts.changePlan("a@x", "gold", noting("never")),
+          () => accounts.addCredit("a@x", 0, undefined, noting("never")),
+          () => accounts.addCredit("a@x", 1, "\ud800", noting("never")),
+          () => accounts.addCredit("b@x", 1, undefined, noting("never")),
+          () => accounts.changePassword(id, ""),
+          () => accounts.invitation({ email: "a@x", credit: 0, expiresAt: opened.time.now + hourMs }),
+          () => accounts.passwordLink(id, opened.time.now - 1),
         ]) {
           expect(await caughtBy(work)).toBeInstanceOf(AccountError);
         }
-        expect([await accounts.count, await creditOf("a@x"), await audited()]).toEqual([1, 0, []]);
+        expect([await accounts.count(), await creditOf("a@x"), await audited()]).toEqual([1, 0, []]);
       });
 
       test("are listed, found by parts of their e-mails and counted by plan", async () => {
@@ -112,7 +118,7 @@ for (const store of stores) {
 
       test("a plan change acts at once, and its entry in the audit log knows the plan before", async () => {
         await office.accounts.create({ email: "a@x" });
-        await office.accounts.changePlan("a@x", "pro", (before) => note(`from ${before.plan}`, before.id));
+        await office.accounts.changePlan("a@x", "pro", (unit, before) => note(unit, `from ${before.plan}`, before.id));
         expect((await office.accounts.show("a@x")).allowance.granted).toBe(665_000);
         expect(await audited()).toEqual(["from free"]);
       });
@@ -124,7 +130,7 @@ for (const store of stores) {
         expect(await office.accounts.signIn("a@x", "wrong")).toBeNull();
         expect(await office.accounts.signIn("b@x", "correct horse")).toBeNull();
         expect(await office.accounts.signIn("c@x", "correct horse")).toBeNull();
-        await office.accounts.changePasswordById(id, "battery");
+        await office.accounts.changePassword(id, "battery");
         expect(await office.accounts.signIn("a@x", "correct horse")).toBeNull();
         expect((await office.accounts.signIn("a@x", "battery"))?.id).toBe(id);
         await office.accounts.setDisabled(id, true);
@@ -133,26 +139,23 @@ for (const store of stores) {
 
       test("a password is replaced by who says it, unless another was set since", async () => {
         const { id } = await office.accounts.create({ email: "a@x", password: "one" });
-        expect(await office.accounts.replacementOfPassword(id, "wrong", "two")).toBeNull();
-        const [first, second] = [
-          await office.accounts.replacementOfPassword(id, "one", "two"),
-          await office.accounts.replacementOfPassword(id, "one", "three"),
-        ];
-        expect(await first!.isOvertaken()).toBe(false);
-        await office.sessions.endAllWith(id, null, (endSessions) =>
-          first!.apply(() => {
-            note("changed", id);
-            endSessions();
-          }),
-        );
-        expect([await second!.isOvertaken(), await audited()]).toEqual([true, ["changed"]]);
-        expect((await office.accounts.signIn("a@x", "two"))?.id).toBe(id);
+        const before = (await office.accounts.record(id))!;
+        const replace = (password: string) =>
+          office.units.change(async (unit) => {
+            if (!(await unit.accounts.isAsItWas(before))) return "overtaken";
+            await unit.accounts.setPassword(id, password);
+            note(unit, "changed", id);
+            unit.sessions.endAll(id, null);
+            return "replaced";
+          });
+        expect((await Promise.all([replace("two"), replace("three")])).sort()).toEqual(["overtaken", "replaced"]);
+        expect([await replace("four"), await audited()]).toEqual(["overtaken", ["changed"]]);
       });
 
       test("the last operator stays one, and in", async () => {
         const { accounts } = office;
         const { id } = await accounts.create({ email: "a@x", operator: true });
-        expect(await accounts.hasOperator).toBe(true);
+        expect(await accounts.hasOperator()).toBe(true);
         expect((await caughtBy(() => accounts.checkNotLastOperator(id))).message).toContain("only operator");
         expect((await caught(accounts.setOperator(id, false))).message).toContain("only operator");
         const other = await accounts.create({ email: "b@x" });
@@ -165,17 +168,16 @@ for (const store of stores) {
         const { accounts, accountKeys, sessions, links, identities, purchases } = office;
         const { id } = await accounts.create({ email: "a@x", credit: 700, password: "secret", operator: true });
         await accountKeys.create(id, { name: "robot" });
-        const { token } = await sessions.open(id, from, opened.time.now);
-        const wanted = await accounts.passwordLink(id, opened.time.now + hourMs, opened.time.now);
-        const made = await links.make(wanted, () => note("of a@x", id));
-        await identities.connect({ issuer: "i", subject: "s", account: id, connectedAt: 1 });
+        const { token } = await sessions.open(id, from);
+        const made = await links.makeForPassword(id, opened.time.now + hourMs, noting("of a@x", id));
+        await identities.connect("i", "s", id);
         await purchases.ask(id, { kind: "credit", tokens: 5 }, "I am Ann");
         let asked = 0;
         const before = async (account: number) => {
           asked = account;
           expect((await accounts.record(account))!.disabledAt).not.toBeNull();
         };
-        const erased = await accounts.erase("A@X", before, () => note("deleted"));
+        const erased = await accounts.erase("A@X", before, noting("deleted"));
         expect([erased, asked]).toEqual([{ id, name: `deleted-${id}@invalid` }, id]);
         expect(await accounts.record(id)).toMatchObject({
           email: erased.name,
@@ -183,27 +185,27 @@ for (const store of stores) {
           operator: false,
           credit: 700,
         });
-        expect(await accounts.count).toBe(0);
+        expect(await accounts.count()).toBe(0);
         expect(await sessions.find(token, opened.time.now)).toBeNull();
         expect(await caughtBy(() => links.find(made.token))).toBeInstanceOf(LinkVoid);
         expect([await identities.accountOf("i", "s"), await identities.of(id)]).toEqual([null, []]);
         expect((await accountKeys.list(id)).map(({ name }) => name)).toEqual(["default"]);
         expect((await accountKeys.namesOf(id)).map(({ name }) => name)).toEqual(["default", "key 2"]);
         expect(await audited()).toEqual(["deleted", ""]);
-        const [request] = await office.purchaseRecords.requestsOf(id, most, 10);
+        const [request] = await office.purchases.requestsOf(id, most, 10);
         expect(request!.note).toBe("");
         for (const work of [
           () => accounts.setDisabled(id, false),
-          () => accounts.changePlanById(id, "pro"),
+          () => accounts.changePlan(id, "pro"),
           () => accounts.addCredit(erased.name, 5),
-          () => accounts.rotateKeyById(id),
+          () => accounts.rotateKey(id),
           () => accountKeys.create(id, { name: "another" }),
           () => purchases.approve(request!, ""),
           () => accounts.create({ email: erased.name }),
         ]) {
           expect(await caughtBy(work)).toBeInstanceOf(AccountError);
         }
-        expect(await accounts.addCreditById(id, 50, "payment:1")).toEqual({ credited: true });
+        expect(await accounts.credit(id, 50, "payment:1")).toEqual({ credited: true });
         expect((await accounts.create({ email: "a@x" })).id).toBe(id + 1);
       });
 
@@ -220,8 +222,7 @@ for (const store of stores) {
     describe("credit", () => {
       test("of the same reference counts once, in turn and at once, and by others", async () => {
         for (const email of ["a@x", "b@x"]) await office.accounts.create({ email });
-        const give = (by: AnyOffice, email = "a@x") =>
-          by.accounts.addCredit(email, 500, "invoice 1", () => note("given"));
+        const give = (by: AnyOffice, email = "a@x") => by.accounts.addCredit(email, 500, "invoice 1", noting("given"));
         const all = await Promise.all(Array.from({ length: 10 }, () => give(office)));
         all.push(await give(office), await give(office, "b@x"));
         expect(all.filter(({ credited }) => credited).length).toBe(1);
@@ -250,7 +251,7 @@ for (const store of stores) {
         const { api_key, ...bot } = await accountKeys.create(
           id,
           { name: " bot ", limit_day: 10, models: ["core-3"], addresses: ["10.0.0.0/8"], forwards_users: true },
-          (key) => note(`made ${key}`),
+          (unit, key) => note(unit, `made ${key}`),
         );
         expect(api_key).toMatch(/^sk-tg-\w{43}$/);
         expect(bot).toMatchObject({
@@ -261,7 +262,7 @@ for (const store of stores) {
           used_day: 0,
           forwards_users: true,
         });
-        expect(await accountKeys.rename(id, 2, "Robot", () => note("renamed"))).toMatchObject({ id: 2, name: "Robot" });
+        expect(await accountKeys.rename(id, 2, "Robot", noting("renamed"))).toMatchObject({ id: 2, name: "Robot" });
         const expires_at = new Date(opened.time.now + dayMs).toISOString();
         const limited = await accountKeys.limit(id, 2, { limit_day: null, limit_month: 7, expires_at, models: null });
         const expected = {
@@ -275,7 +276,7 @@ for (const store of stores) {
         const another = opened.another();
         expect((await another.accountKeys.list(id))[1]).toEqual(limited);
         office = another;
-        expect(await another.accountKeys.revoke(id, 2, () => note("revoked"))).toEqual({ id: 2, name: "Robot" });
+        expect(await another.accountKeys.revoke(id, 2, noting("revoked"))).toEqual({ id: 2, name: "Robot" });
         expect((await another.accountKeys.list(id)).map(({ name }) => name)).toEqual(["default"]);
         expect((await another.accountKeys.namesOf(id)).map(({ name }) => name)).toEqual(["default", "Robot"]);
         expect(await audited()).toEqual(["revoked", "renamed", "made 2"]);
@@ -304,12 +305,12 @@ for (const store of stores) {
         expect(await caughtBy(() => accountKeys.revoke(id, 1))).toBeInstanceOf(AccountError);
         expect(await caughtBy(() => accountKeys.create(id, { name: "playground" }))).toBeInstanceOf(AccountError);
         expect(await caughtBy(() => accountKeys.create(id, { name: "x", limit_day: 0 }))).toBeInstanceOf(AccountError);
-        expect(await caughtBy(() => accountKeys.accountOf("b@x"))).toBeInstanceOf(AccountError);
+        expect(await caughtBy(() => office.accounts.ofEmail("b@x"))).toBeInstanceOf(AccountError);
       });
 
       test("the first one is another after a rotation", async () => {
         const before = (await office.accounts.record(id))!.keyHash;
-        const { api_key } = await office.accounts.rotateKey("a@x", (account) => note("rotated", account));
+        const { api_key } = await office.accounts.rotateKey("a@x", (unit, before) => note(unit, "rotated", before.id));
         const { keyHash } = (await office.accounts.record(id))!;
         expect(keyHash).toBe(new Bun.CryptoHasher("sha256").update(api_key).digest("base64"));
         expect([keyHash === before, await audited()]).toEqual([false, ["rotated"]]);
@@ -337,7 +338,7 @@ for (const store of stores) {
     describe("sessions", () => {
       let id: number;
       beforeEach(async () => ({ id } = await office.accounts.create({ email: "a@x" })));
-      const open = (by = office) => by.sessions.open(id, from, opened.time.now);
+      const open = (by = office) => by.sessions.open(id, from);
       const find = (token: string, after = 0) => office.sessions.find(token, opened.time.now + after);
 
       test("are found by their tokens alone, also after a restart", async () => {
@@ -364,7 +365,7 @@ for (const store of stores) {
         expect(await office.sessions.end(id, one.session.id)).toBe(true);
         expect([await find(one.token), (await find(two.token))?.id]).toEqual([null, two.session.id]);
         await office.sessions.endAll(id, three.session.id);
-        expect((await office.sessions.list(id, opened.time.now)).map((each) => each.id)).toEqual([three.session.id]);
+        expect((await office.sessions.list(id)).map((each) => each.id)).toEqual([three.session.id]);
         await office.accounts.setDisabled(id, true);
         expect([await find(three.token), await office.sessions.isOpen(three.session, opened.time.now)]).toEqual([
           null,
@@ -374,17 +375,16 @@ for (const store of stores) {
 
       test("end in one commit with what they end for, or stay where that is refused", async () => {
         const { token } = await open();
-        const refused = office.sessions.endAllWith(id, null, (endSessions) =>
-          office.accounts.changePlanById(id, "gold", endSessions),
-        );
+        const refused = office.units.change(async ({ accounts, sessions }) => {
+          sessions.endAll(id, null);
+          await accounts.changePlan(id, "gold");
+        });
         expect(await caught(refused)).toBeInstanceOf(AccountError);
         expect(await find(token)).not.toBeNull();
-        await office.sessions.endAllWith(id, null, (endSessions) =>
-          office.accounts.setDisabled(id, true, () => {
-            note("disabled", id);
-            endSessions();
-          }),
-        );
+        await office.accounts.setDisabled(id, true, (unit) => {
+          note(unit, "disabled", id);
+          unit.sessions.endAll(id, null);
+        });
         await office.accounts.setDisabled(id, false);
         expect([await find(token), await audited()]).toEqual([null, ["disabled"]]);
       });
@@ -398,7 +398,7 @@ for (const store of stores) {
         expect(await find(first.token)).not.toBeNull(); // so it is the last used
         await open();
         expect(await find(first.token)).not.toBeNull();
-        expect((await office.sessions.list(id, opened.time.now)).length).toBe(sessionsMax);
+        expect((await office.sessions.list(id)).length).toBe(sessionsMax);
       });
     });
 
@@ -412,17 +412,17 @@ for (const store of stores) {
         const request = await ask();
         expect(request).toMatchObject({ state: "pending", tokens: 1_000_000, note: "please" });
         for (let time = 0; time < 3; time++) {
-          const approved = await office.purchases.approve(request, "in cash", () => note("approved"));
+          const approved = await office.purchases.approve(request, "in cash", noting("approved"));
           const decided = { state: "approved", decisionNote: "in cash", decidedAt: opened.time.now } as const;
           expect(approved).toEqual({ ...request, ...decided });
-          expect(await office.purchaseRecords.request(request.id)).toEqual(approved);
+          expect(await office.purchases.request(request.id)).toEqual(approved);
         }
         expect([await creditOf("a@x"), await audited()]).toEqual([1_000_000, ["approved"]]);
       });
 
       test("approvals at once credit once, and an approved plan acts", async () => {
         const request = await ask();
-        await Promise.all(Array.from({ length: 10 }, () => office.purchases.approve(request, "", () => note("once"))));
+        await Promise.all(Array.from({ length: 10 }, () => office.purchases.approve(request, "", noting("once"))));
         const plan = await office.purchases.ask(id, { kind: "plan", plan: "pro" }, "");
         await office.purchases.approve(plan, "");
         expect(await office.accounts.show("a@x")).toMatchObject({ credit: 1_000_000, plan: "pro" });
@@ -452,34 +452,31 @@ for (const store of stores) {
       test("few may be pending, also when many are sent at once", async () => {
         const all = await Promise.allSettled(Array.from({ length: 12 }, () => ask()));
         expect(all.filter(({ status }) => status === "fulfilled").length).toBe(purchaseRequestsPendingMax);
-        const [request] = await office.purchaseRecords.requestsOf(id, most, 1);
+        const [request] = await office.purchases.requestsOf(id, most, 1);
         await office.purchases.withdraw(request!);
         await ask();
         expect((await caught(ask())).message).toContain("may be pending");
-        expect(await office.purchaseRecords.pendingRequests(null)).toBe(purchaseRequestsPendingMax);
-        expect((await office.purchaseRecords.requestsIn("withdrawn", most, 5)).map((each) => each.id)).toEqual([
-          request!.id,
-        ]);
+        expect(await office.purchases.pendingRequests(null)).toBe(purchaseRequestsPendingMax);
+        expect((await office.purchases.requestsIn("withdrawn", most, 5)).map((each) => each.id)).toEqual([request!.id]);
       });
 
       test("one for the account's deletion may be pending, which the deletion grants", async () => {
         const leave = () => office.purchases.ask(id, { kind: "deletion" }, "please");
         const both = await Promise.allSettled([leave(), leave()]);
         expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
-        const last = async () => (await office.purchaseRecords.lastDeletionRequest(id))!;
+        const last = async () => (await office.purchases.lastDeletionRequest(id))!;
         const [first] = [await last()];
         expect(await caughtBy(() => office.purchases.approve(first, ""))).toBeInstanceOf(AccountError);
         await office.purchases.decline(first, "no");
         expect(await last()).toMatchObject({ state: "declined", decisionNote: "no" });
         const credit = await ask();
         const { id: second } = await leave();
-        const inWait = (kind: "credit" | "deletion" | null) =>
-          office.purchaseRecords.requestsIn("pending", most, 9, kind);
+        const inWait = (kind: "credit" | "deletion" | null) => office.purchases.requestsIn("pending", most, 9, kind);
         expect([(await inWait(null)).length, (await inWait("deletion")).map((each) => each.id)]).toEqual([2, [second]]);
         await office.accounts.erase("a@x", () => Promise.resolve());
         expect(await last()).toMatchObject({ id: second, state: "approved", note: "", decidedAt: opened.time.now });
         expect(await inWait(null)).toEqual([]);
-        const ended = await office.purchaseRecords.requestsIn("withdrawn", most, 1, "credit");
+        const ended = await office.purchases.requestsIn("withdrawn", most, 1, "credit");
         expect(ended).toMatchObject([{ id: credit.id, note: "", decidedAt: opened.time.now }]);
       });
 
@@ -488,7 +485,7 @@ for (const store of stores) {
         const refused = await caught(ask());
         const freeAt = new Date(opened.time.now + dayMs).toISOString().replace(/T(.*)\.\d+Z/, " $1 UTC");
         expect(refused.message).toBe(`at most 20 requests may be made in 24 hours; ask again at ${freeAt}`);
-        expect(await office.purchaseRecords.requestsOf(id, most, 100)).toHaveLength(purchaseRequestsPerDayMax);
+        expect(await office.purchases.requestsOf(id, most, 100)).toHaveLength(purchaseRequestsPerDayMax);
         opened.time.now += dayMs;
         expect((await ask()).state).toBe("pending");
       });
@@ -500,25 +497,25 @@ for (const store of stores) {
         expect(all.filter(({ credited }) => credited).length).toBe(1);
         expect(await opened.another().purchases.paid(payment)).toEqual({ credited: false });
         expect(await creditOf("a@x")).toBe(2_000_000);
-        expect(await office.purchaseRecords.paymentsOf(id, 10)).toEqual([payment]);
+        expect(await office.purchases.paymentsOf(id, 10)).toEqual([payment]);
       });
     });
 
     describe("links", () => {
       const invite = async (email: string | null = null) => {
         const { now } = opened.time;
-        const wanted = await office.accounts.invitation({ email, credit: 50, expiresAt: now + hourMs }, now);
-        return office.links.make(wanted, (id) => note(`link ${id}`));
-      };
-      const join = (token: string, email: string) => async () => {
-        const link = await office.links.find(token);
-        return office.links.use(link, (use) =>
-          office.accounts.create({ email, credit: link.credit }, (id) => {
-            note(`by link ${link.id}`, id);
-            use(id);
-          }),
+        return office.links.invite({ email, credit: 50, expiresAt: now + hourMs }, (unit, { id }) =>
+          note(unit, `link ${id}`),
         );
       };
+      const join = (token: string, email: string) => () =>
+        office.units.change(async (unit) => {
+          const link = await unit.links.find(token);
+          const made = await unit.accounts.create({ email, credit: link.credit });
+          note(unit, `by link ${link.id}`, made.id);
+          await unit.links.use(link.id, made.id);
+          return made;
+        });
 
       test("an invitation makes one account, whoever uses it at once", async () => {
         const { link, token } = await invite();
@@ -527,7 +524,7 @@ for (const store of stores) {
         const all = await Promise.allSettled([1, 2, 3, 4].map((index) => join(token, `a${index}@x`)()));
         expect(all.filter(({ status }) => status === "fulfilled").length).toBe(1);
         for (const each of all) if (each.status === "rejected") expect(each.reason).toBeInstanceOf(LinkVoid);
-        expect([await office.accounts.count, await audited()]).toEqual([1, ["by link 1", "link 1"]]);
+        expect([await office.accounts.count(), await audited()]).toEqual([1, ["by link 1", "link 1"]]);
         const [account] = await office.accounts.list();
         expect(account!.credit).toBe(50);
         expect(await office.links.invitations(10)).toEqual([]);
@@ -538,9 +535,9 @@ for (const store of stores) {
         const [used, withdrawn, expired] = [await invite(), await invite(), await invite()];
         expect(await caught(join(used.token, "taken@x")())).toBeInstanceOf(EmailTaken);
         expect((await join(used.token, "free@x")()).id).toBe(2);
-        await office.links.withdraw(withdrawn.link.id, () => note("withdrawn"));
+        await office.links.withdraw(withdrawn.link.id, noting("withdrawn"));
         expect(await caughtBy(() => office.links.find(withdrawn.token))).toBeInstanceOf(LinkVoid);
-        expect(await caughtBy(() => office.links.withdraw(withdrawn.link.id, () => note("again")))).toBeInstanceOf(
+        expect(await caughtBy(() => office.links.withdraw(withdrawn.link.id, noting("again")))).toBeInstanceOf(
           LinkVoid,
         );
         opened.time.now += hourMs;
@@ -552,50 +549,42 @@ for (const store of stores) {
       test("one for a password takes the place of the one before, and goes where the password is set otherwise", async () => {
         const { id } = await office.accounts.create({ email: "a@x" });
         const { now } = opened.time;
-        const make = async () =>
-          office.links.make(await office.accounts.passwordLink(id, now + hourMs, now), () => note("made", id));
+        const make = () => office.links.makeForPassword(id, now + hourMs, noting("made", id));
         const [first, second] = [await make(), await make()];
         expect(await caughtBy(() => office.links.find(first.token))).toBeInstanceOf(LinkVoid);
-        const { token } = await office.sessions.open(id, from, now);
+        const { token } = await office.sessions.open(id, from);
         const link = await office.links.find(second.token);
-        await office.links.use(link, (use) =>
-          office.sessions.endAllWith(id, null, (endSessions) =>
-            office.accounts.changePasswordById(id, "mine", () => {
-              use(id);
-              endSessions();
-            }),
-          ),
-        );
+        await office.accounts.changePassword(id, "mine", async (unit) => {
+          await unit.links.use(link.id, id);
+          unit.sessions.endAll(id, null);
+        });
         expect((await office.accounts.signIn("a@x", "mine"))?.id).toBe(id);
         expect(await office.sessions.find(token, now)).toBeNull();
         const third = await make();
-        await office.accounts.changePasswordById(id, "other");
+        await office.accounts.changePassword(id, "other");
         expect(await caughtBy(() => office.links.find(third.token))).toBeInstanceOf(LinkVoid);
       });
     });
 
     describe("identities", () => {
       const come = (by: AnyOffice, email = "a@x") =>
-        by.identities.inTurn(async () => {
-          const found = await by.identities.accountOf("issuer", "ann");
+        by.units.change(async ({ accounts, identities }) => {
+          const found = await identities.accountOf("issuer", "ann");
           if (found !== null) return found;
-          const made = await by.accounts.create({ email }, (account) => {
-            by.identities.append({ issuer: "issuer", subject: "ann", account, connectedAt: opened.time.now });
-          });
+          const made = await accounts.create({ email });
+          identities.connect("issuer", "ann", made.id);
           return made.id;
         });
 
       test("a person who comes in two tabs at once has one account", async () => {
         const ids = await Promise.all([1, 2, 3, 4].map(() => come(office)));
-        expect([new Set(ids).size, await office.accounts.count]).toEqual([1, 1]);
+        expect([new Set(ids).size, await office.accounts.count()]).toEqual([1, 1]);
       });
 
       test("one takes the place of the account's other one of the same issuer", async () => {
         const id = await come(office);
-        await office.identities.connect({ issuer: "issuer", subject: "bob", account: id, connectedAt: 5 }, () =>
-          note("connected"),
-        );
-        await office.identities.connect({ issuer: "another", subject: "ann", account: id, connectedAt: 6 });
+        await office.identities.connect("issuer", "bob", id, noting("connected"));
+        await office.identities.connect("another", "ann", id);
         const subjects = (await office.identities.of(id)).map(({ issuer, subject }) => `${issuer} ${subject}`).sort();
         expect([subjects, await audited()]).toEqual([["another ann", "issuer bob"], ["connected"]]);
         expect(await office.identities.accountOf("issuer", "ann")).toBeNull();

@@ -44,9 +44,9 @@ async function spend(office: Office, id: number, key: number, endUser: string | 
 }
 
 const namesOf = async (office: Office, id: number) =>
-  (await office.accounts.usageById(id, 100)).map(({ end_user }) => end_user).reverse();
+  (await office.accounts.usage(id, 100)).map(({ end_user }) => end_user).reverse();
 
-const check = async (office: Office) => expect((await office.accounts.verify()).violations).toEqual([]);
+const check = async (office: Office) => expect((await office.verify()).violations).toEqual([]);
 
 describe("an end user", () => {
   test("is known in usage rows where the key may say so, and nowhere else", async () => {
@@ -162,7 +162,7 @@ describe("an end user", () => {
       const limited = await office.accountKeys.limit(id, key, wrong).catch((error: Error) => error);
       expect(limited).toMatchObject({ message: "a key limits its end users only where it forwards who they are" });
     }
-    expect(new Office(office.database).accountKeys.list(id)[1]).toMatchObject(none);
+    expect((await new Office(office.database).accountKeys.list(id))[1]).toMatchObject(none);
     await office.accountKeys.limit(id, key, { forwards_users: true, limit_end_user_day: 200 });
     expect(admit(office, id, key, "ada", 101)).toMatchObject({ detail: { limit: 200, spendable: 100 } });
     await check(office);
@@ -239,7 +239,7 @@ describe("a flood of invented names", () => {
     // the next day has room for new ones
     again.now += dayMs;
     await spend(again, id, key, "invented 300", 1);
-    expect((await again.accounts.usageById(id, 1))[0]).toMatchObject({ end_user: "invented 300" });
+    expect((await again.accounts.usage(id, 1))[0]).toMatchObject({ end_user: "invented 300" });
     await check(again);
   });
 

@@ -62,8 +62,8 @@ test("a rotated key is void at once, before the disk knows", async () => {
   expect(office.keys.principal(api_key)?.account ?? null).toBe(id);
   office.storage.immediate = false;
   const rotated = office.accounts.rotateKey("a@x");
+  await office.underWay();
   expect(office.keys.principal(api_key)?.account ?? null).toBeNull();
-  office.journal.flush();
   office.storage.succeed();
   const after = await rotated;
   expect(office.keys.principal(api_key)?.account ?? null).toBeNull();
@@ -76,7 +76,7 @@ test("a rotation that never reached the disk leaves the old key valid", async ()
   const { id, api_key } = await office.accounts.create({ email: "a@x" });
   office.storage.immediate = false;
   const rotated = office.accounts.rotateKey("a@x");
-  office.journal.flush();
+  await office.underWay();
   office.storage.giveUp();
   await expect(rotated).rejects.toThrow("took no writes");
   expect(office.keys.principal(api_key)?.account ?? null).toBe(id);
@@ -87,8 +87,10 @@ test("two rotations that never reached the disk leave the old key valid", async 
   const { api_key } = await office.accounts.create({ email: "a@x" });
   office.storage.immediate = false;
   const rotated = Promise.allSettled([office.accounts.rotateKey("a@x"), office.accounts.rotateKey("a@x")]);
-  office.journal.flush();
-  office.storage.giveUp();
+  for (let time = 0; time < 2; time += 1) {
+    await office.underWay();
+    office.storage.giveUp();
+  }
   expect((await rotated).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
   expect(office.keys.principal(api_key)?.account ?? null).toBe(1);
 });
@@ -98,11 +100,11 @@ test("a rotation that reached the disk before one that did not leaves its own ke
   await office.accounts.create({ email: "a@x" });
   office.storage.immediate = false;
   const first = office.accounts.rotateKey("a@x");
-  office.journal.flush();
   const second = office.accounts.rotateKey("a@x");
+  await office.underWay();
   office.storage.succeed();
   const { api_key } = await first;
-  office.journal.flush();
+  await office.underWay();
   office.storage.giveUp();
   await expect(second).rejects.toThrow("took no writes");
   expect(office.keys.principal(api_key)?.account ?? null).toBe(1);

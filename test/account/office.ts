@@ -2,21 +2,18 @@
 import { by } from "../fixtures/principals.ts";
 import { plainModel } from "../../src/core/catalog.ts";
 import type { Database } from "bun:sqlite";
-import { AccessLinks } from "../../src/account/access-links.ts";
-import { AccountKeys } from "../../src/account/account-keys.ts";
-import { Accounts } from "../../src/account/accounts.ts";
-import { AuditLog } from "../../src/account/audit.ts";
+import type { Verification } from "../../src/account/accounts.ts";
 import { Admission } from "../../src/account/admission.ts";
 import type { Asked } from "../../src/account/asked.ts";
 import { EndUsers } from "../../src/account/end-users.ts";
 import { Flood } from "../../src/account/flood.ts";
-import { Identities } from "../../src/account/identities.ts";
 import { Keys } from "../../src/account/keys.ts";
+import { KnownSessions } from "../../src/account/known-sessions.ts";
 import { Ledger } from "../../src/account/ledger.ts";
 import { type Hasher, Passwords } from "../../src/account/passwords.ts";
-import { Purchases } from "../../src/account/purchases.ts";
+import { OfficeMemory } from "../../src/account/office-memory.ts";
+import { QueuedOffice } from "../../src/account/queued-office.ts";
 import { Searches } from "../../src/account/searches.ts";
-import { Sessions } from "../../src/account/sessions.ts";
 import { assert } from "../../src/core/assert.ts";
 import { ConsoleRecords } from "../../src/store/ledger/console-records.ts";
 import { BatchingJournal } from "../../src/store/ledger/journal.ts";
@@ -26,6 +23,7 @@ import type { Plans } from "../../src/core/plans.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Hold, Model, Moment, Plan, PlanId, Price, Refusal, Usage } from "../../src/core/types.ts";
 import type { Endpoint } from "../fixtures/endpoints.ts";
+import { Desks } from "./desks.ts";
 import { MemoryStorage, memoryDatabase } from "../store/memory-storage.ts";
 
 const plan = (id: PlanId, tokensPerDay: number, coderCallsPerWindow: number, searchesPerDay: number): Plan => ({
@@ -108,14 +106,20 @@ export class Office {
   readonly journal: BatchingJournal;
   readonly searches: Searches;
   readonly admission: Admission;
-  readonly accounts: Accounts;
-  readonly accountKeys: AccountKeys;
   readonly consoleRecords: ConsoleRecords;
-  readonly sessions: Sessions;
-  readonly purchases: Purchases;
-  readonly auditLog: AuditLog;
-  readonly links: AccessLinks;
-  readonly identities: Identities;
+  readonly knownSessions: KnownSessions;
+  readonly memory: OfficeMemory;
+  /** Tests may add models. */
+  readonly catalog: { plans: Plans; models?: Map<string, Model> };
+  readonly units: QueuedOffice;
+  readonly passwords: Passwords;
+  readonly accounts: Desks["accounts"];
+  readonly accountKeys: Desks["accountKeys"];
+  readonly sessions: Desks["sessions"];
+  readonly purchases: Desks["purchases"];
+  readonly links: Desks["links"];
+  readonly identities: Desks["identities"];
+  readonly auditLog: Desks["auditLog"];
 
   /** Opens on what an earlier office left, as a restart does. */
   constructor(
@@ -135,29 +139,32 @@ export class Office {
     this.journal = new BatchingJournal(this.storage, this.ledger, clock);
     this.searches = new Searches(this.ledger, this.records, this.journal);
     this.admission = new Admission(this.ledger, new Flood(), this.journal, "http://site");
-    this.accounts = new Accounts({
-      records: this.records,
-      ledger: this.ledger,
-      keys: this.keys,
-      journal: this.journal,
-      plans: offered,
-      clock,
-      verify: () => verify(database, this.ledger, offered),
-      passwords,
-    });
-    const { records, ledger, keys, journal, accounts } = this;
-    this.accountKeys = new AccountKeys({ records, ledger, keys, journal, accounts, clock });
     this.consoleRecords = new ConsoleRecords(database);
-    this.sessions = new Sessions(this.consoleRecords, this.journal, this.ledger);
-    this.purchases = new Purchases({
-      accounts: this.accounts,
-      records: this.consoleRecords,
-      journal: this.journal,
-      clock,
-    });
-    this.auditLog = new AuditLog(this.consoleRecords, this.journal);
-    this.links = new AccessLinks(this.consoleRecords, this.journal, clock);
-    this.identities = new Identities(this.consoleRecords, this.journal);
+    this.knownSessions = new KnownSessions(this.consoleRecords, this.journal, this.ledger);
+    const { records, ledger, keys, journal, knownSessions: sessions, consoleRecords: beside } = this;
+    this.memory = new OfficeMemory({ countOnDisk: () => records.count(), ledger, keys, sessions, plans: offered });
+    const { memory } = this;
+    this.catalog = { plans: offered };
+    const { catalog } = this;
+    this.units = new QueuedOffice({ records, sessions, beside, memory, journal, catalog, clock });
+    this.passwords = passwords;
+    const desks = new Desks(this.units, passwords, sessions);
+    this.accounts = desks.accounts;
+    this.accountKeys = desks.accountKeys;
+    this.sessions = desks.sessions;
+    this.purchases = desks.purchases;
+    this.links = desks.links;
+    this.identities = desks.identities;
+    this.auditLog = desks.auditLog;
+  }
+
+  /** What was asked is decided and on its way to disk, where it waits: `storage` is not immediate. */
+  async underWay(): Promise<void> {
+    while (!this.storage.waiting) await new Promise<void>((resolve) => void setImmediate(resolve));
+  }
+
+  verify(): Promise<Verification> {
+    return verify(this.database, this.ledger, this.#offered);
   }
 
   /** Kills the process and starts it again on the same disk. */

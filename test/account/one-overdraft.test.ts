@@ -138,7 +138,7 @@ test(`${events} random events: a limit is exceeded by one request's charge at mo
     }
     for (const { hold } of open) hold[Symbol.dispose]();
     expect(office.ledger.totals()).toMatchObject({ holds: 0, heldTokens: 0, expectedTokens: 0, waiting: 0 });
-    expect(await office.accounts.verify()).toEqual({ accounts: 1, violations: [] });
+    expect(await office.verify()).toEqual({ accounts: 1, violations: [] });
 
     function arrive(): void {
       const key = random() < 0.3 ? 1 : pick(keys);

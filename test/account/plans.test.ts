@@ -59,7 +59,7 @@ describe("an unlimited plan", () => {
       coder_calls: { used: 100, limit: null },
     });
     expect((await office.accounts.usage("a@x", 1))[0]).toMatchObject({ billed_tokens: 10_000 });
-    expect((await office.accounts.verify()).violations).toEqual([]);
+    expect((await office.verify()).violations).toEqual([]);
     replace(plan("team"), plan("home", { requestsPerMinute: 10_000 }));
     expect(refusalOf(office.admit(id))).toBe("quota_exceeded");
   });
@@ -151,7 +151,7 @@ describe("a plan that is no longer configured", () => {
       null,
       "model_not_in_plan",
     ]);
-    expect(unconfiguredPlans(live, office.accounts.byPlan())).toEqual([
+    expect(unconfiguredPlans(live, await office.accounts.byPlan())).toEqual([
       expect.stringContaining('1 account is on the plan "gold", which is not configured: what "base" has holds'),
     ]);
     await expect(office.accounts.create({ email: "b@x", plan: "gold" })).rejects.toThrow(
@@ -160,7 +160,7 @@ describe("a plan that is no longer configured", () => {
     expect((await office.accounts.create({ email: "b@x" })).plan).toBe("base");
     replace(plan("base"), plan("gold", { tokensPerDay: 700 }));
     expect(await office.accounts.show("a@x")).toMatchObject({ plan: "gold", allowance: { granted: 700 } });
-    expect(unconfiguredPlans(live, office.accounts.byPlan())).toEqual([]);
+    expect(unconfiguredPlans(live, await office.accounts.byPlan())).toEqual([]);
   });
 
   test("does so too where the account is loaded later, by whatever name, and where it was created under it", async () => {

@@ -1,36 +1,20 @@
 // What the console and commands ask of accounts, on each store that has it: in memory beside SQLite, and on PostgreSQL.
 import { Passwords } from "../../src/account/passwords.ts";
-import type { PurchaseRecords } from "../../src/account/purchases.ts";
-import type {
-  SoonAccountKeys,
-  SoonAccounts,
-  SoonAuditLog,
-  SoonIdentities,
-  SoonLinks,
-  SoonPurchases,
-  SoonSessions,
-} from "../../src/account/soon.ts";
 import { assert } from "../../src/core/assert.ts";
-import type { Soonly } from "../../src/core/soon.ts";
 import { PostgresServer } from "../../src/store/postgres/connection.ts";
 import { Database } from "../../src/store/postgres/database.ts";
 import { migrate } from "../../src/store/postgres/migrations.ts";
-import { openOffice } from "../../src/store/postgres/office.ts";
+import { PostgresOffice, PostgresSessions } from "../../src/store/postgres/office.ts";
 import { postgresTables } from "../../src/store/postgres/schema.ts";
 import { getTableConfig } from "drizzle-orm/pg-core";
 import { noPostgres, TestPostgres } from "../fixtures/postgres.ts";
+import { Desks } from "./desks.ts";
 import { cheapHasher, noon, Office, plans } from "./office.ts";
 
-export type AnyOffice = Readonly<{
-  accounts: SoonAccounts;
-  accountKeys: SoonAccountKeys;
-  sessions: SoonSessions;
-  purchases: SoonPurchases;
-  purchaseRecords: Soonly<PurchaseRecords>;
-  auditLog: SoonAuditLog;
-  links: SoonLinks;
-  identities: SoonIdentities;
-}>;
+export type AnyOffice = Pick<
+  Desks,
+  "units" | "accounts" | "accountKeys" | "sessions" | "purchases" | "auditLog" | "links" | "identities"
+>;
 
 /** `now` is the clock of all its offices. */
 export type Opened = Readonly<{
@@ -68,10 +52,9 @@ const sqlite: Store = {
         latest.now = now;
       },
     };
-    const of = (office: Office): AnyOffice => Object.assign(office, { purchaseRecords: office.consoleRecords });
     return {
-      office: of(latest),
-      another: () => of((latest = latest.restart())),
+      office: latest,
+      another: () => (latest = latest.restart()),
       time,
       rows: async (text) => latest.database.query(text).all() as Record<string, unknown>[],
     };
@@ -118,13 +101,9 @@ export class PostgresStore implements Store {
     assert(this.server !== null, "the server was started");
     const database = new Database(new PostgresServer(url ?? this.server.url()));
     this.#databases.push(database);
-    return openOffice({
-      database,
-      catalog: { plans },
-      clock: { wall: () => time.now, monotonic: () => 0 },
-      passwords,
-      verify: () => Promise.reject(new Error("not of these tests")),
-    });
+    const clock = { wall: () => time.now, monotonic: () => 0 };
+    const units = new PostgresOffice({ database, catalog: { plans }, clock });
+    return new Desks(units, passwords, new PostgresSessions(database));
   }
 }
 

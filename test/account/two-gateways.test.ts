@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { LinkVoid } from "../../src/account/access-links.ts";
 import { AccountError, EmailTaken } from "../../src/account/accounts.ts";
+import type { Unit } from "../../src/account/office.ts";
 import { theServer } from "../../src/account/audit.ts";
 import { hashApiKey } from "../../src/account/keys.ts";
 import { Passwords } from "../../src/account/passwords.ts";
@@ -58,15 +59,17 @@ describe.skipIf(store.missing)("two gateways", () => {
     for (let time = 0; time < 4; time++) {
       const before = await creditOf(id);
       const request = await gateways[0].purchases.ask(id, { kind: "credit", tokens: 100 }, "");
-      const note = (by: AnyOffice, detail: string) => () =>
-        by.auditLog.append({ at: 1, operator: 1, address: "", action: "request.approve", subject: id, detail });
+      const note =
+        (detail: string) =>
+        ({ auditLog }: Unit) =>
+          auditLog.append({ at: 1, operator: 1, address: "", action: "request.approve", subject: id, detail });
       const { done, failed } = await outcomes([
-        gateways[0].purchases.approve(request, "", note(gateways[0], `approved ${time}`)),
-        gateways[1].purchases.decline(request, "", note(gateways[1], `declined ${time}`)),
+        gateways[0].purchases.approve(request, "", note(`approved ${time}`)),
+        gateways[1].purchases.decline(request, "", note(`declined ${time}`)),
       ]);
       expect([done.length, failed.length]).toEqual([1, 1]);
       expect(failed[0]).toBeInstanceOf(DecidedOtherwise);
-      const { state } = (await gateways[1].purchaseRecords.request(request.id))!;
+      const { state } = (await gateways[1].purchases.request(request.id))!;
       expect(done[0]!.state).toBe(state);
       expect((await creditOf(id)) - before).toBe(state === "approved" ? 100 : 0);
       expect((await gateways[1].auditLog.list(Number.MAX_SAFE_INTEGER, 1))[0]!.detail).toBe(`${state} ${time}`);
@@ -84,7 +87,7 @@ describe.skipIf(store.missing)("two gateways", () => {
 
   test("that rotate the same key leave one that works", async () => {
     const { id } = await gateways[0].accounts.create({ email: "a@x" });
-    const keys = await Promise.all(both(6, (by) => by.accounts.rotateKeyById(id)));
+    const keys = await Promise.all(both(6, (by) => by.accounts.rotateKey(id)));
     const { keyHash } = (await gateways[0].accounts.record(id))!;
     expect(keys.filter(({ api_key }) => hashApiKey(api_key) === keyHash).length).toBe(1);
   });
@@ -116,14 +119,13 @@ describe.skipIf(store.missing)("two gateways", () => {
   test("use one invitation once, and withdraw none that was used", async () => {
     const { now } = opened.time;
     for (let time = 0; time < 3; time++) {
-      const wanted = await gateways[0].accounts.invitation({ email: null, credit: 5, expiresAt: now + hourMs }, now);
-      const { link } = await gateways[0].links.make(wanted, () => {});
+      const { link } = await gateways[0].links.invite({ email: null, credit: 5, expiresAt: now + hourMs });
       const join = (by: AnyOffice, email: string) =>
-        by.links.use(link, (use) => by.accounts.create({ email, credit: link.credit }, use));
+        by.accounts.create({ email, credit: link.credit }, (unit, id) => unit.links.use(link.id, id));
       const { done, failed } = await outcomes<unknown>([
         join(gateways[0], `a${time}@x`),
         join(gateways[1], `b${time}@x`),
-        gateways[1].links.withdraw(link.id, () => {}),
+        gateways[1].links.withdraw(link.id),
       ]);
       expect(done.length).toBe(1);
       for (const error of failed) expect(error).toBeInstanceOf(LinkVoid);
@@ -147,28 +149,32 @@ describe.skipIf(store.missing)("two gateways", () => {
     ]);
     await Promise.all([accounts.setOperator(one!, true), accounts.setOperator(other!, true)]);
     const disable = (by: AnyOffice, id: number) =>
-      by.sessions.endAllWith(id, null, (endSessions) => by.accounts.setDisabled(id, true, endSessions));
+      by.units.change(async ({ accounts, sessions }) => {
+        await accounts.checkNotLastOperator(id);
+        await accounts.setDisabled(id, true);
+        sessions.endAll(id, null);
+      });
     const second = await outcomes([disable(gateways[0], one!), disable(gateways[1], other!)]);
     expect([second.done.length, second.failed.length]).toEqual([1, 1]);
-    expect(await gateways[1].accounts.hasOperator).toBe(true);
+    expect(await gateways[1].accounts.hasOperator()).toBe(true);
   });
 
   test("open no more sessions and take no more requests than an account may have", async () => {
     const { id } = await gateways[0].accounts.create({ email: "a@x" });
     for (let round = 0; round * 6 < sessionsMax; round++) {
-      await Promise.all(both(6, (by) => by.sessions.open(id, from, opened.time.now)));
+      await Promise.all(both(6, (by) => by.sessions.open(id, from)));
     }
-    await Promise.all(both(6, (by) => by.sessions.open(id, from, opened.time.now)));
-    expect((await gateways[1].sessions.list(id, opened.time.now)).length).toBe(sessionsMax);
+    await Promise.all(both(6, (by) => by.sessions.open(id, from)));
+    expect((await gateways[1].sessions.list(id)).length).toBe(sessionsMax);
     await outcomes(
       both(purchaseRequestsPendingMax + 4, (by) => by.purchases.ask(id, { kind: "credit", tokens: 1 }, "")),
     );
-    expect(await gateways[1].purchaseRecords.pendingRequests(id)).toBe(purchaseRequestsPendingMax);
+    expect(await gateways[1].purchases.pendingRequests(id)).toBe(purchaseRequestsPendingMax);
   });
 
   test("know at once what the other one ended, disabled or changed", async () => {
     const { id } = await gateways[0].accounts.create({ email: "a@x", password: "old" });
-    const open = () => gateways[0].sessions.open(id, from, opened.time.now);
+    const open = () => gateways[0].sessions.open(id, from);
     const find = (token: string) => gateways[0].sessions.find(token, opened.time.now);
     const [one, two] = [await open(), await open()];
     expect(await find(one.token)).not.toBeNull();
@@ -177,23 +183,22 @@ describe.skipIf(store.missing)("two gateways", () => {
     await gateways[1].accounts.setDisabled(id, true);
     expect(await find(two.token)).toBeNull();
     await gateways[1].accounts.setDisabled(id, false);
-    await gateways[1].accounts.changePasswordById(id, "new");
+    await gateways[1].accounts.changePassword(id, "new");
     expect(await gateways[0].accounts.signIn("a@x", "old")).toBeNull();
   });
 
   test("to which one person comes at once make one account", async () => {
     for (let time = 0; time < 3; time++) {
       const come = (by: AnyOffice) =>
-        by.identities.inTurn(async () => {
-          const found = await by.identities.accountOf("issuer", `ann ${time}`);
+        by.units.change(async ({ accounts, identities }) => {
+          const found = await identities.accountOf("issuer", `ann ${time}`);
           if (found !== null) return found;
-          const { id } = await by.accounts.create({ email: `ann${time}@x` }, (account) => {
-            by.identities.append({ issuer: "issuer", subject: `ann ${time}`, account, connectedAt: 1 });
-          });
+          const { id } = await accounts.create({ email: `ann${time}@x` });
+          identities.connect("issuer", `ann ${time}`, id);
           return id;
         });
       const ids = await Promise.all(both(4, come));
-      expect([new Set(ids).size, await gateways[0].accounts.count]).toEqual([1, time + 1]);
+      expect([new Set(ids).size, await gateways[0].accounts.count()]).toEqual([1, time + 1]);
     }
   });
 
@@ -203,10 +208,10 @@ describe.skipIf(store.missing)("two gateways", () => {
       const { id } = await gateways[0].accounts.create({ email, credit: 5 });
       const { done } = await outcomes<unknown>([
         gateways[0].accounts.erase(email, async () => {}),
-        gateways[1].accounts.addCreditById(id, 7, `payment:${time}`),
-        gateways[1].accounts.changePasswordById(id, "secret"),
+        gateways[1].accounts.credit(id, 7, `payment:${time}`),
+        gateways[1].accounts.changePassword(id, "secret"),
         gateways[1].accountKeys.create(id, { name: "Ann's" }),
-        gateways[1].sessions.open(id, from, opened.time.now),
+        gateways[1].sessions.open(id, from),
       ]);
       expect(done.length).toBeGreaterThan(1);
       expect(await gateways[1].accounts.record(id)).toMatchObject({ credit: 12, passwordHash: null });
@@ -223,8 +228,8 @@ describe.skipIf(store.missing)("two gateways", () => {
     await client.begin(async (transaction) => {
       await transaction.unsafe("UPDATE accounts SET email = 'deleted-1@invalid', disabled_at = 1 WHERE id = 1");
       given = [
-        caught(gateways[0].accounts.changePlanById(id, "pro")),
-        caught(gateways[1].accounts.rotateKeyById(id)),
+        caught(gateways[0].accounts.changePlan(id, "pro")),
+        caught(gateways[1].accounts.rotateKey(id)),
         caught(gateways[1].accountKeys.create(id, { name: "bot" })),
       ];
       await eventually("all wait for the row", async () => {
@@ -250,9 +255,9 @@ describe.skipIf(store.missing)("two gateways", () => {
       },
     });
     const { id } = await gateways[1].accounts.create({ email: "a@x" });
-    const changing = store.office(opened.time, undefined, slow).accounts.changePasswordById(id, "secret");
+    const changing = store.office(opened.time, undefined, slow).accounts.changePassword(id, "secret");
     await begun.promise;
-    await gateways[1].accounts.addCreditById(id, 5, "payment:1");
+    await gateways[1].accounts.credit(id, 5, "payment:1");
     const [locked] = await store.rows("SELECT count(*)::int AS count FROM pg_locks WHERE mode = 'RowShareLock'");
     expect(locked).toEqual({ count: 0 });
     hashing.resolve();
@@ -264,7 +269,7 @@ describe.skipIf(store.missing)("two gateways", () => {
     const { id } = await gateways[0].accounts.create({ email: "a@x" });
     const proxy = new PostgresProxy(store.server!.port);
     const far = store.office(opened.time, store.server!.url("postgres", proxy.port));
-    await far.accounts.count;
+    await far.accounts.count();
     const lost = proxy.loseAnswers(200);
     const error = await caught(far.accounts.addCredit("a@x", 5, "invoice 1"));
     await lost;
@@ -277,11 +282,11 @@ describe.skipIf(store.missing)("two gateways", () => {
   test("say that they cannot be asked while the server is away, and go on when it is back", async () => {
     const { id } = await gateways[0].accounts.create({ email: "a@x" });
     await store.server!.kill();
-    expect(await caught(gateways[0].accounts.showById(id))).toBeInstanceOf(StoreUnavailable);
+    expect(await caught(gateways[0].accounts.show(id))).toBeInstanceOf(StoreUnavailable);
     expect(await caught(gateways[0].auditLog.note({ ...from, ...entry }))).toBeInstanceOf(StoreUnavailable);
     await store.server!.goOn();
-    expect((await gateways[0].accounts.showById(id)).email).toBe("a@x");
-    expect((await gateways[1].accounts.showById(id)).email).toBe("a@x");
+    expect((await gateways[0].accounts.show(id)).email).toBe("a@x");
+    expect((await gateways[1].accounts.show(id)).email).toBe("a@x");
   });
 });
 

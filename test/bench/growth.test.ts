@@ -1,5 +1,6 @@
 // The benchmarks of size at tiny sizes: every request is answered, every size measured, and the books of a filled data
 // folder add up.
+import { desksOf } from "../account/desks.ts";
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -39,9 +40,9 @@ test("the books of a filled data folder add up, and it has as many accounts and 
   try {
     fillDataFolder(folder, { accounts: 40, rows: 100 });
     const accounting = await openBenchAccounting(folder);
-    expect(await accounting.accounts.verify()).toEqual({ accounts: 40, violations: [] });
-    expect(await accounting.accounts.usage("filled-20@example.com", 10)).toHaveLength(3);
-    expect(await accounting.accounts.usage("filled-40@example.com", 10)).toHaveLength(2);
+    expect(await accounting.verify()).toEqual({ accounts: 40, violations: [] });
+    expect(await desksOf(accounting).accounts.usage("filled-20@example.com", 10)).toHaveLength(3);
+    expect(await desksOf(accounting).accounts.usage("filled-40@example.com", 10)).toHaveLength(2);
     await accounting.close();
   } finally {
     rmSync(folder, { recursive: true });

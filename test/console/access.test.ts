@@ -206,7 +206,11 @@ describe("while a body is on its way", () => {
     await writer.write(new TextEncoder().encode(tail));
     await writer.close();
     const { status } = await answered;
-    return [status, site.office.keys.principal(sender.account.api_key)?.account ?? null, site.office.accounts.count];
+    return [
+      status,
+      site.office.keys.principal(sender.account.api_key)?.account ?? null,
+      await site.office.accounts.count(),
+    ];
   }
 
   test("a session that stays good goes on", async () => {

@@ -14,6 +14,7 @@ import type { BackupOutcome } from "../../src/console/server-care.ts";
 import type { ReloadOutcome } from "../../src/office/reloaded.ts";
 import type { UsageQueries, UsageSummary } from "../../src/account/usage-queries.ts";
 import type { LiveRequests, Site } from "../../src/http/site.ts";
+import { eraseAccount } from "../../src/office/erase-account.ts";
 import type { Log } from "../../src/core/log.ts";
 import { Passwords } from "../../src/account/passwords.ts";
 import { Office } from "../account/office.ts";
@@ -93,12 +94,9 @@ export class ConsoleSite {
     const log: Log = (_level, message, detail) => void this.logged.push(`${message} ${JSON.stringify(detail)}`);
     this.parts = {
       accountDeletion: "off",
-      accounts: office.accounts,
-      accountKeys: office.accountKeys,
-      sessions: office.sessions,
-      purchases: office.purchases,
-      purchaseRecords: office.consoleRecords,
-      auditLog: office.auditLog,
+      office: office.units,
+      passwords: office.passwords,
+      sessions: office.knownSessions,
       usage,
       activity: {
         began: () => Promise.resolve(0),
@@ -124,14 +122,15 @@ export class ConsoleSite {
       },
       accountData: {
         export: async ({ email }) => new Response(JSON.stringify({ account: { email } })).body!,
-        erase: async ({ email }, inSameCommit) =>
-          (
-            await office.accounts.erase(
-              email,
-              async () => {},
-              () => inSameCommit("erased"),
-            )
-          ).name,
+        erase: async (account, erasure) => {
+          const erases = {
+            office: office.units,
+            eraseResponses: async () => {},
+            requestLog: { erase: async () => {} },
+          };
+          const { allowed, noted } = erasure;
+          await eraseAccount(erases, account, { allowed, noted: (unit) => noted(unit, "erased") });
+        },
       },
       configuration: {
         gateway: null,
@@ -160,8 +159,6 @@ export class ConsoleSite {
       signUp: false,
       passwordSignIn: true,
       oidc: null,
-      links: office.links,
-      identities: office.identities,
       addresses: new BrowserAddresses("x-test-address", log),
       browsers: new KnownBrowsers(new Uint8Array(32)),
       version: "0.0.0",

@@ -14,14 +14,14 @@ async function setUp({ operator = false, marks = null as (() => ReadonlyMap<numb
   const site = new ConsoleSite();
   const { office } = site;
   const { id } = await office.accounts.create({ email: "a@x", credit: 500, operator });
-  const { session } = await office.sessions.open(id, { address: "", browser: "" }, office.now);
-  const visitor: Visitor = { session, account: office.accounts.record(id)! };
+  const { session } = await office.sessions.open(id, { address: "", browser: "" });
+  const visitor: Visitor = { session, account: (await office.accounts.record(id))! };
   let inFlight = 0;
   const requests = {
     openRequests: 7,
     openRequestsOf: () => inFlight,
   };
-  const isOpen = spyOn(office.sessions, "isOpen");
+  const isOpen = spyOn(office.knownSessions, "isOpen");
   const everywhere =
     marks === null
       ? null

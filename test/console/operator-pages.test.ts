@@ -149,10 +149,8 @@ test("an action and its entry in the log are in one commit: what the disk did no
   const { office } = site;
   office.storage.immediate = false;
   const granted = operator.post(`${path}/credit`, { tokens: 1_000, reason: "a gift" });
-  await Bun.sleep(0);
-  await new Promise(setImmediate);
-  office.journal.flush();
-  if (office.storage.waiting) office.storage.giveUp();
+  await office.underWay();
+  office.storage.giveUp();
   expect((await granted).status).toBe(503);
   office.storage.immediate = true;
   expect(await audit()).toEqual([]);

@@ -14,7 +14,7 @@ async function siteWith(accountDeletion: "self" | "request" | "off") {
   const site = new ConsoleSite({ accountDeletion });
   const operator = await site.signedIn("operator@x", { operator: true });
   const owner = await site.signedIn(confirm);
-  const record = () => site.office.accounts.record(owner.account.id)!;
+  const record = async () => (await site.office.accounts.record(owner.account.id))!;
   return { site, operator, owner, record };
 }
 
@@ -22,7 +22,7 @@ test("without a word in the configuration nobody deletes the own account", async
   const { owner, record } = await siteWith("off");
   expect((await owner.get("/deletion")).body).toMatchObject({ way: "off", request: null });
   expect((await owner.post("/deletion", { confirm, password })).status).toBe(403);
-  expect(record()).toMatchObject({ email: confirm, disabledAt: null });
+  expect(await record()).toMatchObject({ email: confirm, disabledAt: null });
 });
 
 test("the owner says address and password, and nothing is open; then the account is gone, and nobody's name is in the log", async () => {
@@ -37,12 +37,12 @@ test("the owner says address and password, and nothing is open; then the account
   const hold = site.office.admit(owner.account.id, ask());
   if (isRefusal(hold)) throw new Error(hold.refusal);
   expect((await owner.post("/deletion", { confirm, password })).status).toBe(409);
-  expect(record()).toMatchObject({ email: confirm, disabledAt: null });
+  expect(await record()).toMatchObject({ email: confirm, disabledAt: null });
   hold[Symbol.dispose]();
 
   const gone = await owner.post("/deletion", { confirm, password });
   expect([gone.status, gone.body.account]).toEqual([200, null]);
-  expect(record().email).toBe(`deleted-${owner.account.id}@invalid`);
+  expect((await record()).email).toBe(`deleted-${owner.account.id}@invalid`);
   expect((await owner.get("/overview")).status).toBe(401);
   const { id } = owner.account;
   const detail = "erased";
@@ -72,14 +72,14 @@ test("the only operator stays, another may go", async () => {
 
 test("who has no password must have signed in a moment ago", async () => {
   const { site, owner, record } = await siteWith("self");
-  await site.office.accounts.forgetPassword(owner.account.id);
+  await site.office.units.change(({ accounts }) => accounts.setPassword(owner.account.id, null));
   site.office.now += freshSignInMs;
   expect((await owner.get("/deletion")).body).toMatchObject({ proof: "sign_in", is_fresh: false });
   expect((await owner.post("/deletion", { confirm })).status).toBe(401);
   site.office.now -= 1;
   expect((await owner.get("/deletion")).body).toMatchObject({ proof: "sign_in", is_fresh: true });
   expect((await owner.post("/deletion", { confirm })).status).toBe(200);
-  expect(record().disabledAt).not.toBeNull();
+  expect((await record()).disabledAt).not.toBeNull();
 });
 
 test("a request is one at a time, is dismissed with a note, and granted by the deletion alone", async () => {
@@ -92,7 +92,7 @@ test("a request is one at a time, is dismissed with a note, and granted by the d
     (await operator.get("/operator/requests?state=pending&kind=deletion")).body.requests as { id: number }[];
   const [first] = await pending();
   expect((await operator.post(`/operator/requests/${first!.id}/approve`, {})).status).toBe(400);
-  expect(record()).toMatchObject({ email: confirm, disabledAt: null });
+  expect(await record()).toMatchObject({ email: confirm, disabledAt: null });
   await operator.post(`/operator/requests/${first!.id}/decline`, { note: "your invoice is open" });
   expect((await owner.get("/deletion")).body.request).toMatchObject({
     state: "declined",
@@ -110,7 +110,7 @@ test("a request is one at a time, is dismissed with a note, and granted by the d
   expect((await operator.get("/operator/requests?state=withdrawn")).body.requests).toMatchObject([
     { kind: "credit", note: "", decided_at: expect.any(String) },
   ]);
-  for (const email of [confirm, record().email]) {
+  for (const email of [confirm, (await record()).email]) {
     const again = await deletion(email);
     expect([again.status, again.body.error.message]).toEqual([409, "This account is deleted already."]);
   }

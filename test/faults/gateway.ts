@@ -1,5 +1,6 @@
 // A gateway in this process on a temporary data folder: everything is real, its sockets, its journal and its Workers, but
 // a node's silence is cut short and the disk can be replaced.
+import { desksOf } from "../account/desks.ts";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -112,7 +113,7 @@ export class FaultGateway implements AsyncDisposable {
 
   async caller(credit = 100_000_000): Promise<Caller> {
     const email = `caller-${(this.#callers += 1)}@x`;
-    const { api_key: key } = await this.accounting.accounts.create({ email, credit });
+    const { api_key: key } = await desksOf(this.accounting).accounts.create({ email, credit });
     return { email, key };
   }
 
@@ -132,7 +133,7 @@ export class FaultGateway implements AsyncDisposable {
   }
 
   usage(caller: Caller) {
-    return this.accounting.accounts.usage(caller.email, 10_000);
+    return desksOf(this.accounting).accounts.usage(caller.email, 10_000);
   }
 
   /** I4: nothing is open, held, in line or busy. */
@@ -146,7 +147,7 @@ export class FaultGateway implements AsyncDisposable {
     await eventually("nothing is open any more", async () => Bun.deepEquals(state(), quiet)).catch(() =>
       expect(state()).toEqual(quiet),
     );
-    expect((await this.accounting.accounts.verify()).violations).toEqual([]);
+    expect((await this.accounting.verify()).violations).toEqual([]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

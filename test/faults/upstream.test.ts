@@ -1,6 +1,7 @@
 // What a node can do wrong (rows U1 to U30), through the whole gateway: three dialects, streamed and not, over real
 // sockets. Required of each: the status and the dialect's own form of error, no word of the node's own, no terminator
 // after an error, nothing charged, nothing left open, and a node that is used again when it is well.
+import { desksOf } from "../account/desks.ts";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import type { Endpoint } from "../fixtures/endpoints.ts";
 import { billedTokens, budgetField, endpoints } from "../fixtures/client-view.ts";
@@ -81,7 +82,7 @@ function expectRefused(reply: Way & Reply, refusal: string): void {
 /** Not a token: neither a row of usage nor a movement of the balance. */
 async function expectFree(gateway: FaultGateway, caller: Caller): Promise<void> {
   expect(await gateway.usage(caller)).toEqual([]);
-  expect((await gateway.accounting.accounts.show(caller.email)).credit).toBe(100_000_000);
+  expect((await desksOf(gateway.accounting).accounts.show(caller.email)).credit).toBe(100_000_000);
 }
 
 /** After a fault the node is used again, and nothing of the fault is in the next answer. */

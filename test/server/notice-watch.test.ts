@@ -65,7 +65,7 @@ function start(gateway: string | null = null, tellOnce: TellOnce | null = null):
     pool: { states: () => [] },
     accounting: {
       memory: started.ledger,
-      accounts: started.accounts,
+      office: started.units,
       finds: tellOnce === null ? null : { batches: { onFall: null, onSpent: null }, tellOnce },
     },
     gateway,

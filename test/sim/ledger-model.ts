@@ -24,6 +24,7 @@ type Movement = {
   used: bigint;
   credit: bigint;
   purchase: boolean;
+  reference?: string;
 };
 
 /** What moves no money: `written` is done where the disk has it, `inForce` where the program knows, `lost` where it never will. */
@@ -602,13 +603,17 @@ export class LedgerModel {
   buy(account: string, tokens: number, reference: string): boolean {
     if (this.#references.has(reference)) return false;
     this.#references.add(reference);
-    this.#move({ account, use: "", keyUse: null, userUse: "", used: 0n, credit: BigInt(tokens), purchase: true });
+    this.#move({
+      account,
+      use: "",
+      keyUse: null,
+      userUse: "",
+      used: 0n,
+      credit: BigInt(tokens),
+      purchase: true,
+      reference,
+    });
     return true;
-  }
-
-  /** A purchase that failed may be tried again with the same reference. */
-  forget(reference: string): void {
-    this.#references.delete(reference);
   }
 
   get pending(): number {
@@ -632,14 +637,15 @@ export class LedgerModel {
   lost(count: number): void {
     for (const each of this.#pending.splice(0, count)) {
       if ("written" in each) each.lost();
-      else if (!each.purchase) this.#of(each.account).live.apply(each, -1n);
+      else if (each.purchase) this.#references.delete(each.reference!);
+      else this.#of(each.account).live.apply(each, -1n);
     }
   }
 
   /** The process dies; the first `written` that were pending had reached the disk. */
   crash(written: number): void {
     for (const each of this.#pending.splice(0, written)) this.#write(each);
-    this.#pending = [];
+    for (const each of this.#pending.splice(0)) if ("reference" in each) this.#references.delete(each.reference!);
     for (const of of this.#accounts.values()) {
       of.live = of.disk.copy();
       of.standing = of.standingOnDisk.copy();

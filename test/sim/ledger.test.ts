@@ -51,8 +51,6 @@ class Simulation extends LedgerWorld {
   searches: { account: string; takenAt: number; hold: SearchHold }[] = [];
   requests = 0;
   references = 0;
-  /** References of purchases on their way to disk. */
-  readonly buying = new Set<string>();
 
   expectedHolds() {
     return { holds: this.open.length, searches: this.searches.length };
@@ -140,7 +138,7 @@ class Simulation extends LedgerWorld {
   /** Those who waited have heard what the model says. */
   async hear(): Promise<void> {
     this.look();
-    await this.continuations(4);
+    await this.continuations();
     for (const open of [...this.open]) {
       if (open.coder) continue;
       const refused = this.model.refused.get(open.request);
@@ -240,12 +238,11 @@ class Simulation extends LedgerWorld {
     const isRepeat = this.random() < 0.3 && this.references > 0;
     const reference = isRepeat ? `${1 + this.below(this.references)}` : `${(this.references += 1)}`;
     const tokens = 1_000 + this.below(200_000);
-    const isNew = this.model.buy(account.name, tokens, reference);
-    const bought = this.office.accounts.addCredit(account.name, tokens, reference);
-    this.watch(bought.then(({ credited }) => expect(credited).toBe(isNew)));
-    if (!isNew) return;
-    this.buying.add(reference);
-    bought.catch(() => this.model.forget(reference)).finally(() => this.buying.delete(reference));
+    const bought = this.office.units.change(async ({ accounts }) => {
+      const { credited } = await accounts.addCredit(account.id, tokens, reference);
+      expect(credited).toBe(this.model.buy(account.name, tokens, reference));
+    });
+    this.watch(bought);
   }
 
   busy(): void {
@@ -263,11 +260,6 @@ class Simulation extends LedgerWorld {
   forgetOpen(): void {
     this.open = [];
     this.searches = [];
-    // Purchases that died with the process may be made again: the disk says which they are.
-    for (const reference of this.buying) {
-      if (this.office.accounts.creditedTo(reference) === null) this.model.forget(reference);
-    }
-    this.buying.clear();
   }
 
   takeOpen(mayBe: (open: Open) => boolean = () => true): Open | null {

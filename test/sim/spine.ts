@@ -118,7 +118,7 @@ export class Spine extends LedgerWorld {
     return account;
   }
 
-  override async continuations(turns = 8): Promise<void> {
+  override async continuations(turns?: number): Promise<void> {
     await super.continuations(turns);
     if (this.#broken.length > 0) throw this.#broken[0];
   }
@@ -439,9 +439,12 @@ export class Spine extends LedgerWorld {
 
   buy({ name }: SimulatedAccount): void {
     const tokens = 1_000 + this.below(200_000);
-    this.model.buy(name, tokens, `${(this.#requests += 1)}`);
+    const reference = `${(this.#requests += 1)}`;
     // A crash or a disk that gave up is no purchase; the model hears of it from the disk.
-    this.office.accounts.addCredit(name, tokens).catch((thrown: Error) => {
+    const bought = this.office.accounts.addCredit(name, tokens, undefined, () =>
+      this.model.buy(name, tokens, reference),
+    );
+    bought.catch((thrown: Error) => {
       if (thrown.name !== "StoreUnavailable") throw thrown;
     });
   }

@@ -1,4 +1,5 @@
 // The accounting on real files with its real Worker: locks, modes, versions, crashes and a busy disk.
+import { desksOf } from "../account/desks.ts";
 import { by } from "../fixtures/principals.ts";
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -60,46 +61,52 @@ const databaseFile = () => join(dataFolder, "tollgate.db");
 
 test("what was settled, bought, counted and changed is there after a restart", async () => {
   const first = await open();
-  expect(first.accounts.none).toBe(true);
-  const { id, api_key } = await first.accounts.create({ email: "a@x", credit: 1_000, password: "p", operator: true });
+  expect(await desksOf(first).accounts.none()).toBe(true);
+  const { id, api_key } = await desksOf(first).accounts.create({
+    email: "a@x",
+    credit: 1_000,
+    password: "p",
+    operator: true,
+  });
   const charged = hold(first, id);
   await charged.settle(output(30_100), false, noon);
   await hold(first, id, coderAsk()).ready;
   first.searches.take(id, noon)?.keep();
-  await first.accounts.changePlan("a@x", "plus");
-  const rotated = await first.accounts.rotateKey("a@x");
-  const shown = await first.accounts.show("a@x");
+  await desksOf(first).accounts.changePlan("a@x", "plus");
+  const rotated = await desksOf(first).accounts.rotateKey("a@x");
+  const shown = await desksOf(first).accounts.show("a@x");
   await close(first);
 
   const second = await open();
-  expect(second.accounts.none).toBe(false);
-  expect(await second.accounts.show("a@x")).toEqual(shown);
+  expect(await desksOf(second).accounts.none()).toBe(false);
+  expect(await desksOf(second).accounts.show("a@x")).toEqual(shown);
   expect(shown).toMatchObject({ credit: 900, coder_calls: { used: 1 }, searches: { used: 1 }, plan: "plus" });
   expect(second.keys.principal(api_key)?.account ?? null).toBeNull();
   expect(second.keys.principal(rotated.api_key)?.account ?? null).toBe(id);
-  expect(await second.accounts.signIn("a@x", "p")).toMatchObject({ operator: true });
-  expect((await second.accounts.create({ email: "b@x" })).id).toBe(id + 1);
-  expect(await second.accounts.verify()).toEqual({ accounts: 2, violations: [] });
+  expect(await desksOf(second).accounts.signIn("a@x", "p")).toMatchObject({ operator: true });
+  expect((await desksOf(second).accounts.create({ email: "b@x" })).id).toBe(id + 1);
+  expect(await second.verify()).toEqual({ accounts: 2, violations: [] });
 });
 
 test("an account that the database refuses is refused to its caller; the process goes on, and so do charges", async () => {
   const accounting = await open();
-  const { id } = await accounting.accounts.create({ email: "a@x" });
+  const { id } = await desksOf(accounting).accounts.create({ email: "a@x" });
   const settled = hold(accounting, id).settle(output(10), false, noon);
-  const refused = accounting.accounts.create({ email: "b@x", credit: 5 }).catch(String);
-  const other = new Database(databaseFile());
-  other.run("UPDATE accounts SET email = 'b@x'"); // after it was looked whether somebody has it
-  other.close();
-  expect(await refused).toContain("UNIQUE constraint failed: accounts.email");
+  const refused = desksOf(accounting).accounts.create({ email: "b@x", credit: 5 }, () => {
+    const other = new Database(databaseFile());
+    other.run("UPDATE accounts SET email = 'b@x'"); // after it was looked whether somebody has it
+    other.close();
+  });
+  expect(await refused.catch(String)).toContain("UNIQUE constraint failed: accounts.email");
   await settled;
-  expect(await accounting.accounts.show("b@x")).toMatchObject({ id, allowance: { left: 29_990 }, credit: 0 });
-  await accounting.accounts.create({ email: "c@x" });
-  expect(await accounting.accounts.verify()).toEqual({ accounts: 2, violations: [] });
+  expect(await desksOf(accounting).accounts.show("b@x")).toMatchObject({ id, allowance: { left: 29_990 }, credit: 0 });
+  await desksOf(accounting).accounts.create({ email: "c@x" });
+  expect(await accounting.verify()).toEqual({ accounts: 2, violations: [] });
 });
 
 test("1,000 charges at once are a few commits, each charge once", async () => {
   const accounting = await open();
-  const { id } = await accounting.accounts.create({ email: "a@x", credit: 10_000_000 });
+  const { id } = await desksOf(accounting).accounts.create({ email: "a@x", credit: 10_000_000 });
   const now = (i: number) => noon + i * 60_000;
   const settled = Array.from({ length: 1_000 }, (_, i) => {
     const admitted = accounting.admission.admit(
@@ -111,8 +118,8 @@ test("1,000 charges at once are a few commits, each charge once", async () => {
   });
   expect(accounting.journal.pending).toBe(1_000);
   await Promise.all(settled);
-  expect(await accounting.accounts.show("a@x")).toMatchObject({ allowance: { left: 27_000 }, reserved: 0 });
-  expect((await accounting.accounts.usage("a@x", 5_000)).length).toBe(1_000);
+  expect(await desksOf(accounting).accounts.show("a@x")).toMatchObject({ allowance: { left: 27_000 }, reserved: 0 });
+  expect((await desksOf(accounting).accounts.usage("a@x", 5_000)).length).toBe(1_000);
 });
 
 test("kill -9 under load loses no acknowledged charge and makes none twice, five times over", async () => {
@@ -132,12 +139,12 @@ test("kill -9 under load loses no acknowledged charge and makes none twice, five
     for (const line of text.split("\n").slice(0, -1)) acknowledged.add(line);
 
     const accounting = await open();
-    const usage = await accounting.accounts.usage("a@x", 1_000_000);
+    const usage = await desksOf(accounting).accounts.usage("a@x", 1_000_000);
     const onDisk = new Set(usage.map((row) => row.request_id));
     expect(onDisk.size).toBe(usage.length);
     expect([...acknowledged].filter((requestId) => !onDisk.has(requestId))).toEqual([]);
-    expect(await accounting.accounts.verify()).toEqual({ accounts: 1, violations: [] });
-    expect((await accounting.accounts.show("a@x")).reserved).toBe(0);
+    expect(await accounting.verify()).toEqual({ accounts: 1, violations: [] });
+    expect((await desksOf(accounting).accounts.show("a@x")).reserved).toBe(0);
     await close(accounting);
   }
   expect(acknowledged.size).toBeGreaterThan(1_000);
@@ -146,7 +153,7 @@ test("kill -9 under load loses no acknowledged charge and makes none twice, five
 describe("the data folder", () => {
   test("is for its owner alone", async () => {
     const accounting = await open();
-    await accounting.accounts.create({ email: "a@x" });
+    await desksOf(accounting).accounts.create({ email: "a@x" });
     expect(statSync(dataFolder).mode & 0o777).toBe(0o700);
     for (const file of readdirSync(dataFolder)) {
       expect([file, statSync(join(dataFolder, file)).mode & 0o777]).toEqual([file, 0o600]);
@@ -188,7 +195,7 @@ describe("the data folder", () => {
 
   test("whose database is no database, or cut short, is refused", async () => {
     const accounting = await open();
-    for (let i = 0; i < 50; i += 1) await accounting.accounts.create({ email: `a${i}@x` });
+    for (let i = 0; i < 50; i += 1) await desksOf(accounting).accounts.create({ email: `a${i}@x` });
     await close(accounting);
     truncateSync(databaseFile(), 5_000);
     await expect(open()).rejects.toBeInstanceOf(DataFolderUnusable);
@@ -199,7 +206,7 @@ describe("the data folder", () => {
 
 test("while another program has the database locked, ends wait and nothing is admitted; then all go on", async () => {
   const accounting = await open();
-  const { id } = await accounting.accounts.create({ email: "a@x" });
+  const { id } = await desksOf(accounting).accounts.create({ email: "a@x" });
   const first = hold(accounting, id);
   const other = new Database(databaseFile());
   other.run("BEGIN IMMEDIATE");
@@ -208,18 +215,18 @@ test("while another program has the database locked, ends wait and nothing is ad
   expect(accounting.admission.admit({ ...by(id), ask: ask(10), inputTokens: 0, requestId: "r" }, at(noon))).toEqual({
     refusal: "quota_unverified",
   });
-  expect(await accounting.accounts.usage("a@x", 10)).toEqual([]);
+  expect(await desksOf(accounting).accounts.usage("a@x", 10)).toEqual([]);
   other.run("ROLLBACK");
   other.close();
   await settled;
   expect(accounting.journal.writable).toBe(true);
-  expect((await accounting.accounts.usage("a@x", 10)).length).toBe(1);
+  expect((await desksOf(accounting).accounts.usage("a@x", 10)).length).toBe(1);
   hold(accounting, id)[Symbol.dispose]();
 });
 
 test("an instance whose database was taken by another one stops at once and acknowledges nothing", async () => {
   const accounting = await open();
-  const { id } = await accounting.accounts.create({ email: "a@x" });
+  const { id } = await desksOf(accounting).accounts.create({ email: "a@x" });
   const other = new Database(databaseFile());
   other.run("UPDATE instance SET epoch = epoch + 1");
   other.close();

@@ -1,10 +1,9 @@
 // What changes write is stated once (src/store/changes/): here both stores write it, and have the same rows afterwards.
+import type { AccessLink, PurchaseRequest } from "../../src/account/records.ts";
 import type { Database as Sqlite } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { AccountChange } from "../../src/account/journal.ts";
-import type { AccessLink } from "../../src/account/access-links.ts";
 import { theServer } from "../../src/account/audit.ts";
-import type { PurchaseRequest } from "../../src/account/purchases.ts";
 import { defaultKey, type KeyLimits } from "../../src/core/types.ts";
 import { erasure } from "../../src/store/changes/erasure.ts";
 import { Writer } from "../../src/store/ledger/writer.ts";

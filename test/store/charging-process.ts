@@ -1,5 +1,6 @@
 // A process of its own that charges an account as fast as the disk takes it, and prints each request id once its charge
 // is on disk. Killed by accounting.test.ts.  Arguments: data folder, prefix of the request ids.
+import { desksOf } from "../account/desks.ts";
 import { by } from "../fixtures/principals.ts";
 import { writeSync } from "node:fs";
 import { openAccounting } from "../../src/accounting.ts";
@@ -20,8 +21,9 @@ const accounting = await openAccounting({
     throw error;
   },
 });
-if (accounting.accounts.none) await accounting.accounts.create({ email: "a@x", credit: 1_000_000_000 });
-const { id } = await accounting.accounts.show("a@x");
+if (await desksOf(accounting).accounts.none())
+  await desksOf(accounting).accounts.create({ email: "a@x", credit: 1_000_000_000 });
+const { id } = await desksOf(accounting).accounts.show("a@x");
 
 let requests = 0;
 async function charge(): Promise<never> {

@@ -303,8 +303,7 @@ export class SimulatedRelays {
 
   async #rotate(): Promise<void> {
     const account = this.#pick(this.accounts);
-    const rotated = this.office.accounts.rotateKey(account.email);
-    this.#void.add(account.key); // from this moment on
+    const rotated = this.office.accounts.rotateKey(account.email, () => this.#void.add(account.key)); // from this moment on
     const commit = setInterval(() => this.#commit());
     account.key = (await rotated).api_key;
     clearInterval(commit);

@@ -1,8 +1,9 @@
 // The signed-in account's own pages: overview, live numbers, models, key, password and sessions.
+import type { AuditAction } from "../../account/records.ts";
 import { claimsOf, listedModels, sampleModelOf } from "../../core/catalog.ts";
 import { KeyNotFound, type KeyView, limitsDetail } from "../../account/account-keys.ts";
 import { AccountError } from "../../account/accounts.ts";
-import type { AuditAction } from "../../account/audit.ts";
+import type { Office, Unit } from "../../account/office.ts";
 import { apiKeyPrefix } from "../../account/keys.ts";
 import { allows, planOf } from "../../core/plans.ts";
 import { centsShown, costUsd, ratesOf } from "../../account/price.ts";
@@ -10,7 +11,7 @@ import { dayOf } from "../../account/quota.ts";
 import type { AccountKey } from "../api/keys.ts";
 import type { Done } from "../api/shapes.ts";
 import { exportReply } from "../account-data.ts";
-import { auditEntry } from "../audit-entry.ts";
+import { audit } from "../audit-entry.ts";
 import type { Live } from "../live.ts";
 import { numbersOf, timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
@@ -29,13 +30,13 @@ export const done: Done = { done: true };
 type OwnAction = Extract<AuditAction, "account.password" | `key.${string}`>;
 
 export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
-  const { accounts, accountKeys, sessions, browsers, usage, catalog, auditLog, clock, baseUrl } = parts;
+  const { office, passwords, browsers, usage, catalog, clock, baseUrl } = parts;
   const passwordTries = new OwnPasswordTries(clock);
 
   /** What operators do to their own accounts is in the audit log like all that they do. */
-  const audit = (call: Call<"account", unknown, unknown>, action: OwnAction, detail = ""): void => {
+  const auditOwn = (unit: Unit, call: Call<"account", unknown, unknown>, action: OwnAction, detail = ""): void => {
     const { account } = call.visitor;
-    if (account.operator) auditLog.append(auditEntry(clock, call, action, account.id, detail));
+    if (account.operator) audit(unit, call, action, account.id, detail);
   };
 
   return [
@@ -97,46 +98,48 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       return { prefix: apiKeyPrefix, ending: account.keyEnding, created_at: timeOf(account.keyCreatedAt) };
     }),
 
-    route("POST /key/regenerate", async (call) => {
-      const created_at = timeOf(clock.wall());
-      const rotated = await accounts.rotateKeyById(call.visitor.account.id, () => audit(call, "key.rotate"));
-      return { ...rotated, created_at };
-    }),
+    route("POST /key/regenerate", (call) =>
+      office.change(async (unit) => {
+        const rotated = await unit.accounts.rotateKey(call.visitor.account.id);
+        auditOwn(unit, call, "key.rotate");
+        return { ...rotated, created_at: timeOf(unit.now) };
+      }),
+    ),
 
     route("GET /keys", async ({ visitor: { account } }) => {
-      return { keys: (await accountKeys.list(account.id)).map(keyOf), prefix: apiKeyPrefix };
+      const keys = await office.read(({ accountKeys }) => accountKeys.list(account.id));
+      return { keys: keys.map(keyOf), prefix: apiKeyPrefix };
     }),
 
     route("POST /keys", (call) =>
-      orRefused(async () => {
-        const { id } = call.visitor.account;
-        const detail = `"${call.body.name}"`;
-        const { api_key, ...key } = await accountKeys.create(id, call.body, () => audit(call, "key.create", detail));
+      changedKey(office, async (unit) => {
+        const { api_key, ...key } = await unit.accountKeys.create(call.visitor.account.id, call.body);
+        auditOwn(unit, call, "key.create", `"${call.body.name}"`);
         return { ...keyOf(key), api_key };
       }),
     ),
 
     route("POST /keys/:id/name", (call) =>
-      orRefused(async () => {
-        const { visitor, id, body } = call;
-        const detail = `key ${id} to "${body.name}"`;
-        return keyOf(
-          await accountKeys.rename(visitor.account.id, id, body.name, () => audit(call, "key.rename", detail)),
-        );
+      changedKey(office, async (unit) => {
+        const renamed = await unit.accountKeys.rename(call.visitor.account.id, call.id, call.body.name);
+        auditOwn(unit, call, "key.rename", `key ${call.id} to "${call.body.name}"`);
+        return keyOf(renamed);
       }),
     ),
 
     route("POST /keys/:id/limits", (call) =>
-      orRefused(async () => {
+      changedKey(office, async (unit) => {
         const { visitor, id, body } = call;
-        const noted = (): void => audit(call, "key.limits", limitsDetail(id, body));
-        return keyOf(await accountKeys.limit(visitor.account.id, id, body, noted));
+        const limited = await unit.accountKeys.limit(visitor.account.id, id, body);
+        auditOwn(unit, call, "key.limits", limitsDetail(id, body));
+        return keyOf(limited);
       }),
     ),
 
     route("POST /keys/:id/revoke", (call) =>
-      orRefused(async () => {
-        await accountKeys.revoke(call.visitor.account.id, call.id, () => audit(call, "key.revoke", `key ${call.id}`));
+      changedKey(office, async (unit) => {
+        await unit.accountKeys.revoke(call.visitor.account.id, call.id);
+        auditOwn(unit, call, "key.revoke", `key ${call.id}`);
         return done;
       }),
     ),
@@ -148,27 +151,23 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       const turn = passwordTries.begin(call.visitor);
       if (isFailure(turn)) return turn;
       const { old_password, new_password } = call.body;
-      const replacement = await accounts.replacementOfPassword(account.id, old_password, new_password, turn);
-      if (replacement === null) return fail("wrong_credentials", "The old password is wrong.");
+      const { passwordHash: old } = account;
+      if (old === null || !(await passwords.verify(old_password, old, turn))) return wrongOldPassword;
+      const passwordHash = await passwords.hashNew(new_password, turn);
       passwordTries.succeeded(call.visitor);
-      // Hashing takes its time: an operator may have set another password since, and ended this session.
-      const overtaken = replacement.isOvertaken();
-      const open = sessions.isOpen(session, clock.wall());
-      // Where it is known at once, nothing comes between this look and the change.
-      const isVoid = overtaken instanceof Promise ? await overtaken : overtaken;
-      const isOpen = open instanceof Promise ? await open : open;
-      if (isVoid || !isOpen) {
-        return fail("wrong_credentials", "The old password is wrong.");
-      }
-      const known = browsers.recognize(knownBrowserText(call.request.headers, baseUrl), account);
-      await sessions.endAllWith(account.id, session.id, (endSessions) =>
-        replacement.apply(() => {
-          audit(call, "account.password");
-          endSessions();
-        }),
-      );
+      const changed = await office.change(async (unit) => {
+        // Hashing takes its time: an operator may have set another password since, and ended this session.
+        const isStill = (await unit.accounts.isAsItWas(account)) && (await unit.sessions.isOpen(session));
+        if (!isStill) return null;
+        await unit.accounts.setPassword(account.id, passwordHash);
+        unit.sessions.endAll(account.id, session.id);
+        auditOwn(unit, call, "account.password");
+        return unit.accounts.record(account.id);
+      });
+      if (changed === null) return wrongOldPassword;
       // Other browsers are strangers from now on; this one said both passwords.
-      const introduced = browsers.introduce((await accounts.record(account.id))!, known);
+      const known = browsers.recognize(knownBrowserText(call.request.headers, baseUrl), account);
+      const introduced = browsers.introduce(changed, known);
       return new WithCookies(done, knownBrowserCookie(introduced, baseUrl));
     }),
 
@@ -179,7 +178,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     ...ownDeletionRoutes(parts, passwordTries),
 
     route("GET /sessions", async ({ visitor: { account, session } }) => {
-      const open = await sessions.list(account.id, clock.wall());
+      const open = await office.read(({ sessions }) => sessions.list(account.id));
       return {
         sessions: open.map(({ id, createdAt, usedAt, address, browser }) => ({
           id,
@@ -193,12 +192,14 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
     }),
 
     route("POST /sessions/end-others", async ({ visitor: { account, session } }) => {
-      await sessions.endAll(account.id, session.id);
+      await office.change(async ({ sessions }) => sessions.endAll(account.id, session.id));
       return done;
     }),
 
     route("POST /sessions/:id/end", async ({ visitor: { account }, id }) => {
-      return (await sessions.end(account.id, id)) ? done : fail("not_found", "There is no such session.");
+      return (await office.change(({ sessions }) => sessions.end(account.id, id)))
+        ? done
+        : fail("not_found", "There is no such session.");
     }),
   ];
 }
@@ -209,10 +210,12 @@ const keyOf = ({ models, addresses, ...key }: KeyView): AccountKey => ({
   addresses: addresses === null ? null : [...addresses],
 });
 
+const wrongOldPassword = fail("wrong_credentials", "The old password is wrong.");
+
 /** What is wrong about a key, in words for whoever asked. */
-async function orRefused<Reply>(work: () => Promise<Reply>): Promise<Reply | Failure> {
+async function changedKey<Reply>(office: Office, work: (unit: Unit) => Promise<Reply>): Promise<Reply | Failure> {
   try {
-    return await work();
+    return await office.change(work);
   } catch (thrown) {
     if (thrown instanceof KeyNotFound) return fail("not_found", "There is no such key.");
     if (thrown instanceof AccountError) return fail("conflict", sentence(thrown.message));

@@ -1,5 +1,5 @@
 // What operators see of time: charts, the accounts that cost most and the refusals of today.
-import { emailsOf, namesIn } from "../../account/account-names.ts";
+import { namesOf } from "../../account/account-names.ts";
 import { keyNameOf } from "../../account/key-names.ts";
 import { costUsd } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";
@@ -20,9 +20,9 @@ const topAccountsMax = 10;
 /** How long charts wait for what only the usage index knows. */
 const usagePatienceMs = 300;
 
-type Parts = Pick<ConsoleParts, "activity" | "usage" | "accounts" | "accountKeys" | "clock">;
+type Parts = Pick<ConsoleParts, "activity" | "usage" | "office" | "clock">;
 
-export function activityRoute({ activity, usage, accounts, accountKeys, clock }: Parts): Route {
+export function activityRoute({ activity, usage, office, clock }: Parts): Route {
   return route("GET /operator/activity", async ({ query }) => {
     const today = dayOf(clock.wall());
     const began = (await activity.began(query.range)) ?? Number.POSITIVE_INFINITY;
@@ -38,12 +38,8 @@ export function activityRoute({ activity, usage, accounts, accountKeys, clock }:
       query.by,
       series.map(({ name }) => name),
     );
-    const emailOf = namesIn(
-      await emailsOf(
-        accounts,
-        (top ?? []).map(({ account }) => account),
-      ),
-    );
+    const named = (top ?? []).map(({ account }) => account);
+    const emailOf = await namesOf(office, named);
     return {
       from: timeOf(from),
       step_ms: activityRanges[query.range].stepMs,
@@ -65,14 +61,14 @@ export function activityRoute({ activity, usage, accounts, accountKeys, clock }:
 
   /** Revoked keys have names, too. */
   async function keyName(account: number, key: number): Promise<string> {
-    const names = await accountKeys.namesOf(account);
+    const names = await office.read(({ accountKeys }) => accountKeys.namesOf(account));
     return keyNameOf(key, names.find(({ id }) => id === key)?.name ?? null);
   }
 
   async function labelsOf(split: ActivitySplit, names: readonly (string | null)[]): Promise<readonly string[]> {
     const isOfAccounts = split === "key" || split === "account";
     const ids = isOfAccounts ? names.flatMap((name) => (name ? [Number(name.split(" ")[0])] : [])) : [];
-    const emailOf = namesIn(await emailsOf(accounts, ids));
+    const emailOf = await namesOf(office, ids);
     return Promise.all(names.map((name) => labelOf(split, name, emailOf)));
   }
 

@@ -1,7 +1,8 @@
 // What every way to sign in shares: the session and its cookie, what a page is told of it, and the tries that are counted.
-import type { AuditAction } from "../../account/audit.ts";
+import type { Unit } from "../../account/office.ts";
 import { isFreeOfCharge, ratesOf } from "../../account/price.ts";
 import { RecentTries } from "../../account/recent-tries.ts";
+import type { AccountRecord, AuditAction } from "../../account/records.ts";
 import { networkOf } from "../../account/sign-in-tries.ts";
 import { distinctModels } from "../../core/catalog.ts";
 import { signInAddressTriesMax, signInWindowMs } from "../../core/limits.ts";
@@ -20,31 +21,49 @@ export const tooManyTries = (seconds: number): Failure =>
 
 /** Opens a session for a browser and returns its `set-cookie`. It always replaces the browser's previous session. */
 export async function enter(
-  { sessions, clock, baseUrl }: ConsoleParts,
+  unit: Unit,
+  { baseUrl }: Pick<ConsoleParts, "baseUrl">,
   { visitor, address, browser }: PublicCall,
   account: AccountId,
 ): Promise<string> {
-  const { token } = await sessions.open(account, { address, browser }, clock.wall());
-  if (visitor !== null) await sessions.end(visitor.account.id, visitor.session.id);
+  const { token } = await unit.sessions.open(account, { address, browser });
+  if (visitor !== null) await leave(unit, visitor);
   return signInCookie(token, baseUrl);
 }
 
-/** Signs in who has an account now, one that was made by it where there is a key. */
-export async function enteredReply(
+export const leave = ({ sessions }: Unit, { account, session }: Visitor): Promise<boolean> =>
+  sessions.end(account.id, session.id);
+
+/** Who was let in: `apiKey` of an account that was made by it; `cookie` of a session that was opened. */
+export type Entering = Readonly<{ account: AccountRecord; apiKey: string | null; cookie: string | null }>;
+
+/** Signs in who has an account now. */
+export async function admitted(
+  unit: Unit,
   parts: ConsoleParts,
   call: PublicCall,
-  account: Visitor["account"],
-  { apiKey = null, next = "/" }: { apiKey?: string | null; next?: string } = {},
+  account: AccountId,
+  apiKey: string | null,
+): Promise<Entering> {
+  const cookie = await enter(unit, parts, call, account);
+  return { account: (await unit.accounts.record(account))!, apiKey, cookie };
+}
+
+export async function enteredReply(
+  parts: ConsoleParts,
+  { account, apiKey, cookie }: Entering,
+  next = "/",
 ): Promise<WithCookies<Entered>> {
-  const cookie = await enter(parts, call, account.id);
-  return new WithCookies({ session: await sessionOf(parts, account), api_key: apiKey, next }, cookie);
+  const reply = { session: await sessionOf(parts, account), api_key: apiKey, next };
+  return new WithCookies(reply, ...(cookie === null ? [] : [cookie]));
 }
 
 export async function sessionOf(
-  { signUp, passwordSignIn, oidc, identities, version, samplesUrl, demo, catalog }: ConsoleParts,
+  { office, signUp, passwordSignIn, oidc, version, samplesUrl, demo, catalog }: ConsoleParts,
   account: Pick<Visitor["account"], "id" | "email" | "plan" | "operator" | "passwordHash"> | null,
 ): Promise<Session> {
-  const known = account === null || oidc === null ? [] : await identities.of(account.id);
+  const isKnown = account !== null && oidc !== null;
+  const known = isKnown ? await office.read(({ identities }) => identities.of(account.id)) : [];
   return {
     account:
       account === null
@@ -90,11 +109,11 @@ export class AddressTries {
 
 export const isDisabled = fail("forbidden", "This account is disabled. Ask an operator of this server.");
 
-/** Writes down what somebody did to the own account; on disk with what is appended in the same turn. */
+/** Writes down what somebody did to the own account. */
 export const noteOwn = (
-  { auditLog, clock }: Pick<ConsoleParts, "auditLog" | "clock">,
+  { auditLog, now }: Unit,
   { address }: Pick<PublicCall, "address">,
   action: AuditAction,
   account: AccountId,
   detail: string,
-): void => auditLog.append({ at: clock.wall(), operator: account, address, action, subject: account, detail });
+): void => auditLog.append({ at: now, operator: account, address, action, subject: account, detail });

@@ -2,11 +2,19 @@
 import type { LinkShown } from "../api/sign-in.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { AddressTries, enteredReply, isDisabled, noteOwn, withoutPasswords } from "./entering.ts";
-import { fail, type Route, route } from "./route.ts";
+import {
+  AddressTries,
+  admitted,
+  enteredReply,
+  type Entering,
+  isDisabled,
+  noteOwn,
+  withoutPasswords,
+} from "./entering.ts";
+import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 
 export function linkRoutes(parts: ConsoleParts): Route[] {
-  const { accounts, sessions, links, clock } = parts;
+  const { office, passwords, clock } = parts;
   // Nobody guesses a token; but each look is one at the disk, and a password that is set costs its hash.
   const tries = new AddressTries();
 
@@ -14,8 +22,11 @@ export function linkRoutes(parts: ConsoleParts): Route[] {
     route("POST /link", async (call) => {
       const refused = tries.begin(call, clock.monotonic());
       if (refused !== null) return refused;
-      const { kind, account, email, plan, credit, expiresAt } = await links.find(call.body.token);
-      const owner = account === null ? null : await accounts.record(account);
+      const [link, owner] = await office.read(async ({ links, accounts }) => {
+        const found = await links.find(call.body.token);
+        return [found, found.account === null ? null : await accounts.record(found.account)] as const;
+      });
+      const { kind, email, plan, credit, expiresAt } = link;
       if (owner !== null && owner.disabledAt !== null) return isDisabled;
       const shown: LinkShown = {
         kind,
@@ -32,31 +43,28 @@ export function linkRoutes(parts: ConsoleParts): Route[] {
       if (refused !== null) return refused;
       if (!parts.passwordSignIn) return withoutPasswords;
       const { token, email: chosen, password } = call.body;
-      const link = await links.find(token);
-      const { kind, account, credit } = link;
-      const plan = accounts.planStill(link.plan);
-      if (kind === "invitation" || account === null) {
-        const email = link.email ?? chosen;
-        if (email === undefined) return fail("invalid_request", "Choose an e-mail address.");
-        const created = await links.use(link, (use) =>
-          accounts.create({ email, password, plan, credit }, (id) => {
-            noteOwn(parts, call, "account.create", id, `by invitation ${link.id}: plan ${plan}, credit ${credit}`);
-            use(id);
-          }),
-        );
-        return enteredReply(parts, call, (await accounts.record(created.id))!, { apiKey: created.api_key });
-      }
-      if ((await accounts.record(account))!.disabledAt !== null) return isDisabled;
-      await links.use(link, (use) =>
-        sessions.endAllWith(account, null, (endSessions) =>
-          accounts.changePasswordById(account, password, () => {
-            noteOwn(parts, call, "account.password", account, `by link ${link.id}`);
-            use(account);
-            endSessions();
-          }),
-        ),
-      );
-      return enteredReply(parts, call, (await accounts.record(account))!);
+      await office.read(({ links }) => links.find(token)); // nothing is hashed for one that does not work
+      const passwordHash = await passwords.hashNew(password);
+      const entered = await office.change(async (unit): Promise<Entering | Failure> => {
+        const { accounts, links, sessions } = unit;
+        const link = await links.find(token);
+        const { kind, account, credit } = link;
+        if (kind === "invitation" || account === null) {
+          const [email, plan] = [link.email ?? chosen, accounts.planStill(link.plan)];
+          if (email === undefined) return fail("invalid_request", "Choose an e-mail address.");
+          const { id, api_key } = await accounts.create({ email, passwordHash, plan, credit });
+          await links.use(link.id, id);
+          noteOwn(unit, call, "account.create", id, `by invitation ${link.id}: plan ${plan}, credit ${credit}`);
+          return admitted(unit, parts, call, id, api_key);
+        }
+        if ((await accounts.record(account))!.disabledAt !== null) return isDisabled;
+        await accounts.setPassword(account, passwordHash);
+        await links.use(link.id, account);
+        noteOwn(unit, call, "account.password", account, `by link ${link.id}`);
+        sessions.endAll(account, null);
+        return admitted(unit, parts, call, account, null);
+      });
+      return isFailure(entered) ? entered : enteredReply(parts, entered);
     }),
   ];
 }

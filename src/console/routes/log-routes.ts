@@ -1,5 +1,5 @@
 // The request log: of everything for operators, and of what was refused or failed for whose requests these were.
-import { emailsOf, namesIn } from "../../account/account-names.ts";
+import { namesOf } from "../../account/account-names.ts";
 import { defaultKeyName, keyNumberOf } from "../../account/key-names.ts";
 import { logFilterOf, logPlaceOf, requestRowsOf } from "../../account/request-row.ts";
 import { distinctModels } from "../../core/catalog.ts";
@@ -13,21 +13,15 @@ import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 const pageDefault = 50;
 const nobody = "nobody";
 
-type Parts = Pick<ConsoleParts, "requestLog" | "accounts" | "accountKeys" | "catalog" | "nodes">;
+type Parts = Pick<ConsoleParts, "requestLog" | "office" | "catalog" | "nodes">;
 
 export function logRoutes(parts: Parts): Route[] {
-  const { requestLog, accounts, catalog, nodes } = parts;
+  const { requestLog, office, catalog, nodes } = parts;
   /** In the words of the API. */
-  const rowsOf = async (page: StoredPage) =>
-    requestRowsOf(
-      page,
-      namesIn(
-        await emailsOf(
-          accounts,
-          page.rows.map(({ account }) => account),
-        ),
-      ),
-    );
+  const rowsOf = async (page: StoredPage) => {
+    const named = page.rows.map(({ account }) => account);
+    return requestRowsOf(page, await namesOf(office, named));
+  };
 
   return [
     route("GET /operator/log", async ({ query }) => {
@@ -77,10 +71,12 @@ export function logRoutes(parts: Parts): Route[] {
       return { account: null, key: id };
     }
     if (email === nobody) return { account: 0, key: null };
-    const account = await accounts.recordOf(email);
+    const [account, names] = await office.read(async ({ accounts, accountKeys }) => {
+      const found = await accounts.recordOf(email);
+      return [found, found === null ? [] : await accountKeys.namesOf(found.id)] as const;
+    });
     if (account === null) return fail("not_found", `There is no account ${email}.`);
     if (key === "") return { account: account.id, key: null };
-    const names = await parts.accountKeys.namesOf(account.id);
     const named = names.find(({ name }) => name === key)?.id ?? keyNumberOf(key);
     return named === undefined
       ? fail("not_found", `${account.email} has no key ${key}.`)

@@ -3,13 +3,13 @@ import { theServer } from "../../account/audit.ts";
 import type { ActivityTotal } from "../../core/activity.ts";
 import { hourMs } from "../../core/units.ts";
 import type { OperatorModels, OperatorNodes } from "../api/nodes.ts";
-import { auditEntry } from "../audit-entry.ts";
+import { audit } from "../audit-entry.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { type CallOf, fail, type Failure, type Route, route } from "./route.ts";
 
-type Parts = Pick<ConsoleParts, "nodes" | "configuration" | "activity" | "auditLog" | "clock">;
+type Parts = Pick<ConsoleParts, "nodes" | "configuration" | "activity" | "office" | "clock">;
 
-export function nodeRoutes({ nodes, configuration, activity, auditLog, clock }: Parts): Route[] {
+export function nodeRoutes({ nodes, configuration, activity, office, clock }: Parts): Route[] {
   const show = async (): Promise<OperatorNodes> => ({
     nodes: [...(await nodes.states())],
     waiting: nodes.waiting,
@@ -42,7 +42,7 @@ export function nodeRoutes({ nodes, configuration, activity, auditLog, clock }: 
     const { name } = call.body;
     const outcome = nodes.setDrained(name, drained);
     if ("refused" in outcome) return fail("not_found", `${outcome.refused}.`);
-    await auditLog.note(auditEntry(clock, call, `node.${drained ? "drain" : "resume"}`, theServer, name));
+    await office.change(async (unit) => audit(unit, call, `node.${drained ? "drain" : "resume"}`, theServer, name));
     return show();
   }
 }

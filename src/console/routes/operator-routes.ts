@@ -1,10 +1,9 @@
 // What operators see and do. Every change is written to the audit log in the same commit.
 import { distinctModels } from "../../core/catalog.ts";
 import { isErased } from "../../account/accounts.ts";
-import type { AuditAction } from "../../account/audit.ts";
+import type { Unit } from "../../account/office.ts";
 import { costUsd } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";
-import type { PurchaseRequest as StoredRequest } from "../../account/purchases.ts";
 import { emailsOf } from "../../account/account-names.ts";
 import type { AccountRecord } from "../../account/records.ts";
 import { everyAccount } from "../../account/usage-queries.ts";
@@ -15,7 +14,7 @@ import type { AccountRow, OperatorAccount } from "../api/accounts.ts";
 import { Decision, type PurchaseRequest } from "../api/plan.ts";
 import { pageMax } from "../api/shapes.ts";
 import { activityRoute } from "./activity-route.ts";
-import { auditEntry, type OperatorCall } from "../audit-entry.ts";
+import { audit } from "../audit-entry.ts";
 import type { Live } from "../live.ts";
 import { numbersOf, timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
@@ -30,6 +29,7 @@ import { usagePage } from "./usage-routes.ts";
 const pageDefault = 50;
 const newest = Number.MAX_SAFE_INTEGER;
 const noAccount = fail("not_found", "There is no such account.");
+const notOneself = fail("conflict", "Operators cannot disable their own account.");
 const noRequest = fail("not_found", "There is no such request.");
 
 export function operatorRoutes(parts: ConsoleParts, live: Live): Route[] {
@@ -47,89 +47,85 @@ export function operatorRoutes(parts: ConsoleParts, live: Live): Route[] {
 // ---------------------------------------------------------------- accounts
 
 function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
-  const { accounts, sessions, accountData, auditLog, clock } = parts;
-  const audit = auditOf(parts);
-  const show = async (id: AccountId): Promise<OperatorAccount | Failure> => {
-    const record = await accounts.record(id);
-    return record === null ? noAccount : operatorAccount(parts, live, record);
-  };
+  const { office, passwords, accountData, clock } = parts;
+  const recordOf = (id: AccountId) => office.read(({ accounts }) => accounts.record(id));
+  const show = (id: AccountId) => shownAccount(parts, live, id);
+  const changed = (id: AccountId, work: AccountWork) => changedAccount(parts, live, id, work);
 
   return [
     route("GET /operator/accounts", async ({ query }) => {
       const limit = limitOf(query.limit);
-      const found = await accounts.search(query.search ?? "", Number(query.after ?? 0), limit + 1);
+      const { search = "", after = 0 } = query;
+      const found = await office.read(({ accounts }) => accounts.search(search, Number(after), limit + 1));
       const shown = found.slice(0, limit);
       return { accounts: shown, next: found.length > limit ? String(shown.at(-1)!.id) : null };
     }),
 
     route("POST /operator/accounts", async (call) => {
-      const { plan = accounts.planOfNew, credit = 0, operator = false } = call.body;
-      const detail = `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`;
-      return accounts.create(call.body, (id) => audit(call, "account.create", id, detail));
+      const { password, ...account } = call.body;
+      const hashed = password === undefined ? {} : { passwordHash: await passwords.hashNew(password) };
+      return office.change(async (unit) => {
+        const { plan = unit.accounts.planOfNew, credit = 0, operator = false } = account;
+        const created = await unit.accounts.create({ ...account, ...hashed });
+        const detail = `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`;
+        audit(unit, call, "account.create", created.id, detail);
+        return created;
+      });
     }),
 
     route("GET /operator/accounts/:id", ({ id }) => show(id)),
 
-    route("POST /operator/accounts/:id/plan", async (call) => {
-      const record = await accounts.record(call.id);
-      if (record === null) return noAccount;
-      const { plan } = call.body;
-      const detail = `from ${record.plan} to ${plan}`;
-      await accounts.changePlanById(call.id, plan, () => audit(call, "account.plan", call.id, detail));
-      return show(call.id);
-    }),
+    route("POST /operator/accounts/:id/plan", (call) =>
+      changed(call.id, async (unit, before) => {
+        const { plan } = call.body;
+        await unit.accounts.changePlan(call.id, plan);
+        audit(unit, call, "account.plan", call.id, `from ${before.plan} to ${plan}`);
+      }),
+    ),
 
-    route("POST /operator/accounts/:id/credit", async (call) => {
-      if ((await accounts.record(call.id)) === null) return noAccount;
-      await accounts.checkNotErased(call.id);
-      const { tokens, reason, reference = crypto.randomUUID() } = call.body;
-      // The reference counts for this account alone: nobody else's grant may use it up.
-      await accounts.addCreditById(call.id, tokens, `grant:${call.id}:${reference}`, () =>
-        audit(call, "account.credit", call.id, `${tokens} balance tokens: ${reason}`),
-      );
-      return show(call.id);
-    }),
+    route("POST /operator/accounts/:id/credit", (call) =>
+      changed(call.id, async (unit) => {
+        await unit.accounts.checkNotErased(call.id);
+        const { tokens, reason, reference = crypto.randomUUID() } = call.body;
+        // The reference counts for this account alone: nobody else's grant may use it up.
+        const { credited } = await unit.accounts.credit(call.id, tokens, `grant:${call.id}:${reference}`);
+        if (credited) audit(unit, call, "account.credit", call.id, `${tokens} balance tokens: ${reason}`);
+      }),
+    ),
 
-    route("POST /operator/accounts/:id/state", async (call) => {
-      const { disabled } = call.body;
-      if ((await accounts.record(call.id)) === null) return noAccount;
-      if (disabled && call.id === call.visitor.account.id) {
-        return fail("conflict", "Operators cannot disable their own account.");
-      }
-      if (disabled) {
-        const isAnother = accounts.checkNotLastOperator(call.id);
-        if (isAnother instanceof Promise) await isAnother;
-        await sessions.endAllWith(call.id, null, (endSessions) =>
-          accounts.setDisabled(call.id, true, () => {
-            audit(call, "account.disable", call.id, "");
-            endSessions();
-          }),
-        );
-      } else await accounts.setDisabled(call.id, false, () => audit(call, "account.enable", call.id, ""));
-      return show(call.id);
-    }),
+    route("POST /operator/accounts/:id/state", (call) =>
+      changed(call.id, async (unit) => {
+        const { disabled } = call.body;
+        if (disabled && call.id === call.visitor.account.id) return notOneself;
+        if (disabled) await unit.accounts.checkNotLastOperator(call.id);
+        await unit.accounts.setDisabled(call.id, disabled);
+        if (disabled) unit.sessions.endAll(call.id, null);
+        audit(unit, call, disabled ? "account.disable" : "account.enable", call.id, "");
+        return null;
+      }),
+    ),
 
     route("POST /operator/accounts/:id/password", async (call) => {
       if (!parts.passwordSignIn) return withoutPasswords;
-      if ((await accounts.record(call.id)) === null) return noAccount;
+      if ((await recordOf(call.id)) === null) return noAccount;
+      const passwordHash = await passwords.hashNew(call.body.password);
       const { account, session } = call.visitor;
-      await sessions.endAllWith(call.id, call.id === account.id ? session.id : null, (endSessions) =>
-        accounts.changePasswordById(call.id, call.body.password, () => {
-          audit(call, "account.password", call.id, "");
-          endSessions();
-        }),
-      );
+      await office.change(async (unit) => {
+        await unit.accounts.setPassword(call.id, passwordHash);
+        unit.sessions.endAll(call.id, call.id === account.id ? session.id : null);
+        audit(unit, call, "account.password", call.id, "");
+      });
       return done;
     }),
 
     // In the audit log before the first byte leaves.
     route("POST /operator/accounts/:id/export", async (call) => {
-      const record = await accounts.record(call.id);
+      const record = await recordOf(call.id);
       if (record === null) return noAccount;
       const reply = await exportReply(accountData, record, call.visitor.account.id, clock.wall());
       if (isFailure(reply)) return reply;
       try {
-        await auditLog.note(auditEntry(clock, call, "account.export", call.id, ""));
+        await office.change(async (unit) => audit(unit, call, "account.export", call.id, ""));
       } catch (thrown) {
         await reply.body?.cancel(); // it is not sent
         throw thrown;
@@ -138,25 +134,49 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
     }),
 
     route("POST /operator/accounts/:id/delete", async (call) => {
-      const record = await accounts.record(call.id);
+      const record = await recordOf(call.id);
       if (record === null) return noAccount;
+      const { openReservations: open } = await office.read(({ accounts }) => accounts.numbers(call.id));
       const { email } = record;
       if (call.id === call.visitor.account.id) return fail("conflict", "Operators cannot delete their own account.");
       if (isErased(record)) return fail("conflict", "This account is deleted already.");
       if (call.body.confirm !== email) return fail("invalid_request", `Type ${email} to delete this account.`);
-      const { openReservations: open } = await accounts.numbers(call.id);
       if (open > 0) {
         const requests = open === 1 ? "a request that is" : `${open} requests that are`;
         return fail("conflict", `${email} has ${requests} open. Disable it, and delete it when they have ended.`);
       }
-      await accountData.erase(record, (detail) => audit(call, "account.delete", call.id, detail));
+      await accountData.erase(call.id, {
+        allowed: ({ accounts }) => accounts.checkNotLastOperator(call.id),
+        noted: (unit, detail) => audit(unit, call, "account.delete", call.id, detail),
+      });
       return show(call.id);
     }),
 
     route("GET /operator/accounts/:id/usage", async ({ id, query }) =>
-      (await accounts.record(id)) === null ? noAccount : usagePage(parts, id, query),
+      (await recordOf(id)) === null ? noAccount : usagePage(parts, id, query),
     ),
   ];
+}
+
+async function shownAccount(parts: ConsoleParts, live: Live, id: AccountId): Promise<OperatorAccount | Failure> {
+  const record = await parts.office.read(({ accounts }) => accounts.record(id));
+  return record === null ? noAccount : operatorAccount(parts, live, record);
+}
+
+type AccountWork = (unit: Unit, before: AccountRecord) => Promise<Failure | null | void>;
+
+/** Shows the account as it is after a change of it. */
+async function changedAccount(
+  parts: ConsoleParts,
+  live: Live,
+  id: AccountId,
+  work: AccountWork,
+): Promise<OperatorAccount | Failure> {
+  const failure = await parts.office.change(async (unit) => {
+    const before = await unit.accounts.record(id);
+    return before === null ? noAccount : work(unit, before);
+  });
+  return failure ?? shownAccount(parts, live, id);
 }
 
 async function operatorAccount(parts: ConsoleParts, live: Live, record: AccountRecord): Promise<OperatorAccount> {
@@ -174,7 +194,7 @@ async function operatorAccount(parts: ConsoleParts, live: Live, record: AccountR
     ...row,
     key_created_at: timeOf(keyCreatedAt),
     has_password: passwordHash !== null,
-    providers: (await parts.identities.of(id)).map(({ issuer }) => issuer),
+    providers: (await parts.office.read(({ identities }) => identities.of(id))).map(({ issuer }) => issuer),
     numbers: await numbersOf(parts, id, live.requests.openRequestsOf(id)),
   };
 }
@@ -182,7 +202,7 @@ async function operatorAccount(parts: ConsoleParts, live: Live, record: AccountR
 // ---------------------------------------------------------------- nodes, totals and the log
 
 function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
-  const { accounts, nodes, usage, catalog, purchaseRecords, auditLog, clock } = parts;
+  const { office, nodes, usage, catalog, clock } = parts;
 
   return [
     route("GET /operator/totals", async () => {
@@ -191,8 +211,12 @@ function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
       const billed = sum(({ billedTokens }) => billedTokens);
       const { requests_in_flight, reserved_tokens } = await live.operatorNumbers();
       const had = nodes.had();
+      const counts = await office.read(async ({ accounts, purchases: { records } }) => ({
+        accounts: await accounts.count(),
+        pending_purchase_requests: await records.pendingRequests(null),
+      }));
       return {
-        accounts: await accounts.count,
+        ...counts,
         requests_in_flight,
         reserved_tokens,
         today: {
@@ -202,7 +226,6 @@ function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
           billed_tokens: billed,
           billed_usd: costUsd(billed),
         },
-        pending_purchase_requests: await purchaseRecords.pendingRequests(null),
         models: distinctModels(catalog).map((each) => {
           const { id: model } = each;
           const day = days.find((one) => one.model === model);
@@ -218,10 +241,11 @@ function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
 
     route("GET /operator/audit", async ({ query }) => {
       const limit = limitOf(query.limit);
-      const found = await auditLog.list(Number(query.after ?? newest), limit + 1);
+      const before = Number(query.after ?? newest);
+      const found = await office.read(({ auditLog }) => auditLog.list(before, limit + 1));
       const shown = found.slice(0, limit);
       const emails = await emailsOf(
-        accounts,
+        office,
         shown.flatMap(({ operator, subject }) => [operator, subject]),
       );
       const emailOf = (id: AccountId) => emails.get(id) ?? "";
@@ -244,14 +268,15 @@ function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
 // ---------------------------------------------------------------- requests for credit and plans
 
 function requestRoutes(parts: ConsoleParts): Route[] {
-  const { purchases, purchaseRecords } = parts;
-  const audit = auditOf(parts);
+  const { office } = parts;
 
   return [
     route("GET /operator/requests", async ({ query }) => {
       const limit = limitOf(query.limit);
       const { state = null, after = newest, kind = null } = query;
-      const found = await purchaseRecords.requestsIn(state, Number(after), limit + 1, kind);
+      const found = await office.read(async ({ purchases: { records } }) =>
+        records.requestsIn(state, Number(after), limit + 1, kind),
+      );
       const shown = found.slice(0, limit);
       return {
         requests: await requestsOf(parts, shown),
@@ -259,35 +284,27 @@ function requestRoutes(parts: ConsoleParts): Route[] {
       };
     }),
 
-    route("POST /operator/requests/:id/approve", (call) =>
-      decide(call, "request.approve", (request, note, inSameCommit) => purchases.approve(request, note, inSameCommit)),
-    ),
+    route("POST /operator/requests/:id/approve", (call) => decide(call, "approve")),
 
-    route("POST /operator/requests/:id/decline", (call) =>
-      decide(call, "request.decline", (request, note, inSameCommit) => purchases.decline(request, note, inSameCommit)),
-    ),
+    route("POST /operator/requests/:id/decline", (call) => decide(call, "decline")),
   ];
 
   async function decide(
     call: Call<"operator", Decision, null>,
-    action: AuditAction,
-    carryOut: (request: StoredRequest, note: string, inSameCommit: () => void) => Promise<StoredRequest>,
+    how: "approve" | "decline",
   ): Promise<PurchaseRequest | Failure> {
-    const request = await purchaseRecords.request(call.id);
-    if (request === null) return noRequest;
     const { note = "" } = call.body;
-    const { kind, plan, tokens } = request;
-    const wanted = kind === "deletion" ? kind : kind === "plan" ? `plan ${plan}` : `${tokens} balance tokens`;
-    const detail = `request ${request.id}: ${wanted}${note === "" ? "" : `: ${note}`}`;
-    const decided = await carryOut(request, note, () => audit(call, action, request.account, detail));
-    return requestOf(parts, decided);
+    const decided = await office.change(async (unit) => {
+      if ((await unit.purchases.records.request(call.id)) === null) return null;
+      const { request, isNew } = await unit.purchases[how](call.id, note);
+      const { kind, plan, tokens, account } = request;
+      const wanted = kind === "deletion" ? kind : kind === "plan" ? `plan ${plan}` : `${tokens} balance tokens`;
+      const detail = `request ${call.id}: ${wanted}${note === "" ? "" : `: ${note}`}`;
+      if (isNew) audit(unit, call, `request.${how}`, account, detail);
+      return request;
+    });
+    return decided === null ? noRequest : requestOf(parts, decided);
   }
-}
-
-/** Writes an operator's action down, in one commit with what is appended in the same turn. */
-function auditOf({ auditLog, clock }: Pick<ConsoleParts, "auditLog" | "clock">) {
-  return (call: OperatorCall, action: AuditAction, subject: AccountId, detail: string): void =>
-    auditLog.append(auditEntry(clock, call, action, subject, detail));
 }
 
 const limitOf = (limit: string | undefined): number => Math.min(pageMax, Math.max(1, Number(limit ?? pageDefault)));

@@ -1,9 +1,11 @@
 // An account's deletion by its owner, who shows once more who it is: done at once, or asked of an operator, as the
 // configuration says.
+import { AccountError } from "../../account/accounts.ts";
+import type { Unit } from "../../account/office.ts";
 import type { DeletionState } from "../api/account.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { signOutCookie } from "../signed-in.ts";
-import { sessionOf } from "./entering.ts";
+import { noteOwn, sessionOf } from "./entering.ts";
 import type { OwnPasswordTries } from "./own-password-tries.ts";
 import { requestOf } from "./plan-routes.ts";
 import { fail, type Failure, isFailure, type Route, route, type Visitor, WithCookies } from "./route.ts";
@@ -12,14 +14,15 @@ import { fail, type Failure, isFailure, type Route, route, type Visitor, WithCoo
 export const freshSignInMs = 10 * 60_000;
 
 export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries): Route[] {
-  const { accounts, accountData, sessions, purchases, purchaseRecords, auditLog, clock, baseUrl } = parts;
+  const { office, passwords, accountData, clock, baseUrl } = parts;
   const proofOf = ({ account }: Visitor): DeletionState["proof"] =>
     parts.passwordSignIn && account.passwordHash !== null ? "password" : "sign_in";
   const isFresh = ({ session }: Visitor): boolean => clock.wall() - session.createdAt < freshSignInMs;
 
   return [
     route("GET /deletion", async ({ visitor }) => {
-      const request = await purchaseRecords.lastDeletionRequest(visitor.account.id);
+      const { id } = visitor.account;
+      const request = await office.read(async ({ purchases }) => purchases.records.lastDeletionRequest(id));
       return {
         way: parts.accountDeletion,
         proof: proofOf(visitor),
@@ -35,18 +38,29 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
       if (body.confirm !== email) return fail("invalid_request", `Type ${email} to delete this account.`);
       const refused = await refusedProof(visitor, body.password ?? "");
       if (refused !== null) return refused;
-      const { openReservations: open } = await accounts.numbers(id);
-      // What is known at once: nothing comes between this look and the deletion, so that two operators cannot both go.
-      const isAnother = accounts.checkNotLastOperator(id);
-      if (isAnother instanceof Promise) await isAnother;
+      const allowed = async ({ accounts, sessions }: Unit): Promise<void> => {
+        await accounts.checkNotLastOperator(id);
+        // Hashing took its time.
+        const isStill = (await accounts.isAsItWas(visitor.account)) && (await sessions.isOpen(visitor.session));
+        if (!isStill) throw new AccountError("sign in again first");
+      };
       if (parts.accountDeletion === "request") {
-        await purchases.ask(id, { kind: "deletion" }, "");
+        await office.change(async (unit) => {
+          await allowed(unit);
+          await unit.purchases.ask(id, { kind: "deletion" }, "");
+        });
         return sessionOf(parts, visitor.account);
       }
+      const { openReservations: open } = await office.read(async (unit) => {
+        await allowed(unit);
+        return unit.accounts.numbers(id);
+      });
       if (open > 0) return fail("conflict", "Requests of this account are open. Try again when they have ended.");
-      // The owner's address is forgotten with the rest.
-      const entry = { at: clock.wall(), operator: id, address: "", action: "account.delete", subject: id } as const;
-      await accountData.erase(visitor.account, (detail) => auditLog.append({ ...entry, detail }));
+      await accountData.erase(id, {
+        allowed,
+        // The owner's address is forgotten with the rest.
+        noted: (unit, detail) => noteOwn(unit, { address: "" }, "account.delete", id, detail),
+      });
       return new WithCookies(await sessionOf(parts, null), signOutCookie(baseUrl));
     }),
   ];
@@ -60,10 +74,11 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
     }
     const turn = tries.begin(visitor);
     if (isFailure(turn)) return turn;
-    const owner = await accounts.signIn(visitor.account.email, password, turn);
+    const owner = await passwords.owner(office, visitor.account.email, password, turn);
     if (owner?.id !== visitor.account.id) return fail("wrong_credentials", "The password is wrong.");
     tries.succeeded(visitor);
     // Hashing takes its time: the session may have been ended since.
-    return (await sessions.isOpen(visitor.session, clock.wall())) ? null : fail("not_signed_in", "Sign in first.");
+    const isOpen = await office.read(({ sessions }) => sessions.isOpen(visitor.session));
+    return isOpen ? null : fail("not_signed_in", "Sign in first.");
   }
 }

@@ -1,7 +1,10 @@
 // The plan page: which plans and credit packs exist, and how to get them.
+import type { PurchaseRequest as StoredRequest } from "../../account/records.ts";
 import { emailsOf } from "../../account/account-names.ts";
+import type { Unit } from "../../account/office.ts";
 import { costUsd } from "../../account/price.ts";
-import type { PurchaseRequest as StoredRequest, Wanted } from "../../account/purchases.ts";
+import type { Wanted } from "../../account/purchases.ts";
+import type { AccountId } from "../../core/types.ts";
 import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../../core/limits.ts";
 import { isPlan, limitOf } from "../../core/plans.ts";
 import { priorities, priorityOf } from "../../core/priority.ts";
@@ -15,12 +18,11 @@ const shownRequests = 20;
 const newest = Number.MAX_SAFE_INTEGER;
 
 export function planRoutes(parts: ConsoleParts): Route[] {
-  const { accounts, purchases, purchaseRecords, catalog, payment, baseUrl, log } = parts;
+  const { office, catalog, payment, baseUrl, log } = parts;
 
   return [
     route("GET /plan", async ({ visitor: { account } }) => {
-      const requests = await purchaseRecords.requestsOf(account.id, newest, shownRequests);
-      const payments = await purchaseRecords.paymentsOf(account.id, shownRequests);
+      const { requests, payments, credit } = await office.read((unit) => boughtBy(unit, account.id));
       return {
         plan: account.plan,
         plans: Object.values(catalog.plans).map((plan) => ({
@@ -42,12 +44,9 @@ export function planRoutes(parts: ConsoleParts): Route[] {
           max_tokens: creditPurchaseMaxTokens,
           usd_per_million: costUsd(1_000_000),
         },
-        credit: (await accounts.numbers(account.id)).credit,
+        credit,
         payment: payment?.name ?? null,
-        requests: await requestsOf(
-          parts,
-          requests.filter(({ kind }) => kind !== "deletion"), // the account page shows it
-        ),
+        requests: await requestsOf(parts, requests),
         payments: payments.map(({ id, tokens, paidAt }) => ({ id, tokens, paid_at: timeOf(paidAt) })),
       };
     }),
@@ -61,13 +60,17 @@ export function planRoutes(parts: ConsoleParts): Route[] {
       if (wanted.kind === "plan" && wanted.plan === account.plan) {
         return fail("invalid_request", `The account already has the plan ${wanted.plan}.`);
       }
-      return requestOf(parts, await purchases.ask(account.id, wanted satisfies Wanted, note));
+      const asked: Wanted = wanted;
+      return requestOf(parts, await office.change(({ purchases }) => purchases.ask(account.id, asked, note)));
     }),
 
     route("POST /plan/requests/:id/withdraw", async ({ visitor: { account }, id }) => {
-      const request = await purchaseRecords.request(id);
-      if (request?.account !== account.id) return fail("not_found", "There is no such request.");
-      return requestOf(parts, await purchases.withdraw(request));
+      const withdrawn = await office.change(async ({ purchases }) => {
+        const request = await purchases.records.request(id);
+        return request?.account === account.id ? purchases.withdraw(id) : null;
+      });
+      if (withdrawn === null) return fail("not_found", "There is no such request.");
+      return requestOf(parts, withdrawn.request);
     }),
 
     route("POST /plan/checkout", async ({ visitor: { account }, body: { tokens } }) => {
@@ -89,21 +92,27 @@ export function planRoutes(parts: ConsoleParts): Route[] {
   ];
 }
 
+async function boughtBy({ accounts, purchases: { records } }: Unit, account: AccountId) {
+  const requests = await records.requestsOf(account, newest, shownRequests);
+  return {
+    requests: requests.filter(({ kind }) => kind !== "deletion"), // the account page shows it
+    payments: await records.paymentsOf(account, shownRequests),
+    credit: (await accounts.numbers(account)).credit,
+  };
+}
+
 /** A request in the words of the API. */
-export async function requestOf(
-  parts: Pick<ConsoleParts, "accounts">,
-  request: StoredRequest,
-): Promise<PurchaseRequest> {
+export async function requestOf(parts: Pick<ConsoleParts, "office">, request: StoredRequest): Promise<PurchaseRequest> {
   const [shown] = await requestsOf(parts, [request]);
   return shown!;
 }
 
 export async function requestsOf(
-  { accounts }: Pick<ConsoleParts, "accounts">,
+  { office }: Pick<ConsoleParts, "office">,
   requests: readonly StoredRequest[],
 ): Promise<PurchaseRequest[]> {
   const emails = await emailsOf(
-    accounts,
+    office,
     requests.map(({ account }) => account),
   );
   return requests.map((request) => shownRequest(request, emails.get(request.account) ?? ""));

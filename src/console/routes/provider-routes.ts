@@ -1,26 +1,33 @@
 // Sign-in with an identity provider: the browser is sent there, comes back, and is signed in to the account of the person,
 // which the first sign-in makes. An account that has a password, or is known to the provider under another number, is
 // never taken over by its address alone: whoever made it may not be who has the address now.
+import type { AuditAction } from "../../account/records.ts";
 import { AccountError } from "../../account/accounts.ts";
-import type { AuditAction } from "../../account/audit.ts";
-import type { AccountRecord } from "../../account/records.ts";
+import type { Unit } from "../../account/office.ts";
 import { busyRetrySeconds } from "../../core/limits.ts";
 import { isPlan } from "../../core/plans.ts";
 import type { AccountId, PlanId } from "../../core/types.ts";
-import type { Entered } from "../api/sign-in.ts";
 import type { BegunSignIn } from "../oidc/begun-sign-ins.ts";
 import { AnswerRefused, ProviderAway, ProviderBusy } from "../oidc/identity-provider.ts";
 import { claimsWanted, type Person, personOf } from "../oidc/person.ts";
 import type { ConsoleParts, ProviderParts } from "../parts.ts";
 import { begunCookie, begunText } from "../signed-in.ts";
-import { AddressTries, enteredReply, isDisabled, noteOwn, type PublicCall, sessionOf } from "./entering.ts";
+import {
+  AddressTries,
+  admitted,
+  enteredReply,
+  type Entering,
+  isDisabled,
+  noteOwn,
+  type PublicCall,
+} from "./entering.ts";
 import { fail, type Failure, isFailure, type Route, route, WithCookies } from "./route.ts";
 
-/** Who is let in; `apiKey` of an account that was made just now. */
-type Admitted = Readonly<{ account: AccountId; apiKey: string | null }>;
+/** Whose account it is; `apiKey` of one that was made just now. */
+type Found = Readonly<{ account: AccountId; apiKey: string | null }>;
 
 export function providerRoutes(parts: ConsoleParts): Route[] {
-  const { accounts, links, clock, baseUrl, oidc } = parts;
+  const { office, clock, baseUrl, oidc } = parts;
   const tries = new AddressTries();
 
   return [
@@ -31,7 +38,7 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
       const refused = token === undefined ? null : tries.begin(call, clock.monotonic());
       if (refused !== null) return refused;
       if (connect && call.visitor === null) return fail("not_signed_in", "Sign in first.");
-      const link = token === undefined ? null : await links.find(token);
+      const link = token === undefined ? null : await office.read(({ links }) => links.find(token));
       try {
         const { url, checks } = await oidc.provider.begin(again);
         const account = connect ? call.visitor!.account.id : null;
@@ -71,104 +78,103 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
       if ("turnedAway" in person) return fail("forbidden", person.turnedAway);
       tries.succeeded(call);
       const known = person;
-      return parts.identities.inTurn(() => come(oidc, call, begun, known));
+      const come = await office.change((unit) => comeIn(unit, oidc, call, begun, known));
+      if (isFailure(come)) return come;
+      const { reply, cookies } = await enteredReply(parts, come, begun.next);
+      return new WithCookies(reply, ...cookies, begunCookie(null, baseUrl));
     }),
   ];
 
-  async function come(
+  /** In one unit, so that two tabs of a person who is new make one account. */
+  async function comeIn(
+    unit: Unit,
     oidc: ProviderParts,
     call: PublicCall,
     begun: BegunSignIn,
     person: Person,
-  ): Promise<WithCookies<Entered> | Failure> {
-    const admitted = await admit(oidc, call, begun, person);
-    if (isFailure(admitted)) return admitted;
-    if ((await accounts.record(admitted.account))!.disabledAt !== null) return isDisabled;
-    await follow(call, admitted.account, person);
-    const account = (await accounts.record(admitted.account))!;
-    const gone = begunCookie(null, baseUrl);
-    if (begun.account === null) {
-      const { reply, cookies } = await enteredReply(parts, call, account, { ...admitted, next: begun.next });
-      return new WithCookies(reply, ...cookies, gone);
-    }
-    return new WithCookies({ session: await sessionOf(parts, account), api_key: null, next: begun.next }, gone);
+  ): Promise<Entering | Failure> {
+    const found = await admit(unit, oidc, call, begun, person);
+    if (isFailure(found)) return found;
+    const { account: id, apiKey } = found;
+    if ((await unit.accounts.record(id))!.disabledAt !== null) return isDisabled;
+    await follow(unit, call, id, person);
+    if (begun.account === null) return admitted(unit, parts, call, id, apiKey);
+    return { account: (await unit.accounts.record(id))!, apiKey: null, cookie: null };
   }
 
-  /** The account of a person: one that is known, that a link leads to, that has the address, or a new one. */
+  /** The account of a person: known, that a link leads to, with the address, or new. A failure added nothing to the unit. */
   async function admit(
+    unit: Unit,
     oidc: ProviderParts,
     call: PublicCall,
     begun: BegunSignIn,
     person: Person,
-  ): Promise<Admitted | Failure> {
+  ): Promise<Found | Failure> {
+    const { accounts, identities, links, sessions } = unit;
     const { issuer, subject, email } = person;
-    const found = await parts.identities.accountOf(issuer, subject);
-    const connect = async (account: AccountRecord): Promise<Admitted | Failure> => {
-      if (account.disabledAt !== null) return isDisabled;
-      await accounts.checkNotErased(account.id);
-      await parts.identities.connect({ issuer, subject, account: account.id, connectedAt: clock.wall() }, () => {
-        noteOwn(parts, call, "account.connect", account.id, `with ${oidc.name}`);
-      });
-      return { account: account.id, apiKey: null };
-    };
-    /** Whoever knew the password before is out: an operator gave the account to who has the link. */
-    const takeOver = async (id: AccountId, use: (id: AccountId) => void): Promise<Admitted | Failure> => {
-      if ((await accounts.record(id))!.disabledAt !== null) return isDisabled;
-      await parts.sessions.endAllWith(id, null, (endSessions) =>
-        accounts.forgetPassword(id, () => {
-          parts.identities.append({ issuer, subject, account: id, connectedAt: clock.wall() });
-          noteOwn(parts, call, "account.connect", id, `with ${oidc.name}, by a link; its password is void`);
-          use(id);
-          endSessions();
-        }),
-      );
+    const found = await identities.accountOf(issuer, subject);
+    const known: Found | null = found === null ? null : { account: found, apiKey: null };
+    const connect = async (id: AccountId): Promise<Found | Failure> => {
+      if ((await accounts.checkNotErased(id)).disabledAt !== null) return isDisabled;
+      identities.connect(issuer, subject, id);
+      noteOwn(unit, call, "account.connect", id, `with ${oidc.name}`);
       return { account: id, apiKey: null };
     };
-    const make = async (plan: string, credit: number, how: string, use?: (id: AccountId) => void) => {
-      const created = await accounts.create({ email, plan, credit }, (id) => {
-        parts.identities.append({ issuer, subject, account: id, connectedAt: clock.wall() });
-        noteOwn(parts, call, "account.create", id, `by ${how}: plan ${plan}, credit ${credit}`);
-        use?.(id);
-      });
-      return { account: created.id, apiKey: created.api_key };
+    /** Whoever knew the password before is out: an operator gave the account to who has the link. */
+    const takeOver = async (id: AccountId, link: number): Promise<Found | Failure> => {
+      if ((await accounts.record(id))!.disabledAt !== null) return isDisabled;
+      await links.use(link, id);
+      await accounts.setPassword(id, null);
+      identities.connect(issuer, subject, id);
+      noteOwn(unit, call, "account.connect", id, `with ${oidc.name}, by a link; its password is void`);
+      sessions.endAll(id, null);
+      return { account: id, apiKey: null };
+    };
+    const make = async (plan: string, credit: number, how: string): Promise<Found> => {
+      const { id, api_key } = await accounts.create({ email, plan, credit });
+      identities.connect(issuer, subject, id);
+      noteOwn(unit, call, "account.create", id, `by ${how}: plan ${plan}, credit ${credit}`);
+      return { account: id, apiKey: api_key };
     };
 
     if (begun.account !== null) {
       if (call.visitor?.account.id !== begun.account) return fail("not_signed_in", "Sign in first.");
-      if (found === null) return connect(call.visitor.account);
-      return found === begun.account ? { account: found, apiKey: null } : otherAccount(oidc);
+      if (known === null) return connect(begun.account);
+      return found === begun.account ? known : otherAccount(oidc);
     }
     if (begun.link !== null) {
       const link = await links.findById(begun.link);
       if (link.kind === "password" && link.account !== null) {
         if (found !== null && found !== link.account) return otherAccount(oidc);
-        if (found !== null) return { account: found, apiKey: null };
-        return links.use(link, (use) => takeOver(link.account!, use));
+        return known ?? takeOver(link.account, link.id);
       }
       if (found !== null) return fail("conflict", "You already have an account here. Sign in without the invitation.");
       if (link.email !== null && link.email.toLowerCase() !== email.toLowerCase()) {
         return fail("forbidden", `This invitation is for another address, not ${email}.`);
       }
-      return links.use(link, (use) =>
-        make(accounts.planStill(link.plan), link.credit, `invitation ${link.id}, ${oidc.name}`, use),
-      );
+      const how = `invitation ${link.id}, ${oidc.name}`;
+      const made = await make(accounts.planStill(link.plan), link.credit, how);
+      await links.use(link.id, made.account);
+      return made;
     }
-    if (found !== null) return { account: found, apiKey: null };
+    if (known !== null) return known;
     const namesake = await accounts.recordOf(email);
     if (namesake === null) return make(planOf(person) ?? accounts.planStill(oidc.rules.plan), 0, oidc.name);
     if (namesake.disabledAt !== null) return isDisabled;
-    const isSomebodys = namesake.passwordHash !== null || (await parts.identities.of(namesake.id)).length > 0;
-    return isSomebodys ? fail("conflict", addressTaken(email, oidc.name)) : connect(namesake);
+    const isSomebodys = namesake.passwordHash !== null || (await identities.of(namesake.id)).length > 0;
+    return isSomebodys ? fail("conflict", addressTaken(email, oidc.name)) : connect(namesake.id);
   }
 
   /** What the provider decides at each sign-in. */
-  async function follow(call: PublicCall, id: AccountId, person: Person): Promise<void> {
+  async function follow(unit: Unit, call: PublicCall, id: AccountId, person: Person): Promise<void> {
+    const { accounts } = unit;
     const { operator, plan } = (await accounts.record(id))!;
-    const note = (action: AuditAction, detail: string) => noteOwn(parts, call, action, id, detail);
+    const note = (action: AuditAction, detail: string) => noteOwn(unit, call, action, id, detail);
     if (person.operator !== null && person.operator !== operator) {
       const { operator: next } = person;
       try {
-        await accounts.setOperator(id, next, () => note("account.operator", next ? "an operator now" : "no more"));
+        await accounts.setOperator(id, next);
+        note("account.operator", next ? "an operator now" : "no more");
       } catch (thrown) {
         if (!(thrown instanceof AccountError)) throw thrown;
         parts.log("warn", "the identity provider does not count the only operator as one", { account: id });
@@ -176,7 +182,8 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
     }
     const next = planOf(person);
     if (next !== null && next !== plan) {
-      await accounts.changePlanById(id, next, () => note("account.plan", `from ${plan} to ${next}`));
+      await accounts.changePlan(id, next);
+      note("account.plan", `from ${plan} to ${next}`);
     }
   }
 

@@ -1,7 +1,6 @@
 // Handlers for routes of the console's contract: what they get, and what they may answer.
 import type { TSchema } from "@sinclair/typebox";
-import type { AccountRecord } from "../../account/records.ts";
-import type { SessionRecord } from "../../account/sessions.ts";
+import type { AccountRecord, SessionRecord } from "../../account/records.ts";
 import {
   type Access,
   type AccessOf,

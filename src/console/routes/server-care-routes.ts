@@ -1,8 +1,9 @@
 // The operators' page about the server itself: its configuration and its backups.
+import type { AuditAction } from "../../account/records.ts";
 import { theServer } from "../../account/audit.ts";
 import type { Ms } from "../../core/types.ts";
 import type { BackupResult, OperatorServer, ReloadResult, WebhookTest } from "../api/server.ts";
-import { auditEntry, type OperatorCall } from "../audit-entry.ts";
+import { audit, type OperatorCall } from "../audit-entry.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { fail, type Route, route } from "./route.ts";
@@ -13,7 +14,7 @@ import type { BackupOutcome } from "../server-care.ts";
 const detailMaxLength = 500;
 const backupsShownMax = 100;
 
-export function serverCareRoutes({ configuration, backups, webhooks, auditLog, clock, log }: ConsoleParts): Route[] {
+export function serverCareRoutes({ configuration, backups, webhooks, office, clock, log }: ConsoleParts): Route[] {
   let reload: ReloadResult | null = null;
   let backup: BackupResult | null = null;
 
@@ -38,9 +39,7 @@ export function serverCareRoutes({ configuration, backups, webhooks, auditLog, c
     route("POST /operator/server/reload", async (call) => {
       const outcome = await configuration.reload();
       reload = reloadResult(outcome, clock.wall());
-      await auditLog.note(
-        auditEntry(clock, call, "server.reload", theServer, reloadDetail(outcome).slice(0, detailMaxLength)),
-      );
+      await note(call, "server.reload", reloadDetail(outcome));
       return show();
     }),
 
@@ -69,7 +68,11 @@ export function serverCareRoutes({ configuration, backups, webhooks, auditLog, c
     const outcome = await backups.make(file);
     backup = backupResult(outcome, started, clock.monotonic() - startedAt);
     const detail = "failed" in outcome ? `failed: ${outcome.failed}` : `${file}: ${outcome.bytes} bytes, checked`;
-    await auditLog.note(auditEntry(clock, call, "server.backup", theServer, detail.slice(0, detailMaxLength)));
+    await note(call, "server.backup", detail);
+  }
+
+  function note(call: OperatorCall, action: AuditAction, detail: string): Promise<void> {
+    return office.change(async (unit) => audit(unit, call, action, theServer, detail.slice(0, detailMaxLength)));
   }
 }
 

@@ -4,7 +4,7 @@ import { RecentTries } from "../../account/recent-tries.ts";
 import { networkOf, SignInTries } from "../../account/sign-in-tries.ts";
 import { signInWindowMs } from "../../core/limits.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { enter, sessionOf, tooManyTries, withoutPasswords } from "./entering.ts";
+import { enter, leave, sessionOf, tooManyTries, withoutPasswords } from "./entering.ts";
 import { fail, type Route, route, WithCookies } from "./route.ts";
 import { knownBrowserCookie, knownBrowserText, signOutCookie } from "../signed-in.ts";
 
@@ -12,9 +12,8 @@ import { knownBrowserCookie, knownBrowserText, signOutCookie } from "../signed-i
 export const signUpAddressTriesMax = 100;
 
 export function sessionRoutes(parts: ConsoleParts): Route[] {
-  const { accounts, sessions, browsers, clock, baseUrl } = parts;
+  const { office, passwords, browsers, clock, baseUrl, everywhere = null, log } = parts;
   const tries = new SignInTries();
-  const { everywhere = null, log } = parts;
   const unshared = (error: unknown): void =>
     log("warn", "sign-in attempts are not shared among gateways", { error: String(error) });
   if (everywhere !== null) tries.onEvent = (event) => void everywhere.tellTry(event).catch(unshared);
@@ -35,40 +34,45 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
     route("POST /sign-in", async (call) => {
       const { body, address, isShared, request } = call;
       if (!parts.passwordSignIn) return withoutPasswords;
-      const kept = knownBrowserText(request.headers, baseUrl);
-      const knownBrowser = browsers.recognize(kept, await accounts.recordOf(body.email));
+      const named = await office.read(({ accounts }) => accounts.recordOf(body.email));
+      const knownBrowser = browsers.recognize(knownBrowserText(request.headers, baseUrl), named);
       if (everywhere !== null) await learnElsewhere();
       const attempt = tries.begin(body.email, { address, isShared, knownBrowser }, clock.monotonic());
       if (typeof attempt === "number") return tooManyTries(attempt);
-      const account = await accounts.signIn(body.email, body.password, attempt.turn).catch((thrown: unknown) => {
+      const checking = passwords.owner(office, body.email, body.password, attempt.turn);
+      const account = await checking.catch((thrown: unknown) => {
         if (thrown instanceof PasswordsBusy) attempt.unchecked();
         throw thrown;
       });
-      if (account === null) return fail("wrong_credentials", "The e-mail address or the password is wrong.");
+      if (account === null) return wrongCredentials;
       attempt.succeeded();
-      const introduced = browsers.introduce(account, knownBrowser);
-      const cookie = await enter(parts, call, account.id);
-      return signedIn(await sessionOf(parts, account), cookie, introduced);
+      const cookie = await office.change(async (unit) =>
+        (await unit.accounts.isAsItWas(account)) ? enter(unit, parts, call, account.id) : null,
+      );
+      if (cookie === null) return wrongCredentials;
+      return signedIn(await sessionOf(parts, account), cookie, browsers.introduce(account, knownBrowser));
     }),
 
     route("POST /sign-up", async (call) => {
-      const { body, address } = call;
       if (!parts.passwordSignIn) return withoutPasswords;
       if (!parts.signUp) return fail("forbidden", "Only operators of this server can create accounts.");
       // An e-mail that is taken costs its hash as well, and counts: names are not to be tried out here.
-      const [place, now] = [networkOf(address), clock.monotonic()];
+      const [place, now] = [networkOf(call.address), clock.monotonic()];
       const waitMs = signUps.waitMs(place, now);
       if (waitMs > 0) return tooManyTries(Math.ceil(waitMs / 1000));
       const turn = { name: null, rank: signUps.count(place, now), delayMs: 0 };
       signUps.add(place, now);
-      const created = await accounts.create({ email: body.email, password: body.password }, undefined, turn);
-      const owner = (await accounts.record(created.id))!;
-      const cookie = await enter(parts, call, created.id);
-      return signedIn(created, cookie, browsers.introduce(owner, null));
+      const passwordHash = await passwords.hashNew(call.body.password, turn);
+      const [created, account, cookie] = await office.change(async (unit) => {
+        const made = await unit.accounts.create({ email: call.body.email, passwordHash });
+        const cookie = await enter(unit, parts, call, made.id);
+        return [made, (await unit.accounts.record(made.id))!, cookie] as const;
+      });
+      return signedIn(created, cookie, browsers.introduce(account, null));
     }),
 
     route("POST /sign-out", async ({ visitor }) => {
-      if (visitor !== null) await sessions.end(visitor.account.id, visitor.session.id);
+      if (visitor !== null) await office.change((unit) => leave(unit, visitor));
       return new WithCookies(await sessionOf(parts, null), signOutCookie(baseUrl));
     }),
   ];
@@ -77,3 +81,5 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
     return new WithCookies(reply, cookie, knownBrowserCookie(introduced, baseUrl));
   }
 }
+
+const wrongCredentials = fail("wrong_credentials", "The e-mail address or the password is wrong.");

@@ -36,7 +36,7 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
     route("GET /usage/summary", async ({ visitor: { account } }) => {
       const fromDay = dayOf(clock.wall()) - (summaryDays - 1);
       const { days, total, models, endpoints, keys, endUsers } = await usage.summary(account.id, fromDay);
-      const named = await parts.accountKeys.namesOf(account.id);
+      const named = await parts.office.read(({ accountKeys }) => accountKeys.namesOf(account.id));
       const names = new Map(named.map(({ id, name }) => [id, name]));
       const endings = new Map(named.map(({ id, ending }) => [id, ending]));
       return {

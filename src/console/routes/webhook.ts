@@ -9,7 +9,7 @@ import { fail } from "./route.ts";
 
 const webhookBodyMaxBytes = 1024 * 1024;
 
-type Parts = Pick<ConsoleParts, "purchases" | "accounts" | "log">;
+type Parts = Pick<ConsoleParts, "office" | "log">;
 
 export async function webhookReply(parts: Parts, provider: PaymentProvider, request: Request): Promise<Response> {
   const body = await readBody(request, webhookBodyMaxBytes);
@@ -24,7 +24,7 @@ export async function webhookReply(parts: Parts, provider: PaymentProvider, requ
 }
 
 async function credit(
-  { purchases, accounts, log }: Parts,
+  { office, log }: Parts,
   provider: PaymentProvider,
   body: string,
   headers: Headers,
@@ -41,12 +41,12 @@ async function credit(
       return jsonReply({ received: true });
     case "paid": {
       const { payment } = notice;
-      if ((await accounts.record(payment.account)) === null) {
+      const paid = await office.change(async ({ accounts, purchases }) =>
+        (await accounts.record(payment.account)) === null ? null : purchases.paid(payment),
+      );
+      if (paid === null)
         log("error", "a payment was not credited: its account does not exist", { payment: payment.id });
-        return jsonReply({ received: true });
-      }
-      const { credited } = await purchases.paid(payment);
-      if (credited) log("info", "a payment was credited", { account: payment.account, tokens: payment.tokens });
+      if (paid?.credited) log("info", "a payment was credited", { account: payment.account, tokens: payment.tokens });
       return jsonReply({ received: true });
     }
     default:

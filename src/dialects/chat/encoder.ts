@@ -1,5 +1,5 @@
-// What the chat-completions dialect writes: an answer's pieces as the events of a stream, or collected as one message. What
-// is said of an answer is decided once, in ChatChoice; Chunks and Message are the two ways to write it down.
+// What the chat-completions dialect writes: an answer's pieces as the events of a stream, or collected as one message.
+// ChatChoice decides once what to say about an answer; Chunks and Message are the two ways to write it.
 import { tierOf } from "../request/service-tier.ts";
 import type { ByteWriter } from "../../core/byte-writer.ts";
 import type { FinishReason, Piece } from "../../core/types.ts";
@@ -14,11 +14,11 @@ import type { ChatAsk } from "./request.ts";
 type LiteralKind = "text" | "reasoning";
 type CallPiece = Extract<Piece, { kind: "call" }>;
 
-/** One way to write an answer down. Each result is zero or more whole events; the message is in what its `end` returns. */
+/** One way to write an answer. Each result is zero or more whole events; the message is in the result of its `end`. */
 interface Written {
   text(literal: string, logprobs: string | null): string;
   reasoning(literal: string): string;
-  /** A text or reasoning that goes straight on behind the one before; `bytes` are the read's own. */
+  /** A text or reasoning literal that directly continues the one before; `bytes` belong to the read. */
   literal(kind: LiteralKind, bytes: Uint8Array, start: number, end: number, out: ByteWriter): void;
   call(call: CallPiece): string;
   callArguments(index: number, literal: string): string;
@@ -65,7 +65,7 @@ class ChatChoice implements Choice {
         return "";
       case "owned-call":
       case "owned-result":
-        this.#breaks.roundEnded(); // this dialect has no form for what a server does by itself
+        this.#breaks.roundEnded(); // this dialect has no form for what a server does itself
         return "";
       default:
         return piece satisfies never;
@@ -73,7 +73,8 @@ class ChatChoice implements Choice {
   }
 
   literal(kind: LiteralKind, bytes: Uint8Array, start: number, end: number, out: ByteWriter): boolean {
-    if (!this.#breaks.goesOn(kind)) return false; // the first of its kind in a round begins the message, or has a break
+    // the first of its kind in a round begins the message, or needs a break
+    if (!this.#breaks.goesOn(kind)) return false;
     this.#written.literal(kind, bytes, start, end, out);
     return true;
   }
@@ -134,14 +135,14 @@ class Chunks implements Written {
 
   end(reason: FinishReason, annotations: readonly string[]): string {
     let last = this.#start('""');
-    // Content is null until a text comes, and stays so beside calls; an answer without either has an empty one.
+    // Content is null until text comes, and stays null beside calls; an answer without either has an empty one.
     if (last === "" && !this.#hasCalls && !this.#hasText) last = this.#delta('"content":""');
-    // All in one delta: the official client's accumulator keeps the last list that it was given.
+    // All in one delta: the official client's accumulator keeps only the last list.
     if (annotations.length > 0) last += this.#delta(`"annotations":[${annotations.join(",")}]`);
     return last + this.#finish(JSON.stringify(reason));
   }
 
-  /** The first delta, before whatever comes first. */
+  /** The first delta, before anything else. */
   #start(content: string): string {
     if (this.#started) return "";
     this.#started = true;
@@ -192,13 +193,13 @@ class Message implements Written {
     const calls: string[] = [];
     for (const { piece, text } of this.#calls) {
       const { literal } = text;
-      // What the budget cut in its middle is no call, and here nobody has seen it yet.
+      // A call that the budget cut in the middle is no call, and no client has seen it yet.
       if (reason !== "length" || argumentsObject(literal) !== null) calls.push(`{${callBody(piece, literal)}}`);
     }
     const annotationsField = annotations.length === 0 ? "" : `,"annotations":[${annotations.join(",")}]`;
     const reasoningField = this.#reasoning.empty ? "" : `,"reasoning_content":${this.#reasoning.literal}`;
     const callsField = calls.length === 0 ? "" : `,"tool_calls":[${calls.join(",")}]`;
-    // A text beside tool calls is kept: clients show it; without text the content of a call reply is null (spec).
+    // Text beside tool calls is kept, because clients show it; without text the content of a call reply is null (spec).
     const content = this.#text.empty && calls.length > 0 ? "null" : this.#text.literal;
     const message = `{"role":"assistant","content":${content},"refusal":null${annotationsField}${reasoningField}${callsField}}`;
     return `"message":${message},"logprobs":${logprobsBody(this.#logprobs)},"finish_reason":"${reason}"`;
@@ -233,7 +234,7 @@ const callBody = ({ id, name }: CallPiece, given: string): string =>
 
 const withBreak = (literal: string): string => `"${roundBreak}${literal.slice(1)}`;
 
-/** Positions count UTF-16 units of the whole content, breaks included, and stand around the mark. */
+/** Positions count UTF-16 units of the whole content, including breaks, and enclose the mark. */
 function annotationBody(
   { source: { url, title }, start, end }: Extract<Piece, { kind: "citation" }>,
   shift: number,

@@ -45,7 +45,7 @@ export const endpoint = "/v1/chat/completions";
 export const coderBilling = "calls";
 
 // ---------------------------------------------------------------------------------------------------------------
-// Body schema. Fields that are not named here are accepted and ignored: clients send what other servers know.
+// Body schema. Other fields are accepted and ignored, because clients send fields that other servers know.
 // ---------------------------------------------------------------------------------------------------------------
 
 const Message = Type.Object(
@@ -89,7 +89,7 @@ const Body = Type.Object({
   moderation: leftOut("nothing is moderated here"),
 });
 type Body = Static<typeof Body>;
-/** For the description of the API. */
+/** For the API description. */
 export const chatCompletionsBody: TSchema = Body;
 
 const bodySchema = new BodySchema(Body);
@@ -100,10 +100,10 @@ const forwarded = [...samplingNames, "logprobs", "top_logprobs"] as const satisf
 // Request: body -> Ask
 // ---------------------------------------------------------------------------------------------------------------
 
-/** `usageApart`: the stream's usage comes in a chunk of its own, without choices, since the client asked for that. */
+/** `usageApart`: the client wants the stream's usage in a separate chunk without choices. */
 export type ChatAsk = Ask & Readonly<{ usageApart: boolean }>;
 
-/** A checked request, or the refusal that names the field. */
+/** A checked request, or a refusal that names the field. */
 export function read({ body: value, bodyBytes, catalog }: DialectRequest): ChatAsk | Refusal {
   const wrong = bodySchema.refusal(value);
   if (wrong !== null) return wrong;
@@ -156,7 +156,7 @@ export function read({ body: value, bodyBytes, catalog }: DialectRequest): ChatA
   };
 }
 
-/** `web_search: true`, and the switch of other servers, which says more. */
+/** `web_search: true`, or the switch of other servers, which has more options. */
 function switchedSearch({ web_search, web_search_options }: Body): WebSearch | null {
   if (web_search_options != null) return readSearchTool(web_search_options);
   return web_search === true ? anySearch : null;
@@ -310,7 +310,7 @@ function readTools(
 
 type Choice = Readonly<{ tools: readonly Tool[]; toolChoice: ToolChoice; forcesSearch?: boolean }>;
 
-/** `searches`: the built-in web search is offered too, and may be what is forced. */
+/** `searches`: the built-in web search is also offered and may be forced. */
 function readToolChoice(given: unknown, tools: readonly Tool[], searches: boolean): Choice | Refusal {
   if (given === "auto" || given === "none") return { tools, toolChoice: given };
   if (given === "required") {

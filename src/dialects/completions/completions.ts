@@ -1,4 +1,4 @@
-// The plain-completions dialect: POST /v1/completions, by which editors have a model fill in the middle of a file.
+// The plain-completions dialect: POST /v1/completions, with which editors have a model fill in the middle of a file.
 import { refusals } from "../../core/refusals.ts";
 import { defineDialect } from "../dialect.ts";
 import { errorBody } from "../reply/error-object.ts";

@@ -8,7 +8,7 @@ import { LiteralText } from "../reply/literal-text.ts";
 import { CompletionLogprobs, joined, meanLogprob } from "./logprobs.ts";
 import type { CompletionAsk } from "./request.ts";
 
-/** What stands around the literal of a text, in an event and in a whole reply, and the type of these. */
+/** What surrounds a text literal in an event and in a whole reply, and the object types of both. */
 const textForm = {
   event: ['"text":', ',"logprobs":null'],
   whole: ['"text":', ""],
@@ -40,7 +40,7 @@ export function completionEncoder(
 }
 
 class Events implements Choice {
-  /** An event of text up to the literal: a token costs one concatenation. */
+  /** The event of a text up to the literal: a token costs one concatenation. */
   readonly #begin: string;
   readonly #close: string;
   readonly #endOfText: string;
@@ -55,7 +55,7 @@ class Events implements Choice {
   }
 
   piece(piece: ChoicePiece): string {
-    if (piece.kind !== "text") return ""; // no tools and no thoughts were asked for
+    if (piece.kind !== "text") return ""; // the request has no tools and no thoughts
     const { literal, logprobs } = piece;
     if (logprobs === null) return this.#begin + literal + this.#endOfText;
     const lists = JSON.stringify(this.#logprobs.lists(logprobs));

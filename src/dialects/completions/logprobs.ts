@@ -1,5 +1,5 @@
-// Log probabilities as plain completions have them: lists with a place for each token. llama-server gives them as
-// chat-completions do, an object for each token.
+// Log probabilities in the form of plain completions: lists with an entry for each token. llama-server returns them in
+// the form of chat-completions, an object for each token.
 import { isRecord } from "../../core/is-record.ts";
 
 type Lists = Readonly<{
@@ -10,10 +10,10 @@ type Lists = Readonly<{
 }>;
 
 export class CompletionLogprobs {
-  /** Characters (Unicode's, as Python counts) of the tokens so far. */
+  /** Characters of the tokens so far (Unicode code points, as Python counts). */
   #offset = 0;
 
-  /** The lists of one event, from the JSON text that its node gave. */
+  /** The lists of one event, from the node's JSON text. */
   lists(given: string): Lists {
     const object = JSON.parse(given) as Readonly<Record<string, unknown>>;
     const { content } = object;
@@ -41,7 +41,7 @@ export class CompletionLogprobs {
   }
 }
 
-/** Each token that could have stood there, with how likely it was. */
+/** Each token that was possible there, with its log probability. */
 function likelihoods(top: readonly unknown[]): Record<string, unknown> {
   const found = Object.create(null) as Record<string, unknown>;
   for (const each of top)
@@ -49,7 +49,7 @@ function likelihoods(top: readonly unknown[]): Record<string, unknown> {
   return found;
 }
 
-/** Those of all events as one. */
+/** The lists of all events as one. */
 export function joined(all: readonly Lists[]): Lists {
   return {
     tokens: all.flatMap(({ tokens }) => tokens),
@@ -59,7 +59,7 @@ export function joined(all: readonly Lists[]): Lists {
   };
 }
 
-/** Of all tokens that have one; the least of all where none has. */
+/** The mean over all tokens with a value; the lowest possible where none has one. */
 export function meanLogprob(all: readonly Lists[]): number {
   let sum = 0;
   let count = 0;

@@ -12,18 +12,18 @@ import { samplingFields, samplingNames } from "../request/sampling.ts";
 import { clampBudget, stopSequences } from "../request/settings.ts";
 
 export const endpoint = "/v1/completions";
-/** The same as Mistral and clients of its Codestral have it: it is answered in the form of a chat. */
+/** The same for Mistral and clients of its Codestral; the answer has the form of a chat. */
 export const fimPath = "/v1/fim/completions";
 /** An editor asks at every pause of its user: an account's calls would not last an hour. */
 export const coderBilling = "tokens";
-/** As clients know it of OpenAI. */
+/** OpenAI's default, which clients expect. */
 export const completionTokensDefault = 16;
-/** There, an answer goes on to its own end. */
+/** There, an answer continues to its natural end. */
 const fimTokensDefault = 1_024;
 
-// Fields that are not named here are accepted and ignored: clients send what other servers know.
+// Other fields are accepted and ignored, because clients send fields that other servers know.
 
-/** Engines read it into 32 bits. */
+/** Engines store it in 32 bits. */
 const token = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 });
 
 const Body = Type.Object({
@@ -47,16 +47,16 @@ const Body = Type.Object({
   logprobs: optional(wholeBetween(0, 20)),
 });
 type Body = Static<typeof Body>;
-/** For the description of the API. */
+/** For the API description. */
 export const completionsBody: TSchema = Body;
 
 const bodySchema = new BodySchema(Body);
 const ownFields = new Set(Object.keys(Body.properties));
 
 /**
- * `usageApart`: the stream's usage comes in a chunk of its own, without choices, since the client asked for that.
- * `asChat`: it came to Mistral's address. `best`: of each prompt's answers so many are shown; null: all.
- * `hidesLogprobs`: the client did not ask for those by which the best are found.
+ * `usageApart`: the client wants the stream's usage in a separate chunk without choices. `asChat`: it came to Mistral's
+ * address. `best`: how many of each prompt's answers to show; null: all. `hidesLogprobs`: the client did not ask for
+ * the log probabilities that decide the best.
  */
 export type CompletionAsk = Ask &
   Readonly<{
@@ -86,7 +86,7 @@ export function read({ head, body, bodyBytes, catalog }: DialectRequest): Comple
   if (best !== null && request.stream === true) return malformed("best_of must not be above n in a stream");
   const stop = stopSequences(request.stop, model, "stop");
   if (isRefusal(stop)) return stop;
-  // Those beyond are looked for here, and would be found in the prompt.
+  // The gateway itself looks for further ones, and would find them in the prompt.
   if (echo && stop.length > stopSequencesMax) {
     return malformed(`stop must have at most ${stopSequencesMax} sequences with echo`);
   }
@@ -105,11 +105,12 @@ export function read({ head, body, bodyBytes, catalog }: DialectRequest): Comple
     model,
     turns: prompts,
     ...(answers === undefined ? {} : { answers }),
-    // An empty suffix is what editors send at the end of a file.
+    // Editors send an empty suffix at the end of a file.
     plain: {
       suffix: request.suffix == null || request.suffix === "" ? null : request.suffix.toWellFormed(),
       echo,
-      // Evaluations want the log probabilities of a prompt alone. To others a budget of 0 is 1, as all that are too small.
+      // Evaluations want only the log probabilities of a prompt. Elsewhere a budget of 0 becomes 1, like every budget
+      // that is too small.
       ...(echo && request.max_tokens === 0 && model.tier === "own" ? { echoAlone: true } : {}),
     },
     tools: [],
@@ -131,7 +132,7 @@ export function read({ head, body, bodyBytes, catalog }: DialectRequest): Comple
   };
 }
 
-/** An editor may cut a file in the middle of a character, which not every engine reads. */
+/** An editor may cut a file in the middle of a character, which not every engine can read. */
 const textTurn = (content: string): Turn => ({ role: "prompt", content: content.toWellFormed(), tokens: null });
 
 function readPrompts(given: Body["prompt"]): readonly Turn[] | Refusal {

@@ -1,4 +1,4 @@
-// The embeddings dialect: POST /v1/embeddings, as OpenAI has it.
+// The embeddings dialect: POST /v1/embeddings, in OpenAI's form.
 import { refusals } from "../../core/refusals.ts";
 import type { Ask, Model, Piece } from "../../core/types.ts";
 import { type AnswerEnd, defineDialect, type Encoder } from "../dialect.ts";
@@ -26,7 +26,7 @@ export const embeddings = defineDialect<Ask>({
   errorBody,
 });
 
-/** A reply is one document: there are no events. */
+/** A reply is one document without events. */
 class VectorList implements Encoder {
   readonly #model: Model;
   readonly #vectors = new InputResults();

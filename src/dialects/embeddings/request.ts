@@ -8,7 +8,7 @@ import { BodySchema, malformed, oneOf, optional, text, wholeBetween } from "../r
 import { askOfInputs } from "../request/inputs.ts";
 import { namedModel } from "../request/named-model.ts";
 
-/** No model makes longer vectors. */
+/** No model produces longer vectors. */
 const vectorDimensionsMax = 65_536;
 
 export const endpoint = "/v1/embeddings";
@@ -17,7 +17,7 @@ const expected = "a string, an array of strings, an array of tokens or an array 
 
 const Body = Type.Object({
   model: text,
-  // Checked by hand: a schema of four forms would look through the longest of them four times.
+  // Checked by hand: a schema with four alternatives would scan the longest of them four times.
   input: Type.Union(
     [
       Type.String(),
@@ -33,13 +33,13 @@ const Body = Type.Object({
   user: optional(text),
 });
 type Body = Static<typeof Body>;
-/** For the description of the API. */
+/** For the API description. */
 export const embeddingsBody: TSchema = Body;
 
 const Envelope = Type.Object({ ...Body.properties, input: Type.Unknown({ description: expected }) });
 const envelope = new BodySchema(Envelope);
 
-/** A checked request, or the refusal that names the field. */
+/** A checked request, or a refusal that names the field. */
 export function read({ body, bodyBytes, catalog }: DialectRequest): Ask | Refusal {
   const wrong = envelope.refusal(body);
   if (wrong !== null) return wrong;
@@ -55,7 +55,7 @@ export function read({ body, bodyBytes, catalog }: DialectRequest): Ask | Refusa
   return askOfInputs(endpoint, model, inputs, texts, bodyBytes);
 }
 
-/** `tokens`: of all inputs, where they are lists of tokens; their texts are then the lists as JSON. */
+/** `tokens`: the sum over all inputs, where they are lists of tokens; their texts are then those lists as JSON. */
 type Read = Readonly<{ texts: readonly string[]; tokens: number | null }>;
 
 function readInput(input: unknown): Read | Refusal {

@@ -1,5 +1,5 @@
-// The content blocks of the messages dialect as JSON texts: what the model wrote, what the gateway did by itself (searches and
-// calls of MCP servers), and the citations of what was found.
+// The content blocks of the messages dialect as JSON texts: what the model wrote, what the gateway did itself (searches
+// and calls of MCP servers), and citations.
 import type { Piece, Source, ToolOutcome } from "../../core/types.ts";
 import { carried } from "../request/carried-text.ts";
 
@@ -19,10 +19,10 @@ export const thinkingBlock = (literal: string, signature = ""): string =>
 export const toolUseBlock = ({ id, name }: CallPiece, input: string): string =>
   `{"type":"tool_use","id":${JSON.stringify(id)},"name":${JSON.stringify(name)},"input":${input}}`;
 
-/** A call that is shown, with the id by which its result refers to it. */
+/** A call to show, with the id by which its result refers to it. */
 export type ShownCall = Readonly<{ id: string; isSearch: boolean }>;
 
-/** `place` counts the owned calls of one reply, whose ids have the same stem. */
+/** `place` numbers the owned calls of one reply, whose ids share a stem. */
 export const shownCall = ({ tool }: OwnedCall, stem: string, place: number): ShownCall => ({
   id: `${tool === null ? "srvtoolu" : "mcptoolu"}_${stem}_${place}`,
   isSearch: tool === null,
@@ -62,7 +62,7 @@ function searchContent({ failed, overLimit, sources }: ToolOutcome): object {
   }));
 }
 
-/** Clients show it beside the claim; the dialect's own servers cite at most as much. */
+/** Clients show it beside the claim; the dialect's own servers cite at most this much. */
 const citedTextMaxLength = 150;
 
 export const citationBody = ({ url, title, text }: Source): string =>
@@ -75,7 +75,7 @@ export const citationBody = ({ url, title, text }: Source): string =>
   });
 
 /**
- * A text block has the citations of all that stands in it, so that after a citation the text goes on in a new one;
- * only a further mark, `[2]` after `[1]`, belongs to the same claim.
+ * A text block has the citations of all its text, so text after a citation continues in a new block. Only a further
+ * mark, `[2]` after `[1]`, belongs to the same claim.
  */
 export const continuesCited = (literal: string): boolean => literal.startsWith('"[');

@@ -1,5 +1,5 @@
-// A model's capabilities under the names of Anthropic's library: every member that it knows, so that none is looked for in
-// vain.
+// A model's capabilities under the names of Anthropic's library: every member that it knows, so that programs find all
+// of them.
 import { claimsOf } from "../../core/catalog.ts";
 import type { Model } from "../../core/types.ts";
 

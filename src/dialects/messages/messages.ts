@@ -15,7 +15,7 @@ export const messages = defineDialect<MessagesAsk>({
   coderBilling,
   bodyFields: ["messages", "system"],
   keyHeaders: ["x-api-key"],
-  /** Its SDKs say the version that they speak. */
+  /** Its SDKs announce their version. */
   clientHeaders: ["anthropic-version"],
   replyIdPrefix: "msg_",
   storesResponses: false,

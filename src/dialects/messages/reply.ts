@@ -1,4 +1,4 @@
-// What the messages dialect writes around the content of an answer: the message, its usage and why it ended; and the error
+// What the messages dialect writes around an answer's content: the message, its usage and stop reason, and the error
 // body.
 import { factsOf, messageOf, refusals } from "../../core/refusals.ts";
 import type { Model, Refusal, RefusalName, Usage } from "../../core/types.ts";
@@ -7,7 +7,7 @@ import type { AnswerEnd, ReplyIdentity } from "../dialect.ts";
 /** Characters of a request id that go into the ids of the message and its blocks. */
 export const stemOf = ({ requestId }: ReplyIdentity): string => requestId.slice("req_".length);
 
-/** A message: whole, or as it begins, without content. `content` are JSON texts. */
+/** A message: complete, or at its beginning without content. `content` are JSON texts. */
 export function messageBody(
   model: Model,
   identity: ReplyIdentity,
@@ -39,8 +39,8 @@ export function stopOf({ reason, stopSequence }: AnswerEnd): Stop {
 
 /**
  * Hosted models add the cache fields, and their input_tokens is the uncached input (spec, usage table). First-party
- * tiers have neither: every client reads a reply without them, and a zero would say that nothing was cached.
- * `searches`: web searches that were made.
+ * tiers have neither: every client accepts a reply without them, and a zero would mean that nothing was cached.
+ * `searches`: the web searches that were made.
  */
 export function usageBody(model: Model, usage: Usage, searches = 0): object {
   const server_tool_use = searches === 0 ? undefined : { web_search_requests: searches, web_fetch_requests: 0 };
@@ -60,7 +60,7 @@ export function usageBody(model: Model, usage: Usage, searches = 0): object {
   };
 }
 
-/** What the SDK's tool runners act on: they go on with whole conversations. */
+/** The SDK's tool runners act on these: they continue with whole conversations. */
 const details: Partial<Record<RefusalName, object>> = {
   threads_not_kept: { error_code: "thread_unsupported_request", unsupported: ["thread"] },
 };

@@ -48,14 +48,16 @@ export const coderBilling = "calls";
 
 export type MessagesAsk = Ask &
   Readonly<{
-    /** Thinking is sent only to who asked for it; `omitted` is a block without text that has it in its signature. */
+    /**
+     * Only clients that ask for thinking get it; `omitted` is a block without text that carries it in its signature.
+     */
     thinking: "hidden" | "shown" | "omitted";
-    /** The prompt's size as far as it is known before the node has counted it. */
+    /** An estimate of the prompt's size until the node has counted it. */
     inputTokensEstimate: number;
   }>;
 
 // ---------------------------------------------------------------------------------------------------------------
-// Body schema. Fields that are not named here are accepted and ignored: clients send every beta that they know.
+// Body schema. Other fields are accepted and ignored, because clients send every beta that they know.
 // ---------------------------------------------------------------------------------------------------------------
 
 const Content = Type.Union([Type.String(), Type.Array(Type.Object({ type: text }))], {
@@ -95,7 +97,7 @@ const Body = Type.Object({
       { description: "an object with effort and format" },
     ),
   ),
-  /** Where a beta of 2025 had what is `output_config.format` now. */
+  /** A beta of 2025 had here what is `output_config.format` now. */
   output_format: optional(record),
   stop_sequences: optional(Type.Array(Type.String(), { description: "an array of strings" })),
   stream: optional(flag),
@@ -107,13 +109,13 @@ const Body = Type.Object({
   /** A conversation that the server keeps (the SDK's tool runners ask for one since 1.11, Python 2.11). */
   thread: optional(record),
   web_search: optional(flag),
-  // The dialect's own servers stop at 1; nodes take 2 and the other dialects send it.
+  // The dialect's own servers stop at 1; nodes accept 2, and the other dialects send it.
   temperature: optional(numberBetween(0, 2)),
   top_p: optional(numberBetween(0, 1)),
   top_k: optional(whole),
 });
 type Body = Static<typeof Body>;
-/** For the description of the API. */
+/** For the API description. */
 export const messagesBody: TSchema = Body;
 
 const bodySchema = new BodySchema(Body);
@@ -124,7 +126,7 @@ const forwarded = ["temperature", "top_p", "top_k"] as const satisfies readonly 
 // Request: body -> Ask
 // ---------------------------------------------------------------------------------------------------------------
 
-/** A checked request, or the refusal that names the field. */
+/** A checked request, or a refusal that names the field. */
 export function read({ body: value, bodyBytes, catalog }: DialectRequest): MessagesAsk | Refusal {
   const wrong = bodySchema.refusal(value);
   if (wrong !== null) return wrong;
@@ -175,7 +177,7 @@ export function read({ body: value, bodyBytes, catalog }: DialectRequest): Messa
   };
 }
 
-/** Four bytes are about one token, except in inline images and files, which stand in the body as base64. */
+/** About four bytes a token, except in inline images and files, which are base64 in the body. */
 function estimateInputTokens(turns: readonly Turn[], model: Model, bodyBytes: number): number {
   let mediaBytes = 0;
   for (const { content } of turns) {
@@ -202,8 +204,8 @@ function effortOf({ thinking, output_config }: Body): Effort | null {
 }
 
 // ---------------------------------------------------------------------------------------------------------------
-// Conversation. A string is read as one text block, so that a message is the same prompt whichever way it comes;
-// clients change from one form to the other between two turns, and a different prompt would miss the prefix cache.
+// Conversation. A string is read like one text block, so that a message gives the same prompt in either form: clients
+// switch between the forms from turn to turn, and a different prompt would miss the prefix cache.
 // ---------------------------------------------------------------------------------------------------------------
 
 type Block = Readonly<Record<string, unknown> & { type: string }>;
@@ -241,7 +243,7 @@ function addSystem(turns: Turn[], blocks: readonly Block[], at: string): Refusal
   return null;
 }
 
-/** Tool results come first, because they answer the assistant's turn before; the rest is one user turn. */
+/** Tool results come first, because they answer the assistant's previous turn; the rest is one user turn. */
 function addUser(turns: Turn[], blocks: readonly Block[], at: string, model: Model): Refusal | null {
   const parts: Part[] = [];
   let results = 0;
@@ -273,8 +275,8 @@ function readToolResult(block: Block, at: string, model: Model): Turn | Refusal 
 type AssistantTurn = { role: "assistant"; content: string | null; reasoning: string | null; calls: Call[] };
 
 /**
- * One turn, with texts joined as they are: they are fragments of what one model wrote. A server tool's use and result
- * become a call and a tool turn between two assistant turns, which is what they were for the model.
+ * One turn with its texts joined unchanged, because they are fragments of what one model wrote. A server tool's use and
+ * result become a call and a tool turn between two assistant turns, as the model saw them.
  */
 function addAssistant(turns: Turn[], blocks: readonly Block[], at: string): Refusal | null {
   let turn: AssistantTurn = { role: "assistant", content: null, reasoning: null, calls: [] };
@@ -286,7 +288,7 @@ function addAssistant(turns: Turn[], blocks: readonly Block[], at: string): Refu
         if (typeof block.text !== "string") return malformed(`${name}.text must be a string`);
         turn.content = (turn.content ?? "") + block.text;
         break;
-      case "compaction": // what another server made of the conversation before
+      case "compaction": // another server's summary of the conversation so far
         turn.content = (turn.content ?? "") + textOrNothing(block.content);
         break;
       case "thinking": {
@@ -311,7 +313,7 @@ function addAssistant(turns: Turn[], blocks: readonly Block[], at: string): Refu
       }
       default: {
         const call = block.type.endsWith("_tool_result") ? serverCalls.get(block.tool_use_id) : undefined;
-        if (call === undefined) break; // redacted thinking and what this gateway does not know
+        if (call === undefined) break; // redacted thinking, and blocks that this gateway does not know
         if (tooDeep(block.content)) return malformed(`${name}.content nests too deep`);
         turn.calls.push(call);
         turns.push(turn, { role: "tool", callId: call.id, content: serverResultText(block.content) });
@@ -335,7 +337,7 @@ function readCall(block: Block, at: string): Call | Refusal {
   return { id: block.id, name: block.name, arguments: JSON.stringify(input) };
 }
 
-/** Of search results the text that our own servers put into them; what others encrypted only they can read. */
+/** For search results, the text that our own servers put into them; only the others can read what they encrypted. */
 function serverResultText(content: unknown): string {
   const entries: readonly unknown[] = Array.isArray(content) ? content : [content];
   return entries.map(entryText).join("\n\n");
@@ -352,15 +354,15 @@ function serverResultText(content: unknown): string {
 }
 
 // ---------------------------------------------------------------------------------------------------------------
-// Content blocks. A block of an unknown type is left out: new betas bring new ones, and a client whose whole session
-// is refused for one of them is worse off than one whose block is not read.
+// Content blocks. A block of an unknown type is left out: new betas bring new ones, and refusing a client's whole session
+// for one of them is worse than not reading the block.
 // ---------------------------------------------------------------------------------------------------------------
 
 type BlockReader = (block: Block, at: string, model: Model) => readonly Part[] | Refusal;
 
 const textPart = (value: string): Part => ({ kind: "text", text: value });
 
-/** Text alone becomes one string, a paragraph each, so that every node's template makes the same prompt of it. */
+/** Text alone becomes one string, one paragraph per part, so that every node's template makes the same prompt of it. */
 const contentOf = (parts: readonly Part[]): string | readonly Part[] =>
   parts.every((part) => part.kind === "text") ? parts.map(({ text }) => text).join("\n") : parts;
 
@@ -379,7 +381,7 @@ function readParts(content: unknown, at: string, model: Model, reader: BlockRead
   return parts;
 }
 
-/** Text and images, the only blocks that may stand inside a document: so nesting ends here. */
+/** Text and images, the only blocks allowed inside a document, so nesting ends here. */
 function readLeaf(block: Block, at: string, model: Model): readonly Part[] | Refusal {
   if (block.type === "text") {
     return typeof block.text === "string" ? [textPart(block.text)] : malformed(`${at}.text must be a string`);
@@ -395,7 +397,7 @@ function readBlock(block: Block, at: string, model: Model): readonly Part[] | Re
       const parts = readParts(block.content, `${at}.content`, model, readLeaf);
       return isRefusal(parts) ? parts : [...headings(block.title, block.source), ...parts];
     }
-    case "tool_reference": // the answer of a client's tool search; the tool itself is among the tools from now on
+    case "tool_reference": // the result of a client's tool search; the tool itself is among the tools from now on
       return [textPart(`The tool ${textOrNothing(block.tool_name)} is available now.`)];
     case "container_upload":
       return fileNotHere(`${at}.file_id`, "an image or a document with its data");
@@ -412,7 +414,7 @@ function readImageBlock(source: unknown, at: string, model: Model): readonly Par
   return url === null ? [] : partsOf(readImage(url, null, at, model));
 }
 
-/** The address or data URL of a source; null for one of a type that is not known. */
+/** The address or data URL of a source; null for an unknown type. */
 function sourceUrl(source: Readonly<Record<string, unknown>>, at: string): string | null | Refusal {
   if (source.type === "file") return fileNotHere(`${at}.file_id`, 'a source of type "base64" or "url"');
   if (source.type === "url")
@@ -423,7 +425,7 @@ function sourceUrl(source: Readonly<Record<string, unknown>>, at: string): strin
   return `data:${source.media_type};base64,${source.data}`;
 }
 
-/** Its title and context stand before it. Citations are not made: its text is what counts. */
+/** Its title and context precede it. Citations are not generated; only its text matters. */
 function readDocument(block: Block, at: string, model: Model): readonly Part[] | Refusal {
   const { source } = block;
   if (!isRecord(source)) return malformed(`${at}.source must be an object`);
@@ -451,8 +453,8 @@ const headings = (...lines: readonly unknown[]): readonly Part[] =>
 type Tools = Readonly<{ functions: readonly Tool[]; serverTools: ReadonlySet<unknown>; webSearch: WebSearch | null }>;
 
 /**
- * A client's tools have no type or `custom`; one with `defer_loading` is a tool like the others. Every other type is a
- * tool of the dialect's own: web search switches ours on, and what the client would run itself is left out.
+ * A client's tools have no type, or `custom`; one with `defer_loading` is a tool like the others. Every other type is a
+ * tool of the dialect's own: web search switches ours on, and tools that the client would run itself are left out.
  */
 function readTools(given: readonly Record<string, unknown>[]): Tools | Refusal {
   const functions: Tool[] = [];
@@ -464,7 +466,7 @@ function readTools(given: readonly Record<string, unknown>[]): Tools | Refusal {
       const refusal = hostedToolNotRun(tool, at);
       if (refusal !== null) return refusal;
       serverTools.add(tool.name);
-      // Whatever is no text can throw when it is made one: JSON may bring its own toString.
+      // Only texts convert safely: JSON may bring its own toString, which throws.
       if (typeof tool.type === "string" && tool.type.startsWith("web_search_")) webSearch = readSearchTool(tool);
       continue;
     }
@@ -484,7 +486,7 @@ function readTools(given: readonly Record<string, unknown>[]): Tools | Refusal {
 
 type Choice = Readonly<{ toolChoice: ToolChoice; forcesSearch?: boolean }>;
 
-/** Of server tools only the web search can be forced: the others are not run here. */
+/** Of the server tools only the web search can be forced, because the others are not run here. */
 function readToolChoice(
   choice: (Body["tool_choice"] & {}) | null,
   { functions, serverTools, webSearch }: Tools,

@@ -1,5 +1,5 @@
-// What the messages dialect writes: pieces -> content blocks, as events while they come, or all of them in one message. Every
-// event has an `event:` line, without which the dialect's own client library sees nothing.
+// What the messages dialect writes: pieces -> content blocks, as events while they come, or all of them in one message.
+// Every event has an `event:` line, without which the dialect's own client library sees nothing.
 //
 //   message_start, then blocks 0, 1, 2... one open at a time, then message_delta, message_stop
 //   a block: content_block_start, content_block_delta*, content_block_stop
@@ -27,23 +27,23 @@ import { signatureOf } from "./thinking-signature.ts";
 
 type BlockKind = "thinking" | "text" | "tool_use" | "owned-call" | "owned-result";
 
-/** A content block of the answer, in the order in which the blocks were first seen. */
+/** A content block of the answer; blocks are in the order of their first piece. */
 type Block = {
   readonly kind: BlockKind;
-  /** The block as JSON text; `content` is a literal or, of a call, the JSON text of its input. */
+  /** The block as JSON text; `content` is a literal or, for a call, the JSON text of its input. */
   readonly json: (content: string) => string;
-  /** Index of the client's call that a tool_use block is, else null. */
+  /** Index of the client's call in a tool_use block; otherwise null. */
   readonly callIndex: number | null;
   /**
-   * What waits to be written; of a tool_use block all of its arguments, which tell whether it is complete, and of
-   * omitted thinking all of it, for the signature.
+   * Literals that wait to be written. A tool_use block keeps all its arguments, which show whether it is complete;
+   * omitted thinking keeps all of it, for the signature.
    */
   readonly literals: string[];
-  /** All that was said in it, where the reply is whole. */
+  /** All of its text, where the reply is whole. */
   readonly text: LiteralText;
-  /** Of a text block: JSON texts of its citations, those that wait to be written too. */
+  /** A text block's citations as JSON texts, including those that wait. */
   readonly citations: string[];
-  /** Of a tool_use block whose end was looked for. */
+  /** For a tool_use block whose end is being looked for. */
   end: ArgumentsEnd | null;
 };
 
@@ -53,7 +53,7 @@ type ArgumentsEnd = { readonly json: JsonEnd; read: number; whole: boolean | nul
 const event = (name: string, data: string): string => `event: ${name}\ndata: ${data}\n\n`;
 const deltaEnd = "}}\n\n";
 
-/** The content of a block that starts. */
+/** The content of a starting block. */
 const nothingYet: Readonly<Record<BlockKind, string>> = {
   thinking: '""',
   text: '""',
@@ -81,9 +81,10 @@ const newBlock = (kind: BlockKind, json: Block["json"], callIndex: number | null
 
 /**
  * The first of `#blocks` is open, the others wait. A text or thinking block ends when another block begins. A tool_use
- * block ends when its arguments are a whole object: nodes mix the fragments of parallel calls, and this dialect cannot,
- * so what belongs to a later block is held until the one before is complete or the answer has ended. What the gateway
- * did by itself is known whole, and its blocks end at once. A reply that is whole keeps all blocks until its end.
+ * block ends when its arguments are a complete object: nodes interleave the fragments of parallel calls, which this
+ * dialect cannot express, so fragments of a later block wait until the earlier one is complete or the answer has ended.
+ * What the gateway did itself is complete from the start, so its blocks end at once. A whole reply keeps all blocks
+ * until its end.
  */
 export class MessagesEncoder implements Encoder {
   readonly #ask: MessagesAsk;
@@ -92,18 +93,18 @@ export class MessagesEncoder implements Encoder {
   readonly #blocks: Block[] = [];
   /** The client's calls by their index. */
   readonly #calls: Block[] = [];
-  /** Index of the open block; without one, of the next. */
+  /** Index of the open block, or of the next one if none is open. */
   #index = 0;
   #started = false;
   /** An estimate until the input is counted, which takes less time than a model's first token. */
   #inputTokens: number;
-  /** What the gateway ran by itself: the last call, how many there were, and how many searches gave an answer. */
+  /** What the gateway ran itself: the last call, the number of calls, and how many searches succeeded. */
   #shown: ShownCall | null = null;
   #ownedCalls = 0;
   #searches = 0;
   /** The open block's delta event up to the literal: a token costs one concatenation. */
   #delta = "";
-  /** The same as bytes, made for the block's first token that comes as bytes. */
+  /** The same as bytes, created for the block's first token that comes as bytes. */
   #frame: DeltaFrame | null = null;
 
   constructor(ask: MessagesAsk, reply: ReplyIdentity, form: ReplyForm) {
@@ -140,8 +141,8 @@ export class MessagesEncoder implements Encoder {
         return this.#begin(newBlock("owned-result", resultOf(piece.outcome, this.#shown!)));
       case "citation":
         return this.#cite(citationBody(piece.source));
-      case "input": // of requests that hold no conversation
-      case "answer": // of those that may ask for several
+      case "input": // from requests that hold no conversation
+      case "answer": // from those that may ask for several
       case "answer-end":
         return "";
       default:
@@ -150,7 +151,7 @@ export class MessagesEncoder implements Encoder {
   }
 
   literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number, out: ByteWriter): boolean {
-    if (kind === "reasoning" && this.#ask.thinking === "hidden") return true; // there is nothing to write
+    if (kind === "reasoning" && this.#ask.thinking === "hidden") return true; // nothing to write
     const block = this.#blocks.at(-1);
     if (block?.kind !== (kind === "text" ? "text" : "thinking") || block.citations.length > 0) return false;
     if (this.#isWhole) {
@@ -166,11 +167,11 @@ export class MessagesEncoder implements Encoder {
   end(end: AnswerEnd): string {
     if (this.#isWhole) return this.#message(end);
     let events = "";
-    // A client that reads the first block's text must find one, also when the answer is empty.
+    // Clients that read the first block's text must find one, even when the answer is empty.
     if (this.#index === 0 && this.#blocks.length === 0) events += this.#begin(newBlock("text", textBlock));
     while (this.#blocks.length > 0) {
       events += this.#closeFirst();
-      // A call that the budget cut before its turn came is not begun.
+      // A call that the budget cut before its turn is not begun.
       while (end.reason === "length" && this.#blocks[0] !== undefined && !isComplete(this.#blocks[0]))
         this.#blocks.shift();
       events += this.#openFirst();
@@ -214,7 +215,7 @@ export class MessagesEncoder implements Encoder {
       open.literals.push(literal);
       return this.#delta + literal + deltaEnd + this.#advance();
     }
-    // Not found: its block is closed, and after a whole object only white space can follow.
+    // Not found: its block is closed, and only white space can follow a complete object.
     this.#blocks.find(({ callIndex }) => callIndex === index)?.literals.push(literal);
     return "";
   }
@@ -237,7 +238,7 @@ export class MessagesEncoder implements Encoder {
     return opened + this.#advance();
   }
 
-  /** Closes what is complete while something waits behind it, or nothing can be added to it. */
+  /** Closes complete blocks while others wait or nothing can be added to them. */
   #advance(): string {
     let events = "";
     for (let first = this.#blocks[0]; first !== undefined; first = this.#blocks[0]) {
@@ -298,7 +299,7 @@ export class MessagesEncoder implements Encoder {
     this.#inputTokens = tokens;
   }
 
-  /** The node has not counted yet: the input is our count, and message_delta overwrites it with the true numbers. */
+  /** The node has not counted yet: the input is our count, and message_delta replaces it with the real numbers. */
   #start(): string {
     this.#started = true;
     const { model } = this.#ask;
@@ -307,7 +308,7 @@ export class MessagesEncoder implements Encoder {
     return event("message_start", `{"type":"message_start","message":${message}}`);
   }
 
-  /** The stream, collected. */
+  /** The collected stream. */
   #message(end: AnswerEnd): string {
     const content = this.#blocks.map((block) => this.#whole(block, end)).filter((block) => block !== null);
     if (content.length === 0) content.push(textBlock('""'));
@@ -315,7 +316,7 @@ export class MessagesEncoder implements Encoder {
     return messageBody(this.#ask.model, this.#reply, content, stopOf(end), usage);
   }
 
-  /** The block with everything that was said in it; null if it is not a block. */
+  /** The block with all its content; null where it is no block. */
   #whole(block: Block, { reason }: AnswerEnd): string | null {
     const { literal } = block.text;
     switch (block.kind) {
@@ -325,8 +326,9 @@ export class MessagesEncoder implements Encoder {
         return thinkingBlock(this.#omits(block) ? '""' : literal, this.#signatureOf(block));
       case "tool_use": {
         const input = argumentsObject(literal);
-        if (input === null && reason === "length") return null; // the budget cut it in the middle: no call to be run
-        // Broken arguments go by the name that Anthropic's documentation gives them; an empty object would be run.
+        // the budget cut it in the middle: this call must not run
+        if (input === null && reason === "length") return null;
+        // Broken arguments get the key that Anthropic's documentation uses; clients would run an empty object.
         return block.json(input ?? (isNothing(literal) ? "{}" : `{"INVALID_JSON":${literal}}`));
       }
       case "owned-call":
@@ -339,18 +341,18 @@ export class MessagesEncoder implements Encoder {
   }
 }
 
-/** It starts complete. */
+/** It is complete at its start. */
 const resultOf = (outcome: ToolOutcome, shown: ShownCall): Block["json"] => {
   const result = resultBlock(outcome, shown);
   return () => result;
 };
 
-/** Models write nothing or null for a tool without parameters. */
+/** Models write nothing, or null, for a tool without parameters. */
 const isNothing = (literal: string): boolean => /^(?:null)?$/.test((JSON.parse(literal) as string).trim());
 
 const isWhole = ({ kind }: Block): boolean => kind === "owned-call" || kind === "owned-result";
 
-/** Asked only while another block waits: then, and from then on, each fragment is read once, and the whole parsed once. */
+/** Called only while another block waits: from then on each fragment is read once, and the whole is parsed once. */
 function isComplete(block: Block): boolean {
   if (block.kind !== "tool_use") return true;
   const { literals } = block;
@@ -360,5 +362,5 @@ function isComplete(block: Block): boolean {
   return end.whole === true;
 }
 
-/** The insides of string literals, put together, are again the inside of one. */
+/** The contents of string literals, joined, are again the content of one. */
 const joined = (literals: readonly string[]): string => `"${literals.map((literal) => literal.slice(1, -1)).join("")}"`;

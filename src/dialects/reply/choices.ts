@@ -1,21 +1,21 @@
-// The replies of the two dialects whose answers are choices: usually one, or several that come mixed. A Choice writes one
-// of them; what is said once for all of them, the usage above all, is written here.
+// The replies of the two dialects whose answers are choices: usually one, or several that arrive interleaved. A Choice
+// writes one of them; what applies to all of them, above all the usage, is written here.
 import type { ByteWriter } from "../../core/byte-writer.ts";
 import type { FinishReason, Model, Piece, Refusal, Usage } from "../../core/types.ts";
 import type { AnswerEnd, Encoder, ReplyForm } from "../dialect.ts";
 import { errorBody } from "./error-object.ts";
 import { usageBody } from "./usage-object.ts";
 
-/** What a piece of one answer may be. */
+/** The pieces of one answer. */
 export type ChoicePiece = Exclude<Piece, { kind: "answer" | "answer-end" | "input" }>;
 
 export interface Choice {
   piece(piece: ChoicePiece): string;
   /** See Encoder. */
   literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number, out: ByteWriter): boolean;
-  /** Its last events; of a whole reply what its object has behind the index. */
+  /** Its last events; in a whole reply, the members of its object after the index. */
   end(reason: FinishReason): string;
-  /** How likely the model found what it wrote; asked where the best of several are wanted. */
+  /** How likely the model rated its text; read where the best of several are wanted. */
   readonly likelihood?: number;
 }
 
@@ -24,12 +24,12 @@ export type ChoicesOptions = Readonly<{
   form: ReplyForm;
   /** The fields with which every event and the whole reply begin, and the beginning of the list of choices. */
   head: string;
-  /** The stream's usage comes in a chunk of its own, without choices, since the client asked for that. */
+  /** The client wants the stream's usage in a separate chunk without choices. */
   usageApart: boolean;
   choice: (index: number) => Choice;
-  /** A choice of an event that says nothing; `finish` is JSON. */
+  /** A choice in an event without content; `finish` is JSON. */
   silent: (finish: string) => string;
-  /** Of so many answers in a row so many are shown, the best; null: all are. */
+  /** How many answers to show, the best, of each group of `of`; null: all. */
   best: Readonly<{ of: number; shown: number }> | null;
 }>;
 
@@ -62,7 +62,7 @@ export class Choices implements Encoder {
       case "answer-end":
         return this.#ended(piece.reason);
       case "input":
-        return ""; // of requests that hold no conversation
+        return ""; // from requests that hold no conversation
       default:
         return this.#current.piece(piece);
     }
@@ -76,9 +76,9 @@ export class Choices implements Encoder {
     const { form, head, usageApart, silent } = this.#options;
     const last = this.#firstReason === null ? this.#ended(reason) : "";
     if (form === "whole") return `${head}${this.#shown().join(",")}],${this.#usage(usage)}}`;
-    // Clients that did not ask for a chunk without choices read `choices[0]` of every chunk. It stands behind the one with
-    // the finish reason, where openai-java expects the usage. LangChain joins the finish reasons of all `choices[0]`, so
-    // that this one has none; openai-go keeps the last of each index, so that it is there once more.
+    // Clients that did not ask for a chunk without choices read `choices[0]` of every chunk. The usage follows the
+    // chunk with the finish reason, where openai-java expects it. LangChain joins the finish reasons of all
+    // `choices[0]`, so this one has none; openai-go keeps the last of each index, so it is repeated there.
     const choices = usageApart ? "" : `${silent("null")},${silent(JSON.stringify(this.#firstReason))}`;
     return `${last}data: ${head}${choices}],${this.#usage(usage)}}\n\ndata: [DONE]\n\n`;
   }

@@ -1,22 +1,22 @@
-// A non-streaming reply: the stream, collected. The dialect's own encoder takes the pieces as those of a stream, keeps what
-// they say instead of writing events, and gives the whole reply at the end.
+// A non-streaming reply: the collected stream. The dialect's own encoder takes the pieces as for a stream, keeps their
+// content instead of writing events, and returns the whole reply at the end.
 import { ByteWriter } from "../../core/byte-writer.ts";
 import type { Piece } from "../../core/types.ts";
 import type { AnswerEnd, Encoder } from "../dialect.ts";
 
-/** Stays empty. */
+/** Always empty. */
 const noEvents = new ByteWriter(0);
 
 export class Collected {
   readonly #encoder: Encoder;
 
-  /** `encoder`: of the form "whole". */
+  /** `encoder`: in the form "whole". */
   constructor(encoder: Encoder) {
     this.#encoder = encoder;
   }
 
   piece(piece: Piece): void {
-    // An empty fragment says nothing, so that nothing begins with it.
+    // An empty fragment adds nothing, so nothing begins with it.
     if ((piece.kind === "text" && piece.logprobs === null) || piece.kind === "reasoning") {
       if (piece.literal === '""') return;
     }
@@ -40,7 +40,7 @@ export class Collected {
   }
 }
 
-/** The same as a piece with a string of its own. */
+/** The same as a piece with its own string. */
 export function literalPiece(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number): Piece {
   const literal = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
   return kind === "text" ? { kind, literal, logprobs: null } : { kind, literal };

@@ -1,4 +1,4 @@
-// The bytes around the literal in a token's event: made once, copied for each token.
+// The bytes around the literal in a token's event: created once, copied for each token.
 import type { ByteWriter } from "../../core/byte-writer.ts";
 
 export class DeltaFrame {

@@ -1,4 +1,4 @@
-// Collects what each input of a request came to, for the dialects whose replies are a list of that.
+// Collects the result of each input, for the dialects whose replies are lists of these.
 import type { Piece } from "../../core/types.ts";
 
 export class InputResults {
@@ -14,7 +14,7 @@ export class InputResults {
     return [...this.#results];
   }
 
-  /** In the order of the inputs. What was given out is no longer kept. */
+  /** In the order of the inputs. Results that were returned are no longer kept. */
   *taken(): Generator<[number, string]> {
     for (const index of [...this.#results.keys()].sort((one, other) => one - other)) {
       const json = this.#results.get(index)!;

@@ -4,7 +4,7 @@ import { type ByteWriter, returnWriter, takeWriter } from "../../core/byte-write
 
 export class LiteralText {
   #inside = "";
-  /** What came as bytes since then: a string for each token would keep all that it was cut from. */
+  /** Bytes that came since then: a string for each token would keep alive all that it was cut from. */
   #bytes: ByteWriter | null = null;
 
   push(literal: string): void {

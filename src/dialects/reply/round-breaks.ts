@@ -1,5 +1,5 @@
-// Puts a break between the rounds of an answer, for dialects that have one string for the text of all rounds and one
-// for their reasoning: "Let me look." and "Bun is fast." are two paragraphs.
+// Puts a break between the rounds of an answer, for dialects with one string for the text of all rounds and one for
+// their reasoning: "Let me look." and "Bun is fast." are two paragraphs.
 
 type Kind = "text" | "reasoning";
 
@@ -12,23 +12,23 @@ export class RoundBreaks {
   #reasoning: "none" | "written" | "due" = "none";
   #shift = 0;
 
-  /** By how many UTF-16 units the breaks moved the text so far. */
+  /** By how many UTF-16 units the breaks have moved the text so far. */
   get shift(): number {
     return this.#shift;
   }
 
-  /** The gateway ran a call: what comes next is another round's. */
+  /** The gateway ran a call: what follows belongs to another round. */
   roundEnded(): void {
     if (this.#text === "written") this.#text = "due";
     if (this.#reasoning === "written") this.#reasoning = "due";
   }
 
-  /** Whether a fragment goes straight behind the one before. */
+  /** Whether a fragment directly continues the one before. */
   goesOn(kind: Kind): boolean {
     return (kind === "text" ? this.#text : this.#reasoning) === "written";
   }
 
-  /** Says, once, that a break goes before the fragment that is written next. */
+  /** Returns true once: a break must precede the next fragment. */
   isDue(kind: Kind): boolean {
     if (kind === "reasoning") {
       const isDue = this.#reasoning === "due";

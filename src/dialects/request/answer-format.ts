@@ -1,15 +1,15 @@
 // The part of reading structured output that all three dialects share: whether the model supports it, and whether the
-// schema can be accepted.
+// schema is acceptable.
 import type { Format, Model, Refusal } from "../../core/types.ts";
 import { malformed } from "./field.ts";
 import { schemaFault } from "./schema-limits.ts";
 
-/** What a dialect found; `at` is the field that asks for it. */
+/** What a dialect found; `at` is the field. */
 export type GivenFormat =
   | Readonly<{ at: string; kind: "json_object" }>
   | Readonly<{ at: string; kind: "json_schema"; schemaAt: string; schema: unknown; name: unknown; strict: unknown }>;
 
-/** The checked format, or the refusal that names the field. */
+/** The checked format, or a refusal that names the field. */
 export function checkedFormat(given: GivenFormat, model: Model): Format | Refusal {
   const { at, kind } = given;
   if (model.structuredOutput !== "json_schema" && model.structuredOutput !== kind) {

@@ -1,4 +1,4 @@
-// How many answers a request asks for. The models of the specification give one.
+// How many answers a request asks for. The specification's models give one.
 import { Type } from "@sinclair/typebox";
 import { answersMax } from "../../core/limits.ts";
 import type { Answers, Model, Refusal } from "../../core/types.ts";
@@ -8,7 +8,7 @@ export const answersField = optional(
   Type.Integer({ minimum: 1, maximum: answersMax, description: `a whole number from 1 to ${answersMax}` }),
 );
 
-/** `at` is the field that says how many each prompt gets. Undefined: one answer. */
+/** `at`: the field with the number of answers per prompt. Undefined: one answer. */
 export function readAnswers({ tier }: Model, prompts: number, each: number, at: string): Answers | undefined | Refusal {
   if (prompts === 1 && each === 1) return undefined;
   if (tier !== "own" && each > 1) {

@@ -1,7 +1,7 @@
-// Text that a client carries in a field that it must return unread. It is encoded, not encrypted: it holds nothing that
-// the caller has not seen or asked for.
+// Text that a client carries in a field that it must return unread. It is encoded, not encrypted: it contains nothing
+// that the caller has not seen or asked for.
 
-/** Tells ours from a foreign value, and a later form from this one; never empty, as clients expect. */
+/** Distinguishes ours from foreign values, and later forms from this one; never empty, as clients expect. */
 const marker = "tg1.";
 
 export const carried = (text: string): string => marker + Buffer.from(text, "utf8").toString("base64url");

@@ -1,18 +1,18 @@
-// For whom a request says that it is, in the fields that clients have for that. What comes is of any type: `endUserName`
+// The end user that a request names, in the fields that clients have for it. The value may have any type: `endUserName`
 // of core/end-user.ts makes a name of it.
 import { parseOutsideJson } from "../../core/outside-json.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** `safety_identifier` took the place of `user`, which is still what nearly all programs send. */
+/** `safety_identifier` replaced `user`, which nearly all programs still send. */
 export function openAiEndUser(body: object): unknown {
   const { safety_identifier, user } = body as Fields;
   return typeof safety_identifier === "string" && safety_identifier !== "" ? safety_identifier : user;
 }
 
 /**
- * `metadata.user_id`, as programs that serve people fill it in. Claude Code puts device, account and session in there, as
- * JSON (today) or as one word (before): that is one end user, and not one for each session.
+ * `metadata.user_id`, as programs that serve people fill it in. Claude Code puts device, account and session into it,
+ * as JSON (today) or as one word (before): that is one end user, not one per session.
  */
 export function messagesEndUser(body: object): unknown {
   const metadata = (body as Fields)["metadata"];

@@ -1,6 +1,7 @@
-// Fields beside the dialect's own that change an answer and that only some inference engines know. Read for a shop's own
-// models alone: for those of the specification what a dialect does not name is ignored. What has a form of ours becomes
-// that: a schema is a format, which the gateway checks, and a switch for thoughts is the reasoning depth.
+// Fields beyond the dialect's own that change an answer and that only some inference engines know. Only a shop's own
+// models read them: for the specification's models, fields that a dialect does not name are ignored. Fields with an
+// equivalent of ours become that: a schema is a format, which the gateway checks, and a switch for thoughts is the
+// reasoning depth.
 import { type TSchema, Type } from "@sinclair/typebox";
 import type { EngineField, EngineFieldName } from "../../core/engine-fields.ts";
 import { isRecord } from "../../core/is-record.ts";
@@ -22,15 +23,15 @@ const grammarNestingMax = 256;
 const engineChoicesMax = 1_000;
 /** Values in a list of tokens or words. */
 const engineListMax = 10_000;
-/** Characters, as JSON, of what a chat template gets. */
+/** JSON characters of the settings for a chat template. */
 const templateSettingsMaxLength = 64 * 1024;
 
-/** What a body says in such fields. */
+/** What a body has in such fields. */
 export type EngineFieldsRead = Readonly<{
   fields: readonly EngineField[];
   format: Format | null;
   effort: Effort | null;
-  /** How tokens are picked, by names that the dialect does not have. */
+  /** Sampling fields under names that the dialect lacks. */
   sampling: Sampling;
 }>;
 
@@ -49,7 +50,10 @@ const choices = Type.Array(grammar, {
   description: `a list of 1 to ${engineChoicesMax} texts`,
 });
 
-/** `usual`: what it means to say nothing; then no engine has to know it. `as`: the client's name is another one. */
+/**
+ * `usual`: the value that changes nothing, so no engine has to know the field. `as`: the field's name here, where the
+ * client's differs.
+ */
 type Row = Readonly<{ schema: TSchema; usual?: unknown; as?: EngineFieldName; chatOnly?: true }>;
 
 const refused: Row = { schema: Type.Unknown(), usual: false };
@@ -106,7 +110,7 @@ const rows: Readonly<Record<string, Row>> = {
   use_beam_search: refused,
 };
 
-/** A form that an answer is held to, and what it is called where it stands alone. */
+/** Constraints on an answer, and their names where they stand alone. */
 const constraints: Readonly<Record<string, EngineFieldName>> = {
   json_schema: "json_schema",
   guided_json: "json_schema",
@@ -125,7 +129,7 @@ const structured: Readonly<Record<string, EngineFieldName>> = {
   choice: "choice",
 };
 
-/** What engines put into a template themselves, or would take for their own arguments. */
+/** What engines set in a template themselves, or would take as their own arguments. */
 const reservedSettings: ReadonlySet<string> = new Set([
   "chat_template",
   "conversation",
@@ -148,8 +152,8 @@ const reservedSettings: ReadonlySet<string> = new Set([
 const nothing: EngineFieldsRead = { fields: [], format: null, effort: null, sampling: {} };
 
 /**
- * `own`: names that the dialect reads itself. `formats`: whether it has formats, so that a schema is one. `effort` is null
- * where the request says nothing of it in these fields.
+ * `own`: names that the dialect reads itself. `formats`: whether it has formats, so that a schema is one. `effort` is
+ * null where these fields say nothing about it.
  */
 export function readEngineFields(
   body: object,
@@ -209,7 +213,7 @@ export const noOthers: ReadonlySet<string> = new Set();
 export const engineFieldsOf = ({ fields }: EngineFieldsRead): Pick<Ask, "engineFields"> =>
   fields.length === 0 ? {} : { engineFields: fields };
 
-/** A request's own word for a format, and what it says of one in an engine's fields: it may say one. */
+/** The format of the dialect's own field, or the one in an engine's fields: a request may have only one. */
 export const oneFormat = (own: Format | null, { format, fields }: EngineFieldsRead): Format | null | Refusal => {
   const held = format !== null || fields.some(({ name }) => isConstraint(name));
   if (own !== null && held) return malformed("an answer has one format: send it once, in one field");
@@ -230,7 +234,7 @@ function misfit(schema: TSchema, value: unknown, at: string): Refusal | null {
 
 type Depth = Readonly<{ at: string; settings: Readonly<Record<string, unknown>>; effort: Effort | null }>;
 
-/** Template settings, with the switches that stand beside them; null where there are none. */
+/** Template settings, with the switches beside them; null where there are none. */
 function readDepth(
   given: Readonly<Record<string, unknown>>,
   model: Model,
@@ -264,7 +268,7 @@ function readDepth(
   const isOff =
     settings.enable_thinking === false || (settings.enable_thinking === undefined && settings.thinking === false);
   if (isOff) effort = "off";
-  // Their requests may not set it, in whatever words.
+  // Their requests may not set it in any field.
   if (!model.readsDepth) {
     const { enable_thinking: _, thinking: __, ...others } = settings;
     settings = others;
@@ -318,7 +322,7 @@ function readConstraint(
 
 const anyObject = { type: "object" };
 
-/** Where the dialect has no formats of its own, engines hold an answer to a chat's all the same: as to a schema. */
+/** Where the dialect has no formats of its own, engines still hold an answer to a chat format, as to a schema. */
 function formatsAsSchemas(given: Readonly<Record<string, unknown>>): EngineField[] | Refusal {
   const found: EngineField[] = [];
   const { response_format: format = null, structured_outputs: params } = given;
@@ -360,7 +364,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Whether its brackets may stand deeper within each other, those in texts of a grammar among them. */
+/** Whether its brackets nest too deep, counting those in a grammar's texts. */
 function nestsBeyond(text: string, depthMax: number): boolean {
   let depth = 0;
   for (let at = 0; at < text.length; at++) {

@@ -1,4 +1,4 @@
-// TypeBox types of single request fields, shared by the dialects' body schemas. Each `description` says what was
+// TypeBox types of single request fields, shared by the dialects' body schemas. Each `description` says what is
 // expected; error messages are made from it.
 import { type TSchema, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
@@ -7,7 +7,7 @@ import { formatPath, firstSchemaErrorOf } from "../../core/schema-errors.ts";
 import { refuse } from "../../core/refusals.ts";
 import type { Refusal } from "../../core/types.ts";
 
-/** SDKs send null for what was left out, so every optional field may be null. */
+/** SDKs send null for omitted fields, so every optional field may be null. */
 export const optional = <Schema extends TSchema>(schema: Schema) =>
   Type.Optional(Type.Union([schema, Type.Null()], { description: schema.description ?? "of another type" }));
 
@@ -27,10 +27,10 @@ export const oneOf = (...values: string[]) =>
 
 export const malformed = (reason: string): Refusal => refuse("malformed", { reason });
 
-/** Compiling one takes some 5 ms: a start would take a tenth longer for all. */
+/** Compiling one takes about 5 ms: compiling all would make a start a tenth longer. */
 const uncompiled = new Set<BodySchema<TSchema>>();
 
-/** A schema checked as compiled code; the slow walk that finds the words happens only for a wrong body. */
+/** A schema checked by compiled code; the slow walk that finds the words for an error runs only for a wrong body. */
 export class BodySchema<Schema extends TSchema> {
   readonly #schema: Schema;
   #check: TypeCheck<Schema> | null = null;
@@ -45,7 +45,7 @@ export class BodySchema<Schema extends TSchema> {
     return (this.#check = TypeCompiler.Compile(this.#schema));
   }
 
-  /** Null if the body fits, else the refusal that names the first wrong field. */
+  /** Null if the body fits, otherwise a refusal that names the first wrong field. */
   refusal(body: unknown): Refusal | null {
     const check = this.#check ?? this.compiled();
     if (check.Check(body)) return null;
@@ -55,10 +55,10 @@ export class BodySchema<Schema extends TSchema> {
   }
 }
 
-/** A request that waited for the server to listen should wait for its own schema alone. */
+/** A request that waited for the server to listen should wait only for its own schema. */
 const compileDelayMs = 250;
 
-/** For a server that listens. One in a turn, so that requests come between. */
+/** Compiles one schema a turn, so that requests come between. For a server that listens. */
 export function compileBodySchemas(): void {
   setTimeout(compileNext, compileDelayMs).unref();
 }
@@ -70,7 +70,7 @@ function compileNext(): void {
   setImmediate(compileNext);
 }
 
-/** A text, or "" for anything else: made into a text, an object of JSON may throw, since it can bring its own toString. */
+/** A text, or "" for anything else: converting an object may throw, because JSON can bring its own toString. */
 export const textOrNothing = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** True if the value nests deeper than `jsonDepthMax`; JSON.stringify overflows the stack on such values. */

@@ -1,5 +1,5 @@
-// Makes an Ask of a request whose model holds no conversation: each of its inputs is a turn of the user, and nothing is
-// written but what the inputs came to.
+// Makes an Ask from a request whose model holds no conversation: each input is a user turn, and the reply contains only
+// the inputs' results.
 import type { Ask, Endpoint, Inputs, Model, Turn } from "../../core/types.ts";
 
 export const coderBilling = "tokens";

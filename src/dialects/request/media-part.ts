@@ -1,5 +1,5 @@
-// Reads images and files of a request from whichever field a dialect has for them, by address or inline. Inline ones
-// are checked here, as far as that takes no time; addresses are fetched after admission.
+// Reads images and files of a request from any field that a dialect has for them, by address or inline. Inline ones are
+// checked here as far as that is quick; addresses are fetched after admission.
 import { fileAsText, isPdf, textOf } from "../../core/file-text.ts";
 import { inlineImageHeader } from "../../core/image-header.ts";
 import { imagePixelsMax } from "../../core/limits.ts";
@@ -10,7 +10,7 @@ const inline = /^data:/i;
 /** A data URL whose data is text, not base64. */
 const dataText = /^data:(?![^,]*;\s*base64\s*,)[^,]*,/i;
 const address = /^\s*https?:/i;
-/** Characters of base64 in which a PDF says that it is one. */
+/** Base64 characters that must contain a PDF's signature. */
 const pdfStartLength = 2_048;
 const otherScheme = /^\s*[a-z][a-z0-9+.-]*:/i;
 
@@ -18,8 +18,8 @@ export const refusesImages = (at: string, model: Pick<Model, "id" | "readsImages
   malformed(`${at}: the model ${model.id} reads text only, not images`);
 
 /**
- * An image from its address or data URL, which is refused where it is no image: the client has it and can put it right.
- * Null for an address that is never fetched: the request is answered without it, like without any that gives nothing.
+ * An image from its address or data URL. A data URL that is no image is refused, because the client can fix it. Null
+ * for an address that is never fetched: the request is answered without it, as after a failed fetch.
  */
 export function readImage(
   url: string,
@@ -37,14 +37,14 @@ export function readImage(
       `${at}: an image may have ${imagePixelsMax / 1e6} megapixels, this has ${width} x ${height} pixels`,
     );
   }
-  // Its own header is right where the sender's word is not; a copy is made only then.
+  // Its own header is right where the sender's type is wrong; only then a copy is made.
   const start = `data:${mediaType};base64,`;
   return { kind: "image", url: url.startsWith(start) ? url : start + url.slice(url.indexOf(",") + 1), detail };
 }
 
 /**
- * A file from its address, data URL or bare base64. Text becomes a text part at once, a PDF when it is served. Null for an
- * address that is never fetched.
+ * A file from its address, data URL or bare base64. Text becomes a text part at once, a PDF only when it is served.
+ * Null for an address that is never fetched.
  */
 export function readFile(given: string, name: string | null, at: string): Part | null | Refusal {
   if (address.test(given)) return { kind: "file", url: given, name };
@@ -63,7 +63,7 @@ export function readFile(given: string, name: string | null, at: string): Part |
 
 const percent = 0x25;
 
-/** The bytes of a data URL that is not base64; a percent sign that begins no escape stands for itself, as in browsers. */
+/** The bytes of a data URL without base64; a percent sign that begins no escape stands for itself, as in browsers. */
 function plainBytes(data: string): Buffer {
   const bytes = Buffer.from(data);
   let length = 0;

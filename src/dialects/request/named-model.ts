@@ -4,7 +4,7 @@ import { refuse } from "../../core/refusals.ts";
 import type { Model, ModelKind, Refusal } from "../../core/types.ts";
 import { malformed } from "./field.ts";
 
-/** By its id or an alias; a refusal where there is none, or where it is for something else than `kind`. */
+/** Finds a model by id or alias; refuses where there is none, or where its kind is not `kind`. */
 export function namedModel({ models }: KnownModels, name: string, kind: ModelKind = "chat"): Model | Refusal {
   const model = models.get(name);
   if (model === undefined) return refuse("unknown_model", { model: name });

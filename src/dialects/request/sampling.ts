@@ -1,4 +1,4 @@
-// How tokens are picked, as the dialects of chat and of plain completions have it.
+// Sampling fields of the chat and plain-completions dialects.
 import { Type } from "@sinclair/typebox";
 import type { Sampling } from "../../core/types.ts";
 import { numberBetween, optional, whole } from "./field.ts";
@@ -15,5 +15,5 @@ export const samplingFields = {
   logit_bias: optional(Type.Record(Type.String(), numberBetween(-100, 100), { description: "an object of numbers" })),
 };
 
-/** Nodes get them as they came. */
+/** Nodes get them unchanged. */
 export const samplingNames = Object.keys(samplingFields) as (keyof typeof samplingFields & keyof Sampling)[];

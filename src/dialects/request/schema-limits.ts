@@ -1,15 +1,15 @@
-// Decides whether a client's JSON Schema may be accepted at all: small enough, and complete in itself. One walk without
-// recursion stops at the first limit, so no schema costs more than a few milliseconds here. What the schema means is
-// found out elsewhere.
+// Decides whether a client's JSON Schema is acceptable at all: small enough and self-contained. One walk without
+// recursion stops at the first limit, so no schema costs more than a few milliseconds here. Its meaning is checked
+// elsewhere.
 
-/** A schema beyond these is refused before anything is reserved; the vendors' own limits are far below. */
+/** A schema beyond these limits is refused before anything is reserved; the vendors' own limits are far lower. */
 export const schemaDepthMax = 64;
 export const schemaValuesMax = 20_000;
 export const schemaTextMaxLength = 256 * 1024;
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Keywords whose value is data: what looks like a reference inside is not one. */
+/** Keywords whose value is data: what looks like a reference inside is none. */
 const dataKeywords: ReadonlySet<string> = new Set(["const", "enum", "default", "examples", "example"]);
 /** Keywords whose keys are the client's names, never keywords. */
 const nameKeywords: ReadonlySet<string> = new Set([
@@ -25,7 +25,7 @@ type Reading = "keywords" | "names" | "data";
 
 const tooMany = `has more than ${schemaValuesMax} values`;
 
-/** What is wrong with the schema, to follow its place in an error message, or null. */
+/** What is wrong with the schema, to follow its position in an error message, or null. */
 export function schemaFault(schema: Schema): string | null {
   const references: string[] = [];
   const identifiers = new Set<string>();
@@ -35,7 +35,7 @@ export function schemaFault(schema: Schema): string | null {
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { value, depth, reading } = next;
     if (depth > schemaDepthMax) return `nests too deep: more than ${schemaDepthMax} levels`;
-    // for...in lists a million keys before it gives the first one
+    // for...in lists a million keys before it returns the first.
     if (Array.isArray(value) && values + value.length > schemaValuesMax) return tooMany;
     for (const key in value) {
       const inner = (value as Schema)[key];
@@ -65,13 +65,13 @@ function readingOf(key: string, parent: object, reading: Reading): Reading {
 }
 
 /**
- * Nothing is ever fetched: a reference means a place in the schema, one of its anchors or one of its own ids. A dynamic one
- * must resolve first as a plain one does (JSON Schema 2020-12, 8.2.3.2); ajv would take one that does not for the root.
+ * Nothing is ever fetched: a reference must point to a place in the schema, one of its anchors or one of its own ids. A
+ * dynamic one must first resolve like a plain one (JSON Schema 2020-12, 8.2.3.2); ajv would resolve others to the root.
  */
 function resolves(reference: string, schema: Schema, identifiers: ReadonlySet<string>): boolean {
   if (reference === "#" || identifiers.has(reference)) return true;
   const fragmentAt = reference.indexOf("#");
-  // within a part that has an id of its own, compiling the schema finds out
+  // Within a part that has its own id, only compiling the schema shows it.
   if (fragmentAt > 0) return identifiers.has(reference.slice(0, fragmentAt));
   if (!reference.startsWith("#/")) return false;
   let place: unknown = schema;

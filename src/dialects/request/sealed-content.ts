@@ -1,22 +1,22 @@
-// Text that only this service can read, carried by its clients: reasoning and conversation summaries travel in
+// Text that clients carry and only this service can read: reasoning and conversation summaries travel in
 // `encrypted_content` and come back with the next request, to any process that has the key. Nothing is stored.
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { assert } from "../../core/assert.ts";
 
-/** What a sealed text is; one kind does not open as another. */
+/** What a sealed text contains; one kind does not open as another. */
 export type SealedKind = "reasoning" | "compaction";
 
 export const sealingKeyBytes = 32;
 const algorithm = "aes-256-gcm";
 const nonceBytes = 12; // 96 bits, the size that GCM is defined for
 const tagBytes = 16;
-/** Tells ours from foreign content without a decryption, and a later format from this one. */
+/** Distinguishes ours from foreign content without decrypting, and later formats from this one. */
 const marker = "tg1.";
 
 export class Sealer {
   readonly #key: Uint8Array;
 
-  /** `key` has `sealingKeyBytes` random bytes, the same in every process that shall open the content. */
+  /** `key`: `sealingKeyBytes` random bytes, the same in every process that must open the content. */
   constructor(key: Uint8Array) {
     assert(key.length === sealingKeyBytes, `a sealing key has ${sealingKeyBytes} bytes`);
     this.#key = key;
@@ -42,7 +42,7 @@ export class Sealer {
     try {
       return Buffer.concat([text, decipher.final()]).toString("utf8");
     } catch {
-      return null; // the tag does not fit: altered, or sealed with another key
+      return null; // the tag does not match: altered, or sealed with another key
     }
   }
 }

@@ -1,9 +1,9 @@
-// Reads what a request says about searching the web, in all the forms that the dialects have.
+// Reads a request's wishes for web search, in all the forms that the dialects have.
 import { isRecord } from "../../core/is-record.ts";
 import { type Call, searchFunctionName, type Tool, type WebSearch } from "../../core/types.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
 
-/** A search without any wishes: `web_search: true`. */
+/** A search without further wishes: `web_search: true`. */
 export const anySearch: WebSearch = {
   usesMax: null,
   allowedDomains: [],
@@ -38,7 +38,7 @@ export function isSearchFunction({ name, parameters }: Tool): boolean {
 
 /**
  * The search of a request: `hosted` is what its hosted tools and switches ask for, `tools` the functions that its tool
- * choice left. A function of the client's own wins, because its calls have a name that the client knows.
+ * choice left. A function of the client's own wins, because the client knows the name of its calls.
  */
 export function searchOf(hosted: WebSearch | null, tools: readonly Tool[], forced = false): WebSearch | null {
   const asFunction = tools.some(isSearchFunction);
@@ -46,13 +46,13 @@ export function searchOf(hosted: WebSearch | null, tools: readonly Tool[], force
   return { ...(hosted ?? anySearch), asFunction, forced };
 }
 
-/** What an owned call searched for. */
+/** The query of an owned call. */
 export function queryOf(call: Call): string {
   const { query } = parseOutsideJson(call.arguments) as Definition;
   return typeof query === "string" ? query : "";
 }
 
-/** City, region and country, which chat's options hold one level deeper. */
+/** City, region and country, which chat's options nest one level deeper. */
 function readLocation(given: Definition | null): string | null {
   const place = record(given?.approximate) ?? given;
   const words = [place?.city, place?.region, place?.country].filter((word) => typeof word === "string" && word !== "");

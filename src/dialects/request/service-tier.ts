@@ -1,4 +1,4 @@
-// OpenAI's word for how urgent a request is.
+// OpenAI's field for the urgency of a request.
 import type { Priority } from "../../core/priority.ts";
 import { oneOf, optional } from "./field.ts";
 
@@ -11,7 +11,7 @@ const asked: Readonly<Record<string, Priority>> = {
   flex: "bulk",
 };
 
-/** As a member of an Ask, which has none where nothing is asked for. */
+/** As a member of an Ask; empty where nothing is requested. */
 export const priorityAsked = (tier: string | null | undefined): { priority?: Priority } => {
   const priority = asked[tier ?? "auto"];
   return priority === undefined ? {} : { priority };

@@ -1,13 +1,13 @@
-// Settings that all three dialects share once they are read: the output budget, the reasoning depth and stop strings.
+// Settings that all three dialects share: the output budget, the reasoning depth and stop strings.
 import { furtherStopsMaxLength, outputTokensMax, outputTokensMin, stopSequencesMax } from "../../core/limits.ts";
 import type { Ask, CoderBilling, Effort, Model, Refusal } from "../../core/types.ts";
 import { malformed } from "./field.ts";
 
-/** Moves a budget to the nearest end of 1..65,536 (spec, per-request limits: no error). */
+/** Clamps a budget to 1..65,536 (spec, per-request limits: no error). */
 export const clampBudget = (tokens: number | null | undefined, otherwise: number): number =>
   tokens == null ? otherwise : Math.min(Math.max(tokens, outputTokensMin), outputTokensMax);
 
-/** Of a shop's own model a budget is never above its context, and open where the request names none. */
+/** For a shop's own model a budget never exceeds its context, and is open where the request names none. */
 export function budgetOf(
   tokens: number | null | undefined,
   { tier, contextTokens, outputTokensDefault }: Model,
@@ -19,7 +19,7 @@ export function budgetOf(
   return tokens == null ? { ...within, openBudget: true } : within;
 }
 
-/** Clients send the values of several vendors; all are accepted and mapped to one scale. */
+/** Clients send the values of several vendors; all are mapped to one scale. */
 export const efforts: Readonly<Record<string, Effort>> = {
   off: "off",
   none: "off",
@@ -32,8 +32,8 @@ export const efforts: Readonly<Record<string, Effort>> = {
 };
 
 /**
- * Budgets that clients send for a depth of theirs: 1,024 is the least that the dialect's own servers take, opencode
- * sends 15,999 for `high` and 31,999 for `max`. The limits lie between them, in steps of four.
+ * Budgets that clients send for their depths: 1,024 is the minimum of the dialect's own servers, opencode sends 15,999
+ * for `high` and 31,999 for `max`. The thresholds lie between them, in steps of a factor of four.
  */
 export function effortOfBudget(tokens: number): Effort {
   if (tokens < 1_024) return "minimal";
@@ -44,7 +44,7 @@ export function effortOfBudget(tokens: number): Effort {
 
 const noStops: readonly string[] = [];
 
-/** Those that are not empty; of a hosted model the first 4 (spec, request fields). A refusal names the field, `at`. */
+/** The non-empty ones; for a hosted model only the first 4 (spec, request fields). A refusal names the field, `at`. */
 export function stopSequences(
   stop: string | readonly string[] | null | undefined,
   { tier }: Model,

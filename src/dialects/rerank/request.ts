@@ -1,4 +1,4 @@
-// What the rerank dialect reads: a request body, as Jina, Cohere and vLLM have it -> Ask.
+// What the rerank dialect reads: a request body in the form of Jina, Cohere and vLLM -> Ask.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { inputsMax } from "../../core/limits.ts";
 import { isRefusal } from "../../core/refusals.ts";
@@ -9,7 +9,7 @@ import { askOfInputs } from "../request/inputs.ts";
 import { namedModel } from "../request/named-model.ts";
 
 export const endpoint = "/v1/rerank";
-/** Where Cohere's ClientV2 asks, of vLLM too; it sends and reads the same. */
+/** The address of Cohere's ClientV2, also in vLLM; requests and replies are the same. */
 export const cohereV2Path = "/v2/rerank";
 
 const Body = Type.Object({
@@ -29,12 +29,12 @@ const Body = Type.Object({
   return_documents: optional(flag),
 });
 type Body = Static<typeof Body>;
-/** For the description of the API. */
+/** For the API description. */
 export const rerankBody: TSchema = Body;
 
 const bodySchema = new BodySchema(Body);
 
-/** A checked request, or the refusal that names the field. */
+/** A checked request, or a refusal that names the field. */
 export function read({ body, bodyBytes, catalog }: DialectRequest): Ask | Refusal {
   const wrong = bodySchema.refusal(body);
   if (wrong !== null) return wrong;

@@ -1,4 +1,5 @@
-// The rerank dialect: POST /v1/rerank and /v2/rerank. Its reply has what clients of Jina, of Cohere and of vLLM read.
+// The rerank dialect: POST /v1/rerank and /v2/rerank. Its reply has the fields that clients of Jina, Cohere and vLLM
+// read.
 import { jsonStringEnd } from "../../core/outside-json.ts";
 import { refusals } from "../../core/refusals.ts";
 import type { Ask, Piece } from "../../core/types.ts";
@@ -29,7 +30,7 @@ export const rerank = defineDialect<Ask>({
   errorBody,
 });
 
-/** A reply is one document: there are no events. */
+/** A reply is one document without events. */
 class Ranking implements Encoder {
   readonly #ask: Ask;
   readonly #identity: ReplyIdentity;
@@ -72,7 +73,7 @@ class Ranking implements Encoder {
   }
 }
 
-/** JSON of documents, by their place in the request. Those of a large body are there one after the other. */
+/** The documents' JSON by their index in the request. Those of a large body follow each other. */
 function documentsOf({ turns, prepared }: Ask): (index: number) => string {
   if (prepared === undefined) return (index) => JSON.stringify(turns[index]!.content);
   const json = prepared.messages.toString();
@@ -80,7 +81,7 @@ function documentsOf({ turns, prepared }: Ask): (index: number) => string {
   for (let start = 0; start < json.length;) {
     const end = jsonStringEnd(json, start + 1) + 1;
     documents.push([start, end]);
-    start = end + 1; // behind the comma
+    start = end + 1; // after the comma
   }
   return (index) => json.slice(...documents[index]!);
 }

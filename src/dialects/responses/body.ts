@@ -7,7 +7,7 @@ import { serviceTier } from "../request/service-tier.ts";
 import type { OfferedTools } from "./offered-tools.ts";
 import type { Item } from "../stored-responses.ts";
 
-// Fields that are not named here are accepted and ignored: clients send what other servers know.
+// Other fields are accepted and ignored, because clients send fields that other servers know.
 export const Body = Type.Object({
   model: text,
   input: optional(Type.Union([Type.String(), Type.Array(record)], { description: "a string or an array of items" })),
@@ -45,30 +45,34 @@ export const Body = Type.Object({
   moderation: leftOut("nothing is moderated here"),
 });
 export type ResponsesBody = Static<typeof Body>;
-/** For the description of the API. */
+/** For the API description. */
 export const responsesBody: TSchema = Body;
 
-/** An Ask with what this dialect must remember of the request to write its reply. */
+/** An Ask with what this dialect must remember about the request to write its reply. */
 export type ResponsesAsk = Ask &
   Readonly<{
-    /** The names under which the client knows the tools that the model calls. */
+    /** The client's names for the tools that the model calls. */
     offered: OfferedTools;
     /** The settings that every response object repeats, as members of a JSON object. */
     echo: string;
-    /** True if reasoning goes out sealed too, so that a client can send it back. */
+    /** True if reasoning is also sent sealed, so that a client can return it. */
     sealsReasoning: boolean;
-    /** True if web searches are shown with all addresses that they found. */
+    /** True if web searches are shown with all the addresses that they found. */
     showsSources: boolean;
-    /** Not null if the reply is one sealed summary of the conversation instead of an answer: in a response, or alone. */
+    /**
+     * Not null if the reply is one sealed summary of the conversation instead of an answer: inside a response, or
+     * alone.
+     */
     compacts: "in a response" | "alone" | null;
-    /** True if the response may be referred to by later requests. */
+    /** True if later requests may refer to the response. */
     store: boolean;
     previousResponseId: string | null;
-    /** To which input and answer are added. */
+    /** The conversation that input and answer join. */
     conversationId: string | null;
     /**
-     * The request's own input, if it must be kept with the response: as items, or as their JSON text where it is a text or in
-     * a large body. Of POST /v1/responses/compact the user's messages of the conversation, which its reply repeats.
+     * The request's own input, if it must be stored with the response: as items, or as their JSON text where it is a
+     * text or in a large body. For POST /v1/responses/compact, the user's messages of the conversation, which its reply
+     * repeats.
      */
     input: readonly Item[] | string;
   }>;

@@ -1,5 +1,5 @@
 // The reply to a compaction: exactly one sealed item, whatever the model wrote; the compaction endpoint puts the user's
-// messages before it. It is sent at the end; until then the stream only shows that it began.
+// messages before it. It is sent at the end; until then the stream only shows that it has begun.
 import type { Piece, Refusal } from "../../core/types.ts";
 import type { AnswerEnd, Encoder, ReplyForm, ReplyIdentity } from "../dialect.ts";
 import { LiteralText } from "../reply/literal-text.ts";
@@ -24,7 +24,7 @@ export class CompactionEncoder implements Encoder {
     this.#lifecycle = new ResponseLifecycle(ask, identity, clock, form);
   }
 
-  /** To be sent when it is read: now and then it is an event, and those are numbered. */
+  /** Must be sent when it is read: some are events, which are numbered. */
   keepAlive(): string {
     return this.#lifecycle.signOfLife(undefined);
   }
@@ -35,14 +35,14 @@ export class CompactionEncoder implements Encoder {
     return this.#lifecycle.start();
   }
 
-  /** Nothing of it is shown; what begins the stream comes as a piece. */
+  /** Nothing of it is shown; the piece that begins the stream is no literal. */
   literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number): boolean {
     if (this.#text.empty && this.#reasoning.empty) return false;
     (kind === "text" ? this.#text : this.#reasoning).pushBytes(bytes, start, end);
     return true;
   }
 
-  /** A summary that the budget cut is still the best there is, so this always completes. */
+  /** A summary that the budget cut is still the best available, so this always completes. */
   end(end: AnswerEnd): string {
     const { numbers } = this.#lifecycle;
     const stem = stemOf(this.#identity);

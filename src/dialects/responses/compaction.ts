@@ -1,5 +1,5 @@
 // Compaction: a client whose conversation grows too long asks for one opaque item that stands for all of it. Any chat
-// model can do it: the ask becomes a request for a summary, and the summary goes out sealed.
+// model can do it: the request becomes one for a summary, and the summary goes out sealed.
 import type { Ask, Turn } from "../../core/types.ts";
 import type { Item } from "../stored-responses.ts";
 
@@ -17,7 +17,7 @@ const compactionTurn: Turn = {
   ].join("\n"),
 };
 
-/** The ask as a request for a summary of its conversation, whatever else it wanted. */
+/** The request turned into one for a summary of its conversation; its other wishes are dropped. */
 export const summarising = <AnyAsk extends Ask>(ask: AnyAsk): AnyAsk => ({
   ...ask,
   turns: [...ask.turns, compactionTurn],
@@ -27,14 +27,16 @@ export const summarising = <AnyAsk extends Ask>(ask: AnyAsk): AnyAsk => ({
   webSearch: null,
 });
 
-/** How a summary comes back into a conversation: as the user's words, since not every template takes a late system turn. */
+/**
+ * How a summary re-enters a conversation: as the user's words, because not every template allows a late system turn.
+ */
 export const summaryTurn = (summary: string): Turn => ({
   role: "user",
   content: `The conversation so far was replaced by this handover note:\n\n${summary}`,
 });
 
 /**
- * The user's messages of a conversation as items of a reply: POST /v1/responses/compact gives them back as they were, before
+ * The user's messages of a conversation as items of a reply: POST /v1/responses/compact returns them unchanged before
  * the summary. `stored` are the items that it refers to.
  */
 export const userMessages = (items: readonly Item[], stored?: ReadonlyMap<string, Item>): readonly Item[] =>

@@ -1,4 +1,4 @@
-// Bodies of POST /v1/conversations and of what is below it. They are read where conversations are kept, in a Worker: their
+// Bodies of POST /v1/conversations and below. They are read where conversations are stored, in a Worker, because their
 // items may be 32 MiB.
 import { isRecord } from "../../core/is-record.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
@@ -13,7 +13,7 @@ import { OfferedTools } from "./offered-tools.ts";
 export const conversationItemsMax = 20;
 export const metadataLimits = { pairs: 16, keyLength: 64, valueLength: 512 } as const;
 
-/** The same as `ConversationAct`, with its body read. */
+/** `ConversationAct` with its body read. */
 export type ReadConversationAct =
   | Exclude<ConversationAct, Readonly<{ body: unknown }>>
   | (Readonly<{ act: "create" }> & ReadBody)
@@ -37,7 +37,7 @@ export function readConversationAct(given: ConversationAct): ReadConversationAct
   return isRefusal(metadata) ? metadata : { act, items, metadata, stem };
 }
 
-/** As requests would read them: what none could answer is refused before it spoils a conversation. */
+/** Read as in a request: items that no request could use are refused before they spoil a conversation. */
 function readNewItems(given: unknown): readonly Item[] | Refusal {
   if (!Array.isArray(given) || given.length > conversationItemsMax || !given.every(isRecord)) {
     return malformed(`items must be an array of at most ${conversationItemsMax} items`);
@@ -46,7 +46,7 @@ function readNewItems(given: unknown): readonly Item[] | Refusal {
   return isRefusal(turns) ? turns : given;
 }
 
-/** Which one will be asked, nobody knows yet. */
+/** The model that will be used is unknown here. */
 const anyModel: Pick<Model, "id" | "readsImages"> = { id: "", readsImages: true };
 const opensNothing = { open: (): null => null };
 const stored: ReadonlyMap<string, Item> = new Map();

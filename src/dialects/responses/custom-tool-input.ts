@@ -6,22 +6,22 @@ import { parseOutsideJson } from "../../core/outside-json.ts";
 export const inputParameter = "input";
 
 const opening = /^\s*\{\s*"input"\s*:\s*"/;
-/** With more white space than any model writes there: it is looked at again with each fragment. */
+/** More white space than any model writes there: the opening is scanned again with each fragment. */
 const openingMaxLength = 200;
 const openingWithoutSpaces = `{"${inputParameter}":"`;
 const simpleEscapes: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
 
 /**
- * Turns fragments of a call's arguments, cut anywhere, into fragments of the input. A model that does not keep to the
+ * Turns fragments of a call's arguments, cut anywhere, into fragments of the input. Output of a model that ignores the
  * wrapper is understood as well as possible, but only at the end: see `finish`.
  */
 export class CustomToolInput {
-  /** opening: before the string; inside; after: the string is closed; other: not the wrapper as it should be. */
+  /** opening: before the string; inside; after: the string is closed; other: not the expected wrapper. */
   #state: "opening" | "inside" | "after" | "other" = "opening";
-  /** What was not used yet: the opening, an unfinished escape, or all of it in state "other". */
+  /** Unused so far: the opening, an unfinished escape, or everything in state "other". */
   #held = "";
 
-  /** Takes the next fragment; returns the input that became certain, often "". */
+  /** Takes the next fragment; returns the input that is now certain, often "". */
   push(fragment: string): string {
     if (this.#state === "after") return "";
     this.#held += fragment;
@@ -29,7 +29,7 @@ export class CustomToolInput {
     return this.#state === "inside" ? this.#unescape() : "";
   }
 
-  /** No more will come; returns the rest of the input. */
+  /** Nothing more will come; returns the rest of the input. */
   finish(): string {
     return this.#state === "opening" || this.#state === "other" ? unwrapped(this.#held) : "";
   }
@@ -69,7 +69,7 @@ export class CustomToolInput {
   }
 }
 
-/** Index after the escape that begins at `at`, or -1 while it is not complete; a pair of surrogates counts as one. */
+/** Index after the escape that begins at `at`, or -1 while it is incomplete; a surrogate pair counts as one. */
 function endOfEscape(text: string, at: number): number {
   const length = text[at + 1] === "u" ? 6 : 2;
   if (at + length > text.length) return -1;
@@ -89,7 +89,9 @@ function characterOf(text: string, at: number, end: number): string {
   return characters.toWellFormed();
 }
 
-/** The input in arguments that are not `{"input": "..."}`: (1) `input` among others, (2) an only string, (3) all. */
+/**
+ * The input in arguments that are not `{"input": "..."}`: (1) `input` among others, (2) an only string, (3) everything.
+ */
 function unwrapped(json: string): string {
   let value: unknown;
   try {

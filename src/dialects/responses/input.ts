@@ -1,5 +1,5 @@
 // The `input` of a responses request: items -> turns. What a model did in one step arrives as several items
-// (reasoning, message, calls) and becomes one assistant turn, as chat templates know it.
+// (reasoning, message, calls) and becomes one assistant turn, as chat templates expect it.
 import { isRefusal } from "../../core/refusals.ts";
 import { isRecord } from "../../core/is-record.ts";
 import { type Call, type Model, type Part, type Refusal, searchFunctionName, type Turn } from "../../core/types.ts";
@@ -15,7 +15,7 @@ import { systemText } from "../request/system-text.ts";
 import type { Item } from "../stored-responses.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
 
-/** What reading items needs to know of the rest of the request. */
+/** What reading items needs to know about the rest of the request. */
 export type InputContext = Readonly<{
   model: Pick<Model, "id" | "readsImages">;
   tools: OfferedTools;
@@ -26,12 +26,12 @@ export type InputContext = Readonly<{
 
 type Content = string | readonly Part[];
 
-/** Between texts that were parts of one message: what engines put there themselves (vLLM), so prefixes stay equal. */
+/** Between texts that were parts of one message: what engines insert themselves (vLLM), so prefixes stay equal. */
 const betweenParts = "\n";
 /** Between messages of one assistant turn. */
 const betweenMessages = "\n\n";
 
-/** Turns of `items`, which are called `at[0]`, `at[1]`, ... in error messages. */
+/** The turns of `items`; error messages call these `at[0]`, `at[1]`, ... */
 export function readItems(items: readonly Item[], at: string, context: InputContext): readonly Turn[] | Refusal {
   const reader = new ItemReader(context);
   for (const [index, item] of items.entries()) {
@@ -102,7 +102,7 @@ class ItemReader {
     }
   }
 
-  /** Our own sealed text, or without any the summary. What another server sealed is lost, which is no error. */
+  /** Our own sealed text, or otherwise the summary. What another server sealed is lost, which is no error. */
   #reasoning(item: Item): void {
     const sealed = item.encrypted_content;
     const text =
@@ -136,11 +136,11 @@ class ItemReader {
     return null;
   }
 
-  /** A search that the server made: a call and its result, of which the item holds the addresses at most. */
+  /** A search that the server made: a call and its result, for which the item has the addresses at most. */
   #search(item: Item): null {
     const { query, queries, sources } = (item.action ?? {}) as Item;
     const asked = query ?? (Array.isArray(queries) ? queries[0] : undefined);
-    if (typeof asked !== "string") return null; // it opened a page, say: nothing that a model here could do
+    if (typeof asked !== "string") return null; // it opened a page, for example: nothing that a model here could do
     const given = Array.isArray(sources) ? (sources as (Item | null)[]) : [];
     const urls = given.map((source) => source?.url).filter((url) => typeof url === "string");
     const found = urls.length === 0 ? "It was searched; the answer says what was found." : `Found:\n${urls.join("\n")}`;
@@ -148,7 +148,7 @@ class ItemReader {
     return null;
   }
 
-  /** A call of an MCP server's tool, under the name by which models know it. */
+  /** A call of an MCP server's tool, under the name that models know. */
   #serverCall(item: Item, at: string): Refusal | null {
     const { name, server_label: server, output, error } = item;
     if (typeof name !== "string") return malformed(`${at}.name must be a string`);
@@ -176,7 +176,7 @@ class ItemReader {
     if (typeof id !== "string") return malformed(`${at}.id must be a string`);
     const stored = this.#context.stored.get(id);
     if (stored !== undefined && stored.type !== "item_reference") return this.item(stored, at);
-    // A thought that cannot be read is left out, however it is sent.
+    // A thought that cannot be read is left out in any form.
     if (id.startsWith("rs_")) return null;
     return malformed(`${at}: no item ${id} is stored here; send the item itself (in most clients: store: false)`);
   }
@@ -208,7 +208,7 @@ class ItemReader {
     if (this.#assistant === null) return;
     const { messages, reasoning, calls } = this.#assistant;
     this.#assistant = null;
-    // A thought that led to nothing (the client stopped there) is no turn: engines refuse one without content.
+    // A thought without a result (the client stopped there) is no turn: engines refuse one without content.
     if (messages.length === 0 && calls.length === 0) return;
     this.#turns.push({
       role: "assistant",
@@ -218,7 +218,9 @@ class ItemReader {
     });
   }
 
-  /** Texts become one string, so that a client's choice of form changes no prompt; with other parts they stay parts. */
+  /**
+   * Texts become one string, so that a client's choice of form changes no prompt; beside other parts they stay parts.
+   */
   #readContent(content: unknown, at: string): Content | Refusal {
     if (typeof content === "string") return content;
     if (!Array.isArray(content)) return malformed(`${at} must be a string or an array of parts`);
@@ -236,7 +238,7 @@ class ItemReader {
     return null;
   }
 
-  /** The request is answered without parts of a type that is not known. */
+  /** The request is answered without parts of unknown types. */
   #readPart(value: unknown, at: string, parts: Part[]): Refusal | null {
     if (typeof value !== "object" || value === null) return malformed(`${at} must be an object`);
     const part = value as Item;
@@ -289,7 +291,7 @@ const textsOf = (parts: unknown): string =>
     .flatMap((part) => (typeof part?.text === "string" ? [part.text] : []))
     .join(betweenMessages);
 
-/** Arguments as JSON text of an object: some engines answer 500 to history with any other (llama-server). */
+/** Arguments as JSON text of an object: some engines answer 500 to a history with anything else (llama-server). */
 function argumentsOf(given: unknown): string {
   if (typeof given !== "string") return JSON.stringify(typeof given === "object" && given !== null ? given : {});
   if (given.trim() === "") return "{}";
@@ -297,7 +299,7 @@ function argumentsOf(given: unknown): string {
     const value: unknown = parseOutsideJson(given);
     if (isRecord(value)) return given;
   } catch {
-    // a model's broken call: the words are kept, so that it can see what it did
+    // A model's broken call keeps its words, so that the model can see what it did.
   }
   return JSON.stringify({ [inputParameter]: given });
 }

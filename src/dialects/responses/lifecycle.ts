@@ -1,4 +1,4 @@
-// The events about a response as a whole: created, in progress, and one end. The events of its items come in between,
+// The events about a response as a whole: created, in progress, and one end. The events of its items come between,
 // numbered in the same sequence.
 import type { Clock } from "../../core/clock.ts";
 import type { Refusal } from "../../core/types.ts";
@@ -19,13 +19,13 @@ import type { StoredResponse } from "../stored-responses.ts";
 export type ReplyContext = Readonly<{
   sealer: Sealer;
   clock: Clock;
-  /** Takes the finished response; null where nothing is kept. */
+  /** Takes the finished response; null where nothing is stored. */
   keep: ((response: StoredResponse) => void) | null;
 }>;
 
 /**
- * Every so many signs of life one is an event, so about once a minute. Comments keep connections open and cost
- * little, but Codex sees no comment and gives up after 300 s without an event.
+ * Every n-th sign of life is an event, about once a minute. Comments keep connections open and cost little, but Codex
+ * ignores comments and gives up after 300 s without an event.
  */
 const signsPerEvent = 6;
 
@@ -57,14 +57,14 @@ export class ResponseLifecycle {
     return this.#inProgress("response.created") + this.#inProgress("response.in_progress");
   }
 
-  /** A comment, or an event that changes nothing; `open` is the item that was at work last. */
+  /** A comment, or an event that changes nothing; `open` is the item that was worked on last. */
   signOfLife(open: OutputItem | undefined): string {
     if (++this.#signs % signsPerEvent !== 0) return ": waiting\n\n";
     if (open !== undefined) return open.emptyDelta();
     return this.start() || this.#inProgress("response.in_progress");
   }
 
-  /** The last event and the terminator; of a reply that is whole, the response. */
+  /** The last event and the terminator; of a whole reply, the response. */
   ended(output: readonly string[], outputText: string, { reason, usage }: AnswerEnd): string {
     const nowSeconds = Math.floor(this.#clock.wall() / 1000);
     this.#response = responseEnded(this.#ask, this.#identity, output, outputText, { reason, usage, nowSeconds });

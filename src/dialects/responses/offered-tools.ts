@@ -12,11 +12,11 @@ import { readSearchTool } from "../request/search-request.ts";
 /** A tool as the client knows it. */
 export type ToolOrigin = Readonly<{ kind: "function" | "custom"; namespace: string | null; name: string }>;
 
-/** What `tool_choice` leaves of the tools. */
+/** The tools that `tool_choice` leaves. */
 export type ToolSelection = Readonly<{
   tools: readonly Tool[];
   toolChoice: ToolChoice;
-  /** What is left of the hosted web search. */
+  /** The hosted web search, if it is left. */
   webSearch: WebSearch | null;
   forcesSearch?: boolean;
 }>;
@@ -24,36 +24,36 @@ export type ToolSelection = Readonly<{
 type Definition = Readonly<Record<string, unknown>>;
 
 /**
- * OpenAI takes names of 64 characters, Anthropic of 128. A namespace's name is written anew for each of its tools: one of
+ * OpenAI accepts names of 64 characters, Anthropic of 128. A namespace's name is repeated for each of its tools: one of
  * 200,000 characters with 8,000 tools, in a body of half a megabyte, stopped the thread for half a minute.
  */
 const givenNameMaxLength = 256;
 /** `_9999999`: no body has room for more tools. */
 const suffixMaxLength = 8;
 type Entry = Readonly<{ origin: ToolOrigin; tool: Omit<Tool, "name"> }>;
-/** Tools that were read; all of it is data. `anyGiven`: also if only such as are left out. */
+/** Tools after reading, as plain data. `anyGiven`: true even if all of them are left out. */
 type GivenTools = Readonly<{ entries: readonly Entry[]; webSearch: WebSearch | null; anyGiven: boolean }>;
 
 export class OfferedTools {
   static readonly none = new OfferedTools({ entries: [], webSearch: null, anyGiven: false });
-  /** Function tools with flat names, in the order in which the client gave them. */
+  /** Function tools with flat names, in the client's order. */
   readonly tools: readonly Tool[];
-  /** The hosted web search among them that may go online, or null. */
+  /** The hosted web search among them if it may go online, or null. */
   readonly webSearch: WebSearch | null;
-  /** What another thread makes the same tools from. */
+  /** What another thread builds the same tools from. */
   readonly given: GivenTools;
   readonly #anyGiven: boolean;
   readonly #origins = new Map<string, ToolOrigin>();
   readonly #flatNames = new Map<string, string>();
   readonly #lastNumbers = new Map<string, number>();
 
-  /** Of tools that were read; see `read`. */
+  /** For tools after reading; see `read`. */
   constructor(given: GivenTools) {
     const { entries, webSearch, anyGiven } = given;
     this.given = given;
     this.webSearch = webSearch;
     this.#anyGiven = anyGiven;
-    // Tools outside namespaces keep their names; those in namespaces make way for them.
+    // Tools outside namespaces keep their names; those in namespaces give way.
     for (const namespaced of [false, true]) {
       for (const { origin } of entries) if ((origin.namespace !== null) === namespaced) this.#name(origin);
     }
@@ -61,8 +61,8 @@ export class OfferedTools {
   }
 
   /**
-   * Reads tool definitions, each with its place in the request for error messages. Of hosted tools those are left out that
-   * agents always send; a later definition of a tool replaces an earlier one. Depth was checked with the body.
+   * Reads tool definitions, each with its position in the request for error messages. Hosted tools that agents always
+   * send are left out; a later definition of a tool replaces an earlier one. Depth was checked with the body.
    */
   static read(given: readonly Readonly<{ at: string; definition: Definition }>[]): OfferedTools | Refusal {
     const entries = new Map<string, Entry>();
@@ -80,12 +80,12 @@ export class OfferedTools {
     return new OfferedTools({ entries: [...entries.values()], webSearch, anyGiven: given.length > 0 });
   }
 
-  /** What the model called; a name that was not offered is taken as a function's. */
+  /** The tool that the model called; an unknown name counts as a function. */
   origin(flatName: string): ToolOrigin {
     return this.#origins.get(flatName) ?? { kind: "function", namespace: null, name: flatName };
   }
 
-  /** The name under which the model knows the tool, also of one that is offered no more. */
+  /** The model's name for the tool, even if it is no longer offered. */
   flatName(origin: ToolOrigin): string {
     return this.#flatNames.get(keyOf(origin)) ?? safeName(joinedName(origin));
   }
@@ -101,14 +101,14 @@ export class OfferedTools {
     if (chosen.type === "function" || chosen.type === "custom") return this.#named(chosen);
     if (chosen.type === "allowed_tools") return this.#allowed(chosen);
     if (typeof chosen.type !== "string") return unknownChoice();
-    // A hosted tool: of them only the web search is offered to the model.
+    // A hosted tool: only the web search is offered to the model.
     if (webSearch === null || !isWebSearch(chosen)) return nothingToCall(JSON.stringify(chosen.type));
     return { tools, webSearch, toolChoice: "auto", forcesSearch: true };
   }
 
   #required(tools: readonly Tool[], webSearch: WebSearch | null, choice: string): ToolSelection | Refusal {
     if (tools.length > 0) return { tools, webSearch, toolChoice: "required" };
-    // Without functions only hosted tools are meant, and of those only the web search can be forced.
+    // Without functions only hosted tools can be meant, and of those only the web search can be forced.
     return webSearch === null ? nothingToCall(choice) : { tools, webSearch, toolChoice: "auto", forcesSearch: true };
   }
 
@@ -129,7 +129,7 @@ export class OfferedTools {
     return { tools, webSearch, toolChoice: "auto" };
   }
 
-  /** The flat name of the tool that `{type, name, namespace?}` means, or null. */
+  /** The flat name of the tool that `{type, name, namespace?}` refers to, or null. */
   #find({ type, name, namespace }: Definition): string | null {
     if (typeof name !== "string") return null;
     const kind = type === "custom" ? "custom" : "function";
@@ -148,8 +148,8 @@ export class OfferedTools {
   }
 
   /**
-   * 2, 3, ... for names that are wanted more than once; remembered by how they begin, which is all that is left of long
-   * ones before a number, so that naming n alike takes n steps.
+   * 2, 3, ... for names that are wanted more than once, remembered by their beginnings, which is all that remains of
+   * long ones before a number. So naming n equal ones takes n steps.
    */
   #nextNumber(beginning: string): number {
     const number = (this.#lastNumbers.get(beginning) ?? 1) + 1;

@@ -1,5 +1,5 @@
 // The items of a response's output: the events with which each opens, grows and ends, and its JSON. The events and
-// their order are those that every client's accumulator expects.
+// their order are what every client's accumulator expects.
 import type { ByteWriter } from "../../core/byte-writer.ts";
 import { CustomToolInput } from "./custom-tool-input.ts";
 import { DeltaFrame } from "../reply/delta-frame.ts";
@@ -10,7 +10,7 @@ import type { ToolOrigin } from "./offered-tools.ts";
 import { queryOf } from "../request/search-request.ts";
 import type { Sealer } from "../request/sealed-content.ts";
 
-/** Numbers the events of one stream. Of a reply that is no stream, which is made in the same way, nobody wants any. */
+/** Numbers the events of one stream. A reply without a stream is built in the same way and ignores the numbers. */
 export class EventNumbers {
   readonly wanted: boolean;
   #next = 0;
@@ -32,7 +32,7 @@ export class EventNumbers {
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
-/** One output item. Before `open` it may already take fragments, which go out when it opens. */
+/** One output item. Even before `open` it takes fragments, which go out when it opens. */
 export abstract class OutputItem {
   abstract readonly kind: "reasoning" | "message" | "call" | "owned";
   readonly #id: string;
@@ -41,7 +41,7 @@ export abstract class OutputItem {
   readonly #deltaBegin: string = "";
   readonly #deltaMiddle: string = "";
   readonly #deltaEnd: string;
-  /** Parts of the delta event as bytes, made for the first token that comes as bytes. */
+  /** Parts of the delta event as bytes, created for the first token that comes as bytes. */
   #begin: Uint8Array | null = null;
   #frame: DeltaFrame | null = null;
   /** All fragments so far. */
@@ -49,7 +49,7 @@ export abstract class OutputItem {
   #state: "waiting" | "open" | "done" = "waiting";
   #status: ItemStatus = "in_progress";
 
-  /** `inside` are the JSON members that say where in the item a delta belongs, each with its comma. */
+  /** `inside`: the JSON members that locate a delta within the item, each with its comma. */
   protected constructor(place: ItemPlace, deltaType: string, inside: string, deltaEnd: string) {
     this.#id = `${place.prefix}_${place.stem}_${place.index}`;
     this.#index = place.index;
@@ -85,7 +85,9 @@ export abstract class OutputItem {
     return this.#state === "open" ? this.#delta(literal) : "";
   }
 
-  /** Takes a literal that lies in `bytes` from `start` to `end`, and writes its event, if any: the item must be open. */
+  /**
+   * Takes a literal that lies in `bytes` from `start` to `end`, and writes its event, if any; the item must be open.
+   */
   pushBytes(bytes: Uint8Array, start: number, end: number, out: ByteWriter): void {
     this.text.pushBytes(bytes, start, end);
     if (!this.#numbers.wanted) return;
@@ -101,7 +103,7 @@ export abstract class OutputItem {
     return this.#delta('""');
   }
 
-  /** The events that show the item, and what it was given while it waited. */
+  /** The events that show the item, and the fragments that waited. */
   open(): string {
     this.#state = "open";
     if (!this.#numbers.wanted) return "";
@@ -111,7 +113,7 @@ export abstract class OutputItem {
     return events;
   }
 
-  /** The events that end the item; nothing may be pushed from then on. */
+  /** The events that end the item; nothing may be pushed afterwards. */
   close(status: "completed" | "incomplete"): string {
     const last = this.finish();
     this.#state = "done";
@@ -120,7 +122,7 @@ export abstract class OutputItem {
     return `${last}${this.closeInside()}${this.#event("response.output_item.done", this.result)}`;
   }
 
-  /** The item that is done, as JSON text. */
+  /** The finished item as JSON text. */
   get result(): string {
     return this.json(this.#status);
   }
@@ -132,7 +134,10 @@ export abstract class OutputItem {
   /** Events between the last delta and `output_item.done`. */
   protected abstract closeInside(): string;
 
-  /** No more fragments will come: the last delta, if something was held back. Called of replies without events, too. */
+  /**
+   * No more fragments will come: returns the last delta, if something was held back. Also called for replies without
+   * events.
+   */
   protected finish(): string {
     return "";
   }
@@ -161,17 +166,17 @@ export abstract class OutputItem {
   }
 }
 
-/** Where an item stands: its id is `<prefix>_<stem>_<index>`, unique in the service. */
+/** An item's position: its id is `<prefix>_<stem>_<index>`, unique in the service. */
 export type ItemPlace = Readonly<{ prefix: string; stem: string; index: number; numbers: EventNumbers }>;
 type Place = Omit<ItemPlace, "prefix">;
 
 const plainDeltaEnd = "}\n\n";
 
-/** Reasoning goes out as its summary only: each of the event names for raw reasoning breaks some client. */
+/** Reasoning goes out only as its summary: each of the event names for raw reasoning breaks some client. */
 export class ReasoningItem extends OutputItem {
   readonly kind = "reasoning";
   readonly #sealer: Sealer | null;
-  /** Sealed once: the item must be the same in each event. */
+  /** Sealed once, because the item must be the same in each event. */
   #sealed = "";
 
   /** `sealer` is null if the client did not ask for sealed reasoning. */
@@ -207,7 +212,7 @@ export class ReasoningItem extends OutputItem {
 
 export class MessageItem extends OutputItem {
   readonly kind = "message";
-  /** JSON texts, in order; as many of them as were shown went out as events. */
+  /** JSON texts, in order; those already shown went out as events. */
   readonly #annotations: string[] = [];
   #shown = 0;
 
@@ -264,7 +269,7 @@ export class FunctionCallItem extends OutputItem {
     this.#name = origin.name;
   }
 
-  /** Looked at only while a later call waits: then, and from then on, the arguments are read for their end. */
+  /** Called only while a later call waits: from then on the arguments are read for their end. */
   override get complete(): boolean {
     if (this.#end === null) {
       this.#end = new JsonEnd();
@@ -357,16 +362,16 @@ export abstract class OwnedItem extends OutputItem {
     this.outcome = outcome;
   }
 
-  /** Nothing of it grows, but how far it is can be said again, also when it is done and the model reads the result. */
+  /** Nothing of it grows, but its state can be repeated, even when it is done and the model reads the result. */
   override emptyDelta(): string {
     return this.outcome === null ? this.running() : this.ended();
   }
 
-  /** The event that says that it runs, and the one that says that it ended. */
+  /** The events that say that it runs, and that it ended. */
   protected abstract running(): string;
   protected abstract ended(): string;
 
-  /** A failed call is an item like others: the answer goes on. */
+  /** A failed call is an item like any other: the answer continues. */
   protected statusOf(status: ItemStatus): string {
     return status === "completed" && this.outcome?.failed === true ? "failed" : status;
   }
@@ -375,7 +380,7 @@ export abstract class OwnedItem extends OutputItem {
 export class WebSearchItem extends OwnedItem {
   readonly #showsSources: boolean;
 
-  /** `showsSources`: the client asked for all addresses that were found, beside those that the answer cites. */
+  /** `showsSources`: the client wants all addresses that were found, beside those that the answer cites. */
   constructor(place: Place, call: Call, showsSources: boolean) {
     super({ ...place, prefix: "ws" }, call, "");
     this.#showsSources = showsSources;
@@ -406,7 +411,7 @@ export class WebSearchItem extends OwnedItem {
   }
 }
 
-/** A call of a tool of an MCP server. Its arguments are known whole, so that they go out as one delta. */
+/** A call of an MCP server's tool. Its arguments are complete from the start, so they go out as one delta. */
 export class McpCallItem extends OwnedItem {
   readonly #tool: ServerTool;
 

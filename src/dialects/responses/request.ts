@@ -34,23 +34,23 @@ const forwarded = [
 ] as const satisfies readonly (keyof Sampling & keyof ResponsesBody)[];
 
 export const endpoint = "/v1/responses";
-/** The one dialect in which the coder tier costs tokens (spec, per-request limits). */
+/** The only dialect in which the coder tier costs tokens (spec, per-request limits). */
 export const coderBilling = "tokens";
 
 type PackedResponsesAsk = Omit<ResponsesAsk, "turns" | "model" | "prepared" | "offered"> &
   Readonly<{ offered: OfferedTools["given"] }>;
 
-/** What is kept is handed on as the text in which it is kept. */
+/** What is stored passes on as the text in which it is stored. */
 export function packRequest(ask: Omit<ResponsesAsk, "turns" | "model">): Packed {
   const { offered, input, echo, ...others } = ask;
   const { entries, webSearch } = offered.given;
   const text = typeof input === "string" ? input : JSON.stringify(input);
   const packed: PackedResponsesAsk = { ...others, offered: offered.given, input: text, echo };
-  // Each tool once, and also those that tool_choice keeps from the model.
+  // Each tool once, including those that tool_choice hides from the model.
   return { ask: packed, settings: { ...others, tools: entries.map(asGiven), webSearch }, echo };
 }
 
-/** About as the client wrote it. */
+/** Roughly as the client wrote it. */
 const asGiven = ({ origin, tool }: OfferedTools["given"]["entries"][number]) => ({
   type: origin.kind,
   namespace: origin.namespace ?? undefined,
@@ -67,7 +67,7 @@ export function unpackRequest(packed: PackedAsk, ask: Ask): ResponsesAsk {
 
 export type RequestContext = Readonly<{
   sealer: Sealer;
-  /** False where nothing keeps responses: then none can be referred to, and replies say so. */
+  /** False where nothing is stored: then requests cannot refer to responses, and replies say so. */
   storesResponses: boolean;
 }>;
 
@@ -83,7 +83,7 @@ export function readRequest(request: DialectRequest, context: RequestContext): R
   return readChecked(value as ResponsesBody & Item, { ...context, catalog, earlier, bodyBytes, alone });
 }
 
-/** A compact body may leave `input` out, and a stream of one is not known. */
+/** A compact body may omit `input` and has no stream. */
 const compactBody = (body: unknown): unknown =>
   isRecord(body) ? { ...body, input: body.input ?? [], stream: false } : body;
 
@@ -151,7 +151,7 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
   return compacts === null ? ask : summarising(ask);
 }
 
-/** `max_tool_calls` counts calls of built-in tools; the client's own functions are not among them. */
+/** `max_tool_calls` counts calls of built-in tools, not of the client's own functions. */
 function readSearch(request: ResponsesBody, { webSearch, tools, forcesSearch }: ToolSelection): WebSearch | null {
   const hosted = webSearch ?? (request.web_search === true ? anySearch : null);
   const search = searchOf(hosted, tools, forcesSearch);
@@ -185,7 +185,7 @@ function readConversation(
 
 function keptInput(isKept: boolean, given: string | readonly Item[] | null | undefined, items: readonly Item[]) {
   if (!isKept) return [];
-  // What `inputItems` makes of a text, as JSON at once: half the time of writing the items.
+  // The result of `inputItems` for a text, as JSON at once: half the time of writing the items.
   return typeof given === "string"
     ? `[{"type":"message","role":"user","content":[{"type":"input_text","text":${JSON.stringify(given)}}]}]`
     : items;
@@ -194,8 +194,8 @@ function keptInput(isKept: boolean, given: string | readonly Item[] | null | und
 type GivenTool = Parameters<typeof OfferedTools.read>[0][number];
 
 /**
- * The request's own tools, and those of `additional_tools` items behind them, in the order of the same items sent whole. Of
- * what the conversation before brought, a request may define something anew.
+ * The request's own tools, followed by those of `additional_tools` items, in the order of the same items sent whole. A
+ * request may redefine what the earlier conversation brought.
  */
 function readTools(tools: readonly Item[], earlier: GivenItems, input: readonly Item[]): OfferedTools | Refusal {
   const before = addedTools(earlier);
@@ -204,7 +204,7 @@ function readTools(tools: readonly Item[], earlier: GivenItems, input: readonly 
   if (isRefusal(added)) return added;
   if (tools.length === 0 && before.length === 0 && added.length === 0) return OfferedTools.none;
   const own = tools.map((definition, index) => ({ at: `tools[${index}]`, definition }));
-  // The first time decides a tool's place, and so what a node has in its cache; the last one what it is.
+  // A tool's first definition decides its position, and so the node's cache; its last one decides what it is.
   return OfferedTools.read(before.length === 0 ? [...own, ...added] : [...own, ...before, ...own, ...added]);
 }
 
@@ -249,7 +249,7 @@ function readTurns(
   return [...(instructions === "" ? [] : [{ role: "system" as const, content: instructions }]), ...before, ...now];
 }
 
-/** What its items are read as, of which most requests have none. */
+/** How its items are read; most requests have none. */
 const userTurn = (content: string): readonly Turn[] => [{ role: "user", content }];
 
 function readEffort(given: unknown): Effort | null | Refusal {

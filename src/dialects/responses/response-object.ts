@@ -19,16 +19,16 @@ type ResponseState = Readonly<{
   incompleteDetails: string;
   output: readonly string[];
   usage: string;
-  /** A JSON string literal, or null to leave the key out. */
+  /** A JSON string literal, or null to omit the key. */
   outputText: string | null;
 }>;
 
-/** A response object as JSON text, and where in it the value of `output` stands and the member after that ends. */
+/** A response object as JSON text, and where in it the value of `output` and the member after it lie. */
 export type ResponseText = Readonly<{ whole: string; outputStart: number; outputEnd: number; usageEnd: number }>;
 
 /**
- * What is kept of it, cut out of the text that goes to the client: joining the same pieces a second time costs more than the
- * copy. The text of the answer is kept once, in the output.
+ * The stored parts, cut from the text that goes to the client: joining the same pieces again costs more than the copy.
+ * The answer's text is stored once, in the output.
  */
 export function keptOf({ whole, outputStart, outputEnd, usageEnd }: ResponseText) {
   const settings = `${whole.slice(0, outputStart - outputKey.length)}${whole.slice(outputEnd, usageEnd)}}`;
@@ -49,7 +49,7 @@ function responseObject(ask: ResponsesAsk, identity: ReplyIdentity, outcome: Res
   return { whole: `${whole}${text}}`, outputStart: toOutput.length, outputEnd, usageEnd: whole.length };
 }
 
-/** Instructions that stand before it are a JSON text, in which it would be escaped. */
+/** Instructions before it are a JSON text, in which it would be escaped. */
 const echoed = ({ echo }: ResponsesAsk, { priority }: ReplyIdentity): string =>
   priority === undefined ? echo : echo.replace('"service_tier":"default"', `"service_tier":"${tierOf(priority)}"`);
 
@@ -64,7 +64,7 @@ export const responseInProgress = (ask: ResponsesAsk, identity: ReplyIdentity): 
     outputText: null,
   }).whole;
 
-/** `outputText` is the answer's whole text as a JSON string literal. */
+/** `outputText`: the answer's whole text as a JSON string literal. */
 export function responseEnded(
   ask: ResponsesAsk,
   identity: ReplyIdentity,
@@ -101,7 +101,7 @@ export function responseFailed(
   }).whole;
 }
 
-/** Why an answer is not whole, or null if it is. */
+/** Why an answer is incomplete, or null if it is complete. */
 export function incompleteReason(reason: FinishReason): "max_output_tokens" | "content_filter" | null {
   switch (reason) {
     case "length":
@@ -140,7 +140,7 @@ function failureCode(refusal: RefusalName): string {
   }
 }
 
-/** The details always: the schema and the official clients' types want them from every model. */
+/** Always with details: the schema and the official clients' types require them for every model. */
 export function usageBody(usage: Usage): string {
   const input = usage.inputFresh + usage.inputCached;
   const cache = `{"cached_tokens":${usage.inputCached},"cache_write_tokens":${usage.cacheWritten ?? 0}}`;
@@ -148,7 +148,7 @@ export function usageBody(usage: Usage): string {
 }
 
 // ---------------------------------------------------------------------------------------------------------------
-// Echo: the request's settings as the schema wants them back, which is not always as they came
+// Echo: the request's settings in the form that the schema requires, which may differ from the request's
 // ---------------------------------------------------------------------------------------------------------------
 
 /** The only depths that the schema knows. */
@@ -164,7 +164,10 @@ const echoedEfforts: Readonly<Record<string, string>> = {
 };
 const echoedSummaries: ReadonlySet<unknown> = new Set(["auto", "concise", "detailed"]);
 
-/** Fields of a request that are echoed behind `model`, where its own echo has anything but the defaults if it has one. */
+/**
+ * Request fields that are echoed after `model`, where a request with any of them has its own echo instead of the
+ * defaults.
+ */
 const fieldsBehindModel: ReadonlySet<string> = new Set([
   "parallel_tool_calls",
   "previous_response_id",
@@ -185,10 +188,10 @@ const fieldsBehindModel: ReadonlySet<string> = new Set([
   "metadata",
 ] satisfies (keyof ResponsesBody)[]);
 
-/** As members of a JSON object; `budget` is the output budget that the client set, clamped, or null. */
+/** As members of a JSON object; `budget`: the output budget that the client set, clamped, or null. */
 export function echoOf(request: ResponsesBody, { id }: Model, budget: number | null, store: boolean): string {
   for (const field in request) if (fieldsBehindModel.has(field)) return wholeEcho(request, id, budget, store);
-  // Most requests: a fifth of the time.
+  // For most requests: a fifth of the time.
   const { instructions, max_tool_calls: calls } = request;
   return `"instructions":${JSON.stringify(instructions ?? null)},"max_output_tokens":${budget},"max_tool_calls":${calls ?? null},"model":${JSON.stringify(id)},${defaultsBehindModel[`${store}`]}`;
 }

@@ -24,14 +24,14 @@ export class ResponsesEncoder implements Encoder {
   readonly #keep: ReplyContext["keep"];
   readonly #stem: string;
   readonly #lifecycle: ResponseLifecycle;
-  /** Items that are not done: the first is open, the others wait for their turn. */
+  /** Unfinished items: the first is open, the others wait for their turn. */
   readonly #queue: OutputItem[] = [];
   readonly #done: OutputItem[] = [];
   readonly #calls: OutputItem[] = [];
-  /** What the gateway runs by itself just now, or ran last. */
+  /** The gateway's own call that runs now, or ran last. */
   #owned: OwnedItem | null = null;
   #started = false;
-  /** Items that are done and stand before every text that can still be cited, and how long their texts are. */
+  /** Finished items before every text that can still be cited, and the length of their texts. */
   #measured = 0;
   #measuredLength = 0;
 
@@ -43,9 +43,9 @@ export class ResponsesEncoder implements Encoder {
     this.#lifecycle = new ResponseLifecycle(ask, identity, clock, form);
   }
 
-  /** To be sent when it is read: now and then it is an event, and those are numbered. */
+  /** Must be sent when it is read: some are events, which are numbered. */
   keepAlive(): string {
-    // Without an open item a model reads what a tool gave, or nothing came yet.
+    // Without an open item a model reads a tool's result, or nothing came yet.
     return this.#lifecycle.signOfLife(this.#queue[0] ?? this.#owned ?? undefined);
   }
 
@@ -66,8 +66,8 @@ export class ResponsesEncoder implements Encoder {
         return started + this.#endOwned(piece.outcome);
       case "citation":
         return started + this.#cite(piece);
-      case "input": // of requests that hold no conversation
-      case "answer": // of those that may ask for several
+      case "input": // from requests that hold no conversation
+      case "answer": // from those that may ask for several
       case "answer-end":
         return "";
       default:
@@ -108,7 +108,7 @@ export class ResponsesEncoder implements Encoder {
     return this.#done.map((item) => item.result);
   }
 
-  /** Text after text goes on in the same message, reasoning likewise; anything else begins a new item. */
+  /** Text after text continues the same message, and so does reasoning; anything else begins a new item. */
   #write(kind: "message" | "reasoning", literal: string): string {
     const last = this.#queue[this.#queue.length - 1];
     if (last !== undefined && last.kind === kind) return last.push(literal);
@@ -136,17 +136,17 @@ export class ResponsesEncoder implements Encoder {
     return this.#append(this.#owned);
   }
 
-  /** Nothing more can come for it, so that it is done at once where its turn has come. */
+  /** Nothing more can come for it, so it is done at once where its turn has come. */
   #endOwned(outcome: ToolOutcome): string {
     const owned = this.#owned!;
     owned.resolve(outcome);
     return this.#advance() + (this.#queue[0] === owned ? this.#close("completed") : "");
   }
 
-  /** Positions count in the text of the item, those of the piece in all texts of the answer. */
+  /** Positions count in the item's text; those of the piece count in all texts of the answer. */
   #cite({ source: { url, title }, start, end }: Extract<Piece, { kind: "citation" }>): string {
     const cited = this.#queue.findLast(isMessage) ?? this.#done.findLast(isMessage)!;
-    // An answer may have a hundred thousand citations: what is done is measured once.
+    // An answer may have a hundred thousand citations: finished items are measured once.
     while (this.#measured < this.#done.length && this.#done[this.#measured] !== cited) {
       this.#measuredLength += textLengthOf(this.#done[this.#measured++]!);
     }
@@ -175,14 +175,14 @@ export class ResponsesEncoder implements Encoder {
     return item.close(status) + (this.#queue[0]?.open() ?? "");
   }
 
-  /** The answer is over; `cut` if before it was whole. */
+  /** The answer is over; `cut`: before it was complete. */
   #closeAll(cut: boolean): string {
     let events = "";
     // A client that gets neither a text nor a call asks again, up to its own limit.
     if (this.#calls.length === 0 && !this.#hasMessage()) events += this.#write("message", '""');
     while (this.#queue.length > 0) {
       const item = this.#queue[0]!;
-      // Half a call must not be run, and clients run what is done: it stays open and is not in the output.
+      // Half a call must not run, and clients run finished calls: it stays open and is not in the output.
       if (cut && item.kind === "call" && !item.complete) break;
       const last = this.#queue.length === 1 && item.kind === "message";
       events += this.#close(cut && last ? "incomplete" : "completed");

@@ -1,21 +1,21 @@
-// Who may read /metrics: they tell how busy the house is and what its models are used for.
+// Who may read /metrics, which shows how busy the house is and what its models are used for.
 //
-//   (1) a token is configured                               -> whoever brings it, from anywhere
+//   (1) a token is configured                               -> anyone who sends it, from anywhere
 //   (2) none, asked from this machine, and no proxy is here -> yes
-//   (3) else                                                -> no
+//   (3) otherwise                                           -> no
 //
-// A proxy on this machine asks for the whole world from 127.0.0.1, and need not say so: the configuration may, a header
-// of its own, or a Host that is not this machine. The last keeps out pages in a browser on this machine, too, whose
-// site's name was pointed here.
+// A proxy on this machine forwards the whole world's requests from 127.0.0.1 without necessarily saying so. The
+// configuration may reveal it, a header of its own, or a Host other than this machine. The Host check also stops pages in a
+// browser on this machine whose site's name was pointed here.
 import { timingSafeEqual } from "node:crypto";
 import { isLoopbackPeer, namesThisMachine } from "../../core/this-machine.ts";
 import { forwardingHeaderIn } from "../forwarding.ts";
 
 export type MetricsAccess = Readonly<{
-  /** The other end of the connection; null where it is not known. */
+  /** The other end of the connection; null where unknown. */
   address: string | null;
   token: string | null;
-  /** Whether the configuration says that clients come through a proxy. */
+  /** Whether clients come through a proxy, by configuration. */
   behindProxy: boolean;
 }>;
 
@@ -25,7 +25,7 @@ export function mayReadMetrics(headers: Headers, { address, token, behindProxy }
   return !behindProxy && forwardingHeaderIn(headers) === null && isForThisMachine(headers.get("host")); // (2), (3)
 }
 
-/** Compared as digests, so that how long it takes says nothing about how much of a guess was right. */
+/** Compares digests, so that the time it takes reveals nothing about a guess. */
 function isToken(authorization: string, token: string): boolean {
   const scheme = /^bearer +/i.exec(authorization)?.[0];
   return scheme !== undefined && timingSafeEqual(digest(authorization.slice(scheme.length)), digest(token));

@@ -1,4 +1,4 @@
-// GET /metrics: what was counted, and what other parts of the server tell of themselves at each scrape.
+// GET /metrics: the counts, and the values that other parts of the server report at each scrape.
 import type { LiveRequests } from "../site.ts";
 import type { OtherThreads } from "../other-threads.ts";
 import { peerAddress } from "../peer-address.ts";
@@ -12,7 +12,7 @@ type MetricsRouteParts = Readonly<{
   requests: LiveRequests;
   watch: Readonly<{ heldEnds: number }>;
   gauges: () => Iterable<Gauge>;
-  /** As they are now: see ServerOptions. */
+  /** The current settings: see ServerOptions. */
   access: () => Readonly<{ token: string | null; behindProxy: boolean }>;
 }>;
 

@@ -1,5 +1,5 @@
 // What the process reports to Prometheus. Labels are bounded: endpoints are our routes, models are those of the
-// catalog, named keys the first that come, and everything else is one of a few words.
+// catalog, keys are the first named ones, and everything else is one of a few words.
 import { ActivityCounts } from "../../telemetry/activity-counts.ts";
 import { FailedRequests } from "../../telemetry/failed-requests.ts";
 import type { RequestRecord } from "../../telemetry/request-record.ts";
@@ -23,7 +23,7 @@ type TokenCells = Readonly<{ input: Cell; cachedInput: Cell; output: Cell }>;
 export class Metrics {
   /** The same by minute, for the operators' charts. */
   readonly activity = new ActivityCounts();
-  /** Those of the request log that are in no journal. */
+  /** Requests of the log that are in no journal. */
   readonly failed = new FailedRequests();
   readonly #requests = new Counter("tollgate_requests_total", "Requests by the status that their headers carried.", [
     "endpoint",
@@ -116,7 +116,7 @@ export class Metrics {
     const model = record.model?.id ?? "other";
     this.#requests.add(1, record.endpoint, model, String(record.status ?? 0));
     if (record.refusal !== null) this.#refusals.add(1, record.refusal);
-    // Who left and was charged is in the journal, as who was served.
+    // A client that left and was charged is in the journal, like one that was served.
     const isListed = record.refusal !== null || (record.ending === "cancelled" && record.usage === null);
     if (isListed && !this.failed.add(record)) this.#unlisted.add(1);
     if (record.ending === null) return;
@@ -150,7 +150,7 @@ export class Metrics {
     if (record.repeats > 0) this.#repeats.add(record.repeats);
   }
 
-  /** Accounts and keys have no end: those that come after the first have one cell together. */
+  /** Accounts and keys are unbounded: all after the first ones share one cell. */
   #keyCell(account: string, key: string): Cell {
     const name = `${account} ${key}`;
     const known = this.#keyCells.get(name);
@@ -193,7 +193,7 @@ export class Metrics {
     this.#fetchedBytes.add(bytes);
   }
 
-  /** Everything that was counted here, for `addCounted` on another thread. */
+  /** All counts, for `addCounted` on another thread. */
   counted(): readonly Counted[] {
     return this.#all().map((metric) => metric.counted());
   }

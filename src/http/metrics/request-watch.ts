@@ -1,4 +1,4 @@
-// Follows each request from arrival to end, then reports how it went to the metrics, the log and the traces.
+// Follows each request from arrival to end, then reports it to the metrics, the log and the traces.
 import type { Clock } from "../../core/clock.ts";
 import type { Log, LogFields } from "../../core/log.ts";
 import { refusals } from "../../core/refusals.ts";
@@ -19,7 +19,7 @@ export type RequestWatchParts = Readonly<{
   log: Log;
   /** True: each request is a line of the log at debug level. */
   logsRequests: boolean;
-  /** Null where nothing is traced. */
+  /** Null where tracing is off. */
   tracer: Pick<Tracer, "trace"> | null;
 }>;
 
@@ -47,7 +47,7 @@ export class RequestWatch {
     );
   }
 
-  /** Its reply says so, and ends it. */
+  /** Its reply is the refusal, which ends it. */
   refused(record: RequestRecord, { refused, ask, by }: Refused): void {
     if (ask !== null) this.#describe(record, ask);
     if (by !== null) this.#isBy(record, by);
@@ -55,7 +55,7 @@ export class RequestWatch {
     record.endedAt = this.#parts.clock.monotonic();
   }
 
-  /** The seat is for `ended`. */
+  /** Pass the result to `ended`. */
   admitted(
     record: RequestRecord,
     principal: Principal,
@@ -81,7 +81,7 @@ export class RequestWatch {
     if (record.status !== null) this.#tell(record);
   }
 
-  /** Answers that are whole and whose ends wait for their charge to be on disk. */
+  /** Complete answers whose ends wait for their charge to reach the disk. */
   get heldEnds(): number {
     let held = 0;
     for (const { settling } of this.#open.members()) if (settling !== null && settling.to === null) held += 1;

@@ -1,5 +1,5 @@
-// The API as one OpenAPI 3.1 description, made from what the program itself uses: the schemas that bodies are checked
-// with, the catalog, and the table of refusals.
+// The API as one OpenAPI 3.1 description, made from what the program itself uses: the schemas that check bodies, the
+// catalog, and the table of refusals.
 import { version } from "../../../package.json" with { type: "json" };
 import { type Catalog, listedModels } from "../../core/catalog.ts";
 import { chatCompletions } from "../../dialects/chat/chat-completions.ts";
@@ -83,7 +83,7 @@ const requestIdHeader = {
   },
 } as const;
 
-/** One reply for each status that the refusals have, with their bodies as examples. */
+/** One reply for each status of the refusals, with their bodies as examples. */
 function errorReplies(
   dialect: Dialect,
   names: readonly RefusalName[],
@@ -106,7 +106,7 @@ const errorExample = (dialect: Dialect, name: RefusalName): unknown =>
     dialect.errorBody(refuse(name, { ...exampleDetail, reason: reasons[name] ?? "" }), "req_0000000000000000"),
   );
 
-/** The words of refusals that have no fixed message. */
+/** Messages of refusals without a fixed one. */
 const reasons: Readonly<Partial<Record<RefusalName, string>>> = {
   malformed: 'max_tokens must be a whole number, is "many"',
   unreadable: "The request body is not valid JSON: Unexpected EOF",
@@ -348,7 +348,7 @@ function generation(): Readonly<Record<string, { post: Operation }>> {
   };
 }
 
-/** Of requests that hold no conversation. */
+/** For requests that hold no conversation. */
 const ofInputs = [
   ...ofEveryRoute,
   ...ofBodies,
@@ -623,7 +623,7 @@ function counting(): OpenApiDocument["paths"] {
   };
 }
 
-/** Where the path says no dialect, an error has the shape that the client's headers ask for. */
+/** Where the path names no dialect, the client's headers decide the form of an error. */
 const errorOfEither: JsonSchema = { anyOf: [ref("Error"), ref("MessagesError")] };
 
 function others(models: readonly string[]): OpenApiDocument["paths"] {
@@ -704,7 +704,7 @@ The header \`x-priority\` (\`interactive\`, \`standard\` or \`bulk\`) says how u
 what it has at most, and the reply's header what it had. \`x-deadline-ms\` says how long it may wait for its beginning: one
 that would wait longer in line is refused at once (429, \`deadline_unmet\`).`;
 
-/** Takes some milliseconds: made at the first request and kept. */
+/** Takes some milliseconds: created at the first request and kept. */
 export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
   const listed = listedModels(catalog);
   const models = listed.map(({ id }) => id);

@@ -1,9 +1,9 @@
-// Turns the TypeBox schemas that requests are checked with into the JSON Schema that people would write: a choice of
-// words is an enum, "this or null" is one type. What is accepted stays the same.
+// Turns the TypeBox schemas that check requests into the JSON Schema that people would write: a choice of words is an
+// enum, "this or null" is one type. What is accepted stays the same.
 import type { TSchema } from "@sinclair/typebox";
 import type { JsonSchema } from "../../docs/openapi-document.ts";
 
-/** TypeBox writes a table of any keys as one pattern for all of them. */
+/** TypeBox writes a table with any keys as one pattern for all of them. */
 const anyKey = "^(.*)$";
 
 export function plainSchema(schema: TSchema): JsonSchema {

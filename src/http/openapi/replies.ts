@@ -399,7 +399,7 @@ const errorTypes = [
   "api_error",
 ] as const;
 
-/** What a refusal for lack of balance or of calls says beside its message. */
+/** What a refusal for lack of balance or calls has beside its message. */
 const quotaFacts = {
   "spendable?": whole("Where a budget does not fit: the balance tokens that are left, less those of open requests."),
   "requested?": whole("The output budget that was to be reserved."),

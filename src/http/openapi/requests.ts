@@ -1,5 +1,5 @@
-// Request bodies for the description: the schemas that the dialects check bodies with, prose for each field, and
-// details of messages, tools and items where the schemas themselves are loose.
+// Request bodies for the description: the dialects' own schemas, prose for each field, and details of messages, tools
+// and items where the schemas are loose.
 import type { TSchema } from "@sinclair/typebox";
 import { chatCompletionsBody } from "../../dialects/chat/request.ts";
 import { completionsBody, completionTokensDefault } from "../../dialects/completions/request.ts";
@@ -20,7 +20,7 @@ import type { Model, ModelKind } from "../../core/types.ts";
 import { plainSchema } from "./plain-schema.ts";
 import { anything, described, either, flag, list, object, only, orNull, ref, text, whole } from "./shape.ts";
 
-/** What a field is for, and what its values look like inside where the checked schema takes anything there. */
+/** What a field is for, and the form of its values where the checked schema allows anything. */
 type Detail = Readonly<{ prose: string; inside?: (checked: JsonSchema) => JsonSchema }>;
 type Details = Readonly<Record<string, Detail>>;
 
@@ -79,7 +79,7 @@ const chatPart = either(
 
 const chatText = either({ type: "string" }, list(object({ type: only("text"), text: text() })));
 
-/** Each role has fields of its own, which its reader asks for; the checked schema knows the role alone. */
+/** Each role has its own fields, which its reader checks; the checked schema knows only the role. */
 const chatMessage = either(
   object({ role: only("system", "developer"), content: chatText }, "What the model is told."),
   object({ role: only("user"), content: either({ type: "string" }, list(chatPart)) }, "What is asked."),
@@ -430,7 +430,7 @@ const rerankDetails: Details = {
 
 // ---------------------------------------------------------------- putting together
 
-/** Every field that the dialect checks, in its order; a field without prose is a fault of this file. */
+/** Every field that the dialect checks, in its order; a field without prose is a mistake in this file. */
 function bodyOf(
   checked: TSchema,
   details: Details,
@@ -449,13 +449,13 @@ function bodyOf(
   return { ...plain, properties: all, description: "Fields that are not listed are ignored." };
 }
 
-/** Where there are none, any name is as good. */
+/** Without listed models, any name will do. */
 function namesOf(listed: readonly Pick<Model, "id" | "kind">[], kind: ModelKind): JsonSchema {
   const ids = listed.filter((model) => model.kind === kind).map(({ id }) => id);
   return ids.length === 0 ? {} : { enum: ids };
 }
 
-/** The bodies by the names that they have among the description's schemas; `models`: those that are listed. */
+/** The bodies under their names among the description's schemas; `models`: the listed ones. */
 export function requestSchemas(models: readonly Model[]): Readonly<Record<string, JsonSchema>> {
   const chat = bodyOf(chatCompletionsBody, chatDetails, models);
   const messages = bodyOf(messagesBody, messagesDetails, models);

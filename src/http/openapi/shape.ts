@@ -13,7 +13,7 @@ export const either = (...anyOf: readonly JsonSchema[]): JsonSchema => ({ anyOf 
 export const orNull = (schema: JsonSchema): JsonSchema =>
   typeof schema.type === "string" ? { ...schema, type: [schema.type, "null"] } : { anyOf: [schema, { type: "null" }] };
 
-/** An object that always has the named members, except those whose name ends in `?`; more may be added in time. */
+/** An object that always has the named members, except those whose name ends in `?`; members may be added over time. */
 export function object(members: Readonly<Record<string, JsonSchema>>, description?: string): JsonSchema {
   const entries = Object.entries(members);
   const required = entries.map(([name]) => name).filter((name) => !name.endsWith("?"));

@@ -6,20 +6,23 @@ import type { Outlet } from "../../gateway.ts";
 import type { Ask, Piece, Refusal } from "../../core/types.ts";
 import { brokenReply, jsonReply, refusalReply } from "../reply.ts";
 
-/** What a reply is made of. */
+/** The material of a reply. */
 export type ReplyParts = Readonly<{
   ask: Ask;
   requestId: string;
   dialect: Dialect;
   encoder: Encoder;
-  /** When the encoder has ended: a promise where the client hears of the end only when the reply is kept. Absent: never. */
+  /**
+   * Called when the encoder has ended: a promise where the client must hear of the end only after the reply is stored.
+   * Absent: never.
+   */
   keeping?(): void | Promise<void>;
 }>;
 
 export class CollectOutlet implements Outlet, EventListenerObject {
   readonly response: Promise<Response>;
   readonly cancelSignal = new CancelSignal();
-  /** The whole reply is one write, after which nobody can leave. */
+  /** The whole reply is one write, so no client can leave halfway. */
   readonly opened = false;
   readonly delivered = false;
   readonly #collected: Collected;

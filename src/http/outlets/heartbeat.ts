@@ -7,7 +7,7 @@ import { ActiveSet, type ActiveHandle } from "../../core/active-set.ts";
 const clientStallMs = 120_000;
 
 const heartbeatMs = 2_000;
-/** Ages in beats; a fresh reply may see its first beat at once, so n beats mean more than (n - 1) * heartbeatMs. */
+/** Ages in beats; a new reply may see its first beat at once, so n beats mean more than (n - 1) * heartbeatMs. */
 export const streamOpenBeats = Math.ceil(streamOpenDelayMs / heartbeatMs) + 1;
 export const keepAliveBeats = Math.floor(keepAliveIntervalMs / heartbeatMs);
 export const clientStallBeats = Math.ceil(clientStallMs / heartbeatMs) + 1;

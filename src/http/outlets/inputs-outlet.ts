@@ -1,5 +1,6 @@
-// The outlet of a reply that lists what many inputs came to. It may be 200 MB, so what such replies take, until their
-// clients have read them, is limited; and one that is large goes out as fast as its client reads, not all at once.
+// The outlet of a reply that lists the results of many inputs. It may have 200 MB, so the memory of such replies is
+// limited until their clients have read them, and a large one goes out as fast as its client reads rather than all at
+// once.
 import type { ByteBudget } from "../../core/byte-budget.ts";
 import { busyRetrySeconds } from "../../core/limits.ts";
 import { refuse } from "../../core/refusals.ts";
@@ -9,7 +10,7 @@ import type { Collected } from "../../dialects/reply/collected.ts";
 import { jsonReply } from "../reply.ts";
 import { CollectOutlet, type ReplyParts } from "./collect-outlet.ts";
 
-/** A larger reply goes out in steps of this size, and takes its room step by step. */
+/** A larger reply goes out in steps of this size and reserves its room step by step. */
 export const inputsReplyStepBytes = 256 * 1024;
 
 export class InputsOutlet extends CollectOutlet {
@@ -28,7 +29,7 @@ export class InputsOutlet extends CollectOutlet {
     super.piece(piece);
   }
 
-  /** Made while it goes out: 160 MB in one piece were 160 MB more, and stopped everybody for half a second. */
+  /** Built while it goes out: 160 MB in one piece took 160 MB more and stopped everything for half a second. */
   protected override replyOf(collected: Collected, end: AnswerEnd, requestId: string): Response {
     const parts = collected.parts(end);
     const first = stepOf(parts);
@@ -52,7 +53,7 @@ export class InputsOutlet extends CollectOutlet {
     return jsonReply(body, requestId);
   }
 
-  /** The request is over: what its reply takes is the reply's to give back from here on. */
+  /** The request is over: from here on the reply gives back its own room. */
   close(): void {
     this.#room.leave();
   }
@@ -71,7 +72,7 @@ function stepOf(parts: Iterator<string>): Step {
   return { json, isLast: false };
 }
 
-/** What one reply takes of the budget, in steps, so that small ones are not looked at often. */
+/** What one reply takes from the budget, in steps, so that small ones rarely check. */
 class Room {
   readonly #budget: ByteBudget;
   readonly #account: AccountId;
@@ -92,7 +93,7 @@ class Room {
     return true;
   }
 
-  /** The same with another owner; this one has nothing then. */
+  /** The same room with another owner; this one has nothing afterwards. */
   moved(): Room {
     const other = new Room(this.#budget, this.#account);
     other.#steps = this.#steps;

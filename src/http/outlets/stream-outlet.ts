@@ -13,8 +13,8 @@ import type { ReplyParts } from "./collect-outlet.ts";
 import { brokenReply, refusalReply, streamReply } from "../reply.ts";
 
 /**
- * The HTTP status is decided by what comes first: the first piece or a short wait opens the stream with 200; a failure
- * before that is answered with its own status. After that a failure is the dialect's error event.
+ * What comes first decides the HTTP status: the first piece or a short wait opens the stream with 200; a failure before
+ * that gets its own status. A later failure is the dialect's error event.
  */
 export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   readonly response: Promise<Response>;
@@ -28,7 +28,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   #state: "waiting" | "open" | "over" = "waiting";
   #controller: ReadableStreamDirectController | null = null;
   #closed: (() => void) | null = null;
-  /** What waits to be sent; null while nothing does, so that an idle stream holds no buffer. */
+  /** Bytes that wait to be sent; null while there are none, so that an idle stream holds no buffer. */
   #unsent: ByteWriter | null = null;
   /** Set while the client's socket is full. */
   #caughtUp: Promise<void> | null = null;
@@ -75,7 +75,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   flush(): Promise<void> | null {
     if (this.#state === "over" || this.#unsent === null) return null;
     if (this.#unsent.length === 0) {
-      this.#dropUnsent(); // a hidden thought: the client heard nothing, so that its next sign of life stays due
+      this.#dropUnsent(); // a hidden thought: the client heard nothing, so its next sign of life stays due
       return this.#caughtUp;
     }
     this.#delivered = true;
@@ -94,7 +94,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   #endWith(events: string): void {
     if (this.#state === "over") return; // its client left
     this.#write(events);
-    if (this.#state === "waiting") this.#open(); // an answer of which the client was shown nothing
+    if (this.#state === "waiting") this.#open(); // an answer of which the client saw nothing
     this.#finish();
   }
 
@@ -164,7 +164,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
 
   #open(): void {
     this.#state = "open";
-    // Headers without a byte of body would leave in two pieces; a sign of life goes with them.
+    // Headers without a body byte would leave in two pieces, so a sign of life goes with them.
     if (this.#unsent === null) this.#write(this.#signOfLife());
     const source: Bun.DirectUnderlyingSource = {
       type: "direct",
@@ -189,7 +189,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     this.opened = true;
     const written = controller.write(unsent.written) as number | Promise<number>;
     void controller.flush();
-    this.#dropUnsent(); // what the socket did not take, the controller has copied
+    this.#dropUnsent(); // the controller has copied what the socket did not take
     if (typeof written === "number") return this.#caughtUp;
     this.#stalledBeats = 0;
     const caughtUp: Promise<void> = Promise.resolve(written).then(
@@ -209,7 +209,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     this.#close();
   }
 
-  /** Sends what is left and closes; before the body was pulled there is no controller yet, and pull comes back here. */
+  /** Sends what is left and closes. Before the body was pulled there is no controller yet, and pull comes back here. */
   #close(): void {
     if (this.#controller === null) return;
     void this.#send();

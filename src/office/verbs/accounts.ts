@@ -1,6 +1,7 @@
 // Accounts: made, invited, shown, changed and deleted.
 import { Type } from "@sinclair/typebox";
-import { type AccessLink, invitationInWords, type MadeLink, pathOf } from "../../account/access-links.ts";
+import { invitationInWords, type MadeLink, pathOf } from "../../account/access-links.ts";
+import type { AccessLink } from "../../account/records.ts";
 import type { AccountView } from "../../account/accounts.ts";
 import { CommandError } from "../../core/expected-error.ts";
 import { invitationMs, passwordLinkMs } from "../../core/limits.ts";
@@ -33,9 +34,13 @@ export const create = verb(
       detail: ({ input: { credit = 0, operator = false } }, { plan }: { id: AccountId; plan: string }) =>
         `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`,
     },
-    run: ({ accounts }, { input, noted }) => {
-      const { plan = accounts.planOfNew } = input;
-      return accounts.create(input, (id) => noted({ id, plan }));
+    async run({ office, passwords }, { input: { password, ...account }, noted }) {
+      const hashed = password === undefined ? {} : { passwordHash: await passwords.hashNew(password) };
+      return office.change(async (unit) => {
+        const created = await unit.accounts.create({ ...account, ...hashed });
+        noted(unit, created);
+        return created;
+      });
     },
     print({ id, email, plan, api_key }) {
       const pairs = formatPairs([
@@ -68,12 +73,11 @@ export const invite = verb(
       action: "invitation.create",
       detail: (_, made: Pick<AccessLink, "id" | "email" | "plan" | "credit">) => invitationInWords(made),
     },
-    async run(work, { input: { email = null, plan, credit = 0, expires }, noted }) {
-      const now = work.clock.wall();
+    async change({ accounts, links, now }, { input: { email = null, plan: wanted, credit = 0, expires } }, work) {
       const expiresAt = expiryOf(expires, now, invitationMs);
-      const wanted = await work.accounts.invitation({ email, plan, credit, expiresAt }, now);
-      const made = await work.links.make(wanted, (id) => noted({ ...wanted, id }));
-      return { id: made.link.id, email, plan: wanted.plan, credit, ...shownLink(work, made) };
+      const made = await links.make(await accounts.invitation({ email, plan: wanted, credit, expiresAt }));
+      const { id, plan } = made.link;
+      return { id, email, plan, credit, ...shownLink(work, made) };
     },
     print: ({ link, expires_at }) => `${link}\nIt makes one account, until ${expires_at}, and is shown this once.`,
   },
@@ -90,7 +94,7 @@ export const list = verb(
     name: "accounts list",
     summary: "List all accounts",
     scope: "read",
-    run: ({ accounts }, { input }) => accounts.list(input),
+    read: ({ accounts }, { input }) => accounts.list(input),
     print: (accounts) =>
       formatTable(
         ["id", "e-mail", "plan", "credit", "operator", "disabled", "created"],
@@ -107,7 +111,7 @@ export const show = accountVerb(
     name: "accounts show",
     summary: "Show the plan, balance and use of an account",
     scope: "read",
-    run: ({ accounts }, { account }) => accounts.showById(account.id),
+    read: ({ accounts }, { account }) => accounts.show(account.id),
     print: accountInWords,
   },
 );
@@ -120,9 +124,9 @@ export const plan = accountVerb(
     words: ["plan"],
     scope: "people",
     audit: { action: "account.plan", detail: ({ account, input }) => `from ${account.plan} to ${input.plan}` },
-    async run({ accounts }, { account, input, noted }) {
-      await accounts.changePlanById(account.id, input.plan, () => noted({}));
-      return accounts.showById(account.id);
+    async change({ accounts }, { account, input }) {
+      await accounts.changePlan(account.id, input.plan);
+      return accounts.show(account.id);
     },
     print: accountInWords,
   },
@@ -149,19 +153,17 @@ export const credit = accountVerb(
         return `${tokens} balance tokens${why === null ? "" : `: ${why}`}`;
       },
     },
-    async run({ accounts }, { account: { id }, actor, input: { tokens, reference }, noted }) {
+    async change({ accounts }, { account: { id }, actor, input: { tokens, reference } }) {
       await accounts.checkNotErased(id);
       // Of the console's grants each counts for its account alone: nobody else's may use it up.
       const once = reference ?? crypto.randomUUID();
       const place = actor.kind === "operator" ? `grant:${id}` : reference === undefined ? "purchase" : "credit";
-      const { credited } = await accounts.addCreditById(id, tokens, `${place}:${once}`, () =>
-        noted({ credited: true }),
-      );
+      const { credited } = await accounts.credit(id, tokens, `${place}:${once}`);
       const owner = credited || reference === undefined ? null : await accounts.creditedTo(reference);
       if (owner !== null && owner.id !== id) {
         throw new CommandError(`nothing was added: the reference ${reference} was credited to ${owner.email}`);
       }
-      return { ...(await accounts.showById(id)), credited };
+      return { ...(await accounts.show(id)), credited };
     },
     print: ({ credited, ...account }) =>
       `${credited ? "" : "This reference was credited before; nothing was added.\n"}${accountInWords(account)}`,
@@ -176,14 +178,13 @@ export const changePassword = accountVerb(
     details: "Without --password it is the first line of standard input, or typed unseen; an empty one is generated.",
     scope: "people",
     audit: { action: "account.password" },
-    async run({ accounts, sessions }, { account: { id, email }, actor, input, noted }) {
-      const except = actor.kind !== "shell" && actor.account.id === id ? actor.session : null;
-      await sessions.endAllWith(id, except, (endSessions) =>
-        accounts.changePasswordById(id, input.password, () => {
-          noted({});
-          endSessions();
-        }),
-      );
+    async run({ office, passwords }, { account: { id, email }, actor, input, noted }) {
+      const passwordHash = await passwords.hashNew(input.password);
+      await office.change(async (unit) => {
+        await unit.accounts.setPassword(id, passwordHash);
+        unit.sessions.endAll(id, actor.kind !== "shell" && actor.account.id === id ? actor.session : null);
+        noted(unit, {});
+      });
       return { id, email };
     },
     print: ({ email }) => `The password of ${email} is set; all browsers were signed out.`,
@@ -199,10 +200,8 @@ export const passwordLink = accountVerb(
     scope: "people",
     problem: expiryProblem,
     audit: { action: "account.password_link", detail: (_, found: { link_id: number }) => `link ${found.link_id}` },
-    async run(work, { account: { id, email }, input: { expires }, noted }) {
-      const now = work.clock.wall();
-      const wanted = await work.accounts.passwordLink(id, expiryOf(expires, now, passwordLinkMs), now);
-      const made = await work.links.make(wanted, (link_id) => noted({ link_id }));
+    async change({ accounts, links, now }, { account: { id, email }, input: { expires } }, work) {
+      const made = await links.make(await accounts.passwordLink(id, expiryOf(expires, now, passwordLinkMs)));
       return { id, email, ...shownLink(work, made), link_id: made.link.id };
     },
     print: ({ email, link, expires_at }) =>
@@ -218,16 +217,11 @@ export const disable = accountVerb(
     details: "Requests that run may end, and the balance stays.",
     scope: "people",
     audit: { action: "account.disable" },
-    async run({ accounts, sessions }, { account: { id }, noted }) {
-      const isAnother = accounts.checkNotLastOperator(id);
-      if (isAnother instanceof Promise) await isAnother;
-      await sessions.endAllWith(id, null, (endSessions) =>
-        accounts.setDisabled(id, true, () => {
-          noted({});
-          endSessions();
-        }),
-      );
-      return accounts.showById(id);
+    async change({ accounts, sessions }, { account: { id } }) {
+      await accounts.checkNotLastOperator(id);
+      await accounts.setDisabled(id, true);
+      sessions.endAll(id, null);
+      return accounts.show(id);
     },
     print: accountInWords,
   },
@@ -240,9 +234,9 @@ export const enable = accountVerb(
     summary: "Let a disabled account be used again, with the same keys and password",
     scope: "people",
     audit: { action: "account.enable" },
-    async run({ accounts }, { account: { id }, noted }) {
-      await accounts.setDisabled(id, false, () => noted({}));
-      return accounts.showById(id);
+    async change({ accounts }, { account: { id } }) {
+      await accounts.setDisabled(id, false);
+      return accounts.show(id);
     },
     print: accountInWords,
   },
@@ -257,7 +251,7 @@ export const exportAccount = accountVerb(
     details: "Usage, payments, sessions, stored responses, and what operators did.",
     scope: "people",
     audit: { action: "account.export" },
-    run: (_, { account: { id } }) => Promise.resolve({ id }),
+    change: (_, { account: { id } }) => Promise.resolve({ id }),
     print: ({ id }) => `account ${id}`,
   },
 );
@@ -273,7 +267,12 @@ export const erase = accountVerb(
     warning: ({ email }) =>
       `this erases ${email}, its key, sessions and stored responses for good, and keeps its books without a name`,
     audit: { action: "account.delete", detail: (_, __, work) => erasedDetail(work), ofOwners: true },
-    run: (work, { account, noted }) => eraseAccount(work, account.email, () => noted({})),
+    run: (work, { account: { id }, actor, noted }) =>
+      eraseAccount(work, id, {
+        // A shell may delete the last operator: it can make another one.
+        allowed: async ({ accounts }) => (actor.kind === "shell" ? undefined : accounts.checkNotLastOperator(id)),
+        noted: (unit) => noted(unit, {}),
+      }),
     print: ({ id, name }) => `deleted; the books of account ${id} stay, under the name ${name}`,
   },
 );

@@ -45,8 +45,7 @@ export const create = accountVerb(
     scope: "people",
     owner: true,
     audit: { action: "key.create", detail: ({ input }) => JSON.stringify(input.name.slice(0, keyNameMaxLength)) },
-    run: ({ accountKeys }, { account, input: { email: _, ...key }, noted }) =>
-      accountKeys.create(account.id, key, () => noted({})),
+    change: ({ accountKeys }, { account, input: { email: _, ...key } }) => accountKeys.create(account.id, key),
     print: (key) => `${key.api_key}\nKey ${key.id}, "${key.name}". It is shown this once.`,
   },
 );
@@ -58,7 +57,7 @@ export const list = accountVerb(
     summary: "List the keys of an account, with their limits and use",
     scope: "read",
     owner: true,
-    run: async ({ accountKeys }, { account }) => accountKeys.list(account.id),
+    read: ({ accountKeys }, { account }) => accountKeys.list(account.id),
     print: (keys) =>
       formatTable(
         ["id", "name", "ends in", "made", "last used", "used today", "this month", "limits"],
@@ -79,8 +78,7 @@ export const rename = accountVerb(
     scope: "people",
     owner: true,
     audit: { action: "key.rename", detail: ({ input }) => `key ${input.id} to ${JSON.stringify(input.name)}` },
-    run: ({ accountKeys }, { account, input, noted }) =>
-      accountKeys.rename(account.id, input.id, input.name, () => noted({})),
+    change: ({ accountKeys }, { account, input }) => accountKeys.rename(account.id, input.id, input.name),
     print: (key) => `Key ${key.id} is called "${key.name}".`,
   },
 );
@@ -102,8 +100,8 @@ export const limit = accountVerb(
       action: "key.limits",
       detail: ({ input: { email: _, id: key, ...wanted } }) => limitsDetail(key, wanted),
     },
-    run: ({ accountKeys }, { account, input: { email: _, id: key, ...wanted }, noted }) =>
-      accountKeys.limit(account.id, key, wanted, () => noted({})),
+    change: ({ accountKeys }, { account, input: { email: _, id: key, ...wanted } }) =>
+      accountKeys.limit(account.id, key, wanted),
     print: (key) => `Key ${key.id}, "${key.name}": ${limitsInWords(key) || "no limits"}.`,
   },
 );
@@ -118,7 +116,7 @@ export const revoke = accountVerb(
     scope: "people",
     owner: true,
     audit: { action: "key.revoke", detail: ({ input }) => `key ${input.id}` },
-    run: ({ accountKeys }, { account, input, noted }) => accountKeys.revoke(account.id, input.id, () => noted({})),
+    change: ({ accountKeys }, { account, input }) => accountKeys.revoke(account.id, input.id),
     print: (key) => `Key ${key.id}, "${key.name}", is void.`,
   },
 );
@@ -132,10 +130,7 @@ export const rotate = accountVerb(
     scope: "people",
     owner: true,
     audit: { action: "key.rotate" },
-    run: async ({ accounts }, { account, noted }) => ({
-      email: account.email,
-      ...(await accounts.rotateKeyById(account.id, () => noted({}))),
-    }),
+    change: async ({ accounts }, { account }) => ({ email: account.email, ...(await accounts.rotateKey(account.id)) }),
     print: ({ api_key }) => `${api_key}\nThe key is shown this once. The one before is void.`,
   },
 );

@@ -1,6 +1,6 @@
 // The people that programs ask for, and what accounts asked.
 import { Type } from "@sinclair/typebox";
-import { emailsOf, namesIn } from "../../account/account-names.ts";
+import { namesOf } from "../../account/account-names.ts";
 import { logFilterOf, logPlaceOf, type RequestRow, requestRowsOf } from "../../account/request-row.ts";
 import { anyRequest } from "../../core/request-log.ts";
 import { rowsMax, rowsMaxUsual } from "../fields.ts";
@@ -16,7 +16,7 @@ export const endUsersList = accountVerb(
     name: "end-users list",
     summary: "List the people that keys with --forwards-users asked for, the last ones first",
     scope: "read",
-    run: (_, { account: { id } }) => Promise.resolve({ id }),
+    read: (_, { account: { id } }) => Promise.resolve({ id }),
     print: ({ id }) => `account ${id}`,
   },
 );
@@ -33,7 +33,7 @@ export const endUsersExport = accountVerb(
     words: ["name"],
     scope: "people",
     audit: { action: "end_user.export", detail: endUserDetail },
-    run: async ({ accountKeys }, { account: { id }, input }) => ({
+    change: async ({ accountKeys }, { account: { id }, input }) => ({
       id,
       ...(await accountKeys.endUser(id, input.name)),
     }),
@@ -51,10 +51,7 @@ export const endUsersErase = accountVerb(
     scope: "people",
     warning: (input) => `this erases the name ${input.name} from all that ${input.email} was charged for`,
     audit: { action: "end_user.erase", detail: endUserDetail },
-    async run({ accountKeys }, { account: { id }, input, noted }) {
-      const found = await accountKeys.endUser(id, input.name);
-      return accountKeys.eraseEndUser(id, input.name, () => noted(found));
-    },
+    change: ({ accountKeys }, { account: { id }, input }) => accountKeys.eraseEndUser(id, input.name),
     print: ({ keys }) => `erased; what was used stays, without a name (of ${keys.join(", ")})`,
   },
 );
@@ -65,7 +62,7 @@ export const usage = accountVerb(
     name: "usage",
     summary: "List the replies to an account, the newest first",
     scope: "read",
-    run: ({ accounts }, { account, input: { limit = rowsMaxUsual } }) => accounts.usageById(account.id, limit),
+    read: ({ accounts }, { account, input: { limit = rowsMaxUsual } }) => accounts.usage(account.id, limit),
     print: (rows) =>
       formatTable(
         [
@@ -121,17 +118,17 @@ export const requests = verb(
       const wanted = logFilterOf(input);
       return typeof wanted === "string" ? { path: [], problem: wanted } : null;
     },
-    async run({ accounts, accountKeys, requestLog }, { input }) {
+    async run({ office, requestLog }, { input }) {
       const { account: email, after, limit = rowsMaxUsual } = input;
       const wanted = logFilterOf(input);
-      const account = email === undefined ? null : (await accountKeys.accountOf(email)).id;
+      const of = email === undefined ? null : await office.read(({ accounts }) => accounts.ofEmail(email));
       const page = await requestLog.page(
-        { ...(typeof wanted === "string" ? anyRequest : wanted), account },
+        { ...(typeof wanted === "string" ? anyRequest : wanted), account: of?.id ?? null },
         logPlaceOf(after),
         Math.min(limit, rowsEverMax),
       );
       const named = page.rows.map((row) => row.account);
-      return requestRowsOf(page, namesIn(await emailsOf(accounts, named)));
+      return requestRowsOf(page, await namesOf(office, named));
     },
     json: ({ rows }) => rows,
     print({ rows }) {

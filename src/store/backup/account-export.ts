@@ -8,69 +8,64 @@ import { startWorker, WorkerClient } from "../../core/workers.ts";
 import { isConversationId, responseText } from "../../dialects/stored-responses.ts";
 import { requestsName, responsesName } from "../folder/data-folder.ts";
 import { openForReading } from "../open.ts";
+import { type Column, type TableName, tables } from "../tables.ts";
 
 export const usageColumns = `billing_key AS id, kind, at, used, credit_delta, endpoint, model, key_id, end_user_id,
   input_fresh + input_cached AS input, input_cached AS cached_input, output, reasoning, billed_tokens, estimated,
   wait_ms, first_token_ms, duration_ms`;
 
-/** A list of the export, with the query of its rows, which SQLite and PostgreSQL both read; `?1` is the account. */
-export const accountLists: readonly (readonly [name: string, sql: string])[] = [
-  ["sessions", "SELECT id, created_at, used_at, address, browser FROM sessions WHERE account_id = ?1 ORDER BY id"],
-  ["identities", "SELECT issuer, subject, connected_at FROM identities WHERE account_id = ?1 ORDER BY issuer"],
-  [
+/** All that a table has of an account but hashes. */
+function rowsOf(table: TableName, order: string, where = "account_id = ?1"): string {
+  const columns = Object.entries<Column>(tables[table].columns)
+    .filter(([name, { kind }]) => kind !== "hash" && name !== "account_id")
+    .map(([name]) => name);
+  return `SELECT ${columns.join(", ")} FROM ${table} WHERE ${where} ORDER BY ${order}`;
+}
+
+/**
+ * Each list of the export, with the query of its rows, which SQLite and PostgreSQL both read; `?1` is the account. The rows of
+ * `accounts` stand before them.
+ */
+const lists: Readonly<Record<Exclude<TableName, "accounts">, readonly [name: string, sql: string]>> = {
+  sessions: ["sessions", rowsOf("sessions", "id")],
+  identities: ["identities", rowsOf("identities", "issuer")],
+  access_links: [
     "links",
-    `SELECT id, kind, email, plan, credit, created_at, expires_at, used_at FROM access_links
-     WHERE account_id = ?1 OR lower(email) = lower((SELECT email FROM accounts WHERE id = ?1)) ORDER BY id`,
+    rowsOf(
+      "access_links",
+      "id",
+      "account_id = ?1 OR lower(email) = lower((SELECT email FROM accounts WHERE accounts.id = ?1))",
+    ),
   ],
-  [
-    "purchase_requests",
-    `SELECT id, kind, tokens, plan, note, state, created_at, decided_at, decision_note FROM purchase_requests
-     WHERE account_id = ?1 ORDER BY id`,
-  ],
-  ["payments", "SELECT id, tokens, paid_at FROM payments WHERE account_id = ?1 ORDER BY paid_at"],
-  [
-    "keys",
-    `SELECT id, name, key_ending, created_at, used_at AS last_used_at, revoked_at, expires_at, tokens_per_day, tokens_per_month,
-       models, addresses, forwards_users, end_user_tokens_per_day
-     FROM api_keys WHERE account_id = ?1 ORDER BY id`,
-  ],
-  ["key_use", "SELECT key_id, day, used FROM key_use WHERE account_id = ?1 ORDER BY key_id, day"],
-  ["end_users", "SELECT id, key_id, name, first_day, last_day FROM end_users WHERE account_id = ?1 ORDER BY id"],
-  ["end_user_use", "SELECT end_user_id, day, used FROM end_user_use WHERE account_id = ?1 ORDER BY end_user_id, day"],
-  ["quota_use", "SELECT quota, period, used FROM quota_use WHERE account_id = ?1 ORDER BY quota, period"],
-  [
+  purchase_requests: ["purchase_requests", rowsOf("purchase_requests", "id")],
+  payments: ["payments", rowsOf("payments", "paid_at")],
+  api_keys: ["keys", rowsOf("api_keys", "id").replace("used_at", "used_at AS last_used_at")],
+  key_use: ["key_use", rowsOf("key_use", "key_id, day")],
+  end_users: ["end_users", rowsOf("end_users", "id")],
+  end_user_use: ["end_user_use", rowsOf("end_user_use", "end_user_id, day")],
+  quota_use: ["quota_use", rowsOf("quota_use", "quota, period")],
+  search_calls: ["search_calls", rowsOf("search_calls", "day")],
+  audit_log: [
     "audit",
     `SELECT id, at, action, CASE WHEN operator_id = ?1 THEN address END AS address, detail,
        CASE WHEN operator_id = ?1 THEN 1 ELSE 0 END AS by_account
      FROM audit_log WHERE subject_id = ?1 OR operator_id = ?1 ORDER BY id`,
   ],
-  [
+  journal_folds: [
     "usage_sums",
     `SELECT day * CAST(86400000 AS bigint) AS at, kind, model, endpoint, key_id, lines, used, credit_delta, input_fresh + input_cached AS input,
        input_cached AS cached_input, output, reasoning, billed_tokens
      FROM journal_folds WHERE account_id = ?1 ORDER BY day, kind, period, model, endpoint, key_id`,
   ],
-  ["usage", `SELECT ${usageColumns} FROM journal WHERE account_id = ?1 ORDER BY sequence`],
-];
+  journal: ["usage", `SELECT ${usageColumns} FROM journal WHERE account_id = ?1 ORDER BY sequence`],
+};
+export const accountLists = Object.values(lists);
 
 export const refusedColumns = `request_id AS id, at, key_id, endpoint, model, status, reason, wait_ms, first_token_ms,
   duration_ms, input, output, more`;
 
 /** Columns with wall-clock milliseconds, which are exported as ISO 8601. */
-const times: ReadonlySet<string> = new Set([
-  "at",
-  "created_at",
-  "key_created_at",
-  "used_at",
-  "decided_at",
-  "paid_at",
-  "disabled_at",
-  "connected_at",
-  "key_used_at",
-  "last_used_at",
-  "revoked_at",
-  "expires_at",
-]);
+const isTime = (name: string): boolean => /(^|_)at$/.test(name);
 
 /**
  * The pieces of one JSON object: the account, a list for each table that knows it, and its stored responses. No hash of a
@@ -195,6 +190,6 @@ export const readable = (row: ExportRow): ExportRow =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
       name,
-      times.has(name) && typeof value === "number" ? new Date(value).toISOString() : value,
+      isTime(name) && typeof value === "number" ? new Date(value).toISOString() : value,
     ]),
   );

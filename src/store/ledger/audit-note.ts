@@ -1,6 +1,6 @@
 // Writes an audit entry into a ledger on which no server and no journal is open: before it is put in place, or when it
 // is copied as it is. The rest of the ledger, of whichever version, stays as it was.
-import type { AuditEntry } from "../../account/audit.ts";
+import type { AuditEntry } from "../../account/records.ts";
 import { openForWriting } from "../open.ts";
 
 /** Says whether it was written: the first versions had no audit log. On disk when this returns. */

@@ -1,12 +1,21 @@
 // Reads what the console keeps: sessions, links that let somebody in, identities, requests for credit or another plan, payments and the audit log.
+import type {
+  AccessLink,
+  AccessLinkRecords,
+  AuditEntry,
+  AuditRecords,
+  Identity,
+  IdentityRecords,
+  Payment,
+  PurchaseRecords,
+  PurchaseRequest,
+  SessionRecord,
+  SessionRecords,
+} from "../../account/records.ts";
 import type { Database } from "bun:sqlite";
-import type { AccessLink, AccessLinkRecords } from "../../account/access-links.ts";
-import type { AuditEntry, AuditRecords } from "../../account/audit.ts";
-import type { Identity, IdentityRecords } from "../../account/identities.ts";
-import type { Payment, PurchaseRecords, PurchaseRequest } from "../../account/purchases.ts";
-import type { SessionRecord, SessionRecords } from "../../account/sessions.ts";
 import type { AccountId } from "../../core/types.ts";
 import { recordOf } from "../changes/record.ts";
+import { Numbers } from "./numbers.ts";
 import { read } from "../open.ts";
 import type { RowOf } from "./schema.ts";
 
@@ -14,6 +23,10 @@ export class ConsoleRecords
   implements SessionRecords, PurchaseRecords, AuditRecords, AccessLinkRecords, IdentityRecords
 {
   readonly #queries: ReturnType<typeof prepare>;
+  readonly #sessions = new Numbers(() => this.#queries.lastSessionId.get());
+  readonly #requests = new Numbers(() => this.#queries.lastRequestId.get());
+  readonly #links = new Numbers(() => this.#queries.lastLinkId.get());
+  readonly #entries = new Numbers(() => this.#queries.lastAuditId.get());
 
   constructor(database: Database) {
     this.#queries = prepare(database);
@@ -28,8 +41,8 @@ export class ConsoleRecords
     return read(() => this.#queries.sessionsOf.all({ account })).map((row) => recordOf("sessions", row));
   }
 
-  lastSessionId(): number {
-    return read(() => this.#queries.lastSessionId.get())?.id ?? 0;
+  nextSessionId(): number {
+    return this.#sessions.next();
   }
 
   request(id: number): PurchaseRequest | null {
@@ -37,8 +50,8 @@ export class ConsoleRecords
     return row === null ? null : recordOf("purchase_requests", row);
   }
 
-  lastRequestId(): number {
-    return read(() => this.#queries.lastRequestId.get())?.id ?? 0;
+  nextRequestId(): number {
+    return this.#requests.next();
   }
 
   requestsOf(account: AccountId, before: number, limit: number): readonly PurchaseRequest[] {
@@ -84,8 +97,8 @@ export class ConsoleRecords
     return row === null ? null : recordOf("access_links", row);
   }
 
-  lastLinkId(): number {
-    return read(() => this.#queries.lastLinkId.get())?.id ?? 0;
+  nextLinkId(): number {
+    return this.#links.next();
   }
 
   openInvitations(limit: number): readonly AccessLink[] {
@@ -100,8 +113,8 @@ export class ConsoleRecords
     return read(() => this.#queries.identitiesOf.all({ account })).map((row) => recordOf("identities", row));
   }
 
-  lastAuditId(): number {
-    return read(() => this.#queries.lastAuditId.get())?.id ?? 0;
+  nextAuditId(): number {
+    return this.#entries.next();
   }
 
   audit(before: number, limit: number): readonly AuditEntry[] {

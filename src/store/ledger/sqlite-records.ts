@@ -1,16 +1,18 @@
 // Reads accounts and their journal with prepared statements (2 us).
 import type { Database } from "bun:sqlite";
 import type { Period, Quota } from "../../account/quota.ts";
-import type { AccountRecord, AccountRecords, KeyRecord, PlanCount } from "../../account/records.ts";
+import type { AccountRecord, AccountRecords, KeyRecord, OfficeRecords, PlanCount } from "../../account/records.ts";
 import type { DayUse } from "../../account/spend-limit.ts";
 import { type JournalReply, type UsageRow, usageRowOf } from "../../account/usage-row.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { keyRecordOf, recordOf } from "../changes/record.ts";
+import { Numbers } from "./numbers.ts";
 import { read } from "../open.ts";
 import type { RowOf } from "./schema.ts";
 
-export class SqliteRecords implements AccountRecords {
+export class SqliteRecords implements AccountRecords, OfficeRecords {
   readonly #queries: ReturnType<typeof prepare>;
+  readonly #numbers = new Numbers(() => this.#queries.lastId.get());
 
   constructor(database: Database) {
     this.#queries = prepare(database);
@@ -67,8 +69,8 @@ export class SqliteRecords implements AccountRecords {
     );
   }
 
-  lastId(): AccountId {
-    return read(() => this.#queries.lastId.get())?.id ?? 0;
+  nextId(): AccountId {
+    return this.#numbers.next();
   }
 
   count(): number {

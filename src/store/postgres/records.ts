@@ -1,47 +1,42 @@
-// What accounts and the console read, from PostgreSQL: the same questions as of SQLite (../ledger/sqlite-records.ts and
-// ../ledger/console-records.ts), answered later. Where a unit of work is about to write, what it decides by is locked first.
+// What the office reads, from PostgreSQL: the same questions as of SQLite (../ledger/sqlite-records.ts and
+// ../ledger/console-records.ts), answered later.
 import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, isNull, lt, sql } from "drizzle-orm";
-import type { AccessLink, AccessLinkRecords } from "../../account/access-links.ts";
-import type { AuditAction, AuditEntry, AuditRecords } from "../../account/audit.ts";
-import type { Identity, IdentityRecords } from "../../account/identities.ts";
-import type { Payment, PurchaseRecords, PurchaseRequest } from "../../account/purchases.ts";
-import type { Period, Quota } from "../../account/quota.ts";
-import type { AccountRecord, AccountRecords, KeyRecord, PlanCount } from "../../account/records.ts";
-import type { SessionRecord, SessionRecords } from "../../account/sessions.ts";
+import type { BesideRecords } from "../../account/office.ts";
+import {
+  coderWindowOf,
+  dayOf,
+  firstDayOfMonth,
+  firstDayOfNextMonth,
+  type Period,
+  type Quota,
+} from "../../account/quota.ts";
+import type {
+  AccessLink,
+  AccountRecord,
+  AuditAction,
+  AuditEntry,
+  Identity,
+  KeyRecord,
+  KeyUse,
+  OfficeRecords,
+  Payment,
+  PlanCount,
+  PurchaseRequest,
+  SessionRecord,
+  SessionRecords,
+  Standing,
+  Standings,
+} from "../../account/records.ts";
 import type { DayUse } from "../../account/spend-limit.ts";
 import { type UsageRow, usageRowOf } from "../../account/usage-row.ts";
 import { hasLimits } from "../../core/key-limits.ts";
-import type { AccountId, KeyId, KeyLimits } from "../../core/types.ts";
-import { arrayOf, call } from "./connection.ts";
+import type { Soon } from "../../core/soon.ts";
+import type { AccountId, KeyId, KeyLimits, Ms } from "../../core/types.ts";
 import type { Session } from "./database.ts";
 import { accounts, apiKeys, counters, journal, keyUse, quotaUse } from "./schema.ts";
-import {
-  accessLinks,
-  auditLog,
-  endUsers,
-  endUserUse,
-  identities,
-  payments,
-  purchaseRequests,
-  searchCalls,
-  sessions,
-} from "./schema-console.ts";
+import { accessLinks, auditLog, endUsers, identities, payments, purchaseRequests, sessions } from "./schema-console.ts";
 
-/** All that the deciders ask; each answer is what is committed. */
-export type AllRecords = AccountRecords &
-  SessionRecords &
-  PurchaseRecords &
-  AuditRecords &
-  AccessLinkRecords &
-  IdentityRecords;
-
-type Later<Of> = {
-  readonly [Name in keyof Of]: Of[Name] extends (...given: infer Given) => infer Answer
-    ? (...given: Given) => Promise<Answer>
-    : never;
-};
-
-/** Rows of `counters`: the latest numbers. Who is about to give the next one locks it. */
+/** Rows of `counters`, by the tables whose latest numbers they are. Who is about to give the next one locks it. */
 export const counterOf = {
   lastId: "accounts",
   lastSessionId: "sessions",
@@ -50,28 +45,12 @@ export const counterOf = {
   lastAuditId: "audit_log",
 } as const;
 
-const lockAccounts = {
-  name: "lock accounts",
-  text: "SELECT 1 FROM accounts WHERE id = ANY($1::text::bigint[]) ORDER BY accounts.id FOR UPDATE",
-};
-const lockCounter = {
-  name: "lock counter",
-  text: `INSERT INTO counters (name, value) VALUES ($1::text, 0) ON CONFLICT (name) DO UPDATE SET value = counters.value`,
-};
+export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRecords, Standings {
+  protected readonly transaction: Session;
+  readonly #given = new Map<keyof typeof counterOf, number>();
 
-export class PostgresRecords implements Later<AllRecords> {
-  readonly #session: Session;
-  /** What is decided by is locked. */
-  readonly #locks: boolean;
-
-  constructor(session: Session, locks = false) {
-    this.#session = session;
-    this.#locks = locks;
-  }
-
-  /** In the order of their numbers, as everybody does. What waited for them is read by later statements. */
-  async lockAccounts(ids: readonly AccountId[]): Promise<void> {
-    await this.#session.run([call(lockAccounts, arrayOf([...ids].sort((a, b) => a - b)))]);
+  constructor(transaction: Session) {
+    this.transaction = transaction;
   }
 
   // -------------------------------------------------------------- accounts
@@ -84,42 +63,29 @@ export class PostgresRecords implements Later<AllRecords> {
     return this.#account(sql`lower(${accounts.email} COLLATE "C") = lower(${email} COLLATE "C")`);
   }
 
-  byKeyHash(keyHash: string): Promise<AccountRecord | null> {
-    return this.#account(eq(accounts.keyHash, Uint8Array.fromBase64(keyHash)));
-  }
-
-  async keyByHash(keyHash: string): Promise<KeyRecord | null> {
-    const [row] = await this.#db
-      .select()
-      .from(apiKeys)
-      .where(eq(apiKeys.keyHash, Uint8Array.fromBase64(keyHash)));
-    return row === undefined ? null : keyOf(row);
-  }
-
   async keysOf(account: AccountId): Promise<readonly KeyRecord[]> {
     const rows = await this.#db.select().from(apiKeys).where(eq(apiKeys.accountId, account)).orderBy(asc(apiKeys.id));
     return rows.map(keyOf);
   }
 
-  async keyUse(account: AccountId, key: KeyId, from: Period, before: Period): Promise<readonly DayUse[]> {
-    return (await this.keyUses(account, from, before)).filter((use) => use.key === key);
-  }
-
-  /** Of all keys of an account. */
-  keyUses(account: AccountId, from: Period, before: Period): Promise<readonly (DayUse & Readonly<{ key: KeyId }>)[]> {
-    return this.#db
+  async ofKeys(account: AccountId, now: Ms): Promise<ReadonlyMap<KeyId, KeyUse>> {
+    const rows = await this.#db
       .select({ key: keyUse.keyId, day: keyUse.day, used: keyUse.used })
       .from(keyUse)
-      .where(and(eq(keyUse.accountId, account), gte(keyUse.day, from), lt(keyUse.day, before)));
-  }
-
-  async hasEndUser(account: AccountId, key: KeyId, name: string): Promise<boolean> {
-    const rows = await this.#db
-      .select({ id: endUsers.id })
-      .from(endUsers)
-      .where(isEndUser(account, key, name))
-      .limit(1);
-    return rows.length > 0;
+      .where(
+        and(
+          eq(keyUse.accountId, account),
+          gte(keyUse.day, firstDayOfMonth(now)),
+          lt(keyUse.day, firstDayOfNextMonth(now)),
+        ),
+      );
+    const sum = (uses: readonly DayUse[]) => uses.reduce((total, { used }) => total + used, 0);
+    const useOf = (uses: readonly DayUse[]): KeyUse => ({
+      usedAt: null, // the key's record says it
+      day: sum(uses.filter(({ day }) => day === dayOf(now))),
+      month: sum(uses),
+    });
+    return new Map([...Map.groupBy(rows, ({ key }) => key)].map(([key, uses]) => [key, useOf(uses)]));
   }
 
   endUsersNamed(account: AccountId, name: string): Promise<readonly Readonly<{ id: number; key: KeyId }>[]> {
@@ -128,22 +94,6 @@ export class PostgresRecords implements Later<AllRecords> {
       .from(endUsers)
       .where(and(eq(endUsers.accountId, account), eq(endUsers.name, name)))
       .orderBy(asc(endUsers.keyId));
-  }
-
-  async endUsersSince(account: AccountId, day: Period): Promise<number> {
-    const [row] = await this.#db
-      .select(count)
-      .from(endUsers)
-      .where(and(eq(endUsers.accountId, account), gte(endUsers.firstDay, day)));
-    return row!.count;
-  }
-
-  endUserUse(account: AccountId, key: KeyId, name: string, from: Period, before: Period): Promise<readonly DayUse[]> {
-    return this.#db
-      .select({ day: endUserUse.day, used: endUserUse.used })
-      .from(endUsers)
-      .innerJoin(endUserUse, and(eq(endUserUse.accountId, endUsers.accountId), eq(endUserUse.endUserId, endUsers.id)))
-      .where(and(isEndUser(account, key, name), gte(endUserUse.day, from), lt(endUserUse.day, before)));
   }
 
   async list(after: AccountId, limit: number): Promise<readonly AccountRecord[]> {
@@ -168,8 +118,8 @@ export class PostgresRecords implements Later<AllRecords> {
     return rows.map(accountOf);
   }
 
-  lastId(): Promise<AccountId> {
-    return this.#lastOf("lastId", "accounts");
+  nextId(): Promise<AccountId> {
+    return this.#next("lastId");
   }
 
   async count(): Promise<number> {
@@ -188,7 +138,6 @@ export class PostgresRecords implements Later<AllRecords> {
       .groupBy(accounts.plan);
   }
 
-  /** Who decides by it looks at each of them, and has them locked so. */
   async operators(): Promise<readonly AccountId[]> {
     const rows = await this.#db
       .select({ id: accounts.id })
@@ -197,21 +146,34 @@ export class PostgresRecords implements Later<AllRecords> {
     return rows.map(({ id }) => id);
   }
 
-  /** Of a period that the account has left; the one that it is in is part of its record. */
-  async used(account: AccountId, quota: Quota, period: Period): Promise<number> {
+  async of({ id, keyUsedAt }: AccountRecord, now: Ms): Promise<Standing> {
     const [row] = await this.#db
-      .select({ used: quotaUse.used })
-      .from(quotaUse)
-      .where(and(eq(quotaUse.accountId, account), eq(quotaUse.quota, quota), eq(quotaUse.period, period)));
-    return row?.used ?? 0;
-  }
-
-  async searchCalls(account: AccountId, day: Period): Promise<number> {
-    const [row] = await this.#db
-      .select({ calls: searchCalls.calls })
-      .from(searchCalls)
-      .where(and(eq(searchCalls.accountId, account), eq(searchCalls.day, day)));
-    return row?.calls ?? 0;
+      .select({
+        credit: accounts.credit,
+        held: accounts.held,
+        holds: accounts.holds,
+        allowance: { period: accounts.allowanceDay, used: accounts.allowanceUsed },
+        coder_calls: { period: accounts.coderWindow, used: accounts.coderUsed },
+        searches: { period: accounts.searchesDay, used: accounts.searchesUsed },
+      })
+      .from(accounts)
+      .where(eq(accounts.id, id));
+    const { credit, held, holds, ...latest } = row!;
+    const used = (quota: Quota, period: Period): Soon<number> => {
+      if (latest[quota].period === period) return latest[quota].used;
+      return latest[quota].period < period ? 0 : this.#usedBefore(id, quota, period); // a clock was set back
+    };
+    return {
+      credit,
+      held,
+      holds,
+      keyUsedAt,
+      used: {
+        allowance: await used("allowance", dayOf(now)),
+        coder_calls: await used("coder_calls", coderWindowOf(now)),
+        searches: await used("searches", dayOf(now)),
+      },
+    };
   }
 
   async ownerOfEntry(billingKey: string): Promise<AccountId | null> {
@@ -253,20 +215,19 @@ export class PostgresRecords implements Later<AllRecords> {
     return rows.map(sessionOf);
   }
 
-  lastSessionId(): Promise<number> {
-    return this.#lastOf("lastSessionId", "sessions");
+  nextSessionId(): Promise<number> {
+    return this.#next("lastSessionId");
   }
 
   // -------------------------------------------------------------- purchases
 
   async request(id: number): Promise<PurchaseRequest | null> {
-    const asked = this.#db.select().from(purchaseRequests).where(eq(purchaseRequests.id, id)).$dynamic();
-    const [row] = await (this.#locks ? asked.for("update") : asked);
+    const [row] = await this.#db.select().from(purchaseRequests).where(eq(purchaseRequests.id, id));
     return row === undefined ? null : requestOf(row);
   }
 
-  lastRequestId(): Promise<number> {
-    return this.#lastOf("lastRequestId", "purchase_requests");
+  nextRequestId(): Promise<number> {
+    return this.#next("lastRequestId");
   }
 
   async requestsOf(account: AccountId, before: number, limit: number): Promise<readonly PurchaseRequest[]> {
@@ -313,16 +274,16 @@ export class PostgresRecords implements Later<AllRecords> {
 
   // -------------------------------------------------------------- links, identities, audit log
 
-  link(tokenHash: string): Promise<AccessLink | null> {
-    return this.#link(eq(accessLinks.tokenHash, Uint8Array.fromBase64(tokenHash)));
+  link(tokenHash: string, isLocked = false): Promise<AccessLink | null> {
+    return this.#link(eq(accessLinks.tokenHash, Uint8Array.fromBase64(tokenHash)), isLocked);
   }
 
-  linkById(id: number): Promise<AccessLink | null> {
-    return this.#link(eq(accessLinks.id, id));
+  linkById(id: number, isLocked = false): Promise<AccessLink | null> {
+    return this.#link(eq(accessLinks.id, id), isLocked);
   }
 
-  lastLinkId(): Promise<number> {
-    return this.#lastOf("lastLinkId", "access_links");
+  nextLinkId(): Promise<number> {
+    return this.#next("lastLinkId");
   }
 
   async openInvitations(limit: number): Promise<readonly AccessLink[]> {
@@ -349,7 +310,7 @@ export class PostgresRecords implements Later<AllRecords> {
   }
 
   /** Numbers are given with the entries, so that who writes one need not ask. */
-  async lastAuditId(): Promise<number> {
+  nextAuditId(): number {
     return 0;
   }
 
@@ -371,7 +332,7 @@ export class PostgresRecords implements Later<AllRecords> {
   // --------------------------------------------------------------
 
   get #db(): Session["db"] {
-    return this.#session.db;
+    return this.transaction.db;
   }
 
   async #account(isWanted: ReturnType<typeof eq>): Promise<AccountRecord | null> {
@@ -379,35 +340,42 @@ export class PostgresRecords implements Later<AllRecords> {
     return row === undefined ? null : accountOf(row);
   }
 
-  async #link(isWanted: ReturnType<typeof eq>): Promise<AccessLink | null> {
+  async #link(isWanted: ReturnType<typeof eq>, isLocked: boolean): Promise<AccessLink | null> {
     const asked = this.#db.select().from(accessLinks).where(isWanted).$dynamic();
-    const [row] = await (this.#locks ? asked.for("update") : asked);
+    const [row] = await (isLocked ? asked.for("update") : asked);
     return row === undefined ? null : linkOf(row);
+  }
+
+  async #usedBefore(account: AccountId, quota: Quota, period: Period): Promise<number> {
+    const [row] = await this.#db
+      .select({ used: quotaUse.used })
+      .from(quotaUse)
+      .where(and(eq(quotaUse.accountId, account), eq(quotaUse.quota, quota), eq(quotaUse.period, period)));
+    return row?.used ?? 0;
   }
 
   #newestRequests(limit: number) {
     return this.#db.select().from(purchaseRequests).orderBy(desc(purchaseRequests.id)).limit(limit).$dynamic();
   }
 
-  /** The highest number that was ever given, also where what had it is gone, or came with a move. */
-  async #lastOf(what: keyof typeof counterOf, table: string): Promise<number> {
-    const name = counterOf[what];
-    if (this.#locks) await this.#lockCounter(name);
-    const highest = sql<number>`greatest((SELECT value FROM ${counters} WHERE name = ${name}),
-      (SELECT max(id) FROM ${sql.identifier(table)}), 0)`.mapWith(Number);
-    const [row] = await this.#db.select({ highest }).from(sql`(SELECT 1) AS one`);
-    return row!.highest;
+  /** In a unit that gives several, none of which is written yet. */
+  async #next(what: keyof typeof counterOf): Promise<number> {
+    const next = Math.max(this.#given.get(what) ?? 0, await this.lastOf(what)) + 1;
+    this.#given.set(what, next);
+    return next;
   }
 
-  async #lockCounter(name: string): Promise<void> {
-    await this.#session.run([call(lockCounter, name)]);
+  /** The highest number that was ever given, also where what had it is gone, or came with a move. */
+  protected async lastOf(what: keyof typeof counterOf): Promise<number> {
+    const name = counterOf[what];
+    const highest = sql<number>`greatest((SELECT value FROM ${counters} WHERE name = ${name}),
+      (SELECT max(id) FROM ${sql.identifier(name)}), 0)`.mapWith(Number);
+    const [row] = await this.#db.select({ highest }).from(sql`(SELECT 1) AS one`);
+    return row!.highest;
   }
 }
 
 const count = { count: sql<number>`count(*)`.mapWith(Number) };
-
-const isEndUser = (account: AccountId, key: KeyId, name: string) =>
-  and(eq(endUsers.accountId, account), eq(endUsers.name, name), eq(endUsers.keyId, key));
 
 /** As `erasedName` and `isErased` of account/accounts.ts know them. */
 const isErased = sql`(lower(${accounts.email} COLLATE "C") ~ '^deleted-[0-9-]+@invalid$'
@@ -417,7 +385,7 @@ const base64Of = (bytes: Uint8Array): string => Buffer.from(bytes).toString("bas
 
 function accountOf(row: typeof accounts.$inferSelect): AccountRecord {
   const { id, email, plan, credit, keyHash, passwordHash, operator, createdAt } = row;
-  const { keyCreatedAt, keyUsedAt, keyEnding, disabledAt, held, holds, searchesHeld } = row;
+  const { keyCreatedAt, keyUsedAt, keyEnding, disabledAt } = row;
   return {
     id,
     email,
@@ -431,16 +399,6 @@ function accountOf(row: typeof accounts.$inferSelect): AccountRecord {
     keyUsedAt,
     keyEnding,
     disabledAt,
-    open: {
-      held,
-      holds,
-      searchesHeld,
-      uses: [
-        { quota: "allowance", period: row.allowanceDay, used: row.allowanceUsed },
-        { quota: "coder_calls", period: row.coderWindow, used: row.coderUsed },
-        { quota: "searches", period: row.searchesDay, used: row.searchesUsed },
-      ],
-    },
   };
 }
 

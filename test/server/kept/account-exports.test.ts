@@ -1,4 +1,5 @@
 // Exports of accounts for browsers: their contents, and who may have to wait.
+import { desksOf } from "../../account/desks.ts";
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -43,8 +44,8 @@ afterEach(async () => {
 });
 
 async function account(email: string): Promise<AccountRecord> {
-  const { id } = await accounting.accounts.create({ email });
-  return accounting.accounts.record(id)!;
+  const { id } = await desksOf(accounting).accounts.create({ email });
+  return (await desksOf(accounting).accounts.record(id))!;
 }
 
 /** Null where there is no place. */
@@ -72,7 +73,7 @@ test("is whole where the request log has no table yet", async () => {
 
 test("is what the command gives, and leaves no file behind", async () => {
   const one = await account("a@x");
-  await accounting.accounts.addCredit("a@x", 1_000_000);
+  await desksOf(accounting).accounts.addCredit("a@x", 1_000_000);
   const given = await new Response(await open(one)).text();
   expect(given).toBe([...exportAccount(accounting.databaseFile, "a@x")!].join(""));
   expect(JSON.parse(given)).toMatchObject({ account: { email: "a@x" }, usage: [{ credit_delta: 1_000_000 }] });

@@ -1,4 +1,5 @@
 // Data folders of earlier versions: everything in them stays, and what the new version needs is added.
+import { desksOf } from "../../account/desks.ts";
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -44,7 +45,7 @@ test("the first version's accounts, keys, passwords and balances are as they wer
   const file = await databaseOf(1, dataFolder, key);
   await using accounting = await open(dataFolder);
   expect(accounting.keys.principal(key)?.account ?? null).toBe(1);
-  expect(await accounting.accounts.signIn("a@x", "correct horse")).toMatchObject({
+  expect(await desksOf(accounting).accounts.signIn("a@x", "correct horse")).toMatchObject({
     id: 1,
     email: "a@x",
     plan: "plus",
@@ -53,9 +54,9 @@ test("the first version's accounts, keys, passwords and balances are as they wer
     disabledAt: null,
     createdAt: 5,
   });
-  expect((await accounting.accountKeys.list(1)).map(({ ending }) => ending)).toEqual([null]);
-  expect(await accounting.accounts.addCredit("a@x", 1_000_000, "first")).toEqual({ credited: false });
-  const { token } = await accounting.sessions.open(1, { address: "", browser: "" }, 10);
+  expect((await desksOf(accounting).accountKeys.list(1)).map(({ ending }) => ending)).toEqual([null]);
+  expect(await desksOf(accounting).accounts.addCredit("a@x", 1_000_000, "first")).toEqual({ credited: false });
+  const { token } = await desksOf(accounting).sessions.open(1, { address: "", browser: "" });
   expect(accounting.sessions.find(token, 10)).not.toBeNull();
   expect(new Database(file, { readonly: true }).query("PRAGMA user_version").get() as object).toEqual({
     user_version: schemaVersion,
@@ -129,9 +130,10 @@ test("requests of before stay, and one for a deletion is taken", async () => {
   before.run("INSERT INTO purchase_requests VALUES (4, 1, 'credit', 5, NULL, 'n', 'pending', 6, NULL, '')");
   before.close();
   await using accounting = await open(dataFolder);
-  expect(accounting.purchaseRecords.request(4)).toMatchObject({ account: 1, kind: "credit", tokens: 5, note: "n" });
-  expect(await accounting.purchases.ask(1, { kind: "deletion" }, "")).toMatchObject({ id: 5 });
-  expect(accounting.purchaseRecords.lastDeletionRequest(1)).toMatchObject({ id: 5, state: "pending" });
+  const { purchases } = desksOf(accounting);
+  expect(await purchases.request(4)).toMatchObject({ account: 1, kind: "credit", tokens: 5, note: "n" });
+  expect(await purchases.ask(1, { kind: "deletion" }, "")).toMatchObject({ id: 5 });
+  expect(await purchases.lastDeletionRequest(1)).toMatchObject({ id: 5, state: "pending" });
 });
 
 test("a table that is not ours leaves the ledger as it was", async () => {

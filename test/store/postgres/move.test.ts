@@ -1,5 +1,6 @@
 // The books move into a database and back: what is exported of each account is the same before and after, on both, and neither
 // is written to by two. Killed at any step, the same command again goes on, and nothing is lost or doubled.
+import { desksOf } from "../../account/desks.ts";
 import { Database as Sqlite } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
@@ -58,13 +59,13 @@ async function fillFolder(dataFolder: string): Promise<void> {
     openAccounting({ dataFolder, catalog: { plans }, siteUrl: "http://site", clock: systemClock, onFatal: () => {} });
   const books = await open();
   for (const [index, email] of emails.entries()) {
-    const { id } = await books.accounts.create({
+    const { id } = await desksOf(books).accounts.create({
       email,
       plan: index === 0 ? "plus" : "free",
       password: "long enough 1",
     });
-    await books.accounts.addCredit(email, 5_000 + index, 'ref "quoted" \\ {1,2} \'' + index);
-    const key = await books.accountKeys.create(id, {
+    await desksOf(books).accounts.addCredit(email, 5_000 + index, 'ref "quoted" \\ {1,2} \'' + index);
+    const key = await desksOf(books).accountKeys.create(id, {
       name: 'bot, "the" {one}',
       forwards_users: true,
       models: ["core-3"],
@@ -77,7 +78,7 @@ async function fillFolder(dataFolder: string): Promise<void> {
       if (isRefusal(hold)) throw new Error(hold.refusal);
       await (hold as Hold).settle({ ...output(40 + i), inputFresh: 9 }, false, now);
     }
-    await books.auditLog.note({
+    await desksOf(books).auditLog.note({
       at: now,
       operator: 0,
       address: "",
@@ -248,8 +249,8 @@ describe.skipIf(noPostgres)("the books", () => {
     activity.close();
     expect(sealingKeyOf(back, 32)).toEqual(sealingKeyOf(dataFolder, 32));
     const books = await openAccounting({ dataFolder: back, ...opening });
-    expect((await books.accounts.verify()).violations).toEqual([]);
-    expect((await books.accounts.addCredit("b@x", 7, 'ref "quoted" \\ {1,2} \'1')).credited).toBe(false);
+    expect((await books.verify()).violations).toEqual([]);
+    expect((await desksOf(books).accounts.addCredit("b@x", 7, 'ref "quoted" \\ {1,2} \'1')).credited).toBe(false);
     await books.close();
     // The database is closed, for good: not even a move to another folder that fails opens it.
     const twice = moveOut({ dataFolder: join(root, "twice"), url, now, progress });

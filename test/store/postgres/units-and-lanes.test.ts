@@ -91,7 +91,7 @@ describe.skipIf(store.missing)("on one database", () => {
     const lane = await openLane();
     const isTaken = async (key: number, text: string) => !isRefusal(await admit(lane, id, key, text, 10));
     expect([await isTaken(1, api_key), await isTaken(2, named.api_key)]).toEqual([true, true]);
-    const rotated = await office.accounts.rotateKeyById(id);
+    const rotated = await office.accounts.rotateKey(id);
     await office.accountKeys.revoke(id, 2);
     expect([await isTaken(1, api_key), await isTaken(2, named.api_key)]).toEqual([false, false]);
     expect(await isTaken(1, rotated.api_key)).toBe(true);
@@ -110,7 +110,7 @@ describe.skipIf(store.missing)("on one database", () => {
     expect((await office.accounts.record(id))!.disabledAt).not.toBeNull();
     expect(await lane.put({ op: "settle", hold, usage: output(500), estimated: false })).toBe("settled");
     await office.accounts.erase("a@x", async () => {});
-    const { allowance } = await office.accounts.showById(id);
+    const { allowance } = await office.accounts.show(id);
     expect(allowance.left).toBe(664_500);
     await closeAll();
   });
@@ -139,9 +139,9 @@ describe.skipIf(store.missing)("on one database", () => {
         { limit_month: 50_000 },
         { limit_month: null },
       ];
-      if (index % 3 === 0) await by.accounts.addCreditById(id, 100, `payment:${index}`);
+      if (index % 3 === 0) await by.accounts.credit(id, 100, `payment:${index}`);
       else if (index % 3 === 1) await by.accountKeys.limit(id, 2, limits[below(4)]!);
-      else await by.accounts.changePlanById(id, index % 2 === 0 ? "free" : "pro");
+      else await by.accounts.changePlan(id, index % 2 === 0 ? "free" : "pro");
     };
     for (let round = 0; round < 5; round++) {
       const requested = Array.from({ length: 12 }, request);

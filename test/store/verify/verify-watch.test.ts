@@ -1,4 +1,5 @@
 // The running process's check of its own ledger: what it finds, that it reports it once, and that it notices a repair.
+import { desksOf } from "../../account/desks.ts";
 import { by } from "../../fixtures/principals.ts";
 import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
@@ -75,7 +76,7 @@ function write(file: string, sql: string): void {
 
 test("a stop waits until the Worker let go of the file, so that the log of the ledger is emptied", async () => {
   const { accounting, file, watch } = await world({ intervalMs: 1 });
-  const account = (await accounting.accounts.create({ email: "a@example.com", plan: "pro" })).id;
+  const account = (await desksOf(accounting).accounts.create({ email: "a@example.com", plan: "pro" })).id;
   for (let i = 0; i < 50; i++) await spend(accounting, account, 10);
   await eventually("a check", async () => watch.state.checkedAt !== null, 30_000);
   await watch.close();
@@ -100,7 +101,7 @@ async function nextCheck({ watch }: World): Promise<void> {
 
 test("a sound ledger has no violations, however much is charged meanwhile", async () => {
   const made = await world();
-  const { id } = await made.accounting.accounts.create({ email: "a@x", credit: 1_000_000 });
+  const { id } = await desksOf(made.accounting).accounts.create({ email: "a@x", credit: 1_000_000 });
   for (let round = 0; round < 100; round += 1) await spend(made.accounting, id, 100);
   await nextCheck(made);
   expect(made.watch.state).toMatchObject({ violations: [] });
@@ -110,7 +111,7 @@ test("a sound ledger has no violations, however much is charged meanwhile", asyn
 
 test("what the journal does not explain is found, told once, and gone when it was put right", async () => {
   const made = await world();
-  const { id } = await made.accounting.accounts.create({ email: "a@x", credit: 1_000_000 });
+  const { id } = await desksOf(made.accounting).accounts.create({ email: "a@x", credit: 1_000_000 });
   await spend(made.accounting, id, 40_000);
   write(made.file, "UPDATE accounts SET credit = credit + 1");
   const found = () =>
@@ -130,7 +131,7 @@ test("what the journal does not explain is found, told once, and gone when it wa
 
 test("lines that come later have their accounts looked at before the walk comes round to them", async () => {
   const made = await world();
-  const { id } = await made.accounting.accounts.create({ email: "a@x" });
+  const { id } = await desksOf(made.accounting).accounts.create({ email: "a@x" });
   await nextCheck(made);
   await spend(made.accounting, id, 5);
   write(made.file, "UPDATE journal SET output = output + 1000");
@@ -139,7 +140,7 @@ test("lines that come later have their accounts looked at before the walk comes 
 
 test("a line of an account that does not exist is found behind the last account", async () => {
   const made = await world();
-  const { id } = await made.accounting.accounts.create({ email: "a@x" });
+  const { id } = await desksOf(made.accounting).accounts.create({ email: "a@x" });
   await spend(made.accounting, id, 5);
   write(made.file, "UPDATE journal SET account_id = 900");
   await eventually("it is found", async () =>
@@ -149,7 +150,7 @@ test("a line of an account that does not exist is found behind the last account"
 
 test("what is held, busy or in line for no open request is a leak", async () => {
   const made = await world();
-  const { id } = await made.accounting.accounts.create({ email: "a@x" });
+  const { id } = await desksOf(made.accounting).accounts.create({ email: "a@x" });
   const hold = made.accounting.admission.admit(
     { ...by(id), ask: ask(100), inputTokens: 0, requestId: "req-1" },
     momentOf(systemClock),
@@ -171,7 +172,7 @@ test("plans that have changed have their bounds from the next check on", async (
   const planTable = structuredClone(plans);
   const made = await world({ planTable });
   const { accounting, file, watch } = made;
-  const { id } = await accounting.accounts.create({ email: "a@x", plan: "pro" });
+  const { id } = await desksOf(accounting).accounts.create({ email: "a@x", plan: "pro" });
   await nextCheck(made);
   const used = plans.pro.searchesPerDay + 1;
   const day = Math.floor(systemClock.wall() / dayMs) + 2; // bounds hold for periods that begin later

@@ -1,0 +1,97 @@
+// What a unit of the office adds to the books: nothing of it is anywhere else before the unit is committed.
+import { changedLimits } from "../core/key-limits.ts";
+import type { AccountId, Ms } from "../core/types.ts";
+import type { Entry } from "./entry.ts";
+import type { AccountChange } from "./journal.ts";
+import type { AccountRecord, KeyRecord } from "./records.ts";
+
+export class Draft {
+  readonly changes: AccountChange[] = [];
+  readonly entries: Entry[] = [];
+
+  get isEmpty(): boolean {
+    return this.changes.length === 0 && this.entries.length === 0;
+  }
+
+  /** An account as it will be: `before` is as the disk has it. */
+  record(account: AccountId, before: AccountRecord | null): AccountRecord | null {
+    return this.changes.reduce<AccountRecord | null>(
+      (record, change) => ("account" in change && change.account === account ? after(change, record) : record),
+      before,
+    );
+  }
+
+  /** The number of an account that is made here; null: none of that e-mail is. */
+  made(email: string): AccountId | null {
+    const isIt = (other: string): boolean => other.toLowerCase() === email.toLowerCase();
+    const made = this.changes.find((change) => change.change === "create" && isIt(change.email));
+    return made?.change === "create" ? made.account : null;
+  }
+
+  /** All named keys of an account as they will be. */
+  keys(account: AccountId, before: readonly KeyRecord[]): readonly KeyRecord[] {
+    return this.changes.reduce<readonly KeyRecord[]>((keys, change) => {
+      if (!("account" in change) || change.account !== account) return keys;
+      if (change.change === "new_key") return [...keys, change.key];
+      return keys.map((key) => ("key" in change && change.key === key.id ? keyAfter(change, key) : key));
+    }, before);
+  }
+
+  /** Balance tokens that are added to an account's credit. */
+  creditOf(account: AccountId): number {
+    return this.entries.reduce((sum, entry) => (entry.account === account ? sum + entry.creditDelta : sum), 0);
+  }
+}
+
+function after(change: AccountChange, record: AccountRecord | null): AccountRecord | null {
+  if (change.change === "create") {
+    const { account: id, email, plan, keyHash, keyEnding, passwordHash, operator, at } = change;
+    const never = { keyUsedAt: null, disabledAt: null } as const;
+    return {
+      id,
+      email,
+      plan,
+      credit: 0,
+      keyHash,
+      keyEnding,
+      passwordHash,
+      operator,
+      createdAt: at,
+      keyCreatedAt: at,
+      ...never,
+    };
+  }
+  if (record === null) return null;
+  switch (change.change) {
+    case "plan":
+      return { ...record, plan: change.plan };
+    case "key":
+      return { ...record, keyHash: change.keyHash, keyEnding: change.keyEnding, keyCreatedAt: change.at };
+    case "password":
+      return { ...record, passwordHash: change.passwordHash };
+    case "operator":
+      return { ...record, operator: change.operator };
+    case "disabled":
+      return { ...record, disabledAt: change.at };
+    case "erase": {
+      const { name: email, keyHash } = change;
+      const disabledAt: Ms = record.disabledAt ?? change.at;
+      return { ...record, email, keyHash, keyEnding: null, passwordHash: null, operator: false, disabledAt };
+    }
+    default:
+      return record;
+  }
+}
+
+function keyAfter(change: AccountChange, key: KeyRecord): KeyRecord {
+  switch (change.change) {
+    case "key_name":
+      return { ...key, name: change.name };
+    case "key_limits":
+      return { ...key, limits: changedLimits(key.limits, change.limits) };
+    case "revoke_key":
+      return { ...key, keyHash: null, revokedAt: change.at };
+    default:
+      return key;
+  }
+}

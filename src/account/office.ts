@@ -1,0 +1,78 @@
+// The office: what the console and commands ask and change of accounts, in units. A unit reads what is committed, decides and
+// adds what is to be written; all of it is committed at once, or nothing.
+//
+//   SQLite       one unit at a time: the next one reads what the one before wrote (queued-office.ts)
+//   PostgreSQL   each unit is a transaction that locks what it decides by (store/postgres/office.ts)
+import type { KnownModels } from "../core/catalog.ts";
+import type { Catalog } from "../core/catalog.ts";
+import type { Ms } from "../core/types.ts";
+import { AccessLinks } from "./access-links.ts";
+import { AccountKeys } from "./account-keys.ts";
+import { Accounts } from "./accounts.ts";
+import { AuditLog } from "./audit.ts";
+import type { Draft } from "./draft.ts";
+import { Identities } from "./identities.ts";
+import { Purchases } from "./purchases.ts";
+import type {
+  AccessLinkRecords,
+  AuditRecords,
+  IdentityRecords,
+  OfficeRecords,
+  PurchaseRecords,
+  SessionRecords,
+  Standings,
+} from "./records.ts";
+import { Sessions } from "./sessions.ts";
+
+/** What one change of the office sees and does; everything in it becomes durable in one commit, or nothing does. */
+export type Unit = Readonly<{
+  accounts: Accounts;
+  accountKeys: AccountKeys;
+  sessions: Sessions;
+  links: AccessLinks;
+  purchases: Purchases;
+  identities: Identities;
+  auditLog: AuditLog;
+  /** By the wall clock. */
+  now: Ms;
+}>;
+
+export interface Office {
+  /**
+   * Decides and commits; resolves when it is durable. Rejects with what `work` threw, when nothing is written, or with
+   * StoreUnavailable.
+   *
+   * `work` waits for nothing but the unit: passwords are hashed, files erased and other servers asked before or after it, since
+   * others wait meanwhile. It may run twice, from its start and on what is committed then, so it changes nothing outside of the
+   * unit. What it added, records of accounts and keys show; all else is as it was committed before.
+   */
+  change<Result>(work: (unit: Unit) => Promise<Result>): Promise<Result>;
+  /** Reads alone: no queue, no locks. */
+  read<Result>(work: (unit: Unit) => Promise<Result>): Promise<Result>;
+}
+
+export type BesideRecords = PurchaseRecords & AuditRecords & AccessLinkRecords & IdentityRecords;
+
+export type UnitParts = Readonly<{
+  /** Of accounts and keys, of sessions, and of all else. */
+  records: OfficeRecords;
+  sessions: SessionRecords;
+  beside: BesideRecords;
+  standings: Standings;
+  catalog: Pick<Catalog, "plans"> & Partial<KnownModels>;
+}>;
+
+export function unitOf({ records, sessions, beside, standings, catalog }: UnitParts, draft: Draft, now: Ms): Unit {
+  const { plans } = catalog;
+  const accounts = new Accounts({ records, standings, plans, draft, now });
+  return {
+    accounts,
+    accountKeys: new AccountKeys({ records, standings, accounts, catalog, draft, now }),
+    sessions: new Sessions({ records: sessions, accounts, draft, now }),
+    links: new AccessLinks({ records: beside, draft, now }),
+    purchases: new Purchases({ accounts, records: beside, draft, now }),
+    identities: new Identities({ records: beside, draft, now }),
+    auditLog: new AuditLog({ records: beside, draft }),
+    now,
+  };
+}

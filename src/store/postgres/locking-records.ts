@@ -1,0 +1,136 @@
+// What a unit of the office that may write reads: what it decides by is locked. An account's row stands for all that the account
+// has: its keys, sessions and requests.
+//
+// Locks are taken in everybody's order (statements.ts): accounts by their numbers, then the rest. An account that a unit meets
+// late is locked without waiting; where somebody has it, the unit runs again from its start and begins with all that it knows of.
+import type { AccessLink, AccountRecord, KeyRecord, PurchaseRequest, SessionRecord } from "../../account/records.ts";
+import type { AccountId, KeyId } from "../../core/types.ts";
+import { arrayOf, call } from "./connection.ts";
+import type { Session } from "./database.ts";
+import { counterOf, PostgresRecords } from "./records.ts";
+
+const lock = "SELECT 1 FROM accounts WHERE id = ANY($1::text::bigint[]) ORDER BY accounts.id FOR UPDATE";
+const lockAccounts = { name: "lock accounts", text: lock };
+const lockAccountsAtOnce = { name: "lock accounts at once", text: `${lock} NOWAIT` };
+const lockCounter = {
+  name: "lock counter",
+  text: `INSERT INTO counters (name, value) VALUES ($1::text, 0) ON CONFLICT (name) DO UPDATE SET value = counters.value`,
+};
+
+export class LockingRecords extends PostgresRecords {
+  /** Of all attempts of the unit. */
+  readonly #known: Set<AccountId>;
+  readonly #locked = new Set<AccountId>();
+  #highest = 0;
+
+  constructor(transaction: Session, known: Set<AccountId>) {
+    super(transaction);
+    this.#known = known;
+  }
+
+  /** Those that an earlier attempt met. */
+  lockKnown(): Promise<void> {
+    return this.#under([...this.#known], async () => {});
+  }
+
+  override byId(account: AccountId): Promise<AccountRecord | null> {
+    return this.#ofAccount(account, () => super.byId(account));
+  }
+
+  override byEmail(email: string): Promise<AccountRecord | null> {
+    return this.#ofWhomItIs(
+      () => super.byEmail(email),
+      ({ id }) => id,
+    );
+  }
+
+  override keysOf(account: AccountId): Promise<readonly KeyRecord[]> {
+    return this.#ofAccount(account, () => super.keysOf(account));
+  }
+
+  override endUsersNamed(account: AccountId, name: string): Promise<readonly Readonly<{ id: number; key: KeyId }>[]> {
+    return this.#ofAccount(account, () => super.endUsersNamed(account, name));
+  }
+
+  override async operators(): Promise<readonly AccountId[]> {
+    return this.#under(await super.operators(), () => super.operators());
+  }
+
+  override sessionsOf(account: AccountId): Promise<readonly SessionRecord[]> {
+    return this.#ofAccount(account, () => super.sessionsOf(account));
+  }
+
+  override request(id: number): Promise<PurchaseRequest | null> {
+    return this.#ofWhomItIs(
+      () => super.request(id),
+      ({ account }) => account,
+    );
+  }
+
+  override pendingRequests(account: AccountId | null): Promise<number> {
+    return this.#ofAccount(account, () => super.pendingRequests(account));
+  }
+
+  override async link(tokenHash: string): Promise<AccessLink | null> {
+    const found = await super.link(tokenHash);
+    return this.#ofAccount(found?.account ?? null, () => this.#late(() => super.link(tokenHash, true)));
+  }
+
+  override async linkById(id: number): Promise<AccessLink | null> {
+    const found = await super.linkById(id);
+    return this.#ofAccount(found?.account ?? null, () => this.#late(() => super.linkById(id, true)));
+  }
+
+  /** A person who is new is made, or connected, by one at a time: two who come at once are one. */
+  override async accountOfIdentity(issuer: string, subject: string): Promise<AccountId | null> {
+    const found = await super.accountOfIdentity(issuer, subject);
+    return found ?? this.#counted("lastId", () => super.accountOfIdentity(issuer, subject));
+  }
+
+  protected override lastOf(what: keyof typeof counterOf): Promise<number> {
+    return this.#counted(what, () => super.lastOf(what));
+  }
+
+  #counted<Value>(what: keyof typeof counterOf, read: () => Promise<Value>): Promise<Value> {
+    return this.#late(async () => {
+      const [, value] = await Promise.all([this.transaction.run([call(lockCounter, counterOf[what])]), read()]);
+      return value;
+    });
+  }
+
+  #ofAccount<Value>(account: AccountId | null, read: () => Promise<Value>): Promise<Value> {
+    return this.#under(account === null ? [] : [account], read);
+  }
+
+  /** Of which nobody knows before it is read whose it is. */
+  async #ofWhomItIs<Value>(
+    read: () => Promise<Value | null>,
+    accountOf: (value: Value) => AccountId,
+  ): Promise<Value | null> {
+    let found = await read();
+    while (found !== null && !this.#locked.has(accountOf(found))) found = await this.#under([accountOf(found)], read);
+    return found;
+  }
+
+  /** Sent together: what is read is as it was when the locks were there. */
+  async #under<Value>(accounts: readonly AccountId[], read: () => Promise<Value>): Promise<Value> {
+    const wanted = accounts.filter((account) => !this.#locked.has(account));
+    if (wanted.length === 0) return read();
+    const inOrder = [...new Set(wanted)].sort((a, b) => a - b);
+    const waits = inOrder[0]! > this.#highest;
+    for (const account of inOrder) {
+      this.#known.add(account);
+      this.#locked.add(account);
+    }
+    this.#highest = Math.max(this.#highest, inOrder.at(-1)!);
+    const locking = this.transaction.run([call(waits ? lockAccounts : lockAccountsAtOnce, arrayOf(inOrder))]);
+    const [value] = await Promise.all([read(), locking]);
+    return value;
+  }
+
+  /** Of what comes behind all accounts. */
+  #late<Value>(read: () => Promise<Value>): Promise<Value> {
+    this.#highest = Infinity;
+    return read();
+  }
+}

@@ -196,7 +196,8 @@ function checked(value: unknown, schema: TSchema, what: string): unknown {
 }
 
 function failureOf(thrown: unknown): Failure {
-  if (thrown instanceof PasswordsBusy) return fail("busy", "Too many people are signing in. Try again.", busyRetrySeconds);
+  if (thrown instanceof PasswordsBusy)
+    return fail("busy", "Too many people are signing in. Try again.", busyRetrySeconds);
   if (thrown instanceof StoreUnavailable) return fail("unavailable", "The data cannot be read or written right now.");
   if (thrown instanceof EmailTaken || thrown instanceof DecidedOtherwise) return fail("conflict", sentence(thrown));
   if (thrown instanceof AccountError) return fail("invalid_request", sentence(thrown));

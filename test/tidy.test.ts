@@ -287,7 +287,7 @@ const longFunctions: Readonly<Record<string, number>> = {
   "compose.ts openDoors": 156,
   "compose.ts openGateway": 120,
   "console.ts makeConsole": 107,
-  "console.ts openConsole": 83,
+  "console.ts openConsole": 82,
   "description.ts conversations": 90,
   "description.ts generation": 106,
   "gauges.ts gaugesOf": 93,
@@ -295,7 +295,6 @@ const longFunctions: Readonly<Record<string, number>> = {
   "operator-routes.ts accountRoutesOf": 112,
   "plan-routes.ts planRoutes": 74,
   "postgres-accounting.ts openPostgresAccounting": 83,
-  "provider-routes.ts providerRoutes": 185,
   "usage-index.ts prepare": 127,
   "warm-up.ts privateGateway": 77,
 };

@@ -156,7 +156,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       const passwordHash = await passwords.hashNew(new_password, turn);
       passwordTries.succeeded(call.visitor);
       const changed = await office.change(async (unit) => {
-        // Hashing takes its time: an operator may have set another password since, and ended this session.
+        // Hashing takes time: an operator may have set another password meanwhile, and ended this session.
         const isStill = (await unit.accounts.isAsItWas(account)) && (await unit.sessions.isOpen(session));
         if (!isStill) return null;
         await unit.accounts.setPassword(account.id, passwordHash);
@@ -165,7 +165,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
         return unit.accounts.record(account.id);
       });
       if (changed === null) return wrongOldPassword;
-      // Other browsers are strangers from now on; this one said both passwords.
+      // Other browsers are no longer known; this one proved both passwords.
       const known = browsers.recognize(knownBrowserText(call.request.headers, baseUrl), account);
       const introduced = browsers.introduce(changed, known);
       return new WithCookies(done, knownBrowserCookie(introduced, baseUrl));

@@ -1,4 +1,4 @@
-// What operators see of time: charts, the accounts that cost most and the refusals of today.
+// Activity over time, for operators: charts, the most expensive accounts and today's refusals.
 import { namesOf } from "../../account/account-names.ts";
 import { keyNameOf } from "../../account/key-names.ts";
 import { costUsd } from "../../account/price.ts";

@@ -1,4 +1,4 @@
-// What every way to sign in shares: the session and its cookie, what a page is told of it, and the tries that are counted.
+// What all ways to sign in share: the session with its cookie, its description for pages, and limits on attempts.
 import type { Unit } from "../../account/office.ts";
 import { isFreeOfCharge, ratesOf } from "../../account/price.ts";
 import { RecentTries } from "../../account/recent-tries.ts";
@@ -34,10 +34,10 @@ export async function enter(
 export const leave = ({ sessions }: Unit, { account, session }: Visitor): Promise<boolean> =>
   sessions.end(account.id, session.id);
 
-/** Who was let in: `apiKey` of an account that was made by it; `cookie` of a session that was opened. */
+/** The account that enters: `apiKey` if it was just created, `cookie` if a session was opened. */
 export type Entering = Readonly<{ account: AccountRecord; apiKey: string | null; cookie: string | null }>;
 
-/** Signs in who has an account now. */
+/** Signs the account in. */
 export async function admitted(
   unit: Unit,
   parts: ConsoleParts,
@@ -109,7 +109,7 @@ export class AddressTries {
 
 export const isDisabled = fail("forbidden", "This account is disabled. Ask an operator of this server.");
 
-/** Writes down what somebody did to the own account. */
+/** Records a change by the account's owner. */
 export const noteOwn = (
   { auditLog, now }: Unit,
   { address }: Pick<PublicCall, "address">,

@@ -15,7 +15,7 @@ import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 
 export function linkRoutes(parts: ConsoleParts): Route[] {
   const { office, passwords, clock } = parts;
-  // Nobody guesses a token; but each look is one at the disk, and a password that is set costs its hash.
+  // A token cannot be guessed, but each look reads the disk, and setting a password costs a hash.
   const tries = new AddressTries();
 
   return [

@@ -1,4 +1,4 @@
-// The request log: of everything for operators, and of what was refused or failed for whose requests these were.
+// The request log: all requests for operators, and its own refused or failed requests for each account.
 import { namesOf } from "../../account/account-names.ts";
 import { defaultKeyName, keyNumberOf } from "../../account/key-names.ts";
 import { logFilterOf, logPlaceOf, requestRowsOf } from "../../account/request-row.ts";
@@ -17,7 +17,7 @@ type Parts = Pick<ConsoleParts, "requestLog" | "office" | "catalog" | "nodes">;
 
 export function logRoutes(parts: Parts): Route[] {
   const { requestLog, office, catalog, nodes } = parts;
-  /** In the words of the API. */
+  /** As rows of the API. */
   const rowsOf = async (page: StoredPage) => {
     const named = page.rows.map(({ account }) => account);
     return requestRowsOf(page, await namesOf(office, named));

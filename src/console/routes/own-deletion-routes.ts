@@ -77,7 +77,7 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
     const owner = await passwords.owner(office, visitor.account.email, password, turn);
     if (owner?.id !== visitor.account.id) return fail("wrong_credentials", "The password is wrong.");
     tries.succeeded(visitor);
-    // Hashing takes its time: the session may have been ended since.
+    // Hashing takes time: the session may have ended meanwhile.
     const isOpen = await office.read(({ sessions }) => sessions.isOpen(visitor.session));
     return isOpen ? null : fail("not_signed_in", "Sign in first.");
   }

@@ -86,7 +86,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
         return { url };
       } catch (error) {
         log("error", "the payment provider returned no payment page", { error: String(error) });
-        return fail("unavailable", "The payment provider does not answer right now. Nothing was paid.");
+        return fail("unavailable", "The payment provider is not available right now. Nothing was paid.");
       }
     }),
   ];

@@ -91,7 +91,6 @@ export const signInWindowMs = 15 * 60_000;
 export const signInTriesMax = 10;
 /** Per address: many people may share one, and one may try many accounts. */
 export const signInAddressTriesMax = 100;
-export const invitationMs = 7 * dayMs;
 export const passwordLinkMs = dayMs;
 export const linkMaxMs = 90 * dayMs;
 /** Names and addresses whose attempts are remembered; beyond it the oldest are forgotten. */

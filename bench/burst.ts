@@ -103,7 +103,7 @@ if (import.meta.main) {
     ),
     notes: [
       `Connections are open before; ${flags.tokens} tokens each every ${flags.intervalMs} ms. ${flags.runs} bursts of each way, interleaved ` +
-        "in random order, pooled, after one that is a column of its own. Node and client share a core and need time for so many, too: " +
+        "in random order, pooled, after one that is a column of its own. Node and client share a core and need their own time for the burst: " +
         "compare with the direct way.",
       ...peerNotes([...later.keys()]),
       ...skipped,

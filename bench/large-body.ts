@@ -1,4 +1,4 @@
-// How long do running streams pause while a large body of somebody else is read?
+// How long do running streams pause while another account's large body is read?
 //
 //   bun bench/large-body.ts [--streams 20 --interval-ms 10] [--bytes 33500000] [--runs 5] [--only "long text"] [--quick]
 //
@@ -100,7 +100,7 @@ function resultOf(flags: Flags, { rows, failures, peakMegabytes }: Awaited<Retur
   return {
     bench: "large-body",
     variant: "",
-    question: "Streams while a large body of somebody else is read",
+    question: "Streams while another account's large body is read",
     columns: ["body", "longest turn ms, median", "worst run", "longest gap ms, median", "worst run", "answered in ms"],
     rows: rows.map(({ kind, longestMs, turnMs, tookMs }) => [
       kind,

@@ -281,7 +281,7 @@ function resultOf(flags: SoakFlags, soak: Soak): Result {
       `Three dialects in turn, every other request a stream of ${flags.tokens} tokens, one each ${flags.intervalMs} ms; one ` +
         `stream in ${flags.leavesOf} is left after its first token. The latency is that of requests without streaming, ` +
         "most of it the node's.",
-      `At the end: ${charges} charges for so many replies that were whole or left, ${soak.reserved} tokens held on ` +
+      `At the end: ${charges} charges for as many replies, whole or left by the client, ${soak.reserved} tokens held on ` +
         `${accountsShown} accounts, ` +
         `${soak.violations} contradictions found by the running check.`,
     ],

@@ -1,4 +1,4 @@
-// How soon does the gateway take requests after its start, and what does it cost while nobody asks?
+// How soon does the gateway take requests after its start, and what does it cost while idle?
 //
 //   bun bench/start.ts [--program dist/tollgate] [--accounts 1000000 --rows 10000000] [--runs 5] [--idle-ms 60000] [--quick]
 import { mkdtempSync, rmSync } from "node:fs";

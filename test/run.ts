@@ -27,7 +27,12 @@ const longer: Readonly<Record<string, string>> = {
   "docs/page.test.ts": "a browser",
   "docs/schemathesis.test.ts": "Schemathesis",
   "engine/": "a real engine",
-  "store/postgres/": "a PostgreSQL server",
+  ...Object.fromEntries(
+    ["addresses", "beside", "database", "lane", "move", "server-facts", "units-and-lanes"].map((name) => [
+      `store/postgres/${name}.test.ts`,
+      "a PostgreSQL server",
+    ]),
+  ),
   "overload/": "loads that are measured",
 };
 

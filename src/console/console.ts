@@ -16,6 +16,7 @@ import { isSameOrigin } from "../http/same-origin.ts";
 import type { LiveRequests, Site } from "../http/site.ts";
 import { busyRetrySeconds } from "../core/limits.ts";
 import { formatPath, misfitsOf } from "../core/schema-errors.ts";
+import { CommandError } from "../core/expected-error.ts";
 import { StoreUnavailable } from "../core/types.ts";
 import { accountRoutes } from "./routes/account-routes.ts";
 import { readBody } from "./body.ts";
@@ -200,7 +201,8 @@ function failureOf(thrown: unknown): Failure {
     return fail("busy", "Too many people are signing in. Try again.", busyRetrySeconds);
   if (thrown instanceof StoreUnavailable) return fail("unavailable", "The data cannot be read or written right now.");
   if (thrown instanceof EmailTaken || thrown instanceof DecidedOtherwise) return fail("conflict", sentence(thrown));
-  if (thrown instanceof AccountError) return fail("invalid_request", sentence(thrown));
+  if (thrown instanceof AccountError || thrown instanceof CommandError)
+    return fail("invalid_request", sentence(thrown));
   return fail("internal", "Something went wrong on the server.");
 }
 

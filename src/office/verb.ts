@@ -1,9 +1,9 @@
 // What can be asked of a gateway, a value each: its name, its input, who may ask for it, what it does, its line in the audit
 // log and its words for people. The command line, the control socket and the console are doors to these values.
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
-import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
+import { auditDetailMaxLength, byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import type { Unit } from "../account/office.ts";
-import type { AccountRecord, AuditAction, AuditEntry } from "../account/records.ts";
+import type { AccountRecord, AuditAction, AuditEntry, SessionRecord } from "../account/records.ts";
 import { assert } from "../core/assert.ts";
 import { CommandError } from "../core/expected-error.ts";
 import type { SchemaError } from "../core/schema-errors.ts";
@@ -17,9 +17,9 @@ export type Actor =
   /** A command of a user of this machine: whoever may open the data folder may do everything there. */
   | Readonly<{ kind: "shell"; user: string }>
   /** Somebody who is signed in to the console: as an operator, or for the own account. */
-  | Readonly<{ kind: "operator" | "account"; account: AccountRecord; session: number; address: string }>;
+  | Readonly<{ kind: "operator" | "account"; account: AccountRecord; session: SessionRecord; address: string }>;
 
-/** What an operator's token must allow: to look, to change what belongs to people, or everything. */
+/** What an operator's token must allow: verbs that change nothing, those that change what belongs to people, or all. */
 export type Scope = "read" | "people" | "all";
 
 export type Asked<Input> = Readonly<{ actor: Actor; input: Input; progress: Progress }>;
@@ -39,8 +39,6 @@ export interface Verb<Input = unknown, Result = unknown> {
   readonly scope: Scope | null;
   /** Owners may ask for it, for their own accounts. */
   readonly owner?: true;
-  /** It changes nothing, and no audit line is written. */
-  readonly reads: boolean;
   /** Makes the data folder where there is none. */
   readonly makesFolder?: true;
   /** There must be a running server. */
@@ -70,7 +68,7 @@ type Noting<Found> = Readonly<{
 
 /** What an author says of a verb; `Found` is what its audit line tells of the result. */
 type Spec<Input, Given, Found, Result> = Words<Input, Given, Found, Result> & Way<Given, Found, Result>;
-type Words<Input, Given, Found, Result> = Omit<Verb<Input, Result>, "input" | "words" | "reads" | "run"> &
+type Words<Input, Given, Found, Result> = Omit<Verb<Input, Result>, "input" | "words" | "run"> &
   Readonly<{
     words?: readonly (keyof Input & string)[];
     /** Absent: it changes nothing. */
@@ -143,7 +141,8 @@ function published<Input, Given, Found, Result>(
   fields: TProperties,
   { audit, words = [], refusal: _, ...rest }: Words<Input, Given, Found, Result>,
 ) {
-  return { ...rest, words, input: Type.Object(fields, { additionalProperties: false }), reads: audit === undefined };
+  assert(audit === undefined || rest.scope !== "read", `${rest.name} only reads, and has no audit line`);
+  return { ...rest, words, input: Type.Object(fields, { additionalProperties: false }) };
 }
 
 /** `find`: what the verb is given, or how that is found in its unit. */
@@ -206,4 +205,11 @@ const entryBy = (
 ): Omit<AuditEntry, "id"> =>
   actor.kind === "shell"
     ? serverEntry(at, byCommandOf(actor.user), action, subject, detail)
-    : { at, operator: actor.account.id, address: actor.address, action, subject, detail };
+    : {
+        at,
+        operator: actor.account.id,
+        address: actor.address,
+        action,
+        subject,
+        detail: detail.slice(0, auditDetailMaxLength),
+      };

@@ -6,7 +6,7 @@ import { temporaryFolder } from "../commands/program.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";
-import { noPostgres, TestPostgres } from "../fixtures/postgres.ts";
+import { startDatabases } from "../fixtures/postgres.ts";
 import { finish, once, text } from "../fixtures/scripts.ts";
 import { nodeTable } from "../fixtures/stack.ts";
 
@@ -17,7 +17,6 @@ type Told = Readonly<{ status: number; error: { message: string; type: string } 
 
 describe.each(["a data folder", "PostgreSQL"])("conversations in %s", (where) => {
   const inDatabase = where === "PostgreSQL";
-  if (inDatabase && noPostgres) return test.skip("there is no PostgreSQL here", () => {});
   const folder = temporaryFolder();
   const opened = new AsyncDisposableStack();
   let node: ScriptedNode;
@@ -35,7 +34,7 @@ describe.each(["a data folder", "PostgreSQL"])("conversations in %s", (where) =>
     );
   beforeAll(async () => {
     node = opened.use(await ScriptedNode.start());
-    if (inDatabase) url = await opened.use(await TestPostgres.start()).database("conversations");
+    if (inDatabase) url = await opened.use(await startDatabases()).database("conversations");
     const first = await start("first", inDatabase ? 1 : 2);
     gateways = [first, inDatabase ? await start("second", 2) : first];
   }, timeLimit);

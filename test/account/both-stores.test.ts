@@ -14,16 +14,13 @@ import {
 import { sessionMaxMs } from "../../src/core/limits.ts";
 import { dayMs, hourMs } from "../../src/core/units.ts";
 import { sessionIdleMs, sessionsMax, sessionUseIntervalMs } from "../../src/account/sessions.ts";
-import { longForm, missing } from "../fixtures/optional.ts";
 import { type AnyOffice, caught, caughtBy, type Opened, stores } from "./stores.ts";
 
 const from = { address: "192.0.2.1", browser: "a browser" };
 const most = Number.MAX_SAFE_INTEGER;
 
-const noServer = missing("the half on a PostgreSQL server", longForm, "set TOLLGATE_TESTS=all", false);
-
 for (const store of stores) {
-  describe.skipIf(store.missing || (store.needsServer && noServer))(`on ${store.name}`, () => {
+  describe(`on ${store.name}`, () => {
     let opened: Opened;
     let office: AnyOffice;
     beforeAll(() => store.begin(), 60_000);

@@ -7,7 +7,7 @@ import { migrate } from "../../src/store/postgres/migrations.ts";
 import { PostgresOffice, PostgresSessions } from "../../src/store/postgres/office.ts";
 import { postgresTables } from "../../src/store/postgres/schema.ts";
 import { getTableConfig } from "drizzle-orm/pg-core";
-import { noPostgres, TestPostgres } from "../fixtures/postgres.ts";
+import { type Databases, startDatabases } from "../fixtures/postgres.ts";
 import { Desks } from "./desks.ts";
 import { cheapHasher, noon, Office, plans } from "./office.ts";
 
@@ -28,8 +28,6 @@ export type Opened = Readonly<{
 
 export type Store = Readonly<{
   name: string;
-  missing: boolean;
-  needsServer: boolean;
   begin(): Promise<void>;
   end(): Promise<void>;
   /** Empty books. */
@@ -38,8 +36,6 @@ export type Store = Readonly<{
 
 const sqlite: Store = {
   name: "SQLite",
-  missing: false,
-  needsServer: false,
   begin: async () => {},
   end: async () => {},
   async open() {
@@ -61,16 +57,19 @@ const sqlite: Store = {
   },
 };
 
-export class PostgresStore implements Store {
+export class PostgresStore<Server extends Databases = Databases> implements Store {
   readonly name = "PostgreSQL";
-  readonly missing = noPostgres;
-  readonly needsServer = true;
   readonly #databases: Database[] = [];
-  server: TestPostgres | null = null;
+  server: Server | null = null;
   #client: Bun.SQL | null = null;
 
+  constructor(
+    readonly start: () => Promise<Server>,
+    readonly missing = false,
+  ) {}
+
   async begin(): Promise<void> {
-    this.server = await TestPostgres.start();
+    this.server = await this.start();
     const connection = await new PostgresServer(this.server.url()).connect();
     await migrate(connection);
     connection.close();
@@ -107,7 +106,7 @@ export class PostgresStore implements Store {
   }
 }
 
-export const stores: readonly Store[] = [sqlite, new PostgresStore()];
+export const stores: readonly Store[] = [sqlite, new PostgresStore(startDatabases)];
 
 export const caught = (work: unknown): Promise<Error> =>
   Promise.resolve(work).then(

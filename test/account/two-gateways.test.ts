@@ -15,9 +15,10 @@ import { StoreUnavailable } from "../../src/core/types.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { PostgresProxy } from "../fixtures/postgres-proxy.ts";
 import { cheapHasher } from "./office.ts";
+import { noPostgres, TestPostgres } from "../fixtures/postgres.ts";
 import { type AnyOffice, caught, type Opened, PostgresStore } from "./stores.ts";
 
-const store = new PostgresStore();
+const store = new PostgresStore(() => TestPostgres.start(), noPostgres);
 const from = { address: "192.0.2.1", browser: "a browser" };
 
 /** All that were carried out, and why the others were not. */

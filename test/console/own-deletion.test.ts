@@ -45,7 +45,7 @@ test("the owner says address and password, and nothing is open; then the account
   expect((await record()).email).toBe(`deleted-${owner.account.id}@invalid`);
   expect((await owner.get("/overview")).status).toBe(401);
   const { id } = owner.account;
-  const detail = "erased";
+  const detail = "its e-mail and stored responses were erased";
   expect(await audit(site)).toMatchObject([
     { action: "account.delete", operator: id, subject: id, address: "", detail },
   ]);

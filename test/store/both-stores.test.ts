@@ -12,7 +12,7 @@ import { PostgresServer } from "../../src/store/postgres/connection.ts";
 import { Database } from "../../src/store/postgres/database.ts";
 import { migrate } from "../../src/store/postgres/migrations.ts";
 import { type Column, type TableName, tableNames, tables } from "../../src/store/tables.ts";
-import { noPostgres, TestPostgres } from "../fixtures/postgres.ts";
+import { type Databases, startDatabases } from "../fixtures/postgres.ts";
 import { memoryDatabase } from "./memory-storage.ts";
 
 type Cell = string | number | null;
@@ -22,7 +22,6 @@ type Books = Readonly<Record<TableName, readonly Row[]>>;
 /** A store as far as changes are concerned. */
 type Store = Readonly<{
   name: string;
-  missing: boolean;
   open(): Promise<void>;
   close(): Promise<void>;
   apply(change: AccountChange): Promise<void>;
@@ -40,7 +39,6 @@ function sqlite(): Store {
   let writer: Writer;
   return {
     name: "SQLite",
-    missing: false,
     async open() {
       database = memoryDatabase();
       writer = new Writer(database, 0);
@@ -57,14 +55,13 @@ function sqlite(): Store {
 }
 
 function postgres(): Store {
-  let server: TestPostgres;
+  let server: Databases;
   let database: Database;
   let client: Bun.SQL;
   return {
     name: "PostgreSQL",
-    missing: noPostgres,
     async open() {
-      server = await TestPostgres.start();
+      server = await startDatabases();
       const connection = await new PostgresServer(server.url()).connect();
       await migrate(connection);
       connection.close();
@@ -243,7 +240,7 @@ const withoutEffect: readonly AccountChange[] = [
 ];
 
 describe("each kind of change", () => {
-  const stores = [sqlite(), postgres()].filter(({ missing }) => !missing);
+  const stores = [sqlite(), postgres()];
   beforeAll(async () => {
     for (const store of stores) {
       await store.open();
@@ -274,7 +271,7 @@ describe("each kind of change", () => {
 });
 
 for (const store of [sqlite(), postgres()]) {
-  describe.skipIf(store.missing)(`an erasure on ${store.name}`, () => {
+  describe(`an erasure on ${store.name}`, () => {
     beforeAll(() => store.open(), 60_000);
     afterAll(() => store.close());
 

@@ -1,16 +1,17 @@
 // The signed-in account's own pages: overview, live numbers, models, key, password and sessions.
-import type { AuditAction } from "../../account/records.ts";
 import { claimsOf, listedModels, sampleModelOf } from "../../core/catalog.ts";
-import { KeyNotFound, type KeyView, limitsDetail } from "../../account/account-keys.ts";
+import { KeyNotFound, type KeyView } from "../../account/account-keys.ts";
 import { AccountError } from "../../account/accounts.ts";
-import type { Office, Unit } from "../../account/office.ts";
 import { apiKeyPrefix } from "../../account/keys.ts";
 import { allows, planOf } from "../../core/plans.ts";
 import { centsShown, costUsd, ratesOf } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";
 import type { AccountKey } from "../api/keys.ts";
 import type { Done } from "../api/shapes.ts";
+import type { Verb } from "../../office/verb.ts";
+import { create, limit, list, rename, revoke, rotate } from "../../office/verbs/keys.ts";
 import { exportReply } from "../account-data.ts";
+import { ask } from "../ask.ts";
 import { audit } from "../audit-entry.ts";
 import type { Live } from "../live.ts";
 import { numbersOf, timeOf } from "../numbers.ts";
@@ -26,18 +27,16 @@ const lastRequests = 10;
 const spendDays = 30;
 export const done: Done = { done: true };
 
-/** What operators do to their own accounts. */
-type OwnAction = Extract<AuditAction, "account.password" | `key.${string}`>;
-
 export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
   const { office, passwords, browsers, usage, catalog, clock, baseUrl } = parts;
   const passwordTries = new OwnPasswordTries(clock);
 
-  /** What operators do to their own accounts is in the audit log like all that they do. */
-  const auditOwn = (unit: Unit, call: Call<"account", unknown, unknown>, action: OwnAction, detail = ""): void => {
-    const { account } = call.visitor;
-    if (account.operator) audit(unit, call, action, account.id, detail);
-  };
+  /** For the own account. */
+  const asked = <Input, Result>(
+    call: Call<"account", unknown, unknown>,
+    verb: Verb<Input & Readonly<{ email: string }>, Result>,
+    input: Input,
+  ) => ask(parts, "account", call, verb, { ...input, email: call.visitor.account.email });
 
   return [
     route("GET /overview", async ({ visitor: { account } }) => {
@@ -98,48 +97,34 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
       return { prefix: apiKeyPrefix, ending: account.keyEnding, created_at: timeOf(account.keyCreatedAt) };
     }),
 
-    route("POST /key/regenerate", (call) =>
-      office.change(async (unit) => {
-        const rotated = await unit.accounts.rotateKey(call.visitor.account.id);
-        auditOwn(unit, call, "key.rotate");
-        return { ...rotated, created_at: timeOf(unit.now) };
-      }),
-    ),
+    route("POST /key/regenerate", async (call) => {
+      const created_at = timeOf(clock.wall());
+      const { api_key } = await asked(call, rotate, {});
+      return { api_key, created_at };
+    }),
 
-    route("GET /keys", async ({ visitor: { account } }) => {
-      const keys = await office.read(({ accountKeys }) => accountKeys.list(account.id));
-      return { keys: keys.map(keyOf), prefix: apiKeyPrefix };
+    route("GET /keys", async (call) => {
+      return { keys: (await asked(call, list, {})).map(keyOf), prefix: apiKeyPrefix };
     }),
 
     route("POST /keys", (call) =>
-      changedKey(office, async (unit) => {
-        const { api_key, ...key } = await unit.accountKeys.create(call.visitor.account.id, call.body);
-        auditOwn(unit, call, "key.create", `"${call.body.name}"`);
+      orRefused(async () => {
+        const { api_key, ...key } = await asked(call, create, call.body);
         return { ...keyOf(key), api_key };
       }),
     ),
 
     route("POST /keys/:id/name", (call) =>
-      changedKey(office, async (unit) => {
-        const renamed = await unit.accountKeys.rename(call.visitor.account.id, call.id, call.body.name);
-        auditOwn(unit, call, "key.rename", `key ${call.id} to "${call.body.name}"`);
-        return keyOf(renamed);
-      }),
+      orRefused(async () => keyOf(await asked(call, rename, { ...call.body, id: call.id }))),
     ),
 
     route("POST /keys/:id/limits", (call) =>
-      changedKey(office, async (unit) => {
-        const { visitor, id, body } = call;
-        const limited = await unit.accountKeys.limit(visitor.account.id, id, body);
-        auditOwn(unit, call, "key.limits", limitsDetail(id, body));
-        return keyOf(limited);
-      }),
+      orRefused(async () => keyOf(await asked(call, limit, { ...call.body, id: call.id }))),
     ),
 
     route("POST /keys/:id/revoke", (call) =>
-      changedKey(office, async (unit) => {
-        await unit.accountKeys.revoke(call.visitor.account.id, call.id);
-        auditOwn(unit, call, "key.revoke", `key ${call.id}`);
+      orRefused(async () => {
+        await asked(call, revoke, { id: call.id });
         return done;
       }),
     ),
@@ -161,7 +146,8 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
         if (!isStill) return null;
         await unit.accounts.setPassword(account.id, passwordHash);
         unit.sessions.endAll(account.id, session.id);
-        auditOwn(unit, call, "account.password");
+        // What operators do to their own accounts is in the audit log like all that they do.
+        if (account.operator) audit(unit, call, "account.password", account.id, "");
         return unit.accounts.record(account.id);
       });
       if (changed === null) return wrongOldPassword;
@@ -213,9 +199,9 @@ const keyOf = ({ models, addresses, ...key }: KeyView): AccountKey => ({
 const wrongOldPassword = fail("wrong_credentials", "The old password is wrong.");
 
 /** What is wrong about a key, in words for whoever asked. */
-async function changedKey<Reply>(office: Office, work: (unit: Unit) => Promise<Reply>): Promise<Reply | Failure> {
+async function orRefused<Reply>(work: () => Promise<Reply>): Promise<Reply | Failure> {
   try {
-    return await office.change(work);
+    return await work();
   } catch (thrown) {
     if (thrown instanceof KeyNotFound) return fail("not_found", "There is no such key.");
     if (thrown instanceof AccountError) return fail("conflict", sentence(thrown.message));

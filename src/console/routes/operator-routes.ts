@@ -1,7 +1,6 @@
-// What operators see and do. Every change is written to the audit log in the same commit.
+// What operators see, and the verbs that they ask for.
 import { distinctModels } from "../../core/catalog.ts";
 import { isErased } from "../../account/accounts.ts";
-import type { Unit } from "../../account/office.ts";
 import { costUsd } from "../../account/price.ts";
 import { dayOf } from "../../account/quota.ts";
 import { emailsOf } from "../../account/account-names.ts";
@@ -14,12 +13,23 @@ import type { AccountRow, OperatorAccount } from "../api/accounts.ts";
 import { Decision, type PurchaseRequest } from "../api/plan.ts";
 import { pageMax } from "../api/shapes.ts";
 import { activityRoute } from "./activity-route.ts";
-import { audit } from "../audit-entry.ts";
+import { ask } from "../ask.ts";
+import {
+  changePassword,
+  create,
+  credit,
+  disable,
+  enable,
+  erase,
+  exportAccount,
+  plan,
+} from "../../office/verbs/accounts.ts";
+import { approve, decline, purchaseView } from "../../office/verbs/purchases.ts";
+import type { Verb } from "../../office/verb.ts";
 import type { Live } from "../live.ts";
 import { numbersOf, timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { nodeRoutes } from "./node-routes.ts";
-import { requestOf, requestsOf } from "./plan-routes.ts";
 import { serverCareRoutes } from "./server-care-routes.ts";
 import { type Call, fail, type Failure, isFailure, type Route, route } from "./route.ts";
 import { invitationRoutes } from "./invitation-routes.ts";
@@ -29,7 +39,6 @@ import { usagePage } from "./usage-routes.ts";
 const pageDefault = 50;
 const newest = Number.MAX_SAFE_INTEGER;
 const noAccount = fail("not_found", "There is no such account.");
-const notOneself = fail("conflict", "Operators cannot disable their own account.");
 const noRequest = fail("not_found", "There is no such request.");
 
 export function operatorRoutes(parts: ConsoleParts, live: Live): Route[] {
@@ -47,10 +56,23 @@ export function operatorRoutes(parts: ConsoleParts, live: Live): Route[] {
 // ---------------------------------------------------------------- accounts
 
 function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
-  const { office, passwords, accountData, clock } = parts;
+  const { office, accountData, clock } = parts;
   const recordOf = (id: AccountId) => office.read(({ accounts }) => accounts.record(id));
-  const show = (id: AccountId) => shownAccount(parts, live, id);
-  const changed = (id: AccountId, work: AccountWork) => changedAccount(parts, live, id, work);
+  const show = async (id: AccountId): Promise<OperatorAccount | Failure> => {
+    const record = await recordOf(id);
+    return record === null ? noAccount : operatorAccount(parts, live, record);
+  };
+  /** Shows the account as it is after a verb about it. */
+  const changed = async <Input>(
+    call: OperatorCall,
+    verb: Verb<Input & Readonly<{ email: string }>>,
+    input: Input,
+  ): Promise<OperatorAccount | Failure> => {
+    const record = await recordOf(call.id);
+    if (record === null) return noAccount;
+    await ask(parts, "operator", call, verb, { ...input, email: record.email });
+    return show(call.id);
+  };
 
   return [
     route("GET /operator/accounts", async ({ query }) => {
@@ -61,61 +83,24 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       return { accounts: shown, next: found.length > limit ? String(shown.at(-1)!.id) : null };
     }),
 
-    route("POST /operator/accounts", async (call) => {
-      const { password, ...account } = call.body;
-      const hashed = password === undefined ? {} : { passwordHash: await passwords.hashNew(password) };
-      return office.change(async (unit) => {
-        const { plan = unit.accounts.planOfNew, credit = 0, operator = false } = account;
-        const created = await unit.accounts.create({ ...account, ...hashed });
-        const detail = `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`;
-        audit(unit, call, "account.create", created.id, detail);
-        return created;
-      });
-    }),
+    route("POST /operator/accounts", (call) => ask(parts, "operator", call, create, call.body)),
 
     route("GET /operator/accounts/:id", ({ id }) => show(id)),
 
-    route("POST /operator/accounts/:id/plan", (call) =>
-      changed(call.id, async (unit, before) => {
-        const { plan } = call.body;
-        await unit.accounts.changePlan(call.id, plan);
-        audit(unit, call, "account.plan", call.id, `from ${before.plan} to ${plan}`);
-      }),
-    ),
+    route("POST /operator/accounts/:id/plan", (call) => changed(call, plan, call.body)),
 
-    route("POST /operator/accounts/:id/credit", (call) =>
-      changed(call.id, async (unit) => {
-        await unit.accounts.checkNotErased(call.id);
-        const { tokens, reason, reference = crypto.randomUUID() } = call.body;
-        // The reference counts for this account alone: nobody else's grant may use it up.
-        const { credited } = await unit.accounts.credit(call.id, tokens, `grant:${call.id}:${reference}`);
-        if (credited) audit(unit, call, "account.credit", call.id, `${tokens} balance tokens: ${reason}`);
-      }),
-    ),
+    route("POST /operator/accounts/:id/credit", (call) => changed(call, credit, call.body)),
 
-    route("POST /operator/accounts/:id/state", (call) =>
-      changed(call.id, async (unit) => {
-        const { disabled } = call.body;
-        if (disabled && call.id === call.visitor.account.id) return notOneself;
-        if (disabled) await unit.accounts.checkNotLastOperator(call.id);
-        await unit.accounts.setDisabled(call.id, disabled);
-        if (disabled) unit.sessions.endAll(call.id, null);
-        audit(unit, call, disabled ? "account.disable" : "account.enable", call.id, "");
-        return null;
-      }),
-    ),
+    route("POST /operator/accounts/:id/state", (call) => {
+      const { disabled } = call.body;
+      if (disabled && isOwn(call)) return fail("conflict", "Operators cannot disable their own account.");
+      return changed(call, disabled ? disable : enable, {});
+    }),
 
     route("POST /operator/accounts/:id/password", async (call) => {
       if (!parts.passwordSignIn) return withoutPasswords;
-      if ((await recordOf(call.id)) === null) return noAccount;
-      const passwordHash = await passwords.hashNew(call.body.password);
-      const { account, session } = call.visitor;
-      await office.change(async (unit) => {
-        await unit.accounts.setPassword(call.id, passwordHash);
-        unit.sessions.endAll(call.id, call.id === account.id ? session.id : null);
-        audit(unit, call, "account.password", call.id, "");
-      });
-      return done;
+      const shown = await changed(call, changePassword, call.body);
+      return isFailure(shown) ? shown : done;
     }),
 
     // In the audit log before the first byte leaves.
@@ -125,7 +110,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       const reply = await exportReply(accountData, record, call.visitor.account.id, clock.wall());
       if (isFailure(reply)) return reply;
       try {
-        await office.change(async (unit) => audit(unit, call, "account.export", call.id, ""));
+        await ask(parts, "operator", call, exportAccount, { email: record.email });
       } catch (thrown) {
         await reply.body?.cancel(); // it is not sent
         throw thrown;
@@ -136,20 +121,16 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
     route("POST /operator/accounts/:id/delete", async (call) => {
       const record = await recordOf(call.id);
       if (record === null) return noAccount;
-      const { openReservations: open } = await office.read(({ accounts }) => accounts.numbers(call.id));
       const { email } = record;
-      if (call.id === call.visitor.account.id) return fail("conflict", "Operators cannot delete their own account.");
+      if (isOwn(call)) return fail("conflict", "Operators cannot delete their own account.");
       if (isErased(record)) return fail("conflict", "This account is deleted already.");
       if (call.body.confirm !== email) return fail("invalid_request", `Type ${email} to delete this account.`);
+      const { openReservations: open } = await office.read(({ accounts }) => accounts.numbers(call.id));
       if (open > 0) {
         const requests = open === 1 ? "a request that is" : `${open} requests that are`;
         return fail("conflict", `${email} has ${requests} open. Disable it, and delete it when they have ended.`);
       }
-      await accountData.erase(call.id, {
-        allowed: ({ accounts }) => accounts.checkNotLastOperator(call.id),
-        noted: (unit, detail) => audit(unit, call, "account.delete", call.id, detail),
-      });
-      return show(call.id);
+      return changed(call, erase, {});
     }),
 
     route("GET /operator/accounts/:id/usage", async ({ id, query }) =>
@@ -158,26 +139,8 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
   ];
 }
 
-async function shownAccount(parts: ConsoleParts, live: Live, id: AccountId): Promise<OperatorAccount | Failure> {
-  const record = await parts.office.read(({ accounts }) => accounts.record(id));
-  return record === null ? noAccount : operatorAccount(parts, live, record);
-}
-
-type AccountWork = (unit: Unit, before: AccountRecord) => Promise<Failure | null | void>;
-
-/** Shows the account as it is after a change of it. */
-async function changedAccount(
-  parts: ConsoleParts,
-  live: Live,
-  id: AccountId,
-  work: AccountWork,
-): Promise<OperatorAccount | Failure> {
-  const failure = await parts.office.change(async (unit) => {
-    const before = await unit.accounts.record(id);
-    return before === null ? noAccount : work(unit, before);
-  });
-  return failure ?? shownAccount(parts, live, id);
-}
+type OperatorCall = Call<"operator", unknown, unknown>;
+const isOwn = ({ id, visitor }: OperatorCall): boolean => id === visitor.account.id;
 
 async function operatorAccount(parts: ConsoleParts, live: Live, record: AccountRecord): Promise<OperatorAccount> {
   const { id, email, plan, credit, operator, disabledAt, createdAt, keyCreatedAt, passwordHash } = record;
@@ -274,36 +237,28 @@ function requestRoutes(parts: ConsoleParts): Route[] {
     route("GET /operator/requests", async ({ query }) => {
       const limit = limitOf(query.limit);
       const { state = null, after = newest, kind = null } = query;
-      const found = await office.read(async ({ purchases: { records } }) =>
-        records.requestsIn(state, Number(after), limit + 1, kind),
-      );
-      const shown = found.slice(0, limit);
-      return {
-        requests: await requestsOf(parts, shown),
-        next: found.length > limit ? String(shown.at(-1)!.id) : null,
-      };
+      return office.read(async (unit) => {
+        const found = await unit.purchases.records.requestsIn(state, Number(after), limit + 1, kind);
+        const shown = found.slice(0, limit);
+        return {
+          requests: await Promise.all(shown.map((request) => purchaseView(unit, request))),
+          next: found.length > limit ? String(shown.at(-1)!.id) : null,
+        };
+      });
     }),
 
-    route("POST /operator/requests/:id/approve", (call) => decide(call, "approve")),
+    route("POST /operator/requests/:id/approve", (call) => decide(call, approve)),
 
-    route("POST /operator/requests/:id/decline", (call) => decide(call, "decline")),
+    route("POST /operator/requests/:id/decline", (call) => decide(call, decline)),
   ];
 
   async function decide(
     call: Call<"operator", Decision, null>,
-    how: "approve" | "decline",
+    verb: typeof approve,
   ): Promise<PurchaseRequest | Failure> {
-    const { note = "" } = call.body;
-    const decided = await office.change(async (unit) => {
-      if ((await unit.purchases.records.request(call.id)) === null) return null;
-      const { request, isNew } = await unit.purchases[how](call.id, note);
-      const { kind, plan, tokens, account } = request;
-      const wanted = kind === "deletion" ? kind : kind === "plan" ? `plan ${plan}` : `${tokens} balance tokens`;
-      const detail = `request ${call.id}: ${wanted}${note === "" ? "" : `: ${note}`}`;
-      if (isNew) audit(unit, call, `request.${how}`, account, detail);
-      return request;
-    });
-    return decided === null ? noRequest : requestOf(parts, decided);
+    const isThere = await office.read(async ({ purchases }) => (await purchases.records.request(call.id)) !== null);
+    if (!isThere) return noRequest;
+    return (await ask(parts, "operator", call, verb, { id: call.id, note: call.body.note })).request;
   }
 }
 

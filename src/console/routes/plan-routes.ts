@@ -1,6 +1,4 @@
 // The plan page: which plans and credit packs exist, and how to get them.
-import type { PurchaseRequest as StoredRequest } from "../../account/records.ts";
-import { emailsOf } from "../../account/account-names.ts";
 import type { Unit } from "../../account/office.ts";
 import { costUsd } from "../../account/price.ts";
 import type { Wanted } from "../../account/purchases.ts";
@@ -8,7 +6,7 @@ import type { AccountId } from "../../core/types.ts";
 import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../../core/limits.ts";
 import { isPlan, limitOf } from "../../core/plans.ts";
 import { priorities, priorityOf } from "../../core/priority.ts";
-import type { PurchaseRequest } from "../api/plan.ts";
+import { purchaseView } from "../../office/verbs/purchases.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { centsOf } from "../payment-provider.ts";
@@ -46,7 +44,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
         },
         credit,
         payment: payment?.name ?? null,
-        requests: await requestsOf(parts, requests),
+        requests,
         payments: payments.map(({ id, tokens, paidAt }) => ({ id, tokens, paid_at: timeOf(paidAt) })),
       };
     }),
@@ -61,16 +59,16 @@ export function planRoutes(parts: ConsoleParts): Route[] {
         return fail("invalid_request", `The account already has the plan ${wanted.plan}.`);
       }
       const asked: Wanted = wanted;
-      return requestOf(parts, await office.change(({ purchases }) => purchases.ask(account.id, asked, note)));
+      return office.change(async (unit) => purchaseView(unit, await unit.purchases.ask(account.id, asked, note)));
     }),
 
     route("POST /plan/requests/:id/withdraw", async ({ visitor: { account }, id }) => {
-      const withdrawn = await office.change(async ({ purchases }) => {
-        const request = await purchases.records.request(id);
-        return request?.account === account.id ? purchases.withdraw(id) : null;
+      const withdrawn = await office.change(async (unit) => {
+        const request = await unit.purchases.records.request(id);
+        if (request?.account !== account.id) return null;
+        return purchaseView(unit, (await unit.purchases.withdraw(id)).request);
       });
-      if (withdrawn === null) return fail("not_found", "There is no such request.");
-      return requestOf(parts, withdrawn.request);
+      return withdrawn ?? fail("not_found", "There is no such request.");
     }),
 
     route("POST /plan/checkout", async ({ visitor: { account }, body: { tokens } }) => {
@@ -92,44 +90,17 @@ export function planRoutes(parts: ConsoleParts): Route[] {
   ];
 }
 
-async function boughtBy({ accounts, purchases: { records } }: Unit, account: AccountId) {
+async function boughtBy(unit: Unit, account: AccountId) {
+  const {
+    accounts,
+    purchases: { records },
+  } = unit;
   const requests = await records.requestsOf(account, newest, shownRequests);
   return {
-    requests: requests.filter(({ kind }) => kind !== "deletion"), // the account page shows it
+    requests: await Promise.all(
+      requests.filter(({ kind }) => kind !== "deletion").map((request) => purchaseView(unit, request)), // the account page shows it
+    ),
     payments: await records.paymentsOf(account, shownRequests),
     credit: (await accounts.numbers(account)).credit,
-  };
-}
-
-/** A request in the words of the API. */
-export async function requestOf(parts: Pick<ConsoleParts, "office">, request: StoredRequest): Promise<PurchaseRequest> {
-  const [shown] = await requestsOf(parts, [request]);
-  return shown!;
-}
-
-export async function requestsOf(
-  { office }: Pick<ConsoleParts, "office">,
-  requests: readonly StoredRequest[],
-): Promise<PurchaseRequest[]> {
-  const emails = await emailsOf(
-    office,
-    requests.map(({ account }) => account),
-  );
-  return requests.map((request) => shownRequest(request, emails.get(request.account) ?? ""));
-}
-
-function shownRequest(request: StoredRequest, email: string): PurchaseRequest {
-  const { id, account, kind, tokens, plan, note, state, createdAt, decidedAt, decisionNote } = request;
-  return {
-    id,
-    account: { id: account, email },
-    kind,
-    tokens,
-    plan,
-    note,
-    state,
-    created_at: timeOf(createdAt),
-    decided_at: decidedAt === null ? null : timeOf(decidedAt),
-    decision_note: decisionNote,
   };
 }

@@ -4,14 +4,18 @@ import { invitationInWords, type MadeLink, pathOf } from "../../account/access-l
 import type { AccessLink } from "../../account/records.ts";
 import type { AccountView } from "../../account/accounts.ts";
 import { CommandError } from "../../core/expected-error.ts";
-import { invitationMs, passwordLinkMs } from "../../core/limits.ts";
-import type { AccountId } from "../../core/types.ts";
+import { passwordLinkMs } from "../../core/limits.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
+import { dayMs } from "../../core/units.ts";
 import { eraseAccount, erasedDetail } from "../erase-account.ts";
 import { password, planId, tokens, when } from "../fields.ts";
 import { expiryOf, expiryProblem } from "../link-expiry.ts";
 import { formatPairs, formatTable } from "../table.ts";
 import { accountVerb, verb } from "../verb.ts";
 import type { Work } from "../work.ts";
+
+/** Unless its maker says otherwise. */
+export const invitationMs = 7 * dayMs;
 
 export const create = verb(
   {
@@ -159,7 +163,8 @@ export const credit = accountVerb(
       const once = reference ?? crypto.randomUUID();
       const place = actor.kind === "operator" ? `grant:${id}` : reference === undefined ? "purchase" : "credit";
       const { credited } = await accounts.credit(id, tokens, `${place}:${once}`);
-      const owner = credited || reference === undefined ? null : await accounts.creditedTo(reference);
+      const owner =
+        credited || reference === undefined || place !== "credit" ? null : await accounts.creditedTo(reference);
       if (owner !== null && owner.id !== id) {
         throw new CommandError(`nothing was added: the reference ${reference} was credited to ${owner.email}`);
       }
@@ -182,7 +187,7 @@ export const changePassword = accountVerb(
       const passwordHash = await passwords.hashNew(input.password);
       await office.change(async (unit) => {
         await unit.accounts.setPassword(id, passwordHash);
-        unit.sessions.endAll(id, actor.kind !== "shell" && actor.account.id === id ? actor.session : null);
+        unit.sessions.endAll(id, actor.kind !== "shell" && actor.account.id === id ? actor.session.id : null);
         noted(unit, {});
       });
       return { id, email };
@@ -269,8 +274,14 @@ export const erase = accountVerb(
     audit: { action: "account.delete", detail: (_, __, work) => erasedDetail(work), ofOwners: true },
     run: (work, { account: { id }, actor, noted }) =>
       eraseAccount(work, id, {
-        // A shell may delete the last operator: it can make another one.
-        allowed: async ({ accounts }) => (actor.kind === "shell" ? undefined : accounts.checkNotLastOperator(id)),
+        async allowed({ accounts, sessions }) {
+          if (actor.kind === "shell") return; // it may delete the last operator, and can make another one
+          await accounts.checkNotLastOperator(id);
+          if (actor.kind === "operator") return;
+          // Its owner was asked for the password, and hashing took its time.
+          const isStill = (await accounts.isAsItWas(actor.account)) && (await sessions.isOpen(actor.session));
+          if (!isStill) throw new CommandError("sign in again first");
+        },
         noted: (unit) => noted(unit, {}),
       }),
     print: ({ id, name }) => `deleted; the books of account ${id} stay, under the name ${name}`,
@@ -281,10 +292,12 @@ function whenInWords(): string {
   return "WHEN is a time such as 2026-12-31T12:00:00Z, or hours or days from now: 48h, 7d.";
 }
 
+const timeOf = (at: Ms): string => new Date(at).toISOString();
+
 /** `link` is shown this once. */
 const shownLink = ({ consoleUrl }: Pick<Work, "consoleUrl">, made: MadeLink) => ({
   link: consoleUrl + pathOf(made),
-  expires_at: new Date(made.link.expiresAt).toISOString(),
+  expires_at: timeOf(made.link.expiresAt),
 });
 
 function accountInWords(account: AccountView): string {
@@ -312,6 +325,73 @@ const used = (what: string, { used, limit }: Readonly<{ used: number; limit: num
 
 const whole = (value: number | null): string => (value === null ? "any number" : value.toLocaleString("en-US"));
 
+export const invitations = verb(
+  {},
+  {
+    name: "invitations list",
+    summary: "List the invitations that may still be used",
+    scope: "read",
+    async read({ links }) {
+      const open = await links.invitations(invitationsShownMax);
+      return open.map(({ id, email, plan, credit, createdAt, expiresAt }) => ({
+        id,
+        email,
+        plan,
+        credit,
+        created_at: timeOf(createdAt),
+        expires_at: timeOf(expiresAt),
+      }));
+    },
+    print: (open) =>
+      formatTable(
+        ["id", "for", "plan", "credit", "created", "expires"],
+        open.map(({ id, email, plan, credit, created_at, expires_at }) => [
+          String(id),
+          email ?? "anyone",
+          plan,
+          credit,
+          created_at,
+          expires_at,
+        ]),
+      ),
+  },
+);
+
+/** The newest ones. */
+const invitationsShownMax = 200;
+
+export const withdrawInvitation = verb(
+  { id: Type.Integer({ minimum: 1, description: "Its number in the list.", placeholder: "ID" }) },
+  {
+    name: "invitations withdraw",
+    summary: "Make the link of an invitation void",
+    words: ["id"],
+    scope: "people",
+    audit: { action: "invitation.withdraw", detail: ({ input }) => `invitation ${input.id}` },
+    async change({ links }, { input: { id } }) {
+      if ((await links.findById(id)).kind !== "invitation") throw new CommandError(`there is no invitation ${id}`);
+      await links.withdraw(id);
+      return { id };
+    },
+    print: ({ id }) => `Invitation ${id} is void.`,
+  },
+);
+
 export default [
-  ...[create, invite, list, show, plan, credit, changePassword, passwordLink, disable, enable, exportAccount, erase],
+  ...[
+    create,
+    invite,
+    list,
+    show,
+    plan,
+    credit,
+    changePassword,
+    passwordLink,
+    disable,
+    enable,
+    exportAccount,
+    erase,
+    invitations,
+    withdrawInvitation,
+  ],
 ];

@@ -107,7 +107,7 @@ export const requests = verb(
     tokens_min: filter("Of at least N tokens.", "N", { flag: "tokens" }),
     billed_min: filter("Charged with at least N balance tokens.", "N", { flag: "billed" }),
     request_id: filter("The beginning of a request's id, or of its reply's.", "ID", { flag: "id" }),
-    after: filter("`next` of the page before.", "PLACE", { flag: null }),
+    after: filter("The next page: next of the page before.", "PLACE", { flag: null }),
     limit: rowsMax,
   },
   {

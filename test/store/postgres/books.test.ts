@@ -13,13 +13,13 @@ import { PostgresUsage } from "../../../src/store/postgres/usage.ts";
 import { PostgresWatch, verifyBooks } from "../../../src/store/postgres/verify.ts";
 import { plans } from "../../account/office.ts";
 import { eventually } from "../../fixtures/eventually.ts";
-import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
+import { type Databases, startDatabases } from "../../fixtures/postgres.ts";
 
 const today = Math.floor(Date.now() / dayMs);
 const bounds = { allowance: 1e12, coder_calls: 1e12, searches: 1e12 };
 
-describe.skipIf(noPostgres)("the books", () => {
-  let postgres: TestPostgres;
+describe("the books", () => {
+  let postgres: Databases;
   let client: Bun.SQL;
   let database: Database;
   let number = 0;
@@ -59,7 +59,7 @@ describe.skipIf(noPostgres)("the books", () => {
     await client.close();
   }
   beforeAll(async () => {
-    postgres = await TestPostgres.start();
+    postgres = await startDatabases();
   }, 60_000);
   afterAll(() => postgres[Symbol.asyncDispose]());
 

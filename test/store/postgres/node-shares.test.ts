@@ -5,14 +5,14 @@ import { migrate } from "../../../src/store/postgres/migrations.ts";
 import { NodeShares } from "../../../src/store/postgres/node-shares.ts";
 import { systemPace } from "../../../src/store/postgres/pace.ts";
 import type { NodeNeed } from "../../../src/store/postgres/shares.ts";
-import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
+import { type Databases, startDatabases } from "../../fixtures/postgres.ts";
 
 const idle: NodeNeed = { busy: 0, waiting: 0, accounts: 0, waitedMs: 0 };
 
-describe.skipIf(noPostgres)("shares of nodes", () => {
-  let postgres: TestPostgres;
+describe("shares of nodes", () => {
+  let postgres: Databases;
   beforeAll(async () => {
-    postgres = await TestPostgres.start();
+    postgres = await startDatabases();
   }, 60_000);
   afterAll(() => postgres[Symbol.asyncDispose]());
 

@@ -7,7 +7,7 @@ import { systemPace } from "../../../src/store/postgres/pace.ts";
 import * as postgres from "../../../src/store/postgres/schema.ts";
 import * as statements from "../../../src/store/postgres/statements.ts";
 import { type Column, columnTypes, tableNames, tables } from "../../../src/store/tables.ts";
-import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
+import { type Databases, noPostgres, startDatabases } from "../../fixtures/postgres.ts";
 import { memoryDatabase } from "../memory-storage.ts";
 
 /** Of every column of a table that both stores have: its type in a database, and whether it may be null. */
@@ -50,10 +50,10 @@ test("what waits for locks reads nothing else", () => {
   expect(statements.lockAccounts.text).not.toMatch(/\bJOIN\b|\bquota_use\b|\bkey_use\b|\bapi_keys\b|FROM holds/);
 });
 
-describe.skipIf(noPostgres)("on a server", () => {
-  let server: TestPostgres;
+describe("on a server", () => {
+  let server: Databases;
   beforeAll(async () => {
-    server = await TestPostgres.start();
+    server = await startDatabases();
   }, 60_000);
   afterAll(() => server[Symbol.asyncDispose]());
 
@@ -111,58 +111,66 @@ describe.skipIf(noPostgres)("on a server", () => {
     await client.close();
   });
 
-  test("who extends the tables keeps nobody waiting behind who reads them for long", async () => {
-    const url = await server.database("read");
-    const connection = await new PostgresServer(url).connect();
-    await migrate(connection);
-    const [reader, writer] = [new Bun.SQL({ url, max: 1 }), new Bun.SQL({ url, max: 1 })];
-    await writer.unsafe("ALTER TABLE accounts DROP COLUMN inputs_count");
-    await writer.unsafe("UPDATE ledger_meta SET schema = -1");
-    const dump = Promise.withResolvers<void>();
-    const begun = Promise.withResolvers<void>();
-    const dumping = reader.begin(async (session) => {
-      await session.unsafe("SET LOCAL application_name = 'pg_dump'");
-      await session.unsafe("LOCK TABLE accounts, journal IN ACCESS SHARE MODE");
-      begun.resolve();
-      await dump.promise;
-    });
-    await begun.promise;
-    let tries = 0;
-    let at = 0;
-    // Between two tries others have the tables.
-    const after = (ms: number, run: () => void): (() => void) => {
-      tries += 1;
-      at += ms;
-      void writer.unsafe("UPDATE accounts SET credit = 0").then(run);
-      return () => {};
-    };
-    const pace = { ...systemPace, monotonic: () => at, after };
-    const error = await migrate(connection, undefined, pace).catch((thrown: unknown) => thrown);
-    expect(String(error)).toMatch(
-      /others have them locked: wait for the end of pg_dump \(process \d+, in a transaction/,
-    );
-    expect(tries).toBeGreaterThan(5);
-    dump.resolve();
-    await dumping;
-    await migrate(connection);
-    expect((await writer.unsafe("SELECT inputs_count FROM accounts")).length).toBe(0);
-    connection.close();
-    await Promise.all([reader.close(), writer.close()]);
-  }, 60_000);
+  test.skipIf(noPostgres)(
+    "who extends the tables keeps nobody waiting behind who reads them for long",
+    async () => {
+      const url = await server.database("read");
+      const connection = await new PostgresServer(url).connect();
+      await migrate(connection);
+      const [reader, writer] = [new Bun.SQL({ url, max: 1 }), new Bun.SQL({ url, max: 1 })];
+      await writer.unsafe("ALTER TABLE accounts DROP COLUMN inputs_count");
+      await writer.unsafe("UPDATE ledger_meta SET schema = -1");
+      const dump = Promise.withResolvers<void>();
+      const begun = Promise.withResolvers<void>();
+      const dumping = reader.begin(async (session) => {
+        await session.unsafe("SET LOCAL application_name = 'pg_dump'");
+        await session.unsafe("LOCK TABLE accounts, journal IN ACCESS SHARE MODE");
+        begun.resolve();
+        await dump.promise;
+      });
+      await begun.promise;
+      let tries = 0;
+      let at = 0;
+      // Between two tries others have the tables.
+      const after = (ms: number, run: () => void): (() => void) => {
+        tries += 1;
+        at += ms;
+        void writer.unsafe("UPDATE accounts SET credit = 0").then(run);
+        return () => {};
+      };
+      const pace = { ...systemPace, monotonic: () => at, after };
+      const error = await migrate(connection, undefined, pace).catch((thrown: unknown) => thrown);
+      expect(String(error)).toMatch(
+        /others have them locked: wait for the end of pg_dump \(process \d+, in a transaction/,
+      );
+      expect(tries).toBeGreaterThan(5);
+      dump.resolve();
+      await dumping;
+      await migrate(connection);
+      expect((await writer.unsafe("SELECT inputs_count FROM accounts")).length).toBe(0);
+      connection.close();
+      await Promise.all([reader.close(), writer.close()]);
+    },
+    60_000,
+  );
 
-  test("tables that lack nothing are extended without a lock on them", async () => {
-    const url = await server.database("whole");
-    const connection = await new PostgresServer(url).connect();
-    await migrate(connection);
-    const writer = new Bun.SQL({ url, max: 1 });
-    await writer.unsafe("UPDATE ledger_meta SET schema = -1");
-    await writer.begin(async (session) => {
-      await session.unsafe("LOCK TABLE accounts, journal, holds IN ROW EXCLUSIVE MODE");
-      await migrate(connection, undefined, { ...systemPace, after: () => expect.unreachable() });
-    });
-    connection.close();
-    await writer.close();
-  }, 60_000);
+  test.skipIf(noPostgres)(
+    "tables that lack nothing are extended without a lock on them",
+    async () => {
+      const url = await server.database("whole");
+      const connection = await new PostgresServer(url).connect();
+      await migrate(connection);
+      const writer = new Bun.SQL({ url, max: 1 });
+      await writer.unsafe("UPDATE ledger_meta SET schema = -1");
+      await writer.begin(async (session) => {
+        await session.unsafe("LOCK TABLE accounts, journal, holds IN ROW EXCLUSIVE MODE");
+        await migrate(connection, undefined, { ...systemPace, after: () => expect.unreachable() });
+      });
+      connection.close();
+      await writer.close();
+    },
+    60_000,
+  );
 
   test.each([
     [
@@ -195,7 +203,7 @@ describe.skipIf(noPostgres)("on a server", () => {
     await client.close();
   });
 
-  test("a database that cannot keep every text is refused, and left alone", async () => {
+  test.skipIf(noPostgres)("a database that cannot keep every text is refused, and left alone", async () => {
     const url = await server.database("latin", "ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
     const connection = await new PostgresServer(url).connect();
     const error = await migrate(connection).catch((thrown: unknown) => thrown);

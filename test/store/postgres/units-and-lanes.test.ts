@@ -9,11 +9,12 @@ import type { OpenHold, LaneOperation, LaneRules } from "../../../src/store/post
 import { Lane } from "../../../src/store/postgres/lane.ts";
 import { systemPace } from "../../../src/store/postgres/pace.ts";
 import { ask, output, plans } from "../../account/office.ts";
+import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
 import { type AnyOffice, type Opened, PostgresStore } from "../../account/stores.ts";
 import { randomOf, seedOfRun } from "../../fixtures/random.ts";
 
 const rules: LaneRules = { plans, siteUrl: "http://site", maxWaitMs: 600_000, inputRequestsPerMinute: 3_000 };
-const store = new PostgresStore();
+const store = new PostgresStore(() => TestPostgres.start(), noPostgres);
 
 describe.skipIf(store.missing)("on one database", () => {
   let opened: Opened;

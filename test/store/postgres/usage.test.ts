@@ -21,7 +21,7 @@ import { migrate } from "../../../src/store/postgres/migrations.ts";
 import { PostgresUsage } from "../../../src/store/postgres/usage.ts";
 import { sumNextDay } from "../../../src/store/postgres/usage-days.ts";
 import { UsageFile } from "../../../src/store/usage/usage-file.ts";
-import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
+import { type Databases, startDatabases } from "../../fixtures/postgres.ts";
 import { randomOf } from "../../fixtures/random.ts";
 
 const models = ["core-3", "Core-3-pro", "100%_sure", "open-01"];
@@ -62,17 +62,17 @@ function linesOf(count: number): Line[] {
   });
 }
 
-describe.skipIf(noPostgres)("usage", () => {
+describe("usage", () => {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-postgres-usage-"));
   const lines = linesOf(700);
-  let postgres: TestPostgres;
+  let postgres: Databases;
   let client: Bun.SQL;
   let database: Database;
   let here: UsageFile;
   let there: PostgresUsage;
 
   beforeAll(async () => {
-    postgres = await TestPostgres.start();
+    postgres = await startDatabases();
     const url = await postgres.database("usage");
     const server = new PostgresServer(url);
     const connection = await server.connect();

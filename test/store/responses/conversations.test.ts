@@ -12,14 +12,13 @@ import { converse, type NotAdded } from "../../../src/store/responses/conversati
 import type { KeptResponse } from "../../../src/store/responses/kept-text.ts";
 import { openStoredResponses } from "../../../src/store/responses/stored-responses-file.ts";
 import { StoredResponseTable } from "../../../src/store/responses/stored-responses-table.ts";
-import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
+import { startDatabases } from "../../fixtures/postgres.ts";
 
 const timeLimit = 60_000;
 const limits = { keepMs: 30 * dayMs, accountBytesMax: 4_000, accountCountMax: 3, conversationBytesMax: 2_000 };
 const now = Date.UTC(2026, 2, 28, 12);
 
 describe.each(["SQLite", "PostgreSQL"])("a conversation in %s", (where) => {
-  if (where === "PostgreSQL" && noPostgres) return test.skip("there is no PostgreSQL here", () => {});
   let tables: StoredResponseTable | ResponseTables;
   let usedBytes: () => Promise<readonly number[]>;
   const opened = new AsyncDisposableStack();
@@ -38,7 +37,7 @@ describe.each(["SQLite", "PostgreSQL"])("a conversation in %s", (where) => {
   let account = 1;
   beforeAll(async () => {
     if (where === "SQLite") return;
-    const postgres = opened.use(await TestPostgres.start());
+    const postgres = opened.use(await startDatabases());
     const url = await postgres.database("conversations");
     const server = new PostgresServer(url);
     const connection = await server.connect();

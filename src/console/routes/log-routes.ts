@@ -6,11 +6,10 @@ import { distinctModels } from "../../core/catalog.ts";
 import { anyRequest, type LogPage as StoredPage } from "../../core/request-log.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { refusals } from "../../core/refusals.ts";
-import { pageMax } from "../api/shapes.ts";
 import type { ConsoleParts } from "../parts.ts";
+import { limitOf } from "./paging.ts";
 import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 
-const pageDefault = 50;
 const nobody = "nobody";
 
 type Parts = Pick<ConsoleParts, "requestLog" | "office" | "catalog" | "nodes">;
@@ -83,5 +82,3 @@ export function logRoutes(parts: Parts): Route[] {
       : { account: account.id, key: named };
   }
 }
-
-const limitOf = (limit: string | undefined): number => Math.min(pageMax, Math.max(1, Number(limit ?? pageDefault)));

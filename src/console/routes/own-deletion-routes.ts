@@ -1,5 +1,5 @@
-// An account's deletion by its owner, who shows once more who it is: done at once, or asked of an operator, as the
-// configuration says.
+// Deletion of an account by its owner, who must prove the identity again: done at once, or requested from an operator, as
+// configured.
 import type { DeletionState } from "../api/account.ts";
 import { ask } from "../ask.ts";
 import { erase } from "../../office/verbs/accounts.ts";

@@ -11,7 +11,7 @@ import {
   type RouteShape,
   routes,
 } from "../api/routes.ts";
-import type { ApiErrorCode } from "../api/shapes.ts";
+import type { ApiErrorCode, Done } from "../api/shapes.ts";
 
 /** A signed-in browser and its account. */
 export type Visitor = Readonly<{ session: SessionRecord; account: AccountRecord }>;
@@ -50,6 +50,8 @@ export class WithCookies<Reply> {
 /** The JSON of the contract for status 200, a failure, or a Response if the contract has no JSON for the route. */
 type RouteAnswer<Reply> = Failure | (Reply extends null ? Response : Reply | WithCookies<Reply>);
 export type AnswerOf<Name extends RouteName> = RouteAnswer<ReplyOf<Name>>;
+
+export const done: Done = { done: true };
 
 export const fail = (failure: ApiErrorCode, message: string, retrySeconds?: number): Failure =>
   retrySeconds === undefined ? { failure, message } : { failure, message, retrySeconds };

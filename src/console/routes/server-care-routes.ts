@@ -1,4 +1,4 @@
-// The operators' page about the server itself: its configuration and its backups.
+// The server itself, for operators: its configuration, backups and webhooks.
 import { CommandError } from "../../core/expected-error.ts";
 import { auditDetailMaxLength, theServer } from "../../account/audit.ts";
 import type { Ms } from "../../core/types.ts";

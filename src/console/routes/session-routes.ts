@@ -56,7 +56,7 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
     route("POST /sign-up", async (call) => {
       if (!parts.passwordSignIn) return withoutPasswords;
       if (!parts.signUp) return fail("forbidden", "Only operators of this server can create accounts.");
-      // An e-mail that is taken costs its hash as well, and counts: names are not to be tried out here.
+      // A taken e-mail address costs a hash and counts, too, which makes probing for addresses slow.
       const [place, now] = [networkOf(call.address), clock.monotonic()];
       const waitMs = signUps.waitMs(place, now);
       if (waitMs > 0) return tooManyTries(Math.ceil(waitMs / 1000));

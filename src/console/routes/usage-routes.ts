@@ -17,11 +17,11 @@ import { csvHead, csvLine } from "../csv.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { privateHeaders } from "../reply.ts";
+import { limitOf } from "./paging.ts";
 import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 
 const usageExportPageRows = 1_000;
 
-const pageDefault = 50;
 const summaryDays = 30;
 
 /** The filter that every reply matches. */
@@ -80,8 +80,8 @@ export async function usagePage(
 ): Promise<UsagePage | Failure> {
   const filter = filterOf(query);
   if (isFailure(filter)) return filter;
-  const rows = Math.min(usagePageMax, Math.max(1, Number(limit ?? pageDefault)));
-  const page = await usage.page(account, filter, after === undefined ? null : placeOf(after), rows);
+  const place = after === undefined ? null : placeOf(after);
+  const page = await usage.page(account, filter, place, limitOf(limit, usagePageMax));
   return { rows: [...page.rows], next: page.next === null ? null : `${page.next.at}-${page.next.sequence}` };
 }
 

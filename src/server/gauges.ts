@@ -161,7 +161,7 @@ function* shareGauges(shares: ReadonlyMap<string, Share>): Generator<Gauge> {
 
 /** Where slots follow it. */
 function* loadGauges({ running, waiting, cacheUse }: EngineLoad, labels: Readonly<{ node: string }>): Generator<Gauge> {
-  const of = "as it said it last, whoever sent them";
+  const of = "by its last report, from all its clients";
   yield { name: "tollgate_node_engine_running", help: `Requests that the engine runs, ${of}.`, value: running, labels };
   yield {
     name: "tollgate_node_engine_waiting",

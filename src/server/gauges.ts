@@ -1,9 +1,9 @@
 // What a server's parts tell Prometheus at each scrape, beside what is counted.
-import type { Accounting } from "../accounting.ts";
+import type { Accounting } from "../books/accounting.ts";
 import type { Gauge } from "../http/metrics/metric.ts";
 import type { EngineLoad } from "../nodes/engine-load.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
-import type { LaneState } from "../postgres-accounting.ts";
+import type { LaneState } from "../books/postgres-accounting.ts";
 import type { Share } from "../store/postgres/shares.ts";
 import type { KeptResponses } from "../store/responses/kept-responses.ts";
 import type { LedgerState, LedgerWatch } from "../store/verify/verify-watch.ts";

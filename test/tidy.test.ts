@@ -40,8 +40,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   store: ["account", "dialects"], // implements the journal, records and stored responses that these declare
   // reads HTTP responses with the strict parser of nodes, keeps the index of a searched folder in the store
   tools: ["config", "nodes", "store", "tokens"],
-  accounting: ["account", "store"],
-  "postgres-accounting": ["account", "accounting", "store"],
+  books: ["account", "config", "dialects", "store"], // puts account and store together
   telemetry: ["config"],
   bodies: ["dialects", "nodes", "tokens", "tools"], // reads a body, writes it as a node gets it, renders it to be counted
   gateway: ["account", "bodies", "dialects", "telemetry", "tools"],
@@ -53,27 +52,13 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   console: ["account", "http", "office"],
   "console/web": ["console"], // the browser's side, which takes the contract's types
   server: [
-    ...["account", "accounting", "config", "console", "http", "nodes", "notices", "postgres-accounting", "store"],
+    ...["account", "books", "config", "console", "http", "nodes", "notices", "store"],
     ...["office", "telemetry", "tools"],
   ],
   // what joins the parts of a server, each for its subject
-  "server/open-books": [
-    ...[
-      "account",
-      "accounting",
-      "config",
-      "dialects",
-      "http",
-      "postgres-accounting",
-      "server",
-      "server/postgres-books",
-    ],
-    "store",
-  ],
-  "server/postgres-books": ["config", "dialects", "postgres-accounting", "server", "server/open-books", "store"],
   "server/console": [
     "account",
-    "accounting",
+    "books",
     "config",
     "console",
     "docs",
@@ -84,19 +69,18 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     "server",
     "store",
   ],
-  "server/threads": ["accounting", "config", "dialects", "http", "nodes", "threads"],
+  "server/threads": ["books", "config", "dialects", "http", "nodes", "threads"],
   "server/process/warm-up": ["account", "dialects", "http", "nodes", "store", "tools"],
-  "server/stopped-books": ["account", "accounting", "config", "office", "postgres-accounting", "store"],
   "server/compose": [
-    ...["account", "bodies", "config", "console", "http", "nodes", "server", "server/console", "server/open-books"],
+    ...["account", "bodies", "config", "console", "http", "nodes", "server", "server/console", "books"],
     ...["office", "server/threads", "store", "telemetry", "threads", "tokens", "tools"],
   ],
   commands: [
     ...["account", "commands/perform", "config", "console", "nodes", "notices", "office", "server"],
-    ...["server/stopped-books", "store", "tools"],
+    ...["books", "store", "tools"],
   ],
   "commands/commands": ["commands", "commands/serve", "config", "office"], // lists all, and loads what is asked for
-  "commands/perform": ["commands", "config", "office", "server", "server/stopped-books"],
+  "commands/perform": ["commands", "config", "office", "server"],
   "commands/serve": ["account", "commands", "config", "server", "server/compose", "server/process/warm-up", "store"],
   main: ["commands", "commands/commands"],
   build: ["console"],
@@ -243,7 +227,6 @@ function circlesOf(files: readonly Source[], counts: (found: Import) => boolean 
 /** Circles of types that are there, by folder. A new one fails; whoever opens one takes its row out. */
 const knownCircles: Readonly<Record<string, readonly string[]>> = {
   "src/account/": [...["balance-line", "end-users", "ledger", "loaded-account"]],
-  "src/server/": ["open-books", "postgres-books"],
   "src/store/postgres/": ["decide", "rows"],
 };
 

@@ -7,7 +7,7 @@ import { version } from "../../package.json" with { type: "json" };
 import { namesOf } from "../account/account-names.ts";
 import { KnownBrowsers } from "../account/known-browsers.ts";
 import type { UsageQueries } from "../account/usage-queries.ts";
-import type { Accounting } from "../accounting.ts";
+import type { Accounting } from "../books/accounting.ts";
 import type { ActivityQueries } from "../core/activity.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Catalog } from "../core/catalog.ts";

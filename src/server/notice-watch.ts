@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { rename, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Accounting } from "../accounting.ts";
+import type { Accounting } from "../books/accounting.ts";
 import type { Ledger } from "../account/ledger.ts";
 import type { LoadedAccount } from "../account/loaded-account.ts";
 import { diskReserveBytes } from "../core/limits.ts";

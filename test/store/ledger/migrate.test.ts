@@ -5,7 +5,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openAccounting } from "../../../src/accounting.ts";
+import { openAccounting } from "../../../src/books/accounting.ts";
 import { hashApiKey, mintApiKey } from "../../../src/account/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { migrate } from "../../../src/store/ledger/migrate.ts";

@@ -1,37 +1,37 @@
 // Assembles the accounting: data folder, database, journal, ledger and the deciders on top of them.
-import type { Verification } from "./account/accounts.ts";
-import { Admission } from "./account/admission.ts";
-import type { BookKeys, Books } from "./account/books.ts";
-import { Flood } from "./account/flood.ts";
-import { Keys } from "./account/keys.ts";
-import { KnownSessions } from "./account/known-sessions.ts";
-import { Ledger } from "./account/ledger.ts";
-import type { Office } from "./account/office.ts";
-import { OfficeMemory } from "./account/office-memory.ts";
-import { Passwords } from "./account/passwords.ts";
-import { QueuedOffice } from "./account/queued-office.ts";
-import { type SearchHold, Searches } from "./account/searches.ts";
-import type { SessionLookup } from "./account/sessions.ts";
-import type { Catalog } from "./core/catalog.ts";
-import { type Clock, momentOf } from "./core/clock.ts";
-import { balanceLookMs } from "./core/limits.ts";
-import type { Log } from "./core/log.ts";
-import type { Soon } from "./core/soon.ts";
-import type { AccountId, Ms, Plan } from "./core/types.ts";
-import { type Backup, backUp } from "./store/backup/backup.ts";
-import { ConsoleRecords } from "./store/ledger/console-records.ts";
-import { takeDataFolder } from "./store/folder/data-folder.ts";
-import { freeBytesIn, roomInWords } from "./store/folder/disk-room.ts";
-import { BatchingJournal, type CommitListener } from "./store/ledger/journal.ts";
-import { nextEpoch } from "./store/ledger/epoch.ts";
-import { openForReading } from "./store/open.ts";
-import type { allGateways } from "./store/postgres/all-gateways.ts";
-import type { SharedTries } from "./store/postgres/shared-tries.ts";
-import type { PostgresBooks } from "./store/postgres/books.ts";
-import type { TellOnce } from "./store/postgres/told-once.ts";
-import { SqliteRecords } from "./store/ledger/sqlite-records.ts";
-import { LedgerWatch } from "./store/verify/verify-watch.ts";
-import { WorkerStorage } from "./store/ledger/worker-storage.ts";
+import type { Verification } from "../account/accounts.ts";
+import { Admission } from "../account/admission.ts";
+import type { BookKeys, Books } from "../account/books.ts";
+import { Flood } from "../account/flood.ts";
+import { Keys } from "../account/keys.ts";
+import { KnownSessions } from "../account/known-sessions.ts";
+import { Ledger } from "../account/ledger.ts";
+import type { Office } from "../account/office.ts";
+import { OfficeMemory } from "../account/office-memory.ts";
+import { Passwords } from "../account/passwords.ts";
+import { QueuedOffice } from "../account/queued-office.ts";
+import { type SearchHold, Searches } from "../account/searches.ts";
+import type { SessionLookup } from "../account/sessions.ts";
+import type { Catalog } from "../core/catalog.ts";
+import { type Clock, momentOf } from "../core/clock.ts";
+import { balanceLookMs } from "../core/limits.ts";
+import type { Log } from "../core/log.ts";
+import type { Soon } from "../core/soon.ts";
+import type { AccountId, Ms, Plan } from "../core/types.ts";
+import { type Backup, backUp } from "../store/backup/backup.ts";
+import { ConsoleRecords } from "../store/ledger/console-records.ts";
+import { takeDataFolder } from "../store/folder/data-folder.ts";
+import { freeBytesIn, roomInWords } from "../store/folder/disk-room.ts";
+import { BatchingJournal, type CommitListener } from "../store/ledger/journal.ts";
+import { nextEpoch } from "../store/ledger/epoch.ts";
+import { openForReading } from "../store/open.ts";
+import type { allGateways } from "../store/postgres/all-gateways.ts";
+import type { SharedTries } from "../store/postgres/shared-tries.ts";
+import type { PostgresBooks } from "../store/postgres/books.ts";
+import type { TellOnce } from "../store/postgres/told-once.ts";
+import { SqliteRecords } from "../store/ledger/sqlite-records.ts";
+import { LedgerWatch } from "../store/verify/verify-watch.ts";
+import { WorkerStorage } from "../store/ledger/worker-storage.ts";
 
 /** When keys were last used is written at this interval, a batch at a time: no request waits for it. */
 const keysUsedIntervalMs = 5_000;
@@ -124,7 +124,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
   undo.defer(() => folder.release());
   // Another version's tables: loaded there alone, with drizzle, which would take 60 ms of every start.
   const epoch =
-    nextEpoch(folder.databaseFile) ?? (await import("./store/ledger/migrate.ts")).migrate(folder.databaseFile);
+    nextEpoch(folder.databaseFile) ?? (await import("../store/ledger/migrate.ts")).migrate(folder.databaseFile);
   const storage = await WorkerStorage.open(folder.databaseFile, epoch, onFatal, usageKeepDays);
   undo.defer(() => storage.close());
   const stalledFreeBytes = () => (storage.unwritable === null || storage.misplaced ? null : freeBytesIn(dataFolder));
@@ -170,7 +170,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
     get diskFreeBytes() {
       return stalledFreeBytes();
     },
-    verify: async () => (await import("./store/verify/verify.ts")).verify(reader, ledger, plans),
+    verify: async () => (await import("../store/verify/verify.ts")).verify(reader, ledger, plans),
     backup: (file, progress) => backUp(folder.databaseFile, file, progress, storage.misplaced ? reader : null),
     retain: (keepDays) => storage.retain(keepDays),
     watch(log) {

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
-import { openAccounting } from "../accounting.ts";
+import { openAccounting } from "../books/accounting.ts";
 import { addressesOf, type Config } from "../config/config.ts";
 import { catalogOf, configuredCatalog, offeredPlans } from "../config/configured-catalog.ts";
 import { systemClock } from "../core/clock.ts";
@@ -12,7 +12,7 @@ import { dayMs } from "../core/units.ts";
 import { notNoted } from "../office/verb.ts";
 import { backupDetail } from "../office/verbs/server.ts";
 import type { BackupMade, Progress, Work } from "../office/work.ts";
-import { openPostgresOffice } from "../postgres-accounting.ts";
+import { openPostgresOffice } from "../books/postgres-accounting.ts";
 import { erasedInWords } from "../store/changes/erasure.ts";
 import { backUp } from "../store/backup/backup.ts";
 import { databaseName, lockDataFolder, missingLedger } from "../store/folder/data-folder.ts";

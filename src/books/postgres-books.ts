@@ -3,7 +3,7 @@ import { version } from "../../package.json" with { type: "json" };
 import { addressesOf } from "../config/config.ts";
 import { dayMs } from "../core/units.ts";
 import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
-import { openPostgresAccounting } from "../postgres-accounting.ts";
+import { openPostgresAccounting } from "./postgres-accounting.ts";
 import { KeptActivity } from "../store/activity/kept-activity.ts";
 import { takeFolderBeside } from "../store/folder/data-folder.ts";
 import { booksOf, setServedMark } from "../store/folder/served-folder.ts";
@@ -17,12 +17,11 @@ import { sharedSealingKey } from "../store/postgres/sealing-key.ts";
 import { PostgresUsage } from "../store/postgres/usage.ts";
 import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import { configDigest } from "./config-digest.ts";
-import { AccountExports } from "./kept/account-exports.ts";
-import type { Books, BooksParts } from "./open-books.ts";
+import type { BooksParts, OpenedBooks } from "./opened-books.ts";
 
 /** The folder has what is of this gateway alone: its socket, which nodes are drained, the index of a searched folder. */
-export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDisposableStack): Promise<Books> {
-  const { config, catalog, clock, log, metrics, port } = parts;
+export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDisposableStack): Promise<OpenedBooks> {
+  const { config, catalog, clock, log, port, onCommit } = parts;
   const folder = takeFolderBeside(config.dataFolder, databaseName(url));
   opened.defer(() => folder.release());
   const accounting = await openPostgresAccounting({
@@ -38,7 +37,7 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
     inputRequestsPerMinute: config.inputRequestsPerMinute,
     configDigest: configDigest(config, catalog),
     usageKeepDays: config.usageKeepDays,
-    onCommit: metrics.countCommit,
+    onCommit,
   });
   opened.defer(() => accounting.close());
   const { database } = accounting;
@@ -64,7 +63,7 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
     usage: new PostgresUsage(database),
     activity,
     requestLog,
-    exports: new AccountExports(config.dataFolder, (email, to) => writeExportOf(database, email, to), clock),
+    writeExport: (email, descriptor) => writeExportOf(database, email, descriptor),
     databaseBytes: () => 0,
     watch: accounting.watch(),
     storedResponses,

@@ -1,26 +1,26 @@
 // Assembles the accounting on a PostgreSQL server: what requests ask goes through the gateway's lane, all else is a transaction
 // of its own.
 import type { Accounting, AccountingOptions } from "./accounting.ts";
-import { Passwords } from "./account/passwords.ts";
-import { CommandError } from "./core/expected-error.ts";
-import { keyHintMs } from "./store/postgres/limits.ts";
-import type { Log } from "./core/log.ts";
-import type { Ms } from "./core/types.ts";
-import { allGateways } from "./store/postgres/all-gateways.ts";
-import { PostgresBooks } from "./store/postgres/books.ts";
-import { Database } from "./store/postgres/database.ts";
-import type { LaneCounts } from "./store/postgres/lane.ts";
-import { type LockedAccount, lockedInWords } from "./store/postgres/locked-accounts.ts";
-import { NodeShares, type SharingPool } from "./store/postgres/node-shares.ts";
-import { PostgresOffice, PostgresSessions } from "./store/postgres/office.ts";
-import { systemPace } from "./store/postgres/pace.ts";
-import { inOneSentence, openServer } from "./store/postgres/start.ts";
-import { tellOnceOn } from "./store/postgres/told-once.ts";
-import { SharedTries } from "./store/postgres/shared-tries.ts";
-import { noBackup } from "./store/postgres/no-backup.ts";
-import { Upkeep } from "./store/postgres/upkeep.ts";
-import { PostgresWatch, verifyBooks } from "./store/postgres/verify.ts";
-import { boundsOf } from "./store/verify/quota-bounds.ts";
+import { Passwords } from "../account/passwords.ts";
+import { CommandError } from "../core/expected-error.ts";
+import { keyHintMs } from "../store/postgres/limits.ts";
+import type { Log } from "../core/log.ts";
+import type { Ms } from "../core/types.ts";
+import { allGateways } from "../store/postgres/all-gateways.ts";
+import { PostgresBooks } from "../store/postgres/books.ts";
+import { Database } from "../store/postgres/database.ts";
+import type { LaneCounts } from "../store/postgres/lane.ts";
+import { type LockedAccount, lockedInWords } from "../store/postgres/locked-accounts.ts";
+import { NodeShares, type SharingPool } from "../store/postgres/node-shares.ts";
+import { PostgresOffice, PostgresSessions } from "../store/postgres/office.ts";
+import { systemPace } from "../store/postgres/pace.ts";
+import { inOneSentence, openServer } from "../store/postgres/start.ts";
+import { tellOnceOn } from "../store/postgres/told-once.ts";
+import { SharedTries } from "../store/postgres/shared-tries.ts";
+import { noBackup } from "../store/postgres/no-backup.ts";
+import { Upkeep } from "../store/postgres/upkeep.ts";
+import { PostgresWatch, verifyBooks } from "../store/postgres/verify.ts";
+import { boundsOf } from "../store/verify/quota-bounds.ts";
 
 export type PostgresAccountingOptions = Pick<AccountingOptions, "catalog" | "siteUrl" | "clock" | "onCommit"> &
   Readonly<{

@@ -1,17 +1,17 @@
 // Assembles the accounting: data folder, database, journal, ledger and the deciders on top of them.
-import type { Verification } from "../account/accounts.ts";
-import { Admission } from "../account/admission.ts";
-import type { BookKeys, Books } from "../account/books.ts";
-import { Flood } from "../account/flood.ts";
-import { Keys } from "../account/keys.ts";
-import { KnownSessions } from "../account/known-sessions.ts";
-import { Ledger } from "../account/ledger.ts";
+import type { Verification } from "../account/people/accounts.ts";
+import { Admission } from "../account/money/admission.ts";
+import type { BookKeys, Books } from "../account/money/books.ts";
+import { Flood } from "../account/money/flood.ts";
+import { Keys } from "../account/people/keys.ts";
+import { KnownSessions } from "../account/sign-in/known-sessions.ts";
+import { Ledger } from "../account/money/ledger.ts";
 import type { Office } from "../account/office.ts";
 import { OfficeMemory } from "../account/office-memory.ts";
-import { Passwords } from "../account/passwords.ts";
+import { Passwords } from "../account/sign-in/passwords.ts";
 import { QueuedOffice } from "../account/queued-office.ts";
-import { type SearchHold, Searches } from "../account/searches.ts";
-import type { SessionLookup } from "../account/sessions.ts";
+import { type SearchHold, Searches } from "../account/money/searches.ts";
+import type { SessionLookup } from "../account/sign-in/sessions.ts";
 import type { Catalog } from "../core/catalog.ts";
 import { type Clock, momentOf } from "../core/clock.ts";
 import { balanceLookMs } from "../core/limits.ts";

@@ -1,7 +1,7 @@
 // Assembles the accounting on a PostgreSQL server: what requests ask goes through the gateway's lane, all else is a transaction
 // of its own.
 import type { Accounting, AccountingOptions } from "./accounting.ts";
-import { Passwords } from "../account/passwords.ts";
+import { Passwords } from "../account/sign-in/passwords.ts";
 import { CommandError } from "../core/expected-error.ts";
 import { keyHintMs } from "../store/postgres/limits.ts";
 import type { Log } from "../core/log.ts";

@@ -8,9 +8,9 @@
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { Elysia } from "elysia";
-import { AccountError, EmailTaken } from "../account/accounts.ts";
-import { PasswordsBusy } from "../account/passwords.ts";
-import { DecidedOtherwise } from "../account/purchases.ts";
+import { AccountError, EmailTaken } from "../account/people/accounts.ts";
+import { PasswordsBusy } from "../account/sign-in/passwords.ts";
+import { DecidedOtherwise } from "../account/money/purchases.ts";
 import type { peerAddress } from "../http/peer-address.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
 import type { LiveRequests, Site } from "../http/site.ts";

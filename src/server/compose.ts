@@ -8,7 +8,7 @@
 //   doors      console, control socket, HTTP, schedules
 //
 // What a phase opens it leaves on one stack, which closes in the reverse order: at the end, or at once where a phase fails.
-import { billedTokens, costUsd, ratesOf } from "../account/price.ts";
+import { billedTokens, costUsd, ratesOf } from "../account/money/price.ts";
 import { priorityOf } from "../core/priority.ts";
 import { resolve } from "node:path";
 import { serverEntry, theServer } from "../account/audit.ts";

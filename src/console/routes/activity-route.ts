@@ -1,8 +1,8 @@
 // Activity over time, for operators: charts, the most expensive accounts and today's refusals.
-import { namesOf } from "../../account/account-names.ts";
-import { keyNameOf } from "../../account/key-names.ts";
-import { costUsd } from "../../account/price.ts";
-import { dayOf } from "../../account/quota.ts";
+import { namesOf } from "../../account/people/account-names.ts";
+import { keyNameOf } from "../../account/people/key-names.ts";
+import { costUsd } from "../../account/money/price.ts";
+import { dayOf } from "../../account/money/quota.ts";
 import {
   type ActivityFigures,
   activityRanges,

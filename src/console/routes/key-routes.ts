@@ -1,7 +1,7 @@
 // The API keys of the signed-in account.
-import { KeyNotFound, type KeyView } from "../../account/account-keys.ts";
-import { AccountError } from "../../account/accounts.ts";
-import { apiKeyPrefix } from "../../account/keys.ts";
+import { KeyNotFound, type KeyView } from "../../account/people/account-keys.ts";
+import { AccountError } from "../../account/people/accounts.ts";
+import { apiKeyPrefix } from "../../account/people/keys.ts";
 import type { Verb } from "../../office/verb.ts";
 import { create, limit, list, rename, revoke, rotate } from "../../office/verbs/keys.ts";
 import type { AccountKey } from "../api/keys.ts";

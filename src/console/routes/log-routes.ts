@@ -1,6 +1,6 @@
 // The request log: all requests for operators, and its own refused or failed requests for each account.
-import { namesOf } from "../../account/account-names.ts";
-import { defaultKeyName, keyNumberOf } from "../../account/key-names.ts";
+import { namesOf } from "../../account/people/account-names.ts";
+import { defaultKeyName, keyNumberOf } from "../../account/people/key-names.ts";
 import { logFilterOf, logPlaceOf, requestRowsOf } from "../../account/request-row.ts";
 import { distinctModels } from "../../core/catalog.ts";
 import { anyRequest, type LogPage as StoredPage } from "../../core/request-log.ts";

@@ -1,5 +1,5 @@
 // Accounts as operators see and change them.
-import { isErased } from "../../account/accounts.ts";
+import { isErased } from "../../account/people/accounts.ts";
 import type { AccountRecord } from "../../account/records.ts";
 import type { AccountId } from "../../core/types.ts";
 import type { Verb } from "../../office/verb.ts";

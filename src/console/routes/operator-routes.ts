@@ -1,7 +1,7 @@
 // The routes for operators, with the totals and the audit log.
-import { emailsOf } from "../../account/account-names.ts";
-import { costUsd } from "../../account/price.ts";
-import { dayOf } from "../../account/quota.ts";
+import { emailsOf } from "../../account/people/account-names.ts";
+import { costUsd } from "../../account/money/price.ts";
+import { dayOf } from "../../account/money/quota.ts";
 import { everyAccount } from "../../account/usage-queries.ts";
 import { distinctModels } from "../../core/catalog.ts";
 import type { AccountId } from "../../core/types.ts";

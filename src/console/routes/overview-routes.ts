@@ -1,8 +1,8 @@
 // The overview of the signed-in account, its live numbers, and the models that it may use.
 import { claimsOf, listedModels, sampleModelOf } from "../../core/catalog.ts";
 import { allows, planOf } from "../../core/plans.ts";
-import { centsShown, costUsd, ratesOf } from "../../account/price.ts";
-import { dayOf } from "../../account/quota.ts";
+import { centsShown, costUsd, ratesOf } from "../../account/money/price.ts";
+import { dayOf } from "../../account/money/quota.ts";
 import type { Live } from "../live.ts";
 import { numbersOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";

@@ -1,6 +1,6 @@
 // Limits attempts of a signed-in user to prove the password, because a stolen session could guess it.
-import type { PasswordTurn } from "../../account/passwords.ts";
-import { RecentTries } from "../../account/recent-tries.ts";
+import type { PasswordTurn } from "../../account/sign-in/passwords.ts";
+import { RecentTries } from "../../account/sign-in/recent-tries.ts";
 import type { Clock } from "../../core/clock.ts";
 import { signInAddressTriesMax, signInTriesMax, signInWindowMs } from "../../core/limits.ts";
 import { fail, type Failure, type Visitor } from "./route.ts";

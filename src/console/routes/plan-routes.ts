@@ -1,7 +1,7 @@
 // The plan page: plans, credit packs, and requests and payments for them.
 import type { Unit } from "../../account/office.ts";
-import { costUsd } from "../../account/price.ts";
-import type { Wanted } from "../../account/purchases.ts";
+import { costUsd } from "../../account/money/price.ts";
+import type { Wanted } from "../../account/money/purchases.ts";
 import type { AccountRecord } from "../../account/records.ts";
 import type { AccountId } from "../../core/types.ts";
 import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../../core/limits.ts";

@@ -1,6 +1,6 @@
 // Finds or creates the account of a person who comes from the identity provider. An e-mail address alone never takes over
 // an account with a password or with another person at the provider: the address may have changed hands.
-import { AccountError } from "../../account/accounts.ts";
+import { AccountError } from "../../account/people/accounts.ts";
 import type { Unit } from "../../account/office.ts";
 import type { AuditAction } from "../../account/records.ts";
 import { isPlan } from "../../core/plans.ts";

@@ -1,7 +1,7 @@
 // Sign-in with a password, sign-up and sign-out.
-import { PasswordsBusy } from "../../account/passwords.ts";
-import { RecentTries } from "../../account/recent-tries.ts";
-import { networkOf, SignInTries } from "../../account/sign-in-tries.ts";
+import { PasswordsBusy } from "../../account/sign-in/passwords.ts";
+import { RecentTries } from "../../account/sign-in/recent-tries.ts";
+import { networkOf, SignInTries } from "../../account/sign-in/sign-in-tries.ts";
 import { signInWindowMs } from "../../core/limits.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { enter, leave, sessionOf, tooManyTries, withoutPasswords } from "./entering.ts";

@@ -1,7 +1,7 @@
 // The usage page: replies by filter, sums by day and model, and all of it as CSV.
-import { keyNameOf } from "../../account/key-names.ts";
-import { costUsd } from "../../account/price.ts";
-import { dayName, dayOf } from "../../account/quota.ts";
+import { keyNameOf } from "../../account/people/key-names.ts";
+import { costUsd } from "../../account/money/price.ts";
+import { dayName, dayOf } from "../../account/money/quota.ts";
 import {
   noUsage,
   plus,

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openAccounting } from "../../../src/books/accounting.ts";
-import { hashApiKey, mintApiKey } from "../../../src/account/keys.ts";
+import { hashApiKey, mintApiKey } from "../../../src/account/people/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { migrate } from "../../../src/store/ledger/migrate.ts";
 import { ledgerTables } from "../../../src/store/ledger/schema.ts";

@@ -1,6 +1,6 @@
 // Exports all data of an account for the console, exactly as the command `accounts export` does.
 import type { AccountRecord } from "../account/records.ts";
-import { dayName, dayOf } from "../account/quota.ts";
+import { dayName, dayOf } from "../account/money/quota.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import { privateHeaders } from "./reply.ts";
 import { fail, type Failure } from "./routes/route.ts";

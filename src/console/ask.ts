@@ -1,4 +1,4 @@
-// Asks a verb of the office for who is signed in.
+// Runs a verb of the office for the signed-in account.
 import { CommandError } from "../core/expected-error.ts";
 import type { Actor, Verb } from "../office/verb.ts";
 import type { ConsoleParts } from "./parts.ts";
@@ -6,7 +6,7 @@ import { type Call, fail, type Failure } from "./routes/route.ts";
 
 type SignedInCall = Pick<Call<"account" | "operator">, "visitor" | "address">;
 
-/** As an operator, or for the own account. Rejects with what is wrong, in words. */
+/** `kind`: as an operator, or for the own account. Rejects with an error in words. */
 export const ask = <Input, Result>(
   { work }: Pick<ConsoleParts, "work">,
   kind: Exclude<Actor["kind"], "shell">,
@@ -15,7 +15,7 @@ export const ask = <Input, Result>(
   input: Input,
 ): Promise<Result> => verb.run(work, { actor: { kind, ...visitor, address }, input, progress: () => {} });
 
-/** What cannot be done, as a failure with a code of the caller's. */
+/** Turns a verb's error into a failure with this code. */
 export const failedAs =
   (code: Failure["failure"]) =>
   (thrown: unknown): Failure => {

@@ -1,10 +1,10 @@
 // What the console depends on; `tollgate serve` assembles it.
-import type { KnownBrowsers } from "../account/known-browsers.ts";
+import type { KnownBrowsers } from "../account/sign-in/known-browsers.ts";
 import type { Office } from "../account/office.ts";
-import type { Passwords } from "../account/passwords.ts";
-import type { SessionLookup } from "../account/sessions.ts";
+import type { Passwords } from "../account/sign-in/passwords.ts";
+import type { SessionLookup } from "../account/sign-in/sessions.ts";
 import type { Fleet, Work } from "../office/work.ts";
-import type { TryEvent } from "../account/sign-in-tries.ts";
+import type { TryEvent } from "../account/sign-in/sign-in-tries.ts";
 import type { UsageQueries } from "../account/usage-queries.ts";
 import type { ActivityQueries } from "../core/activity.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";

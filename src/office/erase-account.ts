@@ -1,5 +1,5 @@
 // Takes away who an account was, wherever it is kept.
-import type { ErasedAccount } from "../account/accounts.ts";
+import type { ErasedAccount } from "../account/people/accounts.ts";
 import type { Unit } from "../account/office.ts";
 import { CommandError } from "../core/expected-error.ts";
 import type { AccountId } from "../core/types.ts";

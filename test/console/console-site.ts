@@ -1,6 +1,6 @@
 // The console's server side without a socket: its real routes on accounts in memory, called as a browser calls them.
 import { Value } from "@sinclair/typebox/value";
-import { KnownBrowsers } from "../../src/account/known-browsers.ts";
+import { KnownBrowsers } from "../../src/account/sign-in/known-browsers.ts";
 import type { Activity } from "../../src/core/activity.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import type { OperatorNode } from "../../src/console/api/nodes.ts";
@@ -17,7 +17,7 @@ import type { LiveRequests, Site } from "../../src/http/site.ts";
 import { CommandError } from "../../src/core/expected-error.ts";
 import type { Fleet } from "../../src/office/work.ts";
 import type { Log } from "../../src/core/log.ts";
-import { Passwords } from "../../src/account/passwords.ts";
+import { Passwords } from "../../src/account/sign-in/passwords.ts";
 import { Office } from "../account/office.ts";
 
 export const baseUrl = "http://console.test";

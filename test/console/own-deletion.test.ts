@@ -112,7 +112,7 @@ test("a request is one at a time, is dismissed with a note, and granted by the d
   ]);
   for (const email of [confirm, (await record()).email]) {
     const again = await deletion(email);
-    expect([again.status, again.body.error.message]).toEqual([409, "This account is deleted already."]);
+    expect([again.status, again.body.error.message]).toEqual([409, "This account is already deleted."]);
   }
   const { requests } = (await operator.get("/operator/requests?state=approved")).body;
   expect(requests).toMatchObject([{ id: second!.id, kind: "deletion", note: "" }]);

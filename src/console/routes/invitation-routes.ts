@@ -1,4 +1,4 @@
-// Links that operators make: invitations, and those by which an account's password is set.
+// Links by operators: invitations, and links that set an account's password.
 import { invitations, invite, passwordLink, withdrawInvitation } from "../../office/verbs/accounts.ts";
 import { ask } from "../ask.ts";
 import type { ConsoleParts } from "../parts.ts";

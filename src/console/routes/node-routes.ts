@@ -1,4 +1,4 @@
-// What operators see of nodes and models, and do to nodes.
+// Nodes and models for operators, and their actions on nodes.
 import type { ActivityTotal } from "../../core/activity.ts";
 import { hourMs } from "../../core/units.ts";
 import type { OperatorModels, OperatorNodes } from "../api/nodes.ts";

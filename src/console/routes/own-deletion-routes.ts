@@ -1,5 +1,5 @@
-// An account's deletion by its owner, who shows once more who it is: done at once, or asked of an operator, as the
-// configuration says.
+// Deletion of an account by its owner, who must prove the identity again: done at once, or requested from an operator, as
+// configured.
 import type { DeletionState } from "../api/account.ts";
 import { ask } from "../ask.ts";
 import { erase } from "../../office/verbs/accounts.ts";
@@ -36,7 +36,7 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
 
     route("POST /deletion", async ({ visitor, body }) => {
       if (parts.accountDeletion === "off")
-        return fail("forbidden", "Ask whoever runs this server to delete the account.");
+        return fail("forbidden", "Ask an operator of this server to delete the account.");
       const { id, email } = visitor.account;
       if (body.confirm !== email) return fail("invalid_request", `Type ${email} to delete this account.`);
       const refused = await refusedProof(visitor, body.password ?? "");
@@ -59,17 +59,19 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
     }),
   ];
 
-  /** Null: it is the owner. */
+  /** Null: the proof is sufficient. */
   async function refusedProof(visitor: Visitor, password: string): Promise<Failure | null> {
     if (proofOf(visitor) === "sign_in") {
-      return isFresh(visitor) ? null : fail("wrong_credentials", "Sign in again first: this sign-in is too long ago.");
+      return isFresh(visitor)
+        ? null
+        : fail("wrong_credentials", "Sign in again first. Your last sign-in was too long ago.");
     }
     const turn = tries.begin(visitor);
     if (isFailure(turn)) return turn;
     const owner = await passwords.owner(office, visitor.account.email, password, turn);
     if (owner?.id !== visitor.account.id) return fail("wrong_credentials", "The password is wrong.");
     tries.succeeded(visitor);
-    // Hashing takes its time: the session may have been ended since.
+    // Hashing takes time: the session may have ended meanwhile.
     const isOpen = await office.read(({ sessions }) => sessions.isOpen(visitor.session));
     return isOpen ? null : fail("not_signed_in", "Sign in first.");
   }

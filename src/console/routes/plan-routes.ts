@@ -1,12 +1,14 @@
-// The plan page: which plans and credit packs exist, and how to get them.
+// The plan page: plans, credit packs, and requests and payments for them.
 import type { Unit } from "../../account/office.ts";
-import { costUsd } from "../../account/price.ts";
-import type { Wanted } from "../../account/purchases.ts";
+import { costUsd } from "../../account/money/price.ts";
+import type { Wanted } from "../../account/money/purchases.ts";
+import type { AccountRecord } from "../../account/records.ts";
 import type { AccountId } from "../../core/types.ts";
 import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../../core/limits.ts";
 import { isPlan, limitOf } from "../../core/plans.ts";
 import { priorities, priorityOf } from "../../core/priority.ts";
 import { purchaseView } from "../../office/verbs/purchases.ts";
+import type { PlanPage } from "../api/plan.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { centsOf } from "../payment-provider.ts";
@@ -19,35 +21,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
   const { office, catalog, payment, baseUrl, log } = parts;
 
   return [
-    route("GET /plan", async ({ visitor: { account } }) => {
-      const { requests, payments, credit } = await office.read((unit) => boughtBy(unit, account.id));
-      return {
-        plan: account.plan,
-        plans: Object.values(catalog.plans).map((plan) => ({
-          id: plan.id,
-          name: plan.name,
-          unlimited: plan.unlimited,
-          tokens_per_day: plan.unlimited ? 0 : plan.tokensPerDay,
-          worth_usd: plan.unlimited ? 0 : costUsd(plan.tokensPerDay),
-          coder_calls_per_window: limitOf(plan.coderCallsPerWindow),
-          searches_per_day: limitOf(plan.searchesPerDay),
-          requests_per_minute: limitOf(plan.requestsPerMinute),
-          weight: plan.weight ?? 1,
-          priority: priorityOf(plan),
-          priority_max: priorityOf(plan, priorities[0]),
-        })),
-        packs: catalog.creditPacksTokens.map((tokens) => ({ tokens, price_usd: costUsd(tokens) })),
-        custom: {
-          min_tokens: creditPurchaseMinTokens,
-          max_tokens: creditPurchaseMaxTokens,
-          usd_per_million: costUsd(1_000_000),
-        },
-        credit,
-        payment: payment?.name ?? null,
-        requests,
-        payments: payments.map(({ id, tokens, paidAt }) => ({ id, tokens, paid_at: timeOf(paidAt) })),
-      };
-    }),
+    route("GET /plan", ({ visitor }) => planPage(parts, visitor.account)),
 
     route("POST /plan/requests", async ({ visitor: { account }, body }) => {
       const { note = "", ...wanted } = body;
@@ -56,7 +30,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
         return fail("invalid_request", `The body must be {"kind":"plan","plan":P} with P one of ${ids.join(", ")}.`);
       }
       if (wanted.kind === "plan" && wanted.plan === account.plan) {
-        return fail("invalid_request", `The account has the plan ${wanted.plan} already.`);
+        return fail("invalid_request", `The account already has the plan ${wanted.plan}.`);
       }
       const asked: Wanted = wanted;
       return office.change(async (unit) => purchaseView(unit, await unit.purchases.ask(account.id, asked, note)));
@@ -72,7 +46,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
     }),
 
     route("POST /plan/checkout", async ({ visitor: { account }, body: { tokens } }) => {
-      if (payment === null) return fail("not_found", "There is no payment provider here: request credit instead.");
+      if (payment === null) return fail("not_found", "There is no payment provider here. Request credit instead.");
       const { id, email } = account;
       const order = { account: id, email, tokens, cents: centsOf(tokens) };
       try {
@@ -84,10 +58,40 @@ export function planRoutes(parts: ConsoleParts): Route[] {
         return { url };
       } catch (error) {
         log("error", "the payment provider returned no payment page", { error: String(error) });
-        return fail("unavailable", "The payment provider does not answer right now. Nothing was paid.");
+        return fail("unavailable", "The payment provider is not available right now. Nothing was paid.");
       }
     }),
   ];
+}
+
+async function planPage({ office, catalog, payment }: ConsoleParts, account: AccountRecord): Promise<PlanPage> {
+  const { requests, payments, credit } = await office.read((unit) => boughtBy(unit, account.id));
+  return {
+    plan: account.plan,
+    plans: Object.values(catalog.plans).map((plan) => ({
+      id: plan.id,
+      name: plan.name,
+      unlimited: plan.unlimited,
+      tokens_per_day: plan.unlimited ? 0 : plan.tokensPerDay,
+      worth_usd: plan.unlimited ? 0 : costUsd(plan.tokensPerDay),
+      coder_calls_per_window: limitOf(plan.coderCallsPerWindow),
+      searches_per_day: limitOf(plan.searchesPerDay),
+      requests_per_minute: limitOf(plan.requestsPerMinute),
+      weight: plan.weight ?? 1,
+      priority: priorityOf(plan),
+      priority_max: priorityOf(plan, priorities[0]),
+    })),
+    packs: catalog.creditPacksTokens.map((tokens) => ({ tokens, price_usd: costUsd(tokens) })),
+    custom: {
+      min_tokens: creditPurchaseMinTokens,
+      max_tokens: creditPurchaseMaxTokens,
+      usd_per_million: costUsd(1_000_000),
+    },
+    credit,
+    payment: payment?.name ?? null,
+    requests,
+    payments: payments.map(({ id, tokens, paidAt }) => ({ id, tokens, paid_at: timeOf(paidAt) })),
+  };
 }
 
 async function boughtBy(unit: Unit, account: AccountId) {

@@ -1,4 +1,4 @@
-// The operators' page about the server itself: its configuration and its backups.
+// The server itself, for operators: its configuration, backups and webhooks.
 import { CommandError } from "../../core/expected-error.ts";
 import { auditDetailMaxLength, theServer } from "../../account/audit.ts";
 import type { Ms } from "../../core/types.ts";
@@ -51,7 +51,7 @@ export function serverCareRoutes(parts: ConsoleParts): Route[] {
       return isFailure(tested) ? tested : { name: tested.name, problem: tested.problem };
     }),
 
-    // Answered before it is made, which may take longer than a connection may be silent; the page asks again.
+    // Answers before the backup is done, because that may take longer than a connection may be silent; the page asks again.
     route("POST /operator/server/backup", (call) => {
       if (backups.folder === null) return fail("conflict", "The ledger is in PostgreSQL: pg_dump backs it up.");
       if (backup?.state === "running") return fail("conflict", "A backup is already running.");

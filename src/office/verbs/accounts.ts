@@ -1,8 +1,8 @@
 // Accounts: made, invited, shown, changed and deleted.
 import { Type } from "@sinclair/typebox";
-import { invitationInWords, type MadeLink, pathOf } from "../../account/access-links.ts";
+import { invitationInWords, type MadeLink, pathOf } from "../../account/sign-in/access-links.ts";
 import type { AccessLink } from "../../account/records.ts";
-import type { AccountView } from "../../account/accounts.ts";
+import type { AccountView } from "../../account/people/accounts.ts";
 import { CommandError } from "../../core/expected-error.ts";
 import { passwordLinkMs } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";

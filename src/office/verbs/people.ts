@@ -1,6 +1,6 @@
 // The people that programs ask for, and what accounts asked.
 import { Type } from "@sinclair/typebox";
-import { namesOf } from "../../account/account-names.ts";
+import { namesOf } from "../../account/people/account-names.ts";
 import { logFilterOf, logPlaceOf, type RequestRow, requestRowsOf } from "../../account/request-row.ts";
 import { anyRequest } from "../../core/request-log.ts";
 import { rowsMax, rowsMaxUsual } from "../fields.ts";

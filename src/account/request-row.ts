@@ -111,7 +111,7 @@ export function logPlaceOf(text: string | undefined): LogPlace | null {
 }
 
 /** What people write for a filter, but the account and the key, which are somebody's to know. */
-export const logWords = [
+const logWords = [
   "model",
   "node",
   "endpoint",

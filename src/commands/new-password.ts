@@ -1,21 +1,12 @@
 // Reads a new password from a flag or from standard input, or makes one.
 import { CommandError } from "../core/expected-error.ts";
 import { passwordMaxLength, passwordMinLength } from "../core/limits.ts";
-import { type Flags, textFlag, UsageError } from "./command.ts";
 
 const generatedBytes = 15;
 
 /** Random, 20 characters. */
 export const generatedPassword = (): string =>
   crypto.getRandomValues(new Uint8Array(generatedBytes)).toBase64({ alphabet: "base64url" });
-
-/** Of `--password`, as the console's own forms demand it. */
-export function passwordOf(flags: Flags): string | undefined {
-  const password = textFlag(flags, "password");
-  const problem = password === undefined ? null : problemOf(password);
-  if (problem !== null) throw new UsageError(`--password ${problem}`);
-  return password;
-}
 
 /** The first line of standard input, typed unseen where that is a terminal; null where it is empty. */
 export async function readPassword(): Promise<string | null> {

@@ -20,7 +20,7 @@ export type Actor =
   | Readonly<{ kind: "operator" | "account"; account: AccountRecord; session: SessionRecord; address: string }>;
 
 /** What an operator's token must allow: verbs that change nothing, those that change what belongs to people, or all. */
-export type Scope = "read" | "people" | "all";
+type Scope = "read" | "people" | "all";
 
 export type Asked<Input> = Readonly<{ actor: Actor; input: Input; progress: Progress }>;
 
@@ -69,9 +69,11 @@ type Way<Given, Result> =
   | Readonly<{ run(work: Work, given: Given): Promise<Result> }>;
 
 /** What an author says of a verb. */
-type Spec<Input, Given, Result> = Words<Input, Given, Result> & Way<Given, Result>;
-type Words<Input, Given, Result> = Omit<Verb<Input, NoInfer<Result>>, "input" | "words" | "run"> &
+type Spec<Fields, Input, Given, Result> = Words<Fields, Input, Given, Result> & Way<Given, Result>;
+type Words<Fields, Input, Given, Result> = Omit<Verb<Input, NoInfer<Result>>, "input" | "words" | "run"> &
   Readonly<{
+    /** Absent: none, but the e-mail of what is about an account. */
+    fields?: Fields;
     words?: readonly (keyof Input & string)[];
     /** Absent: it changes nothing. */
     audit?: Readonly<{
@@ -91,42 +93,41 @@ type Words<Input, Given, Result> = Omit<Verb<Input, NoInfer<Result>>, "input" | 
 
 type Of<Fields extends TProperties> = Static<TObject<Fields>>;
 
-export function verb<Fields extends TProperties, Result>(
-  fields: Fields,
-  spec: Spec<Of<Fields>, Asked<Of<Fields>>, Result>,
+export function verb<Result, Fields extends TProperties = {}>(
+  spec: Spec<Fields, Of<Fields>, Asked<Of<Fields>>, Result>,
 ): Verb<Of<Fields>, Result> {
-  return { ...published(fields, spec), run: (work, asked) => perform(work, spec, asked, asked, () => theServer) };
+  return { ...published(spec), run: (work, asked) => perform(work, spec, asked, asked, () => theServer) };
 }
 
 /** One that a running server alone can do. */
-export function fleetVerb<Fields extends TProperties, Result>(
-  fields: Fields,
-  { run, ...spec }: FleetSpec<Of<Fields>, Result>,
-): Verb<Of<Fields>, Result> {
-  const onFleet: Spec<Of<Fields>, Asked<Of<Fields>>, Result> = {
+export function fleetVerb<Result, Fields extends TProperties = {}>({
+  run,
+  ...spec
+}: FleetSpec<Fields, Of<Fields>, Result>): Verb<Of<Fields>, Result> {
+  const onFleet: Spec<Fields, Of<Fields>, Asked<Of<Fields>>, Result> = {
     ...spec,
-    async run({ fleet }, call) {
+    async run({ fleet }, asked) {
       if (fleet === null) throw new CommandError("no server runs here");
-      return run(fleet, call);
+      return run(fleet, asked);
     },
   };
-  return { ...verb(fields, onFleet), needsServer: true };
+  return { ...verb(onFleet), needsServer: true };
 }
 
-type FleetSpec<Input, Result> = Words<Input, Asked<Input>, Result> & {
-  run(fleet: Fleet, call: Asked<Input>): Soon<Result>;
+type FleetSpec<Fields, Input, Result> = Words<Fields, Input, Asked<Input>, Result> & {
+  run(fleet: Fleet, asked: Asked<Input>): Soon<Result>;
 };
 
 type Named = Readonly<{ email: string }>;
 type OnAccount<Input> = Asked<Input> & Readonly<{ account: AccountRecord }>;
 
 /** One that is about an account, which its first word names. */
-export function accountVerb<Fields extends TProperties, Result>(
-  more: Fields,
-  spec: Spec<Of<Fields> & Named, OnAccount<Of<Fields> & Named>, Result>,
+export function accountVerb<Result, Fields extends TProperties = {}>(
+  spec: Spec<Fields, Of<Fields> & Named, OnAccount<Of<Fields> & Named>, Result>,
 ): Verb<Of<Fields> & Named, Result> {
+  const { fields, words = [] } = spec;
   return {
-    ...published({ email: accountEmail, ...more }, { ...spec, words: ["email", ...(spec.words ?? [])] }),
+    ...published({ ...spec, fields: { email: accountEmail, ...fields }, words: ["email", ...words] }),
     run(work, asked) {
       const { actor, input } = asked;
       const given = async ({ accounts }: Unit) => {
@@ -139,18 +140,21 @@ export function accountVerb<Fields extends TProperties, Result>(
   };
 }
 
-function published<Input, Given, Result>(
-  fields: TProperties,
-  { audit, words = [], refusal: _, ...rest }: Words<Input, Given, Result>,
-) {
+function published<Fields extends TProperties, Input, Given, Result>({
+  fields,
+  audit,
+  words = [],
+  refusal: _,
+  ...rest
+}: Words<Fields, Input, Given, Result>) {
   assert(audit === undefined || rest.scope !== "read", `${rest.name} only reads, and has no audit line`);
-  return { ...rest, words, input: Type.Object(fields, { additionalProperties: false }) };
+  return { ...rest, words, input: Type.Object(fields ?? {}, { additionalProperties: false }) };
 }
 
 /** `find`: what the verb is given, or how that is found in its unit. */
-async function perform<Input, Given extends Asked<Input>, Result>(
+async function perform<Fields, Input, Given extends Asked<Input>, Result>(
   work: Work,
-  spec: Spec<Input, Given, Result>,
+  spec: Spec<Fields, Input, Given, Result>,
   { actor, progress }: Asked<Input>,
   find: Given | ((unit: Unit) => Promise<Given>),
   about: (given: Given) => AccountId,

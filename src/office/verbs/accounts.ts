@@ -16,45 +16,46 @@ import type { Work } from "../work.ts";
 /** Unless its maker says otherwise. */
 export const invitationMs = 7 * dayMs;
 
-export const create = verb(
-  {
+export const create = verb({
+  name: "accounts create",
+  summary: "Create an account and show its API key once",
+  details: "The plans are free, plus, standard and pro, or those of [[plans]] in the configuration.",
+  words: ["email"],
+  fields: {
     email: Type.String({ description: "The e-mail address of the new account.", placeholder: "EMAIL" }),
     plan: Type.Optional(planId("Its plan; without it the first one.")),
     credit: Type.Optional(tokens(0, "Balance tokens to start with.")),
     password: Type.Optional(password("Lets its owner sign in to the console.")),
     operator: Type.Optional(Type.Boolean({ description: "Let it see and change all accounts in the console." })),
   },
-  {
-    name: "accounts create",
-    summary: "Create an account and show its API key once",
-    details: "The plans are free, plus, standard and pro, or those of [[plans]] in the configuration.",
-    words: ["email"],
-    scope: "people",
-    makesFolder: true,
-    async prepare({ passwords }, { input: { password, ...account } }) {
-      const hashed = password === undefined ? {} : { passwordHash: await passwords.hashNew(password) };
-      return ({ accounts }) => accounts.create({ ...account, ...hashed });
-    },
-    audit: {
-      action: "account.create",
-      subject: ({ id }) => id,
-      detail: ({ input: { credit = 0, operator = false } }, { plan }) =>
-        `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`,
-    },
-    print({ id, email, plan, api_key }) {
-      const pairs = formatPairs([
-        ["id", String(id)],
-        ["e-mail", email],
-        ["plan", plan],
-        ["API key", api_key],
-      ]);
-      return `${pairs}\nThe key is shown this once: only its hash is kept.`;
-    },
+  scope: "people",
+  makesFolder: true,
+  async prepare({ passwords }, { input: { password, ...account } }) {
+    const hashed = password === undefined ? {} : { passwordHash: await passwords.hashNew(password) };
+    return ({ accounts }) => accounts.create({ ...account, ...hashed });
   },
-);
+  audit: {
+    action: "account.create",
+    subject: ({ id }) => id,
+    detail: ({ input: { credit = 0, operator = false } }, { plan }) =>
+      `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`,
+  },
+  print({ id, email, plan, api_key }) {
+    const pairs = formatPairs([
+      ["id", String(id)],
+      ["e-mail", email],
+      ["plan", plan],
+      ["API key", api_key],
+    ]);
+    return `${pairs}\nThe key is shown this once: only its hash is kept.`;
+  },
+});
 
-export const invite = verb(
-  {
+export const invite = verb({
+  name: "accounts invite",
+  summary: "Create a link that makes one account",
+  details: `Whoever opens it chooses an address and a password, or signs in with the identity provider. ${whenInWords()}`,
+  fields: {
     email: Type.Optional(
       Type.String({ description: "The one address that may use it; without it any may.", placeholder: "EMAIL" }),
     ),
@@ -62,198 +63,171 @@ export const invite = verb(
     credit: Type.Optional(tokens(0, "Balance tokens to start with.")),
     expires: Type.Optional(when("When the link expires; 7d unless you say otherwise.")),
   },
-  {
-    name: "accounts invite",
-    summary: "Create a link that makes one account",
-    details: `Whoever opens it chooses an address and a password, or signs in with the identity provider. ${whenInWords()}`,
-    scope: "people",
-    problem: expiryProblem,
-    async change({ accounts, links, now }, { input: { email = null, plan: wanted, credit = 0, expires } }, work) {
-      const expiresAt = expiryOf(expires, now, invitationMs);
-      const made = await links.make(await accounts.invitation({ email, plan: wanted, credit, expiresAt }));
-      const { id, plan } = made.link;
-      return { id, email, plan, credit, ...shownLink(work, made) };
-    },
-    audit: {
-      action: "invitation.create",
-      detail: (_, made) => invitationInWords(made),
-    },
-    print: ({ link, expires_at }) => `${link}\nIt makes one account, until ${expires_at}, and is shown this once.`,
+  scope: "people",
+  problem: expiryProblem,
+  async change({ accounts, links, now }, { input: { email = null, plan: wanted, credit = 0, expires } }, work) {
+    const expiresAt = expiryOf(expires, now, invitationMs);
+    const made = await links.make(await accounts.invitation({ email, plan: wanted, credit, expiresAt }));
+    const { id, plan } = made.link;
+    return { id, email, plan, credit, ...shownLink(work, made) };
   },
-);
+  audit: {
+    action: "invitation.create",
+    detail: (_, made) => invitationInWords(made),
+  },
+  print: ({ link, expires_at }) => `${link}\nIt makes one account, until ${expires_at}, and is shown this once.`,
+});
 
-export const list = verb(
-  {
+export const list = verb({
+  name: "accounts list",
+  summary: "List all accounts",
+  fields: {
     after: Type.Optional(
       Type.Integer({ minimum: 0, description: "Only accounts with larger ids.", placeholder: "ID" }),
     ),
     limit: Type.Optional(Type.Integer({ minimum: 1, description: "How many at most.", placeholder: "N" })),
   },
-  {
-    name: "accounts list",
-    summary: "List all accounts",
-    scope: "read",
-    read: ({ accounts }, { input }) => accounts.list(input),
-    print: (accounts) =>
-      formatTable(
-        ["id", "e-mail", "plan", "credit", "operator", "disabled", "created"],
-        accounts.map(({ id, email, plan, credit, operator, disabled, created_at }) => [
-          ...[String(id), email, plan, credit, operator, disabled, created_at],
-        ]),
-      ),
-  },
-);
+  scope: "read",
+  read: ({ accounts }, { input }) => accounts.list(input),
+  print: (accounts) =>
+    formatTable(
+      ["id", "e-mail", "plan", "credit", "operator", "disabled", "created"],
+      accounts.map(({ id, email, plan, credit, operator, disabled, created_at }) => [
+        ...[String(id), email, plan, credit, operator, disabled, created_at],
+      ]),
+    ),
+});
 
-export const show = accountVerb(
-  {},
-  {
-    name: "accounts show",
-    summary: "Show the plan, balance and use of an account",
-    scope: "read",
-    read: ({ accounts }, { account }) => accounts.show(account.id),
-    print: accountInWords,
-  },
-);
+export const show = accountVerb({
+  name: "accounts show",
+  summary: "Show the plan, balance and use of an account",
+  scope: "read",
+  read: ({ accounts }, { account }) => accounts.show(account.id),
+  print: accountInWords,
+});
 
-export const plan = accountVerb(
-  { plan: planId("The plan that it gets.") },
-  {
-    name: "accounts plan",
-    summary: "Change the plan of an account",
-    words: ["plan"],
-    scope: "people",
-    audit: { action: "account.plan", detail: ({ account, input }) => `from ${account.plan} to ${input.plan}` },
-    async change({ accounts }, { account, input }) {
-      await accounts.changePlan(account.id, input.plan);
-      return accounts.show(account.id);
-    },
-    print: accountInWords,
+export const plan = accountVerb({
+  name: "accounts plan",
+  summary: "Change the plan of an account",
+  words: ["plan"],
+  fields: { plan: planId("The plan that it gets.") },
+  scope: "people",
+  audit: { action: "account.plan", detail: ({ account, input }) => `from ${account.plan} to ${input.plan}` },
+  async change({ accounts }, { account, input }) {
+    await accounts.changePlan(account.id, input.plan);
+    return accounts.show(account.id);
   },
-);
+  print: accountInWords,
+});
 
-export const credit = accountVerb(
-  {
+export const credit = accountVerb({
+  name: "accounts credit",
+  summary: "Add purchased credit to an account",
+  words: ["tokens"],
+  fields: {
     tokens: tokens(1, "Balance tokens to add."),
     reference: Type.Optional(
       Type.String({ description: "Names the payment: the same one is credited once.", placeholder: "R" }),
     ),
     reason: Type.Optional(Type.String({ description: "Why, for the audit log.", placeholder: "TEXT" })),
   },
-  {
-    name: "accounts credit",
-    summary: "Add purchased credit to an account",
-    words: ["tokens"],
-    scope: "people",
-    async change({ accounts }, { account: { id }, actor, input: { tokens, reference } }) {
-      await accounts.checkNotErased(id);
-      // Of the console's grants each counts for its account alone: nobody else's may use it up.
-      const once = reference ?? crypto.randomUUID();
-      const place = actor.kind === "operator" ? `grant:${id}` : reference === undefined ? "purchase" : "credit";
-      const { credited } = await accounts.credit(id, tokens, `${place}:${once}`);
-      const owner =
-        credited || reference === undefined || place !== "credit" ? null : await accounts.creditedTo(reference);
-      if (owner !== null && owner.id !== id) {
-        throw new CommandError(`nothing was added: the reference ${reference} was credited to ${owner.email}`);
-      }
-      return { ...(await accounts.show(id)), credited };
-    },
-    audit: {
-      action: "account.credit",
-      detail({ input: { tokens, reason, reference } }, { credited }) {
-        if (!credited) return null;
-        const why = reason ?? (reference === undefined ? null : `reference ${reference}`);
-        return `${tokens} balance tokens${why === null ? "" : `: ${why}`}`;
-      },
-    },
-    print: ({ credited, ...account }) =>
-      `${credited ? "" : "This reference was credited before; nothing was added.\n"}${accountInWords(account)}`,
+  scope: "people",
+  async change({ accounts }, { account: { id }, actor, input: { tokens, reference } }) {
+    await accounts.checkNotErased(id);
+    // Of the console's grants each counts for its account alone: nobody else's may use it up.
+    const once = reference ?? crypto.randomUUID();
+    const place = actor.kind === "operator" ? `grant:${id}` : reference === undefined ? "purchase" : "credit";
+    const { credited } = await accounts.credit(id, tokens, `${place}:${once}`);
+    const owner =
+      credited || reference === undefined || place !== "credit" ? null : await accounts.creditedTo(reference);
+    if (owner !== null && owner.id !== id) {
+      throw new CommandError(`nothing was added: the reference ${reference} was credited to ${owner.email}`);
+    }
+    return { ...(await accounts.show(id)), credited };
   },
-);
+  audit: {
+    action: "account.credit",
+    detail({ input: { tokens, reason, reference } }, { credited }) {
+      if (!credited) return null;
+      const why = reason ?? (reference === undefined ? null : `reference ${reference}`);
+      return `${tokens} balance tokens${why === null ? "" : `: ${why}`}`;
+    },
+  },
+  print: ({ credited, ...account }) =>
+    `${credited ? "" : "This reference was credited before; nothing was added.\n"}${accountInWords(account)}`,
+});
 
-export const changePassword = accountVerb(
-  { password: password("The new password.") },
-  {
-    name: "accounts password",
-    summary: "Set another password and sign all browsers out",
-    details: "Without --password it is the first line of standard input, or typed unseen; an empty one is generated.",
-    scope: "people",
-    audit: { action: "account.password" },
-    async prepare({ passwords }, { account: { id, email }, actor, input }) {
-      const passwordHash = await passwords.hashNew(input.password);
-      return async ({ accounts, sessions }) => {
-        await accounts.setPassword(id, passwordHash);
-        sessions.endAll(id, actor.kind !== "shell" && actor.account.id === id ? actor.session.id : null);
-        return { id, email };
-      };
-    },
-    print: ({ email }) => `The password of ${email} is set; all browsers were signed out.`,
+export const changePassword = accountVerb({
+  name: "accounts password",
+  summary: "Set another password and sign all browsers out",
+  details: "Without --password it is the first line of standard input, or typed unseen; an empty one is generated.",
+  fields: { password: password("The new password.") },
+  scope: "people",
+  audit: { action: "account.password" },
+  async prepare({ passwords }, { account: { id, email }, actor, input }) {
+    const passwordHash = await passwords.hashNew(input.password);
+    return async ({ accounts, sessions }) => {
+      await accounts.setPassword(id, passwordHash);
+      sessions.endAll(id, actor.kind !== "shell" && actor.account.id === id ? actor.session.id : null);
+      return { id, email };
+    };
   },
-);
+  print: ({ email }) => `The password of ${email} is set; all browsers were signed out.`,
+});
 
-export const passwordLink = accountVerb(
-  { expires: Type.Optional(when("When the link expires; within a day unless you say otherwise.")) },
-  {
-    name: "accounts password-link",
-    summary: "Create a link that sets the password of an account once",
-    details: `Nothing changes until it is opened. ${whenInWords()}`,
-    scope: "people",
-    problem: expiryProblem,
-    async change({ accounts, links, now }, { account: { id, email }, input: { expires } }, work) {
-      const made = await links.make(await accounts.passwordLink(id, expiryOf(expires, now, passwordLinkMs)));
-      return { id, email, ...shownLink(work, made), link_id: made.link.id };
-    },
-    audit: { action: "account.password_link", detail: (_, { link_id }) => `link ${link_id}` },
-    print: ({ email, link, expires_at }) =>
-      `${link}\nIt sets the password of ${email} once, until ${expires_at}, and is shown this once.`,
+export const passwordLink = accountVerb({
+  name: "accounts password-link",
+  summary: "Create a link that sets the password of an account once",
+  details: `Nothing changes until it is opened. ${whenInWords()}`,
+  fields: { expires: Type.Optional(when("When the link expires; within a day unless you say otherwise.")) },
+  scope: "people",
+  problem: expiryProblem,
+  async change({ accounts, links, now }, { account: { id, email }, input: { expires } }, work) {
+    const made = await links.make(await accounts.passwordLink(id, expiryOf(expires, now, passwordLinkMs)));
+    return { id, email, ...shownLink(work, made), link_id: made.link.id };
   },
-);
+  audit: { action: "account.password_link", detail: (_, { link_id }) => `link ${link_id}` },
+  print: ({ email, link, expires_at }) =>
+    `${link}\nIt sets the password of ${email} once, until ${expires_at}, and is shown this once.`,
+});
 
-export const disable = accountVerb(
-  {},
-  {
-    name: "accounts disable",
-    summary: "Refuse the keys of an account and sign its browsers out",
-    details: "Requests that run may end, and the balance stays.",
-    scope: "people",
-    audit: { action: "account.disable" },
-    async change({ accounts, sessions }, { account: { id } }) {
-      await accounts.checkNotLastOperator(id);
-      await accounts.setDisabled(id, true);
-      sessions.endAll(id, null);
-      return accounts.show(id);
-    },
-    print: accountInWords,
+export const disable = accountVerb({
+  name: "accounts disable",
+  summary: "Refuse the keys of an account and sign its browsers out",
+  details: "Requests that run may end, and the balance stays.",
+  scope: "people",
+  audit: { action: "account.disable" },
+  async change({ accounts, sessions }, { account: { id } }) {
+    await accounts.checkNotLastOperator(id);
+    await accounts.setDisabled(id, true);
+    sessions.endAll(id, null);
+    return accounts.show(id);
   },
-);
+  print: accountInWords,
+});
 
-export const enable = accountVerb(
-  {},
-  {
-    name: "accounts enable",
-    summary: "Let a disabled account be used again, with the same keys and password",
-    scope: "people",
-    audit: { action: "account.enable" },
-    async change({ accounts }, { account: { id } }) {
-      await accounts.setDisabled(id, false);
-      return accounts.show(id);
-    },
-    print: accountInWords,
+export const enable = accountVerb({
+  name: "accounts enable",
+  summary: "Let a disabled account be used again, with the same keys and password",
+  scope: "people",
+  audit: { action: "account.enable" },
+  async change({ accounts }, { account: { id } }) {
+    await accounts.setDisabled(id, false);
+    return accounts.show(id);
   },
-);
+  print: accountInWords,
+});
 
 /** Writes down that its data is given out, which the door itself does. */
-export const exportAccount = accountVerb(
-  {},
-  {
-    name: "accounts export",
-    summary: "Print everything that is kept of an account, as JSON",
-    details: "Usage, payments, sessions, stored responses, and what operators did.",
-    scope: "people",
-    audit: { action: "account.export" },
-    change: (_, { account: { id } }) => Promise.resolve({ id }),
-    print: ({ id }) => `account ${id}`,
-  },
-);
+export const exportAccount = accountVerb({
+  name: "accounts export",
+  summary: "Print everything that is kept of an account, as JSON",
+  details: "Usage, payments, sessions, stored responses, and what operators did.",
+  scope: "people",
+  audit: { action: "account.export" },
+  change: (_, { account: { id } }) => Promise.resolve({ id }),
+  print: ({ id }) => `account ${id}`,
+});
 
 /** The e-mail must be forgotten, so the audit line must not contain it. */
 const erasedDetail = (_: unknown, __: unknown, { erasedInWords }: Work): string =>
@@ -268,38 +242,35 @@ async function checkErasable({ accounts, sessions }: Unit, id: AccountId, actor:
   if (!isStill) throw new CommandError("sign in again first");
 }
 
-export const erase = accountVerb(
-  {},
-  {
-    name: "accounts delete",
-    summary: "Erase who an account was, its keys, sessions and stored responses",
-    details: "What it used and paid stays in the books, without a name.",
-    scope: "people",
-    owner: true,
-    warning: ({ email }) =>
-      `this erases ${email}, its key, sessions and stored responses for good, and keeps its books without a name`,
-    audit: { action: "account.delete", detail: erasedDetail, ofOwners: true },
-    /** What is kept elsewhere is erased while the e-mail still names the account: an erasure that failed can be asked for again. */
-    async prepare({ office, eraseResponses }, { account: { id }, actor }) {
-      await office.change(async (unit) => {
-        await checkErasable(unit, id, actor);
-        await unit.accounts.setDisabled(id, true);
-        unit.sessions.endAll(id, null);
-      });
-      await office.read(({ accounts }) => accounts.checkNothingOpen(id));
-      await eraseResponses(id, false); // the account may still stay, with all that it stores
-      return ({ accounts }) => accounts.erase(id);
-    },
-    /** A request that ended when the first look was taken may have kept its response after it. */
-    async finish({ eraseResponses, requestLog }, { account: { email } }, { id, name }) {
-      await eraseResponses(id, true).catch(({ message }: Error) => {
-        throw new CommandError(`${email} is ${name} now, but may have stored responses; delete ${name}: ${message}`);
-      });
-      await requestLog.erase(id);
-    },
-    print: ({ id, name }) => `deleted; the books of account ${id} stay, under the name ${name}`,
+export const erase = accountVerb({
+  name: "accounts delete",
+  summary: "Erase who an account was, its keys, sessions and stored responses",
+  details: "What it used and paid stays in the books, without a name.",
+  scope: "people",
+  owner: true,
+  warning: ({ email }) =>
+    `this erases ${email}, its key, sessions and stored responses for good, and keeps its books without a name`,
+  audit: { action: "account.delete", detail: erasedDetail, ofOwners: true },
+  /** What is kept elsewhere is erased while the e-mail still names the account: an erasure that failed can be asked for again. */
+  async prepare({ office, eraseResponses }, { account: { id }, actor }) {
+    await office.change(async (unit) => {
+      await checkErasable(unit, id, actor);
+      await unit.accounts.setDisabled(id, true);
+      unit.sessions.endAll(id, null);
+    });
+    await office.read(({ accounts }) => accounts.checkNothingOpen(id));
+    await eraseResponses(id, false); // the account may still stay, with all that it stores
+    return ({ accounts }) => accounts.erase(id);
   },
-);
+  /** A request that ended when the first look was taken may have kept its response after it. */
+  async finish({ eraseResponses, requestLog }, { account: { email } }, { id, name }) {
+    await eraseResponses(id, true).catch(({ message }: Error) => {
+      throw new CommandError(`${email} is ${name} now, but may have stored responses; delete ${name}: ${message}`);
+    });
+    await requestLog.erase(id);
+  },
+  print: ({ id, name }) => `deleted; the books of account ${id} stay, under the name ${name}`,
+});
 
 function whenInWords(): string {
   return "WHEN is a time such as 2026-12-31T12:00:00Z, or hours or days from now: 48h, 7d.";
@@ -338,57 +309,52 @@ const used = (what: string, { used, limit }: Readonly<{ used: number; limit: num
 
 const whole = (value: number | null): string => (value === null ? "any number" : value.toLocaleString("en-US"));
 
-export const invitations = verb(
-  {},
-  {
-    name: "invitations list",
-    summary: "List the invitations that may still be used",
-    scope: "read",
-    async read({ links }) {
-      const open = await links.invitations(invitationsShownMax);
-      return open.map(({ id, email, plan, credit, createdAt, expiresAt }) => ({
-        id,
-        email,
+export const invitations = verb({
+  name: "invitations list",
+  summary: "List the invitations that may still be used",
+  scope: "read",
+  async read({ links }) {
+    const open = await links.invitations(invitationsShownMax);
+    return open.map(({ id, email, plan, credit, createdAt, expiresAt }) => ({
+      id,
+      email,
+      plan,
+      credit,
+      created_at: timeOf(createdAt),
+      expires_at: timeOf(expiresAt),
+    }));
+  },
+  print: (open) =>
+    formatTable(
+      ["id", "for", "plan", "credit", "created", "expires"],
+      open.map(({ id, email, plan, credit, created_at, expires_at }) => [
+        String(id),
+        email ?? "anyone",
         plan,
         credit,
-        created_at: timeOf(createdAt),
-        expires_at: timeOf(expiresAt),
-      }));
-    },
-    print: (open) =>
-      formatTable(
-        ["id", "for", "plan", "credit", "created", "expires"],
-        open.map(({ id, email, plan, credit, created_at, expires_at }) => [
-          String(id),
-          email ?? "anyone",
-          plan,
-          credit,
-          created_at,
-          expires_at,
-        ]),
-      ),
-  },
-);
+        created_at,
+        expires_at,
+      ]),
+    ),
+});
 
 /** The newest ones. */
 const invitationsShownMax = 200;
 
-export const withdrawInvitation = verb(
-  { id: Type.Integer({ minimum: 1, description: "Its number in the list.", placeholder: "ID" }) },
-  {
-    name: "invitations withdraw",
-    summary: "Make the link of an invitation void",
-    words: ["id"],
-    scope: "people",
-    audit: { action: "invitation.withdraw", detail: ({ input }) => `invitation ${input.id}` },
-    async change({ links }, { input: { id } }) {
-      if ((await links.findById(id)).kind !== "invitation") throw new CommandError(`there is no invitation ${id}`);
-      await links.withdraw(id);
-      return { id };
-    },
-    print: ({ id }) => `Invitation ${id} is void.`,
+export const withdrawInvitation = verb({
+  name: "invitations withdraw",
+  summary: "Make the link of an invitation void",
+  words: ["id"],
+  fields: { id: Type.Integer({ minimum: 1, description: "Its number in the list.", placeholder: "ID" }) },
+  scope: "people",
+  audit: { action: "invitation.withdraw", detail: ({ input }) => `invitation ${input.id}` },
+  async change({ links }, { input: { id } }) {
+    if ((await links.findById(id)).kind !== "invitation") throw new CommandError(`there is no invitation ${id}`);
+    await links.withdraw(id);
+    return { id };
   },
-);
+  print: ({ id }) => `Invitation ${id} is void.`,
+});
 
 export default [
   ...[

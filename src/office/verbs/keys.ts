@@ -36,104 +36,90 @@ const otherLimits = Type.Partial(
   }),
 ).properties;
 
-export const create = accountVerb(
-  { name, ...newLimits },
-  {
-    name: "keys create",
-    summary: "Create another key of an account and show it once",
-    details: "It spends the balance of its account, within limits of its own.",
-    scope: "people",
-    owner: true,
-    audit: { action: "key.create", detail: ({ input }) => JSON.stringify(input.name.slice(0, keyNameMaxLength)) },
-    change: ({ accountKeys }, { account, input: { email: _, ...key } }) => accountKeys.create(account.id, key),
-    print: (key) => `${key.api_key}\nKey ${key.id}, "${key.name}". It is shown this once.`,
-  },
-);
+export const create = accountVerb({
+  name: "keys create",
+  summary: "Create another key of an account and show it once",
+  details: "It spends the balance of its account, within limits of its own.",
+  fields: { name, ...newLimits },
+  scope: "people",
+  owner: true,
+  audit: { action: "key.create", detail: ({ input }) => JSON.stringify(input.name.slice(0, keyNameMaxLength)) },
+  change: ({ accountKeys }, { account, input: { email: _, ...key } }) => accountKeys.create(account.id, key),
+  print: (key) => `${key.api_key}\nKey ${key.id}, "${key.name}". It is shown this once.`,
+});
 
-export const list = accountVerb(
-  {},
-  {
-    name: "keys list",
-    summary: "List the keys of an account, with their limits and use",
-    scope: "read",
-    owner: true,
-    read: ({ accountKeys }, { account }) => accountKeys.list(account.id),
-    print: (keys) =>
-      formatTable(
-        ["id", "name", "ends in", "made", "last used", "used today", "this month", "limits"],
-        keys.map((key) => [
-          ...[key.id, key.name, key.ending ?? "", key.created_at, key.last_used_at ?? "never"],
-          ...[key.used_day ?? "", key.used_month ?? "", limitsInWords(key)],
-        ]),
-      ),
-  },
-);
+export const list = accountVerb({
+  name: "keys list",
+  summary: "List the keys of an account, with their limits and use",
+  scope: "read",
+  owner: true,
+  read: ({ accountKeys }, { account }) => accountKeys.list(account.id),
+  print: (keys) =>
+    formatTable(
+      ["id", "name", "ends in", "made", "last used", "used today", "this month", "limits"],
+      keys.map((key) => [
+        ...[key.id, key.name, key.ending ?? "", key.created_at, key.last_used_at ?? "never"],
+        ...[key.used_day ?? "", key.used_month ?? "", limitsInWords(key)],
+      ]),
+    ),
+});
 
-export const rename = accountVerb(
-  { id, name: Type.String({ description: "Its new name.", placeholder: "NAME" }) },
-  {
-    name: "keys rename",
-    summary: "Give a key another name",
-    words: ["id", "name"],
-    scope: "people",
-    owner: true,
-    audit: { action: "key.rename", detail: ({ input }) => `key ${input.id} to ${JSON.stringify(input.name)}` },
-    change: ({ accountKeys }, { account, input }) => accountKeys.rename(account.id, input.id, input.name),
-    print: (key) => `Key ${key.id} is called "${key.name}".`,
-  },
-);
+export const rename = accountVerb({
+  name: "keys rename",
+  summary: "Give a key another name",
+  words: ["id", "name"],
+  fields: { id, name: Type.String({ description: "Its new name.", placeholder: "NAME" }) },
+  scope: "people",
+  owner: true,
+  audit: { action: "key.rename", detail: ({ input }) => `key ${input.id} to ${JSON.stringify(input.name)}` },
+  change: ({ accountKeys }, { account, input }) => accountKeys.rename(account.id, input.id, input.name),
+  print: (key) => `Key ${key.id} is called "${key.name}".`,
+});
 
-export const limit = accountVerb(
-  { id, ...otherLimits },
-  {
-    name: "keys limits",
-    summary: "Change the limits of a key",
-    details: "Limits that are not named stay as they are. The word none lifts one: --limit-day none.",
-    words: ["id"],
-    scope: "people",
-    owner: true,
-    problem: ({ email: _, id: __, ...wanted }) =>
-      Object.values(wanted).some((value) => value !== undefined)
-        ? null
-        : { path: [], problem: "name one or more limits; none lifts one" },
-    audit: {
-      action: "key.limits",
-      detail: ({ input: { email: _, id: key, ...wanted } }) => limitsDetail(key, wanted),
-    },
-    change: ({ accountKeys }, { account, input: { email: _, id: key, ...wanted } }) =>
-      accountKeys.limit(account.id, key, wanted),
-    print: (key) => `Key ${key.id}, "${key.name}": ${limitsInWords(key) || "no limits"}.`,
+export const limit = accountVerb({
+  name: "keys limits",
+  summary: "Change the limits of a key",
+  details: "Limits that are not named stay as they are. The word none lifts one: --limit-day none.",
+  words: ["id"],
+  fields: { id, ...otherLimits },
+  scope: "people",
+  owner: true,
+  problem: ({ email: _, id: __, ...wanted }) =>
+    Object.values(wanted).some((value) => value !== undefined)
+      ? null
+      : { path: [], problem: "name one or more limits; none lifts one" },
+  audit: {
+    action: "key.limits",
+    detail: ({ input: { email: _, id: key, ...wanted } }) => limitsDetail(key, wanted),
   },
-);
+  change: ({ accountKeys }, { account, input: { email: _, id: key, ...wanted } }) =>
+    accountKeys.limit(account.id, key, wanted),
+  print: (key) => `Key ${key.id}, "${key.name}": ${limitsInWords(key) || "no limits"}.`,
+});
 
-export const revoke = accountVerb(
-  { id },
-  {
-    name: "keys revoke",
-    summary: "Make a key void at once",
-    details: "Requests that run may end.",
-    words: ["id"],
-    scope: "people",
-    owner: true,
-    audit: { action: "key.revoke", detail: ({ input }) => `key ${input.id}` },
-    change: ({ accountKeys }, { account, input }) => accountKeys.revoke(account.id, input.id),
-    print: (key) => `Key ${key.id}, "${key.name}", is void.`,
-  },
-);
+export const revoke = accountVerb({
+  name: "keys revoke",
+  summary: "Make a key void at once",
+  details: "Requests that run may end.",
+  words: ["id"],
+  fields: { id },
+  scope: "people",
+  owner: true,
+  audit: { action: "key.revoke", detail: ({ input }) => `key ${input.id}` },
+  change: ({ accountKeys }, { account, input }) => accountKeys.revoke(account.id, input.id),
+  print: (key) => `Key ${key.id}, "${key.name}", is void.`,
+});
 
-export const rotate = accountVerb(
-  {},
-  {
-    name: "keys rotate",
-    summary: "Replace the first key of an account and show the new one once",
-    details: "The old one is void at once.",
-    scope: "people",
-    owner: true,
-    audit: { action: "key.rotate" },
-    change: async ({ accounts }, { account }) => ({ email: account.email, ...(await accounts.rotateKey(account.id)) }),
-    print: ({ api_key }) => `${api_key}\nThe key is shown this once. The one before is void.`,
-  },
-);
+export const rotate = accountVerb({
+  name: "keys rotate",
+  summary: "Replace the first key of an account and show the new one once",
+  details: "The old one is void at once.",
+  scope: "people",
+  owner: true,
+  audit: { action: "key.rotate" },
+  change: async ({ accounts }, { account }) => ({ email: account.email, ...(await accounts.rotateKey(account.id)) }),
+  print: ({ api_key }) => `${api_key}\nThe key is shown this once. The one before is void.`,
+});
 
 export default [create, list, rename, limit, revoke, rotate];
 

@@ -10,89 +10,72 @@ import { accountVerb, verb } from "../verb.ts";
 const name = Type.String({ description: "As the program calls that person.", placeholder: "NAME" });
 
 /** Whose they are: the door reads them by itself. */
-export const endUsersList = accountVerb(
-  { limit: rowsMax },
-  {
-    name: "end-users list",
-    summary: "List the people that keys with --forwards-users asked for, the last ones first",
-    scope: "read",
-    read: (_, { account: { id } }) => Promise.resolve({ id }),
-    print: ({ id }) => `account ${id}`,
-  },
-);
+export const endUsersList = accountVerb({
+  name: "end-users list",
+  summary: "List the people that keys with --forwards-users asked for, the last ones first",
+  fields: { limit: rowsMax },
+  scope: "read",
+  read: (_, { account: { id } }) => Promise.resolve({ id }),
+  print: ({ id }) => `account ${id}`,
+});
 
 const endUserDetail = (_: unknown, { keys }: Readonly<{ keys: readonly string[] }>) =>
   `an end user of ${keys.join(", ")}`;
 
 /** Writes down that it is given out, without the name, which can be erased; the door does it. */
-export const endUsersExport = accountVerb(
-  { name },
-  {
-    name: "end-users export",
-    summary: "Print everything that is kept of one of them, as JSON",
-    words: ["name"],
-    scope: "people",
-    audit: { action: "end_user.export", detail: endUserDetail },
-    change: async ({ accountKeys }, { account: { id }, input }) => ({
-      id,
-      ...(await accountKeys.endUser(id, input.name)),
-    }),
-    print: ({ name }) => name,
-  },
-);
+export const endUsersExport = accountVerb({
+  name: "end-users export",
+  summary: "Print everything that is kept of one of them, as JSON",
+  words: ["name"],
+  fields: { name },
+  scope: "people",
+  audit: { action: "end_user.export", detail: endUserDetail },
+  change: async ({ accountKeys }, { account: { id }, input }) => ({
+    id,
+    ...(await accountKeys.endUser(id, input.name)),
+  }),
+  print: ({ name }) => name,
+});
 
-export const endUsersErase = accountVerb(
-  { name },
-  {
-    name: "end-users erase",
-    summary: "Erase the name of one of them",
-    details: "What was used stays, without the name.",
-    words: ["name"],
-    scope: "people",
-    warning: (input) => `this erases the name ${input.name} from all that ${input.email} was charged for`,
-    audit: { action: "end_user.erase", detail: endUserDetail },
-    change: ({ accountKeys }, { account: { id }, input }) => accountKeys.eraseEndUser(id, input.name),
-    print: ({ keys }) => `erased; what was used stays, without a name (of ${keys.join(", ")})`,
-  },
-);
+export const endUsersErase = accountVerb({
+  name: "end-users erase",
+  summary: "Erase the name of one of them",
+  details: "What was used stays, without the name.",
+  words: ["name"],
+  fields: { name },
+  scope: "people",
+  warning: (input) => `this erases the name ${input.name} from all that ${input.email} was charged for`,
+  audit: { action: "end_user.erase", detail: endUserDetail },
+  change: ({ accountKeys }, { account: { id }, input }) => accountKeys.eraseEndUser(id, input.name),
+  print: ({ keys }) => `erased; what was used stays, without a name (of ${keys.join(", ")})`,
+});
 
-export const usage = accountVerb(
-  { limit: rowsMax },
-  {
-    name: "usage",
-    summary: "List the replies to an account, the newest first",
-    scope: "read",
-    read: ({ accounts }, { account, input: { limit = rowsMaxUsual } }) => accounts.usage(account.id, limit),
-    print: (rows) =>
-      formatTable(
-        [
-          ...[
-            "time",
-            "endpoint",
-            "model",
-            "input",
-            "cached",
-            "output",
-            "reasoning",
-            "balance tokens",
-            "cost USD",
-            "key",
-          ],
-          ...["end user", ""],
-        ],
-        rows.map((row) => [
-          ...[row.time, row.endpoint, row.model, row.input, row.cached_input, row.output, row.reasoning],
-          ...[row.billed_tokens, row.cost_usd, row.key, row.end_user ?? "", row.estimated ? "estimated" : ""],
-        ]),
-      ),
-  },
-);
+export const usage = accountVerb({
+  name: "usage",
+  summary: "List the replies to an account, the newest first",
+  fields: { limit: rowsMax },
+  scope: "read",
+  read: ({ accounts }, { account, input: { limit = rowsMaxUsual } }) => accounts.usage(account.id, limit),
+  print: (rows) =>
+    formatTable(
+      [
+        ...["time", "endpoint", "model", "input", "cached", "output", "reasoning", "balance tokens", "cost USD", "key"],
+        ...["end user", ""],
+      ],
+      rows.map((row) => [
+        ...[row.time, row.endpoint, row.model, row.input, row.cached_input, row.output, row.reasoning],
+        ...[row.billed_tokens, row.cost_usd, row.key, row.end_user ?? "", row.estimated ? "estimated" : ""],
+      ]),
+    ),
+});
 
 const filter = (description: string, placeholder: string, more: object = {}) =>
   Type.Optional(Type.String({ description, placeholder, ...more }));
 
-export const requests = verb(
-  {
+export const requests = verb({
+  name: "requests",
+  summary: "List everything that was asked, the newest first, with what was refused or failed",
+  fields: {
     account: filter("Of one account.", "EMAIL"),
     model: filter("For one model.", "MODEL"),
     node: filter("On one node.", "NODE"),
@@ -110,36 +93,32 @@ export const requests = verb(
     after: filter("The next page: next of the page before.", "PLACE", { flag: null }),
     limit: rowsMax,
   },
-  {
-    name: "requests",
-    summary: "List everything that was asked, the newest first, with what was refused or failed",
-    scope: "read",
-    problem(input) {
-      const wanted = logFilterOf(input);
-      return typeof wanted === "string" ? { path: [], problem: wanted } : null;
-    },
-    async run({ office, requestLog }, { input }) {
-      const { account: email, after, limit = rowsMaxUsual } = input;
-      const wanted = logFilterOf(input);
-      const of = email === undefined ? null : await office.read(({ accounts }) => accounts.ofEmail(email));
-      const page = await requestLog.page(
-        { ...(typeof wanted === "string" ? anyRequest : wanted), account: of?.id ?? null },
-        logPlaceOf(after),
-        Math.min(limit, rowsEverMax),
-      );
-      const named = page.rows.map((row) => row.account);
-      return requestRowsOf(page, await namesOf(office, named));
-    },
-    json: ({ rows }) => rows,
-    print({ rows }) {
-      const [row] = rows;
-      const table = formatTable(headings, rows.map(cellsOf));
-      // A single one is looked at more closely.
-      if (row === undefined || rows.length > 1) return table;
-      return [table, ...(row.cause === null ? [] : [`${row.node}: ${row.cause}`]), row.sum ?? []].flat().join("\n");
-    },
+  scope: "read",
+  problem(input) {
+    const wanted = logFilterOf(input);
+    return typeof wanted === "string" ? { path: [], problem: wanted } : null;
   },
-);
+  async run({ office, requestLog }, { input }) {
+    const { account: email, after, limit = rowsMaxUsual } = input;
+    const wanted = logFilterOf(input);
+    const of = email === undefined ? null : await office.read(({ accounts }) => accounts.ofEmail(email));
+    const page = await requestLog.page(
+      { ...(typeof wanted === "string" ? anyRequest : wanted), account: of?.id ?? null },
+      logPlaceOf(after),
+      Math.min(limit, rowsEverMax),
+    );
+    const named = page.rows.map((row) => row.account);
+    return requestRowsOf(page, await namesOf(office, named));
+  },
+  json: ({ rows }) => rows,
+  print({ rows }) {
+    const [row] = rows;
+    const table = formatTable(headings, rows.map(cellsOf));
+    // A single one is looked at more closely.
+    if (row === undefined || rows.length > 1) return table;
+    return [table, ...(row.cause === null ? [] : [`${row.node}: ${row.cause}`]), row.sum ?? []].flat().join("\n");
+  },
+});
 
 /** One page of the log. */
 const rowsEverMax = 1_000;

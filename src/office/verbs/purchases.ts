@@ -42,8 +42,10 @@ const oneOf = <const Words extends readonly string[]>(words: Words, description:
     Type.Unsafe<Words[number]>(Type.String({ enum: words, description, placeholder: words[0]!.toUpperCase() })),
   );
 
-export const list = verb(
-  {
+export const list = verb({
+  name: "purchases list",
+  summary: "List what accounts ask for, the newest first",
+  fields: {
     state: oneOf(
       ["pending", "approved", "declined", "withdrawn"],
       "Only those that are pending, approved, declined or withdrawn.",
@@ -52,28 +54,24 @@ export const list = verb(
     after: Type.Optional(Type.Integer({ minimum: 1, description: "Only older ones than this.", placeholder: "ID" })),
     limit: rowsMax,
   },
-  {
-    name: "purchases list",
-    summary: "List what accounts ask for, the newest first",
-    scope: "read",
-    async read(unit, { input: { state = null, kind = null, after, limit = rowsMaxUsual } }) {
-      const found = await unit.purchases.records.requestsIn(state, after ?? Number.MAX_SAFE_INTEGER, limit, kind);
-      return Promise.all(found.map((request) => purchaseView(unit, request)));
-    },
-    print: (requests) =>
-      formatTable(
-        ["id", "account", "asks for", "state", "asked", "note"],
-        requests.map((request) => [
-          String(request.id),
-          request.account.email,
-          wantedInWords(request),
-          request.state,
-          request.created_at,
-          request.note,
-        ]),
-      ),
+  scope: "read",
+  async read(unit, { input: { state = null, kind = null, after, limit = rowsMaxUsual } }) {
+    const found = await unit.purchases.records.requestsIn(state, after ?? Number.MAX_SAFE_INTEGER, limit, kind);
+    return Promise.all(found.map((request) => purchaseView(unit, request)));
   },
-);
+  print: (requests) =>
+    formatTable(
+      ["id", "account", "asks for", "state", "asked", "note"],
+      requests.map((request) => [
+        String(request.id),
+        request.account.email,
+        wantedInWords(request),
+        request.state,
+        request.created_at,
+        request.note,
+      ]),
+    ),
+});
 
 const decided = {
   id: Type.Integer({ minimum: 1, description: "Its number in the list.", placeholder: "ID" }),
@@ -83,10 +81,11 @@ const decided = {
 };
 
 const decision = (how: "approve" | "decline", summary: string) =>
-  verb(decided, {
+  verb({
     name: `purchases ${how}`,
     summary,
     words: ["id"],
+    fields: decided,
     scope: "people",
     async change(unit, { input: { id, note = "" } }) {
       if ((await unit.purchases.records.request(id)) === null) throw new CommandError(`there is no request ${id}`);

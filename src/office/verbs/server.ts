@@ -6,22 +6,20 @@ import type { DrainReport } from "../work.ts";
 
 const nodeName = { name: Type.String({ description: "The name of a node.", placeholder: "NODE" }) };
 
-export const nodes = fleetVerb(
-  {},
-  {
-    name: "nodes",
-    summary: "List the nodes: how they are, since when, and what is wrong",
-    scope: "read",
-    run: (fleet) => fleet.nodes(),
-    print: (reports) => JSON.stringify(reports),
-  },
-);
+export const nodes = fleetVerb({
+  name: "nodes",
+  summary: "List the nodes: how they are, since when, and what is wrong",
+  scope: "read",
+  run: (fleet) => fleet.nodes(),
+  print: (reports) => JSON.stringify(reports),
+});
 
-export const drain = fleetVerb(nodeName, {
+export const drain = fleetVerb({
   name: "nodes drain",
   summary: "Give a node no new requests",
   details: "Requests that run there may end.",
   words: ["name"],
+  fields: nodeName,
   scope: "all",
   audit: { action: "node.drain", detail: ({ input }) => input.name },
   run: (fleet, { input }) => fleet.drain(input.name),
@@ -29,108 +27,93 @@ export const drain = fleetVerb(nodeName, {
     `${name} gets no new requests${fromGateway(gateway)}; ${busy === 0 ? "none runs there" : busy === 1 ? "1 still runs there" : `${busy} still run there`}.`,
 });
 
-export const resume = fleetVerb(nodeName, {
+export const resume = fleetVerb({
   name: "nodes resume",
   summary: "Give a drained node requests again",
   words: ["name"],
+  fields: nodeName,
   scope: "all",
   audit: { action: "node.resume", detail: ({ input }) => input.name },
   run: (fleet, { input }) => fleet.resume(input.name),
   print: ({ name, gateway }) => `${name} gets requests${fromGateway(gateway)}.`,
 });
 
-export const gateways = fleetVerb(
-  {},
-  {
-    name: "gateways",
-    summary: "List the gateways that share a PostgreSQL ledger",
-    details: "Alive or gone, version, configuration, and shares of the nodes.",
-    scope: "read",
-    run: (fleet) => fleet.gateways(),
-    print: (reports) => JSON.stringify(reports),
-  },
-);
+export const gateways = fleetVerb({
+  name: "gateways",
+  summary: "List the gateways that share a PostgreSQL ledger",
+  details: "Alive or gone, version, configuration, and shares of the nodes.",
+  scope: "read",
+  run: (fleet) => fleet.gateways(),
+  print: (reports) => JSON.stringify(reports),
+});
 
-export const models = fleetVerb(
-  {},
-  {
-    name: "models",
-    summary: "List what the nodes offer and what is served of it",
-    details: "Under which name, at which price, and what no node has.",
-    scope: "read",
-    run: (fleet) => fleet.models(),
-    print: (report) => JSON.stringify(report),
-  },
-);
+export const models = fleetVerb({
+  name: "models",
+  summary: "List what the nodes offer and what is served of it",
+  details: "Under which name, at which price, and what no node has.",
+  scope: "read",
+  run: (fleet) => fleet.models(),
+  print: (report) => JSON.stringify(report),
+});
 
-export const testWebhook = fleetVerb(
-  { name: Type.String({ description: "The name of a webhook.", placeholder: "WEBHOOK" }) },
-  {
-    name: "webhooks test",
-    summary: "Post a notice to a webhook of the configuration",
-    words: ["name"],
-    scope: "all",
-    async run(fleet, { input: { name } }) {
-      const problem = await fleet.testWebhook(name);
-      return { name, sent: problem === null, problem };
-    },
-    print: ({ name, problem }) => (problem === null ? `${name} took a notice.` : `the webhook ${name}: ${problem}`),
+export const testWebhook = fleetVerb({
+  name: "webhooks test",
+  summary: "Post a notice to a webhook of the configuration",
+  words: ["name"],
+  fields: { name: Type.String({ description: "The name of a webhook.", placeholder: "WEBHOOK" }) },
+  scope: "all",
+  async run(fleet, { input: { name } }) {
+    const problem = await fleet.testWebhook(name);
+    return { name, sent: problem === null, problem };
   },
-);
+  print: ({ name, problem }) => (problem === null ? `${name} took a notice.` : `the webhook ${name}: ${problem}`),
+});
 
-export const reload = fleetVerb(
-  {},
-  {
-    name: "reload",
-    summary: "Apply the changed configuration to the running server",
-    details: "Says what needs a restart.",
-    scope: "all",
-    run: (fleet) => fleet.reload(),
-    audit: { action: "server.reload", detail: (_, outcome) => reloadDetail(outcome) },
-    refusal: (outcome) => ("refused" in outcome ? outcome.refused : null),
-    print(outcome) {
-      if ("refused" in outcome) return outcome.refused;
-      const { applied, needsRestart, found = [] } = outcome;
-      return [
-        `applied        ${applied.join(", ") || "nothing has changed"}`,
-        ...(needsRestart.length > 0 ? [`needs restart  ${needsRestart.join(", ")}`] : []),
-        ...found.map((node) => `found          ${node}`),
-      ].join("\n");
-    },
+export const reload = fleetVerb({
+  name: "reload",
+  summary: "Apply the changed configuration to the running server",
+  details: "Says what needs a restart.",
+  scope: "all",
+  run: (fleet) => fleet.reload(),
+  audit: { action: "server.reload", detail: (_, outcome) => reloadDetail(outcome) },
+  refusal: (outcome) => ("refused" in outcome ? outcome.refused : null),
+  print(outcome) {
+    if ("refused" in outcome) return outcome.refused;
+    const { applied, needsRestart, found = [] } = outcome;
+    return [
+      `applied        ${applied.join(", ") || "nothing has changed"}`,
+      ...(needsRestart.length > 0 ? [`needs restart  ${needsRestart.join(", ")}`] : []),
+      ...found.map((node) => `found          ${node}`),
+    ].join("\n");
   },
-);
+});
 
-export const health = fleetVerb(
-  {},
-  {
-    name: "health",
-    summary: "Exit with 0 if the server runs and takes requests, else with 1",
-    scope: "read",
-    run: (fleet) => fleet.health(),
-    refusal: ({ unready }) => (unready === null ? null : `the server takes no requests: ${unready}`),
-    json: ({ nodes }) => ({ ready: true, ...(nodes === null ? {} : { warning: nodes }) }),
-    print: ({ nodes }) => (nodes === null ? "ready" : `ready, but ${nodes}`),
-  },
-);
+export const health = fleetVerb({
+  name: "health",
+  summary: "Exit with 0 if the server runs and takes requests, else with 1",
+  scope: "read",
+  run: (fleet) => fleet.health(),
+  refusal: ({ unready }) => (unready === null ? null : `the server takes no requests: ${unready}`),
+  json: ({ nodes }) => ({ ready: true, ...(nodes === null ? {} : { warning: nodes }) }),
+  print: ({ nodes }) => (nodes === null ? "ready" : `ready, but ${nodes}`),
+});
 
-export const backup = verb(
-  {
+export const backup = verb({
+  name: "backup",
+  summary: "Copy the database, also while it is in use, and check the copy",
+  words: ["file"],
+  fields: {
     file: Type.String({ description: "Where to write the copy; it must not exist.", placeholder: "FILE", path: true }),
   },
-  {
-    name: "backup",
-    summary: "Copy the database, also while it is in use, and check the copy",
-    words: ["file"],
-    scope: null,
-    run: ({ backup }, { input, progress }) => backup(input.file, progress),
-    audit: {
-      action: "server.backup",
-      detail: (_, made) => backupDetail(made),
-      isOptional: true,
-    },
-    print: ({ file, bytes, integrity }) => `${file}: ${bytes.toLocaleString("en-US")} bytes, integrity ${integrity}`,
+  scope: null,
+  run: ({ backup }, { input, progress }) => backup(input.file, progress),
+  audit: {
+    action: "server.backup",
+    detail: (_, made) => backupDetail(made),
+    isOptional: true,
   },
-);
+  print: ({ file, bytes, integrity }) => `${file}: ${bytes.toLocaleString("en-US")} bytes, integrity ${integrity}`,
+});
 
 export const backupDetail = ({ file, bytes }: Readonly<{ file: string; bytes: number }>): string =>
   `${file}: ${bytes} bytes, checked`;

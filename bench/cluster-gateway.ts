@@ -2,7 +2,7 @@
 // settles requests of accounts at random, and answers with what that took. Books in PostgreSQL by a URL, else in SQLite.
 //
 //   bun bench/cluster-gateway.ts NAME ACCOUNTS postgres://... | FOLDER
-import { openAccounting } from "../src/accounting.ts";
+import { openAccounting } from "../src/books/accounting.ts";
 import { embeddedCatalog } from "../src/core/catalog.ts";
 import { momentOf, systemClock } from "../src/core/clock.ts";
 import type { Plans } from "../src/core/plans.ts";

@@ -5,7 +5,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { apiKeyPrefix, apiKeySecretLength } from "../src/account/keys.ts";
+import { apiKeyPrefix, apiKeySecretLength } from "../src/account/people/keys.ts";
 import { dayMs } from "../src/core/units.ts";
 import { PostgresServer } from "../src/store/postgres/connection.ts";
 import { migrate } from "../src/store/postgres/migrations.ts";

@@ -3,7 +3,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openAccounting } from "../src/accounting.ts";
+import { openAccounting } from "../src/books/accounting.ts";
 import { embeddedCatalog } from "../src/core/catalog.ts";
 import { systemClock } from "../src/core/clock.ts";
 import { floodRequestsMax } from "../src/core/limits.ts";

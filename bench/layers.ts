@@ -4,10 +4,10 @@
 //
 // Each layer is a server of its own with the real classes up to it and a substitute behind it. All are measured in turn.
 import { join } from "node:path";
-import { Admission } from "../src/account/admission.ts";
-import { Flood } from "../src/account/flood.ts";
-import { Keys } from "../src/account/keys.ts";
-import { Ledger } from "../src/account/ledger.ts";
+import { Admission } from "../src/account/money/admission.ts";
+import { Flood } from "../src/account/money/flood.ts";
+import { Keys } from "../src/account/people/keys.ts";
+import { Ledger } from "../src/account/money/ledger.ts";
 import { embeddedCatalog } from "../src/core/catalog.ts";
 import { systemClock } from "../src/core/clock.ts";
 import { queueMaxWaitMs } from "../src/core/limits.ts";

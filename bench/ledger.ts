@@ -4,8 +4,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { noSpendLimits } from "../src/account/spend-limit.ts";
-import type { FolderAccounting } from "../src/accounting.ts";
+import { noSpendLimits } from "../src/account/money/spend-limit.ts";
+import type { FolderAccounting } from "../src/books/accounting.ts";
 import { embeddedCatalog } from "../src/core/catalog.ts";
 import { isRefusal } from "../src/core/refusals.ts";
 import { type AccountId, defaultKey, type Usage } from "../src/core/types.ts";

@@ -10,7 +10,7 @@ import { type Standing } from "./core/standing.ts";
 import type { Catalog } from "./core/catalog.ts";
 import { answersOf } from "./core/answer-budget.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
-import type { BookKeys, RequestBooks } from "./account/books.ts";
+import type { BookKeys, RequestBooks } from "./account/money/books.ts";
 import { endUserName, nobodyNamed } from "./core/end-user.ts";
 import type { LargeBodies, LargeBody } from "./bodies/large-bodies.ts";
 import { type AnyCancelSignal, CancelSignal, signalOf } from "./core/cancel-signal.ts";

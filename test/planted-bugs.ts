@@ -37,7 +37,7 @@ export const bugs: readonly Bug[] = [
     what: "PostgreSQL: an end whose hold was given back is charged, whether it fits or not",
     edits: [
       [
-        "src/account/admission.ts",
+        "src/account/money/admission.ts",
         "      if (!fitsWithout(0, this.#ledger, loaded, spendLimits, now)) return false;\n      if (this.#ledger.reserve(loaded, spendLimits, budget, now) !== null) return false;\n",
         "      loaded.held += budget;\n      loaded.holds += 1;\n      for (const limit of spendLimits) limit.held += budget;\n",
       ],
@@ -162,7 +162,11 @@ export const bugs: readonly Bug[] = [
     id: "M6",
     what: "a hold is settled and released",
     edits: [
-      ["src/account/admission.ts", "    if (isResolved(this.#state)) return;\n    const waited", "    const waited"],
+      [
+        "src/account/money/admission.ts",
+        "    if (isResolved(this.#state)) return;\n    const waited",
+        "    const waited",
+      ],
     ],
     file: spine,
   },
@@ -186,19 +190,19 @@ export const bugs: readonly Bug[] = [
     what: "the allowance renews by local time",
     edits: [
       [
-        "src/account/quota.ts",
+        "src/account/money/quota.ts",
         "=> Math.floor(now / dayMs)",
         "=> Math.floor((now - new Date(now).getTimezoneOffset() * 60_000) / dayMs)",
       ],
     ],
-    file: "test/account/admission.test.ts",
+    file: "test/account/money/admission.test.ts",
     name: "time zone",
   },
   {
     id: "M9",
     what: "the allowance renews again after the clock stepped back",
-    edits: [["src/account/ledger.ts", "used: this.#records.used(account.id, quota, period)", "used: 0"]],
-    file: "test/account/admission.test.ts",
+    edits: [["src/account/money/ledger.ts", "used: this.#records.used(account.id, quota, period)", "used: 0"]],
+    file: "test/account/money/admission.test.ts",
     name: "grants no day twice",
   },
   {
@@ -206,24 +210,24 @@ export const bugs: readonly Bug[] = [
     what: "a price in floats",
     edits: [
       [
-        "src/account/price.ts",
+        "src/account/money/price.ts",
         "  const numerator = 2 * sum",
         "  if (sum > 0) return Math.round((sum / 100_000_000) * 200_000);\n  const numerator = 2 * sum",
       ],
     ],
-    file: "test/account/price.test.ts",
+    file: "test/account/money/price.test.ts",
   },
   {
     id: "M11",
     what: "rounding for each kind of token",
     edits: [
       [
-        "src/account/price.ts",
+        "src/account/money/price.ts",
         "  const numerator = 2 * sum",
         "  const part = (cents: number): number => Math.floor((2 * cents + 500) / 1000);\n  if (sum > 0) return part(inputFresh * rates.inputCents) + part(inputCached * rates.cachedInputCents) + part(output * rates.outputCents);\n  const numerator = 2 * sum",
       ],
     ],
-    file: "test/account/price.test.ts",
+    file: "test/account/money/price.test.ts",
   },
   {
     id: "M12",
@@ -316,7 +320,7 @@ export const bugs: readonly Bug[] = [
   {
     id: "M20",
     what: "an end user's requests are not held against its limit",
-    edits: [["src/account/end-users.ts", "this.spendLimits = [...ofKey, limit];", "this.spendLimits = ofKey;"]],
+    edits: [["src/account/money/end-users.ts", "this.spendLimits = [...ofKey, limit];", "this.spendLimits = ofKey;"]],
     file: ledger,
   },
   {
@@ -336,17 +340,19 @@ export const bugs: readonly Bug[] = [
     what: "any key may say for whom it asks",
     edits: [
       [
-        "src/account/admission.ts",
+        "src/account/money/admission.ts",
         "name === null || key?.limits?.forwardsUsers !== true",
         "name === null || key === null",
       ],
     ],
-    file: "test/account/end-users.test.ts",
+    file: "test/account/money/end-users.test.ts",
   },
   {
     id: "M23",
     what: "what a key's open requests hold is not counted against its limit",
-    edits: [["src/account/ledger.ts", "if (tokens > limit.left(now) - limit.held)", "if (tokens > limit.left(now))"]],
+    edits: [
+      ["src/account/money/ledger.ts", "if (tokens > limit.left(now) - limit.held)", "if (tokens > limit.left(now))"],
+    ],
     file: ledger,
   },
   {
@@ -354,12 +360,12 @@ export const bugs: readonly Bug[] = [
     what: "a charge that the disk never took is given back to another key",
     edits: [
       [
-        "src/account/ledger.ts",
+        "src/account/money/ledger.ts",
         "account.keys?.get(entry.key)?.spendLimits",
         "[...account.keys!.values()][0]?.spendLimits",
       ],
     ],
-    file: "test/account/account-keys.test.ts",
+    file: "test/account/people/account-keys.test.ts",
     name: "a lost charge",
   },
   {
@@ -367,7 +373,7 @@ export const bugs: readonly Bug[] = [
     what: "a key's month does not end",
     edits: [
       [
-        "src/account/spend-limit.ts",
+        "src/account/money/spend-limit.ts",
         "if (day >= month.first && day < month.next) return month;",
         "if (day >= month.first) return month;",
       ],
@@ -379,7 +385,7 @@ export const bugs: readonly Bug[] = [
     what: "what a key was charged before it had a limit does not count when it gets one",
     edits: [
       [
-        "src/account/ledger.ts",
+        "src/account/money/ledger.ts",
         "      limit.add(dayOf(now), billed);",
         "      if (limit.perDay !== null || limit.perMonth !== null) limit.add(dayOf(now), billed);",
       ],
@@ -389,7 +395,9 @@ export const bugs: readonly Bug[] = [
   {
     id: "M27",
     what: "a request that waits begins though its key was revoked meanwhile",
-    edits: [["src/account/balance-line.ts", "account.disabled || waiter.isVoidAt(this.#wall)", "account.disabled"]],
+    edits: [
+      ["src/account/money/balance-line.ts", "account.disabled || waiter.isVoidAt(this.#wall)", "account.disabled"],
+    ],
     file: ledger,
   },
   {
@@ -403,7 +411,7 @@ export const bugs: readonly Bug[] = [
     what: "an open budget grows, and its hold does not",
     edits: [
       [
-        "src/account/admission.ts",
+        "src/account/money/admission.ts",
         "    this.#ledger.reserveMore(this.#account, this.spendLimits, tokens - this.budget);",
         "    if (this.budget === 0) this.#ledger.reserveMore(this.#account, this.spendLimits, tokens - this.budget);",
       ],
@@ -415,7 +423,7 @@ export const bugs: readonly Bug[] = [
     what: "PostgreSQL: an open budget grows into what others are expected to cost",
     edits: [
       [
-        "src/account/admission.ts",
+        "src/account/money/admission.ts",
         "return begun === own ? free : Math.min(free, left - (expected - own * this.cost) - input);",
         "return free;",
       ],
@@ -435,7 +443,7 @@ export const bugs: readonly Bug[] = [
     what: "on an unlimited plan whatever nodes report is charged to keys with a limit",
     edits: [
       [
-        "src/account/admission.ts",
+        "src/account/money/admission.ts",
         "    if (billedTokens(rates, usage) <= this.cost) return usage;",
         "    if (this.#unlimited || billedTokens(rates, usage) <= this.cost) return usage;",
       ],

@@ -25,10 +25,10 @@ const made = (text: string, seen: RegExp | string): Entry => ({ text, seen, leng
 
 /** By file: why none of its expressions sees text from outside, or all of them. */
 const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
-  "account/access-links.ts": [/^[A-Za-z0-9_-]{43}$/],
-  "account/account-keys.ts": [/[\p{C}\p{Zl}\p{Zp}]/u],
+  "account/sign-in/access-links.ts": [/^[A-Za-z0-9_-]{43}$/],
+  "account/people/account-keys.ts": [/[\p{C}\p{Zl}\p{Zp}]/u],
   "core/end-user.ts": [within(128, /[\p{C}\p{Zl}\p{Zp}]/gu)], // endUserNameMaxLength
-  "account/accounts.ts": [
+  "account/people/accounts.ts": [
     /^deleted-[\d-]+@invalid$/i,
     /[^\x21-\x7e]/,
     within(
@@ -36,12 +36,12 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
       /^[\w.!#$%&'*+/=?^`{|}~-]+@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i,
     ),
   ],
-  "account/known-browsers.ts": [/^(\d{1,15})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{43})$/],
-  "account/price.ts": [within(40, /0+$/)], // digits of a sum
-  "account/keys.ts": [/^sk-tg-[0-9A-Za-z]{43}$/],
+  "account/sign-in/known-browsers.ts": [/^(\d{1,15})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{43})$/],
+  "account/money/price.ts": [within(40, /0+$/)], // digits of a sum
+  "account/people/keys.ts": [/^sk-tg-[0-9A-Za-z]{43}$/],
   "account/request-row.ts": [/^(\d{1,16}(?:\.\w{1,40})?)-(\d{1,16})$/, /^[1-5](?:xx|\d\d)$/, /^\d{1,15}$/],
-  "account/sessions.ts": [/^[A-Za-z0-9_-]{43}$/],
-  "account/sign-in-tries.ts": [/[A-Z]/g, /[.:]/, /^::ffff:[\d.]+$/i, /^::ffff:/i, /^0+(?=.)/],
+  "account/sign-in/sessions.ts": [/^[A-Za-z0-9_-]{43}$/],
+  "account/sign-in/sign-in-tries.ts": [/[A-Z]/g, /[.:]/, /^::ffff:[\d.]+$/i, /^::ffff:/i, /^0+(?=.)/],
   "build.ts": "our own sources",
   "build/mach-o-signature.ts": "programs that we build",
   "commands/command.ts": "the operator's command line",

@@ -8,7 +8,7 @@ import type { AuditAction, AuditEntry, AuditRecords } from "./records.ts";
 export const theServer: AccountId = 0;
 
 /** As long as other details, which people write. */
-const detailMaxLength = 500;
+export const auditDetailMaxLength = 500;
 
 /** Of what nobody did in the console: `by` says how it came, in the place of a browser's address. */
 export const serverEntry = (
@@ -23,7 +23,7 @@ export const serverEntry = (
   address: by,
   action,
   subject,
-  detail: detail.slice(0, detailMaxLength),
+  detail: detail.slice(0, auditDetailMaxLength),
 });
 
 /** For `by` of an entry: a command, and the system user who ran it. */

@@ -1,7 +1,7 @@
 // What a unit of the office adds to the books: nothing of it is anywhere else before the unit is committed.
 import { changedLimits } from "../core/key-limits.ts";
 import type { AccountId, Ms } from "../core/types.ts";
-import type { Entry } from "./entry.ts";
+import type { Entry } from "./money/entry.ts";
 import type { AccountChange } from "./journal.ts";
 import type { AccountRecord, KeyRecord } from "./records.ts";
 

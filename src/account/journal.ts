@@ -1,8 +1,8 @@
 // What accounts need from a journal. How lines reach the disk is up to the store.
 import type { AccountId, KeyId, KeyLimits, Ms, PlanId } from "../core/types.ts";
-import type { Entry } from "./entry.ts";
+import type { Entry } from "./money/entry.ts";
 import type { AccessLink, AuditEntry, Identity, KeyRecord, PurchaseRequest, SessionRecord } from "./records.ts";
-import type { Period } from "./quota.ts";
+import type { Period } from "./money/quota.ts";
 
 /** A change of an account that moves no money. */
 export type AccountChange =

@@ -11,12 +11,12 @@ import { planOf } from "../core/plans.ts";
 import type { AccountId, KeyId, Ms } from "../core/types.ts";
 import type { Draft } from "./draft.ts";
 import type { AccountChange } from "./journal.ts";
-import type { Keys } from "./keys.ts";
-import type { KnownSessions } from "./known-sessions.ts";
-import type { Ledger } from "./ledger.ts";
-import { LoadedAccount } from "./loaded-account.ts";
-import type { LoadedKey } from "./loaded-key.ts";
-import { coderWindowOf, dayOf } from "./quota.ts";
+import type { Keys } from "./people/keys.ts";
+import type { KnownSessions } from "./sign-in/known-sessions.ts";
+import type { Ledger } from "./money/ledger.ts";
+import { LoadedAccount } from "./money/loaded-account.ts";
+import type { LoadedKey } from "./money/loaded-key.ts";
+import { coderWindowOf, dayOf } from "./money/quota.ts";
 import type { AccountRecord, KeyUse, Standing, Standings } from "./records.ts";
 
 type Parts = Readonly<{

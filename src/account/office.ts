@@ -6,13 +6,13 @@
 import type { KnownModels } from "../core/catalog.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Ms } from "../core/types.ts";
-import { AccessLinks } from "./access-links.ts";
-import { AccountKeys } from "./account-keys.ts";
-import { Accounts } from "./accounts.ts";
+import { AccessLinks } from "./sign-in/access-links.ts";
+import { AccountKeys } from "./people/account-keys.ts";
+import { Accounts } from "./people/accounts.ts";
 import { AuditLog } from "./audit.ts";
 import type { Draft } from "./draft.ts";
-import { Identities } from "./identities.ts";
-import { Purchases } from "./purchases.ts";
+import { Identities } from "./people/identities.ts";
+import { Purchases } from "./money/purchases.ts";
 import type {
   AccessLinkRecords,
   AuditRecords,
@@ -22,7 +22,7 @@ import type {
   SessionRecords,
   Standings,
 } from "./records.ts";
-import { Sessions } from "./sessions.ts";
+import { Sessions } from "./sign-in/sessions.ts";
 
 /** What one change of the office sees and does; everything in it becomes durable in one commit, or nothing does. */
 export type Unit = Readonly<{

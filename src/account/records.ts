@@ -1,8 +1,8 @@
 // What is kept of accounts and of the console, and how it is read. Every call gives the committed state and throws StoreUnavailable where the disk cannot be read.
 import type { AccountId, KeyId, KeyLimits, Ms, PlanId } from "../core/types.ts";
 import type { Soon } from "../core/soon.ts";
-import type { Period, Quota } from "./quota.ts";
-import type { DayUse } from "./spend-limit.ts";
+import type { Period, Quota } from "./money/quota.ts";
+import type { DayUse } from "./money/spend-limit.ts";
 import type { UsageRow } from "./usage-row.ts";
 
 export type AccountRecord = Readonly<{

@@ -2,8 +2,8 @@
 import { inPlainWords } from "./refusal-words.ts";
 import { anyRequest, type LogFilter, type LogPage, type LogPlace, type LogRow } from "../core/request-log.ts";
 import type { AccountId, Ms } from "../core/types.ts";
-import { keyNameOf } from "./key-names.ts";
-import { costUsd, sumInWords } from "./price.ts";
+import { keyNameOf } from "./people/key-names.ts";
+import { costUsd, sumInWords } from "./money/price.ts";
 
 export type RequestRow = Readonly<{
   /** When it ended. */

@@ -1,7 +1,7 @@
 // A line of the usage page, with the field names of `tollgate usage --json`.
 import type { KeyId, Ms } from "../core/types.ts";
-import { keyNameOf } from "./key-names.ts";
-import { costUsd } from "./price.ts";
+import { keyNameOf } from "./people/key-names.ts";
+import { costUsd } from "./money/price.ts";
 
 export type UsageRow = Readonly<{
   time: string;

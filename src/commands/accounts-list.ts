@@ -1,5 +1,5 @@
 // tollgate accounts list: asks in portions, so that a million accounts hold up no request of a running server.
-import type { AccountSummary } from "../account/accounts.ts";
+import type { AccountSummary } from "../account/people/accounts.ts";
 import { list } from "../office/verbs/accounts.ts";
 import type { Invocation } from "./command.ts";
 import { perform } from "./perform.ts";

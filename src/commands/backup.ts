@@ -9,7 +9,7 @@ import { inputOf, tell } from "./verb-input.ts";
 export default async function makeBackup(invocation: Invocation): Promise<number> {
   const wanted = inputOf(backup, invocation);
   const made = await perform(invocation, backup, wanted, async (dataFolder, user, progress) => {
-    const { copyAsItIs } = await import("../server/stopped-books.ts");
+    const { copyAsItIs } = await import("./stopped-books.ts");
     return copyAsItIs(dataFolder, wanted.file, user, progress);
   });
   // A server under systemd has a /tmp of its own, which goes with it.

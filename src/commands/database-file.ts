@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { CommandError } from "../core/expected-error.ts";
 import { checkFolderRights } from "../server/process/folder-rights.ts";
 import { socketFile } from "../server/control-socket.ts";
-import { checkLedger } from "../server/stopped-books.ts";
+import { checkLedger } from "./stopped-books.ts";
 import { databaseName } from "../store/folder/data-folder.ts";
 import { Database } from "../store/postgres/database.ts";
 import { openServer } from "../store/postgres/start.ts";

@@ -34,7 +34,7 @@ export async function perform<Input, Result>(
   const act = (work: Work) => verb.run(work, { actor: { kind: "shell", user }, input, progress });
   const url = await databaseUrlOf(invocation);
   if (url !== null) {
-    const { inDatabase } = await import("../server/stopped-books.ts");
+    const { inDatabase } = await import("./stopped-books.ts");
     return inDatabase(await loadConfig(configFlags(flags), environment), url, act);
   }
   const dataFolder = folderOf(invocation);
@@ -46,7 +46,7 @@ export async function perform<Input, Result>(
   for (;;) {
     const answered = await askRunningServer(dataFolder, verb.name, input, progress);
     if (answered !== null) return answered.result as Result;
-    const books = await import("../server/stopped-books.ts");
+    const books = await import("./stopped-books.ts");
     try {
       if (!verb.makesFolder) books.checkLedger(dataFolder);
       if (onStopped !== undefined) return await onStopped(dataFolder, user, progress);

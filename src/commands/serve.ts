@@ -2,8 +2,8 @@
 import type { AuditAction } from "../account/records.ts";
 import { networkInterfaces } from "node:os";
 import { version } from "../../package.json" with { type: "json" };
-import { pathOf } from "../account/access-links.ts";
-import { EmailTaken } from "../account/accounts.ts";
+import { pathOf } from "../account/sign-in/access-links.ts";
+import { EmailTaken } from "../account/people/accounts.ts";
 import { serverEntry } from "../account/audit.ts";
 import type { ConfigFlags } from "../config/config.ts";
 import { newDataFolder, olderDataFolder, usualDataFolder } from "../config/usual-data-folder.ts";

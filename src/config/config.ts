@@ -119,7 +119,7 @@ function checkTogether(values: OptionValues, faults: Faults): void {
     faults.at(["console", "sign_up"], `must be false: strangers would get the plan "${first.id}", which is unlimited`);
   }
   if (!passwords && oidc === null) {
-    faults.at(["console", "passwords"], "must be true without [oidc]: nobody could sign in");
+    faults.at(["console", "passwords"], "must be true without [oidc]: there would be no way to sign in");
   }
   if (plans.length > plansMax) faults.at(["plans"], `must be at most ${plansMax} tables`);
   const ids: readonly string[] = plans.length === 0 ? planIds : plans.map(({ id }) => id);
@@ -141,7 +141,7 @@ function checkTogether(values: OptionValues, faults: Faults): void {
   plansOf("models", models);
   plansOf("mcp", mcp);
   for (const { row, key, problem } of sharedNames(models)) faults.at(["models", row, ...key], problem);
-  // Without models of the shop's own, what nodes list may be named too, and nobody knows it yet.
+  // Without models of the shop's own, names that nodes list are valid too, and they are not known yet.
   const known = new Set(models.flatMap(({ id, aliases }) => [id, ...aliases]));
   for (const [row, { models: named }] of plans.entries()) {
     for (const [index, name] of (models.length === 0 ? [] : (named ?? [])).entries()) {
@@ -171,7 +171,7 @@ function parseTables(toml: string, faults: Faults): FileTables {
   return isTable ? { ...others, server: { ...server, ...nodes } } : (tables as FileTables);
 }
 
-/** A row is likelier meant where a table has other keys: then it is told that it must be [[nodes]]. */
+/** A table with other keys is more likely meant as a row: the error then says that it must be [[nodes]]. */
 const isTableOfAllNodes = (written: unknown): boolean =>
   typeof written === "object" &&
   written !== null &&
@@ -224,7 +224,7 @@ export function checkModelIds({ file, nodes, mcp }: Config, { models }: Catalog)
   if (lines.length > 0) throw new ConfigError(lines.join("\n"));
 }
 
-/** A shop's own models as their rows say, and of what these leave out as `told`: at the start no node told anything. */
+/** A shop's own models as their rows say; `told` fills what they leave out. At the start no node has said anything. */
 export const ownModelsOf = (
   { models, outputTokensDefault }: Pick<Config, "models" | "outputTokensDefault">,
   told: ToldOfModel = nothingTold,

@@ -180,7 +180,7 @@ export const nothingTold: ToldOfModel = {
   keepsFormats: null,
 };
 
-/** A model of which nothing but its name was said, such as one that a node lists. */
+/** A model that has only a name, such as one that a node lists. */
 export const unpricedModel = (id: string): OwnModel => ({
   id,
   nodeModel: id,

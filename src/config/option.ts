@@ -31,7 +31,7 @@ type Live<Value> = Readonly<{
 export type Restart = Readonly<{ reload: null }>;
 export const restart: Restart = { reload: null };
 
-/** What becomes of a change. The two are told apart by type: who keeps values of the start is given the fixed ones alone. */
+/** What a change does. The type separates the two: code that keeps values of the start gets only the fixed ones. */
 export type Change<Value> = Live<Value> | Restart;
 
 export type Option<Value, C extends Change<Value> = Change<Value>> = Readonly<{

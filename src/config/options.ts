@@ -255,7 +255,7 @@ export const options = {
     }),
     restart,
   ),
-  /** Null = nobody but this server knows who people are. */
+  /** Null = no identity provider. */
   oidc: section("oidc", oidcTable, "none", restart),
   /** Null = credit is not sold: an operator grants it. */
   stripe: section("stripe", stripeTable, "none", restart),
@@ -310,7 +310,7 @@ export const options = {
     }),
     { reload: (running, requests) => running.limitInputRequests(requests) },
   ),
-  /** Variables win over the file: whoever looks for a fault need not edit it. */
+  /** Variables win over the file, so that a search for a fault needs no edit of it. */
   logLevel: option(
     "log",
     key("level", oneOf(logLevels), {

@@ -82,13 +82,13 @@ const providerTable = table(
   },
 );
 
-/** Of the provider "none" nothing else is looked at: whoever turns search off for a while need not remove it. */
+/** With the provider "none" the other keys are ignored, so that search can be turned off for a while without removing them. */
 export const searchTable: TableKind<SearchConfig | null> = {
   ...providerTable,
   read: (written, place) => (written["provider"] === "none" ? null : providerTable.read(written, place)),
 };
 
-/** Keys that mean nothing to the provider are a fault, since whoever wrote them expects something of them. */
+/** Keys that mean nothing to the provider are a fault, since their author expects something of them. */
 const keysOfWebSearch = ["url", "api_key", "api_key_env", "timeout_seconds", "fetch_pages"] as const;
 const keysOfFolderSearch = ["folder", "base_url", "rescan_seconds"] as const;
 

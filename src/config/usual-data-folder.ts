@@ -1,4 +1,4 @@
-// Where the data is when nobody says where: a folder of its own, so that a ledger does not lie beside files of a repository.
+// The default place of the data: a folder of its own, so that a ledger does not lie beside files of a repository.
 // Until 2026-11 that was the folder above it. Who has a ledger there goes on with it.
 import { existsSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// [[webhooks]]: addresses that are told what operators should know.
+// [[webhooks]]: addresses that get notices for operators.
 import { noticeEvents, type WebhookFormat, webhookFormats } from "../core/notice.ts";
 import { listOf, oneOf, textLike, webAddress } from "./kinds.ts";
 import { key, required, secret, table } from "./rows.ts";
@@ -16,7 +16,7 @@ export const webhookTable = table(
       textLike("^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", "a name of up to 64 letters, digits, dots and dashes"),
       "In the console, the log and the metrics.",
     ),
-    /** A secret: whoever knows the address of a chat's webhook may write there. */
+    /** A secret: anyone who knows the address of a chat's webhook may write there. */
     url: secret("url", {
       about: "Where notices are posted. Private addresses are allowed; redirects are not followed.",
       aboutVariable: "Variable that holds the address. That of a chat is a secret.",

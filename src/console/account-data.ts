@@ -1,8 +1,6 @@
-// Exports and erases all data of an account for the console, exactly as the commands `accounts export` and `accounts
-// delete` do.
-import type { Unit } from "../account/office.ts";
+// Exports all data of an account for the console, exactly as the command `accounts export` does.
 import type { AccountRecord } from "../account/records.ts";
-import { dayName, dayOf } from "../account/quota.ts";
+import { dayName, dayOf } from "../account/money/quota.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import { privateHeaders } from "./reply.ts";
 import { fail, type Failure } from "./routes/route.ts";
@@ -10,14 +8,9 @@ import { fail, type Failure } from "./routes/route.ts";
 /** No export now: others are running, the last one was not read to its end, or there were too many. */
 export type NoExport = Readonly<{ noExport: "busy" | "too_many"; retrySeconds: number }>;
 
-/** `allowed` throws where it must not begin; `noted` writes it down with its last step, in words. */
-export type Erasure = Readonly<{ allowed(unit: Unit): Promise<void>; noted(unit: Unit, detail: string): void }>;
-
 export interface AccountData {
   /** JSON of everything that is kept about the account, for the account `asking`. Rejects with StoreUnavailable. */
   export(account: AccountRecord, asking: AccountId): Promise<ReadableStream<Uint8Array> | NoExport>;
-  /** Takes away who it was. Throws AccountError. */
-  erase(account: AccountId, erasure: Erasure): Promise<unknown>;
 }
 
 /** The account's data as a download. */

@@ -8,22 +8,25 @@
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { Elysia } from "elysia";
-import { AccountError, EmailTaken } from "../account/accounts.ts";
-import { PasswordsBusy } from "../account/passwords.ts";
-import { DecidedOtherwise } from "../account/purchases.ts";
+import { AccountError, EmailTaken } from "../account/people/accounts.ts";
+import { PasswordsBusy } from "../account/sign-in/passwords.ts";
+import { DecidedOtherwise } from "../account/money/purchases.ts";
 import type { peerAddress } from "../http/peer-address.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
 import type { LiveRequests, Site } from "../http/site.ts";
 import { busyRetrySeconds } from "../core/limits.ts";
 import { formatPath, misfitsOf } from "../core/schema-errors.ts";
+import { CommandError } from "../core/expected-error.ts";
 import { StoreUnavailable } from "../core/types.ts";
 import { accountRoutes } from "./routes/account-routes.ts";
 import { readBody } from "./body.ts";
 import { pagePaths, webhookPath } from "./lazy-console.ts";
+import { keyRoutes } from "./routes/key-routes.ts";
 import { Live } from "./live.ts";
 import { linkRoutes } from "./routes/link-routes.ts";
 import { logRoutes } from "./routes/log-routes.ts";
 import { operatorRoutes } from "./routes/operator-routes.ts";
+import { overviewRoutes } from "./routes/overview-routes.ts";
 import { Pages } from "./pages.ts";
 import type { ConsoleParts } from "./parts.ts";
 import { planRoutes } from "./routes/plan-routes.ts";
@@ -42,8 +45,10 @@ const consoleBodyMaxBytes = 64 * 1024;
 /** The connection of a call. */
 type Connection = Parameters<typeof peerAddress>[1] & {};
 
-/** Absent if the path has none. */
-type Params = Readonly<{ id?: string }> | undefined;
+/** `params` is absent if the path has none. */
+type Context = Readonly<{ request: Request; server: Connection | null; params: Readonly<{ id?: string }> | undefined }>;
+
+type Incoming = Readonly<{ route: Route; connection: Connection | null }> & Pick<Context, "request" | "params">;
 
 const browserMaxLength = 200;
 
@@ -53,7 +58,9 @@ export function consoleRoutes(parts: ConsoleParts, live: Live): readonly Route[]
     ...sessionRoutes(parts),
     ...providerRoutes(parts),
     ...linkRoutes(parts),
-    ...accountRoutes(parts, live),
+    ...overviewRoutes(parts, live),
+    ...keyRoutes(parts),
+    ...accountRoutes(parts),
     ...usageRoutes(parts),
     ...logRoutes(parts),
     ...planRoutes(parts),
@@ -69,10 +76,10 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
   const app = new Elysia({ normalize: false, aot: true });
   for (const route of consoleRoutes(parts, live)) {
     const path = `/console/api${route.path}`;
-    if (route.method === "GET") app.get(path, ({ request, server, params }) => answer(route, request, server, params));
-    else {
-      app.post(path, ({ request, server, params }) => answer(route, request, server, params), { parse: "none" });
-    }
+    const handle = ({ request, server, params }: Context): Promise<Response> =>
+      answer({ route, request, connection: server, params });
+    if (route.method === "GET") app.get(path, handle);
+    else app.post(path, handle, { parse: "none" });
   }
   app.all("/console/api/*", () => failureReply(fail("not_found", "There is nothing at this address.")), {
     parse: "none",
@@ -89,60 +96,55 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
     close: () => live.close(),
   };
 
-  async function answer(
-    route: Route,
-    request: Request,
-    connection: Connection | null,
-    params: Params,
-  ): Promise<Response> {
+  async function answer(incoming: Incoming): Promise<Response> {
     try {
-      return replyOf(await decide(route, request, connection, params));
+      return replyOf(await decide(parts, signedIn, incoming));
     } catch (thrown) {
       const failure = failureOf(thrown);
       if (failure.failure === "internal") {
-        parts.log("error", "a console route failed", { route: route.path, error: String(thrown) });
+        parts.log("error", "a console route failed", { route: incoming.route.path, error: String(thrown) });
       }
       return failureReply(failure);
     }
   }
+}
 
-  async function decide(
-    route: Route,
-    request: Request,
-    connection: Connection | null,
-    params: Params,
-  ): Promise<object> {
-    // (1)
-    if (route.method !== "GET" && !isOwnChange(request, parts.baseUrl)) {
-      return fail("foreign_origin", "This change does not come from a page of this console.");
-    }
-    // (2)
-    let visitor = await signedIn.visitor(request.headers);
-    let denied = refuseAccess(route.access, visitor);
-    if (denied !== null) return denied;
-    // (4)
-    const body = route.body === null ? null : await readJson(request, route.body);
-    if (route.body !== null) {
-      // It may take minutes to arrive; the session may have ended meanwhile, or the account may be no operator anymore.
-      visitor = await signedIn.visitor(request.headers);
-      denied = refuseAccess(route.access, visitor);
-      if (denied !== null) return denied;
-    }
-    if (isFailure(body)) return body;
-    const query = route.query === null ? null : readQuery(request, route.query);
-    if (isFailure(query)) return query;
-    const id = params?.id ?? "0";
-    if (!/^[0-9]{1,15}$/.test(id)) return fail("not_found", "There is nothing at this address.");
-    return route.handle({
-      visitor: visitor as Visitor,
-      body,
-      query,
-      id: Number(id),
-      request,
-      ...parts.addresses.of(request, connection),
-      browser: (request.headers.get("user-agent") ?? "").slice(0, browserMaxLength),
-    });
+/** The answer of a handler, or why it is not called. */
+async function decide(
+  { baseUrl, addresses }: ConsoleParts,
+  signedIn: SignedIn,
+  { route, request, connection, params }: Incoming,
+): Promise<object> {
+  // (1)
+  if (route.method !== "GET" && !isOwnChange(request, baseUrl)) {
+    return fail("foreign_origin", "This change does not come from a page of this console.");
   }
+  // (2)
+  let visitor = await signedIn.visitor(request.headers);
+  let denied = refuseAccess(route.access, visitor);
+  if (denied !== null) return denied;
+  // (4)
+  const body = route.body === null ? null : await readJson(request, route.body);
+  if (route.body !== null) {
+    // It may take minutes to arrive; the session may have ended meanwhile, or the account may be no operator anymore.
+    visitor = await signedIn.visitor(request.headers);
+    denied = refuseAccess(route.access, visitor);
+    if (denied !== null) return denied;
+  }
+  if (isFailure(body)) return body;
+  const query = route.query === null ? null : readQuery(request, route.query);
+  if (isFailure(query)) return query;
+  const id = params?.id ?? "0";
+  if (!/^[0-9]{1,15}$/.test(id)) return fail("not_found", "There is nothing at this address.");
+  return route.handle({
+    visitor: visitor as Visitor,
+    body,
+    query,
+    id: Number(id),
+    request,
+    ...addresses.of(request, connection),
+    browser: (request.headers.get("user-agent") ?? "").slice(0, browserMaxLength),
+  });
 }
 
 function replyOf(answer: object): Response {
@@ -196,10 +198,12 @@ function checked(value: unknown, schema: TSchema, what: string): unknown {
 }
 
 function failureOf(thrown: unknown): Failure {
-  if (thrown instanceof PasswordsBusy) return fail("busy", "Too many people sign in. Try again.", busyRetrySeconds);
+  if (thrown instanceof PasswordsBusy)
+    return fail("busy", "Too many people are signing in. Try again.", busyRetrySeconds);
   if (thrown instanceof StoreUnavailable) return fail("unavailable", "The data cannot be read or written right now.");
   if (thrown instanceof EmailTaken || thrown instanceof DecidedOtherwise) return fail("conflict", sentence(thrown));
-  if (thrown instanceof AccountError) return fail("invalid_request", sentence(thrown));
+  if (thrown instanceof AccountError || thrown instanceof CommandError)
+    return fail("invalid_request", sentence(thrown));
   return fail("internal", "Something went wrong on the server.");
 }
 

@@ -1,5 +1,5 @@
 // An account's live numbers.
-import { coderWindowOf, dayOf } from "../account/quota.ts";
+import { coderWindowOf, dayOf } from "../account/money/quota.ts";
 import { coderWindowMs } from "../core/limits.ts";
 import { dayMs } from "../core/units.ts";
 import type { AccountId } from "../core/types.ts";

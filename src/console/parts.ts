@@ -1,9 +1,10 @@
 // What the console depends on; `tollgate serve` assembles it.
-import type { KnownBrowsers } from "../account/known-browsers.ts";
+import type { KnownBrowsers } from "../account/sign-in/known-browsers.ts";
 import type { Office } from "../account/office.ts";
-import type { Passwords } from "../account/passwords.ts";
-import type { SessionLookup } from "../account/sessions.ts";
-import type { TryEvent } from "../account/sign-in-tries.ts";
+import type { Passwords } from "../account/sign-in/passwords.ts";
+import type { SessionLookup } from "../account/sign-in/sessions.ts";
+import type { Fleet, Work } from "../office/work.ts";
+import type { TryEvent } from "../account/sign-in/sign-in-tries.ts";
 import type { UsageQueries } from "../account/usage-queries.ts";
 import type { ActivityQueries } from "../core/activity.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";
@@ -28,8 +29,6 @@ type NodeOutcome<Done> = Done | Readonly<{ refused: string }>;
 /** The nodes as operators see them. */
 export type NodesView = Readonly<{
   states(): Soon<readonly OperatorNode[]>;
-  /** Stops or resumes giving it new requests. */
-  setDrained(name: string, drained: boolean): NodeOutcome<Readonly<{ drained: boolean }>>;
   /** Tests it with a request for one token. */
   test(name: string): Promise<NodeOutcome<NodeTest>>;
   /** Every model with the nodes that have it, without its use. */
@@ -64,6 +63,8 @@ export type Everywhere = Readonly<{
 export type ConsoleParts = Readonly<{
   office: Office;
   passwords: Passwords;
+  /** For verbs. */
+  work: Work & Readonly<{ fleet: Fleet }>;
   sessions: SessionLookup;
   usage: UsageQueries;
   activity: ActivityQueries;

@@ -1,8 +1,6 @@
-// What operators do with the whole server: reload the configuration, make backups and test webhooks. `tollgate serve`
-// implements it with the functions behind SIGHUP and `tollgate backup`.
+// What operators see of the whole server, and the backups that they make. `tollgate serve` implements it.
 import type { ConsoleWebhook } from "./api/server.ts";
 import type { Ms } from "../core/types.ts";
-import type { ReloadOutcome } from "../office/reloaded.ts";
 
 export interface Configuration {
   /** The name of this gateway among those that share a database; null: it is the only one. */
@@ -11,8 +9,6 @@ export interface Configuration {
   readonly file: string | null;
   /** When the configuration in force was read. */
   readonly loadedAt: Ms;
-  /** Reads it again and applies what can change in a running server. */
-  reload(): Promise<ReloadOutcome>;
 }
 
 export interface Backups {
@@ -29,11 +25,7 @@ export interface Backups {
 }
 
 /** The webhooks that receive notices for operators, and their deliveries. */
-export type Webhooks = Readonly<{
-  list(): readonly ConsoleWebhook[];
-  /** Posts a test notice. `problem`: why the webhook did not accept it, or null. */
-  test(name: string): Promise<Readonly<{ problem: string | null }> | Readonly<{ refused: string }>>;
-}>;
+export type Webhooks = Readonly<{ list(): readonly ConsoleWebhook[] }>;
 
 export type BackupFile = Readonly<{ name: string; bytes: number; madeAt: Ms }>;
 export type BackupOutcome = Readonly<{ bytes: number }> | Readonly<{ failed: string }>;

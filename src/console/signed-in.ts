@@ -3,7 +3,7 @@
 // sign-in with an identity provider.
 import type { SessionRecord } from "../account/records.ts";
 import type { Office } from "../account/office.ts";
-import type { SessionLookup } from "../account/sessions.ts";
+import type { SessionLookup } from "../account/sign-in/sessions.ts";
 import type { Clock } from "../core/clock.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
 import { sessionMaxMs } from "../core/limits.ts";

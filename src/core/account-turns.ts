@@ -1,5 +1,5 @@
-// Limits how many of something expensive run at once, in all and for one account: fetches of strangers' addresses, PDFs,
-// searches, calls of MCP servers, inflated bodies, look-ups of stored responses. Accounts that wait take turns.
+// Limits how many expensive operations run at once, in total and per account: fetches of strangers' addresses, PDFs,
+// searches, calls of MCP servers, inflated bodies, lookups of stored responses. Waiting accounts take turns.
 import { FairQueue } from "./fair-queue.ts";
 import type { AccountId } from "./types.ts";
 
@@ -8,7 +8,7 @@ type Waiting = Readonly<{ account: AccountId; enter(): void }>;
 export class AccountTurns {
   readonly #max: number;
   readonly #accountMax: number;
-  /** What runs now, by account; an account without any is not in it. */
+  /** Running operations by account; accounts without any are absent. */
   readonly #running = new Map<AccountId, number>();
   readonly #waiting = new FairQueue<Waiting>();
   #all = 0;
@@ -31,12 +31,12 @@ export class AccountTurns {
     return this.#waiting.countOf(account);
   }
 
-  /** A turn at once, where one is left for the account; disposing it gives it back. */
+  /** A turn at once, if one is left for the account; dispose of it to give it back. */
   take(account: AccountId): Disposable | null {
     return this.#mayRun(account) ? this.#run(account) : null;
   }
 
-  /** Waits for a turn. Rejects with the reason of `cancelSignal` when that is aborted. */
+  /** Waits for a turn. Rejects with the reason of `cancelSignal` when that aborts. */
   enter(account: AccountId, cancelSignal?: AbortSignal): Promise<Disposable> {
     return new Promise((resolve, reject) => {
       if (cancelSignal?.aborted === true) return reject(cancelSignal.reason);

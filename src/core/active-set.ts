@@ -1,8 +1,8 @@
 // The members that are active right now; they come and go with every request.
 //
-// Not a Set: when its table is outgrown or cleaned up, the runtime links the old table to the new one. An old table that
-// survived a garbage collection so keeps all later members alive until the next full one, request after request: 7 KB
-// each, and a fifth of all collections full ones. Here nothing refers to a member that has left.
+// Not a Set: when its table is outgrown or cleaned up, the runtime links the old table to the new one. An old table
+// that survived a garbage collection then keeps all later members alive until the next full one, request after request:
+// 7 KB each, and a fifth of all collections were full ones. Here nothing refers to a member that has left.
 
 /** A member's place, for `leave`. */
 export type ActiveHandle<Member> = { member: Member | null; at: number };
@@ -20,7 +20,7 @@ export class ActiveSet<Member> {
     return handle;
   }
 
-  /** Does nothing where the member has left already. */
+  /** Does nothing where the member has already left. */
   leave(handle: ActiveHandle<Member>): void {
     if (handle.member === null) return;
     handle.member = null;
@@ -30,7 +30,7 @@ export class ActiveSet<Member> {
     this.#handles[handle.at] = last;
   }
 
-  /** Those who are there now, in no order; who leaves meanwhile is still named. */
+  /** The current members in any order; one that leaves meanwhile is still included. */
   members(): Member[] {
     return this.#handles.map(({ member }) => member!);
   }

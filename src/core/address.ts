@@ -1,15 +1,15 @@
-// IP addresses as bytes, and ranges of them as CIDR writes them. Text is never compared: 127.0.0.1 can be written in more
-// ways than any list knows (::ffff:7f00:1), but has only one form as four bytes.
+// IP addresses as bytes, and ranges of them in CIDR notation. Text is never compared: 127.0.0.1 can be written in more
+// ways than any list has (::ffff:7f00:1), but has only one form as four bytes.
 
 /** 4 bytes of IPv4 or 16 of IPv6. */
 export type AddressBytes = Uint8Array;
 
-/** Parses an address; null for everything else. IPv6 may end in dotted form; zones (`%eth0`) are not addresses. */
+/** Parses an address; null for anything else. IPv6 may end in dotted form; zones (`%eth0`) are not addresses. */
 export function parseAddress(text: string): AddressBytes | null {
   return text.includes(":") ? parseIPv6(text) : parseIPv4(text);
 }
 
-/** The one text form that is dialed: made from the bytes that were judged, so that nothing is parsed twice. */
+/** The one text form to dial: made from the bytes that were judged, so that nothing is parsed twice. */
 export function formatAddress(bytes: AddressBytes): string {
   if (bytes.length === 4) return bytes.join(".");
   const groups: string[] = [];
@@ -17,10 +17,10 @@ export function formatAddress(bytes: AddressBytes): string {
   return groups.join(":");
 }
 
-/** `10.0.0.0/8`; an address alone is a range of one. */
+/** `10.0.0.0/8`; a single address is a range of one. */
 export type AddressRange = Readonly<{ prefix: AddressBytes; bits: number }>;
 
-/** Null for everything that is no range. */
+/** Null where it is no range. */
 export function parseRange(text: string): AddressRange | null {
   const [, address = "", bits] = /^([0-9a-fA-F.:]+)(?:\/([0-9]{1,3}))?$/.exec(text) ?? [];
   const prefix = parseAddress(address);
@@ -30,23 +30,23 @@ export function parseRange(text: string): AddressRange | null {
   return wanted <= most ? { prefix, bits: wanted } : null;
 }
 
-/** `::ffff:10.0.0.1`, or `::ffff:a00:1`: an address of IPv4 in the form of IPv6. */
+/** `::ffff:10.0.0.1`, or `::ffff:a00:1`: an IPv4 address in IPv6 form. */
 const mapped: AddressRange = { prefix: parseIPv6("::ffff:0:0")!, bits: 96 };
 
-/** The address of a client as sockets and headers tell it: one of IPv4 may be told as IPv6. */
+/** A client's address as sockets and headers give it: IPv4 may appear in IPv6 form. */
 export function parseClientAddress(text: string): AddressBytes | null {
   const bytes = parseAddress(text);
   return bytes !== null && isInRange(mapped, bytes) ? bytes.slice(12) : bytes;
 }
 
-/** Of clients: addresses of IPv4 may be written as IPv6 here, too. */
+/** A range of clients: IPv4 may be written in IPv6 form here, too. */
 function parseClientRange(text: string): AddressRange | null {
   const range = parseRange(text);
   if (range === null || range.bits < mapped.bits || !isInRange(mapped, range.prefix)) return range;
   return { prefix: range.prefix.slice(12), bits: range.bits - mapped.bits };
 }
 
-/** Whether an address lies in one of some ranges; one that is not known, or cannot be read, lies in none. */
+/** Whether an address lies in one of the ranges; an unknown or invalid one lies in none. */
 export function isAmong(ranges: readonly string[], address: string | null): boolean {
   const bytes = address === null ? null : parseClientAddress(address);
   if (bytes === null) return false;
@@ -56,7 +56,7 @@ export function isAmong(ranges: readonly string[], address: string | null): bool
   });
 }
 
-/** Both of IPv4, or both of IPv6. */
+/** Both are IPv4, or both IPv6. */
 export function isInRange({ prefix, bits }: AddressRange, bytes: AddressBytes): boolean {
   if (prefix.length !== bytes.length) return false;
   const whole = bits >> 3;

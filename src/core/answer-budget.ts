@@ -1,10 +1,11 @@
-// Whether a request's output budget ends its answer: that of some models says only what is reserved. And how many have it each.
+// Whether a request's output budget ends its answer (for some models it is only reserved), and how many answers have
+// it.
 import type { Ask } from "./types.ts";
 
-/** Whoever has a plain completion written names how much of it. */
+/** A request for a plain completion always means its budget as the length. */
 export const budgetLimitsAnswer = ({ model, plain }: Pick<Ask, "model" | "plain">): boolean =>
   plain !== undefined || model.budgetLimitsAnswer;
 
-/** How many answers a request asks for, each with the budget that it names. */
+/** How many answers a request asks for, each with the request's budget. */
 export const answersOf = ({ answers }: Pick<Ask, "answers">): number =>
   answers === undefined ? 1 : answers.prompts * answers.each;

@@ -1,4 +1,4 @@
-/** Stops the process for a broken invariant: a bug is never answered, it is found. Stays on in production. */
+/** Stops the process for a broken invariant: bugs must be found, not answered. Stays on in production. */
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new AssertionError(message);
 }

@@ -1,10 +1,10 @@
-// Limits how many bytes may wait, in all and for one account: texts to count (which is free and not limited per minute)
+// Limits how many bytes may wait, in total and per account: texts to count (which is free and not limited per minute)
 // and large bodies. A decider: no threads, timers or promises.
 import { assert } from "./assert.ts";
 import type { AccountId } from "./types.ts";
 
 export type ByteBudgetLimits = Readonly<{
-  /** Requests and bytes that wait in all. */
+  /** Requests and bytes that may wait in total. */
   places: number;
   bytes: number;
   accountPlaces: number;
@@ -33,8 +33,8 @@ export class ByteBudget {
   }
 
   /**
-   * Takes room for one request of `bytes` bytes, or says that there is none. A quarter of the room is for accounts for
-   * which nothing waits, so that a few busy ones do not shut out the others.
+   * Reserves room for one request of `bytes` bytes, or returns false. A quarter of the room is for accounts with
+   * nothing waiting, so that a few busy ones do not shut out the others.
    */
   enter(account: AccountId, bytes: number): boolean {
     const { places, bytes: bytesMax, accountPlaces, accountBytes } = this.#limits;

@@ -3,7 +3,7 @@
 
 const textEncoder = new TextEncoder();
 const zero = 0x30;
-/** Up to here a loop is quicker than the encoder, which needs a view of the target for each call. */
+/** Up to this length a loop is faster than the encoder, which needs a view of the target for each call. */
 const shortTextLength = 256;
 
 export class ByteWriter {
@@ -23,7 +23,7 @@ export class ByteWriter {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** What was written, which must be UTF-8. */
+  /** The written bytes, which must be UTF-8. */
   toString(): string {
     return this.#bytes.toString("utf8", 0, this.#length);
   }
@@ -39,7 +39,7 @@ export class ByteWriter {
     this.#length += textEncoder.encodeInto(rest, this.#bytes.subarray(this.#length)).written;
   }
 
-  /** Writes the characters before the first that is not ASCII, and returns what is left. */
+  /** Writes the characters before the first non-ASCII one, and returns the rest. */
   #asciiStart(text: string): string {
     this.#reserve(text.length);
     const target = this.#bytes;
@@ -62,7 +62,7 @@ export class ByteWriter {
     this.#length += bytes.length;
   }
 
-  /** Part of a larger array; for a few bytes a loop is quicker than a view and `set`. */
+  /** Part of a larger array; for a few bytes a loop is faster than a view and `set`. */
   slice(bytes: Uint8Array, start: number, end: number): void {
     this.#reserve(end - start);
     const target = this.#bytes;
@@ -87,17 +87,17 @@ export class ByteWriter {
   }
 }
 
-/** Those that nobody needs just now. */
+/** Writers for reuse. */
 const spareWriters: ByteWriter[] = [];
 const spareWritersMax = 64;
 const writerBytes = 4_096;
-/** One that had to grow beyond this is not kept. */
+/** Writers that grew beyond this are not kept. */
 const spareWriterMaxBytes = 64 * 1024;
 
-/** An empty one, for an answer. */
+/** An empty writer, for an answer. */
 export const takeWriter = (): ByteWriter => spareWriters.pop() ?? new ByteWriter(writerBytes);
 
-/** Whoever took it writes no more. */
+/** The caller must not write afterwards. */
 export function returnWriter(writer: ByteWriter): void {
   if (spareWriters.length === spareWritersMax || writer.length > spareWriterMaxBytes) return;
   writer.clear();

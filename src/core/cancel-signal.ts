@@ -1,6 +1,6 @@
-// Tells whoever works on an answer that its client left; a cheap AbortSignal. A real one with its listeners is a twentieth
-// of what a short request costs, most of it in garbage collection. Code that hands it to the runtime (fetch, a child
-// process) takes a real signal from it, which few requests need.
+// Tells the code that works on an answer that its client left; a cheap AbortSignal. A real one with its listeners is a
+// twentieth of a short request's cost, most of it in garbage collection. Code that passes it to the runtime (fetch, a
+// child process) gets a real signal from it, which few requests need.
 
 /** Called once. */
 export type CancelListener = (() => void) | Readonly<{ handleEvent(): void }>;
@@ -20,7 +20,7 @@ export class CancelSignal {
     return this.#reason;
   }
 
-  /** Tells everybody who listens; a second time does nothing. */
+  /** Calls every listener; does nothing the second time. */
   abort(reason?: unknown): void {
     if (this.#aborted) return;
     this.#aborted = true;

@@ -1,5 +1,5 @@
-// The catalog: models, plans and credit packs of data/catalog.json, checked at start. The committed file is embedded
-// in the program; a self-hoster names another with `[catalog] file =`.
+// The catalog: models, plans and credit packs of data/catalog.json, checked at start. The committed file is embedded in
+// the program; self-hosters can configure another with `[catalog] file =`.
 import { type Static, Type } from "@sinclair/typebox";
 import embedded from "../../data/catalog.json" with { type: "json" };
 import {
@@ -33,11 +33,11 @@ export const modelsByName = (models: Iterable<Model>): ReadonlyMap<string, Model
 /** Each model once. */
 export const distinctModels = ({ models }: KnownModels): readonly Model[] => [...new Set(models.values())];
 
-/** Those that lists show. */
+/** The models that lists show. */
 export const listedModels = (catalog: KnownModels): readonly Model[] =>
   distinctModels(catalog).filter(({ hidden }) => !hidden);
 
-/** What lists say that it can. */
+/** The abilities that lists claim for it. */
 export function claimsOf({ kind, readsImages, structuredOutput, unclaimed = [] }: Model) {
   const answers = kind === "chat";
   const formats = answers && !unclaimed.includes("formats") ? structuredOutput : "none";
@@ -48,14 +48,14 @@ export function claimsOf({ kind, readsImages, structuredOutput, unclaimed = [] }
   } as const;
 }
 
-/** The model of written samples. */
+/** The model in written samples. */
 export const usualSampleModel = "core-3";
-/** It stands in JSON, in shells and in five languages as it is. */
+/** It appears unquoted in JSON, in shells and in five languages. */
 const samplesAs = /^[A-Za-z0-9][\w.:@/+-]*$/;
 
 /**
- * A model of this server for samples: the written one where nodes have it, else one that they have and that every plan may
- * ask for answers, of those that lists show if there is one; null: there is none. `has`: whether a node has the model.
+ * A model of this server for samples: the written one where nodes have it, otherwise one that nodes have and that every
+ * plan may use for answers, preferably one that lists show; null: none. `has`: whether a node has the model.
  */
 export function sampleModelOf(catalog: KnownModels, has: (model: Model) => boolean = () => true): Model | null {
   const able = distinctModels(catalog).filter(({ id, kind }) => kind === "chat" && samplesAs.test(id));
@@ -65,12 +65,12 @@ export function sampleModelOf(catalog: KnownModels, has: (model: Model) => boole
   return had.find(usual) ?? had.find(shown) ?? had[0] ?? able.find(usual) ?? able.find(shown) ?? able[0] ?? null;
 }
 
-/** What reading a request needs of it. */
+/** The part of the catalog that reading a request needs. */
 export type KnownModels = Pick<Catalog, "models">;
 
 /**
- * The catalog of a running server, which may be replaced between two requests: one that has begun goes on with the
- * model and the prices that it found.
+ * The catalog of a running server, which may be replaced between two requests: a request that has begun keeps its model
+ * and prices.
  */
 export class LiveCatalog implements Catalog {
   /** The plans' objects stay the same forever, because the accounts in memory hold them. */
@@ -94,7 +94,7 @@ export class LiveCatalog implements Catalog {
     return this.#current.creditPacksTokens;
   }
 
-  /** The name that nodes know a model by; null where their own configuration says. */
+  /** The nodes' name for a model; null where their own configuration has it. */
   readonly nodeModelOf = (modelId: string): string | null => this.models.get(modelId)?.nodeModel ?? null;
 
   replace(catalog: Catalog): void {
@@ -109,10 +109,10 @@ export class CatalogError extends Error {
 }
 
 const encodings = ["o200k_base", "cl100k_base", "p50k_base", "r50k_base"] as const satisfies readonly EncodingName[];
-/** Of models that name none, and of texts that are counted for no model. */
+/** For models that name none, and for texts that are counted without a model. */
 export const encodingDefault: EncodingName = "o200k_base";
 
-/** What the rows of a catalog do not say. */
+/** Defaults for what a catalog's rows leave out. */
 export const plainModel = {
   kind: "chat",
   nodeModel: null,
@@ -157,9 +157,9 @@ const ModelRow = Type.Object(
       { additionalProperties: false, description: 'a table such as { "cents": 390 }' },
     ),
     budget_limits_answer: yesOrNo(),
-    /** Output budget of a request that names none, on every endpoint. */
+    /** The output budget of requests that name none, on every endpoint. */
     default_output_tokens: Type.Optional(budget()),
-    /** Of chat-completions and messages alone: the older name, which catalogs made before have for the coder tier. */
+    /** Only for chat-completions and messages: the older name, which earlier catalogs have for the coder tier. */
     output_tokens_default: Type.Optional(budget()),
     encoding: Type.Optional(oneOf(encodings)),
     coder: Type.Optional(yesOrNo()),
@@ -196,12 +196,14 @@ const CatalogFile = Type.Object(
 
 // ---------------------------------------------------------------- reading
 
-/** The catalog that comes with the program. `budget`: see `readCatalog`. */
+/** The program's own catalog. `budget`: see `readCatalog`. */
 export function embeddedCatalog(budget?: number): Catalog {
   return readCatalog(embedded, "data/catalog.json", budget);
 }
 
-/** The catalog in `file`; throws CatalogError when it cannot be read or a row is wrong. `budget`: see `readCatalog`. */
+/**
+ * The catalog in `file`; throws CatalogError where it cannot be read or a row is wrong. `budget`: see `readCatalog`.
+ */
 export async function loadCatalog(file: string, budget?: number): Promise<Catalog> {
   let json: unknown;
   try {
@@ -213,8 +215,8 @@ export async function loadCatalog(file: string, budget?: number): Promise<Catalo
 }
 
 /**
- * Checks `json` and turns it into a Catalog; `file` is the name that errors speak of, `budget` the output budget of requests
- * that name none, for models whose row says nothing of it.
+ * Checks `json` and turns it into a Catalog; `file` is its name in errors, `budget` the output budget of requests that
+ * name none, for models whose row does not set it.
  */
 export function readCatalog(json: unknown, file: string, budget = outputTokensDefault): Catalog {
   const misfits = misfitsOf(CatalogFile, json);
@@ -241,7 +243,7 @@ function rowPath(path: readonly (string | number)[], json: unknown): string {
   return inside.length === 0 ? row : `${row}: ${formatPath(inside)}`;
 }
 
-/** What the schema cannot say: ids are unique, a price fits its tier, and a coder tier is first-party. */
+/** What the schema cannot express: ids are unique, a price fits its tier, and a coder tier is first-party. */
 function* modelFaults(rows: readonly Static<typeof ModelRow>[]): Generator<string> {
   const seen = new Map<string, number>();
   for (const [position, { id, tier, price, coder }] of rows.entries()) {
@@ -267,7 +269,7 @@ function* planFaults(rows: readonly Static<typeof PlanRow>[]): Generator<string>
 }
 
 function modelOf(row: Static<typeof ModelRow>, budget: number): Model {
-  // Where calls of the coder tier are counted, the budget holds no tokens back (spec, per-request limits).
+  // Where calls of the coder tier are counted, the budget reserves no tokens (spec, per-request limits).
   const ofCalls = row.output_tokens_default ?? (row.coder === true ? outputTokensMax : budget);
   const own = row.default_output_tokens;
   return {
@@ -286,7 +288,7 @@ function modelOf(row: Static<typeof ModelRow>, budget: number): Model {
   };
 }
 
-/** Cached input costs a tenth of the input rate, rounded up to a cent, unless the row says otherwise. */
+/** Cached input costs a tenth of the input rate, rounded up to a cent, unless the row sets it. */
 function priceOf({ cents, input_cents, cached_input_cents, output_cents }: Static<typeof ModelRow>["price"]): Price {
   if (cents !== undefined) return { kind: "flat", cents };
   return {

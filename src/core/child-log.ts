@@ -10,14 +10,14 @@ const childLogLinesPerMinuteMax = 60;
 const minuteMs = 60_000;
 
 export type ChildLines = Readonly<{
-  /** The event of a line, and the one that counts what was too much: "a node says", "a node said more". */
+  /** The events for a line, and for the count of dropped ones: "a node says", "a node said more". */
   says: string;
   saidMore: string;
-  /** Which child it is. */
+  /** Identifies the child. */
   fields: LogFields;
 }>;
 
-/** Logs until the stream ends; what is too much is counted, and the count logged once a minute. */
+/** Logs until the stream ends; excess lines are counted, and the count is logged once a minute. */
 export function logLines(stream: Stream, { says, saidMore, fields }: ChildLines, log: Log): void {
   const decoder = new TextDecoder();
   let line = "";

@@ -1,10 +1,10 @@
-// The only module that reads the time. Deciders take `now` as an argument; whoever must ask is handed this clock.
+// The only module that reads the time. Deciders take `now` as an argument; other code is given this clock.
 import type { Moment, Ms } from "./types.ts";
 
 export interface Clock {
-  /** Wall clock: periods, which are allowance days and coder windows. May step. */
+  /** Wall clock, for periods: allowance days and coder windows. May step. */
   wall(): Ms;
-  /** Never steps back: durations and time limits. */
+  /** Never steps back, for durations and time limits. */
   monotonic(): Ms;
 }
 

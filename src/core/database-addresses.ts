@@ -1,10 +1,10 @@
-// The address of a PostgreSQL may name several hosts, a server and its standbys, with commas between them: one takes writes.
+// A PostgreSQL address may name several hosts, a server and its standbys, separated by commas: one takes writes.
 
 const wantedSession = "target_session_attrs=";
 /** What the ledger needs, whatever the address says. */
 const writableSessions: readonly string[] = ["read-write", "primary"];
 
-/** An address for each host, without what says which of them is meant. */
+/** One address for each host, without the parameter that chooses among them. */
 export function addressesOf(url: string): readonly string[] {
   const start = url.indexOf("://") + 3;
   const length = url.slice(start).search(/[/?#]/);

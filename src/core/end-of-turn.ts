@@ -1,21 +1,21 @@
-// Work of one kind that many requests bring in one turn of the event loop is done in a row at the turn's end: all bodies
-// are read, then all asks are admitted, then all are written to nodes. The code of one step stays in the processor's
-// caches, and a node or a client that sleeps is woken once instead of for each write. With 64 requests at once, one costs
-// 0.8 of what it does when each goes all its way alone; 200 streams of tokens 0.9 (pairs, 2026-11-23).
+// Groups work of one kind that many requests bring in one turn of the event loop, and does it at the turn's end: all
+// bodies are read, then all asks admitted, then all written to nodes. The code of one step stays in the processor's
+// caches, and a sleeping node or client is woken once instead of for each write. With 64 requests at once, one costs
+// 0.8 of what it costs alone; with 200 streams, a token costs 0.9 (pairs, 2026-11-23).
 
 let gathered: (() => void)[] = [];
 let gatheredForLast: (() => void)[] = [];
-/** What is left for the last is done in this run still. */
+/** Work that is added to the last list still runs in this pass. */
 let isRunning = false;
 
-/** Runs `work` when this turn's events were heard, in the order of the calls. What it throws, the process hears. */
+/** Runs `work` once this turn's events were handled, in the order of the calls. The process sees what it throws. */
 export function atEndOfTurn(work: () => void): void {
   if (gathered.push(work) === 1) setImmediate(runGathered);
 }
 
 /**
- * Runs `work` behind everything that is done at this turn's end, its own caller with it: no event of the loop comes between,
- * so that whoever hears one finds nothing half done.
+ * Runs `work` after everything else at this turn's end, including its own caller: no event of the loop comes between,
+ * so event handlers never see half-done work.
  */
 export function lastInTurn(work: () => void): void {
   if (gatheredForLast.push(work) === 1 && !isRunning && gathered.length === 0) setImmediate(runGathered);
@@ -37,7 +37,7 @@ function run(works: readonly (() => void)[]): void {
     try {
       work();
     } catch (thrown) {
-      // Those of other requests go on.
+      // The work of other requests continues.
       queueMicrotask(() => {
         throw thrown;
       });
@@ -46,15 +46,15 @@ function run(works: readonly (() => void)[]): void {
 }
 
 /**
- * A limit of time on what is read of sockets. After a pause of the whole process, timers come before what was read in their
- * turn is looked at: that counts first.
+ * A time limit on what is read from sockets. After a pause of the whole process, timers fire before the reads of their
+ * turn are handled; those reads count first.
  */
 export const limitAtEndOfTurn = (ms: number, over: () => void): ReturnType<typeof setTimeout> =>
   setTimeout(atEndOfTurn, ms, over);
 
 let waited: PromiseWithResolvers<void> | null = null;
 
-/** Resolves at the end of this turn. All who wait share one promise, so that they go on step by step beside each other. */
+/** Resolves at the end of this turn. All callers share one promise, so that they continue in step. */
 export function endOfTurn(): Promise<void> {
   if (waited === null) {
     waited = Promise.withResolvers();

@@ -1,20 +1,20 @@
-// What the end users of a program are called: one line of at most 128 characters, whatever the program sent.
+// The names of a program's end users: one line of at most 128 characters, whatever the program sent.
 
 /** A longer name of an end user is cut and distinguished by a digest. */
 export const endUserNameMaxLength = 128;
 
-/** Of requests whose program names nobody, where it may. */
+/** For requests whose program may name an end user and names none. */
 export const nobodyNamed = "";
-/** All that came beyond the names that an account may bring new in a day. */
+/** Stands for all names beyond those that an account may add in a day. */
 export const otherEndUsers = "(others)";
 
 const odd = /[\p{C}\p{Zl}\p{Zp}]/gu;
-/** 96 bits: nobody finds two names that become one. */
+/** 96 bits: finding two names with the same digest is infeasible. */
 const digestLength = 24;
 
 /**
- * What a name is known by. One that is too long, or has characters that no line may have (controls, changes of direction),
- * is cut and shown without them; a digest of all of it keeps it apart from its like. `given` may be anything.
+ * The key of a name. A name that is too long, or has characters that do not fit one line (controls, changes of
+ * direction), is cut and shown without them; a digest of the whole name keeps it distinct. `given` may be anything.
  */
 export function endUserName(given: unknown): string {
   if (typeof given !== "string") return nobodyNamed;
@@ -25,7 +25,7 @@ export function endUserName(given: unknown): string {
   return `${shown.slice(0, endUserNameMaxLength - digestLength - 1).toWellFormed()}~${digest}`;
 }
 
-/** In messages to people. */
+/** For messages to people. */
 export function endUserInWords(name: string): string {
   return name === nobodyNamed ? "(nobody named)" : name;
 }

@@ -1,5 +1,5 @@
-// Fields of requests that change an answer and that only some inference engines know, each under one name: engines have
-// several for the same. Which engine knows which: nodes/engine-fields.ts.
+// Request fields that change an answer and that only some inference engines know, each under one name, although engines
+// have several. nodes/engine-fields.ts says which engine knows which.
 
 const engineFieldNames = [
   "chat_template_kwargs",
@@ -46,7 +46,7 @@ const engineFieldNames = [
   "truncate_prompt_tokens",
   "truncation_side",
   "echo",
-  // What ends an engine, hands it a program, or comes back in a form that is not passed on: no engine is sent these.
+  // Fields that end an engine, give it a program, or come back in a form that is not passed on: no engine gets these.
   "chat_template",
   "custom_logit_processor",
   "logits_processors",
@@ -65,6 +65,6 @@ export type EngineField = Readonly<{
   /** As the client wrote it, for errors. */
   at: string;
   value: unknown;
-  /** What the client wrote there, where that is another form of the value. */
+  /** The client's value, where it has another form. */
   given?: unknown;
 }>;

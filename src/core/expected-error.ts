@@ -21,7 +21,7 @@ export function isExpected(error: unknown): boolean {
   return error instanceof Error && expectedNames.has(error.name);
 }
 
-/** What was asked for cannot be done; the message is one line for the operator. Exit code 1. */
+/** The command cannot be carried out; the message is one line for the operator. Exit code 1. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
 }

@@ -2,7 +2,7 @@
 // promises.
 //
 // Accounts take turns, a slice of work at a time, so that a short job waits for one slice of every other account and
-// never for somebody's megabytes. Within an account: first come, first served.
+// never for another's megabytes. Within an account: first come, first served.
 import { assert } from "./assert.ts";
 import type { AccountId } from "./types.ts";
 
@@ -22,14 +22,14 @@ export class FairQueue<Job extends Readonly<{ account: AccountId }>> {
     else jobs.push(job);
   }
 
-  /** How many of an account are in. */
+  /** How many jobs of an account are in the queue. */
   countOf(account: AccountId): number {
     return this.#jobs.get(account)?.length ?? 0;
   }
 
   /**
-   * The job that gets the next slice, or null; its account goes to the end of the line. It stays in until it leaves.
-   * Accounts that may not have a turn now keep their place.
+   * The job that gets the next slice, or null; its account goes to the end of the line. It stays in the queue until it
+   * leaves. Accounts that may not run now keep their place.
    */
   next(mayRun: (account: AccountId) => boolean = anyAccount): Job | null {
     for (const [account, jobs] of this.#jobs) {
@@ -41,7 +41,7 @@ export class FairQueue<Job extends Readonly<{ account: AccountId }>> {
     return null;
   }
 
-  /** The job is done, or no longer wanted. */
+  /** The job is done or no longer needed. */
   leave(job: Job): void {
     const jobs = this.#jobs.get(job.account);
     const place = jobs?.indexOf(job) ?? -1;

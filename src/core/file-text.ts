@@ -1,4 +1,4 @@
-// Turns a file's bytes into text for a model: decides which files are text, and how one is shown in a prompt.
+// Turns a file's bytes into text for a model: decides which files are text, and how one appears in a prompt.
 
 const pdfStart = Buffer.from("%PDF-");
 /** Readers look for it in the first KiB, because some writers put something before it. */
@@ -7,12 +7,12 @@ export const pdfStartWithinBytes = 1_024;
 export const isPdf = (bytes: Uint8Array): boolean =>
   Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, pdfStartWithinBytes)).includes(pdfStart);
 
-/** What no text has: all below the space but tab, line feed, form feed and carriage return. */
+/** Characters that no text contains: those below the space, except tab, line feed, form feed and carriage return. */
 const controlCharacter = /[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]/;
 
 /**
- * The text of a file of any kind that is text: UTF-8, what its byte order mark says, or `charset`. Null for all others;
- * a media type is not asked, because senders say octet-stream of what they do not know.
+ * The text of any kind of text file: UTF-8, the encoding of its byte order mark, or `charset`. Null for all others.
+ * Media types are ignored, because senders use octet-stream for what they do not know.
  */
 export function textOf(bytes: Uint8Array, charset: string | null = null): string | null {
   const marked =
@@ -29,11 +29,12 @@ function decoded(bytes: Uint8Array, encoding: string): string | null {
     const text = new TextDecoder(encoding as Bun.Encoding, { fatal: true }).decode(bytes);
     return controlCharacter.test(text) ? null : text;
   } catch (error) {
-    if (error instanceof TypeError || error instanceof RangeError) return null; // not in it, or no encoding of that name
+    // wrong bytes, or no encoding of that name
+    if (error instanceof TypeError || error instanceof RangeError) return null;
     throw error;
   }
 }
 
-/** How a file stands in a prompt: marked off from what the user says about it. */
+/** A file in a prompt, set off from what the user says about it. */
 export const fileAsText = (name: string | null, text: string): string =>
   `<document${name === null ? "" : ` name=${JSON.stringify(name)}`}>\n${text}\n</document>`;

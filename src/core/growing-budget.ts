@@ -1,5 +1,5 @@
-// An open budget while its answer is written: more of it is held each time when half of what was free at the last look is
-// used, so that a long answer asks a few times and one that finds nothing more a dozen times.
+// An open budget while its answer is written: each time half of the free part is used up, more of it is held. So a long
+// answer asks a few times, and one that finds nothing more a dozen times.
 import type { Clock } from "./clock.ts";
 import { type GrowingBudget, type Hold, OutcomeUnknown, type OutputHeld, StoreUnavailable } from "./types.ts";
 
@@ -46,7 +46,7 @@ export class HeldBudget implements GrowingBudget {
     }
   }
 
-  /** While the books cannot be read there is what there was. */
+  /** While the books cannot be read, the held part stays. */
   readonly #unknown = (thrown: unknown): number => {
     if (thrown instanceof StoreUnavailable || thrown instanceof OutcomeUnknown) return this.#held;
     throw thrown;

@@ -6,7 +6,7 @@ export type ImageHeader = ImageSize & Readonly<{ mediaType: "image/png" | "image
 /** Enough for a JPEG's metadata before its frame header (a color profile and an EXIF block with a preview). */
 const headerMaxBytes = 256 * 1024;
 
-/** The header of an inline image (`data:image/...;base64,...`); null for an address, and if there is none. */
+/** The header of an inline image (`data:image/...;base64,...`); null for an address, and where there is none. */
 export function inlineImageHeader(url: string): ImageHeader | null {
   if (!/^data:/i.test(url)) return null;
   const comma = url.indexOf(",");
@@ -14,7 +14,7 @@ export function inlineImageHeader(url: string): ImageHeader | null {
   return imageHeader(Buffer.from(url.slice(comma + 1, comma + 1 + Math.ceil((headerMaxBytes * 4) / 3)), "base64"));
 }
 
-/** What the file's header states; null where it is no known image or is cut off before that. */
+/** The header's facts; null where it is no known image or is cut off before them. */
 export function imageHeader(bytes: Uint8Array): ImageHeader | null {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   try {
@@ -49,7 +49,7 @@ function gifSize(view: DataView): ImageSize | null {
 function webpSize(view: DataView): ImageSize | null {
   if (fourLetters(view, 0) !== "RIFF" || fourLetters(view, 8) !== "WEBP") return null;
   switch (fourLetters(view, 12)) {
-    case "VP8 ": // lossy: 14 bits each, behind the start code of the key frame
+    case "VP8 ": // lossy: 14 bits each, after the key frame's start code
       return { width: view.getUint16(26, true) & 0x3fff, height: view.getUint16(28, true) & 0x3fff };
     case "VP8L": {
       const bits = view.getUint32(21, true);
@@ -65,7 +65,9 @@ function webpSize(view: DataView): ImageSize | null {
   }
 }
 
-/** Goes from segment to segment to the frame header (SOF0 to SOF15 but DHT, JPG and DAC, which share its numbers). */
+/**
+ * Goes from segment to segment to the frame header (SOF0 to SOF15, without DHT, JPG and DAC, which share its numbers).
+ */
 function jpegSize(view: DataView): ImageSize | null {
   if (view.getUint16(0) !== 0xffd8) return null;
   for (let at = 2; view.getUint8(at) === 0xff;) {

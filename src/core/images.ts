@@ -1,4 +1,4 @@
-// Whether a request shows its model something beside text.
+// Whether a request contains anything for its model to see beside text.
 import type { Ask } from "./types.ts";
 
 export function hasImages({ turns, prepared }: Pick<Ask, "turns" | "prepared">): boolean {

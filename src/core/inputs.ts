@@ -1,10 +1,10 @@
-// How many tokens the inputs of a request for vectors or scores may come to, by what is known before a model has read them.
+// How many tokens the inputs of a request for vectors or scores may have, estimated before a model has read them.
 import { tokensAroundInput } from "./limits.ts";
 import type { Ask, Inputs } from "./types.ts";
 
-/** Most tokens that an input comes to for each of its bytes: some scripts are taken apart before they are read. */
+/** The most tokens per byte of an input: some scripts are decomposed before they are read. */
 const inputTokensPerByteMax = 2;
-/** Of inputs: English has 4 bytes a token, Chinese 3; dense code, digits and rare scripts have 2, and seldom 1. */
+/** For inputs: English has 4 bytes a token, Chinese 3; dense code, digits and rare scripts have 2, and seldom 1. */
 const expectedBytesPerToken = 2;
 
 export type InputsAsk = Ask & Readonly<{ inputs: Inputs }>;
@@ -12,15 +12,15 @@ export const hasInputs = (ask: Ask): ask is InputsAsk => ask.inputs !== undefine
 
 type Given = Pick<Ask, "bodyBytes" | "model"> & Readonly<{ inputs: Inputs }>;
 
-/** All that the model reads: the query with each of its documents. */
+/** Everything that the model reads: the query with each of its documents. */
 export const bytesRead = ({ bodyBytes, inputs }: Pick<Given, "bodyBytes" | "inputs">): number =>
   bodyBytes + (inputs.kind === "scores" ? (inputs.count - 1) * Buffer.byteLength(inputs.query) : 0);
 
-/** Too many rather than too few: what is reserved. */
+/** Too many rather than too few: what to reserve. */
 export const expectedTokens = (given: Given): number =>
   withinContext(given, (tokensOf(given) ?? Math.ceil(bytesRead(given) / expectedBytesPerToken)) + around(given));
 
-/** A report of more makes no sense. */
+/** A larger report is implausible. */
 export const mostTokens = (given: Given): number =>
   withinContext(given, (tokensOf(given) ?? bytesRead(given) * inputTokensPerByteMax) + around(given));
 

@@ -4,7 +4,7 @@
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** Looks at structure only: what is not JSON may never end, but nothing ends before its brackets are closed. */
+/** Checks only structure: invalid JSON may never end, but nothing ends before its brackets are closed. */
 export class JsonEnd {
   #depth = 0;
   #inString = false;
@@ -16,7 +16,7 @@ export class JsonEnd {
     return this.#reached;
   }
 
-  /** How much of the text is the object's. */
+  /** Returns how much of the text belongs to the object. */
   push(text: string): number {
     let at = 0;
     for (; at < text.length && !this.#reached; at++) {

@@ -1,9 +1,10 @@
-// What a key's own limits refuse before a request is read: an expired key, and a client at an address that is not allowed.
+// What a key's own limits refuse before a request is read: an expired key, and a client at an address that is not
+// allowed.
 import { isAmong } from "./address.ts";
 import { refuse } from "./refusals.ts";
 import type { KeyLimits, Ms, Refusal } from "./types.ts";
 
-/** A key without any is asked nothing, like the first one. */
+/** A key without limits is unrestricted, like the first one. */
 export const hasLimits = (limits: KeyLimits): boolean =>
   Object.values(limits).some((limit) => limit !== null && limit !== false);
 
@@ -26,7 +27,7 @@ export function changedLimits(had: KeyLimits | null, changed: Partial<KeyLimits>
 export const isExpired = ({ expiresAt }: Pick<KeyLimits, "expiresAt">, now: Ms): boolean =>
   expiresAt !== null && expiresAt <= now;
 
-/** Null where nothing is refused. `address`: the client's, as far as it is known; asked for only where it matters. */
+/** Null where nothing is refused. `address`: the client's, where known; called only where it matters. */
 export function refusedByLimits(limits: KeyLimits, now: Ms, address: () => string | null): Refusal | null {
   if (isExpired(limits, now)) return refuse("invalid_api_key");
   if (limits.addresses === null) return null;

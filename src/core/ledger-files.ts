@@ -1,6 +1,6 @@
-// Names of files in a data folder that show that it is one.
+// Names of files that identify a data folder.
 
 /** The ledger. */
 export const databaseName = "tollgate.db";
-/** It is locked by who works on the folder. */
+/** Locked by the process that works on the folder. */
 export const lockName = "tollgate.lock";

@@ -14,9 +14,9 @@ export const outputTokensDefault = 4_096;
 export const answersMax = 256;
 /** Answers of one request that run or wait at once: the rest must not use up the longest wait before their turn. */
 export const answersAtOnceMax = 32;
-/** Hosted models use no more (spec, request fields), and no node is sent more. */
+/** Hosted models use no more (spec, request fields), and nodes get no more. */
 export const stopSequencesMax = 4;
-/** UTF-16 units of all further stop sequences, which the gateway finds itself in what other models write. */
+/** UTF-16 units of all further stop sequences, which the gateway itself looks for in other models' output. */
 export const furtherStopsMaxLength = 16 * 1024;
 
 // A shop's own models
@@ -26,7 +26,7 @@ export const modelNamesMax = 100;
 
 // Windows of requests
 export const floodRequestsMax = 120;
-/** Stands for "unlimited": more than anybody can use, and small enough that sums stay exact. */
+/** Stands for "unlimited": more than anyone can use, and small enough that sums stay exact. */
 export const amountMax = 1_000_000_000_000_000;
 /** Embeddings and reranking have a window of their own: a file of 33 KB, put into a chat, is 39 requests at once. */
 export const inputRequestsPerMinuteDefault = 3_000;
@@ -51,7 +51,7 @@ export const nodeConnectTimeoutMs = 2_500;
 export const nodeCountBytesMax = 1024 * 1024;
 /** `retry-after` of a refusal because of load. */
 export const busyRetrySeconds = 5;
-/** Slots of a node that does not say how many requests it runs at once: what a small vLLM takes. */
+/** Slots of a node that does not report how many requests it runs at once: what a small vLLM takes. */
 export const nodeSlotsDefault = 64;
 export const nodeSlotsMax = 100_000;
 /** llama-server's own default of concurrent requests. */
@@ -61,9 +61,7 @@ export const ggufSlots = 4;
 export const queueMaxWaitMs = 600_000;
 /** Requests in line over all accounts; further ones are refused as busy. */
 export const queuePlacesMax = 20_000;
-/**
- * While requests wait for their balance: how often to check for a new day, plan or purchase, or a wait that is over.
- */
+/** While requests wait for their balance: how often to check for a new day, plan or purchase, or an expired wait. */
 export const balanceLookMs = 1_000;
 
 // Keys of an account
@@ -74,9 +72,9 @@ export const keyListMax = 50;
 export const keyCacheEntriesMax = 100_000;
 
 // Stored responses
-/** Responses that wait to be written; beyond this none is kept, so that a slow disk costs no memory. */
+/** Responses that wait to be written; beyond this none is stored, so that a slow disk costs no memory. */
 export const storedResponsesWaitingBytesMax = 64 * 1024 * 1024;
-/** Waiting look-ups of an account; further ones are refused as busy. Twice what flood protection admits a minute. */
+/** Waiting lookups of an account; further ones are refused as busy. Twice what flood protection admits a minute. */
 export const storedResponsesLookupsWaitingMax = 256;
 /** With less free space than this, no response is stored and no scheduled backup made: the ledger needs the rest. */
 export const diskReserveBytes = 512 * 1024 * 1024;
@@ -89,11 +87,10 @@ export const creditGrantMaxTokens = 1_000_000_000_000;
 // Console: sign-in
 export const sessionMaxMs = 30 * dayMs;
 export const signInWindowMs = 15 * 60_000;
-/** On one name from one address, or from one browser that signed in with it before. Nobody else's attempts count. */
+/** For one name from one address, or from one browser that signed in with it before. Others' attempts do not count. */
 export const signInTriesMax = 10;
 /** Per address: many people may share one, and one may try many accounts. */
 export const signInAddressTriesMax = 100;
-export const invitationMs = 7 * dayMs;
 export const passwordLinkMs = dayMs;
 export const linkMaxMs = 90 * dayMs;
 /** Names and addresses whose attempts are remembered; beyond it the oldest are forgotten. */
@@ -113,10 +110,10 @@ export const countingPlacesMax = 4_096;
 export const countingAccountPlacesMax = 256;
 
 // Large bodies, which a Worker reads
-/** Bodies from this size on go to a Worker; a usual one of this size is parsed in 5 ms. */
+/** Bodies from this size on go to a Worker; a typical one of this size parses in 5 ms. */
 export const largeBodyMinBytes = 512 * 1024;
 /**
- * A body of more brackets, commas and colons counts as large, whatever its size: with as many as fit into 512 KiB it
+ * A body with more brackets, commas and colons counts as large, whatever its size: with as many as fit into 512 KiB it
  * stopped the thread for 150 ms. Conversations of that size have 20,000.
  */
 export const smallBodyTokensMax = 50_000;
@@ -130,13 +127,13 @@ export const searchTimeoutMs = 10_000;
 export const imagePixelsMax = 50_000_000;
 
 // Embeddings and reranking
-/** Texts, or documents, of one request; OpenAI takes 2,048. */
+/** Texts or documents of one request; OpenAI takes 2,048. */
 export const inputsMax = 16_384;
 /** What models put around each text: two tokens, and four around a query with its document. */
 export const tokensAroundInput = 4;
-/** What is read of a node's answer at all: 2,048 vectors of 4,096 numbers as text are 184 MB. */
+/** The largest readable answer of a node: 2,048 vectors of 4,096 numbers as text are 184 MB. */
 export const inputsAnswerMaxBytes = 192 * 1024 * 1024;
-/** What one account's replies may take of each thread's memory while they are made or sent. */
+/** What one account's replies may take of each thread's memory while they are built or sent. */
 export const inputsRepliesAccountBytesMax = 224 * 1024 * 1024;
 
 // Web search
@@ -144,7 +141,7 @@ export const searchResultsMax = 8;
 
 // JSON from outside: of requests, nodes and services
 export const jsonDepthMax = 128;
-/** Shorter texts are parsed without a scan: of nothing but brackets, this takes 1.3 MB and a millisecond. */
+/** Shorter texts are parsed without a scan: one of only brackets takes 1.3 MB and a millisecond. */
 export const jsonScanMinLength = 16 * 1024;
 
 assert(keepAliveIntervalMs <= 15_000, "a waiting stream must show life every 15 s");

@@ -1,6 +1,6 @@
-// Finds the word that somebody probably meant, for messages about unknown keys, verbs and flags.
+// Finds the word that was probably meant, for messages about unknown keys, verbs and flags.
 
-/** The known word closest to `word`, or null when none is close (more than half of its letters would change). */
+/** The known word closest to `word`, or null where none is close (more than half of its letters would change). */
 export function nearest(word: string, known: Iterable<string>): string | null {
   let best: string | null = null;
   let bestDistance = Math.floor(word.length / 2) + 1;

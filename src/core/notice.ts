@@ -1,8 +1,8 @@
-// What operators are told of by webhooks: something happened that somebody should look at.
+// What webhooks report to operators: events that someone should look at.
 import type { Soon } from "./soon.ts";
 import type { AccountId, Ms } from "./types.ts";
 
-/** What webhooks may ask for. */
+/** The events that webhooks may subscribe to. */
 export const noticeEvents = [
   "node.down",
   "node.up",
@@ -24,13 +24,13 @@ export type NoticeContent = Readonly<{
 }>;
 
 export type Notice = Readonly<{
-  /** The same for every delivery of it, and for the same thing told again: receivers may leave it out then. */
+  /** The same for every delivery of it, and for a repeat of the same event: receivers may skip those. */
   id: string;
   event: NoticeEvent | "test";
   at: Ms;
-  /** Made for each delivery: an account that is erased meanwhile is not named. */
+  /** Built for each delivery: an account that is erased meanwhile is not named. */
   content(): Soon<NoticeContent>;
 }>;
 
-/** Names of accounts for notices, as they are then. */
+/** An account's name for notices, at the time of the call. */
 export type NameOfAccount = (account: AccountId) => Promise<string>;

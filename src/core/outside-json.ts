@@ -3,7 +3,7 @@
 import { jsonDepthMax, jsonScanMinLength } from "./limits.ts";
 
 /**
- * Brackets, commas and colons. The worst take 130 bytes of memory each, so that a body takes at most 260 MB; 400,000
+ * Brackets, commas and colons. The worst take 130 bytes of memory each, so a body takes at most 260 MB; 400,000
  * messages must be allowed.
  */
 export const jsonTokensMax = 2_000_000;
@@ -17,12 +17,12 @@ const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
-/** Most strings end within this; in longer ones the runtime looks for the end, many characters at a time. */
+/** Most strings end within this; in longer ones the runtime searches for the end, many characters at a time. */
 const nearLength = 12;
 
 /**
- * Why the text is not to be parsed, in words that follow what it is; null where it may be. Whether it is JSON, the parser
- * says. A short one does no harm, whatever it is.
+ * Why the text must not be parsed, in words that complete a sentence about it; null where it may be. The parser decides
+ * whether it is JSON. A short text is always harmless.
  */
 export const jsonExcess = (text: string): string | null =>
   text.length < jsonScanMinLength ? null : new JsonScan().push(text);
@@ -32,7 +32,7 @@ export class JsonScan {
   #depth = 0;
   #tokens = 0;
   #inString = false;
-  /** The chunk before ended with a backslash that escapes what comes next. */
+  /** The previous chunk ended with a backslash, which escapes what comes next. */
   #inEscape = false;
 
   /** Brackets, commas and colons outside of strings so far. */
@@ -67,7 +67,7 @@ export class JsonScan {
   }
 }
 
-/** The place of the quote that ends the string whose text begins at `from`, or -1. */
+/** The index of the quote that ends the string whose text begins at `from`, or -1. */
 export function jsonStringEnd(text: string, from: number): number {
   for (let at = from; ;) {
     const near = Math.min(at + nearLength, text.length);
@@ -91,7 +91,7 @@ function backslashesAtEnd(text: string, from: number): number {
   return text.length - at;
 }
 
-/** Throws a SyntaxError for what is not JSON, and for what is too deep or too much. */
+/** Throws a SyntaxError for anything that is not JSON, too deep or too large. */
 export function parseOutsideJson(text: string): unknown {
   const excess = jsonExcess(text);
   if (excess !== null) throw new SyntaxError(`JSON ${excess}`);

@@ -1,5 +1,5 @@
-// Plans by id, in the order in which they are offered: the first is that of new accounts, the last that of the first
-// operator. An account may have one that is no longer configured: it keeps its name and works as the first.
+// Plans by id, in the order in which they are offered: new accounts get the first, the first operator the last. An
+// account's plan may no longer be configured: it then keeps its name and works like the first.
 import { amountMax } from "./limits.ts";
 import { nearest } from "./nearest.ts";
 import type { Model, Plan, PlanId } from "./types.ts";
@@ -14,13 +14,13 @@ export const isPlan = (plans: Plans, id: PlanId): boolean => Object.hasOwn(plans
 export const firstPlan = (plans: Plans): Plan => Object.values(plans)[0]!;
 export const lastPlan = (plans: Plans): Plan => Object.values(plans).at(-1)!;
 
-/** An amount of a plan as others are told it; null: it is not limited. */
+/** A plan's amount as shown to others; null: unlimited. */
 export const limitOf = (amount: number): number | null => (amount === amountMax ? null : amount);
 
-/** What stands in for plans that are not there, by the plans that are: each once, as accounts in memory hold them. */
+/** Stand-ins for missing plans, by the configured plans: each once, because accounts in memory hold them. */
 const standIns = new WeakMap<Plans, Map<PlanId, Plan>>();
 
-/** The plan of an account, whether it is configured or not. */
+/** The plan of an account, configured or not. */
 export function planOf(plans: Plans, id: PlanId): Plan {
   if (isPlan(plans, id)) return plans[id]!;
   const ofPlans = standInsOf(plans);
@@ -39,7 +39,9 @@ function standInsOf(plans: Plans): Map<PlanId, Plan> {
 
 const standInFor = (plans: Plans, id: PlanId): Plan => ({ ...firstPlan(plans), id, name: id });
 
-/** Makes `live` what `next` is, in place: accounts in memory hold the objects, whatever becomes of their plans. */
+/**
+ * Makes `live` equal to `next` in place, because accounts in memory hold the objects, whatever becomes of their plans.
+ */
 export function replacePlans(live: Record<PlanId, Plan>, next: Plans): void {
   const ofPlans = standInsOf(live);
   const known = new Map<PlanId, Plan>([...ofPlans, ...Object.entries(live)]);
@@ -60,7 +62,7 @@ export const allows = (
   (plans === null || plans.includes(as)) &&
   (allowed === null || allowed.includes(id) || aliases.some((alias) => allowed.includes(alias)));
 
-/** Names of models in plans that no request can use, in words; `served` are those that one can. */
+/** Names of models in plans that no request can use, in words; `served`: those that one can. */
 export const unknownModels = (
   plans: Iterable<Pick<Plan, "id" | "models">>,
   served: Pick<ReadonlySet<string>, "has" | "keys">,
@@ -75,7 +77,7 @@ export const unknownModels = (
       }),
   );
 
-/** Accounts by plans that are not configured, in words; none: there are none. */
+/** Accounts by plans that are not configured, in words; empty where there are none. */
 export function unconfiguredPlans(
   plans: Plans,
   accounts: readonly Readonly<{ plan: PlanId; accounts: number }>[],

@@ -1,6 +1,6 @@
-// How urgent a request is beside others: what it asks for, and what its plan lets it have.
+// How urgent a request is relative to others: what it asks for, and what its plan allows.
 
-/** The most urgent first. */
+/** Most urgent first. */
 export const priorities = ["interactive", "standard", "bulk"] as const;
 export type Priority = (typeof priorities)[number];
 
@@ -11,7 +11,9 @@ export const isPriority = (word: string): word is Priority => (priorities as rea
 /** Of a plan. */
 type Rights = Readonly<{ priority?: Priority; priorityMax?: Priority }>;
 
-/** What a request has that asks for so much; undefined: for nothing. A stranger's header is no reason to be first. */
+/**
+ * The priority of a request that asks for this one; undefined: for none. A client's header alone never makes it first.
+ */
 export function priorityOf({ priority = "standard", priorityMax = "standard" }: Rights, asked?: Priority): Priority {
   const wanted = asked ?? priority;
   return rankOf(wanted) < rankOf(priorityMax) ? priorityMax : wanted;

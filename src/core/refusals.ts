@@ -1,15 +1,15 @@
-// The error table: every way a request can be refused, with status, type, code and message.
-// A dialect turns a row into its own body shape; nothing else writes an error message for a client.
+// The error table: every way a request can be refused, with status, type, code and message. A dialect turns a row into
+// its own body; nothing else writes an error message for a client.
 export type RefusalRow = Readonly<{
   status: number;
   type: string;
-  /** `error.code` on chat-completions and responses; null where the spec has none. */
+  /** `error.code` in chat-completions and responses; null where the spec has none. */
   code: string | null;
   /** `{name}` is replaced by `detail.name`. */
   message: string;
-  /** `retry-after` is sent with `detail.seconds` where true; `x-should-retry: false` where "never". */
+  /** `retry-after` is sent with `detail.seconds` for "after"; `x-should-retry: false` for "never". */
   retry: "after" | "never" | "client";
-  /** Values of `detail` that the error object has too, for programs. */
+  /** Values of `detail` that the error object also has, for programs. */
   facts?: readonly string[];
 }>;
 
@@ -63,7 +63,7 @@ export const refusals = {
     message: "prompt is too long: {tokens} tokens > {maximum} maximum",
     retry: "client",
   },
-  /** The words that Anthropic's servers use, and their clients read. */
+  /** The words of Anthropic's servers, which their clients parse. */
   context_budget_exceeded: {
     status: 400,
     type: invalid,
@@ -79,7 +79,7 @@ export const refusals = {
     message: "Previous response with id '{id}' not found.",
     retry: "client",
   },
-  /** Ignoring `thread` would drop the conversation: later requests of a thread hold its newest messages alone. */
+  /** Ignoring `thread` would drop the conversation: later requests of a thread contain only its newest messages. */
   threads_not_kept: {
     status: 400,
     type: invalid,
@@ -125,7 +125,7 @@ export const refusals = {
     retry: "never",
     facts: ["spendable", "requested", "resets_at"],
   },
-  /** Of a shop's own model: something is left. The specification's models have the message above. */
+  /** For a shop's own model with some balance left. The specification's models have the message above. */
   budget_over_quota: {
     status: 429,
     type: rate,
@@ -186,7 +186,7 @@ export const refusals = {
     retry: "after",
     facts: ["reason"],
   },
-  /** Of a model of the catalog, whose refusal the specification words: none of its nodes is there. */
+  /** For a model of the catalog, whose refusal the specification words: none of its nodes can be reached. */
   busy_unreachable: { status: 429, type: rate, code: null, message: busyWords, retry: "after", facts: ["reason"] },
   /** The same: nodes answer, but none lists what serves it. */
   busy_unlisted: { status: 429, type: rate, code: null, message: busyWords, retry: "after", facts: ["reason"] },
@@ -214,7 +214,10 @@ export const refusals = {
     message: "The model stopped answering. Please retry.",
     retry: "client",
   },
-  /** A shop's own model, or one that nodes list: none of its nodes is there. Nobody knows when one will be. */
+  /**
+   * For a shop's own model, or one that nodes list: none of its nodes can be reached, and it is unknown when one will
+   * be.
+   */
   model_unreachable: {
     status: 503,
     type: "api_error",
@@ -223,7 +226,7 @@ export const refusals = {
     retry: "client",
     facts: ["reason"],
   },
-  /** The same: nodes answer, but none lists it. Another try meets the same until somebody loads it. */
+  /** The same: nodes answer, but none lists it. A retry fails until someone loads it. */
   model_unlisted: {
     status: 503,
     type: "api_error",
@@ -232,7 +235,7 @@ export const refusals = {
     retry: "never",
     facts: ["reason"],
   },
-  /** The nodes that should have it answer, with other models. */
+  /** The nodes that should have it answer with other models. */
   model_unavailable: {
     status: 503,
     type: "api_error",
@@ -240,7 +243,7 @@ export const refusals = {
     message: "The model `{model}` is not loaded on its node right now. Please retry later.",
     retry: "client",
   },
-  /** An operator drained all nodes that have it, and the request waited as long as one may. */
+  /** An operator drained all nodes that have it, and the request waited as long as allowed. */
   model_paused: {
     status: 503,
     type: "api_error",
@@ -248,7 +251,7 @@ export const refusals = {
     message: "The model `{model}` is paused for maintenance. Please retry later.",
     retry: "after",
   },
-  /** It was asked for again already, where nobody had seen it. */
+  /** It was already requested again, where nothing of it had been sent. */
   answer_misfit: {
     status: 500,
     type: "api_error",
@@ -256,7 +259,7 @@ export const refusals = {
     message: "The model's answer does not match the requested format. Nothing is charged but what was streamed of it.",
     retry: "never",
   },
-  /** It was asked for again already, in words: nothing of either answer went out. */
+  /** It was already requested again, in words: nothing of either answer went out. */
   not_called: {
     status: 500,
     type: "api_error",
@@ -296,7 +299,7 @@ export function messageOf({ refusal, detail }: Refusal): string {
   return refusals[refusal].message.replace(/\{(\w+)\}/g, (whole, name: string) => String(detail?.[name] ?? whole));
 }
 
-/** What an error object says beside its message: members with values that a program can compute with. */
+/** What an error object has beside its message: members with values for programs. */
 export function factsOf({ refusal, detail = {} }: Refusal): Readonly<Record<string, string | number>> {
   const { facts = [] }: RefusalRow = refusals[refusal];
   return Object.fromEntries(facts.flatMap((name) => (detail[name] === undefined ? [] : [[name, detail[name]]])));

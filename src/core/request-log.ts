@@ -1,9 +1,9 @@
-// The log of everything that was asked: what its readers ask for and are given. Served requests are lines of the journal;
-// those that were refused or failed have a file of their own.
+// The log of all requests, as its readers query it. Served requests are lines of the journal; refused and failed ones
+// have a file of their own.
 import type { RefusalName } from "./refusals.ts";
 import type { AccountId, Course, KeyId, Ms } from "./types.ts";
 
-/** `left`: its client was gone before a byte of the reply. */
+/** `left`: its client left before a byte of the reply. */
 export type FailedReason = RefusalName | "left";
 
 /** A request that was refused or failed. */
@@ -11,34 +11,34 @@ export type FailedRow = Readonly<{
   requestId: string;
   /** When it ended. */
   at: Ms;
-  /** 0: nobody's, since no key was known. */
+  /** 0: none, because no key was known. */
   account: AccountId;
   key: KeyId;
   endpoint: string;
   /** Empty where the body was not read. */
   model: string;
-  /** Of the reply's headers: 200 where it failed in the middle. */
+  /** From the reply's headers: 200 where it failed in the middle. */
   status: number;
   reason: FailedReason;
-  /** Why its node failed, in the node's words, for operators alone. */
+  /** Why its node failed, in the node's words, only for operators. */
   cause: string | null;
   course: Course;
-  /** Of what was delivered before the failure. */
+  /** Tokens delivered before the failure. */
   input: number;
   output: number;
-  /** Others of the same account, model and reason that came after it and have no row. */
+  /** Later ones of the same account, model and reason without a row of their own. */
   more: number;
 }>;
 
 export type FailedBatch = Readonly<{
   rows: readonly FailedRow[];
-  /** What was counted on to rows that are written already, by request id. */
+  /** Counts for rows that are already written, by request id. */
   more: readonly (readonly [requestId: string, count: number])[];
-  /** Those that are in no row, because too many kinds of them came at once. */
+  /** Requests without a row, because too many kinds came at once. */
   lost: number;
 }>;
 
-/** All of it must fit; null: anything. */
+/** All of it must match; null: anything. */
 export type LogFilter = Readonly<{
   /** 0: requests without an account. */
   account: AccountId | null;
@@ -46,9 +46,9 @@ export type LogFilter = Readonly<{
   model: string | null;
   node: string | null;
   endpoint: string | null;
-  /** From and to, of the status. */
+  /** The range of the status. */
   status: readonly [from: number, to: number] | null;
-  /** "served" and "failed": with or without a reason at all. */
+  /** "served" and "failed": without and with any reason. */
   reason: string | null;
   /** At or after, and before. */
   from: Ms | null;
@@ -59,7 +59,7 @@ export type LogFilter = Readonly<{
   /** Input and output together. */
   tokensMin: number | null;
   billedMin: number | null;
-  /** The beginning of a request id, or of the id of its reply. */
+  /** The beginning of a request id, or of its reply's id. */
   requestId: string | null;
 }>;
 
@@ -99,7 +99,10 @@ export type LogRow = Readonly<{
   output: number;
   reasoning: number;
   billedTokens: number;
-  /** Of a charge: cents for 1,000,000 tokens of input, cached input and output, and their ten-thousandths; else null. */
+  /**
+   * For a charge: cents per 1,000,000 tokens of input, cached input and output, and their ten-thousandths; otherwise
+   * null.
+   */
   inputCents: number | null;
   cachedInputCents: number | null;
   outputCents: number | null;
@@ -108,7 +111,7 @@ export type LogRow = Readonly<{
   outputParts: number | null;
   more: number;
 }> &
-  /** A duration that nobody measured is null. */
+  /** A duration that was not measured is null. */
   Readonly<{
     node: string | null;
     waitMs: Ms | null;
@@ -118,28 +121,30 @@ export type LogRow = Readonly<{
   }>;
 
 /**
- * Places in the journal and among the failed: what is before them comes next. `served` is a line's number, or its time and
- * billing key ("1790000000000.req_...") where lines have none.
+ * Positions in the journal and among the failed: rows before them come next. `served` is a line's number, or its time
+ * and billing key ("1790000000000.req_...") where lines have no numbers.
  */
 export type LogPlace = Readonly<{ served: number | string; failed: number }>;
 
 export type LogPage = Readonly<{
-  /** The newest first. */
+  /** Newest first. */
   rows: readonly LogRow[];
-  /** Null after the last one. There may be more where a page is not full: a search gives up after a while. */
+  /**
+   * Null after the last one. There may be more even where a page is not full, because a search gives up after a while.
+   */
   next: LogPlace | null;
-  /** How far back it looked, where it gave up. */
+  /** How far back it searched, where it gave up. */
   searchedTo: Ms | null;
-  /** Refused and failed ones that are not kept (any more), because there were too many. */
+  /** Refused and failed requests that are not kept (any more), because there were too many. */
   gone: number;
 }>;
 
 export interface RequestLogQueries {
-  /** Everything that ended before it is asked counts. Rejects with StoreUnavailable. */
+  /** Includes everything that ended before the call. Rejects with StoreUnavailable. */
   page(filter: LogFilter, before: LogPlace | null, limit: number): Promise<LogPage>;
 }
 
-/** The request id that a text begins: ids of replies hold it behind a prefix of their dialect. Null: it begins none. */
+/** The beginning of a request id in a text: replies' ids have it after their dialect's prefix. Null: none. */
 export function requestIdBeginning(text: string): string | null {
   const stem = /^(?:[a-z]+[_-])?([0-9A-Za-z]{6,24})$/.exec(text.trim())?.[1];
   return stem === undefined ? null : `req_${stem}`;

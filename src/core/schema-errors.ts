@@ -1,26 +1,26 @@
 // Explains in one plain sentence each where a value does not fit its TypeBox schema. A schema's `description` says what
-// was expected ("a whole number from 0 to 65535"); a value whose schema is `writeOnly` is a secret and never shown.
+// is expected ("a whole number from 0 to 65535"); a value whose schema is `writeOnly` is a secret and never shown.
 import type { TSchema } from "@sinclair/typebox";
 import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value";
 import { nearest } from "./nearest.ts";
 
 export type SchemaError = Readonly<{
-  /** Keys and list positions from the root to the value that does not fit. */
+  /** Keys and list positions from the root to the wrong value. */
   path: readonly (string | number)[];
-  /** What is wrong with it, to be read after its path: "must be ..., is ...", "is missing: ...", "is unknown". */
+  /** What is wrong with it, to follow its path: "must be ..., is ...", "is missing: ...", "is unknown". */
   problem: string;
 }>;
 
-/** Every place where `value` does not fit `schema`, in the order of the schema; empty when it fits. */
+/** Every place where `value` does not fit `schema`, in the schema's order; empty where it fits. */
 export function misfitsOf(schema: TSchema, value: unknown): SchemaError[] {
-  const misfits = new Map<string, SchemaError>(); // TypeBox reports a missing key twice; the first report is the better one
+  const misfits = new Map<string, SchemaError>(); // TypeBox reports a missing key twice; the first report is better
   for (const error of Value.Errors(schema, value)) {
     if (!misfits.has(error.path)) misfits.set(error.path, misfitOf(error, value));
   }
   return [...misfits.values()];
 }
 
-/** The first of them, without looking for the others: a client's body may have a million. Null when it fits. */
+/** The first of them, without searching for others: a client's body may have a million. Null where it fits. */
 export function firstSchemaErrorOf(schema: TSchema, value: unknown): SchemaError | null {
   const error = Value.Errors(schema, value).First();
   return error === undefined ? null : misfitOf(error, value);
@@ -31,7 +31,7 @@ function misfitOf({ path: pointer, type, schema, value }: ValueError, whole: unk
   return { path, problem: problemOf(type, schema, value, path) };
 }
 
-/** `nodes[1].slots`, with keys that are not plain words in quotes. */
+/** `nodes[1].slots`, with quotes around keys that are not plain words. */
 export function formatPath(path: readonly (string | number)[]): string {
   let text = "";
   for (const step of path) {
@@ -43,13 +43,13 @@ export function formatPath(path: readonly (string | number)[]): string {
 
 const shownMax = 60;
 
-/** A value as it may be shown in an error: short, and on one line. */
+/** A value for an error message: short, and on one line. */
 export function show(value: unknown): string {
   const text = beginningOf(value, shownMax);
   return text.length > shownMax ? `${text.slice(0, shownMax)}...` : text;
 }
 
-/** JSON text up to about `room` characters: a client's value may be too large to be written, and too deep. */
+/** JSON text up to about `room` characters: a client's value may be too large or too deep to write whole. */
 function beginningOf(value: unknown, room: number): string {
   if (typeof value === "string") return JSON.stringify(value.slice(0, Math.max(0, room) + 1));
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? String(value);
@@ -75,7 +75,7 @@ function problemOf(type: ValueErrorType, schema: TSchema, value: unknown, path: 
   return `must be ${expected}${schema.writeOnly === true ? "" : `, is ${show(value)}`}`;
 }
 
-/** Turns a JSON pointer into steps; list positions become numbers, as they are in `value`. */
+/** Turns a JSON pointer into steps; list positions become numbers where `value` has lists. */
 function pathOf(pointer: string, value: unknown): (string | number)[] {
   const path: (string | number)[] = [];
   let at: unknown = value;

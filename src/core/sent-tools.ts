@@ -1,7 +1,7 @@
-// Which of a request's tools its model is told of: those that it may call.
+// The tools of a request that its model gets: those that it may call.
 import type { Ask, Tool } from "./types.ts";
 
-/** The one tool that must be called, or null. `required` with a single tool says the same. */
+/** The one tool that must be called, or null. `required` with a single tool means the same. */
 export function forcedTool({ toolChoice, tools }: Ask): Tool | null {
   if (toolChoice === "required") return tools.length === 1 ? tools[0]! : null;
   if (typeof toolChoice === "string") return null;

@@ -3,5 +3,5 @@
 /** By its name or address, as configurations, URLs and Host headers write it. */
 export const namesThisMachine = (host: string): boolean => /^(?:localhost|127\.[\d.]+|\[?::1\]?)$/.test(host);
 
-/** By the address of a connection's other end, which the system tells. */
+/** By the address of a connection's other end, as the system reports it. */
 export const isLoopbackPeer = (address: string): boolean => /^(?:::ffff:)?127\.|^::1$/.test(address);

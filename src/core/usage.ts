@@ -1,5 +1,6 @@
-// What a client pays for where one answer takes several generations. Rounds add up, because each goes into the answer.
-// Of repeats the client pays for the prompt that it sent, which the first one read, and for the answer that it gets.
+// What a client pays for where one answer takes several generations. Rounds add up, because each becomes part of the
+// answer. For repeats the client pays for the prompt that it sent, as the first attempt read it, and for the answer
+// that it gets.
 import type { Ending, Usage } from "./types.ts";
 
 export function sumOfUsage(one: Usage, other: Usage): Usage {
@@ -15,7 +16,7 @@ export function sumOfUsage(one: Usage, other: Usage): Usage {
 
 type Used = Exclude<Ending, { kind: "failed" }>;
 
-/** The ending of a repeat as the client sees and pays it, after a `first` attempt that nothing of went out. */
+/** The ending of a repeat as the client sees and pays it; nothing of the `first` attempt went out. */
 export function billedRepeat<Last extends Used>(first: Used, last: Last): Last {
   const { output, reasoning } = last.usage;
   return { ...last, usage: { ...first.usage, output, reasoning }, estimated: first.estimated || last.estimated };

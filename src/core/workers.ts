@@ -1,22 +1,22 @@
 // The one door to all Workers: where their files are, calls that each get one answer, and what happens to calls when a
-// Worker dies. Two Workers do not use calls, because what they say answers none: the journal's writer
+// Worker dies. Two Workers do not use calls, because their messages answer none: the journal's writer
 // (`store/ledger/worker-storage.ts`) and the relays (`threads/relays.ts`). They are started here too.
 import type { Ms } from "./types.ts";
 
 /**
  * Starts the Worker of a file, named by its path below src/. From source this module is in src/core/; a compiled binary
- * bundles it into the root of Bun's virtual folder, while Workers, entry points of their own, keep their paths.
+ * bundles it into the root of Bun's virtual folder, while Workers, as separate entry points, keep their paths.
  */
 export function startWorker(file: `${string}.ts`, name?: string): Worker {
   const root = import.meta.url.includes("/$bunfs/") ? "./" : "../";
   return new Worker(new URL(root + file, import.meta.url).href, name === undefined ? {} : { name });
 }
 
-/** The Worker, or what it was asked to do, failed; `error` is the name of what was thrown there. */
+/** The Worker or its task failed; `error` is the name of the error there. */
 export class WorkerFailed extends Error {
   override readonly name = "WorkerFailed";
   readonly error: string;
-  /** The Worker ended without having been told to, and all that it was asked failed with it. */
+  /** The Worker ended unexpectedly, and all its calls failed with it. */
   readonly hasDied: boolean;
 
   constructor(message: string, error = "Error", hasDied = false) {
@@ -27,11 +27,11 @@ export class WorkerFailed extends Error {
 }
 
 /**
- * A call, which has no `number` of its own. Flat: an object of texts and numbers alone costs two thirds of one inside another,
- * since Bun packs and unpacks those (300 KB of responses to be kept: 200 us instead of 320, both threads together).
+ * A call, which has no `number` of its own. Flat: an object of only texts and numbers costs two thirds of a nested one,
+ * because Bun packs and unpacks those (300 KB of responses to store: 200 us instead of 320, both threads together).
  */
 type NumberedCall<Call extends object> = Call & Readonly<{ number: number }>;
-/** From a Worker: the one answer to a call, how far it is with it, or what nobody asked for. */
+/** From a Worker: the one answer to a call, its progress, or unsolicited news. */
 type Said =
   | Readonly<{ number: number; result: unknown }>
   | Readonly<{ number: number; failed: string; error: string }>
@@ -40,17 +40,17 @@ type Said =
 
 export type WorkerClientOptions<Call> = Readonly<{
   start(): Worker;
-  /** The first call to each Worker that is started. Where it fails, so do those behind it, by themselves. */
+  /** The first call to each new Worker. If it fails, the calls after it fail by themselves. */
   open?: () => Call;
   /** The last call to each, after which it ends by itself. A Worker is never terminated. */
   close: Call;
-  /** A Worker ends when nothing was asked for so long. Absent: it stays. */
+  /** A Worker ends after this long without calls. Absent: it stays. */
   idleMs?: Ms;
-  /** What a Worker says that nobody asked for. */
+  /** Unsolicited messages of a Worker. */
   onNews?(news: unknown): void;
-  /** It ended without having been told to; its `calls` are rejected. */
+  /** It ended unexpectedly; its `calls` are rejected. */
   onDeath?(reason: string, calls: number): void;
-  /** A first or last call failed for which nobody waits. */
+  /** A first or last call failed that no caller waits for. */
   onFailure?(error: WorkerFailed): void;
 }>;
 
@@ -59,14 +59,14 @@ type Waiting = Readonly<{
   reject(error: WorkerFailed): void;
   progress(progress: unknown): void;
 }>;
-/** A Worker that was started, and what it was asked and has not answered. */
+/** A running Worker, and its unanswered calls. */
 type Thread = Readonly<{ worker: Worker; waiting: Map<number, Waiting>; ended: Promise<void> }>;
 
-/** The calling end. A Worker is started by the first call, and again by the first after it died. */
+/** The calling end. The first call starts a Worker, and so does the first call after it died. */
 export class WorkerClient<Call extends object> {
   readonly #options: WorkerClientOptions<Call>;
   #thread: Thread | null = null;
-  /** Also those that were told to end and have not yet. */
+  /** Including those that are about to end. */
   readonly #threads = new Set<Thread>();
   #idle: Timer | null = null;
   #nextNumber = 1;
@@ -85,7 +85,7 @@ export class WorkerClient<Call extends object> {
     return this.#thread?.waiting.size ?? 0;
   }
 
-  /** Starts the Worker, if there is none; resolves with the result of the opening call. Rejects with WorkerFailed. */
+  /** Starts the Worker if there is none; resolves with the result of the opening call. Rejects with WorkerFailed. */
   start(): Promise<unknown> {
     this.#stayAwake();
     if (this.#thread !== null) return Promise.resolve();
@@ -95,7 +95,7 @@ export class WorkerClient<Call extends object> {
     return open === undefined ? Promise.resolve() : this.#ask(thread, open(), []);
   }
 
-  /** Rejects with WorkerFailed. What is `moved` goes to the Worker; this thread has it no more. */
+  /** Rejects with WorkerFailed. Buffers in `moved` go to the Worker; this thread loses them. */
   call<Result>(
     call: Call,
     { moved = [], progress }: Readonly<{ moved?: ArrayBuffer[]; progress?: (progress: unknown) => void }> = {},
@@ -107,7 +107,7 @@ export class WorkerClient<Call extends object> {
     return this.#ask(this.#thread!, call, moved, progress) as Promise<Result>;
   }
 
-  /** Has the Worker end when it has done what it was asked; the next call starts another. Rejects where that call fails. */
+  /** Ends the Worker after its open calls; the next call starts another. Rejects where the last call fails. */
   async end(): Promise<void> {
     this.#stayAwake();
     const thread = this.#thread;
@@ -116,7 +116,7 @@ export class WorkerClient<Call extends object> {
     await this.#ask(thread, this.#options.close, []);
   }
 
-  /** The same; resolves when every Worker's thread has ended, and what they had open is let go of. */
+  /** The same; resolves when every Worker's thread has ended and released what it had open. */
   async close(): Promise<void> {
     await this.end().catch((error: WorkerFailed) => this.#options.onFailure?.(error));
     await Promise.all([...this.#threads].map(({ ended }) => ended));
@@ -165,7 +165,7 @@ export class WorkerClient<Call extends object> {
     if (thread.waiting.size === 0 && this.#thread === thread) this.#rest();
   }
 
-  /** Nothing is waiting for an answer: if this lasts, the Worker is ended. */
+  /** No call is open: if this lasts, the Worker ends. */
   #rest(): void {
     const { idleMs } = this.#options;
     if (idleMs === undefined || this.#idle !== null) return;
@@ -182,7 +182,7 @@ export class WorkerClient<Call extends object> {
   }
 }
 
-/** A result whose buffers go back to the caller; the Worker has them no more. */
+/** A result whose buffers go back to the caller; the Worker loses them. */
 export class Moved {
   readonly result: unknown;
   readonly buffers: ArrayBuffer[];
@@ -194,9 +194,9 @@ export class Moved {
 }
 
 /**
- * The Worker's end: does what it is called for, and answers. Calls begin in their order; a call that takes turns runs
- * beside the next. `obey` gives the result (or a Moved one); what it throws is the caller's WorkerFailed. Installed
- * before anything is awaited: a message that comes earlier would be lost.
+ * The Worker's end: executes calls and answers them. Calls begin in order; a call that takes several turns runs beside
+ * the next. `obey` returns the result (or a Moved one); what it throws becomes the caller's WorkerFailed. Installed
+ * before anything is awaited, because an earlier message would be lost.
  */
 export function answerCalls<Call extends object>(
   self: Worker,
@@ -223,7 +223,7 @@ export function answerCalls<Call extends object>(
   return { news: (news) => say({ news }) };
 }
 
-/** The last thing that a Worker does: one that listens to nothing ends. (Bun 1.4.5 has no self.close.) */
+/** A Worker's last act: one that listens to nothing ends. (Bun 1.4.5 has no self.close.) */
 export function endWorker(self: Worker): void {
   self.onmessage = null;
 }

@@ -222,7 +222,9 @@ export class Inference implements LiveRequests {
       ended();
       throw thrown;
     });
-    return priority === undefined ? outlet.response : outlet.response.then((response) => told(response, priority));
+    return priority === undefined
+      ? outlet.response
+      : outlet.response.then((response) => withPriorityHeader(response, priority));
   }
 
   #allServed(): Promise<void>[] {
@@ -244,7 +246,7 @@ export class Inference implements LiveRequests {
   }
 }
 
-function told(response: Response, priority: Priority): Response {
+function withPriorityHeader(response: Response, priority: Priority): Response {
   response.headers.set("x-priority", priority);
   return response;
 }

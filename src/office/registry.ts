@@ -5,8 +5,17 @@ type Group = Readonly<{ heading: string; words: readonly string[]; load(): Promi
 
 /** `words` are the first words of its verbs' names. */
 const groups: readonly Group[] = [
-  { heading: "Accounts", words: ["accounts"], load: async () => (await import("./verbs/accounts.ts")).default },
+  {
+    heading: "Accounts",
+    words: ["accounts", "invitations"],
+    load: async () => (await import("./verbs/accounts.ts")).default,
+  },
   { heading: "Keys", words: ["keys"], load: async () => (await import("./verbs/keys.ts")).default },
+  {
+    heading: "Requests for credit and plans",
+    words: ["purchases"],
+    load: async () => (await import("./verbs/purchases.ts")).default,
+  },
   {
     heading: "People and what they asked",
     words: ["end-users", "usage", "requests"],

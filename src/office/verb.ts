@@ -1,9 +1,9 @@
 // What can be asked of a gateway, a value each: its name, its input, who may ask for it, what it does, its line in the audit
 // log and its words for people. The command line, the control socket and the console are doors to these values.
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
-import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
+import { auditDetailMaxLength, byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import type { Unit } from "../account/office.ts";
-import type { AccountRecord, AuditAction, AuditEntry } from "../account/records.ts";
+import type { AccountRecord, AuditAction, AuditEntry, SessionRecord } from "../account/records.ts";
 import { assert } from "../core/assert.ts";
 import { CommandError } from "../core/expected-error.ts";
 import type { SchemaError } from "../core/schema-errors.ts";
@@ -17,9 +17,9 @@ export type Actor =
   /** A command of a user of this machine: whoever may open the data folder may do everything there. */
   | Readonly<{ kind: "shell"; user: string }>
   /** Somebody who is signed in to the console: as an operator, or for the own account. */
-  | Readonly<{ kind: "operator" | "account"; account: AccountRecord; session: number; address: string }>;
+  | Readonly<{ kind: "operator" | "account"; account: AccountRecord; session: SessionRecord; address: string }>;
 
-/** What an operator's token must allow: to look, to change what belongs to people, or everything. */
+/** What an operator's token must allow: verbs that change nothing, those that change what belongs to people, or all. */
 export type Scope = "read" | "people" | "all";
 
 export type Asked<Input> = Readonly<{ actor: Actor; input: Input; progress: Progress }>;
@@ -39,8 +39,6 @@ export interface Verb<Input = unknown, Result = unknown> {
   readonly scope: Scope | null;
   /** Owners may ask for it, for their own accounts. */
   readonly owner?: true;
-  /** It changes nothing, and no audit line is written. */
-  readonly reads: boolean;
   /** Makes the data folder where there is none. */
   readonly makesFolder?: true;
   /** There must be a running server. */
@@ -57,53 +55,55 @@ export interface Verb<Input = unknown, Result = unknown> {
   print(result: Result, input: Input): string;
 }
 
-/** How a verb is done: what it reads, or what it changes with its audit line, in one unit of the office; or as it likes. */
-type Way<Given, Found, Result> =
+/** How a verb is done. What changes the books is one unit of the office, with the audit line. */
+type Way<Given, Result> =
   | Readonly<{ read(unit: Unit, given: Given): Promise<Result> }>
   | Readonly<{ change(unit: Unit, given: Given, work: Work): Promise<Result> }>
-  | Readonly<{ run(work: Work, given: Given & Noting<Found>): Promise<Result> }>;
+  | Readonly<{
+      /** Does first what others must not wait for, such as the hash of a password. */
+      prepare(work: Work, given: Given): Promise<(unit: Unit) => Promise<Result>>;
+      /** Once that is committed. */
+      finish?(work: Work, given: Given, result: Result): Promise<void>;
+    }>
+  /** What is not in the books; the audit line comes after it. */
+  | Readonly<{ run(work: Work, given: Given): Promise<Result> }>;
 
-type Noting<Found> = Readonly<{
-  /** Adds the audit line to a unit. Without a call it is written in the end, in a unit of its own. */
-  noted(unit: Unit, found: Found): void;
-}>;
-
-/** What an author says of a verb; `Found` is what its audit line tells of the result. */
-type Spec<Input, Given, Found, Result> = Words<Input, Given, Found, Result> & Way<Given, Found, Result>;
-type Words<Input, Given, Found, Result> = Omit<Verb<Input, Result>, "input" | "words" | "reads" | "run"> &
+/** What an author says of a verb. */
+type Spec<Input, Given, Result> = Words<Input, Given, Result> & Way<Given, Result>;
+type Words<Input, Given, Result> = Omit<Verb<Input, NoInfer<Result>>, "input" | "words" | "run"> &
   Readonly<{
     words?: readonly (keyof Input & string)[];
     /** Absent: it changes nothing. */
     audit?: Readonly<{
       action: AuditAction;
       /** A sentence without secrets; null: nothing changed, and there is no line. Absent: the action says all. */
-      detail?(given: Given, found: Found, work: Work): string | null;
+      detail?(given: Given, result: NoInfer<Result>, work: Work): string | null;
       /** Absent: the account that the verb is about, or the server. */
-      subject?(found: Found): AccountId;
+      subject?(result: NoInfer<Result>): AccountId;
       /** Owners who are no operators are in the log, too. */
       ofOwners?: true;
       /** What was done stays done where the line cannot be written. */
       isOptional?: true;
     }>;
     /** Why it was not done, in words; null: it was. */
-    refusal?(result: Result): string | null;
+    refusal?(result: NoInfer<Result>): string | null;
   }>;
 
 type Of<Fields extends TProperties> = Static<TObject<Fields>>;
 
-export function verb<Fields extends TProperties, Found, Result extends Found>(
+export function verb<Fields extends TProperties, Result>(
   fields: Fields,
-  spec: Spec<Of<Fields>, Asked<Of<Fields>>, Found, Result>,
+  spec: Spec<Of<Fields>, Asked<Of<Fields>>, Result>,
 ): Verb<Of<Fields>, Result> {
   return { ...published(fields, spec), run: (work, asked) => perform(work, spec, asked, asked, () => theServer) };
 }
 
 /** One that a running server alone can do. */
-export function fleetVerb<Fields extends TProperties, Found, Result extends Found>(
+export function fleetVerb<Fields extends TProperties, Result>(
   fields: Fields,
-  { run, ...spec }: FleetSpec<Of<Fields>, Found, Result>,
+  { run, ...spec }: FleetSpec<Of<Fields>, Result>,
 ): Verb<Of<Fields>, Result> {
-  const onFleet: Spec<Of<Fields>, Asked<Of<Fields>>, Found, Result> = {
+  const onFleet: Spec<Of<Fields>, Asked<Of<Fields>>, Result> = {
     ...spec,
     async run({ fleet }, call) {
       if (fleet === null) throw new CommandError("no server runs here");
@@ -113,7 +113,7 @@ export function fleetVerb<Fields extends TProperties, Found, Result extends Foun
   return { ...verb(fields, onFleet), needsServer: true };
 }
 
-type FleetSpec<Input, Found, Result> = Words<Input, Asked<Input>, Found, Result> & {
+type FleetSpec<Input, Result> = Words<Input, Asked<Input>, Result> & {
   run(fleet: Fleet, call: Asked<Input>): Soon<Result>;
 };
 
@@ -121,9 +121,9 @@ type Named = Readonly<{ email: string }>;
 type OnAccount<Input> = Asked<Input> & Readonly<{ account: AccountRecord }>;
 
 /** One that is about an account, which its first word names. */
-export function accountVerb<Fields extends TProperties, Found, Result extends Found>(
+export function accountVerb<Fields extends TProperties, Result>(
   more: Fields,
-  spec: Spec<Of<Fields> & Named, OnAccount<Of<Fields> & Named>, Found, Result>,
+  spec: Spec<Of<Fields> & Named, OnAccount<Of<Fields> & Named>, Result>,
 ): Verb<Of<Fields> & Named, Result> {
   return {
     ...published({ email: accountEmail, ...more }, { ...spec, words: ["email", ...(spec.words ?? [])] }),
@@ -139,17 +139,18 @@ export function accountVerb<Fields extends TProperties, Found, Result extends Fo
   };
 }
 
-function published<Input, Given, Found, Result>(
+function published<Input, Given, Result>(
   fields: TProperties,
-  { audit, words = [], refusal: _, ...rest }: Words<Input, Given, Found, Result>,
+  { audit, words = [], refusal: _, ...rest }: Words<Input, Given, Result>,
 ) {
-  return { ...rest, words, input: Type.Object(fields, { additionalProperties: false }), reads: audit === undefined };
+  assert(audit === undefined || rest.scope !== "read", `${rest.name} only reads, and has no audit line`);
+  return { ...rest, words, input: Type.Object(fields, { additionalProperties: false }) };
 }
 
 /** `find`: what the verb is given, or how that is found in its unit. */
-async function perform<Input, Given extends Asked<Input>, Found, Result extends Found>(
+async function perform<Input, Given extends Asked<Input>, Result>(
   work: Work,
-  spec: Spec<Input, Given, Found, Result>,
+  spec: Spec<Input, Given, Result>,
   { actor, progress }: Asked<Input>,
   find: Given | ((unit: Unit) => Promise<Given>),
   about: (given: Given) => AccountId,
@@ -159,36 +160,33 @@ async function perform<Input, Given extends Asked<Input>, Found, Result extends 
   const may = actor.kind === "shell" || (actor.kind === "operator" ? scope !== null : owner === true);
   assert(may, `${actor.kind} may ask for ${name}`);
   const isAudited = audit !== undefined && (actor.kind !== "account" || actor.account.operator || audit.ofOwners);
-  const note = (unit: Unit, given: Given, found: Found): void => {
-    if (!isAudited) return;
+  const noted = (unit: Unit, given: Given, result: Result): Result => {
+    if (!isAudited) return result;
     const { action, subject = () => about(given), detail = () => "" } = audit;
-    const text = detail(given, found, work);
-    if (text !== null) unit.auditLog.append(entryBy(actor, unit.now, action, subject(found), text));
-  };
-  const givenIn = async (unit: Unit): Promise<Given> => (typeof find === "function" ? find(unit) : find);
-  const run = async (): Promise<Result> => {
-    if ("read" in spec) return office.read(async (unit) => spec.read(unit, await givenIn(unit)));
-    if ("change" in spec) {
-      return office.change(async (unit) => {
-        const given = await givenIn(unit);
-        const result = await spec.change(unit, given, work);
-        note(unit, given, result);
-        return result;
-      });
-    }
-    const given = typeof find === "function" ? await office.read(find) : find;
-    let isNoted = !isAudited;
-    const noted = (unit: Unit, found: Found): void => {
-      isNoted = true;
-      note(unit, given, found);
-    };
-    const result = await spec.run(work, { ...given, noted });
-    if (isNoted) return result;
-    const noting = office.change(async (unit) => note(unit, given, result));
-    await (audit?.isOptional ? noting.catch(({ message }: Error) => progress(notNoted(name, message))) : noting);
+    const text = detail(given, result, work);
+    if (text !== null) unit.auditLog.append(entryBy(actor, unit.now, action, subject(result), text));
     return result;
   };
-  const result = await run();
+  const givenIn = async (unit: Unit): Promise<Given> => (typeof find === "function" ? find(unit) : find);
+  if ("read" in spec) return office.read(async (unit) => spec.read(unit, await givenIn(unit)));
+  if ("change" in spec) {
+    return office.change(async (unit) => {
+      const given = await givenIn(unit);
+      return noted(unit, given, await spec.change(unit, given, work));
+    });
+  }
+  const given = typeof find === "function" ? await office.read(find) : find;
+  if ("prepare" in spec) {
+    const change = await spec.prepare(work, given);
+    const result = await office.change(async (unit) => noted(unit, given, await change(unit)));
+    await spec.finish?.(work, given, result);
+    return result;
+  }
+  const result = await spec.run(work, given);
+  if (isAudited) {
+    const noting = office.change(async (unit) => noted(unit, given, result));
+    await (audit.isOptional ? noting.catch(({ message }: Error) => progress(notNoted(name, message))) : noting);
+  }
   const refused = spec.refusal?.(result) ?? null;
   if (refused !== null) throw new CommandError(refused);
   return result;
@@ -206,4 +204,11 @@ const entryBy = (
 ): Omit<AuditEntry, "id"> =>
   actor.kind === "shell"
     ? serverEntry(at, byCommandOf(actor.user), action, subject, detail)
-    : { at, operator: actor.account.id, address: actor.address, action, subject, detail };
+    : {
+        at,
+        operator: actor.account.id,
+        address: actor.address,
+        action,
+        subject,
+        detail: detail.slice(0, auditDetailMaxLength),
+      };

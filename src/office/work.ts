@@ -1,6 +1,6 @@
 // What verbs work on: the books of a running server, or those that a command opened by itself, and what keeps beside them.
 import type { Office } from "../account/office.ts";
-import type { Passwords } from "../account/passwords.ts";
+import type { Passwords } from "../account/sign-in/passwords.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId } from "../core/types.ts";

@@ -8,7 +8,7 @@
 //   doors      console, control socket, HTTP, schedules
 //
 // What a phase opens it leaves on one stack, which closes in the reverse order: at the end, or at once where a phase fails.
-import { billedTokens, costUsd, ratesOf } from "../account/price.ts";
+import { billedTokens, costUsd, ratesOf } from "../account/money/price.ts";
 import { priorityOf } from "../core/priority.ts";
 import { resolve } from "node:path";
 import { serverEntry, theServer } from "../account/audit.ts";
@@ -50,13 +50,15 @@ import { PdfReader } from "../tools/media/pdf-reader.ts";
 import type { ServingConsole } from "./console.ts";
 import type { ControlParts } from "./control-handler.ts";
 import { type Handler, openControlSocket, socketFile } from "./control-socket.ts";
+import { AccountExports } from "./kept/account-exports.ts";
 import { countedFetch } from "./counted-tools.ts";
 import { checkFolderRights } from "./process/folder-rights.ts";
 import { fleetOf } from "./fleet/fleet.ts";
 import { gaugesOf } from "./gauges.ts";
 import { cannotListen, listen } from "./process/listening.ts";
 import { LiveConfig } from "./live-config.ts";
-import { type Books, openBooks } from "./open-books.ts";
+import { openBooks } from "../books/open-books.ts";
+import type { OpenedBooks } from "../books/opened-books.ts";
 import { lookForLostResponses } from "./kept/lost-responses.ts";
 import { hadModels, missingLines, modelReport, seenNode, understoodNames } from "./fleet/model-report.ts";
 import { NodeCare } from "./fleet/node-care.ts";
@@ -88,7 +90,7 @@ export type Given = Readonly<{
 /** A server that answers requests, until it is disposed of: then open requests have the configured time to end. */
 export type ComposedServer = AsyncDisposable &
   LiveRequests &
-  Pick<Settings & Books, "log" | "accounting"> &
+  Pick<Settings & OpenedBooks, "log" | "accounting"> &
   Readonly<{
     /** Where it listens. */
     url: string;
@@ -131,7 +133,7 @@ export async function compose(given: Given): Promise<ComposedServer> {
   await using opened = new AsyncDisposableStack();
   const settings = await readSettings(given, opened);
   reached("settings");
-  const books = await openBooks({ ...given, ...settings }, opened);
+  const books = await openBooks({ ...given, ...settings, onCommit: settings.metrics.countCommit }, opened);
   reached("books");
   const work = await openWork({ ...given, ...settings, ...books }, opened);
   reached("work");
@@ -246,7 +248,7 @@ async function readSettings({ flags, environment }: Given, opened: AsyncDisposab
 
 type Work = Awaited<ReturnType<typeof openWork>>;
 
-async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposableStack) {
+async function openWork(earlier: Given & Settings & OpenedBooks, opened: AsyncDisposableStack) {
   const { config, live, fileCatalog, catalog, clock, log, metrics, port, programEnvironment, flags, onFirstLook } =
     earlier;
   const { accounting, storedResponses, sealingKey, shareNodes } = earlier;
@@ -321,7 +323,7 @@ async function openWork(earlier: Given & Settings & Books, opened: AsyncDisposab
 
 type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
-async function openGateway(earlier: Given & Settings & Books & Work, opened: AsyncDisposableStack) {
+async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opened: AsyncDisposableStack) {
   const { flags, environment, config, live, life, catalog, clock, log, metrics, tracing, port, onFatal } = earlier;
   const { activity, requestLog, databaseBytes, eraseResponses, adopt, programEnvironment } = earlier;
   const { accounting, watch, storedResponses, sealingKey, followedNodes, pool, served, serving, ownedTools } = earlier;
@@ -432,12 +434,17 @@ async function openGateway(earlier: Given & Settings & Books & Work, opened: Asy
   };
 }
 
-const planCounts = ({ office }: Pick<Books["accounting"], "office">) =>
+const planCounts = ({ office }: Pick<OpenedBooks["accounting"], "office">) =>
   office.read(({ accounts }) => accounts.byPlan());
 
 /** Why requests should go to another gateway; `unwritable` is what is said of a ledger that cannot be written. */
 const unreadyOf =
-  ({ life, accounting, laneState, watch }: Pick<Settings & Books, "life" | "accounting" | "laneState" | "watch">) =>
+  ({
+    life,
+    accounting,
+    laneState,
+    watch,
+  }: Pick<Settings & OpenedBooks, "life" | "accounting" | "laneState" | "watch">) =>
   (unwritable: (reason: string) => string): string | null => {
     if (life.now !== "serving") return life.now;
     const ofLane = laneState?.().unready ?? null;
@@ -455,9 +462,10 @@ function unreadyReason({ violations }: LedgerState): string | null {
 
 // ---------------------------------------------------------------- doors
 
-async function openDoors(earlier: Given & Settings & Books & Work & Gateway, opened: AsyncDisposableStack) {
+async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gateway, opened: AsyncDisposableStack) {
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
-  const { accounting, laneState, usage, activity, requestLog, exports, watch, storedResponses, sealingKey } = earlier;
+  const { accounting, laneState, usage, activity, requestLog, writeExport, watch, storedResponses, sealingKey } =
+    earlier;
   const { pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
   const { relays, backups, notices, reloader, nodeCare, officeWork, unready, sampleModel } = earlier;
 
@@ -470,7 +478,7 @@ async function openDoors(earlier: Given & Settings & Books & Work & Gateway, ope
       usage,
       activity,
       requestLog,
-      exports,
+      exports: new AccountExports(config.dataFolder, writeExport, clock),
       catalog,
       pool,
       served,

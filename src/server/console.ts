@@ -4,10 +4,10 @@ import { loadInWords } from "../nodes/engine-load.ts";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
-import { namesOf } from "../account/account-names.ts";
-import { KnownBrowsers } from "../account/known-browsers.ts";
+import { namesOf } from "../account/people/account-names.ts";
+import { KnownBrowsers } from "../account/sign-in/known-browsers.ts";
 import type { UsageQueries } from "../account/usage-queries.ts";
-import type { Accounting } from "../accounting.ts";
+import type { Accounting } from "../books/accounting.ts";
 import type { ActivityQueries } from "../core/activity.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Catalog } from "../core/catalog.ts";
@@ -31,8 +31,7 @@ import type { Log } from "../core/log.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import type { NodeLine } from "../nodes/queue/slot-queue.ts";
 import type { WebhookState } from "../notices/deliveries.ts";
-import { eraseAccount, erasedDetail } from "../office/erase-account.ts";
-import type { Work } from "../office/work.ts";
+import type { Fleet, Work } from "../office/work.ts";
 import { freeBytesIn } from "../store/folder/disk-room.ts";
 import { noBackup } from "../store/postgres/no-backup.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
@@ -61,9 +60,9 @@ type Parts = Readonly<{
   pool: NodePool;
   served: Pick<ServedModels, "areOwn">;
   nodeCare: NodeCare;
-  notices: Pick<NoticeWatch, "states" | "test">;
-  work: Work;
-  reloader: Reloader;
+  notices: Pick<NoticeWatch, "states">;
+  work: Work & Readonly<{ fleet: Fleet }>;
+  reloader: Pick<Reloader, "loadedAt">;
   /** The one in force. */
   backupSchedule: () => BackupSchedule | null;
   /** True where the built-in demo node answers. */
@@ -96,7 +95,6 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
         nodeOf(report, states[at]!, (lines.get(report.name)?.most ?? []).map(emailed)),
       );
     },
-    setDrained: (name, drained) => orRefused(() => (drained ? nodeCare.drain(name) : nodeCare.resume(name))),
     test: async (name) => {
       const tested = await orRefused(() => nodeCare.test(name));
       if ("refused" in tested) return tested;
@@ -111,11 +109,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
     had: () => hadModels(catalog, pool.states().map(seenNode)),
     takes: (modelId: string) => pool.takes(modelId),
   };
-  const accountData: AccountData = {
-    export: (account, asking) => exports.open(account, asking),
-    erase: (account, { allowed, noted }) =>
-      eraseAccount(work, account, { allowed, noted: (unit) => noted(unit, erasedDetail(work)) }),
-  };
+  const accountData: AccountData = { export: (account, asking) => exports.open(account, asking) };
   const addresses = new BrowserAddresses(config.addressHeader, log);
   const configuration: Configuration = {
     file: config.file,
@@ -123,12 +117,12 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
     get loadedAt() {
       return reloader.loadedAt;
     },
-    reload: () => reloader.applyAndLog(),
   };
   const site = openConsole(
     {
       office,
       passwords,
+      work,
       sessions,
       usage,
       activity,
@@ -139,10 +133,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       nodes,
       accountData,
       configuration,
-      webhooks: {
-        list: () => notices.states().map(webhookOf),
-        test: (name) => orRefused(async () => ({ problem: await notices.test(name) })),
-      },
+      webhooks: { list: () => notices.states().map(webhookOf) },
       backups:
         config.databaseUrl === null
           ? backupsIn(resolve(config.dataFolder, backupsName), backupSchedule, work)
@@ -210,18 +201,12 @@ function filesIn(folder: string): BackupFile[] {
 }
 
 /** What an operator can put right is told. */
-function orRefused<Done>(act: () => Promise<Done>): Promise<Done | Readonly<{ refused: string }>>;
-function orRefused<Done>(act: () => Done): Done | Readonly<{ refused: string }>;
-function orRefused<Done>(act: () => Done | Promise<Done>): unknown {
-  const refused = (error: unknown) => {
+async function orRefused<Done>(act: () => Promise<Done>): Promise<Done | Readonly<{ refused: string }>> {
+  try {
+    return await act();
+  } catch (error) {
     if (!isExpected(error)) throw error;
     return { refused: (error as Error).message };
-  };
-  try {
-    const outcome = act();
-    return outcome instanceof Promise ? outcome.catch(refused) : outcome;
-  } catch (error) {
-    return refused(error);
   }
 }
 

@@ -1,9 +1,9 @@
 // What a server's parts tell Prometheus at each scrape, beside what is counted.
-import type { Accounting } from "../accounting.ts";
+import type { Accounting } from "../books/accounting.ts";
 import type { Gauge } from "../http/metrics/metric.ts";
 import type { EngineLoad } from "../nodes/engine-load.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
-import type { LaneState } from "../postgres-accounting.ts";
+import type { LaneState } from "../books/postgres-accounting.ts";
 import type { Share } from "../store/postgres/shares.ts";
 import type { KeptResponses } from "../store/responses/kept-responses.ts";
 import type { LedgerState, LedgerWatch } from "../store/verify/verify-watch.ts";
@@ -161,7 +161,7 @@ function* shareGauges(shares: ReadonlyMap<string, Share>): Generator<Gauge> {
 
 /** Where slots follow it. */
 function* loadGauges({ running, waiting, cacheUse }: EngineLoad, labels: Readonly<{ node: string }>): Generator<Gauge> {
-  const of = "as it said it last, whoever sent them";
+  const of = "by its last report, from all its clients";
   yield { name: "tollgate_node_engine_running", help: `Requests that the engine runs, ${of}.`, value: running, labels };
   yield {
     name: "tollgate_node_engine_waiting",

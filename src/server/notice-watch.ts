@@ -3,9 +3,9 @@
 import { createHash } from "node:crypto";
 import { rename, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Accounting } from "../accounting.ts";
-import type { Ledger } from "../account/ledger.ts";
-import type { LoadedAccount } from "../account/loaded-account.ts";
+import type { Accounting } from "../books/accounting.ts";
+import type { Ledger } from "../account/money/ledger.ts";
+import type { LoadedAccount } from "../account/money/loaded-account.ts";
 import { diskReserveBytes } from "../core/limits.ts";
 import { dayMs } from "../core/units.ts";
 import { assert } from "../core/assert.ts";

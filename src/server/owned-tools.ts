@@ -1,7 +1,7 @@
 // Assembles the tools that the configuration lets the gateway run itself: web search and MCP servers. Where it names none,
 // nothing of them is loaded (100 KB of sources).
 import { pdfTextCommand } from "../tools/media/pdf-command.ts";
-import type { Accounting } from "../accounting.ts";
+import type { Accounting } from "../books/accounting.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../config/config.ts";
 import type { Metrics } from "../http/metrics/metrics.ts";

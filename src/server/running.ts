@@ -1,5 +1,5 @@
 // A running server as the options see it: where each change of a live one is put in force. See `config/options.ts`.
-import type { Accounting } from "../accounting.ts";
+import type { Accounting } from "../books/accounting.ts";
 import type {
   BackupSchedule,
   McpConfig,

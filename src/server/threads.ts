@@ -1,6 +1,6 @@
 // Assembles the relays of a server that has several threads, with what they share with the main thread.
 import { join } from "node:path";
-import type { Accounting } from "../accounting.ts";
+import type { Accounting } from "../books/accounting.ts";
 import { distinctModels, type LiveCatalog } from "../core/catalog.ts";
 import type { ActivityRow } from "../core/activity.ts";
 import type { FailedBatch } from "../core/request-log.ts";

@@ -5,8 +5,8 @@
 // A new version may add tables, columns that may be null or have a default (last in their table) and indexes; raise the
 // schema version of both stores with it. src/README.md lists the steps.
 import type { AccessLink, AuditAction, PurchaseRequest } from "../account/records.ts";
-import type { EntryKind } from "../account/entry.ts";
-import type { Quota } from "../account/quota.ts";
+import type { EntryKind } from "../account/money/entry.ts";
+import type { Quota } from "../account/money/quota.ts";
 import type { PlanId } from "../core/types.ts";
 
 /** The type that each database gives a kind of column. */

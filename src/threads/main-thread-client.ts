@@ -1,9 +1,9 @@
 // A relay's client of the main thread: it requests keys, admission, holds and slots by message. The spine uses them
 // like those of a single thread, except that they take a moment.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
-import { askedOf } from "../account/asked.ts";
-import type { AdmissionRequest, BookKeys, RequestBooks } from "../account/books.ts";
-import { keyHashOf } from "../account/keys.ts";
+import { askedOf } from "../account/money/asked.ts";
+import type { AdmissionRequest, BookKeys, RequestBooks } from "../account/money/books.ts";
+import { keyHashOf } from "../account/people/keys.ts";
 import type { Priority } from "../core/priority.ts";
 import { assert } from "../core/assert.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";

@@ -3,7 +3,7 @@
 //
 // A question's `id` is the relay's own number; its answer has the same. A request's hold and its place on a node are
 // known by the id of the question that got them.
-import type { AdmissionRequest } from "../account/books.ts";
+import type { AdmissionRequest } from "../account/money/books.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { LiveOptions, NodeConfig } from "../config/config.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";

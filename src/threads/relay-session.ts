@@ -5,7 +5,7 @@
 // Decisions use the main thread's clock.
 import { assert } from "../core/assert.ts";
 import { type Clock, momentOf } from "../core/clock.ts";
-import type { BookKeys, RequestBooks } from "../account/books.ts";
+import type { BookKeys, RequestBooks } from "../account/money/books.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import type { Log } from "../core/log.ts";
 import type { Grant } from "../nodes/queue/pool.ts";

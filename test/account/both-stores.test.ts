@@ -1,19 +1,19 @@
 // One contract for both stores: what the console and commands ask of accounts has the same answers in memory beside SQLite and
 // on PostgreSQL.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { LinkVoid } from "../../src/account/access-links.ts";
-import { KeyNotFound } from "../../src/account/account-keys.ts";
-import { AccountError, EmailTaken } from "../../src/account/accounts.ts";
+import { LinkVoid } from "../../src/account/sign-in/access-links.ts";
+import { KeyNotFound } from "../../src/account/people/account-keys.ts";
+import { AccountError, EmailTaken } from "../../src/account/people/accounts.ts";
 import type { Unit } from "../../src/account/office.ts";
 import { theServer } from "../../src/account/audit.ts";
 import {
   DecidedOtherwise,
   purchaseRequestsPendingMax,
   purchaseRequestsPerDayMax,
-} from "../../src/account/purchases.ts";
+} from "../../src/account/money/purchases.ts";
 import { sessionMaxMs } from "../../src/core/limits.ts";
 import { dayMs, hourMs } from "../../src/core/units.ts";
-import { sessionIdleMs, sessionsMax, sessionUseIntervalMs } from "../../src/account/sessions.ts";
+import { sessionIdleMs, sessionsMax, sessionUseIntervalMs } from "../../src/account/sign-in/sessions.ts";
 import { type AnyOffice, caught, caughtBy, type Opened, stores } from "./stores.ts";
 
 const from = { address: "192.0.2.1", browser: "a browser" };

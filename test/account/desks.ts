@@ -1,10 +1,16 @@
 // The office as tests ask it: each call is a unit of its own, and accounts are named by their numbers or e-mails. `also` is
 // done in the same unit.
-import type { AccountKeys, CreatedKey, KeyView, NewKey, NewLimits } from "../../src/account/account-keys.ts";
-import type { Accounts, CreatedAccount, ErasedAccount, Invitation, NewAccount } from "../../src/account/accounts.ts";
+import type { AccountKeys, CreatedKey, KeyView, NewKey, NewLimits } from "../../src/account/people/account-keys.ts";
+import type {
+  Accounts,
+  CreatedAccount,
+  ErasedAccount,
+  Invitation,
+  NewAccount,
+} from "../../src/account/people/accounts.ts";
 import type { Office, Unit } from "../../src/account/office.ts";
-import type { Passwords, PasswordTurn } from "../../src/account/passwords.ts";
-import type { Decided, Wanted } from "../../src/account/purchases.ts";
+import type { Passwords, PasswordTurn } from "../../src/account/sign-in/passwords.ts";
+import type { Decided, Wanted } from "../../src/account/money/purchases.ts";
 import type {
   AccessLink,
   AccountRecord,
@@ -14,7 +20,7 @@ import type {
   PurchaseRequest,
   SessionRecord,
 } from "../../src/account/records.ts";
-import type { OpenedSession, SessionLookup } from "../../src/account/sessions.ts";
+import type { OpenedSession, SessionLookup } from "../../src/account/sign-in/sessions.ts";
 import type { AccountId, KeyId } from "../../src/core/types.ts";
 
 export type Also<Found = void> = (unit: Unit, found: Found) => unknown;
@@ -149,7 +155,7 @@ export class AccountsDesk
     return this.office.change(async ({ accounts }) => ((await accounts.isAsItWas(owner)) ? owner : null));
   }
 
-  /** As `eraseAccount` does it; `before` erases what is kept elsewhere. */
+  /** As `accounts delete` does it; `before` erases what is kept elsewhere. */
   async erase(
     who: Who,
     before: (id: AccountId) => Promise<void> = async () => {},

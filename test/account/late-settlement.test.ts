@@ -1,6 +1,6 @@
 // Holds that are gone on with from what was written down of them, and ends whose hold was given back meanwhile.
 import { describe, expect, test } from "bun:test";
-import type { RecordedHold } from "../../src/account/admission.ts";
+import type { RecordedHold } from "../../src/account/money/admission.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import { by } from "../fixtures/principals.ts";
 import { ask, Office, output } from "./office.ts";

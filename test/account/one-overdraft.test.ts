@@ -2,8 +2,8 @@
 // which order, neither the balance nor a limit of a key or of its end users is exceeded by more than one request's charge, and
 // what is charged is what the client is told. TOLLGATE_LINE_EVENTS sets how many events, TOLLGATE_SEED repeats a run.
 import { describe, expect, test } from "bun:test";
-import type { RecordedHold } from "../../src/account/admission.ts";
-import { billedTokens, ratesOf, usageWithin } from "../../src/account/price.ts";
+import type { RecordedHold } from "../../src/account/money/admission.ts";
+import { billedTokens, ratesOf, usageWithin } from "../../src/account/money/price.ts";
 import { assert } from "../../src/core/assert.ts";
 import { dayMs } from "../../src/core/units.ts";
 import { isRefusal } from "../../src/core/refusals.ts";

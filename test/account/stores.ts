@@ -1,5 +1,5 @@
 // What the console and commands ask of accounts, on each store that has it: in memory beside SQLite, and on PostgreSQL.
-import { Passwords } from "../../src/account/passwords.ts";
+import { Passwords } from "../../src/account/sign-in/passwords.ts";
 import { assert } from "../../src/core/assert.ts";
 import { PostgresServer } from "../../src/store/postgres/connection.ts";
 import { Database } from "../../src/store/postgres/database.ts";

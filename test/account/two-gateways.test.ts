@@ -1,16 +1,16 @@
 // What only several gateways on one PostgreSQL can do to each other: whatever they do at once has one outcome, and everybody
 // is told the true one.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { LinkVoid } from "../../src/account/access-links.ts";
-import { AccountError, EmailTaken } from "../../src/account/accounts.ts";
+import { LinkVoid } from "../../src/account/sign-in/access-links.ts";
+import { AccountError, EmailTaken } from "../../src/account/people/accounts.ts";
 import type { Unit } from "../../src/account/office.ts";
 import { theServer } from "../../src/account/audit.ts";
-import { hashApiKey } from "../../src/account/keys.ts";
-import { Passwords } from "../../src/account/passwords.ts";
-import { DecidedOtherwise, purchaseRequestsPendingMax } from "../../src/account/purchases.ts";
+import { hashApiKey } from "../../src/account/people/keys.ts";
+import { Passwords } from "../../src/account/sign-in/passwords.ts";
+import { DecidedOtherwise, purchaseRequestsPendingMax } from "../../src/account/money/purchases.ts";
 import { hourMs } from "../../src/core/units.ts";
-import { sessionsMax } from "../../src/account/sessions.ts";
-import { keysMax } from "../../src/account/account-keys.ts";
+import { sessionsMax } from "../../src/account/sign-in/sessions.ts";
+import { keysMax } from "../../src/account/people/account-keys.ts";
 import { StoreUnavailable } from "../../src/core/types.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { PostgresProxy } from "../fixtures/postgres-proxy.ts";

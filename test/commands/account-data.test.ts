@@ -3,7 +3,8 @@ import { Database } from "bun:sqlite";
 import { beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { eraseAccount } from "../../src/office/erase-account.ts";
+import { erase } from "../../src/office/verbs/accounts.ts";
+import { ConsoleSite } from "../console/console-site.ts";
 import { unixUser } from "../../src/server/process/unix-user.ts";
 import { Office } from "../account/office.ts";
 import { type GatewayProcess, type Account } from "../fixtures/gateway-process.ts";
@@ -235,8 +236,11 @@ test("a response that is stored while its account is being deleted is gone as we
     stored.length = 0;
     if (office.records.byEmail("a@x") !== null) stored.push("meanwhile");
   };
-  const erases = { office: office.units, eraseResponses, requestLog: { erase: async () => {} } };
-  await eraseAccount(erases, 1, { allowed: async () => {}, noted: () => {} });
+  const { work } = new ConsoleSite().parts;
+  await erase.run(
+    { ...work, office: office.units, eraseResponses },
+    { actor: { kind: "shell", user: "ada" }, input: { email: "a@x" }, progress: () => {} },
+  );
   expect(stored).toEqual([]);
 });
 

@@ -274,11 +274,13 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
     const elsewhere = [
       ...["accounts delete", "end-users erase", "end-users export"], // in account-data.test.ts
       ...["nodes drain", "nodes resume"], // in nodes.test.ts
+      ...["invitations withdraw", "purchases approve", "purchases decline"], // in office/verbs.test.ts
       "reload", // below
+      "webhooks test", // changes nothing, and has no audit line
     ];
     const verbs = (await allVerbs()).flatMap(([, of]) => of);
     const untried = verbs.filter(
-      ({ name, reads }) => !reads && !tried.some((words) => `${words} `.startsWith(`${name} `)),
+      ({ name, scope }) => scope !== "read" && !tried.some((words) => `${words} `.startsWith(`${name} `)),
     );
     expect(untried.map(({ name }) => name).sort()).toEqual(elsewhere.sort());
   });

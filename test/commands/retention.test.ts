@@ -3,7 +3,7 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import type { Entry } from "../../src/account/entry.ts";
+import type { Entry } from "../../src/account/money/entry.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { foldSliceLines } from "../../src/store/limits.ts";
 import { dayMs } from "../../src/core/units.ts";

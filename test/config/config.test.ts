@@ -648,7 +648,9 @@ describe("sign-in with a provider", () => {
   });
 
   test("instead of passwords takes a provider", () => {
-    expect(() => read("[console]\npasswords = false")).toThrow("must be true without [oidc]: nobody could sign in");
+    expect(() => read("[console]\npasswords = false")).toThrow(
+      "must be true without [oidc]: there would be no way to sign in",
+    );
     expect(oidc('client_id = "a"\n[console]\npasswords = false').passwords).toBe(false);
   });
 });

@@ -147,7 +147,7 @@ describe.skipIf(withoutBrowser || withoutProvider || isShort)("people", () => {
       );
       await leave(visit);
       await beAt(visit.page, "mallory@example.com");
-      expect(await refusal(visit)).toMatch(/does not fit this sign-in|in another browser/);
+      expect(await refusal(visit)).toMatch(/does not match this sign-in|in another browser/);
     },
     timeLimit,
   );
@@ -166,7 +166,7 @@ describe.skipIf(withoutBrowser || withoutProvider || isShort)("people", () => {
       await heading(visit.page, "Welcome to Tollgate");
       await visit.context.addCookies(kept.filter(({ name }) => name === "tollgate_provider"));
       await visit.page.goto(answer);
-      await visit.page.getByText("This sign-in was used already").waitFor();
+      await visit.page.getByText("This sign-in was already used").waitFor();
       await using stranger = await visitOf();
       await stranger.page.goto(answer);
       expect(await refusal(stranger)).toContain("began in another browser");

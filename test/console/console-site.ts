@@ -1,6 +1,6 @@
 // The console's server side without a socket: its real routes on accounts in memory, called as a browser calls them.
 import { Value } from "@sinclair/typebox/value";
-import { KnownBrowsers } from "../../src/account/known-browsers.ts";
+import { KnownBrowsers } from "../../src/account/sign-in/known-browsers.ts";
 import type { Activity } from "../../src/core/activity.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import type { OperatorNode } from "../../src/console/api/nodes.ts";
@@ -14,9 +14,10 @@ import type { BackupOutcome } from "../../src/console/server-care.ts";
 import type { ReloadOutcome } from "../../src/office/reloaded.ts";
 import type { UsageQueries, UsageSummary } from "../../src/account/usage-queries.ts";
 import type { LiveRequests, Site } from "../../src/http/site.ts";
-import { eraseAccount } from "../../src/office/erase-account.ts";
+import { CommandError } from "../../src/core/expected-error.ts";
+import type { Fleet } from "../../src/office/work.ts";
 import type { Log } from "../../src/core/log.ts";
-import { Passwords } from "../../src/account/passwords.ts";
+import { Passwords } from "../../src/account/sign-in/passwords.ts";
 import { Office } from "../account/office.ts";
 
 export const baseUrl = "http://console.test";
@@ -97,6 +98,16 @@ export class ConsoleSite {
       office: office.units,
       passwords: office.passwords,
       sessions: office.knownSessions,
+      work: {
+        office: office.units,
+        passwords: office.passwords,
+        consoleUrl: baseUrl,
+        requestLog: { page: () => Promise.reject(new Error("the console asks its own")), erase: async () => {} },
+        eraseResponses: async () => {},
+        erasedInWords: "e-mail",
+        backup: () => Promise.reject(new Error("the console makes its own")),
+        fleet: this.#fleet(),
+      },
       usage,
       activity: {
         began: () => Promise.resolve(0),
@@ -109,11 +120,6 @@ export class ConsoleSite {
       catalog: embeddedCatalog(),
       nodes: {
         states: () => [this.node],
-        setDrained: (name, drained) => {
-          if (name !== this.node.name) return { refused: `there is no node ${name}` };
-          this.node.drained_since = drained ? this.node.since : null;
-          return { drained };
-        },
         test: async (name) => ({ name, model: "core-3", first_token_ms: 12, took_ms: 15, problem: null }),
         models: () => [],
         waiting: 0,
@@ -122,21 +128,11 @@ export class ConsoleSite {
       },
       accountData: {
         export: async ({ email }) => new Response(JSON.stringify({ account: { email } })).body!,
-        erase: async (account, erasure) => {
-          const erases = {
-            office: office.units,
-            eraseResponses: async () => {},
-            requestLog: { erase: async () => {} },
-          };
-          const { allowed, noted } = erasure;
-          await eraseAccount(erases, account, { allowed, noted: (unit) => noted(unit, "erased") });
-        },
       },
       configuration: {
         gateway: null,
         file: "tollgate.toml",
         loadedAt: office.now,
-        reload: () => Promise.resolve(this.reloaded),
       },
       backups: {
         folder: "backups",
@@ -145,11 +141,7 @@ export class ConsoleSite {
         list: (max) => [{ name: "scheduled.db", bytes: max, madeAt: office.now }],
         make: () => this.backedUp.promise,
       },
-      webhooks: {
-        list: () => [],
-        test: async (name) =>
-          name === "ops" ? { problem: "it answered 500" } : { refused: `there is no webhook ${name}` },
-      },
+      webhooks: { list: () => [] },
       payment: null,
       assets: () => Promise.resolve(new Map()),
       clock: { wall: () => office.now, monotonic: () => office.now },
@@ -168,6 +160,27 @@ export class ConsoleSite {
     const requests: LiveRequests = { openRequests: 0, openRequestsOf: () => this.inFlight };
     this.site = openConsole(this.parts, requests);
     this.routes = consoleRoutes(this.parts, new Live(this.parts, requests));
+  }
+
+  #fleet(): Fleet {
+    const setDrained = (name: string, drained: boolean) => {
+      if (name !== this.node.name) throw new CommandError(`there is no node ${name}`);
+      this.node.drained_since = drained ? this.node.since : null;
+      return { name, drained, busy: 0 };
+    };
+    return {
+      nodes: () => [],
+      models: () => ({}),
+      gateways: async () => [],
+      drain: (name) => setDrained(name, true),
+      resume: (name) => setDrained(name, false),
+      reload: () => Promise.resolve(this.reloaded),
+      health: () => ({ unready: null, nodes: null }),
+      async testWebhook(name) {
+        if (name !== "ops") throw new CommandError(`there is no webhook ${name}`);
+        return "it answered 500";
+      },
+    };
   }
 
   /** Any request, with nothing added to it. */

@@ -1,8 +1,9 @@
 // Links that operators make, as who opens them meets them: each works once, for what it was made, until it expires.
 import { describe, expect, test } from "bun:test";
-import { invitationMs, passwordLinkMs, signInAddressTriesMax } from "../../src/core/limits.ts";
-import { linkKeptMs } from "../../src/account/access-links.ts";
-import { Passwords } from "../../src/account/passwords.ts";
+import { invitationMs } from "../../src/office/verbs/accounts.ts";
+import { passwordLinkMs, signInAddressTriesMax } from "../../src/core/limits.ts";
+import { linkKeptMs } from "../../src/account/sign-in/access-links.ts";
+import { Passwords } from "../../src/account/sign-in/passwords.ts";
 import { cheapHasher, Office } from "../account/office.ts";
 import { type ConsoleBrowser, ConsoleSite, type Reply } from "./console-site.ts";
 

@@ -252,7 +252,7 @@ test("an account is deleted when its e-mail was typed and nothing of it is open;
   hold[Symbol.dispose]();
   const name = `deleted-${customer.account.id}@invalid`;
   expect((await operator.post(`${path}/delete`, { confirm })).body).toMatchObject({ email: name, disabled: true });
-  expect(await audit()).toEqual([["account.delete", name, "erased"]]);
+  expect(await audit()).toEqual([["account.delete", name, "its e-mail and stored responses were erased"]]);
   expect((await customer.get("/overview")).status).toBe(401);
   const credited = await operator.post(`${path}/credit`, { tokens: 5, reason: "sorry" });
   expect([credited.status, credited.body.error.message]).toEqual([

@@ -45,7 +45,7 @@ test("the owner says address and password, and nothing is open; then the account
   expect((await record()).email).toBe(`deleted-${owner.account.id}@invalid`);
   expect((await owner.get("/overview")).status).toBe(401);
   const { id } = owner.account;
-  const detail = "erased";
+  const detail = "its e-mail and stored responses were erased";
   expect(await audit(site)).toMatchObject([
     { action: "account.delete", operator: id, subject: id, address: "", detail },
   ]);
@@ -112,7 +112,7 @@ test("a request is one at a time, is dismissed with a note, and granted by the d
   ]);
   for (const email of [confirm, (await record()).email]) {
     const again = await deletion(email);
-    expect([again.status, again.body.error.message]).toEqual([409, "This account is deleted already."]);
+    expect([again.status, again.body.error.message]).toEqual([409, "This account is already deleted."]);
   }
   const { requests } = (await operator.get("/operator/requests?state=approved")).body;
   expect(requests).toMatchObject([{ id: second!.id, kind: "deletion", note: "" }]);

@@ -1,10 +1,10 @@
 // Sign-in as a browser meets it: the cookie, the limits, and what ends a session.
 import { describe, expect, spyOn, test } from "bun:test";
-import { type Hasher, passwordHashesMax, Passwords } from "../../src/account/passwords.ts";
+import { type Hasher, passwordHashesMax, Passwords } from "../../src/account/sign-in/passwords.ts";
 import { BrowserAddresses } from "../../src/console/browser-addresses.ts";
 import { signInAddressTriesMax, signInTriesMax, signInWindowMs } from "../../src/core/limits.ts";
 import { signUpAddressTriesMax } from "../../src/console/routes/session-routes.ts";
-import { signInDelayMaxMs } from "../../src/account/sign-in-tries.ts";
+import { signInDelayMaxMs } from "../../src/account/sign-in/sign-in-tries.ts";
 import { cheapHasher } from "../account/office.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { type ConsoleBrowser, ConsoleSite } from "./console-site.ts";

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "bun:test";
-import { type FolderAccounting, openAccounting } from "../../src/accounting.ts";
+import { type FolderAccounting, openAccounting } from "../../src/books/accounting.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { NodeConfig } from "../../src/config/config.ts";

@@ -1,6 +1,6 @@
 // The accounting beside its model, with a disk that does what the simulation says: what every simulation here shares.
 import { expect } from "bun:test";
-import type { NewKey, NewLimits } from "../../src/account/account-keys.ts";
+import type { NewKey, NewLimits } from "../../src/account/people/account-keys.ts";
 import { amountMax } from "../../src/core/limits.ts";
 import { plansById, replacePlans } from "../../src/core/plans.ts";
 import type { Plan } from "../../src/core/types.ts";

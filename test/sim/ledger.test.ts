@@ -3,7 +3,7 @@
 // repeats a run.
 import { by } from "../fixtures/principals.ts";
 import { expect, test } from "bun:test";
-import type { SearchHold } from "../../src/account/searches.ts";
+import type { SearchHold } from "../../src/account/money/searches.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Hold, Price, Refusal } from "../../src/core/types.ts";
 import type { Endpoint } from "../fixtures/endpoints.ts";

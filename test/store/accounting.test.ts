@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openAccounting, type FolderAccounting } from "../../src/accounting.ts";
+import { openAccounting, type FolderAccounting } from "../../src/books/accounting.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import { DataFolderInUse, DataFolderUnusable } from "../../src/store/folder/folder-faults.ts";
 import { schemaVersion } from "../../src/store/ledger/schema-version.ts";

@@ -3,7 +3,7 @@
 import { desksOf } from "../account/desks.ts";
 import { by } from "../fixtures/principals.ts";
 import { writeSync } from "node:fs";
-import { openAccounting } from "../../src/accounting.ts";
+import { openAccounting } from "../../src/books/accounting.ts";
 import { assert } from "../../src/core/assert.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { isRefusal } from "../../src/core/refusals.ts";

@@ -4,7 +4,7 @@ import { Database } from "bun:sqlite";
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { hashApiKey, mintApiKey } from "../../src/account/keys.ts";
+import { hashApiKey, mintApiKey } from "../../src/account/people/keys.ts";
 import { releasedLedgers } from "./released-ledgers.ts";
 import { chat, run, Server, temporaryFolder } from "../commands/program.ts";
 import { longForm } from "../fixtures/optional.ts";

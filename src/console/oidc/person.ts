@@ -26,7 +26,7 @@ export type Person = Readonly<{
 }>;
 
 /** Why the person may not sign in, as a sentence for the person. */
-type TurnedAway = Readonly<{ turnedAway: string }>;
+export type TurnedAway = Readonly<{ turnedAway: string }>;
 
 const subjectMaxLength = 255; // of OpenID Connect
 

@@ -1,8 +1,8 @@
-// What operators see of time: charts, the accounts that cost most and the refusals of today.
-import { namesOf } from "../../account/account-names.ts";
-import { keyNameOf } from "../../account/key-names.ts";
-import { costUsd } from "../../account/price.ts";
-import { dayOf } from "../../account/quota.ts";
+// Activity over time, for operators: charts, the most expensive accounts and today's refusals.
+import { namesOf } from "../../account/people/account-names.ts";
+import { keyNameOf } from "../../account/people/key-names.ts";
+import { costUsd } from "../../account/money/price.ts";
+import { dayOf } from "../../account/money/quota.ts";
 import {
   type ActivityFigures,
   activityRanges,
@@ -28,7 +28,7 @@ export function activityRoute({ activity, usage, office, clock }: Parts): Route 
     const began = (await activity.began(query.range)) ?? Number.POSITIVE_INFINITY;
     const first = startOf(query.range, clock.wall());
     const { stepMs } = activityRanges[query.range];
-    // What was there before anything was counted is in the journal.
+    // The journal has what happened before the counts began.
     const until = Math.min(Math.ceil(began / stepMs) * stepMs, clock.wall());
     const earlier = began <= first ? [] : await soon(usage.history(first, until, stepMs, query.by));
     const { from, all, series } = await activity.read(query.range, query.by, earlier ?? []);
@@ -59,7 +59,7 @@ export function activityRoute({ activity, usage, office, clock }: Parts): Route 
     };
   });
 
-  /** Those that were revoked have their names too. */
+  /** Revoked keys have names, too. */
   async function keyName(account: number, key: number): Promise<string> {
     const names = await office.read(({ accountKeys }) => accountKeys.namesOf(account));
     return keyNameOf(key, names.find(({ id }) => id === key)?.name ?? null);
@@ -86,13 +86,13 @@ export function activityRoute({ activity, usage, office, clock }: Parts): Route 
 }
 
 /**
- * The index of usage is made when it is first asked for, which takes 5 s for a million replies; the charts do not wait for
- * it. Null: not yet.
+ * The usage index is built on first use, which takes 5 s for a million replies. The charts do not wait for it. Null: not
+ * ready yet.
  */
 async function soon<Value>(value: Promise<Value>): Promise<Value | null> {
   const { promise: late, resolve } = Promise.withResolvers<null>();
   const timer = setTimeout(() => resolve(null), usagePatienceMs);
-  value.catch(() => {}); // told to whoever waits for it, if anybody does
+  value.catch(() => {}); // reported to the race below, if that still waits
   try {
     return await Promise.race([value, late]);
   } finally {
@@ -100,7 +100,7 @@ async function soon<Value>(value: Promise<Value>): Promise<Value | null> {
   }
 }
 
-/** A reason of an older version may be gone. */
+/** An older version may have had other reasons; 0 for those. */
 const statusOf = (reason: string): number =>
   Object.hasOwn(refusals, reason) ? refusals[reason as RefusalName].status : 0;
 

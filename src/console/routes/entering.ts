@@ -1,9 +1,9 @@
-// What every way to sign in shares: the session and its cookie, what a page is told of it, and the tries that are counted.
+// What all ways to sign in share: the session with its cookie, its description for pages, and limits on attempts.
 import type { Unit } from "../../account/office.ts";
-import { isFreeOfCharge, ratesOf } from "../../account/price.ts";
-import { RecentTries } from "../../account/recent-tries.ts";
+import { isFreeOfCharge, ratesOf } from "../../account/money/price.ts";
+import { RecentTries } from "../../account/sign-in/recent-tries.ts";
 import type { AccountRecord, AuditAction } from "../../account/records.ts";
-import { networkOf } from "../../account/sign-in-tries.ts";
+import { networkOf } from "../../account/sign-in/sign-in-tries.ts";
 import { distinctModels } from "../../core/catalog.ts";
 import { signInAddressTriesMax, signInWindowMs } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
@@ -14,12 +14,12 @@ import { type Call, fail, type Failure, type Visitor, WithCookies } from "./rout
 
 export type PublicCall = Pick<Call<"public", unknown, unknown>, "visitor" | "address" | "isShared" | "browser">;
 
-export const withoutPasswords = fail("forbidden", "Nobody signs in with a password here.");
+export const withoutPasswords = fail("forbidden", "Passwords are turned off on this server.");
 
 export const tooManyTries = (seconds: number): Failure =>
-  fail("too_many_attempts", `Too many tries. Try again in ${Math.ceil(seconds / 60)} min.`, seconds);
+  fail("too_many_attempts", `Too many attempts. Try again in ${Math.ceil(seconds / 60)} min.`, seconds);
 
-/** Opens a session for a browser; gives its `set-cookie`. What the browser had before is replaced, never carried on with. */
+/** Opens a session for a browser and returns its `set-cookie`. It always replaces the browser's previous session. */
 export async function enter(
   unit: Unit,
   { baseUrl }: Pick<ConsoleParts, "baseUrl">,
@@ -34,10 +34,10 @@ export async function enter(
 export const leave = ({ sessions }: Unit, { account, session }: Visitor): Promise<boolean> =>
   sessions.end(account.id, session.id);
 
-/** Who was let in: `apiKey` of an account that was made by it; `cookie` of a session that was opened. */
+/** The account that enters: `apiKey` if it was just created, `cookie` if a session was opened. */
 export type Entering = Readonly<{ account: AccountRecord; apiKey: string | null; cookie: string | null }>;
 
-/** Signs in who has an account now. */
+/** Signs the account in. */
 export async function admitted(
   unit: Unit,
   parts: ConsoleParts,
@@ -87,11 +87,11 @@ export async function sessionOf(
   };
 }
 
-/** Tries by address of what takes no name. */
+/** Limits attempts by address, where requests carry no account name. */
 export class AddressTries {
   readonly #tries = new RecentTries(signInAddressTriesMax, signInWindowMs);
 
-  /** Counts one; or says that there were too many. Behind an address that many share nobody is refused. */
+  /** Counts an attempt, or returns a failure after too many. Shared addresses are never refused. */
   begin({ address, isShared }: PublicCall, now: Ms): Failure | null {
     if (isShared) return null;
     const place = networkOf(address);
@@ -101,15 +101,15 @@ export class AddressTries {
     return null;
   }
 
-  /** The last one does not count: many people may share an address. */
+  /** Takes the last attempt back, because many people may share an address. */
   succeeded({ address, isShared }: PublicCall): void {
     if (!isShared) this.#tries.takeBack(networkOf(address));
   }
 }
 
-export const isDisabled = fail("forbidden", "This account is disabled. Ask whoever runs this server.");
+export const isDisabled = fail("forbidden", "This account is disabled. Ask an operator of this server.");
 
-/** Writes down what somebody did to the own account. */
+/** Records a change by the account's owner. */
 export const noteOwn = (
   { auditLog, now }: Unit,
   { address }: Pick<PublicCall, "address">,

@@ -1,4 +1,4 @@
-// What people do with a link that they were given: an invitation makes an account, a password link sets a password.
+// Using a link: an invitation creates an account, a password link sets a password.
 import type { LinkShown } from "../api/sign-in.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
@@ -15,7 +15,7 @@ import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 
 export function linkRoutes(parts: ConsoleParts): Route[] {
   const { office, passwords, clock } = parts;
-  // Nobody guesses a token; but each look is one at the disk, and a password that is set costs its hash.
+  // A token cannot be guessed, but each look reads the disk, and setting a password costs a hash.
   const tries = new AddressTries();
 
   return [

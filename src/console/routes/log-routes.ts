@@ -1,23 +1,22 @@
-// The request log: of everything for operators, and of what was refused or failed for whose requests these were.
-import { namesOf } from "../../account/account-names.ts";
-import { defaultKeyName, keyNumberOf } from "../../account/key-names.ts";
+// The request log: all requests for operators, and its own refused or failed requests for each account.
+import { namesOf } from "../../account/people/account-names.ts";
+import { defaultKeyName, keyNumberOf } from "../../account/people/key-names.ts";
 import { logFilterOf, logPlaceOf, requestRowsOf } from "../../account/request-row.ts";
 import { distinctModels } from "../../core/catalog.ts";
 import { anyRequest, type LogPage as StoredPage } from "../../core/request-log.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { refusals } from "../../core/refusals.ts";
-import { pageMax } from "../api/shapes.ts";
 import type { ConsoleParts } from "../parts.ts";
+import { limitOf } from "./paging.ts";
 import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 
-const pageDefault = 50;
 const nobody = "nobody";
 
 type Parts = Pick<ConsoleParts, "requestLog" | "office" | "catalog" | "nodes">;
 
 export function logRoutes(parts: Parts): Route[] {
   const { requestLog, office, catalog, nodes } = parts;
-  /** In the words of the API. */
+  /** As rows of the API. */
   const rowsOf = async (page: StoredPage) => {
     const named = page.rows.map(({ account }) => account);
     return requestRowsOf(page, await namesOf(office, named));
@@ -60,14 +59,14 @@ export function logRoutes(parts: Parts): Route[] {
     }),
   ];
 
-  /** Whose requests are looked for; names of keys are known within an account. */
+  /** The account and key to filter by; the name of a key needs an account. */
   async function askerOf(
     email: string,
     key: string,
   ): Promise<Readonly<{ account: AccountId | null; key: KeyId | null }> | Failure> {
     if (email === "") {
       const id = key === "" ? null : keyNumberOf(key);
-      if (id === undefined) return fail("invalid_request", "Name the account whose key it is.");
+      if (id === undefined) return fail("invalid_request", "Name the account that the key belongs to.");
       return { account: null, key: id };
     }
     if (email === nobody) return { account: 0, key: null };
@@ -83,5 +82,3 @@ export function logRoutes(parts: Parts): Route[] {
       : { account: account.id, key: named };
   }
 }
-
-const limitOf = (limit: string | undefined): number => Math.min(pageMax, Math.max(1, Number(limit ?? pageDefault)));

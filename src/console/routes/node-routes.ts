@@ -1,15 +1,15 @@
-// What operators see of nodes and models, and do to nodes.
-import { theServer } from "../../account/audit.ts";
+// Nodes and models for operators, and their actions on nodes.
 import type { ActivityTotal } from "../../core/activity.ts";
 import { hourMs } from "../../core/units.ts";
 import type { OperatorModels, OperatorNodes } from "../api/nodes.ts";
-import { audit } from "../audit-entry.ts";
+import { drain, resume } from "../../office/verbs/server.ts";
+import { ask, failedAs } from "../ask.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { type CallOf, fail, type Failure, type Route, route } from "./route.ts";
+import { type CallOf, fail, type Failure, isFailure, type Route, route } from "./route.ts";
 
-type Parts = Pick<ConsoleParts, "nodes" | "configuration" | "activity" | "office" | "clock">;
+type Parts = Pick<ConsoleParts, "nodes" | "configuration" | "activity" | "work" | "clock">;
 
-export function nodeRoutes({ nodes, configuration, activity, office, clock }: Parts): Route[] {
+export function nodeRoutes({ nodes, configuration, activity, work, clock }: Parts): Route[] {
   const show = async (): Promise<OperatorNodes> => ({
     nodes: [...(await nodes.states())],
     waiting: nodes.waiting,
@@ -18,8 +18,8 @@ export function nodeRoutes({ nodes, configuration, activity, office, clock }: Pa
 
   return [
     route("GET /operator/nodes", show),
-    route("POST /operator/nodes/drain", (call) => setDrained(call, true)),
-    route("POST /operator/nodes/resume", (call) => setDrained(call, false)),
+    route("POST /operator/nodes/drain", (call) => setDrained(call, drain)),
+    route("POST /operator/nodes/resume", (call) => setDrained(call, resume)),
 
     route("POST /operator/nodes/test", async ({ body }) => {
       const tested = await nodes.test(body.name);
@@ -37,13 +37,10 @@ export function nodeRoutes({ nodes, configuration, activity, office, clock }: Pa
 
   async function setDrained(
     call: CallOf<"POST /operator/nodes/drain" | "POST /operator/nodes/resume">,
-    drained: boolean,
+    verb: typeof drain,
   ): Promise<OperatorNodes | Failure> {
-    const { name } = call.body;
-    const outcome = nodes.setDrained(name, drained);
-    if ("refused" in outcome) return fail("not_found", `${outcome.refused}.`);
-    await office.change(async (unit) => audit(unit, call, `node.${drained ? "drain" : "resume"}`, theServer, name));
-    return show();
+    const outcome = await ask({ work }, "operator", call, verb, call.body).catch(failedAs("not_found"));
+    return isFailure(outcome) ? outcome : show();
   }
 }
 

@@ -1,20 +1,20 @@
-// An account's deletion by its owner, who shows once more who it is: done at once, or asked of an operator, as the
-// configuration says.
-import { AccountError } from "../../account/accounts.ts";
-import type { Unit } from "../../account/office.ts";
+// Deletion of an account by its owner, who must prove the identity again: done at once, or requested from an operator, as
+// configured.
 import type { DeletionState } from "../api/account.ts";
+import { ask } from "../ask.ts";
+import { erase } from "../../office/verbs/accounts.ts";
+import { purchaseView } from "../../office/verbs/purchases.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { signOutCookie } from "../signed-in.ts";
-import { noteOwn, sessionOf } from "./entering.ts";
+import { sessionOf } from "./entering.ts";
 import type { OwnPasswordTries } from "./own-password-tries.ts";
-import { requestOf } from "./plan-routes.ts";
 import { fail, type Failure, isFailure, type Route, route, type Visitor, WithCookies } from "./route.ts";
 
 /** How long a sign-in counts as fresh: enough to read, to download the data and to type an address. */
 export const freshSignInMs = 10 * 60_000;
 
 export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries): Route[] {
-  const { office, passwords, accountData, clock, baseUrl } = parts;
+  const { office, passwords, clock, baseUrl } = parts;
   const proofOf = ({ account }: Visitor): DeletionState["proof"] =>
     parts.passwordSignIn && account.passwordHash !== null ? "password" : "sign_in";
   const isFresh = ({ session }: Visitor): boolean => clock.wall() - session.createdAt < freshSignInMs;
@@ -22,60 +22,56 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
   return [
     route("GET /deletion", async ({ visitor }) => {
       const { id } = visitor.account;
-      const request = await office.read(async ({ purchases }) => purchases.records.lastDeletionRequest(id));
+      const request = await office.read(async (unit) => {
+        const last = await unit.purchases.records.lastDeletionRequest(id);
+        return last === null ? null : purchaseView(unit, last);
+      });
       return {
         way: parts.accountDeletion,
         proof: proofOf(visitor),
         is_fresh: isFresh(visitor),
-        request: request === null ? null : await requestOf(parts, request),
+        request,
       };
     }),
 
     route("POST /deletion", async ({ visitor, body }) => {
       if (parts.accountDeletion === "off")
-        return fail("forbidden", "Ask whoever runs this server to delete the account.");
+        return fail("forbidden", "Ask an operator of this server to delete the account.");
       const { id, email } = visitor.account;
       if (body.confirm !== email) return fail("invalid_request", `Type ${email} to delete this account.`);
       const refused = await refusedProof(visitor, body.password ?? "");
       if (refused !== null) return refused;
-      const allowed = async ({ accounts, sessions }: Unit): Promise<void> => {
-        await accounts.checkNotLastOperator(id);
-        // Hashing took its time.
-        const isStill = (await accounts.isAsItWas(visitor.account)) && (await sessions.isOpen(visitor.session));
-        if (!isStill) throw new AccountError("sign in again first");
-      };
       if (parts.accountDeletion === "request") {
         await office.change(async (unit) => {
-          await allowed(unit);
+          await unit.accounts.checkNotLastOperator(id);
           await unit.purchases.ask(id, { kind: "deletion" }, "");
         });
         return sessionOf(parts, visitor.account);
       }
-      const { openReservations: open } = await office.read(async (unit) => {
-        await allowed(unit);
-        return unit.accounts.numbers(id);
+      const { openReservations: open } = await office.read(async ({ accounts }) => {
+        await accounts.checkNotLastOperator(id);
+        return accounts.numbers(id);
       });
       if (open > 0) return fail("conflict", "Requests of this account are open. Try again when they have ended.");
-      await accountData.erase(id, {
-        allowed,
-        // The owner's address is forgotten with the rest.
-        noted: (unit, detail) => noteOwn(unit, { address: "" }, "account.delete", id, detail),
-      });
+      // The owner's address is forgotten with the rest.
+      await ask(parts, "account", { visitor, address: "" }, erase, { email });
       return new WithCookies(await sessionOf(parts, null), signOutCookie(baseUrl));
     }),
   ];
 
-  /** Null: it is the owner. */
+  /** Null: the proof is sufficient. */
   async function refusedProof(visitor: Visitor, password: string): Promise<Failure | null> {
     if (proofOf(visitor) === "sign_in") {
-      return isFresh(visitor) ? null : fail("wrong_credentials", "Sign in again first: this sign-in is too long ago.");
+      return isFresh(visitor)
+        ? null
+        : fail("wrong_credentials", "Sign in again first. Your last sign-in was too long ago.");
     }
     const turn = tries.begin(visitor);
     if (isFailure(turn)) return turn;
     const owner = await passwords.owner(office, visitor.account.email, password, turn);
     if (owner?.id !== visitor.account.id) return fail("wrong_credentials", "The password is wrong.");
     tries.succeeded(visitor);
-    // Hashing takes its time: the session may have been ended since.
+    // Hashing takes time: the session may have ended meanwhile.
     const isOpen = await office.read(({ sessions }) => sessions.isOpen(visitor.session));
     return isOpen ? null : fail("not_signed_in", "Sign in first.");
   }

@@ -1,14 +1,14 @@
-// The plan page: which plans and credit packs exist, and how to get them.
-import type { PurchaseRequest as StoredRequest } from "../../account/records.ts";
-import { emailsOf } from "../../account/account-names.ts";
+// The plan page: plans, credit packs, and requests and payments for them.
 import type { Unit } from "../../account/office.ts";
-import { costUsd } from "../../account/price.ts";
-import type { Wanted } from "../../account/purchases.ts";
+import { costUsd } from "../../account/money/price.ts";
+import type { Wanted } from "../../account/money/purchases.ts";
+import type { AccountRecord } from "../../account/records.ts";
 import type { AccountId } from "../../core/types.ts";
 import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../../core/limits.ts";
 import { isPlan, limitOf } from "../../core/plans.ts";
 import { priorities, priorityOf } from "../../core/priority.ts";
-import type { PurchaseRequest } from "../api/plan.ts";
+import { purchaseView } from "../../office/verbs/purchases.ts";
+import type { PlanPage } from "../api/plan.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { centsOf } from "../payment-provider.ts";
@@ -21,35 +21,7 @@ export function planRoutes(parts: ConsoleParts): Route[] {
   const { office, catalog, payment, baseUrl, log } = parts;
 
   return [
-    route("GET /plan", async ({ visitor: { account } }) => {
-      const { requests, payments, credit } = await office.read((unit) => boughtBy(unit, account.id));
-      return {
-        plan: account.plan,
-        plans: Object.values(catalog.plans).map((plan) => ({
-          id: plan.id,
-          name: plan.name,
-          unlimited: plan.unlimited,
-          tokens_per_day: plan.unlimited ? 0 : plan.tokensPerDay,
-          worth_usd: plan.unlimited ? 0 : costUsd(plan.tokensPerDay),
-          coder_calls_per_window: limitOf(plan.coderCallsPerWindow),
-          searches_per_day: limitOf(plan.searchesPerDay),
-          requests_per_minute: limitOf(plan.requestsPerMinute),
-          weight: plan.weight ?? 1,
-          priority: priorityOf(plan),
-          priority_max: priorityOf(plan, priorities[0]),
-        })),
-        packs: catalog.creditPacksTokens.map((tokens) => ({ tokens, price_usd: costUsd(tokens) })),
-        custom: {
-          min_tokens: creditPurchaseMinTokens,
-          max_tokens: creditPurchaseMaxTokens,
-          usd_per_million: costUsd(1_000_000),
-        },
-        credit,
-        payment: payment?.name ?? null,
-        requests: await requestsOf(parts, requests),
-        payments: payments.map(({ id, tokens, paidAt }) => ({ id, tokens, paid_at: timeOf(paidAt) })),
-      };
-    }),
+    route("GET /plan", ({ visitor }) => planPage(parts, visitor.account)),
 
     route("POST /plan/requests", async ({ visitor: { account }, body }) => {
       const { note = "", ...wanted } = body;
@@ -58,23 +30,23 @@ export function planRoutes(parts: ConsoleParts): Route[] {
         return fail("invalid_request", `The body must be {"kind":"plan","plan":P} with P one of ${ids.join(", ")}.`);
       }
       if (wanted.kind === "plan" && wanted.plan === account.plan) {
-        return fail("invalid_request", `The account has the plan ${wanted.plan} already.`);
+        return fail("invalid_request", `The account already has the plan ${wanted.plan}.`);
       }
       const asked: Wanted = wanted;
-      return requestOf(parts, await office.change(({ purchases }) => purchases.ask(account.id, asked, note)));
+      return office.change(async (unit) => purchaseView(unit, await unit.purchases.ask(account.id, asked, note)));
     }),
 
     route("POST /plan/requests/:id/withdraw", async ({ visitor: { account }, id }) => {
-      const withdrawn = await office.change(async ({ purchases }) => {
-        const request = await purchases.records.request(id);
-        return request?.account === account.id ? purchases.withdraw(id) : null;
+      const withdrawn = await office.change(async (unit) => {
+        const request = await unit.purchases.records.request(id);
+        if (request?.account !== account.id) return null;
+        return purchaseView(unit, (await unit.purchases.withdraw(id)).request);
       });
-      if (withdrawn === null) return fail("not_found", "There is no such request.");
-      return requestOf(parts, withdrawn.request);
+      return withdrawn ?? fail("not_found", "There is no such request.");
     }),
 
     route("POST /plan/checkout", async ({ visitor: { account }, body: { tokens } }) => {
-      if (payment === null) return fail("not_found", "There is no payment provider here: request credit instead.");
+      if (payment === null) return fail("not_found", "There is no payment provider here. Request credit instead.");
       const { id, email } = account;
       const order = { account: id, email, tokens, cents: centsOf(tokens) };
       try {
@@ -86,50 +58,53 @@ export function planRoutes(parts: ConsoleParts): Route[] {
         return { url };
       } catch (error) {
         log("error", "the payment provider returned no payment page", { error: String(error) });
-        return fail("unavailable", "The payment provider does not answer right now. Nothing was paid.");
+        return fail("unavailable", "The payment provider is not available right now. Nothing was paid.");
       }
     }),
   ];
 }
 
-async function boughtBy({ accounts, purchases: { records } }: Unit, account: AccountId) {
-  const requests = await records.requestsOf(account, newest, shownRequests);
+async function planPage({ office, catalog, payment }: ConsoleParts, account: AccountRecord): Promise<PlanPage> {
+  const { requests, payments, credit } = await office.read((unit) => boughtBy(unit, account.id));
   return {
-    requests: requests.filter(({ kind }) => kind !== "deletion"), // the account page shows it
-    payments: await records.paymentsOf(account, shownRequests),
-    credit: (await accounts.numbers(account)).credit,
+    plan: account.plan,
+    plans: Object.values(catalog.plans).map((plan) => ({
+      id: plan.id,
+      name: plan.name,
+      unlimited: plan.unlimited,
+      tokens_per_day: plan.unlimited ? 0 : plan.tokensPerDay,
+      worth_usd: plan.unlimited ? 0 : costUsd(plan.tokensPerDay),
+      coder_calls_per_window: limitOf(plan.coderCallsPerWindow),
+      searches_per_day: limitOf(plan.searchesPerDay),
+      requests_per_minute: limitOf(plan.requestsPerMinute),
+      weight: plan.weight ?? 1,
+      priority: priorityOf(plan),
+      priority_max: priorityOf(plan, priorities[0]),
+    })),
+    packs: catalog.creditPacksTokens.map((tokens) => ({ tokens, price_usd: costUsd(tokens) })),
+    custom: {
+      min_tokens: creditPurchaseMinTokens,
+      max_tokens: creditPurchaseMaxTokens,
+      usd_per_million: costUsd(1_000_000),
+    },
+    credit,
+    payment: payment?.name ?? null,
+    requests,
+    payments: payments.map(({ id, tokens, paidAt }) => ({ id, tokens, paid_at: timeOf(paidAt) })),
   };
 }
 
-/** A request in the words of the API. */
-export async function requestOf(parts: Pick<ConsoleParts, "office">, request: StoredRequest): Promise<PurchaseRequest> {
-  const [shown] = await requestsOf(parts, [request]);
-  return shown!;
-}
-
-export async function requestsOf(
-  { office }: Pick<ConsoleParts, "office">,
-  requests: readonly StoredRequest[],
-): Promise<PurchaseRequest[]> {
-  const emails = await emailsOf(
-    office,
-    requests.map(({ account }) => account),
-  );
-  return requests.map((request) => shownRequest(request, emails.get(request.account) ?? ""));
-}
-
-function shownRequest(request: StoredRequest, email: string): PurchaseRequest {
-  const { id, account, kind, tokens, plan, note, state, createdAt, decidedAt, decisionNote } = request;
+async function boughtBy(unit: Unit, account: AccountId) {
+  const {
+    accounts,
+    purchases: { records },
+  } = unit;
+  const requests = await records.requestsOf(account, newest, shownRequests);
   return {
-    id,
-    account: { id: account, email },
-    kind,
-    tokens,
-    plan,
-    note,
-    state,
-    created_at: timeOf(createdAt),
-    decided_at: decidedAt === null ? null : timeOf(decidedAt),
-    decision_note: decisionNote,
+    requests: await Promise.all(
+      requests.filter(({ kind }) => kind !== "deletion").map((request) => purchaseView(unit, request)), // the account page shows it
+    ),
+    payments: await records.paymentsOf(account, shownRequests),
+    credit: (await accounts.numbers(account)).credit,
   };
 }

@@ -1,4 +1,4 @@
-// A handler for a route of the console's contract: what it is called with, and what it may answer.
+// Handlers for routes of the console's contract: what they get, and what they may answer.
 import type { TSchema } from "@sinclair/typebox";
 import type { AccountRecord, SessionRecord } from "../../account/records.ts";
 import {
@@ -11,31 +11,31 @@ import {
   type RouteShape,
   routes,
 } from "../api/routes.ts";
-import type { ApiErrorCode } from "../api/shapes.ts";
+import type { ApiErrorCode, Done } from "../api/shapes.ts";
 
-/** Who is signed in. */
+/** A signed-in browser and its account. */
 export type Visitor = Readonly<{ session: SessionRecord; account: AccountRecord }>;
 
 export type Call<Of extends Access = Access, Body = unknown, Query = unknown> = Readonly<{
   visitor: Of extends "public" ? Visitor | null : Visitor;
   body: Body;
   query: Query;
-  /** The number in the path; 0 where the path has none. */
+  /** The number in the path; 0 if the path has none. */
   id: number;
   request: Request;
-  /** Of the browser, as far as it is known. */
+  /** The browser's, as far as it is known. */
   address: string;
-  /** It is a proxy's, behind which browsers cannot be told apart. */
+  /** The address is a proxy's, behind which browsers are indistinguishable. */
   isShared: boolean;
   browser: string;
 }>;
 
 export type CallOf<Name extends RouteName> = Call<AccessOf<Name>, BodyOf<Name>, QueryOf<Name>>;
 
-/** A call that cannot be done, for people; its status is that of the code. */
+/** A refused call, with a sentence for people; its code decides the status. */
 export type Failure = Readonly<{ failure: ApiErrorCode; message: string; retrySeconds?: number }>;
 
-/** A reply that leaves `set-cookie` headers. */
+/** A reply with `set-cookie` headers. */
 export class WithCookies<Reply> {
   readonly cookies: readonly string[];
 
@@ -47,9 +47,11 @@ export class WithCookies<Reply> {
   }
 }
 
-/** JSON of the contract for status 200, a failure, or the file or stream of a route whose reply is none. */
+/** The JSON of the contract for status 200, a failure, or a Response if the contract has no JSON for the route. */
 type RouteAnswer<Reply> = Failure | (Reply extends null ? Response : Reply | WithCookies<Reply>);
 export type AnswerOf<Name extends RouteName> = RouteAnswer<ReplyOf<Name>>;
+
+export const done: Done = { done: true };
 
 export const fail = (failure: ApiErrorCode, message: string, retrySeconds?: number): Failure =>
   retrySeconds === undefined ? { failure, message } : { failure, message, retrySeconds };
@@ -81,7 +83,7 @@ export function route<Name extends RouteName>(
     access,
     body: body ?? null,
     query: query ?? null,
-    // The caller checks body and query against the very schemas that the handler's types come from.
+    // A cast, because the caller checks body and query against the very schemas that the handler's types come from.
     handle: handle as Route["handle"],
   };
 }

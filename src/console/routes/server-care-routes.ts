@@ -1,20 +1,21 @@
-// The operators' page about the server itself: its configuration and its backups.
-import type { AuditAction } from "../../account/records.ts";
-import { theServer } from "../../account/audit.ts";
+// The server itself, for operators: its configuration, backups and webhooks.
+import { CommandError } from "../../core/expected-error.ts";
+import { auditDetailMaxLength, theServer } from "../../account/audit.ts";
 import type { Ms } from "../../core/types.ts";
-import type { BackupResult, OperatorServer, ReloadResult, WebhookTest } from "../api/server.ts";
+import type { BackupResult, OperatorServer, ReloadResult } from "../api/server.ts";
+import { ask, failedAs } from "../ask.ts";
 import { audit, type OperatorCall } from "../audit-entry.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { fail, type Route, route } from "./route.ts";
-import { reloadDetail, type ReloadOutcome } from "../../office/reloaded.ts";
+import { fail, isFailure, type Route, route } from "./route.ts";
+import { reload as reloadVerb, testWebhook } from "../../office/verbs/server.ts";
+import type { ReloadOutcome } from "../../office/reloaded.ts";
 import type { BackupOutcome } from "../server-care.ts";
 
-/** As long as other details, which people write. */
-const detailMaxLength = 500;
 const backupsShownMax = 100;
 
-export function serverCareRoutes({ configuration, backups, webhooks, office, clock, log }: ConsoleParts): Route[] {
+export function serverCareRoutes(parts: ConsoleParts): Route[] {
+  const { configuration, backups, webhooks, office, clock, log } = parts;
   let reload: ReloadResult | null = null;
   let backup: BackupResult | null = null;
 
@@ -37,19 +38,20 @@ export function serverCareRoutes({ configuration, backups, webhooks, office, clo
     route("GET /operator/server", show),
 
     route("POST /operator/server/reload", async (call) => {
-      const outcome = await configuration.reload();
+      const outcome = await ask(parts, "operator", call, reloadVerb, {}).catch((thrown: unknown) => {
+        if (thrown instanceof CommandError) return { refused: thrown.message };
+        throw thrown;
+      });
       reload = reloadResult(outcome, clock.wall());
-      await note(call, "server.reload", reloadDetail(outcome));
       return show();
     }),
 
-    route("POST /operator/webhooks/test", async ({ body: { name } }) => {
-      const tested = await webhooks.test(name);
-      if ("refused" in tested) return fail("not_found", `${tested.refused}.`);
-      return { name, problem: tested.problem } satisfies WebhookTest;
+    route("POST /operator/webhooks/test", async (call) => {
+      const tested = await ask(parts, "operator", call, testWebhook, call.body).catch(failedAs("not_found"));
+      return isFailure(tested) ? tested : { name: tested.name, problem: tested.problem };
     }),
 
-    // Answered before it is made, which may take longer than a connection may be silent; the page asks again.
+    // Answers before the backup is done, because that may take longer than a connection may be silent; the page asks again.
     route("POST /operator/server/backup", (call) => {
       if (backups.folder === null) return fail("conflict", "The ledger is in PostgreSQL: pg_dump backs it up.");
       if (backup?.state === "running") return fail("conflict", "A backup is already running.");
@@ -68,11 +70,9 @@ export function serverCareRoutes({ configuration, backups, webhooks, office, clo
     const outcome = await backups.make(file);
     backup = backupResult(outcome, started, clock.monotonic() - startedAt);
     const detail = "failed" in outcome ? `failed: ${outcome.failed}` : `${file}: ${outcome.bytes} bytes, checked`;
-    await note(call, "server.backup", detail);
-  }
-
-  function note(call: OperatorCall, action: AuditAction, detail: string): Promise<void> {
-    return office.change(async (unit) => audit(unit, call, action, theServer, detail.slice(0, detailMaxLength)));
+    await office.change(async (unit) =>
+      audit(unit, call, "server.backup", theServer, detail.slice(0, auditDetailMaxLength)),
+    );
   }
 }
 

@@ -1,7 +1,7 @@
 // Sign-in with a password, sign-up and sign-out.
-import { PasswordsBusy } from "../../account/passwords.ts";
-import { RecentTries } from "../../account/recent-tries.ts";
-import { networkOf, SignInTries } from "../../account/sign-in-tries.ts";
+import { PasswordsBusy } from "../../account/sign-in/passwords.ts";
+import { RecentTries } from "../../account/sign-in/recent-tries.ts";
+import { networkOf, SignInTries } from "../../account/sign-in/sign-in-tries.ts";
 import { signInWindowMs } from "../../core/limits.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { enter, leave, sessionOf, tooManyTries, withoutPasswords } from "./entering.ts";
@@ -17,20 +17,20 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
   const unshared = (error: unknown): void =>
     log("warn", "sign-in attempts are not shared among gateways", { error: String(error) });
   if (everywhere !== null) tries.onEvent = (event) => void everywhere.tellTry(event).catch(unshared);
-  /** A database that is away lets nobody in anyway. */
+  /** A failure does not matter: without the database, all sign-ins fail. */
   const learnElsewhere = async (): Promise<void> => {
     const learned = await everywhere?.triesElsewhere().catch(unshared);
     const now = clock.monotonic();
     for (const { event, agoMs } of learned ?? []) tries.learn(event, now - agoMs);
   };
-  // Of their own, so that nobody's new accounts keep others from signing in.
+  // Counted separately, so that new accounts do not keep others from signing in.
   const signUps = new RecentTries(signUpAddressTriesMax, signInWindowMs);
 
   return [
     route("GET /session", ({ visitor }) => sessionOf(parts, visitor?.account ?? null)),
 
-    // Unknown names, wrong passwords, accounts without a password and disabled ones are answered alike, after the same
-    // work; a try is counted before any of it.
+    // Unknown names, wrong passwords, accounts without a password and disabled ones get the same answer after the same work.
+    // The attempt is counted first.
     route("POST /sign-in", async (call) => {
       const { body, address, isShared, request } = call;
       if (!parts.passwordSignIn) return withoutPasswords;
@@ -55,8 +55,8 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
 
     route("POST /sign-up", async (call) => {
       if (!parts.passwordSignIn) return withoutPasswords;
-      if (!parts.signUp) return fail("forbidden", "Only this server's operator can create accounts.");
-      // An e-mail that is taken costs its hash as well, and counts: names are not to be tried out here.
+      if (!parts.signUp) return fail("forbidden", "Only operators of this server can create accounts.");
+      // A taken e-mail address costs a hash and counts, too, which makes probing for addresses slow.
       const [place, now] = [networkOf(call.address), clock.monotonic()];
       const waitMs = signUps.waitMs(place, now);
       if (waitMs > 0) return tooManyTries(Math.ceil(waitMs / 1000));

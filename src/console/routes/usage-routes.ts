@@ -1,7 +1,7 @@
-// The usage page: replies by filter, sums by day and model, and everything as CSV.
-import { keyNameOf } from "../../account/key-names.ts";
-import { costUsd } from "../../account/price.ts";
-import { dayName, dayOf } from "../../account/quota.ts";
+// The usage page: replies by filter, sums by day and model, and all of it as CSV.
+import { keyNameOf } from "../../account/people/key-names.ts";
+import { costUsd } from "../../account/money/price.ts";
+import { dayName, dayOf } from "../../account/money/quota.ts";
 import {
   noUsage,
   plus,
@@ -17,14 +17,14 @@ import { csvHead, csvLine } from "../csv.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { privateHeaders } from "../reply.ts";
+import { limitOf } from "./paging.ts";
 import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 
 const usageExportPageRows = 1_000;
 
-const pageDefault = 50;
 const summaryDays = 30;
 
-/** The filter that every reply fits. */
+/** The filter that every reply matches. */
 export const everything: Filter = { model: null, endpoint: null, key: null, from: null, to: null, text: "" };
 
 export function usageRoutes(parts: ConsoleParts): Route[] {
@@ -80,8 +80,8 @@ export async function usagePage(
 ): Promise<UsagePage | Failure> {
   const filter = filterOf(query);
   if (isFailure(filter)) return filter;
-  const rows = Math.min(usagePageMax, Math.max(1, Number(limit ?? pageDefault)));
-  const page = await usage.page(account, filter, after === undefined ? null : placeOf(after), rows);
+  const place = after === undefined ? null : placeOf(after);
+  const page = await usage.page(account, filter, place, limitOf(limit, usagePageMax));
   return { rows: [...page.rows], next: page.next === null ? null : `${page.next.at}-${page.next.sequence}` };
 }
 
@@ -108,7 +108,7 @@ function filterOf({ model, endpoint, key, end_user, from, to, text }: UsageFilte
   };
 }
 
-/** Read page by page as the browser takes it, so that millions of rows need no memory. */
+/** Reads page by page as the browser takes it, so that millions of rows need no memory. */
 function csvOf({ usage }: Pick<ConsoleParts, "usage">, account: AccountId, filter: Filter): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let place: UsagePlace | null = null;

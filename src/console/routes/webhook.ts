@@ -1,5 +1,5 @@
 // The payment provider's webhook. A call is authenticated by its signature alone. The provider repeats a call until it
-// gets a success, so whatever cannot be done now must not be answered with one.
+// succeeds, so a call that cannot be handled now must fail.
 import { StoreUnavailable } from "../../core/types.ts";
 import { readBody } from "../body.ts";
 import type { ConsoleParts } from "../parts.ts";
@@ -36,7 +36,7 @@ async function credit(
     case "other":
       return jsonReply({ received: true });
     case "unusable":
-      // Another call will say the same, so it is taken, and left to an operator.
+      // Another call would be the same, so it is accepted and left to an operator.
       log("error", "a payment was not credited: it is not what was ordered", { reason: notice.reason });
       return jsonReply({ received: true });
     case "paid": {

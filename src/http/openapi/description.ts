@@ -138,43 +138,43 @@ const exampleDetail = {
 /** When each happens, in a sentence. */
 const meanings: Readonly<Record<RefusalName, string>> = {
   invalid_api_key: "The key is missing or wrong.",
-  malformed: "A field is not what it must be.",
+  malformed: "A field has an invalid value.",
   unreadable: "The body is not JSON.",
   unknown_model: "There is no such model.",
-  model_not_in_plan: "The account's plan has not this model.",
+  model_not_in_plan: "The account's plan does not include this model.",
   model_not_for_key: "The key is limited to other models.",
   address_not_allowed: "The key is limited to other addresses.",
-  context_budget_exceeded: "The input and the output budget are longer than the model's context window together.",
-  context_length_exceeded: "The input is longer than the model's context window.",
+  context_budget_exceeded: "The input and the output budget together exceed the model's context window.",
+  context_length_exceeded: "The input exceeds the model's context window.",
   previous_response_not_found: "The earlier response is not stored here.",
-  threads_not_kept: "Conversations are not kept here.",
+  threads_not_kept: "Message threads are not kept here.",
   not_found: "There is nothing with this id.",
   body_too_large: `The body is larger than ${bodyMaxBytes} bytes.`,
-  text_too_long: "The text is too long to be counted.",
-  unsupported_encoding: "The body is compressed in another way than gzip, br, zstd or deflate.",
-  upgrade_required: "WebSockets are not served.",
-  too_many_requests: `The account made more requests in a minute than its plan has: ${floodRequestsMax}, unless the plan says otherwise.`,
-  quota_exceeded: "The output budget does not fit into the balance.",
-  budget_over_quota: "The output budget does not fit into what is left of the balance; `max_tokens` does.",
-  key_quota_exceeded: "The output budget does not fit into what the key may use a day or month.",
-  budget_over_key_quota: "The output budget does not fit into what the key may still use; `max_tokens` does.",
-  end_user_quota_exceeded: "The output budget does not fit into what the key lets each of its end users use a day.",
-  budget_over_end_user_quota: "The output budget does not fit into what the end user may still use; `max_tokens` does.",
+  text_too_long: "The text is too long to count.",
+  unsupported_encoding: "The body has a compression other than gzip, br, zstd or deflate.",
+  upgrade_required: "WebSockets are not supported.",
+  too_many_requests: `The account made more requests in a minute than its plan allows: ${floodRequestsMax}, unless the plan sets another number.`,
+  quota_exceeded: "The output budget exceeds the balance.",
+  budget_over_quota: "The output budget exceeds the remaining balance; `max_tokens` would fit.",
+  key_quota_exceeded: "The output budget exceeds what the key may use per day or month.",
+  budget_over_key_quota: "The output budget exceeds what the key may still use; `max_tokens` would fit.",
+  end_user_quota_exceeded: "The output budget exceeds what each end user of the key may use per day.",
+  budget_over_end_user_quota: "The output budget exceeds what the end user may still use; `max_tokens` would fit.",
   coder_quota_reached: "The coder calls of this window are used up.",
-  busy: "All nodes of the model are full, and the request waited in vain.",
-  busy_unreachable: "No node of the catalog's model can be reached.",
+  busy: "All nodes of the model are full, and the request's wait ran out.",
+  busy_unreachable: "No node for this model of the catalog can be reached.",
   deadline_unmet: "The line is longer than the time that `x-deadline-ms` allows; nothing was charged.",
-  busy_unlisted: "No node lists what serves the catalog's model.",
-  model_unreachable: "No node of the model can be reached; nothing was charged.",
+  busy_unlisted: "No node lists the model behind this one of the catalog.",
+  model_unreachable: "No node with this model can be reached; nothing was charged.",
   model_unlisted: "Nodes answer, but none lists the model; nothing was charged.",
   quota_unverified: "The balance cannot be read or written; nothing was charged.",
   node_failed: "The model stopped answering; nothing was charged.",
-  model_paused: "The model's nodes are paused for maintenance, and the request waited as long as one may.",
+  model_paused: "The model's nodes are paused for maintenance, and the request waited for the maximum time.",
   model_unavailable: "The model's node runs another model; nothing was charged.",
-  answer_misfit: "The answer did not match the wanted format; nothing was charged but what a stream had delivered.",
-  not_called: "The model did not call a tool although it had to, and was told so in words; nothing was charged.",
+  answer_misfit: "The answer did not match the requested format; only what a stream had already delivered was charged.",
+  not_called: "The model did not make the required tool call, even after a second request; nothing was charged.",
   stopping: "The server is stopping.",
-  internal: "A fault of the server.",
+  internal: "An error in the server.",
 };
 
 // ---------------------------------------------------------------- operations
@@ -209,7 +209,7 @@ const readiness = (description: string): Reply => ({
           waits: {
             type: "array",
             items: { type: "string" },
-            description: "What keeps some requests waiting, though all others are served.",
+            description: "What keeps some requests waiting while all others are served.",
           },
         },
       },
@@ -249,7 +249,7 @@ function generation(): Readonly<Record<string, { post: Operation }>> {
         tags: ["Chat completions"],
         summary: "Answer a conversation",
         description:
-          "The dialect of most client libraries. Reserves the output budget from the balance, and charges what was used.",
+          "The dialect of most client libraries. Reserves the output budget from the balance and charges the actual usage.",
         requestBody: body(ref("ChatCompletionsRequest"), {
           plain: { model: "core-3", messages: hello },
           tools: {
@@ -269,10 +269,10 @@ function generation(): Readonly<Record<string, { post: Operation }>> {
       post: {
         operationId: "createCompletion",
         tags: ["Completions"],
-        summary: "Go on with a text",
+        summary: "Continue a text",
         description:
-          "What editors and evaluations ask: the prompt goes to the model as it stands, without a chat template. Reserves the " +
-          "output budget from the balance, and charges what was used.",
+          "For editors and evaluations: the model gets the prompt unchanged, without a chat template. Reserves the output " +
+          "budget from the balance and charges the actual usage.",
         requestBody: body(ref("CompletionsRequest"), {
           plain: { model: "core-3", prompt: "Once upon a time", max_tokens: 32 },
         }),
@@ -289,8 +289,8 @@ function generation(): Readonly<Record<string, { post: Operation }>> {
         tags: ["Completions"],
         summary: "Fill in the middle",
         description:
-          "The same for editors and libraries that speak to Mistral's Codestral: a completion whose answer has the form of a " +
-          "chat. `echo` and `logprobs` are ignored, and `max_tokens` is 1,024 where it is not named.",
+          "The same for editors and libraries of Mistral's Codestral: a completion whose answer has the form of a chat. " +
+          "`echo` and `logprobs` are ignored, and `max_tokens` defaults to 1,024.",
         requestBody: body(ref("CompletionsRequest"), {
           plain: { model: "core-3", prompt: "def add(a, b):", suffix: "print(add(1, 2))", max_tokens: 32 },
         }),
@@ -335,9 +335,9 @@ function generation(): Readonly<Record<string, { post: Operation }>> {
       post: {
         operationId: "compactResponse",
         tags: ["Responses"],
-        summary: "Sum a conversation up",
+        summary: "Summarize a conversation",
         description:
-          "The user's messages and one sealed item, which stand for the whole conversation in later requests. Charged like an answer.",
+          "Returns the user's messages and one sealed item, which replace the whole conversation in later requests. Charged like an answer.",
         requestBody: body(ref("CompactRequest"), { plain: { model: "core-3", input: hello } }),
         responses: {
           "200": reply("The items.", ref("Compaction")),
@@ -375,7 +375,7 @@ function withInputs(): OpenApiDocument["paths"] {
         operationId: "createEmbedding",
         tags: ["Embeddings and reranking"],
         summary: "Vectors of texts",
-        description: `As OpenAI has it, for models of the kind \`embedding\`. An account may make ${inputRequestsPerMinuteDefault} such requests a minute unless the operator says otherwise; they are counted apart from all others, together with reranking.`,
+        description: `In OpenAI's form, for models of the kind \`embedding\`. An account may make ${inputRequestsPerMinuteDefault} such requests a minute unless the operator says otherwise; they are counted apart from all others, together with reranking.`,
         requestBody: body(ref("EmbeddingsRequest"), {
           plain: { model: "bge-m3", input: ["What is a toll gate?", "A gate where a fee is paid."] },
         }),
@@ -385,8 +385,8 @@ function withInputs(): OpenApiDocument["paths"] {
         },
       },
     },
-    "/v1/rerank": ranking("rerank", "As Jina, Cohere and vLLM have it, for models of the kind `rerank`."),
-    "/v2/rerank": ranking("rerankV2", "The same, at the address at which Cohere's `ClientV2` asks."),
+    "/v1/rerank": ranking("rerank", "In the form of Jina, Cohere and vLLM, for models of the kind `rerank`."),
+    "/v2/rerank": ranking("rerankV2", "The same, at the address of Cohere's `ClientV2`."),
   };
 }
 
@@ -428,7 +428,7 @@ function stored(): OpenApiDocument["paths"] {
         operationId: "getResponse",
         tags: ["Responses"],
         summary: "A stored response",
-        description: "As it was answered.",
+        description: "Exactly as it was sent.",
         parameters: [idOf("response"), query("stream", "`true` is refused.", { type: "string", enum: ["false"] })],
         responses: { "200": reply("The response.", ref("Response")), ...refused },
       },
@@ -457,7 +457,7 @@ function stored(): OpenApiDocument["paths"] {
         tags: ["Responses"],
         summary: "Cancel a response",
         description:
-          "Always refused: what is stored has ended, and nothing runs in the background. To stop an answer, close its connection.",
+          "Always refused: stored responses are complete, and nothing runs in the background. To stop an answer, close its connection.",
         parameters: [idOf("response")],
         responses: refused,
       },
@@ -474,7 +474,7 @@ function conversations(): OpenApiDocument["paths"] {
   ]);
   const tags = ["Conversations"] as const;
   const conversation = idOf("conversation");
-  const told = { "200": reply("The conversation.", ref("Conversation")) };
+  const found = { "200": reply("The conversation.", ref("Conversation")) };
   const hello = { items: [{ role: "user", content: "Say hello" }] };
   return {
     "/v1/conversations": {
@@ -483,10 +483,10 @@ function conversations(): OpenApiDocument["paths"] {
         tags,
         summary: "Begin a conversation",
         description:
-          "Its id in `conversation` of `POST /v1/responses` has requests continue it. Kept like stored responses: as long after " +
-          "it was last added to, and within the same share of the account, in which the oldest go.",
+          "Requests continue it by its id in `conversation` of `POST /v1/responses`. It is kept like a stored response: for the " +
+          "same time after its last addition, and within the account's share, from which the oldest are deleted first.",
         requestBody: body(ref("CreateConversationRequest"), { plain: { ...hello, metadata: { topic: "demo" } } }),
-        responses: { ...told, ...refusedAtFirst },
+        responses: { ...found, ...refusedAtFirst },
       },
     },
     "/v1/conversations/{id}": {
@@ -496,22 +496,22 @@ function conversations(): OpenApiDocument["paths"] {
         summary: "A conversation",
         description: "Without its items.",
         parameters: [conversation],
-        responses: { ...told, ...refusedById },
+        responses: { ...found, ...refusedById },
       },
       post: {
         operationId: "updateConversation",
         tags,
         summary: "Change its metadata",
-        description: "All of it.",
+        description: "Replaces all of it.",
         parameters: [conversation],
         requestBody: body(ref("UpdateConversationRequest"), { plain: { metadata: { topic: "other" } } }),
-        responses: { ...told, ...written },
+        responses: { ...found, ...written },
       },
       delete: {
         operationId: "deleteConversation",
         tags,
         summary: "Delete a conversation",
-        description: "With its items. An answer that runs arrives, and is added nowhere.",
+        description: "With its items. A running answer still arrives and is added nowhere.",
         parameters: [conversation],
         responses: { "200": reply("It is deleted.", ref("ConversationDeleted")), ...refusedById },
       },
@@ -529,7 +529,7 @@ function conversations(): OpenApiDocument["paths"] {
         operationId: "createConversationItems",
         tags,
         summary: "Add items",
-        description: "Behind all others. Those without an id get one.",
+        description: "At the end. Items without an id get one.",
         parameters: [conversation],
         requestBody: body(ref("CreateItemsRequest"), { plain: hello }),
         responses: { "200": reply("What was added.", ref("InputItems")), ...written },
@@ -540,7 +540,7 @@ function conversations(): OpenApiDocument["paths"] {
         operationId: "getConversationItem",
         tags,
         summary: "An item",
-        description: "As the list has it.",
+        description: "In the form of the list.",
         parameters: [conversation, { ...idOf("item"), name: "item_id" }],
         responses: { "200": reply("The item.", ref("ConversationItem")), ...refusedById },
       },
@@ -550,7 +550,7 @@ function conversations(): OpenApiDocument["paths"] {
         summary: "Delete an item",
         description: "The others stay.",
         parameters: [conversation, { ...idOf("item"), name: "item_id" }],
-        responses: { ...told, ...refusedById },
+        responses: { ...found, ...refusedById },
       },
     },
   };
@@ -577,13 +577,13 @@ function counting(): OpenApiDocument["paths"] {
         tags: ["Counting tokens"],
         summary: "Quote a request",
         description:
-          "Takes the body of any request: says its input tokens, the most that it can cost, its place in line and when its first token is expected. The body's fields tell the dialect; `endpoint` names it where they do not. Free, and nothing runs.",
+          "Takes the body of any request and returns its input tokens, its maximum cost, its place in line and when to expect its first token. The body's fields show the dialect; where they do not, `endpoint` names it. Free, and nothing runs.",
         parameters: [
           {
             name: "endpoint",
             in: "query",
             required: false,
-            description: "Whose body it is, such as `/v1/messages`.",
+            description: "The endpoint that the body is for, such as `/v1/messages`.",
             schema: { type: "string" },
           },
         ],
@@ -634,9 +634,8 @@ function others(models: readonly string[]): OpenApiDocument["paths"] {
         tags: ["Models"],
         summary: "List the models",
         description:
-          "Those that the plan and the key may use, as one document that the libraries of all dialects read as their own " +
-          "list. Errors have the shape of messages for a " +
-          "client that sends `anthropic-version`, or `x-api-key` alone.",
+          "The models that the plan and the key may use, in one document that the libraries of all dialects read as their own " +
+          "list. Clients that send `anthropic-version`, or only `x-api-key`, get errors in the form of messages.",
         parameters: [
           query("limit", "Models on a page.", { type: "integer", minimum: 1, maximum: 1000 }),
           query("after_id", "The page after this model.", { type: "string" }),
@@ -669,7 +668,7 @@ function others(models: readonly string[]): OpenApiDocument["paths"] {
       get: {
         operationId: "health",
         tags: ["Health"],
-        summary: "Whether the process lives",
+        summary: "Whether the process is alive",
         description: "Needs no key.",
         security: [],
         responses: { "200": plainReply("It lives.") },
@@ -679,12 +678,12 @@ function others(models: readonly string[]): OpenApiDocument["paths"] {
       get: {
         operationId: "readiness",
         tags: ["Health"],
-        summary: "Whether it takes requests",
+        summary: "Whether it accepts requests",
         description: "Needs no key.",
         security: [],
         responses: {
           "200": readiness("It does."),
-          "503": readiness("It is stopping, no node can serve, or its ledger is wrong: `reason` says which."),
+          "503": readiness("It is stopping, no node is available, or its ledger is wrong: `reason` says which."),
         },
       },
     },

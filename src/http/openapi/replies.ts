@@ -4,11 +4,11 @@ import { anything, either, flag, list, object, only, orNull, ref, text, whole } 
 
 const tokens = (description: string): JsonSchema => whole(description);
 
-const cacheWrites = tokens("What the node put into its prompt cache, where it tells it; not billed.");
+const cacheWrites = tokens("Tokens written into the node's prompt cache, where it reports them; not billed.");
 
 const chatUsage = object({
   prompt_tokens: tokens("Input, cached or not."),
-  completion_tokens: tokens("Output, thoughts included."),
+  completion_tokens: tokens("Output, including reasoning."),
   total_tokens: tokens("Their sum."),
   "prompt_tokens_details?": object({ cached_tokens: whole(), "cache_write_tokens?": cacheWrites }, "Of hosted models."),
   "completion_tokens_details?": object({ reasoning_tokens: whole() }, "Of hosted models."),
@@ -25,7 +25,7 @@ const chat = {
   ChatToolCall: object({
     id: text(),
     type: only("function"),
-    function: object({ name: text(), arguments: text("JSON, as the model wrote it.") }),
+    function: object({ name: text(), arguments: text("JSON exactly as the model wrote it.") }),
   }),
   ChatCompletion: object({
     id: text(),
@@ -34,13 +34,13 @@ const chat = {
     model: text(),
     choices: list(
       object({
-        index: whole("Which answer it is."),
+        index: whole("The answer's number."),
         message: object({
           role: only("assistant"),
           content: orNull(text("`null` where tools are called and nothing is said.")),
           refusal: orNull(text()),
-          "annotations?": list(annotation, "Where the answer cites what a search found."),
-          "reasoning_content?": text("The thoughts of a thinking model."),
+          "annotations?": list(annotation, "Where the answer cites search results."),
+          "reasoning_content?": text("The model's reasoning."),
           "tool_calls?": list(ref("ChatToolCall")),
         }),
         logprobs: orNull(object({ content: list(anything()), refusal: anything() })),
@@ -56,7 +56,7 @@ const chat = {
     model: text(),
     choices: list(
       object({
-        index: whole("Of which answer it is a part."),
+        index: whole("The number of the answer that it belongs to."),
         delta: object({
           "role?": only("assistant"),
           "content?": orNull(text()),
@@ -74,7 +74,7 @@ const chat = {
         finish_reason: { enum: [...finishReason.enum!, null] },
         logprobs: anything(),
       }),
-      "Empty in the last chunk where `stream_options.include_usage` is true; else it has the last choice again, twice: without " +
+      "Empty in the last chunk where `stream_options.include_usage` is true; otherwise it repeats the last choice twice: without " +
         "and with its `finish_reason`, as clients put chunks together in different ways.",
     ),
     "usage?": chatUsage,
@@ -97,7 +97,7 @@ const completion = (finish: JsonSchema, usage: "usage" | "usage?"): JsonSchema =
     model: text(),
     choices: list(
       object({
-        index: whole("Which answer it is."),
+        index: whole("The answer's number."),
         text: text(),
         logprobs: orNull(completionLogprobs),
         finish_reason: finish,
@@ -112,7 +112,7 @@ const fim = (type: string, member: "message" | "delta", said: JsonSchema, finish
     object: only(type),
     created: whole("Unix time in seconds."),
     model: text(),
-    choices: list(object({ index: whole("Which answer it is."), [member]: said, finish_reason: finish })),
+    choices: list(object({ index: whole("The answer's number."), [member]: said, finish_reason: finish })),
     [member === "message" ? "usage" : "usage?"]: chatUsage,
   });
 
@@ -126,17 +126,20 @@ const completions = {
 } satisfies Record<string, JsonSchema>;
 
 const messagesUsage = object({
-  input_tokens: tokens("Input; of hosted models what was not cached."),
-  output_tokens: tokens("Output, thoughts included."),
-  "cache_read_input_tokens?": tokens("Of hosted models: the cached input."),
-  "cache_creation_input_tokens?": tokens("Of hosted models: 0."),
+  input_tokens: tokens("Input; for hosted models only the uncached part."),
+  output_tokens: tokens("Output, including reasoning."),
+  "cache_read_input_tokens?": tokens("Only for hosted models: the cached input."),
+  "cache_creation_input_tokens?": tokens("Only for hosted models: 0."),
   "server_tool_use?": object({ web_search_requests: whole(), web_fetch_requests: whole() }),
 });
 
 const contentBlock = either(
   object({ type: only("text"), text: text(), "citations?": list(anything()) }),
   object({ type: only("thinking"), thinking: text(), signature: text() }),
-  object({ type: only("tool_use"), id: text(), name: text(), input: { type: "object" } }, "A call that you answer."),
+  object(
+    { type: only("tool_use"), id: text(), name: text(), input: { type: "object" } },
+    "A call for the client to answer.",
+  ),
   object({ type: only("server_tool_use"), id: text(), name: text(), input: { type: "object" } }, "A search."),
   object({ type: only("web_search_tool_result"), tool_use_id: text(), content: anything() }, "What it found."),
   object(
@@ -200,7 +203,7 @@ const outputItem = either(
       object({
         type: only("output_text"),
         text: text(),
-        annotations: list(anything(), "Where it cites what a search found."),
+        annotations: list(anything(), "Where it cites search results."),
         logprobs: list(anything()),
       }),
     ),
@@ -213,7 +216,7 @@ const outputItem = either(
   }),
   object(
     { id: text(), type: only("function_call"), status: text(), call_id: text(), name: text(), arguments: text() },
-    "A call that you answer with a `function_call_output`.",
+    "A call for the client to answer with a `function_call_output`.",
   ),
   object({ id: text(), type: only("custom_tool_call"), status: text(), call_id: text(), name: text(), input: text() }),
   object({ id: text(), type: only("web_search_call"), status: text(), action: anything() }),
@@ -270,7 +273,7 @@ const responses = {
       usage: orNull(responsesUsage),
       "output_text?": text("The answer's whole text."),
     },
-    "The settings of the request come back with it.",
+    "It repeats the request's settings.",
   ),
   Compaction: object({
     id: text(),
@@ -281,7 +284,7 @@ const responses = {
         object({ id: text(), type: only("message"), status: text(), role: only("user"), content: list(anything()) }),
         object({ id: text(), type: only("compaction"), encrypted_content: text() }),
       ),
-      "The user's messages, and behind them one compaction.",
+      "The user's messages, followed by one compaction.",
     ),
     usage: responsesUsage,
   }),
@@ -319,7 +322,7 @@ const responses = {
     "annotation_index?": whole(),
     "delta?": text(),
     "text?": text(),
-    "name?": text("Of the call whose arguments are complete."),
+    "name?": text("The name of the call whose arguments are complete."),
     "arguments?": text(),
     "input?": text(),
     "part?": anything(),
@@ -338,13 +341,13 @@ const models = {
     owned_by: text(),
     name: text(),
     display_name: text(),
-    description: text("What it reads and answers with, in a sentence."),
+    description: text("Its input and output in a sentence."),
     context_window: tokens("Context window in tokens."),
     max_input_tokens: tokens("The same, under another name."),
-    context_length: tokens("The same, or less where the nodes that serve the model have less."),
+    context_length: tokens("The same, or less where the model's nodes have less."),
     max_tokens: tokens("The largest output budget."),
-    max_output_tokens: tokens("The same, or the context window where that is less."),
-    reasoning_effort: flag("Whether the model reads the depth setting."),
+    max_output_tokens: tokens("The same, or the context window where that is smaller."),
+    reasoning_effort: flag("Whether the model accepts the depth setting."),
     capabilities: {
       type: "object",
       description:
@@ -373,21 +376,21 @@ const counts = {
     exact: flag("`false`: an estimate, made without the model's own tokenizer."),
     tokenizer: text(),
     max_model_len: orNull(tokens("The model's context window.")),
-    "tokens?": list(whole(), "With `return_tokens: true`."),
+    "tokens?": list(whole(), "Only with `return_tokens: true`."),
   }),
   Quote: object({
     object: only("quote"),
     model: text(),
-    endpoint: text("Whose request it is."),
+    endpoint: text("The endpoint of the request."),
     input_tokens: whole(),
     exact: flag("`false`: an estimate, made without the model's own tokenizer."),
     output_tokens_max: whole(),
-    price_max: tokens("The most that it can cost, in balance tokens."),
+    price_max: tokens("The maximum cost in balance tokens."),
     price_max_usd: { type: "number" },
     coder_calls: whole("1: it takes one of the account's coder calls, and no tokens."),
-    priority: text("What it gets: `interactive`, `standard` or `bulk`."),
-    position: whole("Its place in line; 0: it would begin at once."),
-    expected_first_token_ms: whole("An estimate, its wait in line included."),
+    priority: text("The priority that applies: `interactive`, `standard` or `bulk`."),
+    position: whole("The place in line; 0: it would begin at once."),
+    expected_first_token_ms: whole("An estimate that includes the wait in line."),
   }),
 } satisfies Record<string, JsonSchema>;
 
@@ -401,11 +404,11 @@ const errorTypes = [
 
 /** What a refusal for lack of balance or calls has beside its message. */
 const quotaFacts = {
-  "spendable?": whole("Where a budget does not fit: the balance tokens that are left, less those of open requests."),
-  "requested?": whole("The output budget that was to be reserved."),
+  "spendable?": whole("Where a budget does not fit: the remaining balance tokens, minus those of open requests."),
+  "requested?": whole("The output budget that could not be reserved."),
   "max_tokens?": whole("The largest output budget that would fit."),
-  "used?": whole("Where the calls of a coder model are used up: how many were made in this window."),
-  "limit?": whole("How many the plan has."),
+  "used?": whole("Where the coder calls are used up: the calls made in this window."),
+  "limit?": whole("The plan's number of calls."),
   "resets_at?": whole("When the allowance of tokens or calls renews: Unix time in seconds."),
 };
 
@@ -442,7 +445,7 @@ const inputs = {
     data: list(
       object({
         object: only("embedding"),
-        index: whole("The input's place in the request."),
+        index: whole("The input's index in the request."),
         embedding: either(list(number), text("The vector's 32-bit floats in base64.")),
       }),
     ),
@@ -455,7 +458,7 @@ const inputs = {
     model: text(),
     results: list(
       object({
-        index: whole("The document's place in the request."),
+        index: whole("The document's index in the request."),
         relevance_score: number,
         "document?": object({ text: text() }),
       }),
@@ -466,7 +469,7 @@ const inputs = {
         billed_units: object({ input_tokens: whole() }),
         tokens: object({ input_tokens: whole(), output_tokens: whole() }),
       },
-      "The usage as Cohere's clients read it.",
+      "The usage in the form for Cohere's clients.",
     ),
   }),
 } satisfies Record<string, JsonSchema>;
@@ -488,7 +491,7 @@ type Events = Readonly<Record<string, Readonly<{ description: string; schema: Js
 export const chatEvents: Events = {
   data: {
     description:
-      "A chunk. Thoughts come first, in `reasoning_content`; the chunk with the " +
+      "A chunk. Reasoning comes first, in `reasoning_content`; the chunk with the " +
       "`finish_reason` comes behind them, and a last chunk has the `usage` (without choices where " +
       "`stream_options.include_usage` is true), then the line `data: [DONE]` " +
       "ends the stream. A failed stream ends with an error object instead. Lines that begin with `:` keep the connection open.",
@@ -499,7 +502,7 @@ export const chatEvents: Events = {
 export const fimEvents: Events = {
   data: {
     description:
-      "Text that goes on. The event behind the `finish_reason` has the `usage`, then the line `data: [DONE]` ends the stream. " +
+      "More text. The event after the `finish_reason` has the `usage`, then the line `data: [DONE]` ends the stream. " +
       "A failed stream ends with an error object instead. Lines that begin with `:` keep the connection open.",
     schema: ref("FimCompletionEvent"),
   },
@@ -508,7 +511,7 @@ export const fimEvents: Events = {
 export const completionsEvents: Events = {
   data: {
     description:
-      "Text that goes on. The event behind the `finish_reason` has the `usage` (without choices where " +
+      "More text. The event after the `finish_reason` has the `usage` (without choices where " +
       "`stream_options.include_usage` is true), then the line `data: [DONE]` ends the stream. A failed stream ends with an " +
       "error object instead. Lines that begin with `:` keep the connection open.",
     schema: ref("CompletionEvent"),
@@ -518,11 +521,11 @@ export const completionsEvents: Events = {
 export const messagesEvents: Events = {
   message_start: { description: "The message begins; its input is counted.", schema: ref("MessageStart") },
   content_block_start: { description: "A block begins.", schema: ref("ContentBlockStart") },
-  content_block_delta: { description: "A block goes on.", schema: ref("ContentBlockDelta") },
+  content_block_delta: { description: "More of a block.", schema: ref("ContentBlockDelta") },
   content_block_stop: { description: "The block is complete.", schema: ref("ContentBlockStop") },
-  message_delta: { description: "Why the message ends, and what it used.", schema: ref("MessageDelta") },
+  message_delta: { description: "The stop reason and the usage.", schema: ref("MessageDelta") },
   message_stop: { description: "The end.", schema: ref("MessageStop") },
-  ping: { description: "A sign of life while the answer is waited for.", schema: ref("Ping") },
+  ping: { description: "A sign of life while the client waits.", schema: ref("Ping") },
   error: { description: "The answer failed, and nothing follows.", schema: ref("MessagesError") },
 };
 
@@ -530,21 +533,21 @@ const lifecycle = (description: string) => ({ description, schema: ref("Response
 const progress = (description: string) => ({ description, schema: ref("ResponseItemProgress") });
 
 export const responsesEvents: Events = {
-  "response.created": lifecycle("The response is made."),
-  "response.in_progress": lifecycle("It is worked on; now and then also a sign of life."),
+  "response.created": lifecycle("The response was created."),
+  "response.in_progress": lifecycle("It is in progress; repeated as a sign of life."),
   "response.output_item.added": { description: "An item begins.", schema: ref("ResponseOutputItem") },
   "response.content_part.added": progress("A message's text begins."),
-  "response.output_text.delta": progress("A message's text goes on."),
-  "response.output_text.annotation.added": progress("The text cites what a search found."),
+  "response.output_text.delta": progress("More of a message's text."),
+  "response.output_text.annotation.added": progress("The text cites a search result."),
   "response.output_text.done": progress("The text is complete."),
   "response.content_part.done": progress("The message's part is complete."),
   "response.reasoning_summary_part.added": progress("Thoughts begin."),
-  "response.reasoning_summary_text.delta": progress("Thoughts go on."),
-  "response.reasoning_summary_text.done": progress("The thoughts' text is complete."),
-  "response.reasoning_summary_part.done": progress("The thoughts are complete."),
-  "response.function_call_arguments.delta": progress("A call's arguments go on."),
+  "response.reasoning_summary_text.delta": progress("More reasoning text."),
+  "response.reasoning_summary_text.done": progress("The reasoning text is complete."),
+  "response.reasoning_summary_part.done": progress("The reasoning is complete."),
+  "response.function_call_arguments.delta": progress("More of a call's arguments."),
   "response.function_call_arguments.done": progress("They are complete."),
-  "response.custom_tool_call_input.delta": progress("A custom tool's input goes on."),
+  "response.custom_tool_call_input.delta": progress("More of a custom tool's input."),
   "response.custom_tool_call_input.done": progress("It is complete."),
   "response.web_search_call.in_progress": progress("A search begins."),
   "response.web_search_call.searching": progress("It runs."),
@@ -553,7 +556,7 @@ export const responsesEvents: Events = {
   "response.mcp_call_arguments.delta": progress("Its arguments."),
   "response.mcp_call_arguments.done": progress("They are complete."),
   "response.mcp_call.completed": progress("The call has ended."),
-  "response.mcp_call.failed": progress("The call failed; the model goes on."),
+  "response.mcp_call.failed": progress("The call failed; the model continues."),
   "response.output_item.done": { description: "The item is complete.", schema: ref("ResponseOutputItem") },
   "response.completed": lifecycle("The end, with the usage; then the line `data: [DONE]`."),
   "response.incomplete": lifecycle("The end of an answer that the output budget cut."),

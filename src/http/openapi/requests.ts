@@ -44,13 +44,13 @@ const model: Detail = { prose: "Id of the model, as `GET /v1/models` lists it." 
 const stream: Detail = { prose: "`true`: server-sent events instead of one JSON reply." };
 const search: Detail = {
   prose:
-    "`true`: the answer may search the web and cites what it found. When the day's searches are used up, the request is " +
-    "answered without.",
+    "`true`: the model may search the web, and its answer cites the results. Once the day's searches are used up, it " +
+    "answers without searching.",
 };
 const tier: Detail = {
   prose:
-    'How urgent it is, as the header `x-priority` says it: `"priority"` is interactive, `"flex"` is bulk, `"default"` is standard. ' +
-    "The plan says what is had at most; the reply says what was had.",
+    'The urgency, like the header `x-priority`: `"priority"` is interactive, `"flex"` is bulk, `"default"` is standard. ' +
+    "The plan sets the maximum; the reply shows the priority that applied.",
 };
 const parallel: Detail = { prose: "`false`: at most one tool call in an answer." };
 
@@ -81,20 +81,20 @@ const chatText = either({ type: "string" }, list(object({ type: only("text"), te
 
 /** Each role has its own fields, which its reader checks; the checked schema knows only the role. */
 const chatMessage = either(
-  object({ role: only("system", "developer"), content: chatText }, "What the model is told."),
-  object({ role: only("user"), content: either({ type: "string" }, list(chatPart)) }, "What is asked."),
+  object({ role: only("system", "developer"), content: chatText }, "Instructions for the model."),
+  object({ role: only("user"), content: either({ type: "string" }, list(chatPart)) }, "The user's message."),
   object(
     {
       role: only("assistant"),
       "content?": either({ type: "string" }, list(object({ type: only("text"), text: text() })), { type: "null" }),
-      "tool_calls?": list(ref("ChatToolCall"), "The calls that it made."),
-      "reasoning_content?": orNull(text("Its thoughts, given back to the model.")),
+      "tool_calls?": list(ref("ChatToolCall"), "The calls in that answer."),
+      "reasoning_content?": orNull(text("Its reasoning, returned to the model.")),
     },
-    "What was answered.",
+    "An earlier answer.",
   ),
   object(
     { role: only("tool"), tool_call_id: text("The call that it answers."), content: chatText },
-    "What came of a call.",
+    "The result of a call.",
   ),
 );
 
@@ -110,19 +110,19 @@ const chatDetails: Details = {
     inside: listOf(chatMessage),
   },
   max_tokens: {
-    prose: `${budget}. Default ${outputTokensDefault}, of a coder model ${outputTokensMax}, unless the operator chose others.`,
+    prose: `${budget}. Default ${outputTokensDefault}, for a coder model ${outputTokensMax}, unless the operator configured others.`,
   },
-  max_completion_tokens: { prose: "Another name of `max_tokens`, which wins where both are given." },
+  max_completion_tokens: { prose: "Another name for `max_tokens`. It wins where both are given." },
   stream,
   stream_options: {
     prose:
-      "The usage of a stream comes in its last chunk, behind the `finish_reason`. `include_usage: true`: the `choices` of " +
-      "that chunk are empty; else they have the last choice again, without text.",
+      "A stream's usage is in its last chunk, after the `finish_reason`. `include_usage: true`: that chunk's `choices` are " +
+      "empty; otherwise they repeat the last choice without text.",
   },
   tools: {
     prose:
-      "Functions that the model may call. A hosted web search switches the built-in search on; tools that would have to be " +
-      "run here are refused, and other types are ignored.",
+      "Functions that the model may call. A hosted web search enables the built-in search. Tools that the server would " +
+      "have to run are refused; other types are ignored.",
     inside: listOf(ref("ChatTool")),
   },
   tool_choice: {
@@ -133,8 +133,8 @@ const chatDetails: Details = {
   service_tier: tier,
   response_format: {
     prose:
-      "The form of the answer: `text`, `json_object` or `json_schema`, where the model has it. An answer that does not " +
-      "match the schema is asked for again, and in the end costs nothing; in a stream, what was delivered is charged.",
+      "The form of the answer: `text`, `json_object` or `json_schema`, where the model supports it. An answer that does not " +
+      "match the schema is requested again; if all attempts fail, nothing is charged. A stream is charged for what was delivered.",
     inside: objectOf(
       object({
         type: only("text", "json_object", "json_schema"),
@@ -142,10 +142,12 @@ const chatDetails: Details = {
       }),
     ),
   },
-  reasoning_effort: { prose: "How deeply hosted models think. First-party tiers accept it and choose themselves." },
+  reasoning_effort: {
+    prose: "How deeply hosted models think. First-party tiers accept the field and choose their own depth.",
+  },
   web_search: search,
   web_search_options: {
-    prose: "As `web_search: true`, with the place of the person who asks.",
+    prose: "Like `web_search: true`, with the user's location.",
     inside: objectOf(
       object({
         "user_location?": object({
@@ -158,12 +160,12 @@ const chatDetails: Details = {
     ),
   },
   stop: { prose: "Texts that end the answer; the first 4 that are not empty count." },
-  functions: { prose: "The older form of `tools`, which is not served: leave it out." },
-  function_call: { prose: "The older form of `tool_choice`, which is not served: leave it out." },
+  functions: { prose: "The older form of `tools`, which is not supported: leave it out." },
+  function_call: { prose: "The older form of `tool_choice`, which is not supported: leave it out." },
   n: {
     prose:
-      `Answers of models that the operator added, at most ${answersMax}; of others always 1. The input is charged once, and ` +
-      "`n` times the budget is held.",
+      `How many answers to return, at most ${answersMax} from models that the operator added; from others always 1. The input is ` +
+      "charged once, and `n` times the budget is reserved.",
   },
   ...sampling,
   top_k: { prose: "Passed on to the node." },
@@ -171,11 +173,11 @@ const chatDetails: Details = {
   repetition_penalty: { prose: "Passed on to the node." },
   seed: { prose: "Passed on to the node." },
   logit_bias: { prose: "Passed on to the node." },
-  logprobs: { prose: "`true`: log probabilities of the answer's tokens, where the node gives them." },
-  top_logprobs: { prose: "So many alternatives for each token; needs `logprobs: true`." },
+  logprobs: { prose: "`true`: return log probabilities of the answer's tokens, where the node provides them." },
+  top_logprobs: { prose: "How many alternatives to return for each token; requires `logprobs: true`." },
   modalities: { prose: 'Always `["text"]`.' },
   audio: { prose: "Refused: answers are text." },
-  moderation: { prose: "Refused: nothing is moderated here." },
+  moderation: { prose: "Refused: this server moderates nothing." },
 };
 
 // ---------------------------------------------------------------- messages
@@ -209,51 +211,51 @@ const completionsDetails: Details = {
   model,
   prompt: {
     prose:
-      "What the model goes on with, as it stands: no chat template is put around it. A text, the model's own tokens where " +
-      "its engine reads tokens, or a list of one of these. Models that the operator added take several prompts: each gets " +
-      `${"`n`"} answers, in the order of the prompts, of which a request may have ${answersMax} in all.`,
+      "The text to continue, sent unchanged without a chat template: a text, the model's own tokens where its engine reads " +
+      "tokens, or a list of one of these. Models that the operator added accept several prompts. Each gets " +
+      `${"`n`"} answers, in the order of the prompts; a request may have ${answersMax} answers in total.`,
   },
   suffix: {
     prose:
-      "What is to follow the answer, where the engine fills in the middle by itself (Ollama). Refused elsewhere: write the " +
-      "model's own tokens for it into `prompt`.",
+      "The text after the gap, for engines that fill in the middle themselves (Ollama). Refused elsewhere: use the model's " +
+      "own fill-in tokens in `prompt`.",
   },
   max_tokens: {
     prose:
-      `${budget}. Default ${completionTokensDefault}. It ends the answer of every model. With ${"`echo`"}, 0 asks a model that ` +
-      "the operator added for the prompt alone, with its log probabilities.",
+      `${budget}. Default ${completionTokensDefault}. It limits the answers of all models. With ${"`echo`"}, 0 returns only ` +
+      "the prompt with its log probabilities, from models that the operator added.",
   },
   stream,
   stream_options: {
     prose:
-      "The usage of a stream comes in its last event, behind the `finish_reason`. `include_usage: true`: the `choices` of " +
-      "that event are empty; else they have the last choice again, without text.",
+      "A stream's usage is in its last event, after the `finish_reason`. `include_usage: true`: that event's `choices` are " +
+      "empty; otherwise they repeat the last choice without text.",
   },
-  echo: { prose: "`true`: the answer begins with the prompt. Refused where the engine does not do it." },
+  echo: { prose: "`true`: the answer begins with the prompt. Refused where the engine cannot do it." },
   n: {
-    prose: "Answers to each prompt, of models that the operator added; of others always 1. The prompt is charged once.",
+    prose: "Answers per prompt, from models that the operator added; from others always 1. The prompt is charged once.",
   },
   best_of: {
     prose:
-      "So many answers are written to each prompt, and charged, and the `n` likeliest are given. Not in a stream, and of " +
-      "other models always 1.",
+      "How many answers the model writes to each prompt. All are charged, and the `n` likeliest are returned. Not " +
+      "available in streams; for other models always 1.",
   },
-  stop: { prose: "Texts that end the answer. Of hosted models the first 4 count, of others all." },
+  stop: { prose: "Texts that end the answer. Hosted models use the first 4, others all of them." },
   ...sampling,
   top_k: { prose: "Passed on to nodes that know it." },
   min_p: { prose: "Passed on to nodes that know it." },
   repetition_penalty: { prose: "Passed on to nodes that know it." },
   seed: { prose: "Passed on to the node." },
-  logit_bias: { prose: "From token ids to biases of -100 to 100; passed on to the node." },
+  logit_bias: { prose: "A map from token ids to biases of -100 to 100; passed on to the node." },
   logprobs: {
-    prose: "How many alternatives of each token are told, with their log probabilities; passed on to the node.",
+    prose: "How many alternatives to return for each token, with their log probabilities; passed on to the node.",
   },
 };
 
 const messagesDetails: Details = {
   model,
   max_tokens: {
-    prose: `${budget}. Wanted by the dialect; here its default is ${outputTokensDefault}, of a coder model ${outputTokensMax}, unless the operator chose others.`,
+    prose: `${budget}. The dialect requires it; here the default is ${outputTokensDefault}, for a coder model ${outputTokensMax}, unless the operator configured others.`,
   },
   messages: {
     prose: "The conversation, oldest first.",
@@ -262,9 +264,9 @@ const messagesDetails: Details = {
       items: { ...checked.items!, properties: { ...checked.items!.properties, content: messagesContent } },
     }),
   },
-  system: { prose: "What the model is told before the conversation.", inside: () => messagesContent },
+  system: { prose: "Instructions before the conversation.", inside: () => messagesContent },
   tools: {
-    prose: "Tools that the model may call. A `web_search_...` tool switches the built-in search on.",
+    prose: "Tools that the model may call. A `web_search_...` tool enables the built-in search.",
     inside: listOf(
       object({
         name: toolName,
@@ -274,16 +276,16 @@ const messagesDetails: Details = {
       }),
     ),
   },
-  tool_choice: { prose: "Whether and which tool is called." },
-  thinking: { prose: "Whether thoughts are shown, and `budget_tokens`: how deeply a hosted model thinks." },
+  tool_choice: { prose: "Whether a tool must be called, and which." },
+  thinking: { prose: "Whether to show reasoning, and `budget_tokens`: how deeply a hosted model thinks." },
   output_config: { prose: "`effort`: the depth as a word. `format`: a `json_schema` that the answer must match." },
   output_format: { prose: "The older place of `output_config.format`." },
   stop_sequences: { prose: "Texts that end the answer; the first 4 that are not empty count." },
   stream,
-  mcp_servers: { prose: "Refused, unless it is empty: an operator connects servers, not a request." },
-  container: { prose: "Refused: code is not run here, and there are no skills." },
+  mcp_servers: { prose: "Refused unless empty: operators connect servers, requests cannot." },
+  container: { prose: "Refused: this server runs no code and has no skills." },
   compaction: { prose: "Refused: ask for a summary in `messages`." },
-  thread: { prose: "Refused: conversations are not kept here. Send the whole conversation." },
+  thread: { prose: "Refused: threads are not kept here. Send the whole conversation." },
   web_search: search,
   temperature: sampling.temperature,
   top_p: sampling.top_p,
@@ -340,9 +342,9 @@ const responsesDetails: Details = {
     prose: "A text, or the items of the conversation, oldest first.",
     inside: () => ({ anyOf: [{ type: "string" }, list(responsesItem)] }),
   },
-  instructions: { prose: "What the model is told before the conversation." },
+  instructions: { prose: "Instructions before the conversation." },
   tools: {
-    prose: "Functions, custom tools and namespaces of them. `web_search` switches the built-in search on.",
+    prose: "Functions, custom tools and namespaces of them. `web_search` enables the built-in search.",
     inside: listOf(
       object({
         type: text("`function`, `custom`, `namespace` or `web_search`; others are ignored."),
@@ -377,27 +379,27 @@ const responsesDetails: Details = {
       }),
     ),
   },
-  max_output_tokens: { prose: `${budget}. Default ${outputTokensDefault}, unless the operator chose another.` },
-  max_tool_calls: { prose: "So many built-in searches at most." },
+  max_output_tokens: { prose: `${budget}. Default ${outputTokensDefault}, unless the operator configured another.` },
+  max_tool_calls: { prose: "The maximum number of built-in searches." },
   stream,
   store: { prose: "`true` (default): later requests may continue from this response's id." },
-  include: { prose: "Further parts of the reply: `reasoning.encrypted_content`, `web_search_call.action.sources`." },
+  include: { prose: "Additional parts of the reply: `reasoning.encrypted_content`, `web_search_call.action.sources`." },
   previous_response_id: { prose: "A stored response that this one continues." },
   conversation: {
     prose:
-      "A conversation: its items come before the input, and input and answer are added to it, also without `store`.",
+      "A conversation. Its items precede the input, and the input and the answer are added to it, even without `store`.",
   },
   prompt_cache_key: { prose: "Accepted and repeated in the reply." },
   safety_identifier: { prose: "Accepted and repeated in the reply." },
   user: { prose: "Accepted and repeated in the reply." },
-  metadata: { prose: "Kept with the response and repeated in the reply." },
+  metadata: { prose: "Stored with the response and repeated in the reply." },
   truncation: { prose: "Accepted and repeated in the reply." },
   web_search: search,
   ...sampling,
   top_logprobs: { prose: "Accepted and repeated in the reply." },
-  background: { prose: "Always `false`: requests are not run in the background." },
-  prompt: { prose: "Refused: prompts are not stored here. Send `instructions` and `input`." },
-  moderation: { prose: "Refused: nothing is moderated here." },
+  background: { prose: "Always `false`: requests do not run in the background." },
+  prompt: { prose: "Refused: this server stores no prompts. Send `instructions` and `input`." },
+  moderation: { prose: "Refused: this server moderates nothing." },
 };
 
 // ---------------------------------------------------------------- embeddings and reranking
@@ -415,17 +417,17 @@ const embeddingsDetails: Details = {
       ],
     }),
   },
-  encoding_format: { prose: "What a vector is written as: numbers, or its 32-bit floats, little-endian, in base64." },
-  dimensions: { prose: "Numbers of a vector. Refused where the model makes others." },
+  encoding_format: { prose: "The form of a vector: numbers, or its little-endian 32-bit floats in base64." },
+  dimensions: { prose: "The length of a vector. Refused where the model produces another length." },
   user: { prose: "Ignored." },
 };
 
 const rerankDetails: Details = {
   model,
-  query: { prose: "What the documents are compared with." },
+  query: { prose: "The text to compare the documents with." },
   documents: { prose: "Texts, or objects with `text`." },
-  top_n: { prose: "The best so many are answered; all unless given." },
-  return_documents: { prose: "`true`: results have their documents' texts." },
+  top_n: { prose: "How many of the best documents to return; by default all." },
+  return_documents: { prose: "`true`: results include their documents' texts." },
 };
 
 // ---------------------------------------------------------------- putting together

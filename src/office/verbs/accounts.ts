@@ -1,17 +1,20 @@
 // Accounts: made, invited, shown, changed and deleted.
 import { Type } from "@sinclair/typebox";
-import { invitationInWords, type MadeLink, pathOf } from "../../account/access-links.ts";
-import type { AccessLink } from "../../account/records.ts";
-import type { AccountView } from "../../account/accounts.ts";
+import { invitationInWords, type MadeLink, pathOf } from "../../account/sign-in/access-links.ts";
+import type { Unit } from "../../account/office.ts";
+import type { AccountView } from "../../account/people/accounts.ts";
 import { CommandError } from "../../core/expected-error.ts";
-import { invitationMs, passwordLinkMs } from "../../core/limits.ts";
-import type { AccountId } from "../../core/types.ts";
-import { eraseAccount, erasedDetail } from "../erase-account.ts";
+import { passwordLinkMs } from "../../core/limits.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
+import { dayMs } from "../../core/units.ts";
 import { password, planId, tokens, when } from "../fields.ts";
 import { expiryOf, expiryProblem } from "../link-expiry.ts";
 import { formatPairs, formatTable } from "../table.ts";
-import { accountVerb, verb } from "../verb.ts";
+import { accountVerb, type Actor, verb } from "../verb.ts";
 import type { Work } from "../work.ts";
+
+/** Unless its maker says otherwise. */
+export const invitationMs = 7 * dayMs;
 
 export const create = verb(
   {
@@ -28,19 +31,15 @@ export const create = verb(
     words: ["email"],
     scope: "people",
     makesFolder: true,
+    async prepare({ passwords }, { input: { password, ...account } }) {
+      const hashed = password === undefined ? {} : { passwordHash: await passwords.hashNew(password) };
+      return ({ accounts }) => accounts.create({ ...account, ...hashed });
+    },
     audit: {
       action: "account.create",
       subject: ({ id }) => id,
-      detail: ({ input: { credit = 0, operator = false } }, { plan }: { id: AccountId; plan: string }) =>
+      detail: ({ input: { credit = 0, operator = false } }, { plan }) =>
         `plan ${plan}, credit ${credit}${operator ? ", an operator" : ""}`,
-    },
-    async run({ office, passwords }, { input: { password, ...account }, noted }) {
-      const hashed = password === undefined ? {} : { passwordHash: await passwords.hashNew(password) };
-      return office.change(async (unit) => {
-        const created = await unit.accounts.create({ ...account, ...hashed });
-        noted(unit, created);
-        return created;
-      });
     },
     print({ id, email, plan, api_key }) {
       const pairs = formatPairs([
@@ -69,15 +68,15 @@ export const invite = verb(
     details: `Whoever opens it chooses an address and a password, or signs in with the identity provider. ${whenInWords()}`,
     scope: "people",
     problem: expiryProblem,
-    audit: {
-      action: "invitation.create",
-      detail: (_, made: Pick<AccessLink, "id" | "email" | "plan" | "credit">) => invitationInWords(made),
-    },
     async change({ accounts, links, now }, { input: { email = null, plan: wanted, credit = 0, expires } }, work) {
       const expiresAt = expiryOf(expires, now, invitationMs);
       const made = await links.make(await accounts.invitation({ email, plan: wanted, credit, expiresAt }));
       const { id, plan } = made.link;
       return { id, email, plan, credit, ...shownLink(work, made) };
+    },
+    audit: {
+      action: "invitation.create",
+      detail: (_, made) => invitationInWords(made),
     },
     print: ({ link, expires_at }) => `${link}\nIt makes one account, until ${expires_at}, and is shown this once.`,
   },
@@ -145,25 +144,26 @@ export const credit = accountVerb(
     summary: "Add purchased credit to an account",
     words: ["tokens"],
     scope: "people",
-    audit: {
-      action: "account.credit",
-      detail({ input: { tokens, reason, reference } }, { credited }: { credited: boolean }) {
-        if (!credited) return null;
-        const why = reason ?? (reference === undefined ? null : `reference ${reference}`);
-        return `${tokens} balance tokens${why === null ? "" : `: ${why}`}`;
-      },
-    },
     async change({ accounts }, { account: { id }, actor, input: { tokens, reference } }) {
       await accounts.checkNotErased(id);
       // Of the console's grants each counts for its account alone: nobody else's may use it up.
       const once = reference ?? crypto.randomUUID();
       const place = actor.kind === "operator" ? `grant:${id}` : reference === undefined ? "purchase" : "credit";
       const { credited } = await accounts.credit(id, tokens, `${place}:${once}`);
-      const owner = credited || reference === undefined ? null : await accounts.creditedTo(reference);
+      const owner =
+        credited || reference === undefined || place !== "credit" ? null : await accounts.creditedTo(reference);
       if (owner !== null && owner.id !== id) {
         throw new CommandError(`nothing was added: the reference ${reference} was credited to ${owner.email}`);
       }
       return { ...(await accounts.show(id)), credited };
+    },
+    audit: {
+      action: "account.credit",
+      detail({ input: { tokens, reason, reference } }, { credited }) {
+        if (!credited) return null;
+        const why = reason ?? (reference === undefined ? null : `reference ${reference}`);
+        return `${tokens} balance tokens${why === null ? "" : `: ${why}`}`;
+      },
     },
     print: ({ credited, ...account }) =>
       `${credited ? "" : "This reference was credited before; nothing was added.\n"}${accountInWords(account)}`,
@@ -178,14 +178,13 @@ export const changePassword = accountVerb(
     details: "Without --password it is the first line of standard input, or typed unseen; an empty one is generated.",
     scope: "people",
     audit: { action: "account.password" },
-    async run({ office, passwords }, { account: { id, email }, actor, input, noted }) {
+    async prepare({ passwords }, { account: { id, email }, actor, input }) {
       const passwordHash = await passwords.hashNew(input.password);
-      await office.change(async (unit) => {
-        await unit.accounts.setPassword(id, passwordHash);
-        unit.sessions.endAll(id, actor.kind !== "shell" && actor.account.id === id ? actor.session : null);
-        noted(unit, {});
-      });
-      return { id, email };
+      return async ({ accounts, sessions }) => {
+        await accounts.setPassword(id, passwordHash);
+        sessions.endAll(id, actor.kind !== "shell" && actor.account.id === id ? actor.session.id : null);
+        return { id, email };
+      };
     },
     print: ({ email }) => `The password of ${email} is set; all browsers were signed out.`,
   },
@@ -199,11 +198,11 @@ export const passwordLink = accountVerb(
     details: `Nothing changes until it is opened. ${whenInWords()}`,
     scope: "people",
     problem: expiryProblem,
-    audit: { action: "account.password_link", detail: (_, found: { link_id: number }) => `link ${found.link_id}` },
     async change({ accounts, links, now }, { account: { id, email }, input: { expires } }, work) {
       const made = await links.make(await accounts.passwordLink(id, expiryOf(expires, now, passwordLinkMs)));
       return { id, email, ...shownLink(work, made), link_id: made.link.id };
     },
+    audit: { action: "account.password_link", detail: (_, { link_id }) => `link ${link_id}` },
     print: ({ email, link, expires_at }) =>
       `${link}\nIt sets the password of ${email} once, until ${expires_at}, and is shown this once.`,
   },
@@ -256,6 +255,19 @@ export const exportAccount = accountVerb(
   },
 );
 
+/** The e-mail must be forgotten, so the audit line must not contain it. */
+const erasedDetail = (_: unknown, __: unknown, { erasedInWords }: Work): string =>
+  `its ${erasedInWords} and stored responses were erased`;
+
+async function checkErasable({ accounts, sessions }: Unit, id: AccountId, actor: Actor): Promise<void> {
+  if (actor.kind === "shell") return; // it may delete the last operator, and can make another one
+  await accounts.checkNotLastOperator(id);
+  if (actor.kind === "operator") return;
+  // Its owner was asked for the password, and hashing took its time.
+  const isStill = (await accounts.isAsItWas(actor.account)) && (await sessions.isOpen(actor.session));
+  if (!isStill) throw new CommandError("sign in again first");
+}
+
 export const erase = accountVerb(
   {},
   {
@@ -266,13 +278,25 @@ export const erase = accountVerb(
     owner: true,
     warning: ({ email }) =>
       `this erases ${email}, its key, sessions and stored responses for good, and keeps its books without a name`,
-    audit: { action: "account.delete", detail: (_, __, work) => erasedDetail(work), ofOwners: true },
-    run: (work, { account: { id }, actor, noted }) =>
-      eraseAccount(work, id, {
-        // A shell may delete the last operator: it can make another one.
-        allowed: async ({ accounts }) => (actor.kind === "shell" ? undefined : accounts.checkNotLastOperator(id)),
-        noted: (unit) => noted(unit, {}),
-      }),
+    audit: { action: "account.delete", detail: erasedDetail, ofOwners: true },
+    /** What is kept elsewhere is erased while the e-mail still names the account: an erasure that failed can be asked for again. */
+    async prepare({ office, eraseResponses }, { account: { id }, actor }) {
+      await office.change(async (unit) => {
+        await checkErasable(unit, id, actor);
+        await unit.accounts.setDisabled(id, true);
+        unit.sessions.endAll(id, null);
+      });
+      await office.read(({ accounts }) => accounts.checkNothingOpen(id));
+      await eraseResponses(id, false); // the account may still stay, with all that it stores
+      return ({ accounts }) => accounts.erase(id);
+    },
+    /** A request that ended when the first look was taken may have kept its response after it. */
+    async finish({ eraseResponses, requestLog }, { account: { email } }, { id, name }) {
+      await eraseResponses(id, true).catch(({ message }: Error) => {
+        throw new CommandError(`${email} is ${name} now, but may have stored responses; delete ${name}: ${message}`);
+      });
+      await requestLog.erase(id);
+    },
     print: ({ id, name }) => `deleted; the books of account ${id} stay, under the name ${name}`,
   },
 );
@@ -281,10 +305,12 @@ function whenInWords(): string {
   return "WHEN is a time such as 2026-12-31T12:00:00Z, or hours or days from now: 48h, 7d.";
 }
 
+const timeOf = (at: Ms): string => new Date(at).toISOString();
+
 /** `link` is shown this once. */
 const shownLink = ({ consoleUrl }: Pick<Work, "consoleUrl">, made: MadeLink) => ({
   link: consoleUrl + pathOf(made),
-  expires_at: new Date(made.link.expiresAt).toISOString(),
+  expires_at: timeOf(made.link.expiresAt),
 });
 
 function accountInWords(account: AccountView): string {
@@ -312,6 +338,73 @@ const used = (what: string, { used, limit }: Readonly<{ used: number; limit: num
 
 const whole = (value: number | null): string => (value === null ? "any number" : value.toLocaleString("en-US"));
 
+export const invitations = verb(
+  {},
+  {
+    name: "invitations list",
+    summary: "List the invitations that may still be used",
+    scope: "read",
+    async read({ links }) {
+      const open = await links.invitations(invitationsShownMax);
+      return open.map(({ id, email, plan, credit, createdAt, expiresAt }) => ({
+        id,
+        email,
+        plan,
+        credit,
+        created_at: timeOf(createdAt),
+        expires_at: timeOf(expiresAt),
+      }));
+    },
+    print: (open) =>
+      formatTable(
+        ["id", "for", "plan", "credit", "created", "expires"],
+        open.map(({ id, email, plan, credit, created_at, expires_at }) => [
+          String(id),
+          email ?? "anyone",
+          plan,
+          credit,
+          created_at,
+          expires_at,
+        ]),
+      ),
+  },
+);
+
+/** The newest ones. */
+const invitationsShownMax = 200;
+
+export const withdrawInvitation = verb(
+  { id: Type.Integer({ minimum: 1, description: "Its number in the list.", placeholder: "ID" }) },
+  {
+    name: "invitations withdraw",
+    summary: "Make the link of an invitation void",
+    words: ["id"],
+    scope: "people",
+    audit: { action: "invitation.withdraw", detail: ({ input }) => `invitation ${input.id}` },
+    async change({ links }, { input: { id } }) {
+      if ((await links.findById(id)).kind !== "invitation") throw new CommandError(`there is no invitation ${id}`);
+      await links.withdraw(id);
+      return { id };
+    },
+    print: ({ id }) => `Invitation ${id} is void.`,
+  },
+);
+
 export default [
-  ...[create, invite, list, show, plan, credit, changePassword, passwordLink, disable, enable, exportAccount, erase],
+  ...[
+    create,
+    invite,
+    list,
+    show,
+    plan,
+    credit,
+    changePassword,
+    passwordLink,
+    disable,
+    enable,
+    exportAccount,
+    erase,
+    invitations,
+    withdrawInvitation,
+  ],
 ];

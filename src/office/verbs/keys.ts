@@ -1,6 +1,6 @@
 // Keys of accounts.
 import { Type } from "@sinclair/typebox";
-import { type KeyView, limitsDetail } from "../../account/account-keys.ts";
+import { type KeyView, limitsDetail } from "../../account/people/account-keys.ts";
 import { keyNameMaxLength } from "../../core/limits.ts";
 import { list as listOf, orNull, tokens } from "../fields.ts";
 import { formatTable } from "../table.ts";

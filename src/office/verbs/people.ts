@@ -1,6 +1,6 @@
 // The people that programs ask for, and what accounts asked.
 import { Type } from "@sinclair/typebox";
-import { namesOf } from "../../account/account-names.ts";
+import { namesOf } from "../../account/people/account-names.ts";
 import { logFilterOf, logPlaceOf, type RequestRow, requestRowsOf } from "../../account/request-row.ts";
 import { anyRequest } from "../../core/request-log.ts";
 import { rowsMax, rowsMaxUsual } from "../fields.ts";
@@ -107,7 +107,7 @@ export const requests = verb(
     tokens_min: filter("Of at least N tokens.", "N", { flag: "tokens" }),
     billed_min: filter("Charged with at least N balance tokens.", "N", { flag: "billed" }),
     request_id: filter("The beginning of a request's id, or of its reply's.", "ID", { flag: "id" }),
-    after: filter("`next` of the page before.", "PLACE", { flag: null }),
+    after: filter("The next page: next of the page before.", "PLACE", { flag: null }),
     limit: rowsMax,
   },
   {

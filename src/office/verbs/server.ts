@@ -1,6 +1,6 @@
 // The running server, its nodes and gateways.
 import { Type } from "@sinclair/typebox";
-import { type ReloadOutcome, reloadDetail } from "../reloaded.ts";
+import { reloadDetail } from "../reloaded.ts";
 import { fleetVerb, verb } from "../verb.ts";
 import type { DrainReport } from "../work.ts";
 
@@ -85,8 +85,8 @@ export const reload = fleetVerb(
     summary: "Apply the changed configuration to the running server",
     details: "Says what needs a restart.",
     scope: "all",
-    audit: { action: "server.reload", detail: (_, outcome: ReloadOutcome) => reloadDetail(outcome) },
     run: (fleet) => fleet.reload(),
+    audit: { action: "server.reload", detail: (_, outcome) => reloadDetail(outcome) },
     refusal: (outcome) => ("refused" in outcome ? outcome.refused : null),
     print(outcome) {
       if ("refused" in outcome) return outcome.refused;
@@ -122,12 +122,12 @@ export const backup = verb(
     summary: "Copy the database, also while it is in use, and check the copy",
     words: ["file"],
     scope: null,
+    run: ({ backup }, { input, progress }) => backup(input.file, progress),
     audit: {
       action: "server.backup",
-      detail: (_, made: Readonly<{ file: string; bytes: number }>) => backupDetail(made),
+      detail: (_, made) => backupDetail(made),
       isOptional: true,
     },
-    run: ({ backup }, { input, progress }) => backup(input.file, progress),
     print: ({ file, bytes, integrity }) => `${file}: ${bytes.toLocaleString("en-US")} bytes, integrity ${integrity}`,
   },
 );

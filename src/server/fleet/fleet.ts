@@ -1,5 +1,4 @@
 // The running server and its nodes as verbs see them.
-import { isExpected } from "../../core/expected-error.ts";
 import type { Config } from "../../config/config.ts";
 import type { Catalog } from "../../core/catalog.ts";
 import type { NodePool } from "../../nodes/queue/pool.ts";
@@ -14,7 +13,7 @@ type Parts = Readonly<{
   pool: NodePool;
   catalog: Pick<Catalog, "models">;
   served: Pick<ServedModels, "areOwn">;
-  reloader: Pick<Reloader, "apply">;
+  reloader: Pick<Reloader, "applyAndLog">;
   nodeCare: Pick<NodeCare, "drain" | "resume">;
   config: Pick<Config, "databaseUrl" | "gateway">;
   testWebhook: Fleet["testWebhook"];
@@ -38,14 +37,7 @@ export function fleetOf(parts: Parts): Fleet {
     },
     drain: (name) => ({ ...nodeCare.drain(name), ...byGateway }),
     resume: (name) => ({ ...nodeCare.resume(name), ...byGateway }),
-    async reload() {
-      try {
-        return await reloader.apply();
-      } catch (error) {
-        if (!isExpected(error)) throw error;
-        return { refused: (error as Error).message };
-      }
-    },
+    reload: () => reloader.applyAndLog(),
     health: () => healthOf(unready(), pool),
     testWebhook,
   };

@@ -1,6 +1,6 @@
 // What nodes offer, what is served of it, under which name and at which price, and what is missing: for the `models`
 // command, for `doctor` and for the start.
-import { dollarsShown, isFreeOfCharge, ratesOf } from "../../account/price.ts";
+import { dollarsShown, isFreeOfCharge, ratesOf } from "../../account/money/price.ts";
 import type { NodeConfig } from "../../config/config.ts";
 import { claimsOf, distinctModels, type KnownModels } from "../../core/catalog.ts";
 import type { Model, ModelKind } from "../../core/types.ts";

@@ -4,7 +4,7 @@
 import { type FileHandle, open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { AccountRecord } from "../../account/records.ts";
-import { RecentTries } from "../../account/recent-tries.ts";
+import { RecentTries } from "../../account/sign-in/recent-tries.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { NoExport } from "../../console/account-data.ts";
 import { hourMs } from "../../core/units.ts";

@@ -3,10 +3,10 @@
 //
 // The classes are the real ones, since compiled code belongs to functions and not to instances; the instances are of no
 // use to anybody else. Their journal is on no disk, their node in memory, and their metrics and log are not read.
-import { Admission } from "../../account/admission.ts";
-import { Flood } from "../../account/flood.ts";
-import { hashApiKey, Keys, mintApiKey } from "../../account/keys.ts";
-import { Ledger } from "../../account/ledger.ts";
+import { Admission } from "../../account/money/admission.ts";
+import { Flood } from "../../account/money/flood.ts";
+import { hashApiKey, Keys, mintApiKey } from "../../account/people/keys.ts";
+import { Ledger } from "../../account/money/ledger.ts";
 import type { AccountRecord, AccountRecords } from "../../account/records.ts";
 import { assert } from "../../core/assert.ts";
 import { embeddedCatalog, usualSampleModel } from "../../core/catalog.ts";

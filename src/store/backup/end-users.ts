@@ -1,7 +1,7 @@
 // The end users of an account's keys, for who runs the server: a list, and all that is kept of one of them. Read row by row
 // on a connection of its own, like an account's export.
 import type { Database } from "bun:sqlite";
-import { dayName } from "../../account/quota.ts";
+import { dayName } from "../../account/money/quota.ts";
 import type { AccountId } from "../../core/types.ts";
 import { openForReading } from "../open.ts";
 

@@ -1,6 +1,6 @@
 // One commit's worth of work on its way to the writer: account changes first, then journal lines, as JSON text. Text,
 // because a structured clone of the same rows costs 1.5 times as much in all and twice as much on the main thread.
-import { type Entry, quotaOf } from "../../account/entry.ts";
+import { type Entry, quotaOf } from "../../account/money/entry.ts";
 import type { AccountChange } from "../../account/journal.ts";
 import { type AccountId, defaultKey, type KeyId } from "../../core/types.ts";
 import type { RowOf } from "./schema.ts";

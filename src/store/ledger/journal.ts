@@ -9,7 +9,7 @@
 //
 // At most one batch is under way; it leaves memory only after the storage said what became of it.
 import { assert } from "../../core/assert.ts";
-import type { Entry } from "../../account/entry.ts";
+import type { Entry } from "../../account/money/entry.ts";
 import type { AccountChange, Journal, JournalListener } from "../../account/journal.ts";
 import type { Clock } from "../../core/clock.ts";
 import { journalGiveUpMs } from "../limits.ts";

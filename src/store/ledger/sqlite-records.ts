@@ -1,8 +1,8 @@
 // Reads accounts and their journal with prepared statements (2 us).
 import type { Database } from "bun:sqlite";
-import type { Period, Quota } from "../../account/quota.ts";
+import type { Period, Quota } from "../../account/money/quota.ts";
 import type { AccountRecord, AccountRecords, KeyRecord, OfficeRecords, PlanCount } from "../../account/records.ts";
-import type { DayUse } from "../../account/spend-limit.ts";
+import type { DayUse } from "../../account/money/spend-limit.ts";
 import { type JournalReply, type UsageRow, usageRowOf } from "../../account/usage-row.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { keyRecordOf, recordOf } from "../changes/record.ts";
@@ -102,7 +102,7 @@ export class SqliteRecords implements AccountRecords, OfficeRecords {
   }
 }
 
-/** As `erasedName` and `isErased` of account/accounts.ts know them: "deleted-", digits and hyphens, "@invalid". */
+/** As `erasedName` and `isErased` of account/people/accounts.ts know them: "deleted-", digits and hyphens, "@invalid". */
 const isErased = `(email LIKE 'deleted-_%@invalid' AND substr(email, 9, length(email) - 16) NOT GLOB '*[^0-9-]*'
   AND disabled_at IS NOT NULL AND password_hash IS NULL)`;
 

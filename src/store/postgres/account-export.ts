@@ -2,7 +2,7 @@
 // committed state, but for replies, which are read page by page up to the last one of then, and stored responses.
 import { write as writeFile } from "node:fs";
 import { promisify } from "node:util";
-import { dayName } from "../../account/quota.ts";
+import { dayName } from "../../account/money/quota.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import {
   accountLists,

@@ -1,12 +1,12 @@
 // The books of a gateway in PostgreSQL, as the spine asks them: keys, admission and holds, which answer later. What a request
 // may do is decided on the locked rows; what is remembered here are hints that spare a question.
-import { refusedModel } from "../../account/admission.ts";
-import { askedOf } from "../../account/asked.ts";
-import type { AdmissionRequest, Asker, Books, RequestBooks } from "../../account/books.ts";
-import { keyHashOf } from "../../account/keys.ts";
-import { LoadedKey } from "../../account/loaded-key.ts";
-import { dayOf } from "../../account/quota.ts";
-import type { SearchHold } from "../../account/searches.ts";
+import { refusedModel } from "../../account/money/admission.ts";
+import { askedOf } from "../../account/money/asked.ts";
+import type { AdmissionRequest, Asker, Books, RequestBooks } from "../../account/money/books.ts";
+import { keyHashOf } from "../../account/people/keys.ts";
+import { LoadedKey } from "../../account/money/loaded-key.ts";
+import { dayOf } from "../../account/money/quota.ts";
+import type { SearchHold } from "../../account/money/searches.ts";
 import type { Log } from "../../core/log.ts";
 import { balanceLookMs, keyCacheEntriesMax } from "../../core/limits.ts";
 import { firstPlan, planOf } from "../../core/plans.ts";

@@ -1,7 +1,7 @@
 // The statements that write what a unit of work decided: changes first, in their order, then purchases, as a commit of SQLite
 // does. They run under the locks of the accounts that they are about. One that breaks a rule of its table (an e-mail or a
 // number that another gateway gave away meanwhile) takes the whole unit back, which decides again.
-import { type Entry } from "../../account/entry.ts";
+import { type Entry } from "../../account/money/entry.ts";
 import type { AccountChange } from "../../account/journal.ts";
 import { assert } from "../../core/assert.ts";
 import { writesOf as writesOfChange } from "../changes/change-writes.ts";

@@ -1,17 +1,17 @@
 // One batch: the accounting's own deciders on the rows that the batch has locked. Nothing outside of it is changed, so that
 // a batch may be decided again on other rows; its answers are told when it is committed.
-import { Admission, type HoldRecord, type RecordedHold } from "../../account/admission.ts";
-import type { AdmissionRequest } from "../../account/books.ts";
-import type { Entry } from "../../account/entry.ts";
-import { countIn, isOver } from "../../account/flood.ts";
+import { Admission, type HoldRecord, type RecordedHold } from "../../account/money/admission.ts";
+import type { AdmissionRequest } from "../../account/money/books.ts";
+import type { Entry } from "../../account/money/entry.ts";
+import { countIn, isOver } from "../../account/money/flood.ts";
 import type { AccountChange, Journal } from "../../account/journal.ts";
-import { Ledger } from "../../account/ledger.ts";
-import { LoadedAccount } from "../../account/loaded-account.ts";
-import { LoadedKey } from "../../account/loaded-key.ts";
-import { dayOf, firstDayOfMonth, type Period, type PeriodUse, type Quota } from "../../account/quota.ts";
+import { Ledger } from "../../account/money/ledger.ts";
+import { LoadedAccount } from "../../account/money/loaded-account.ts";
+import { LoadedKey } from "../../account/money/loaded-key.ts";
+import { dayOf, firstDayOfMonth, type Period, type PeriodUse, type Quota } from "../../account/money/quota.ts";
 import type { AccountRecords } from "../../account/records.ts";
-import { type SearchHold, Searches } from "../../account/searches.ts";
-import { type DayUse, SpendLimit, type SpendSpent } from "../../account/spend-limit.ts";
+import { type SearchHold, Searches } from "../../account/money/searches.ts";
+import { type DayUse, SpendLimit, type SpendSpent } from "../../account/money/spend-limit.ts";
 import { assert } from "../../core/assert.ts";
 import { otherEndUsers } from "../../core/end-user.ts";
 import { planOf, type Plans } from "../../core/plans.ts";

@@ -18,8 +18,8 @@
 //
 // What waits too long is given up: what was in no try that was sent fails, and of the rest nobody can say what became of it
 // (OutcomeUnknown). It is released instead of charged when the server is back, unless it had been committed.
-import type { HoldRecord } from "../../account/admission.ts";
-import { dayOf } from "../../account/quota.ts";
+import type { HoldRecord } from "../../account/money/admission.ts";
+import { dayOf } from "../../account/money/quota.ts";
 import type { Log } from "../../core/log.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import {

@@ -3,7 +3,7 @@
 import type { SessionRecord } from "../../account/records.ts";
 import { Draft } from "../../account/draft.ts";
 import { type Office, type Unit, unitOf, type UnitParts } from "../../account/office.ts";
-import { isOver, type SessionLookup, sessionUseIntervalMs, tokenHashOf } from "../../account/sessions.ts";
+import { isOver, type SessionLookup, sessionUseIntervalMs, tokenHashOf } from "../../account/sign-in/sessions.ts";
 import type { Clock } from "../../core/clock.ts";
 import { type AccountId, type Ms, StoreUnavailable } from "../../core/types.ts";
 import { writesOf } from "./changes.ts";

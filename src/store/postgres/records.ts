@@ -9,7 +9,7 @@ import {
   firstDayOfNextMonth,
   type Period,
   type Quota,
-} from "../../account/quota.ts";
+} from "../../account/money/quota.ts";
 import type {
   AccessLink,
   AccountRecord,
@@ -27,7 +27,7 @@ import type {
   Standing,
   Standings,
 } from "../../account/records.ts";
-import type { DayUse } from "../../account/spend-limit.ts";
+import type { DayUse } from "../../account/money/spend-limit.ts";
 import { type UsageRow, usageRowOf } from "../../account/usage-row.ts";
 import { hasLimits } from "../../core/key-limits.ts";
 import type { Soon } from "../../core/soon.ts";
@@ -377,7 +377,7 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
 
 const count = { count: sql<number>`count(*)`.mapWith(Number) };
 
-/** As `erasedName` and `isErased` of account/accounts.ts know them. */
+/** As `erasedName` and `isErased` of account/people/accounts.ts know them. */
 const isErased = sql`(lower(${accounts.email} COLLATE "C") ~ '^deleted-[0-9-]+@invalid$'
   AND ${accounts.disabledAt} IS NOT NULL AND ${accounts.passwordHash} IS NULL)`;
 

@@ -1,5 +1,5 @@
 // Rows as the statements of a batch read them, and what a batch decided as the statements that write it.
-import { dayOf, coderWindowOf, type Period, type Quota } from "../../account/quota.ts";
+import { dayOf, coderWindowOf, type Period, type Quota } from "../../account/money/quota.ts";
 import { type KeyLimits, type AccountId, defaultKey, type KeyId, type Ms, type PlanId } from "../../core/types.ts";
 import { AccountSum, endUserPlace, type JournalRow, rowOf } from "../ledger/batch.ts";
 import { type BulkStatement, callOf } from "./bulk.ts";

@@ -1,5 +1,5 @@
 // Tries to sign in, told among gateways: whoever may try ten times may not try ten times at each.
-import type { TryEvent } from "../../account/sign-in-tries.ts";
+import type { TryEvent } from "../../account/sign-in/sign-in-tries.ts";
 import { signInWindowMs } from "../../core/limits.ts";
 import type { Ms } from "../../core/types.ts";
 import { ask, change, statement } from "./asking.ts";

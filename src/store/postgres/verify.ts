@@ -1,8 +1,8 @@
 // Checks the ledger in PostgreSQL: the same checks as on SQLite, some accounts at a time, each check in one statement and so of
 // one committed state. What SQLite keeps in memory is columns here: an account's sums of its holds (I4), which are compared
 // with the rows of `holds`.
-import type { Verification, Violation } from "../../account/accounts.ts";
-import { coderWindowOf, dayOf } from "../../account/quota.ts";
+import type { Verification, Violation } from "../../account/people/accounts.ts";
+import { coderWindowOf, dayOf } from "../../account/money/quota.ts";
 import type { Catalog } from "../../core/catalog.ts";
 import type { Clock } from "../../core/clock.ts";
 import { answersAtOnceMax } from "../../core/limits.ts";

@@ -14,7 +14,7 @@ export type ChecksOf = Readonly<{
   foldedDay: string;
 }>;
 
-/** Parts of cents of a line; see billedTokens of account/price.ts. */
+/** Parts of cents of a line; see billedTokens of account/money/price.ts. */
 const fine =
   "(input_fresh * coalesce(input_parts, 0) + input_cached * coalesce(cached_input_parts, 0)" +
   " + output * coalesce(output_parts, 0))";

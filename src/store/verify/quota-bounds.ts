@@ -1,5 +1,5 @@
 // What may have been used of quotas, by the plans of now.
-import type { Quota } from "../../account/quota.ts";
+import type { Quota } from "../../account/money/quota.ts";
 import type { Catalog } from "../../core/catalog.ts";
 
 /** Most that any plan grants of each quota in a period. */

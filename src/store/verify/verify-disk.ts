@@ -2,7 +2,7 @@
 // bounds of quotas, I5 charges follow from their tokens and rates, I10 every line has its account. The numbers are those
 // of src/README.md. (I3, one line a billing key, is a UNIQUE constraint.)
 import type { Database } from "bun:sqlite";
-import type { Violation } from "../../account/accounts.ts";
+import type { Violation } from "../../account/people/accounts.ts";
 import { dayMs } from "../../core/units.ts";
 import type { AccountId } from "../../core/types.ts";
 import { read } from "../open.ts";

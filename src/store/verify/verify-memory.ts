@@ -1,10 +1,10 @@
 // I11: the ledger in memory equals the ledger on disk.
 import { endUserUseKeepDays } from "../limits.ts";
 import type { Database } from "bun:sqlite";
-import type { Violation } from "../../account/accounts.ts";
-import type { EndUser } from "../../account/end-users.ts";
-import type { LoadedAccount } from "../../account/loaded-account.ts";
-import type { Period } from "../../account/quota.ts";
+import type { Violation } from "../../account/people/accounts.ts";
+import type { EndUser } from "../../account/money/end-users.ts";
+import type { LoadedAccount } from "../../account/money/loaded-account.ts";
+import type { Period } from "../../account/money/quota.ts";
 import { read } from "../open.ts";
 
 export class MemoryVerifier {

@@ -2,10 +2,10 @@
 // holds, here, a few accounts per turn. A violation is reported and kept in `state`; requests are still served, because
 // one account's wrong balance must not become an outage for all (/readyz tells load balancers).
 import type { Database } from "bun:sqlite";
-import type { Violation } from "../../account/accounts.ts";
-import type { Ledger } from "../../account/ledger.ts";
-import type { LoadedAccount } from "../../account/loaded-account.ts";
-import { coderWindowOf, dayOf } from "../../account/quota.ts";
+import type { Violation } from "../../account/people/accounts.ts";
+import type { Ledger } from "../../account/money/ledger.ts";
+import type { LoadedAccount } from "../../account/money/loaded-account.ts";
+import { coderWindowOf, dayOf } from "../../account/money/quota.ts";
 import type { Catalog } from "../../core/catalog.ts";
 import type { Clock } from "../../core/clock.ts";
 import { answersAtOnceMax } from "../../core/limits.ts";

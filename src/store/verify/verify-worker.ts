@@ -3,7 +3,7 @@
 // check of 10,000,000 lines costs 5 % of one core while it lasts.
 import type { Database } from "bun:sqlite";
 import { systemClock } from "../../core/clock.ts";
-import type { Violation } from "../../account/accounts.ts";
+import type { Violation } from "../../account/people/accounts.ts";
 import type { AccountId } from "../../core/types.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";
 import { openForReading } from "../open.ts";

@@ -1,9 +1,9 @@
 // One complete check of the ledger, on disk and in memory, for tests and small databases. A running server checks in
 // slices (verify-watch.ts).
 import type { Database } from "bun:sqlite";
-import type { Verification, Violation } from "../../account/accounts.ts";
+import type { Verification, Violation } from "../../account/people/accounts.ts";
 import { systemClock } from "../../core/clock.ts";
-import type { Ledger } from "../../account/ledger.ts";
+import type { Ledger } from "../../account/money/ledger.ts";
 import type { Catalog } from "../../core/catalog.ts";
 import { boundsOf } from "./quota-bounds.ts";
 import { DiskVerifier } from "./verify-disk.ts";

@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
-import { hashApiKey, mintApiKey } from "../../../src/account/keys.ts";
+import { hashApiKey, mintApiKey } from "../../../src/account/people/keys.ts";
 import type { LaneCounts } from "../../../src/store/postgres/lane.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
 import { PostgresProxy } from "../../fixtures/postgres-proxy.ts";

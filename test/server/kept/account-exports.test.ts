@@ -6,7 +6,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AccountRecord } from "../../../src/account/records.ts";
-import { type FolderAccounting, openAccounting } from "../../../src/accounting.ts";
+import { type FolderAccounting, openAccounting } from "../../../src/books/accounting.ts";
 import { writeExport } from "../../../src/store/backup/account-export.ts";
 import { AccountExports, exportsPerHourMax } from "../../../src/server/kept/account-exports.ts";
 import { hourMs } from "../../../src/core/units.ts";

@@ -1,9 +1,9 @@
 // Gateways, clients and a database with all that may go wrong between them. What is committed is compared, batch by batch,
 // with the second set of books (../ledger-model.ts); at the end each client's reply is compared with the journal.
 import { expect } from "bun:test";
-import type { HoldRecord } from "../../../src/account/admission.ts";
-import type { Asked } from "../../../src/account/asked.ts";
-import { coderWindowOf } from "../../../src/account/quota.ts";
+import type { HoldRecord } from "../../../src/account/money/admission.ts";
+import type { Asked } from "../../../src/account/money/asked.ts";
+import { coderWindowOf } from "../../../src/account/money/quota.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import {
   defaultKey,

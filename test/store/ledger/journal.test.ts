@@ -1,6 +1,6 @@
 // The journal's batches, with the real writer on a database in memory.
 import { expect, test } from "bun:test";
-import type { Entry } from "../../../src/account/entry.ts";
+import type { Entry } from "../../../src/account/money/entry.ts";
 import { BatchingJournal } from "../../../src/store/ledger/journal.ts";
 import { StoreUnavailable } from "../../../src/core/types.ts";
 import { MemoryStorage, memoryDatabase } from "../memory-storage.ts";

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import type { Entry, EntryKind } from "../../../src/account/entry.ts";
+import type { Entry, EntryKind } from "../../../src/account/money/entry.ts";
 import { billedTokens } from "../billing.ts";
 import type { UsageFilter } from "../../../src/account/usage-queries.ts";
 import { dayMs } from "../../../src/core/units.ts";

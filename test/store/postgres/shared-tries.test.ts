@@ -1,6 +1,6 @@
 // Tries to sign in, told among gateways on a real PostgreSQL.
 import { expect, test } from "bun:test";
-import type { TryEvent } from "../../../src/account/sign-in-tries.ts";
+import type { TryEvent } from "../../../src/account/sign-in/sign-in-tries.ts";
 import { signInWindowMs } from "../../../src/core/limits.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { Database } from "../../../src/store/postgres/database.ts";

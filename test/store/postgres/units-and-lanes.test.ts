@@ -1,7 +1,7 @@
 // Units of work and lanes on the same rows: what an operator changes holds for the next request on every gateway, and the books
 // add up whatever comes at once.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { hashApiKey } from "../../../src/account/keys.ts";
+import { hashApiKey } from "../../../src/account/people/keys.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import type { Refusal } from "../../../src/core/types.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";

@@ -6,7 +6,7 @@ import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type FolderAccounting, openAccounting } from "../../../src/accounting.ts";
+import { type FolderAccounting, openAccounting } from "../../../src/books/accounting.ts";
 import { momentOf, systemClock } from "../../../src/core/clock.ts";
 import { dayMs } from "../../../src/core/units.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";

@@ -1,0 +1,735 @@
+// Whether a request may start, and what it holds while it runs. Decided in this order:
+//   (1) a disabled account gets nothing, nor does a key that is void, whoever found it before that: on another thread, or
+//       before a long body; nor does a model that the plan has not, or the key may not use
+//   (2) a model of the coder tier, in a dialect that is billed in calls, counts a call and skips (3) and (5)
+//   (3) flood protection
+//   (4) the journal must take writes, else nothing could be charged
+//   (5) the output budget is reserved from the balance, and from what the key may spend; an open one when it begins
+//   (6) it begins, or waits for the account's others to settle, or the key's (balance-line.ts)
+import { type Priority, priorityOf } from "../../core/priority.ts";
+import { assert } from "../../core/assert.ts";
+import {
+  busyRetrySeconds,
+  floodRequestsMax,
+  inputRequestsPerMinuteDefault,
+  outputTokensDefault,
+} from "../../core/limits.ts";
+import { allows } from "../../core/plans.ts";
+import { refuse } from "../../core/refusals.ts";
+import {
+  StoreUnavailable,
+  type AccountId,
+  type Course,
+  defaultKey,
+  type Hold,
+  type KeyId,
+  type Model,
+  type ModelKind,
+  type Moment,
+  type Ms,
+  type OutputHeld,
+  type Refusal,
+  type Usage,
+  noUsage,
+} from "../../core/types.ts";
+import type { Asked } from "./asked.ts";
+import type { AdmissionRequest, Asker, Books } from "./books.ts";
+import { BalanceLine, type BalanceWaiter } from "./balance-line.ts";
+import type { EndUser } from "./end-users.ts";
+import type { Reply } from "./entry.ts";
+import { Flood } from "./flood.ts";
+import type { Journal } from "../journal.ts";
+import type { Ledger } from "./ledger.ts";
+import { KeysUsed } from "../people/keys-used.ts";
+import type { LoadedAccount } from "./loaded-account.ts";
+import type { LoadedKey } from "./loaded-key.ts";
+import { billedTokens, isFreeOfCharge, outputWithin, ratesOf, type Rates, usageWithin } from "./price.ts";
+import { coderWindowOf, dayOf } from "./quota.ts";
+import { coderQuotaReached, keyQuotaExceeded, quotaExceeded } from "./quota-refusals.ts";
+import { noSpendLimits, SpendLimit } from "./spend-limit.ts";
+
+/** An answer without a budget starts once this much or more is available: less would be no answer. */
+const openBudgetMinTokens = 256;
+/** What is held beyond the tokens that an answer without a budget already has: as much as the default budget. */
+const openBudgetAheadTokens = outputTokensDefault;
+
+/**
+ * A hold that its account's rows know of: what is needed to go on with it, in a later batch on the same rows. `budget`: the
+ * balance tokens that it holds. `cost`: those that it is expected to cost. `writes`: output tokens of a round, if no budget ends it.
+ */
+export type HoldRecord = Readonly<{
+  requestId: string;
+  key: KeyId;
+  ask: Asked;
+  kind: "tokens" | "call";
+  budget: number;
+  cost: number;
+  writes: number;
+  waits: boolean;
+  unlimited: boolean;
+  /** Of the account's first key when it was admitted. */
+  keyHash: string;
+  /** For whom it is asked; null where the key may not say so. */
+  endUser: string | null;
+  /** See Hold. */
+  output: OutputHeld | null;
+}>;
+
+/** What became of a hold; a Refusal: it waited in vain, and has given its budget back. */
+type HoldState = "waiting" | "begun" | "over" | Refusal;
+
+const isResolved = (state: HoldState): boolean => state !== "waiting" && state !== "begun";
+
+/** A hold as this module makes it. */
+export interface RecordedHold extends Hold {
+  expect?(spent: Usage, inputTokens: number, now: Ms): boolean;
+  /** What of a usage would be charged now. Throws StoreUnavailable. */
+  believed(usage: Usage, now: Ms): Usage;
+  grow?(written: number, now: Ms): number;
+  readonly state: HoldState;
+  readonly record: HoldRecord;
+}
+
+/** Why a plan or a key may not ask the model; null: it may. */
+export function refusedModel(
+  { plan }: Pick<LoadedAccount, "plan">,
+  key: Pick<LoadedKey, "name" | "mayUse"> | null,
+  model: Model,
+): Refusal | null {
+  if (!allows(plan, model)) return refuse("model_not_in_plan", { model: model.id });
+  if (key !== null && !key.mayUse(model)) return refuse("model_not_for_key", { model: model.id, key: key.name });
+  return null;
+}
+
+/**
+ * Balance tokens that a request holds: its output budget (spec, "Balance"), of a shop's own model what that budget costs, so
+ * that a free model holds nothing and a dear one holds enough. What has no output holds what its input is expected to cost.
+ */
+function heldTokens({ model, outputTokensMax }: Asked, inputTokens: number): number {
+  if (model.kind !== "chat") {
+    const read = { inputFresh: inputTokens, inputCached: 0, output: 0 };
+    return isFree(model) ? 0 : Math.max(1, billedTokens(ratesOf(model.price), read));
+  }
+  return model.tier === "own" ? tokensFor(model, outputTokensMax) : outputTokensMax;
+}
+
+/** What so long an answer of a shop's own model costs at most. */
+function tokensFor(model: Model, output: number): number {
+  return isFree(model) ? 0 : Math.max(1, billedTokens(ratesOf(model.price), { ...noUsage, output }));
+}
+
+/** Output tokens with which an open budget begins at least. Null: the budget was named, or costs nothing. */
+const leastOutput = ({ model, openBudget, outputTokensMax }: Asked): number | null =>
+  openBudget !== true || isFree(model) ? null : Math.min(openBudgetMinTokens, outputTokensMax);
+
+/** A shop's own model without a price. */
+const isFree = ({ tier, price }: Model): boolean => tier === "own" && isFreeOfCharge(ratesOf(price));
+
+const freeRates: Rates = { inputCents: 0, cachedInputCents: 0, outputCents: 0 };
+
+type FloodWindows = Pick<Flood, "count" | "isFull">;
+
+export class Admission implements Books {
+  readonly #ledger: Ledger;
+  readonly #floods: Readonly<Record<ModelKind, FloodWindows>>;
+  /** Of an account, to models of embeddings and reranking. */
+  inputRequestsPerMinute = inputRequestsPerMinuteDefault;
+  readonly #journal: Journal;
+  readonly #siteUrl: string;
+  readonly keysUsed: KeysUsed;
+  /** Those who were admitted and wait for others of their account to settle. */
+  readonly line: Pick<BalanceLine, "length" | "maxWaitMs" | "onWaiting" | "look">;
+  readonly #line: BalanceLine;
+
+  /** `ofInputs`: the window of requests to models of embeddings and reranking. */
+  constructor(
+    ledger: Ledger,
+    flood: FloodWindows,
+    journal: Journal,
+    siteUrl: string,
+    ofInputs: FloodWindows = new Flood(),
+  ) {
+    this.keysUsed = new KeysUsed(journal);
+    this.#ledger = ledger;
+    this.#floods = { chat: flood, embedding: ofInputs, rerank: ofInputs };
+    this.#journal = journal;
+    this.#siteUrl = siteUrl;
+    this.line = this.#line = new BalanceLine(ledger, journal, siteUrl);
+  }
+
+  /** Counts a malformed request for flood protection; it reserves nothing. `now` is monotonic. */
+  countRequest(account: AccountId, now: Ms, kind: ModelKind = "chat"): Refusal | null {
+    return this.#count(account, now, kind, kind === "chat" ? this.#requestsPerMinute(account) : 0);
+  }
+
+  /** `ofPlan`: what the account's plan allows of requests for answers. */
+  #count(account: AccountId, now: Ms, kind: ModelKind, ofPlan: number): Refusal | null {
+    const seconds = this.#floods[kind].count(account, now, kind === "chat" ? ofPlan : this.inputRequestsPerMinute);
+    return seconds === 0 ? null : refuse("too_many_requests", { seconds });
+  }
+
+  /** The usual number where the disk cannot be read: such a request is refused for that, if it is not malformed. */
+  #requestsPerMinute(account: AccountId): number {
+    try {
+      return this.#ledger.account(account).plan.requestsPerMinute;
+    } catch (thrown) {
+      if (thrown instanceof StoreUnavailable) return floodRequestsMax;
+      throw thrown;
+    }
+  }
+
+  /** Refuses, and counts, a request whose window is full already: before anything is done for it that costs time. */
+  refuseFlooded(account: AccountId, now: Ms, kind: ModelKind = "chat"): Refusal | null {
+    return this.#floods[kind].isFull(account, now) ? this.countRequest(account, now, kind) : null;
+  }
+
+  /** Why the account's plan or the key may not ask the model; null: it may. */
+  refuseModel(principal: Asker, model: Model): Refusal | null {
+    try {
+      const loaded = this.#ledger.account(principal.account);
+      return refusedModel(loaded, principal.key > defaultKey ? this.#ledger.key(loaded, principal.key) : null, model);
+    } catch (thrown) {
+      if (thrown instanceof StoreUnavailable) return refuse("quota_unverified");
+      throw thrown;
+    }
+  }
+
+  /** Admits a request with a Hold, or says why not. */
+  admit(request: AdmissionRequest, now: Moment): RecordedHold | Refusal {
+    const { account, key: keyId, ask, inputTokens, requestId, endUser = null } = request;
+    const { expected = { input: inputTokens, output: 0 } } = request;
+    try {
+      // (1)
+      const loaded = this.#ledger.account(account);
+      if (loaded.disabled) return refuse("invalid_api_key");
+      const key = keyId > defaultKey ? this.#ledger.key(loaded, keyId) : null;
+      if (key === null ? keyId > defaultKey : key.isVoidAt(now.wall)) return refuse("invalid_api_key");
+      const { model } = ask;
+      const refused = refusedModel(loaded, key, model);
+      if (refused !== null) return refused;
+      this.keysUsed.used(loaded, key, keyId, now.wall);
+      // (2)
+      if (ask.model.coder && ask.coderBilling === "calls") {
+        const caller: Caller = {
+          account: loaded,
+          key: keyId,
+          endUser: this.#endUserOf(loaded, key, endUser, now),
+        };
+        return this.#admitCall(caller, ask, requestId, now.wall);
+      }
+      // (3)
+      const flooded = this.#count(account, now.monotonic, model.kind, loaded.plan.requestsPerMinute);
+      if (flooded !== null) return flooded;
+      // (4)
+      if (!this.#journal.writable) return refuse("quota_unverified");
+      // (5)
+      const least = leastOutput(ask);
+      const held = least === null ? heldTokens(ask, inputTokens) : tokensFor(ask.model, least);
+      const asking = endUser === null ? null : this.#endUserOf(loaded, key, endUser, now);
+      const spendLimits = (asking ?? key)?.spendLimits ?? noSpendLimits;
+      if (isFree(ask.model)) this.#ledger.reserveNothing(loaded);
+      else if (least !== null) {
+        const full = this.#line.refuseLeast(loaded, { ask, spendLimits, least: held }, now.wall);
+        if (full !== null) return full;
+        this.#ledger.reserveNothing(loaded);
+      } else {
+        const full = this.#ledger.reserve(loaded, spendLimits, held, now.wall);
+        if (full instanceof SpendLimit) return keyQuotaExceeded(full, ask, held, now.wall);
+        if (full !== null) {
+          return quotaExceeded(this.#siteUrl, this.#ledger.spendable(loaded, now.wall), ask, held, now.wall);
+        }
+      }
+      const { keyHash, plan } = loaded;
+      const by: By = {
+        account: loaded,
+        key: keyId,
+        named: key,
+        endUser: asking,
+        spendLimits,
+        budget: least === null ? held : 0,
+        output: null,
+        keyHash,
+        unlimited: plan.unlimited,
+      };
+      const writes = writesOf(ask, expected.output);
+      const cost = expectedCost(ask, least ?? ask.outputTokensMax, noUsage, expected.input, writes);
+      const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, { cost, writes }, requestId);
+      // (6)
+      const begins = this.#line.enter(loaded, hold, now);
+      if (begins === true) hold.begun();
+      else if (begins === false) hold.waits();
+      else {
+        hold.refused(begins);
+        return begins;
+      }
+      return hold;
+    } catch (thrown) {
+      if (thrown instanceof StoreUnavailable) return refuse("quota_unverified");
+      throw thrown;
+    }
+  }
+
+  /** Goes on with a hold that the account's rows know of. `since`: from when it has waited, if it does. */
+  resume(loaded: LoadedAccount, record: HoldRecord, since: Ms): RecordedHold {
+    const { key, ask, kind, budget, requestId, keyHash, unlimited, output } = record;
+    const named = key > defaultKey ? this.#ledger.key(loaded, key) : null;
+    const caller: Caller = { account: loaded, key, endUser: this.#resumedFor(loaded, named, record) };
+    if (kind === "call") {
+      return new CallHold(this.#ledger, this.#journal, caller, ask, requestId, Promise.resolve(null));
+    }
+    const spendLimits = (caller.endUser ?? named)?.spendLimits ?? noSpendLimits;
+    const by: By = { ...caller, named, spendLimits, budget, output, keyHash, unlimited };
+    const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, record, requestId);
+    if (!record.waits) hold.begun();
+    else {
+      hold.waits();
+      this.#line.resume(loaded, hold, since);
+    }
+    return hold;
+  }
+
+  /** Charges what a request came to whose hold is gone, if the account has as much left; says whether it had. */
+  settleLate(
+    loaded: LoadedAccount,
+    record: HoldRecord,
+    usage: Usage,
+    estimated: boolean,
+    now: Ms,
+    course?: Course,
+  ): boolean {
+    const named = record.key > defaultKey ? this.#ledger.key(loaded, record.key) : null;
+    const budget = record.kind === "call" ? 0 : billedTokens(ratesOf(record.ask.model.price), usage);
+    if (budget === 0) this.#ledger.reserveNothing(loaded);
+    else {
+      const spendLimits = (this.#resumedFor(loaded, named, record) ?? named)?.spendLimits ?? noSpendLimits;
+      if (!fitsWithout(0, this.#ledger, loaded, spendLimits, now)) return false;
+      if (this.#ledger.reserve(loaded, spendLimits, budget, now) !== null) return false;
+    }
+    void this.resume(loaded, { ...record, budget, cost: 0, waits: false }, 0).settle(usage, estimated, now, course);
+    return true;
+  }
+
+  #resumedFor(account: LoadedAccount, key: LoadedKey | null, { endUser }: HoldRecord): EndUser | null {
+    return endUser === null || key === null ? null : this.#ledger.endUsers.exactly(account, key, endUser);
+  }
+
+  #endUserOf(account: LoadedAccount, key: LoadedKey | null, name: string | null, now: Moment): EndUser | null {
+    if (name === null || key?.limits?.forwardsUsers !== true) return null;
+    return this.#ledger.endUsers.of(account, key, name, now.wall);
+  }
+
+  #admitCall(caller: Caller, ask: Asked, requestId: string, now: Ms): RecordedHold | Refusal {
+    const { account: loaded, key, endUser } = caller;
+    if (!this.#journal.writable) return refuse("quota_unverified");
+    if (!this.#ledger.takeCoderCall(loaded, now)) {
+      const { used } = this.#ledger.use(loaded, "coder_calls", coderWindowOf(now));
+      return coderQuotaReached(this.#siteUrl, ask.model.id, used, loaded.plan.coderCallsPerWindow, now);
+    }
+    this.#ledger.appended(loaded, endUser, now);
+    const counted = this.#journal.append({
+      billingKey: `call:${requestId}`,
+      kind: "coder_call",
+      account: loaded.id,
+      key,
+      endUser: endUser?.name ?? null,
+      at: now,
+      period: coderWindowOf(now),
+      used: 1,
+      creditDelta: 0,
+      reply: null,
+    });
+    const ready = this.#journal.durable(counted).then(() => null);
+    return new CallHold(this.#ledger, this.#journal, caller, ask, requestId, ready);
+  }
+}
+
+/** Whose request it is, and what it holds its budget against beside the account's balance. `named`: its key, if it is one. */
+type Caller = Readonly<{
+  account: LoadedAccount;
+  key: KeyId;
+  /** Null where the key may not say for whom it asks. */
+  endUser: EndUser | null;
+}>;
+type By = Caller &
+  Readonly<{
+    named: LoadedKey | null;
+    spendLimits: readonly SpendLimit[];
+    budget: number;
+    output: OutputHeld | null;
+    keyHash: string;
+    unlimited: boolean;
+  }>;
+
+/**
+ * Whether the account and the key have what all begun requests are expected to cost, without so much of it. What one of them
+ * comes to beyond what was expected is believed only then: whatever it is, the others cost no more than that, and only it goes
+ * beyond the balance. `unlimited`: of what the account has there is no end, of what the key may spend there is. Throws
+ * StoreUnavailable.
+ */
+function fitsWithout(
+  cost: number,
+  ledger: Ledger,
+  account: LoadedAccount,
+  spendLimits: readonly SpendLimit[],
+  now: Ms,
+  unlimited = false,
+): boolean {
+  if (!unlimited && account.expected - cost > ledger.balance(account, now)) return false;
+  return spendLimits.every((limit) => limit.expected - cost <= limit.left(now));
+}
+
+/** A reservation of balance tokens: settled once, or given back in full by its dispose. */
+class TokenHold implements RecordedHold, BalanceWaiter {
+  readonly #ledger: Ledger;
+  readonly #journal: Journal;
+  readonly #line: BalanceLine;
+  readonly #account: LoadedAccount;
+  readonly #key: KeyId;
+  readonly #named: LoadedKey | null;
+  readonly #endUser: EndUser | null;
+  /** Of the account's first key when it was admitted. */
+  readonly #keyHash: string;
+  readonly ask: Asked;
+  readonly priority: Priority;
+  readonly #requestId: string;
+  /** It began without a balance, and does not end with a debt: a reload may have brought the plan one. */
+  readonly #unlimited: boolean;
+  /** See BalanceWaiter. */
+  readonly spendLimits: readonly SpendLimit[];
+  readonly least: number | null;
+  budget: number;
+  cost: number;
+  readonly #writes: number;
+  outputHeld: OutputHeld | null;
+  #state: HoldState = "waiting";
+  #ready: PromiseWithResolvers<Refusal | null> | null = null;
+
+  constructor(
+    ledger: Ledger,
+    journal: Journal,
+    line: BalanceLine,
+    { account, key, named, endUser, spendLimits, budget, output, keyHash, unlimited }: By,
+    ask: Asked,
+    { cost, writes }: Pick<HoldRecord, "cost" | "writes">,
+    requestId: string,
+  ) {
+    this.#ledger = ledger;
+    this.#journal = journal;
+    this.#line = line;
+    this.#account = account;
+    this.priority = priorityOf(account.plan, ask.priority);
+    this.#key = key;
+    this.#named = named;
+    this.#endUser = endUser;
+    if (endUser !== null) endUser.uses += 1;
+    this.#keyHash = keyHash;
+    this.spendLimits = spendLimits;
+    this.ask = ask;
+    this.#requestId = requestId;
+    this.#unlimited = unlimited;
+    this.budget = budget;
+    this.outputHeld = output;
+    const least = leastOutput(ask);
+    this.least = least === null ? null : tokensFor(ask.model, least);
+    this.cost = cost;
+    this.#writes = writes;
+  }
+
+  get state(): HoldState {
+    return this.#state;
+  }
+
+  get record(): HoldRecord {
+    return {
+      requestId: this.#requestId,
+      key: this.#key,
+      ask: this.ask,
+      kind: "tokens",
+      budget: this.budget,
+      cost: this.cost,
+      writes: this.#writes,
+      waits: this.#state === "waiting",
+      unlimited: this.#unlimited,
+      keyHash: this.#keyHash,
+      endUser: this.#endUser?.name ?? null,
+      output: this.outputHeld,
+    };
+  }
+
+  get ready(): Promise<Refusal | null> | null {
+    return this.#ready?.promise ?? null;
+  }
+
+  /** From the moment in which it stands in line: it may be refused before anybody asks. */
+  waits(): void {
+    this.#ready = Promise.withResolvers();
+  }
+
+  isVoidAt(now: Ms): boolean {
+    if (this.#named !== null) return this.#named.isVoidAt(now);
+    return this.#key === defaultKey && this.#account.keyHash !== this.#keyHash;
+  }
+
+  /** Half of what is free at most, so that there is something left for the next one. */
+  reserves(now: Ms): void {
+    const { model, outputTokensMax } = this.ask;
+    const rates = ratesOf(model.price);
+    const least = leastOutput(this.ask)!;
+    const first = Math.min(openBudgetAheadTokens, outputTokensMax);
+    const free = outputWithin(rates, this.#room(now, this.cost - this.least!), 2 * first);
+    const held = Math.min(first, Math.max(least, Math.floor(free / 2)));
+    const most = outputWithin(rates, this.#mostLeft(now), outputTokensMax);
+    this.cost -= this.least!;
+    this.#hold(held, Math.max(held, most));
+  }
+
+  begun(): void {
+    this.#state = "begun";
+    this.#ready?.resolve(null);
+  }
+
+  refused(refusal: Refusal): void {
+    this.#isOver(refusal);
+    this.#ledger.release(this.#account, this.spendLimits, this.budget);
+    this.#ready?.resolve(refusal);
+  }
+
+  expect(spent: Usage, inputTokens: number, now: Ms): boolean {
+    assert(this.#state === "begun", "rounds are run by requests that have begun");
+    if (this.cost === 0) return true;
+    const before = this.cost;
+    const output = this.outputHeld?.held ?? this.ask.outputTokensMax;
+    const had = expectedCost(this.ask, output, spent, 0, Math.max(0, this.#writes - spent.output));
+    const isWithin = fitsWithout(before - had, this.#ledger, this.#account, this.spendLimits, now);
+    const next = expectedCost(this.ask, output, spent, inputTokens, this.#writes);
+    this.cost = isWithin ? next : Math.min(before, next);
+    this.#line.change(this.#account, this.spendLimits, before, this.cost, now);
+    return isWithin;
+  }
+
+  grow(written: number, now: Ms): number {
+    assert(this.#state === "begun" && this.outputHeld !== null, "an answer is written by a request that has begun");
+    const { held, most } = this.outputHeld;
+    const wanted = Math.min(written + openBudgetAheadTokens, most);
+    if (wanted <= held) return held;
+    const found = outputWithin(ratesOf(this.ask.model.price), this.#room(now, this.cost - this.budget), wanted);
+    if (found <= held) return held;
+    const before = this.cost;
+    this.#hold(found, most);
+    this.#line.change(this.#account, this.spendLimits, before, this.cost, now);
+    return found;
+  }
+
+  #hold(held: number, most: number): void {
+    const tokens = tokensFor(this.ask.model, held);
+    this.#ledger.reserveMore(this.#account, this.spendLimits, tokens - this.budget);
+    this.cost += tokens - this.budget;
+    this.budget = tokens;
+    this.outputHeld = { held, most };
+  }
+
+  /**
+   * Balance tokens that an open budget may hold, with those that it does: what others do not hold, and are not expected to
+   * cost. Alone it may go beyond that by `input`, what it reads.
+   */
+  #room(now: Ms, input: number): number {
+    const own = this.#state === "begun" ? 1 : 0;
+    const beside = ({ held, begun, expected }: LoadedAccount | SpendLimit, left: number): number => {
+      const free = left - held + this.budget;
+      return begun === own ? free : Math.min(free, left - (expected - own * this.cost) - input);
+    };
+    const ofLimits = this.spendLimits.map((limit) => beside(limit, limit.left(now)));
+    return Math.min(beside(this.#account, this.#ledger.balance(this.#account, now)), ...ofLimits);
+  }
+
+  /** Balance tokens that it might hold if nobody else held any. */
+  #mostLeft(now: Ms): number {
+    return Math.min(this.#ledger.balance(this.#account, now), ...this.spendLimits.map((limit) => limit.left(now)));
+  }
+
+  believed(usage: Usage, now: Ms): Usage {
+    const rates = ratesOf(this.ask.model.price);
+    if (billedTokens(rates, usage) <= this.cost) return usage;
+    if (fitsWithout(this.cost, this.#ledger, this.#account, this.spendLimits, now, this.#unlimited)) return usage;
+    return usageWithin(rates, usage, this.cost);
+  }
+
+  settle(usage: Usage, estimated: boolean, now: Ms, course?: Course): Promise<Usage> {
+    assert(this.#state === "begun", "a hold is resolved exactly once");
+    const rates = ratesOf(this.ask.model.price);
+    let charged: Usage;
+    let billed: number;
+    let fromAllowance: number;
+    try {
+      charged = this.believed(usage, now);
+      billed = billedTokens(rates, charged);
+      const { spendLimits } = this;
+      fromAllowance = this.#ledger.settle(this.#account, spendLimits, this.budget, billed, now, this.#unlimited);
+    } catch (thrown) {
+      // Nothing was changed: the hold stays open and its dispose gives it back.
+      if (thrown instanceof StoreUnavailable) return Promise.reject(thrown);
+      throw thrown;
+    }
+    this.#ledger.appended(this.#account, this.#endUser, now);
+    this.#isOver();
+    const sequence = this.#journal.append({
+      billingKey: this.#requestId,
+      kind: "charge",
+      account: this.#account.id,
+      key: this.#key,
+      endUser: this.#endUser?.name ?? null,
+      at: now,
+      period: dayOf(now),
+      used: fromAllowance,
+      creditDelta: fromAllowance - billed,
+      reply: replyOf(this.ask, charged, rates, billed, estimated || charged !== usage, course),
+    });
+    this.#line.end(this.#account, this.spendLimits, this.cost, now);
+    return this.#journal.durable(sequence).then(() => charged);
+  }
+
+  [Symbol.dispose](): void {
+    if (isResolved(this.#state)) return;
+    const waited = this.#state === "waiting";
+    this.#isOver();
+    this.#ledger.release(this.#account, this.spendLimits, this.budget);
+    if (waited) this.#line.leave(this.#account, this);
+    else this.#line.end(this.#account, this.spendLimits, this.cost);
+    this.#ready?.resolve(givenUp);
+  }
+
+  #isOver(state: HoldState = "over"): void {
+    this.#state = state;
+    if (this.#endUser !== null) this.#endUser.uses -= 1;
+  }
+}
+
+/** Nobody reads it: the client left. */
+const givenUp: Refusal = refuse("busy", { seconds: busyRetrySeconds });
+
+/** Whether the budget ends the answer, over all its rounds. One that does not says nothing of an answer. */
+const isLimited = ({ budgetLimitsAnswer, kind }: Model): boolean => budgetLimitsAnswer || kind !== "chat";
+
+/** Output tokens that a round without a limit is expected to write. */
+const writesOf = ({ model, outputTokensMax }: Asked, expected: number): number =>
+  isLimited(model) ? 0 : Math.max(outputTokensMax, outputTokensDefault, expected);
+
+/**
+ * Balance tokens that a request comes to whose rounds so far came to `spent`, when it reads so much more and writes what
+ * its budget leaves, or `writes` where that is no limit; 0 only where nothing costs anything.
+ */
+function expectedCost({ model }: Asked, budget: number, spent: Usage, inputTokens: number, writes: number): number {
+  const rates = ratesOf(model.price);
+  if (isFreeOfCharge(rates)) return 0;
+  const output = isLimited(model) ? Math.max(budget, spent.output) : spent.output + writes;
+  const inputFresh = spent.inputFresh + inputTokens;
+  const { inputCached } = spent;
+  return Math.max(1, billedTokens(rates, { inputFresh, inputCached, output }));
+}
+
+/**
+ * A counted coder call. The call stays counted however the request ends; settling it records its tokens. A class of its own,
+ * because it shares nothing with TokenHold but the shape of a line: no price, no line to wait in, no rounds that cost.
+ */
+class CallHold implements RecordedHold {
+  readonly ready: Promise<null>;
+  readonly #ledger: Ledger;
+  readonly #journal: Journal;
+  readonly #caller: Caller;
+  readonly #ask: Asked;
+  readonly priority: Priority;
+  readonly #requestId: string;
+  #open = true;
+
+  constructor(ledger: Ledger, journal: Journal, caller: Caller, ask: Asked, requestId: string, ready: Promise<null>) {
+    this.#ledger = ledger;
+    this.#journal = journal;
+    this.#caller = caller;
+    if (caller.endUser !== null) caller.endUser.uses += 1;
+    this.#ask = ask;
+    this.priority = priorityOf(caller.account.plan, ask.priority);
+    this.#requestId = requestId;
+    this.ready = ready;
+  }
+
+  get state(): HoldState {
+    return this.#open ? "begun" : "over";
+  }
+
+  get record(): HoldRecord {
+    const { account, key, endUser } = this.#caller;
+    return {
+      requestId: this.#requestId,
+      key,
+      ask: this.#ask,
+      kind: "call",
+      budget: 0,
+      cost: 0,
+      writes: 0,
+      waits: false,
+      unlimited: false,
+      keyHash: account.keyHash,
+      endUser: endUser?.name ?? null,
+      output: null,
+    };
+  }
+
+  believed(usage: Usage): Usage {
+    return usage;
+  }
+
+  settle(usage: Usage, estimated: boolean, now: Ms, course?: Course): Promise<Usage> {
+    assert(this.#open, "a hold is resolved exactly once");
+    const { account, key, endUser } = this.#caller;
+    this.#ledger.appended(account, endUser, now);
+    this.#close();
+    const sequence = this.#journal.append({
+      billingKey: this.#requestId,
+      kind: "coder_usage",
+      account: account.id,
+      key,
+      endUser: endUser?.name ?? null,
+      at: now,
+      period: 0,
+      used: 0,
+      creditDelta: 0,
+      reply: replyOf(this.#ask, usage, freeRates, 0, estimated, course),
+    });
+    return this.#journal.durable(sequence).then(() => usage);
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#open) this.#close();
+  }
+
+  #close(): void {
+    this.#open = false;
+    if (this.#caller.endUser !== null) this.#caller.endUser.uses -= 1;
+    this.#ledger.release(this.#caller.account, noSpendLimits, 0);
+  }
+}
+
+function replyOf(
+  ask: Asked,
+  usage: Usage,
+  rates: Rates,
+  billed: number,
+  estimated: boolean,
+  course: Course | undefined,
+): Reply {
+  return {
+    endpoint: ask.endpoint,
+    model: ask.model.id,
+    inputFresh: usage.inputFresh,
+    inputCached: usage.inputCached,
+    output: usage.output,
+    reasoning: usage.reasoning,
+    inputCents: rates.inputCents,
+    cachedInputCents: rates.cachedInputCents,
+    outputCents: rates.outputCents,
+    parts: rates.parts,
+    billedTokens: billed,
+    estimated,
+    course,
+  };
+}

@@ -1,0 +1,51 @@
+// A named key of an account in memory. The account's first key, "default", is part of the account itself.
+import { isExpired } from "../../core/key-limits.ts";
+import type { KeyId, KeyLimits, Model, Ms } from "../../core/types.ts";
+import { noSpendLimits, type SpendLimit } from "./spend-limit.ts";
+
+export class LoadedKey {
+  /**
+   * What its requests hold their budgets against. A key without a limit has one, too: it may get a limit while they run, and
+   * what they come to counts for that. Only where PostgreSQL's rows are decided on has such a key none.
+   */
+  readonly spendLimits: readonly SpendLimit[];
+  /** When it was last used; the disk follows in batches. */
+  usedAt: Ms | null = null;
+  isUseUnwritten = false;
+
+  constructor(
+    readonly id: KeyId,
+    public name: string,
+    readonly keyHash: string,
+    public limits: KeyLimits | null,
+    spendLimit: SpendLimit | null,
+    /** It was revoked. */
+    public isVoid = false,
+  ) {
+    this.spendLimits = spendLimit === null ? noSpendLimits : [spendLimit];
+  }
+
+  isVoidAt(now: Ms): boolean {
+    return this.isVoid || (this.limits !== null && isExpired(this.limits, now));
+  }
+
+  mayUse({ id, aliases }: Pick<Model, "id" | "aliases">): boolean {
+    const models = this.limits?.models ?? null;
+    return models === null || models.includes(id) || aliases.some((alias) => models.includes(alias));
+  }
+
+  /** Balance tokens that its open requests hold. */
+  get held(): number {
+    return this.spendLimits[0]?.held ?? 0;
+  }
+
+  rename(name: string): void {
+    this.name = name;
+    for (const limit of this.spendLimits) limit.name = name;
+  }
+
+  limit(limits: KeyLimits | null): void {
+    this.limits = limits;
+    for (const limit of this.spendLimits) limit.limit(limits?.tokensPerDay ?? null, limits?.tokensPerMonth ?? null);
+  }
+}

@@ -1,0 +1,322 @@
+// The named keys of accounts as the command line and the console see them, in a unit of the office: made, shown once, listed,
+// renamed, limited anew and revoked.
+import { parseRange } from "../../core/address.ts";
+import type { KnownModels } from "../../core/catalog.ts";
+import { endUserName } from "../../core/end-user.ts";
+import { changedLimits, noLimits } from "../../core/key-limits.ts";
+import { momentOfText } from "../../core/iso-time.ts";
+import { keyListMax, keyNameMaxLength } from "../../core/limits.ts";
+import { nearest } from "../../core/nearest.ts";
+import { type AccountId, defaultKey, type KeyId, type KeyLimits, type Ms } from "../../core/types.ts";
+import { AccountError, type Accounts } from "./accounts.ts";
+import type { Draft } from "../draft.ts";
+import { defaultKeyName, isReservedName } from "./key-names.ts";
+import { endingOf, hashApiKey, mintApiKey } from "./keys.ts";
+import type { AccountRecord, KeyRecord, KeyUse, OfficeRecords, Standings } from "../records.ts";
+
+export const keysMax = 100;
+/** Including revoked keys, which stay for the names on their journal lines. */
+const keysEverMax = 5_000;
+
+/** The account has no such key, or it was revoked. */
+export class KeyNotFound extends AccountError {
+  constructor(id: KeyId) {
+    super(`the account has no key ${id}`);
+  }
+}
+
+type WantedLimits = Readonly<{
+  /** ISO 8601. */
+  expires_at: string;
+  /** Balance tokens of a UTC day, and of a UTC month. */
+  limit_day: number;
+  limit_month: number;
+  models: readonly string[];
+  /** CIDR ranges. */
+  addresses: readonly string[];
+  /** It may say for whom it asks. */
+  forwards_users: boolean;
+  /** Balance tokens of each of those in a UTC day. */
+  limit_end_user_day: number;
+}>;
+
+/** What is asked for; what is absent is not limited. */
+export type NewKey = Readonly<{ name: string }> & Partial<WantedLimits>;
+
+/** Other limits of a key: what is absent stays, and null is limited no more. One that forwards nobody limits nobody. */
+export type NewLimits = Readonly<{ [Limit in keyof WantedLimits]?: WantedLimits[Limit] | null }>;
+
+/** In the words of `tollgate keys list --json`. */
+export type KeyView = Readonly<{
+  /** 1 is the key that every account has. */
+  id: KeyId;
+  name: string;
+  /** Its last four characters; null for keys from before they were kept. */
+  ending: string | null;
+  created_at: string;
+  /** To within a minute; null where it never was. */
+  last_used_at: string | null;
+  expires_at: string | null;
+  expired: boolean;
+  limit_day: number | null;
+  limit_month: number | null;
+  /** Balance tokens charged today and this month (UTC); null for the first key, which has no limits. */
+  used_day: number | null;
+  used_month: number | null;
+  models: readonly string[] | null;
+  addresses: readonly string[] | null;
+  forwards_users: boolean;
+  limit_end_user_day: number | null;
+}>;
+
+/** `api_key` is shown this once: only its hash is kept. */
+export type CreatedKey = KeyView & Readonly<{ api_key: string }>;
+
+type Parts = Readonly<{
+  records: Pick<OfficeRecords, "keysOf" | "endUsersNamed">;
+  standings: Standings;
+  accounts: Pick<Accounts, "record" | "checkNotErased">;
+  /** The models that are served; absent where nobody knows what nodes list. */
+  catalog: Partial<KnownModels>;
+  draft: Draft;
+  now: Ms;
+}>;
+
+export class AccountKeys {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Those that may be used, the first one first; also those that expired. */
+  async list(account: AccountId): Promise<KeyView[]> {
+    const { standings, accounts, now } = this.#parts;
+    const record = (await accounts.record(account))!;
+    const { keyUsedAt } = await standings.of(record, now);
+    const named = (await this.#keys(account)).filter(({ revokedAt }) => revokedAt === null);
+    const uses = named.length === 0 ? noUses : await standings.ofKeys(account, now);
+    return [viewOfFirst(record, keyUsedAt), ...named.map((key) => viewOf(key, uses.get(key.id), now))];
+  }
+
+  /** The names of all there ever were, for filters. */
+  async namesOf(account: AccountId): Promise<Readonly<{ id: KeyId; name: string; ending: string | null }>[]> {
+    const { keyEnding } = (await this.#parts.accounts.record(account))!;
+    const named = (await this.#keys(account)).map(({ id, name, keyEnding: ending }) => ({ id, name, ending }));
+    return [{ id: defaultKey, name: defaultKeyName, ending: keyEnding }, ...named];
+  }
+
+  /** Throws AccountError for a name that is taken or none, a limit that is none, and where there are too many. */
+  async create(account: AccountId, wanted: NewKey): Promise<CreatedKey> {
+    const { accounts, draft, now } = this.#parts;
+    await accounts.checkNotErased(account);
+    const limits = changedLimits(null, limitsOf(wanted, now, noLimits));
+    this.#checkModels(limits?.models ?? null);
+    const known = await this.#keys(account);
+    if (known.length >= keysEverMax || known.filter(({ revokedAt }) => revokedAt === null).length >= keysMax) {
+      throw new AccountError(`an account has at most ${keysMax} keys, and ${keysEverMax} with those that were revoked`);
+    }
+    const name = checkName(wanted.name, known);
+    const id = Math.max(defaultKey, ...known.map((key) => key.id)) + 1;
+    const key = mintApiKey();
+    const ofKey = { keyHash: hashApiKey(key), keyEnding: endingOf(key) };
+    const record: KeyRecord = { account, id, name, ...ofKey, limits, createdAt: now, usedAt: null, revokedAt: null };
+    draft.changes.push({ change: "new_key", key: record, account });
+    return { ...viewOf(record, undefined, now), api_key: key };
+  }
+
+  /** Throws AccountError for the first key, one that is not there, and a name that is taken or none. */
+  async rename(account: AccountId, id: KeyId, name: string): Promise<KeyView> {
+    const [record, all] = await this.#find(account, id);
+    const others = all.filter((key) => key.id !== id);
+    const renamed = { ...record, name: checkName(name, others) };
+    this.#parts.draft.changes.push({ change: "key_name", account, key: id, name: renamed.name });
+    return this.#view(renamed);
+  }
+
+  /**
+   * Acts when it is on disk, on whatever comes then; what runs keeps what it holds. Throws AccountError as `create`, for
+   * the first key and one that is not there.
+   */
+  async limit(account: AccountId, id: KeyId, wanted: NewLimits): Promise<KeyView> {
+    const { draft, now } = this.#parts;
+    const [record] = await this.#find(account, id);
+    const limits = limitsOf(wanted, now, record.limits ?? noLimits);
+    const had = record.limits?.models ?? [];
+    this.#checkModels(limits.models?.filter((name) => !had.includes(name)) ?? null);
+    draft.changes.push({ change: "key_limits", account, key: id, limits });
+    return this.#view({ ...record, limits: changedLimits(record.limits, limits) });
+  }
+
+  /** Void at once, also for open bodies; what runs may end. Throws AccountError as `rename`. */
+  async revoke(account: AccountId, id: KeyId): Promise<Readonly<{ id: KeyId; name: string }>> {
+    const { draft, now: at } = this.#parts;
+    const [{ name }] = await this.#find(account, id);
+    draft.changes.push({ change: "revoke_key", account, key: id, at });
+    return { id, name };
+  }
+
+  /** Those of an account's end users who are called so, one for each key that named them. Throws AccountError for none. */
+  async endUser(account: AccountId, given: string): Promise<Readonly<{ name: string; keys: readonly string[] }>> {
+    const { records } = this.#parts;
+    const name = endUserName(given);
+    const found = await records.endUsersNamed(account, name);
+    if (found.length === 0) throw new AccountError(`no end user of the account is called ${JSON.stringify(name)}`);
+    const keys = new Map((await this.#keys(account)).map((key) => [key.id, key.name]));
+    return { name, keys: found.map(({ key }) => keys.get(key) ?? `key ${key}`) };
+  }
+
+  /** Takes away who it was; what it used stays. What it asks for later, or is being answered, names it again. */
+  async eraseEndUser(account: AccountId, given: string): Promise<Readonly<{ keys: readonly string[] }>> {
+    const { name, keys } = await this.endUser(account, given);
+    this.#parts.draft.changes.push({ change: "erase_end_user", account, name });
+    return { keys };
+  }
+
+  /** Throws AccountError for a name that no request can use. */
+  #checkModels(names: readonly string[] | null): void {
+    const served = this.#parts.catalog.models;
+    if (served === undefined) return;
+    const unknown = names?.find((name) => !served.has(name));
+    if (unknown === undefined) return;
+    const meant = nearest(unknown, served.keys()) ?? served.keys().find((name) => name.includes(unknown)) ?? null;
+    const hint = meant === null ? "tollgate models lists those that are" : `did you mean ${JSON.stringify(meant)}?`;
+    throw new AccountError(`no model is called ${JSON.stringify(unknown)}: ${hint}`);
+  }
+
+  async #keys(account: AccountId): Promise<readonly KeyRecord[]> {
+    const { records, draft } = this.#parts;
+    return draft.keys(account, await records.keysOf(account));
+  }
+
+  /** A key that may be used, and all there ever were. */
+  async #find(account: AccountId, id: KeyId): Promise<readonly [KeyRecord, readonly KeyRecord[]]> {
+    if (id === defaultKey) {
+      throw new AccountError(
+        `the key "${defaultKeyName}" stays as it is: tollgate keys rotate makes another one, which voids it; limits are for ` +
+          "keys of their own",
+      );
+    }
+    const all = await this.#keys(account);
+    const record = all.find((key) => key.id === id && key.revokedAt === null);
+    if (record === undefined) throw new KeyNotFound(id);
+    return [record, all];
+  }
+
+  async #view(record: KeyRecord): Promise<KeyView> {
+    const { standings, now } = this.#parts;
+    return viewOf(record, (await standings.ofKeys(record.account, now)).get(record.id), now);
+  }
+}
+
+const noUses: ReadonlyMap<KeyId, KeyUse> = new Map();
+
+function viewOfFirst({ keyCreatedAt, keyEnding }: AccountRecord, usedAt: Ms | null): KeyView {
+  return {
+    id: defaultKey,
+    name: defaultKeyName,
+    ending: keyEnding,
+    created_at: timeOf(keyCreatedAt),
+    last_used_at: timeOrNull(usedAt),
+    expires_at: null,
+    expired: false,
+    limit_day: null,
+    limit_month: null,
+    used_day: null,
+    used_month: null,
+    models: null,
+    addresses: null,
+    forwards_users: false,
+    limit_end_user_day: null,
+  };
+}
+
+function viewOf(
+  { id, name, keyEnding, createdAt, limits, ...record }: KeyRecord,
+  use: KeyUse | undefined,
+  now: Ms,
+): KeyView {
+  const { expiresAt, tokensPerDay, tokensPerMonth, models, addresses, forwardsUsers, endUserTokensPerDay } =
+    limits ?? noLimits;
+  return {
+    id,
+    name,
+    ending: keyEnding,
+    created_at: timeOf(createdAt),
+    last_used_at: timeOrNull(use?.usedAt ?? record.usedAt),
+    expires_at: timeOrNull(expiresAt),
+    expired: expiresAt !== null && expiresAt <= now,
+    limit_day: tokensPerDay,
+    limit_month: tokensPerMonth,
+    used_day: use?.day ?? 0,
+    used_month: use?.month ?? 0,
+    models,
+    addresses,
+    forwards_users: forwardsUsers,
+    limit_end_user_day: endUserTokensPerDay,
+  };
+}
+
+function checkName(name: string, others: readonly KeyRecord[]): string {
+  const trimmed = name.trim();
+  const shown = JSON.stringify(trimmed.slice(0, keyNameMaxLength));
+  if (trimmed === "" || trimmed.length > keyNameMaxLength || /[\p{C}\p{Zl}\p{Zp}]/u.test(trimmed)) {
+    throw new AccountError(`a key's name is a line of 1 to ${keyNameMaxLength} characters, not ${shown}`);
+  }
+  const isTaken = others.some((key) => key.revokedAt === null && key.name.toLowerCase() === trimmed.toLowerCase());
+  if (isTaken || isReservedName(trimmed)) throw new AccountError(`a key is called ${shown} already`);
+  return trimmed;
+}
+
+/** Those that are asked for, of a key that has `had`. */
+function limitsOf(wanted: NewLimits, now: Ms, had: KeyLimits): Partial<KeyLimits> {
+  const { expires_at, limit_day, limit_month, models, addresses, forwards_users, limit_end_user_day } = wanted;
+  const expiresAt = typeof expires_at === "string" ? momentOfText(expires_at) : null;
+  if (typeof expires_at === "string" && (expiresAt === null || expiresAt <= now)) {
+    throw new AccountError(
+      `a key expires at a later time such as 2030-01-31T00:00:00Z, not ${JSON.stringify(expires_at.slice(0, 100))}`,
+    );
+  }
+  for (const limit of [limit_day, limit_month, limit_end_user_day]) {
+    if (typeof limit === "number" && !(Number.isSafeInteger(limit) && limit >= 1)) {
+      throw new AccountError(`a key's limit is a whole number of balance tokens from 1 on, not ${limit}`);
+    }
+  }
+  const forwardsUsers = forwards_users === undefined ? had.forwardsUsers : forwards_users === true;
+  if (typeof limit_end_user_day === "number" && !forwardsUsers) {
+    throw new AccountError("a key limits its end users only where it forwards who they are");
+  }
+  const perEndUser = forwards_users === undefined || forwardsUsers ? limit_end_user_day : null;
+  const wrong = addresses?.find((text) => parseRange(text) === null);
+  if (wrong !== undefined) {
+    throw new AccountError(
+      `an address is one such as 192.0.2.7, or a range such as 10.0.0.0/8, not ${JSON.stringify(wrong)}`,
+    );
+  }
+  return {
+    ...(expires_at === undefined ? {} : { expiresAt }),
+    ...(limit_day === undefined ? {} : { tokensPerDay: limit_day }),
+    ...(limit_month === undefined ? {} : { tokensPerMonth: limit_month }),
+    ...(models === undefined ? {} : { models: checkList("models", models) }),
+    ...(addresses === undefined ? {} : { addresses: checkList("addresses", addresses) }),
+    ...(forwards_users === undefined ? {} : { forwardsUsers }),
+    ...(perEndUser === undefined ? {} : { endUserTokensPerDay: perEndUser }),
+  };
+}
+
+function checkList(what: string, list: readonly string[] | null): readonly string[] | null {
+  if (list === null || list.length === 0) return null;
+  if (list.length > keyListMax || list.some((text) => text === "" || text.length > 200)) {
+    throw new AccountError(`a key names at most ${keyListMax} ${what}, of 1 to 200 characters each`);
+  }
+  return [...new Set(list)];
+}
+
+/** For the audit log. */
+export const limitsDetail = (key: KeyId, limits: NewLimits): string =>
+  `key ${key}: ${Object.entries(limits)
+    .map(([limit, value]) => `${limit} ${value === null ? "none" : String(value)}`)
+    .join(", ")}`;
+
+const timeOf = (at: Ms): string => new Date(at).toISOString();
+const timeOrNull = (at: Ms | null): string | null => (at === null ? null : timeOf(at));

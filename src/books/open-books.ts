@@ -1,0 +1,73 @@
+// Opens what a server keeps: the ledger and what stands beside it, in the data folder's files or in a PostgreSQL database that
+// several gateways have in common.
+import { statSync } from "node:fs";
+import { addressesOf } from "../config/config.ts";
+import { dayMs } from "../core/units.ts";
+import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
+import { ActivityFile } from "../store/activity/activity-file.ts";
+import { sealingKeyOf } from "../store/folder/sealing-key.ts";
+import { RequestLogFile } from "../store/requests/request-log-file.ts";
+import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
+import { UsageFile } from "../store/usage/usage-file.ts";
+import { openAccounting } from "./accounting.ts";
+import type { BooksParts, OpenedBooks } from "./opened-books.ts";
+
+export async function openBooks(parts: BooksParts, opened: AsyncDisposableStack): Promise<OpenedBooks> {
+  const { databaseUrl } = parts.config;
+  if (databaseUrl === null) return inFolder(parts, opened);
+  const { inPostgres } = await import("./postgres-books.ts");
+  return inPostgres(databaseUrl, parts, opened);
+}
+
+async function inFolder(parts: BooksParts, opened: AsyncDisposableStack): Promise<OpenedBooks> {
+  const { config, catalog, clock, log, port, onFatal, onCommit } = parts;
+  const { dataFolder } = config;
+  const accounting = await openAccounting({
+    dataFolder,
+    catalog,
+    siteUrl: addressesOf(config, port).siteUrl,
+    clock,
+    onFatal,
+    onWritable: (unwritable) =>
+      unwritable === null
+        ? log("info", "the ledger can be written again: requests are admitted")
+        : log("error", "the ledger cannot be written: requests are refused", { reason: unwritable }),
+    onCommit,
+    usageKeepDays: config.usageKeepDays,
+  });
+  opened.defer(() => accounting.close());
+  accounting.admission.line.maxWaitMs = config.queueMaxWaitMs;
+  accounting.admission.inputRequestsPerMinute = config.inputRequestsPerMinute;
+  const { databaseFile } = accounting;
+  const storedResponses =
+    config.storedResponses === null
+      ? null
+      : await StoredResponsesFile.open({ dataFolder, log, ...config.storedResponses });
+  opened.defer(() => storedResponses?.close());
+  const activity = new ActivityFile(dataFolder, clock, log);
+  opened.defer(() => activity.close());
+  const keepMs = config.failedKeepDays * dayMs;
+  const requestLog = new RequestLogFile({ dataFolder, journalFile: databaseFile, keepMs, clock, log });
+  opened.defer(() => requestLog.close());
+  const usage = new UsageFile(dataFolder, databaseFile, log);
+  opened.defer(() => usage.close());
+  return {
+    accounting,
+    usage,
+    activity,
+    requestLog,
+    async writeExport(email, descriptor) {
+      const { writeExport } = await import("../store/backup/account-export.ts");
+      await writeExport(databaseFile, email, descriptor);
+    },
+    databaseBytes: () => statSync(databaseFile).size,
+    watch: accounting.watch(log),
+    storedResponses,
+    eraseResponses: (account, forEver) =>
+      storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(dataFolder, account, log),
+    sealingKey: sealingKeyOf(dataFolder, sealingKeyBytes),
+    shareNodes: null,
+    laneState: null,
+    adopt: async () => {},
+  };
+}

@@ -1,0 +1,77 @@
+// Opens what a server keeps where the ledger is in a PostgreSQL database: loaded there alone, since that takes a third of a second.
+import { version } from "../../package.json" with { type: "json" };
+import { addressesOf } from "../config/config.ts";
+import { dayMs } from "../core/units.ts";
+import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
+import { openPostgresAccounting } from "./postgres-accounting.ts";
+import { KeptActivity } from "../store/activity/kept-activity.ts";
+import { takeFolderBeside } from "../store/folder/data-folder.ts";
+import { booksOf, setServedMark } from "../store/folder/served-folder.ts";
+import { writeExportOf } from "../store/postgres/account-export.ts";
+import { PostgresActivity } from "../store/postgres/activity.ts";
+import { PostgresRequestLog } from "../store/postgres/request-log.ts";
+import { eraseResponsesIn } from "../store/postgres/response-tables.ts";
+import { databaseName } from "../store/postgres/place-of-url.ts";
+import { PostgresResponses } from "../store/postgres/responses.ts";
+import { sharedSealingKey } from "../store/postgres/sealing-key.ts";
+import { PostgresUsage } from "../store/postgres/usage.ts";
+import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
+import { configDigest } from "./config-digest.ts";
+import type { BooksParts, OpenedBooks } from "./opened-books.ts";
+
+/** The folder has what is of this gateway alone: its socket, which nodes are drained, the index of a searched folder. */
+export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDisposableStack): Promise<OpenedBooks> {
+  const { config, catalog, clock, log, port, onCommit } = parts;
+  const folder = takeFolderBeside(config.dataFolder, databaseName(url));
+  opened.defer(() => folder.release());
+  const accounting = await openPostgresAccounting({
+    url,
+    version,
+    catalog,
+    clock,
+    log,
+    gateway: config.gateway,
+    gatherMs: config.gatherMs,
+    siteUrl: addressesOf(config, port).siteUrl,
+    maxWaitMs: config.queueMaxWaitMs,
+    inputRequestsPerMinute: config.inputRequestsPerMinute,
+    configDigest: configDigest(config, catalog),
+    usageKeepDays: config.usageKeepDays,
+    onCommit,
+  });
+  opened.defer(() => accounting.close());
+  const { database } = accounting;
+  const storedResponses =
+    config.storedResponses === null ? null : new PostgresResponses(url, config.storedResponses, log);
+  opened.defer(() => storedResponses?.close());
+  const activity = new KeptActivity(new PostgresActivity(database), clock, log);
+  opened.defer(() => activity.close());
+  const keepMs = config.failedKeepDays * dayMs;
+  const requestLog = new KeptRequestLog(new PostgresRequestLog(database, keepMs), keepMs, clock, log);
+  opened.defer(() => requestLog.close());
+  const sealingKey = await sharedSealingKey(database, sealingKeyBytes);
+  const mark = { books: booksOf(sealingKey), from: databaseName(url), at: clock.wall() };
+  const before = setServedMark(config.dataFolder, mark);
+  if (before !== null && before.books !== null && before.books !== mark.books) {
+    log("warn", "this gateway now serves from other books than before", {
+      now: mark.from,
+      before: before.from,
+    });
+  }
+  return {
+    accounting,
+    usage: new PostgresUsage(database),
+    activity,
+    requestLog,
+    writeExport: (email, descriptor) => writeExportOf(database, email, descriptor),
+    databaseBytes: () => 0,
+    watch: accounting.watch(),
+    storedResponses,
+    eraseResponses: (account, forEver) =>
+      storedResponses?.erase(account, forEver) ?? eraseResponsesIn(database, account, forEver),
+    sealingKey,
+    shareNodes: accounting.shareNodes,
+    laneState: accounting.laneState,
+    adopt: (next) => accounting.adopt(configDigest(next, catalog)),
+  };
+}

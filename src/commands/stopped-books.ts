@@ -1,0 +1,131 @@
+// Opens the books of a stopped server, or of a database that gateways share, for one verb.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
+import { openAccounting } from "../books/accounting.ts";
+import { addressesOf, type Config } from "../config/config.ts";
+import { catalogOf, configuredCatalog, offeredPlans } from "../config/configured-catalog.ts";
+import { systemClock } from "../core/clock.ts";
+import { CommandError } from "../core/expected-error.ts";
+import { standardErrorLog } from "../core/log.ts";
+import { dayMs } from "../core/units.ts";
+import { notNoted } from "../office/verb.ts";
+import { backupDetail } from "../office/verbs/server.ts";
+import type { BackupMade, Progress, Work } from "../office/work.ts";
+import { openPostgresOffice } from "../books/postgres-accounting.ts";
+import { erasedInWords } from "../store/changes/erasure.ts";
+import { backUp } from "../store/backup/backup.ts";
+import { databaseName, lockDataFolder, missingLedger } from "../store/folder/data-folder.ts";
+import { DataFolderInUse } from "../store/folder/folder-faults.ts";
+import { noteInLedger } from "../store/ledger/audit-note.ts";
+import { noBackup } from "../store/postgres/no-backup.ts";
+import { PostgresRequestLog } from "../store/postgres/request-log.ts";
+import { eraseResponsesIn } from "../store/postgres/response-tables.ts";
+import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
+import { RequestLogFile } from "../store/requests/request-log-file.ts";
+import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
+
+/** As a gateway has them, on whatever machine: gateways run beside it, or none. */
+export async function inDatabase<Result>(
+  config: Config,
+  url: string,
+  act: (work: Work) => Promise<Result>,
+): Promise<Result> {
+  const clock = systemClock;
+  await using opened = await openPostgresOffice({ url, catalog: await catalogFor(config), clock });
+  const { office, passwords, database } = opened;
+  const keepMs = config.failedKeepDays * dayMs;
+  const log = standardErrorLog(() => clock.wall());
+  const requestLog = new KeptRequestLog(new PostgresRequestLog(database, keepMs), keepMs, clock, log);
+  try {
+    return await act({
+      office,
+      passwords,
+      requestLog,
+      consoleUrl: addressesOf(config, config.port).baseUrl,
+      eraseResponses: (account, forEver) => eraseResponsesIn(database, account, forEver),
+      backup: () => Promise.reject(new CommandError(noBackup)),
+      erasedInWords,
+      fleet: null,
+    });
+  } finally {
+    await requestLog.close();
+  }
+}
+
+/** On a folder that no server has. Throws DataFolderInUse. */
+export async function inFolder<Result>(
+  config: Config,
+  dataFolder: string,
+  act: (work: Work) => Promise<Result>,
+): Promise<Result> {
+  const clock = systemClock;
+  const accounting = await openAccounting({
+    dataFolder,
+    catalog: await catalogFor(config),
+    siteUrl: addressesOf(config, config.port).siteUrl,
+    clock,
+    onFatal: endAtOnce,
+  });
+  const log = standardErrorLog(() => clock.wall());
+  const { databaseFile: journalFile } = accounting;
+  const keepMs = config.failedKeepDays * dayMs;
+  const requestLog = new RequestLogFile({ dataFolder, journalFile, keepMs, clock, log });
+  try {
+    return await act({
+      ...accounting,
+      requestLog,
+      consoleUrl: addressesOf(config, config.port).baseUrl,
+      eraseResponses: (account) => StoredResponsesFile.eraseIn(dataFolder, account, log),
+      erasedInWords,
+      fleet: null,
+    });
+  } finally {
+    await requestLog.close();
+    await accounting.close();
+  }
+}
+
+export const isInUse = (error: unknown): boolean => error instanceof DataFolderInUse;
+
+/** Without models of the shop's own, what nodes list may be named too, and nobody here knows it. */
+const catalogFor = async (config: Config) =>
+  config.models.length > 0
+    ? configuredCatalog(config, await catalogOf(config))
+    : { plans: offeredPlans(config.plans, await catalogOf(config)) };
+
+/** Without bringing the database to this program's version: the copy is the way back from an upgrade. Throws DataFolderInUse. */
+export async function copyAsItIs(
+  dataFolder: string,
+  file: string,
+  user: string,
+  progress: Progress,
+): Promise<BackupMade> {
+  const folder = lockDataFolder(dataFolder);
+  try {
+    const made = await backUp(folder.databaseFile, file, progress);
+    const entry = serverEntry(systemClock.wall(), byCommandOf(user), "server.backup", theServer, backupDetail(made));
+    try {
+      noteInLedger(folder.databaseFile, entry);
+    } catch (error) {
+      progress(notNoted("backup", (error as Error).message)); // a disk that is full or read-only is a reason to make one
+    }
+    return made;
+  } finally {
+    folder.release();
+  }
+}
+
+/** Throws CommandError where there is no ledger. */
+export function checkLedger(dataFolder: string): void {
+  if (existsSync(join(dataFolder, databaseName))) return;
+  throw new CommandError(
+    missingLedger(dataFolder) ?? `there is no ledger in ${dataFolder}; name its folder with --data DIR`,
+  );
+}
+
+/** The disk failed: nothing may be written or acknowledged after that. */
+function endAtOnce(error: Error): void {
+  console.error(`tollgate: ${error.message}`);
+  process.exit(1);
+}

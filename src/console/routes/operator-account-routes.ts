@@ -1,0 +1,144 @@
+// Accounts as operators see and change them.
+import { isErased } from "../../account/people/accounts.ts";
+import type { AccountRecord } from "../../account/records.ts";
+import type { AccountId } from "../../core/types.ts";
+import type { Verb } from "../../office/verb.ts";
+import {
+  changePassword,
+  create,
+  credit,
+  disable,
+  enable,
+  erase,
+  exportAccount,
+  plan,
+} from "../../office/verbs/accounts.ts";
+import { exportReply } from "../account-data.ts";
+import type { AccountRow, OperatorAccount } from "../api/accounts.ts";
+import { ask } from "../ask.ts";
+import type { Live } from "../live.ts";
+import { numbersOf, timeOf } from "../numbers.ts";
+import type { ConsoleParts } from "../parts.ts";
+import { withoutPasswords } from "./entering.ts";
+import { limitOf, pageOf } from "./paging.ts";
+import { type Call, type CallOf, done, fail, type Failure, isFailure, type Route, route } from "./route.ts";
+import { usagePage } from "./usage-routes.ts";
+
+const noAccount = fail("not_found", "There is no such account.");
+
+export function operatorAccountRoutes(parts: ConsoleParts, live: Live): Route[] {
+  const { office } = parts;
+  const recordOf = (id: AccountId) => office.read(({ accounts }) => accounts.record(id));
+  const show = async (id: AccountId): Promise<OperatorAccount | Failure> => {
+    const record = await recordOf(id);
+    return record === null ? noAccount : operatorAccount(parts, live, record);
+  };
+  /** Shows the account as it is after a verb about it. */
+  const changed = async <Input>(
+    call: OperatorCall,
+    verb: Verb<Input & Readonly<{ email: string }>>,
+    input: Input,
+  ): Promise<OperatorAccount | Failure> => {
+    const record = await recordOf(call.id);
+    if (record === null) return noAccount;
+    await ask(parts, "operator", call, verb, { ...input, email: record.email });
+    return show(call.id);
+  };
+
+  return [
+    route("GET /operator/accounts", async ({ query }) => {
+      const limit = limitOf(query.limit);
+      const { search = "", after = 0 } = query;
+      const found = await office.read(({ accounts }) => accounts.search(search, Number(after), limit + 1));
+      const { shown, next } = pageOf(found, limit);
+      return { accounts: [...shown], next };
+    }),
+
+    route("POST /operator/accounts", (call) => ask(parts, "operator", call, create, call.body)),
+
+    route("GET /operator/accounts/:id", ({ id }) => show(id)),
+
+    route("POST /operator/accounts/:id/plan", (call) => changed(call, plan, call.body)),
+
+    route("POST /operator/accounts/:id/credit", (call) => changed(call, credit, call.body)),
+
+    route("POST /operator/accounts/:id/state", (call) => {
+      const { disabled } = call.body;
+      if (disabled && isOwn(call)) return fail("conflict", "Operators cannot disable their own account.");
+      return changed(call, disabled ? disable : enable, {});
+    }),
+
+    route("POST /operator/accounts/:id/password", async (call) => {
+      if (!parts.passwordSignIn) return withoutPasswords;
+      const shown = await changed(call, changePassword, call.body);
+      return isFailure(shown) ? shown : done;
+    }),
+
+    route("POST /operator/accounts/:id/export", async (call) => {
+      const record = await recordOf(call.id);
+      return record === null ? noAccount : exportFor(parts, call, record);
+    }),
+
+    route("POST /operator/accounts/:id/delete", async (call) => {
+      const record = await recordOf(call.id);
+      if (record === null) return noAccount;
+      return (await deletionRefused(parts, call, record)) ?? changed(call, erase, {});
+    }),
+
+    route("GET /operator/accounts/:id/usage", async ({ id, query }) =>
+      (await recordOf(id)) === null ? noAccount : usagePage(parts, id, query),
+    ),
+  ];
+}
+
+/** In the audit log before the first byte leaves. */
+async function exportFor(parts: ConsoleParts, call: OperatorCall, record: AccountRecord): Promise<Response | Failure> {
+  const reply = await exportReply(parts.accountData, record, call.visitor.account.id, parts.clock.wall());
+  if (isFailure(reply)) return reply;
+  try {
+    await ask(parts, "operator", call, exportAccount, { email: record.email });
+  } catch (thrown) {
+    await reply.body?.cancel(); // it is not sent
+    throw thrown;
+  }
+  return reply;
+}
+
+/** Null: the account may be deleted. */
+async function deletionRefused(
+  { office }: ConsoleParts,
+  call: CallOf<"POST /operator/accounts/:id/delete">,
+  record: AccountRecord,
+): Promise<Failure | null> {
+  const { email } = record;
+  if (isOwn(call)) return fail("conflict", "Operators cannot delete their own account.");
+  if (isErased(record)) return fail("conflict", "This account is already deleted.");
+  if (call.body.confirm !== email) return fail("invalid_request", `Type ${email} to delete this account.`);
+  const { openReservations: open } = await office.read(({ accounts }) => accounts.numbers(call.id));
+  if (open === 0) return null;
+  const requests = open === 1 ? "a request that is" : `${open} requests that are`;
+  return fail("conflict", `${email} has ${requests} open. Disable it, and delete it when they have ended.`);
+}
+
+type OperatorCall = Call<"operator", unknown, unknown>;
+const isOwn = ({ id, visitor }: OperatorCall): boolean => id === visitor.account.id;
+
+async function operatorAccount(parts: ConsoleParts, live: Live, record: AccountRecord): Promise<OperatorAccount> {
+  const { id, email, plan, credit, operator, disabledAt, createdAt, keyCreatedAt, passwordHash } = record;
+  const row: AccountRow = {
+    id,
+    email,
+    plan,
+    credit,
+    operator,
+    disabled: disabledAt !== null,
+    created_at: timeOf(createdAt),
+  };
+  return {
+    ...row,
+    key_created_at: timeOf(keyCreatedAt),
+    has_password: passwordHash !== null,
+    providers: (await parts.office.read(({ identities }) => identities.of(id))).map(({ issuer }) => issuer),
+    numbers: await numbersOf(parts, id, live.requests.openRequestsOf(id)),
+  };
+}

@@ -1,0 +1,116 @@
+// What accounts ask operators for: credit, another plan, or their deletion.
+import { Type } from "@sinclair/typebox";
+import type { Unit } from "../../account/office.ts";
+import type { PurchaseRequest } from "../../account/records.ts";
+import { CommandError } from "../../core/expected-error.ts";
+import { rowsMax, rowsMaxUsual } from "../fields.ts";
+import { formatTable } from "../table.ts";
+import { verb } from "../verb.ts";
+
+/** In the words of `tollgate purchases list --json`. */
+export type PurchaseView = Readonly<{
+  id: number;
+  account: { id: number; email: string };
+  kind: PurchaseRequest["kind"];
+  tokens: number | null;
+  plan: string | null;
+  note: string;
+  state: PurchaseRequest["state"];
+  created_at: string;
+  decided_at: string | null;
+  decision_note: string;
+}>;
+
+export async function purchaseView({ accounts }: Unit, request: PurchaseRequest): Promise<PurchaseView> {
+  const { id, account, kind, tokens, plan, note, state, createdAt, decidedAt, decisionNote } = request;
+  return {
+    id,
+    account: { id: account, email: (await accounts.record(account))?.email ?? "" },
+    kind,
+    tokens,
+    plan,
+    note,
+    state,
+    created_at: timeOf(createdAt),
+    decided_at: decidedAt === null ? null : timeOf(decidedAt),
+    decision_note: decisionNote,
+  };
+}
+
+const oneOf = <const Words extends readonly string[]>(words: Words, description: string) =>
+  Type.Optional(
+    Type.Unsafe<Words[number]>(Type.String({ enum: words, description, placeholder: words[0]!.toUpperCase() })),
+  );
+
+export const list = verb(
+  {
+    state: oneOf(
+      ["pending", "approved", "declined", "withdrawn"],
+      "Only those that are pending, approved, declined or withdrawn.",
+    ),
+    kind: oneOf(["credit", "plan", "deletion"], "Only those for credit, a plan or a deletion."),
+    after: Type.Optional(Type.Integer({ minimum: 1, description: "Only older ones than this.", placeholder: "ID" })),
+    limit: rowsMax,
+  },
+  {
+    name: "purchases list",
+    summary: "List what accounts ask for, the newest first",
+    scope: "read",
+    async read(unit, { input: { state = null, kind = null, after, limit = rowsMaxUsual } }) {
+      const found = await unit.purchases.records.requestsIn(state, after ?? Number.MAX_SAFE_INTEGER, limit, kind);
+      return Promise.all(found.map((request) => purchaseView(unit, request)));
+    },
+    print: (requests) =>
+      formatTable(
+        ["id", "account", "asks for", "state", "asked", "note"],
+        requests.map((request) => [
+          String(request.id),
+          request.account.email,
+          wantedInWords(request),
+          request.state,
+          request.created_at,
+          request.note,
+        ]),
+      ),
+  },
+);
+
+const decided = {
+  id: Type.Integer({ minimum: 1, description: "Its number in the list.", placeholder: "ID" }),
+  note: Type.Optional(
+    Type.String({ maxLength: 500, description: "What the account reads about it.", placeholder: "TEXT" }),
+  ),
+};
+
+const decision = (how: "approve" | "decline", summary: string) =>
+  verb(decided, {
+    name: `purchases ${how}`,
+    summary,
+    words: ["id"],
+    scope: "people",
+    async change(unit, { input: { id, note = "" } }) {
+      if ((await unit.purchases.records.request(id)) === null) throw new CommandError(`there is no request ${id}`);
+      const { request, isNew } = await unit.purchases[how](id, note);
+      return { request: await purchaseView(unit, request), isNew };
+    },
+    audit: {
+      action: `request.${how}`,
+      subject: ({ request }) => request.account.id,
+      detail({ input: { id, note = "" } }, { request, isNew }) {
+        return isNew ? `request ${id}: ${wantedInWords(request)}${note === "" ? "" : `: ${note}`}` : null;
+      },
+    },
+    json: ({ request }) => request,
+    print: ({ request }) =>
+      `Request ${request.id} of ${request.account.email} is ${request.state}: ${wantedInWords(request)}.`,
+  });
+
+export const approve = decision("approve", "Give an account what it asks for");
+export const decline = decision("decline", "Decline what an account asks for");
+
+export default [list, approve, decline];
+
+const wantedInWords = ({ kind, plan, tokens }: Pick<PurchaseView, "kind" | "plan" | "tokens">): string =>
+  kind === "deletion" ? kind : kind === "plan" ? `plan ${plan}` : `${tokens} balance tokens`;
+
+const timeOf = (at: number): string => new Date(at).toISOString();

@@ -1,22 +1,15 @@
 """The official Python client against the gateway: the same calls as official-clients.test.ts, sync and async.
 
-    python openai_python.py BASE_URL    with {"key", "poor_key", "markers": {script: marker}} as JSON on stdin
-
-Prints one JSON line per case: {"case", "error": null | text}. The tags of the markers are the caller's, so that it
-can read the node's records; everything else of the client is left as it is.
+    python openai_python.py BASE_URL    see python_cases.py
 """
 
-import asyncio
-import inspect
 import json
-import sys
 import time
-import traceback
 
 import openai
 
-BASE_URL = sys.argv[1]
-SETUP = json.load(sys.stdin)
+from python_cases import SETUP, each, final, leave, marker, refused, run, settled
+
 WEATHER = {
     "type": "function",
     "function": {
@@ -27,46 +20,14 @@ WEATHER = {
 }
 
 
-def prompt(script, tag):
-    marker = SETUP["markers"].get(f"{script}/{tag}", f"{script}#python-{tag}")
-    return [{"role": "user", "content": f"hello [[{marker}]]"}]
-
-
-class Sync:
-    """The blocking client; every case is written against `await`, so results are wrapped."""
-
-    name = "sync"
-
-    def __init__(self, key):
-        self.client = openai.OpenAI(base_url=BASE_URL, api_key=key)
-
-
-class Async:
-    name = "async"
-
-    def __init__(self, key):
-        self.client = openai.AsyncOpenAI(base_url=BASE_URL, api_key=key)
-
-
-async def settled(value):
-    """The value itself, or what it resolves to."""
-    return await value if inspect.isawaitable(value) else value
-
-
-async def each(stream):
-    """The items of a sync or async iterable."""
-    if hasattr(stream, "__aiter__"):
-        async for item in stream:
-            yield item
-    else:
-        for item in stream:
-            yield item
+def prompt(script, kind):
+    return [{"role": "user", "content": f"hello [[{marker(script, kind.name)}]]"}]
 
 
 async def plain(kind):
     reply = await settled(
-        kind(SETUP["key"]).client.chat.completions.create(
-            model="open-05-3BIT-REAP", messages=prompt("reasoning-text", kind.name)
+        kind.client().chat.completions.create(
+            model="open-05-3BIT-REAP", messages=prompt("reasoning-text", kind)
         )
     )
     assert reply.choices[0].message.content == "Hi there!", reply
@@ -79,8 +40,8 @@ async def plain(kind):
 
 async def streamed(kind):
     stream = await settled(
-        kind(SETUP["key"]).client.chat.completions.create(
-            model="core-3", stream=True, messages=prompt("reasoning-text", kind.name)
+        kind.client().chat.completions.create(
+            model="core-3", stream=True, messages=prompt("reasoning-text", kind)
         )
     )
     content = reasoning = ""
@@ -96,11 +57,11 @@ async def streamed(kind):
 
 async def usage_apart(kind):
     stream = await settled(
-        kind(SETUP["key"]).client.chat.completions.create(
+        kind.client().chat.completions.create(
             model="core-3",
             stream=True,
             stream_options={"include_usage": True},
-            messages=prompt("text", kind.name),
+            messages=prompt("text", kind),
         )
     )
     chunks = [chunk async for chunk in each(stream)]
@@ -110,23 +71,18 @@ async def usage_apart(kind):
 
 
 async def helper(kind):
-    manager = kind(SETUP["key"]).client.chat.completions.stream(
-        model="core-3", messages=prompt("parallel-tools", kind.name), tools=[WEATHER]
+    manager = kind.client().chat.completions.stream(
+        model="core-3", messages=prompt("parallel-tools", kind), tools=[WEATHER]
     )
-    if kind is Async:
-        async with manager as stream:
-            reply = await stream.get_final_completion()
-    else:
-        with manager as stream:
-            reply = stream.get_final_completion()
+    reply = await final(manager, "get_final_completion")
     calls = [(call.function.name, call.function.arguments) for call in reply.choices[0].message.tool_calls]
     assert calls == [("get_weather", '{"city":"London"}'), ("get_weather", '{"city":"Tokyo"}')], calls
     assert reply.choices[0].finish_reason == "tool_calls", reply
 
 
 async def tool_round(kind):
-    completions = kind(SETUP["key"]).client.chat.completions
-    messages = prompt("one-tool", kind.name)
+    completions = kind.client().chat.completions
+    messages = prompt("one-tool", kind)
     first = await settled(completions.create(model="core-3", messages=messages, tools=[WEATHER]))
     message = first.choices[0].message
     call = message.tool_calls[0]
@@ -139,9 +95,9 @@ async def tool_round(kind):
 
 async def forced_tool(kind):
     reply = await settled(
-        kind(SETUP["key"]).client.chat.completions.create(
+        kind.client().chat.completions.create(
             model="core-3",
-            messages=prompt("forced-tool", kind.name),
+            messages=prompt("forced-tool", kind),
             tools=[WEATHER],
             tool_choice={"type": "function", "function": {"name": "get_weather"}},
         )
@@ -157,46 +113,35 @@ async def json_schema(kind):
         "additionalProperties": False,
     }
     reply = await settled(
-        kind(SETUP["key"]).client.chat.completions.create(
+        kind.client().chat.completions.create(
             model="core-3",
-            messages=prompt("json", kind.name),
+            messages=prompt("json", kind),
             response_format={"type": "json_schema", "json_schema": {"name": "book", "strict": True, "schema": schema}},
         )
     )
     assert json.loads(reply.choices[0].message.content) == {"title": "Dune", "year": 1965}, reply
 
 
-async def refused(kind, expected, key, **request):
-    try:
-        await settled(kind(key).client.chat.completions.create(**request))
-    except openai.APIStatusError as error:
-        assert type(error) is expected, repr(error)
-        assert error.request_id, "a request id"
-        return error
-    raise AssertionError(f"expected {expected.__name__}")
-
-
 async def wrong_key(kind):
-    error = await refused(
-        kind, openai.AuthenticationError, "sk-tg-" + "x" * 43, model="core-3", messages=prompt("text", kind.name)
-    )
+    create = kind.client("sk-tg-" + "x" * 43).chat.completions.create
+    error = await refused(openai.AuthenticationError, create, model="core-3", messages=prompt("text", kind))
     assert error.code == "invalid_api_key" and error.type == "authentication_error", error.body
 
 
 async def malformed(kind):
-    await refused(kind, openai.BadRequestError, SETUP["key"], model="core-99", messages=prompt("text", kind.name))
-    await refused(kind, openai.BadRequestError, SETUP["key"], model="core-3", messages="hi")
+    create = kind.client().chat.completions.create
+    await refused(openai.BadRequestError, create, model="core-99", messages=prompt("text", kind))
+    await refused(openai.BadRequestError, create, model="core-3", messages="hi")
 
 
 async def no_balance(kind):
     started = time.monotonic()
     error = await refused(
-        kind,
         openai.RateLimitError,
-        SETUP["poor_key"],
+        kind.client(SETUP["poor_key"]).chat.completions.create,
         model="core-3",
         max_tokens=60_000,
-        messages=prompt("text", kind.name),
+        messages=prompt("text", kind),
     )
     assert error.code == "insufficient_quota" and "Quota exceeded." in error.message, error.body
     assert error.body["requested"] == 60_000 > error.body["spendable"], error.body
@@ -206,8 +151,8 @@ async def no_balance(kind):
 
 async def died(kind):
     stream = await settled(
-        kind(SETUP["key"]).client.chat.completions.create(
-            model="core-3", stream=True, messages=prompt("dies-rst", kind.name)
+        kind.client().chat.completions.create(
+            model="core-3", stream=True, messages=prompt("dies-rst", kind)
         )
     )
     content = ""
@@ -222,23 +167,17 @@ async def died(kind):
 
 async def aborted(kind):
     stream = await settled(
-        kind(SETUP["key"]).client.chat.completions.create(
-            model="core-3", stream=True, messages=prompt("endless", kind.name)
+        kind.client().chat.completions.create(
+            model="core-3", stream=True, messages=prompt("endless", kind)
         )
     )
-    chunks = 0
-    async for chunk in each(stream):
-        chunks += 1
-        if chunks == 5:
-            break
-    print(json.dumps({"aborted": kind.name, "at": time.time() * 1000}), flush=True)
-    await settled(stream.close())
+    await leave(kind, stream)
 
 
 async def models(kind):
-    client = kind(SETUP["key"]).client
+    client = kind.client()
     page = client.models.list()
-    ids = [model.id async for model in each(page if kind is Async else iter(page))]
+    ids = [model.id async for model in each(page if kind.is_async else iter(page))]
     assert len(ids) == 21 and "core-coder-1" in ids, ids
     model = await settled(client.models.retrieve("core-3"))
     assert model.id == "core-3" and model.context_window == 196608, model
@@ -261,15 +200,4 @@ CASES = [
 ]
 
 
-async def main():
-    for kind in (Sync, Async):
-        for case in CASES:
-            error = None
-            try:
-                await case(kind)
-            except Exception:
-                error = traceback.format_exc(limit=3)
-            print(json.dumps({"case": f"{case.__name__} {kind.name}", "error": error}), flush=True)
-
-
-asyncio.run(main())
+run(CASES, openai.OpenAI, openai.AsyncOpenAI)

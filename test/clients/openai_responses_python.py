@@ -1,20 +1,12 @@
 """The official Python client's calls of the responses dialect, sync and async.
 
-    python openai_responses_python.py BASE_URL    with {"key"} as JSON on stdin
-
-Prints one JSON line per case: {"case", "error": null | text}. Everything of the client is left as it is.
+    python openai_responses_python.py BASE_URL    see python_cases.py
 """
-
-import asyncio
-import inspect
-import json
-import sys
-import traceback
 
 import openai
 
-BASE_URL = sys.argv[1]
-KEY = json.load(sys.stdin)["key"]
+from python_cases import each, final, marker, refused, run, settled
+
 WEATHER = {
     "type": "function",
     "name": "get_weather",
@@ -30,30 +22,11 @@ WEATHER = {
 
 
 def prompt(script, kind):
-    return f"hello [[{script}#responses-{kind.__name__}]]"
-
-
-def client(kind, key=KEY):
-    return kind(base_url=BASE_URL, api_key=key)
-
-
-async def settled(value):
-    """The value itself, or what it resolves to."""
-    return await value if inspect.isawaitable(value) else value
-
-
-async def each(stream):
-    """The items of a sync or async iterable."""
-    if hasattr(stream, "__aiter__"):
-        async for item in stream:
-            yield item
-    else:
-        for item in stream:
-            yield item
+    return f"hello [[{marker(script, kind.name)}]]"
 
 
 async def plain(kind):
-    create = client(kind).responses.create
+    create = kind.client().responses.create
     reply = await settled(create(model="open-05-3BIT-REAP", input=prompt("reasoning-text", kind)))
     assert reply.output_text == "Hi there!" and reply.status == "completed", reply
     assert [item.type for item in reply.output] == ["reasoning", "message"], reply
@@ -63,26 +36,21 @@ async def plain(kind):
 
 
 async def streamed(kind):
-    stream = await settled(client(kind).responses.create(model="core-3", stream=True, input=prompt("text", kind)))
+    stream = await settled(kind.client().responses.create(model="core-3", stream=True, input=prompt("text", kind)))
     events = [event async for event in each(stream)]
     assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == "Hi there!", events
     assert events[-1].type == "response.completed" and events[-1].response.usage.total_tokens == 140, events
 
 
 async def helper(kind):
-    manager = client(kind).responses.stream(model="core-3", input=prompt("parallel-tools", kind), tools=[WEATHER])
-    if kind is openai.AsyncOpenAI:
-        async with manager as stream:
-            reply = await stream.get_final_response()
-    else:
-        with manager as stream:
-            reply = stream.get_final_response()
+    manager = kind.client().responses.stream(model="core-3", input=prompt("parallel-tools", kind), tools=[WEATHER])
+    reply = await final(manager, "get_final_response")
     calls = [(item.name, item.arguments) for item in reply.output]
     assert calls == [("get_weather", '{"city":"London"}'), ("get_weather", '{"city":"Tokyo"}')], calls
 
 
 async def conversation(kind):
-    responses = client(kind).responses
+    responses = kind.client().responses
     first = await settled(responses.create(model="core-3", input=prompt("one-tool", kind), tools=[WEATHER]))
     result = {"type": "function_call_output", "call_id": first.output[0].call_id, "output": "sunny"}
     second = await settled(
@@ -91,7 +59,7 @@ async def conversation(kind):
     assert second.output_text == "It is sunny in Paris.", second
     assert (await settled(responses.retrieve(second.id))).output_text == second.output_text
     items = responses.input_items.list(second.id)
-    assert [item.type async for item in each(items if kind is openai.AsyncOpenAI else iter(items))] == [
+    assert [item.type async for item in each(items if kind.is_async else iter(items))] == [
         "function_call_output"
     ]
     counted = await settled(responses.input_tokens.count(model="core-3", input="hello"))
@@ -105,7 +73,7 @@ async def conversation(kind):
 
 
 async def kept_conversation(kind):
-    conversations, responses = client(kind).conversations, client(kind).responses
+    conversations, responses = kind.client().conversations, kind.client().responses
     made = await settled(conversations.create(items=[{"role": "user", "content": prompt("text", kind)}], metadata={"a": "b"}))
     assert made.object == "conversation" and made.metadata == {"a": "b"}, made
     assert await settled(conversations.retrieve(made.id)) == made
@@ -115,7 +83,7 @@ async def kept_conversation(kind):
     added = await settled(conversations.items.create(made.id, items=more))
     assert [item.type for item in added.data] == ["function_call_output"], added
     listed = conversations.items.list(made.id, order="asc", limit=2)
-    items = [item async for item in each(listed if kind is openai.AsyncOpenAI else iter(listed))]
+    items = [item async for item in each(listed if kind.is_async else iter(listed))]
     assert [item.type for item in items] == ["message", "message", "message", "function_call_output"], items
     assert items[2].id == first.output[0].id and items[2].content[0].text == "Hi there!", items
     item = await settled(conversations.items.retrieve(items[1].id, conversation_id=made.id))
@@ -131,7 +99,7 @@ async def kept_conversation(kind):
 
 
 async def everything_sent_back(kind):
-    responses = client(kind).responses
+    responses = kind.client().responses
     items = [{"role": "user", "content": prompt("one-tool", kind)}]
     common = {"model": "core-3", "tools": [WEATHER], "store": False, "include": ["reasoning.encrypted_content"]}
     first = await settled(responses.create(input=items, **common))
@@ -142,37 +110,16 @@ async def everything_sent_back(kind):
 
 
 async def refusals(kind):
-    create = client(kind).responses.create
+    create = kind.client().responses.create
     await refused(openai.BadRequestError, create, model="core-99", input="x")
     await refused(openai.BadRequestError, create, model="core-3", input=42)
-    error = await refused(openai.AuthenticationError, client(kind, "sk-tg-wrong").responses.create, model="core-3", input="x")
+    error = await refused(openai.AuthenticationError, kind.client("sk-tg-wrong").responses.create, model="core-3", input="x")
     assert error.code == "invalid_api_key", error.body
     error = await refused(openai.BadRequestError, create, model="core-3", input=prompt("prompt-too-long", kind))
     assert error.code == "context_length_exceeded", error.body
 
 
-async def refused(expected, call, *positional, **named):
-    try:
-        await settled(call(*positional, **named))
-    except openai.APIStatusError as error:
-        assert type(error) is expected, repr(error)
-        assert error.request_id, "a request id"
-        return error
-    raise AssertionError(f"expected {expected.__name__}")
-
-
 CASES = [plain, streamed, helper, conversation, kept_conversation, everything_sent_back, refusals]
 
 
-async def main():
-    for kind in (openai.OpenAI, openai.AsyncOpenAI):
-        for case in CASES:
-            error = None
-            try:
-                await case(kind)
-            except Exception:
-                error = traceback.format_exc(limit=3)
-            print(json.dumps({"case": f"{case.__name__} {kind.__name__}", "error": error}), flush=True)
-
-
-asyncio.run(main())
+run(CASES, openai.OpenAI, openai.AsyncOpenAI)

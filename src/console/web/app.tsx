@@ -58,40 +58,39 @@ function nextPath(query: URLSearchParams): string {
 
 const loaded = new Map<string, ComponentType>();
 
-function LazyPage({ page }: { page: PageEntry }): VNode {
+type LazyProps = Readonly<{
+  name: string;
+  load: () => Promise<ComponentType>;
+  /** Drawn meanwhile, around the error if there is one. */
+  meanwhile: (failure: VNode | null) => VNode;
+}>;
+
+function Lazy({ name, load, meanwhile }: LazyProps): VNode {
   const resource = useResource(async () => {
-    loaded.set(page.path, await page.load());
-  }, page.path);
-  const Drawn = loaded.get(page.path);
+    loaded.set(name, await load());
+  }, name);
+  const Drawn = loaded.get(name);
   if (Drawn !== undefined) return <Drawn />;
-  return (
-    <Page title={page.name}>
-      {resource.error === null ? (
-        <Loading />
-      ) : (
-        // After an update of the server the old files are gone: a reload brings the new ones.
-        <Failure message="This page could not be loaded." onRetry={() => location.reload()} />
-      )}
-    </Page>
-  );
+  if (resource.error === null) return meanwhile(null);
+  // After an update of the server the old files are gone: a reload brings the new ones.
+  return meanwhile(<Failure message="This page could not be loaded." onRetry={() => location.reload()} />);
 }
 
-function LazyDoor(): VNode {
-  const resource = useResource(async () => {
-    loaded.set("door", (await import("./pages/door-pages.tsx")).DoorPage);
-  }, "door");
-  const Drawn = loaded.get("door");
-  if (Drawn !== undefined) return <Drawn />;
-  return (
-    <div class="splash">
-      {resource.error === null ? (
-        <Mark size={40} />
-      ) : (
-        <Failure message="This page could not be loaded." onRetry={() => location.reload()} />
-      )}
-    </div>
-  );
-}
+const LazyPage = ({ page }: { page: PageEntry }): VNode => (
+  <Lazy
+    name={page.path}
+    load={page.load}
+    meanwhile={(failure) => <Page title={page.name}>{failure ?? <Loading />}</Page>}
+  />
+);
+
+const LazyDoor = (): VNode => (
+  <Lazy
+    name="door"
+    load={async () => (await import("./pages/door-pages.tsx")).DoorPage}
+    meanwhile={(failure) => <div class="splash">{failure ?? <Mark size={40} />}</div>}
+  />
+);
 
 const ForOperators = (): VNode => (
   <Page title="For operators">

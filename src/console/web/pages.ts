@@ -1,6 +1,7 @@
 // Every page of the console: its address, name and icon, and the file from which it is loaded when first shown.
 import type { ComponentType } from "preact";
 import type { IconName } from "./parts/icons.tsx";
+import { sells, session } from "./session.ts";
 
 export type PageEntry = Readonly<{
   path: string;
@@ -91,6 +92,10 @@ export const operatorPages: readonly PageEntry[] = [
     load: lazy(() => import("./pages/operator/audit.tsx"), "AuditPage"),
   },
 ];
+
+/** With only one plan, there is nothing to choose on the plan page. */
+export const nameOf = ({ path, name }: PageEntry): string =>
+  path === "/plan" && session.value?.plans.length === 1 ? (sells.value ? "Balance" : "Models") : name;
 
 export const pageAt = (path: string): PageEntry | undefined =>
   [...accountPages, ...operatorPages].find((page) => page.path === path);

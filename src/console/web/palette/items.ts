@@ -1,11 +1,11 @@
 // The items of the palette: pages, commands, chapters of the guide, models, keys, nodes, accounts and conversations.
-import { accountPages, operatorPages } from "../pages.ts";
+import { accountPages, nameOf, operatorPages } from "../pages.ts";
 import { setTheme } from "../parts/theme-choice.tsx";
 import type { IconName } from "../parts/icons.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get } from "../request.ts";
 import { navigate } from "../route.ts";
-import { account, operatorNumbers, session, signOut } from "../session.ts";
+import { account, operatorNumbers, signOut } from "../session.ts";
 import { chapters } from "./chapters.ts";
 import { readEntries } from "../pages/playground/conversation-store.ts";
 import { owner } from "../pages/playground/owner.ts";
@@ -26,13 +26,13 @@ const isOperator = (): boolean => account.value?.operator === true;
 
 /** Items that need no request. */
 export function ownItems(): readonly Item[] {
-  const pages = [...accountPages, ...(isOperator() ? operatorPages : [])].map(({ path, name, icon }): Item => ({
-    id: `page ${path}`,
+  const pages = [...accountPages, ...(isOperator() ? operatorPages : [])].map((page): Item => ({
+    id: `page ${page.path}`,
     group: "Pages",
-    name: path === "/plan" && session.value?.plans.length === 1 ? "Balance" : name,
-    about: path.startsWith("/operator") ? "Operator" : "",
-    icon,
-    run: () => navigate(path),
+    name: nameOf(page),
+    about: page.path.startsWith("/operator") ? "Operator" : "",
+    icon: page.icon,
+    run: () => navigate(page.path),
   }));
   const nodes = (operatorNumbers.value?.nodes ?? []).map(({ name, health }): Item => ({
     id: `node ${name}`,

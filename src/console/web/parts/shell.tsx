@@ -2,7 +2,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
 import { count } from "../format.ts";
-import { accountPages, operatorPages, type PageEntry } from "../pages.ts";
+import { accountPages, nameOf, operatorPages, type PageEntry } from "../pages.ts";
 import { PaletteButton, PaletteHost, PaletteIconButton } from "../palette/door.tsx";
 import { place } from "../route.ts";
 import { account, live, numbers, sells, session, signOut } from "../session.ts";
@@ -101,10 +101,6 @@ const Navigation = (): VNode => (
     )}
   </nav>
 );
-
-/** With only one plan, there is nothing to choose on the plan page. */
-const nameOf = ({ path, name }: PageEntry): string =>
-  path === "/plan" && session.value?.plans.length === 1 ? (sells.value ? "Balance" : "Models") : name;
 
 /** Loads the page's file as soon as the pointer is over the link. */
 const NavigationLink = ({ page }: { page: PageEntry }): VNode => (

@@ -1,7 +1,15 @@
 // What accounts need from a journal. How lines reach the disk is up to the store.
 import type { AccountId, KeyId, KeyLimits, Ms, PlanId } from "../core/types.ts";
 import type { Entry } from "./money/entry.ts";
-import type { AccessLink, AuditEntry, Identity, KeyRecord, PurchaseRequest, SessionRecord } from "./records.ts";
+import type {
+  AccessLink,
+  AuditEntry,
+  Identity,
+  KeyRecord,
+  OperatorToken,
+  PurchaseRequest,
+  SessionRecord,
+} from "./records.ts";
 import type { Period } from "./money/quota.ts";
 
 /** A change of an account that moves no money. */
@@ -55,6 +63,8 @@ type ConsoleChange =
   /** Has no effect on one that was used. */
   | Readonly<{ change: "use_link"; id: number; account: AccountId; at: Ms }>
   | Readonly<{ change: "withdraw_link"; id: number }>
+  | Readonly<{ change: "operator_token"; token: OperatorToken }>
+  | Readonly<{ change: "revoke_operator_token"; id: number; at: Ms }>
   | Readonly<{ change: "audit"; entry: AuditEntry }>;
 
 export interface Journal {

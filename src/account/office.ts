@@ -11,6 +11,7 @@ import { AccountKeys } from "./people/account-keys.ts";
 import { Accounts } from "./people/accounts.ts";
 import { AuditLog } from "./audit.ts";
 import type { Draft } from "./draft.ts";
+import { OperatorTokens } from "./sign-in/operator-tokens.ts";
 import { Identities } from "./people/identities.ts";
 import { Purchases } from "./money/purchases.ts";
 import type {
@@ -18,6 +19,7 @@ import type {
   AuditRecords,
   IdentityRecords,
   OfficeRecords,
+  OperatorTokenRecords,
   PurchaseRecords,
   SessionRecords,
   Standings,
@@ -32,6 +34,7 @@ export type Unit = Readonly<{
   links: AccessLinks;
   purchases: Purchases;
   identities: Identities;
+  tokens: OperatorTokens;
   auditLog: AuditLog;
   /** By the wall clock. */
   now: Ms;
@@ -51,7 +54,7 @@ export interface Office {
   read<Result>(work: (unit: Unit) => Promise<Result>): Promise<Result>;
 }
 
-export type BesideRecords = PurchaseRecords & AuditRecords & AccessLinkRecords & IdentityRecords;
+export type BesideRecords = PurchaseRecords & AuditRecords & AccessLinkRecords & IdentityRecords & OperatorTokenRecords;
 
 export type UnitParts = Readonly<{
   /** Of accounts and keys, of sessions, and of all else. */
@@ -72,6 +75,7 @@ export function unitOf({ records, sessions, beside, standings, catalog }: UnitPa
     links: new AccessLinks({ records: beside, draft, now }),
     purchases: new Purchases({ accounts, records: beside, draft, now }),
     identities: new Identities({ records: beside, draft, now }),
+    tokens: new OperatorTokens({ records: beside, draft, now }),
     auditLog: new AuditLog({ records: beside, draft }),
     now,
   };

@@ -158,6 +158,31 @@ export interface AccessLinkRecords {
   openInvitations(limit: number): Soon<readonly AccessLink[]>;
 }
 
+/** What an operator's token allows: to look, to change what belongs to people, or everything. */
+export const tokenScopes = ["read", "people", "all"] as const;
+export type TokenScope = (typeof tokenScopes)[number];
+
+/** A token of the operators' API. It belongs to no account. */
+export type OperatorToken = Readonly<{
+  id: number;
+  /** Says whose it is, in the audit log, too; of all that are not revoked, no other has it. */
+  name: string;
+  /** SHA-256 of the token, base64. */
+  tokenHash: string;
+  scope: TokenScope;
+  createdAt: Ms;
+  /** Null: never. */
+  expiresAt: Ms | null;
+  revokedAt: Ms | null;
+}>;
+
+export interface OperatorTokenRecords {
+  operatorToken(tokenHash: string): Soon<OperatorToken | null>;
+  /** Newest first, those that are revoked or expired, too. */
+  operatorTokens(limit: number): Soon<readonly OperatorToken[]>;
+  nextOperatorTokenId(): Soon<number>;
+}
+
 export type Identity = Readonly<{ issuer: string; subject: string; account: AccountId; connectedAt: Ms }>;
 
 export interface IdentityRecords {
@@ -220,6 +245,8 @@ export type AuditAction =
   | "account.delete"
   | "invitation.create"
   | "invitation.withdraw"
+  | "token.create"
+  | "token.revoke"
   | "node.drain"
   | "node.resume"
   | "key.create"

@@ -6,6 +6,8 @@ import { nearest } from "../core/nearest.ts";
 export type Flag = Readonly<{
   type: "string" | "boolean";
   multiple?: boolean;
+  /** One letter: "f" for -f. */
+  short?: string;
   isRequired?: boolean;
   /** What stands for its value in help: "FILE". */
   placeholder?: string;
@@ -78,7 +80,10 @@ export function readArguments(
 
 function parse(name: string, flags: FlagTable, argv: readonly string[]) {
   const options = Object.fromEntries(
-    Object.entries(flags).map(([flag, { type, multiple = false }]) => [flag, { type, multiple }]),
+    Object.entries(flags).map(([flag, { type, multiple = false, short }]) => [
+      flag,
+      short === undefined ? { type, multiple } : { type, multiple, short },
+    ]),
   );
   try {
     return parseArgs({ args: [...argv], options, allowPositionals: true, strict: true });

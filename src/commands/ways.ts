@@ -9,6 +9,10 @@ type Way = Readonly<{
 
 /** By the name of the verb. */
 export const ways: Readonly<Record<string, Way>> = {
+  apply: {
+    flags: { file: { type: "string", short: "f", placeholder: "FILE", help: "The file, TOML or JSON." } },
+    load: () => import("./apply.ts"),
+  },
   "accounts list": { load: () => import("./accounts-list.ts") },
   "accounts password": {
     flags: {

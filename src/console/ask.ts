@@ -9,7 +9,7 @@ type SignedInCall = Pick<Call<"account" | "operator">, "visitor" | "address">;
 /** `kind`: as an operator, or for the own account. Rejects with an error in words. */
 export const ask = <Input, Result>(
   { work }: Pick<ConsoleParts, "work">,
-  kind: Exclude<Actor["kind"], "shell">,
+  kind: Exclude<Actor["kind"], "shell" | "token">,
   { visitor, address }: SignedInCall,
   verb: Verb<Input, Result>,
   input: Input,

@@ -71,6 +71,11 @@ function problemOf(type: ValueErrorType, schema: TSchema, value: unknown, path: 
     return meant === null ? `is unknown; known keys: ${known.join(", ")}` : `is unknown; did you mean "${meant}"?`;
   }
   const expected = schema.description ?? `of type ${String(schema["type"] ?? "another")}`;
+  // A description for help is a sentence.
+  if (/^[A-Z].*\.$/.test(expected)) {
+    if (type === ValueErrorType.ObjectRequiredProperty) return `is missing: ${expected}`;
+    return `is not what it must be: ${expected}${schema.writeOnly === true ? "" : ` It is ${show(value)}.`}`;
+  }
   if (type === ValueErrorType.ObjectRequiredProperty) return `is missing: must be ${expected}`;
   return `must be ${expected}${schema.writeOnly === true ? "" : `, is ${show(value)}`}`;
 }

@@ -1,6 +1,6 @@
 // The HTTP side: the list of routes. Elysia is used only here, in `threads/` and in the console.
 import { rmSync } from "node:fs";
-import { Elysia } from "elysia";
+import { type AnyElysia, Elysia } from "elysia";
 import type { Dialect } from "../dialects/dialect.ts";
 import { compileBodySchemas } from "../dialects/request/field.ts";
 import { Dialects, type OpenDialect } from "../dialects/registry.ts";
@@ -17,6 +17,7 @@ import type { TokenCounts } from "../tokens/node-count.ts";
 import { ApiRoutes, type DirectRoutes } from "./api-routes.ts";
 import { clientAddress } from "./client-address.ts";
 import { CrossOrigin } from "./cross-origin.ts";
+import type { OpenApiDocument } from "../docs/openapi-document.ts";
 import { Documentation, type DocumentationOptions } from "./documentation.ts";
 import { askerOf } from "./incoming.ts";
 import { KeyHeaders } from "./key-headers.ts";
@@ -57,6 +58,8 @@ export type ServerOptions = Readonly<{
   counts: TokenCounts;
   /** Absent: nothing is quoted. */
   quotes?: Quotes;
+  /** Absent: there is no API for operators. */
+  operators?: Operators;
   /** Pages and routes that another part adds, and the browsers that are signed in to them. */
   openSite?: (requests: LiveRequests) => Site;
   /** {base_url}; null: the address where it listens. */
@@ -207,6 +210,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   inference.addRoutesTo(api);
   for (const dialect of dialects.all) if (dialect.storesResponses) addStored(dialect);
   if (site !== null) app.use(site.routes);
+  if (options.operators !== undefined) addOperators(app, options.operators, documentation);
   app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });
   const always = { maxRequestBodySize: serverBodyMaxBytes, development: false } as const;
   if (unix === null) {
@@ -320,6 +324,22 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     if (!api.isAt(requestAddress(request).pathname)) return reply;
     return crossOrigin.preflight(request) ?? crossOrigin.opened(request, reply);
   }
+}
+
+/** What programs of operators ask; it knows its own keys. */
+export type Operators = Readonly<{
+  answer(request: Request, path: string): Promise<Response>;
+  description(): Promise<OpenApiDocument>;
+}>;
+
+function addOperators(app: AnyElysia, operators: Operators, documentation: Documentation): void {
+  const base = "/api/v1";
+  app.all(
+    `${base}/*`,
+    ({ request }) => operators.answer(request, requestAddress(request).pathname.slice(base.length)),
+    { parse: "none" },
+  );
+  app.get("/docs/operators", ({ request }) => documentation.operators(request, operators.description));
 }
 
 /** The socket is never open to others, not even before its mode could be changed. */

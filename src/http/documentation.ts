@@ -4,6 +4,7 @@
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import { type Catalog, usualSampleModel } from "../core/catalog.ts";
+import type { OpenApiDocument } from "../docs/openapi-document.ts";
 import type { Page, SiteFiles } from "../docs/page-shell.ts";
 import { type ChosenForm, chooseForm, type Forms } from "./content-encoding.ts";
 import type { ApiFacts } from "./openapi/description.ts";
@@ -26,6 +27,7 @@ const compress = promisify(gzip);
 export class Documentation {
   readonly #options: DocumentationOptions;
   #made: Promise<Made> | null = null;
+  #operators: Promise<File> | null = null;
   /** The catalog that the pages describe. */
   #models: Catalog["models"] | null = null;
   #sampleModel: string = usualSampleModel;
@@ -46,6 +48,17 @@ export class Documentation {
   async guide(request: Request, chapter: string): Promise<Response | null> {
     const file = (await this.#current()).guide.get(chapter);
     return file === undefined ? null : this.#reply(file, request);
+  }
+
+  /** The reference of the operators' API, which is the same for as long as this program runs. */
+  async operators(request: Request, describe: () => Promise<OpenApiDocument>): Promise<Response> {
+    this.#operators ??= this.#operatorsPage(describe);
+    return this.#reply(await this.#operators, request);
+  }
+
+  async #operatorsPage(describe: () => Promise<OpenApiDocument>): Promise<File> {
+    const { referencePage } = await import("../docs/reference-page.ts");
+    return pageFile(referencePage(await describe(), (await this.#options.siteFiles?.()) ?? null));
   }
 
   #reply(file: File, request: Request): Response {

@@ -22,6 +22,11 @@ const groups: readonly Group[] = [
     load: async () => (await import("./verbs/people.ts")).default,
   },
   {
+    heading: "The operators' API",
+    words: ["tokens", "apply"],
+    load: async () => (await import("./verbs/api.ts")).default,
+  },
+  {
     heading: "The running server",
     words: ["nodes", "gateways", "models", "webhooks", "reload", "health", "backup"],
     load: async () => (await import("./verbs/server.ts")).default,

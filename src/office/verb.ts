@@ -3,7 +3,14 @@
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
 import { auditDetailMaxLength, byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import type { Unit } from "../account/office.ts";
-import type { AccountRecord, AuditAction, AuditEntry, SessionRecord } from "../account/records.ts";
+import {
+  type AccountRecord,
+  type AuditAction,
+  type AuditEntry,
+  type SessionRecord,
+  type TokenScope,
+  tokenScopes,
+} from "../account/records.ts";
 import { assert } from "../core/assert.ts";
 import { CommandError } from "../core/expected-error.ts";
 import type { SchemaError } from "../core/schema-errors.ts";
@@ -17,10 +24,32 @@ export type Actor =
   /** A command of a user of this machine: whoever may open the data folder may do everything there. */
   | Readonly<{ kind: "shell"; user: string }>
   /** Somebody who is signed in to the console: as an operator, or for the own account. */
-  | Readonly<{ kind: "operator" | "account"; account: AccountRecord; session: SessionRecord; address: string }>;
+  | Readonly<{ kind: "operator" | "account"; account: AccountRecord; session: SessionRecord; address: string }>
+  /** A program with an operator's token. */
+  | Readonly<{ kind: "token"; name: string; scope: TokenScope }>;
 
-/** What an operator's token must allow: verbs that change nothing, those that change what belongs to people, or all. */
-type Scope = "read" | "people" | "all";
+/** Where programs reach the verbs. */
+export const operatorsApiPath = "/api/v1";
+
+/** What these print is made by the command line itself, or is a file on the server's disk. */
+const ofShell: ReadonlySet<string> = new Set(["accounts export", "end-users export", "backup"]);
+
+/** Whether tokens may ask for it at all. */
+export const isForApi = ({ name, scope }: Pick<Verb, "name" | "scope">): boolean =>
+  scope !== null && !ofShell.has(name);
+
+/** A token asks for something on which its scope has no say. */
+export class ScopeTooSmall extends CommandError {}
+
+/** An operator may do everything, so to make one, or to change an account of one, takes the scope of everything. */
+export function checkMayTouchOperators(actor: Actor): void {
+  if (actor.kind !== "token" || actor.scope === "all") return;
+  throw new ScopeTooSmall(`accounts of operators need a token of the scope all; this one has ${actor.scope}`);
+}
+
+/** Whether a token may ask for what needs `needed`; null: the shell alone may. */
+export const allows = (scope: TokenScope, needed: TokenScope | null): boolean =>
+  needed !== null && tokenScopes.indexOf(needed) <= tokenScopes.indexOf(scope);
 
 export type Asked<Input> = Readonly<{ actor: Actor; input: Input; progress: Progress }>;
 
@@ -36,7 +65,7 @@ export interface Verb<Input = unknown, Result = unknown> {
   /** Fields that a command line takes as words, in this order; the others are flags. */
   readonly words: readonly string[];
   /** Null: the shell alone may ask for it. */
-  readonly scope: Scope | null;
+  readonly scope: TokenScope | null;
   /** Owners may ask for it, for their own accounts. */
   readonly owner?: true;
   /** Makes the data folder where there is none. */
@@ -133,6 +162,7 @@ export function accountVerb<Result, Fields extends TProperties = {}>(
       const given = async ({ accounts }: Unit) => {
         const account = await accounts.ofEmail(input.email);
         assert(actor.kind !== "account" || actor.account.id === account.id, "owners ask for their own accounts");
+        if (account.operator && spec.scope !== "read") checkMayTouchOperators(actor);
         return { ...asked, account };
       };
       return perform(work, spec, asked, given, ({ account }) => account.id);
@@ -161,8 +191,7 @@ async function perform<Fields, Input, Given extends Asked<Input>, Result>(
 ): Promise<Result> {
   const { office } = work;
   const { name, scope, owner, audit } = spec;
-  const may = actor.kind === "shell" || (actor.kind === "operator" ? scope !== null : owner === true);
-  assert(may, `${actor.kind} may ask for ${name}`);
+  assert(may(actor, scope, owner === true), `${actor.kind} may ask for ${name}`);
   const isAudited = audit !== undefined && (actor.kind !== "account" || actor.account.operator || audit.ofOwners);
   const noted = (unit: Unit, given: Given, result: Result): Result => {
     if (!isAudited) return result;
@@ -199,16 +228,35 @@ async function perform<Fields, Input, Given extends Asked<Input>, Result>(
 /** The same words for a copy that is made without the books. */
 export const notNoted = (name: string, reason: string): string => `the ${name} is not in the audit log: ${reason}`;
 
-const entryBy = (
+function may(actor: Actor, scope: TokenScope | null, isForOwners: boolean): boolean {
+  switch (actor.kind) {
+    case "shell":
+      return true;
+    case "token":
+      return allows(actor.scope, scope);
+    case "operator":
+      return scope !== null;
+    case "account":
+      return isForOwners;
+  }
+}
+
+/** The line of an actor in the audit log. */
+export function entryBy(
   actor: Actor,
   at: Ms,
   action: AuditAction,
   subject: AccountId,
   detail: string,
-): Omit<AuditEntry, "id"> =>
-  actor.kind === "shell"
-    ? serverEntry(at, byCommandOf(actor.user), action, subject, detail)
-    : {
+): Omit<AuditEntry, "id"> {
+  switch (actor.kind) {
+    case "shell":
+      return serverEntry(at, byCommandOf(actor.user), action, subject, detail);
+    case "token":
+      return serverEntry(at, `token ${actor.name}`, action, subject, detail);
+    case "operator":
+    case "account":
+      return {
         at,
         operator: actor.account.id,
         address: actor.address,
@@ -216,3 +264,5 @@ const entryBy = (
         subject,
         detail: detail.slice(0, auditDetailMaxLength),
       };
+  }
+}

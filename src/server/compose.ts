@@ -19,9 +19,11 @@ import { lazyConsole } from "../console/lazy-console.ts";
 import { LiveCatalog, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import { CommandError, isExpected } from "../core/expected-error.ts";
-import { openLog, usualLogFormat } from "../core/log.ts";
+import { type Log, openLog, usualLogFormat } from "../core/log.ts";
 import { lastPlan, unconfiguredPlans, unknownModels } from "../core/plans.ts";
-import { startServer } from "../http/app.ts";
+import type { Accounting } from "../books/accounting.ts";
+import type { Quotes } from "../http/quote.ts";
+import { type Operators, startServer } from "../http/app.ts";
 import { holdFreePort } from "../http/free-port.ts";
 import { Metrics } from "../http/metrics/metrics.ts";
 import { together } from "../http/other-threads.ts";
@@ -550,16 +552,8 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
         host: config.host,
         port,
         counts,
-        quotes: {
-          expect(ask, { account }) {
-            const priority = priorityOf(accounting.planOf(account), ask.priority);
-            return { priority, forecast: pool.forecast(ask, account, { member: "", priority }) };
-          },
-          price(model, usage) {
-            const tokens = billedTokens(ratesOf(model.price), usage);
-            return { tokens, usd: costUsd(tokens) };
-          },
-        },
+        operators: lazyOperators(officeWork, log),
+        quotes: quotesOf(accounting, pool),
         unix: relays?.unix ?? null,
         others: relays,
         beforeListening: releasePort,
@@ -618,3 +612,25 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   opened.defer(() => backups.close());
   return { url: server.url, requests };
 }
+
+/** Loaded when somebody asks: most servers are never asked. */
+function lazyOperators(work: OfficeWork, log: Log): Operators {
+  let loaded: Promise<Operators> | null = null;
+  const operators = (): Promise<Operators> =>
+    (loaded ??= import("../office/operators-api.ts").then(({ OperatorsApi }) => new OperatorsApi(work, log)));
+  return {
+    answer: async (request, path) => (await operators()).answer(request, path),
+    description: async () => (await operators()).description(),
+  };
+}
+
+const quotesOf = (accounting: Pick<Accounting, "planOf">, pool: Pick<NodePool, "forecast">): Quotes => ({
+  expect(ask, { account }) {
+    const priority = priorityOf(accounting.planOf(account), ask.priority);
+    return { priority, forecast: pool.forecast(ask, account, { member: "", priority }) };
+  },
+  price(model, usage) {
+    const tokens = billedTokens(ratesOf(model.price), usage);
+    return { tokens, usd: costUsd(tokens) };
+  },
+});

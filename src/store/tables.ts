@@ -4,7 +4,7 @@
 //
 // A new version may add tables, columns that may be null or have a default (last in their table) and indexes; raise the
 // schema version of both stores with it. src/README.md lists the steps.
-import type { AccessLink, AuditAction, PurchaseRequest } from "../account/records.ts";
+import type { AccessLink, AuditAction, PurchaseRequest, TokenScope } from "../account/records.ts";
 import type { EntryKind } from "../account/money/entry.ts";
 import type { Quota } from "../account/money/quota.ts";
 import type { PlanId } from "../core/types.ts";
@@ -329,6 +329,20 @@ export const tables = {
     key: ["id"],
     unique: { access_links_by_token: "token_hash" },
     indexes: { access_links_by_account: ["account_id"] },
+  },
+  /** Tokens of the operators' API. */
+  operator_tokens: {
+    columns: {
+      id: whole,
+      name: text,
+      token_hash: hash,
+      scope: oneOf<TokenScope>("read", "people", "all"),
+      created_at: whole,
+      expires_at: orNull(whole),
+      revoked_at: orNull(whole),
+    },
+    key: ["id"],
+    unique: { operator_tokens_by_token: "token_hash" },
   },
   /** Whom an identity provider calls so. */
   identities: {

@@ -145,6 +145,15 @@ const link: AccessLink = {
   expiresAt: at + 100,
   usedAt: null,
 };
+const token = {
+  id: 3,
+  name: "ci",
+  tokenHash: hash(20),
+  scope: "people",
+  createdAt: at,
+  expiresAt: null,
+  revokedAt: null,
+} as const;
 const entry = { id: 1, at, operator: theServer, address: "", action: "account.plan", subject: 1, detail: "d" } as const;
 
 /** At least one of each kind; each changes something where those before it were made. */
@@ -222,6 +231,8 @@ const changes: { readonly [Kind in AccountChange["change"]]: readonly Extract<Ac
   ],
   use_link: [{ change: "use_link", id: 4, account: 2, at: at + 9 }],
   withdraw_link: [{ change: "withdraw_link", id: 5 }],
+  operator_token: [{ change: "operator_token", token }],
+  revoke_operator_token: [{ change: "revoke_operator_token", id: token.id, at: at + 9 }],
   audit: [
     { change: "audit", entry },
     { change: "audit", entry: { ...entry, id: 2, operator: 1, address: "::1", subject: theServer } },
@@ -292,7 +303,8 @@ for (const store of [sqlite(), postgres()]) {
         const names = columns.map(([name]) => name);
         await store.run(`INSERT INTO ${table} (${names.join(", ")}) VALUES (${values.join(", ")})`);
       };
-      for (const table of tableNames) await plant(table);
+      // Tokens of the operators' API belong to no account.
+      for (const table of tableNames) if (table !== "operator_tokens") await plant(table);
       await plant("access_links", { id: "2", account_id: "NULL", email: "'MARKER EMAIL'" });
       await store.apply({
         change: "erase",

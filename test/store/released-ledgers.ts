@@ -297,4 +297,16 @@ export const releasedLedgers: readonly string[] = [
   CREATE INDEX purchase_requests_by_account ON purchase_requests (account_id, id);
   CREATE INDEX purchase_requests_by_state ON purchase_requests (state, id);
   `,
+  // Tokens of the operators' API.
+  `
+  CREATE TABLE operator_tokens (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    token_hash BLOB NOT NULL UNIQUE CHECK (length(token_hash) = 32),
+    scope TEXT NOT NULL CHECK (scope IN ('read', 'people', 'all')),
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER
+  ) STRICT;
+  `,
 ];

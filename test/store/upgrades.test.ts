@@ -86,6 +86,7 @@ const rows: Readonly<Record<string, (key: string) => readonly (readonly unknown[
   access_links: () => [
     [1, new Uint8Array(32).fill(8), "invitation", null, "eve@x", "plus", 500, at, at + 86_400_000, null],
   ],
+  operator_tokens: () => [[1, "ci", new Uint8Array(32).fill(9), "people", at, null, null]],
   identities: () => [["https://login.example.com", "ada-1", 1, at]],
 };
 /** Tables that have their row from the start. */

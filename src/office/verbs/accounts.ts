@@ -10,7 +10,7 @@ import { dayMs } from "../../core/units.ts";
 import { password, planId, tokens, when } from "../fields.ts";
 import { expiryOf, expiryProblem } from "../link-expiry.ts";
 import { formatPairs, formatTable } from "../table.ts";
-import { accountVerb, type Actor, verb } from "../verb.ts";
+import { accountVerb, type Actor, verb, checkMayTouchOperators } from "../verb.ts";
 import type { Work } from "../work.ts";
 
 /** Unless its maker says otherwise. */
@@ -30,7 +30,8 @@ export const create = verb({
   },
   scope: "people",
   makesFolder: true,
-  async prepare({ passwords }, { input: { password, ...account } }) {
+  async prepare({ passwords }, { actor, input: { password, ...account } }) {
+    if (account.operator === true) checkMayTouchOperators(actor);
     const hashed = password === undefined ? {} : { passwordHash: await passwords.hashNew(password) };
     return ({ accounts }) => accounts.create({ ...account, ...hashed });
   },
@@ -168,7 +169,7 @@ export const changePassword = accountVerb({
     const passwordHash = await passwords.hashNew(input.password);
     return async ({ accounts, sessions }) => {
       await accounts.setPassword(id, passwordHash);
-      sessions.endAll(id, actor.kind !== "shell" && actor.account.id === id ? actor.session.id : null);
+      sessions.endAll(id, "session" in actor && actor.account.id === id ? actor.session.id : null);
       return { id, email };
     };
   },
@@ -236,7 +237,7 @@ const erasedDetail = (_: unknown, __: unknown, { erasedInWords }: Work): string 
 async function checkErasable({ accounts, sessions }: Unit, id: AccountId, actor: Actor): Promise<void> {
   if (actor.kind === "shell") return; // it may delete the last operator, and can make another one
   await accounts.checkNotLastOperator(id);
-  if (actor.kind === "operator") return;
+  if (actor.kind !== "account") return;
   // Its owner was asked for the password, and hashing took its time.
   const isStill = (await accounts.isAsItWas(actor.account)) && (await sessions.isOpen(actor.session));
   if (!isStill) throw new CommandError("sign in again first");

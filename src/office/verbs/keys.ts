@@ -24,7 +24,7 @@ const limits = {
   limit_end_user_day: tokens(1, "The most balance tokens of a day for each person it asks for."),
 };
 const newLimits = Type.Partial(Type.Object(limits)).properties;
-const otherLimits = Type.Partial(
+export const otherLimits = Type.Partial(
   Type.Object({
     limit_day: orNull(limits.limit_day),
     limit_month: orNull(limits.limit_month),

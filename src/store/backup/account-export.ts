@@ -26,7 +26,9 @@ function rowsOf(table: TableName, order: string, where = "account_id = ?1"): str
  * Each list of the export, with the query of its rows, which SQLite and PostgreSQL both read; `?1` is the account. The rows of
  * `accounts` stand before them.
  */
-const lists: Readonly<Record<Exclude<TableName, "accounts">, readonly [name: string, sql: string]>> = {
+const lists: Readonly<
+  Record<Exclude<TableName, "accounts" | "operator_tokens">, readonly [name: string, sql: string]>
+> = {
   sessions: ["sessions", rowsOf("sessions", "id")],
   identities: ["identities", rowsOf("identities", "issuer")],
   access_links: [

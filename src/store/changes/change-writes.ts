@@ -81,6 +81,8 @@ const byKind: { readonly [Of in Kind]: (change: OfKind<Of>) => readonly Write[] 
     update("access_links", { usedAt: at, account }, { id, usedAt: null }, { needs: account }),
   ],
   withdraw_link: ({ id }) => [remove("access_links", { id, usedAt: null })],
+  operator_token: ({ token }) => [insert("operator_tokens", token)],
+  revoke_operator_token: ({ id, at }) => [update("operator_tokens", { revokedAt: unlessSet(at) }, { id })],
   audit: ({ entry }) => [insert("audit_log", entry)],
 };
 

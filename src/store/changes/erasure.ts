@@ -85,6 +85,7 @@ export const erasure: Readonly<Record<TableName, Rule>> = {
       update("audit_log", { detail: "" }, { subject: account }),
     ],
   },
+  operator_tokens: null,
   key_use: null,
   end_user_use: null,
   quota_use: null,

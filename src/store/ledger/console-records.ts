@@ -6,6 +6,8 @@ import type {
   AuditRecords,
   Identity,
   IdentityRecords,
+  OperatorToken,
+  OperatorTokenRecords,
   Payment,
   PurchaseRecords,
   PurchaseRequest,
@@ -20,12 +22,13 @@ import { read } from "../open.ts";
 import type { RowOf } from "./schema.ts";
 
 export class ConsoleRecords
-  implements SessionRecords, PurchaseRecords, AuditRecords, AccessLinkRecords, IdentityRecords
+  implements SessionRecords, PurchaseRecords, AuditRecords, AccessLinkRecords, IdentityRecords, OperatorTokenRecords
 {
   readonly #queries: ReturnType<typeof prepare>;
   readonly #sessions = new Numbers(() => this.#queries.lastSessionId.get());
   readonly #requests = new Numbers(() => this.#queries.lastRequestId.get());
   readonly #links = new Numbers(() => this.#queries.lastLinkId.get());
+  readonly #tokens = new Numbers(() => this.#queries.lastTokenId.get());
   readonly #entries = new Numbers(() => this.#queries.lastAuditId.get());
 
   constructor(database: Database) {
@@ -105,6 +108,19 @@ export class ConsoleRecords
     return read(() => this.#queries.openInvitations.all({ limit })).map((row) => recordOf("access_links", row));
   }
 
+  operatorToken(tokenHash: string): OperatorToken | null {
+    const row = read(() => this.#queries.operatorToken.get({ tokenHash: Buffer.from(tokenHash, "base64") }));
+    return row === null ? null : recordOf("operator_tokens", row);
+  }
+
+  operatorTokens(limit: number): readonly OperatorToken[] {
+    return read(() => this.#queries.operatorTokens.all({ limit })).map((row) => recordOf("operator_tokens", row));
+  }
+
+  nextOperatorTokenId(): number {
+    return this.#tokens.next();
+  }
+
   accountOfIdentity(issuer: string, subject: string): AccountId | null {
     return read(() => this.#queries.identity.get({ issuer, subject }))?.account ?? null;
   }
@@ -125,6 +141,7 @@ export class ConsoleRecords
 type SessionRow = RowOf<"sessions">;
 type RequestRow = RowOf<"purchase_requests">;
 type LinkRow = RowOf<"access_links">;
+type OperatorTokenRow = RowOf<"operator_tokens">;
 type IdentityRow = RowOf<"identities">;
 type PaymentRow = RowOf<"payments">;
 type AuditRow = RowOf<"audit_log">;
@@ -158,6 +175,9 @@ function prepare(database: Database) {
     linkById: query<LinkRow>("SELECT * FROM access_links WHERE id = $id"),
     lastLinkId: lastId("access_links"),
     openInvitations: query<LinkRow>(newest("access_links", "kind = 'invitation' AND used_at IS NULL")),
+    operatorToken: query<OperatorTokenRow>("SELECT * FROM operator_tokens WHERE token_hash = $tokenHash"),
+    operatorTokens: query<OperatorTokenRow>(newest("operator_tokens", "true")),
+    lastTokenId: lastId("operator_tokens"),
     identity: query<{ account: AccountId }>(
       "SELECT account_id AS account FROM identities WHERE issuer = $issuer AND subject = $subject",
     ),

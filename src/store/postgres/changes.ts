@@ -52,7 +52,7 @@ const addCredit = statement(
 );
 
 /** Tables whose rows have numbers of one row of `counters`, which tells the next one also where the latest row is gone. */
-const numbered: readonly TableName[] = ["accounts", "sessions", "purchase_requests", "access_links"];
+const numbered: readonly TableName[] = ["accounts", "sessions", "purchase_requests", "access_links", "operator_tokens"];
 const setCounter = statement(
   "count",
   `INSERT INTO counters (name, value) VALUES ($1::text, $2::text::bigint)

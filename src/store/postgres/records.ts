@@ -21,6 +21,7 @@ import type {
   OfficeRecords,
   Payment,
   PlanCount,
+  OperatorToken,
   PurchaseRequest,
   SessionRecord,
   SessionRecords,
@@ -34,7 +35,16 @@ import type { Soon } from "../../core/soon.ts";
 import type { AccountId, KeyId, KeyLimits, Ms } from "../../core/types.ts";
 import type { Session } from "./database.ts";
 import { accounts, apiKeys, counters, journal, keyUse, quotaUse } from "./schema.ts";
-import { accessLinks, auditLog, endUsers, identities, payments, purchaseRequests, sessions } from "./schema-console.ts";
+import {
+  accessLinks,
+  auditLog,
+  endUsers,
+  identities,
+  operatorTokens,
+  payments,
+  purchaseRequests,
+  sessions,
+} from "./schema-console.ts";
 
 /** Rows of `counters`, by the tables whose latest numbers they are. Who is about to give the next one locks it. */
 export const counterOf = {
@@ -42,6 +52,7 @@ export const counterOf = {
   lastSessionId: "sessions",
   lastRequestId: "purchase_requests",
   lastLinkId: "access_links",
+  lastTokenId: "operator_tokens",
   lastAuditId: "audit_log",
 } as const;
 
@@ -294,6 +305,21 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
       .orderBy(desc(accessLinks.id))
       .limit(limit);
     return rows.map(linkOf);
+  }
+
+  async operatorToken(tokenHash: string): Promise<OperatorToken | null> {
+    const wanted = eq(operatorTokens.tokenHash, Uint8Array.fromBase64(tokenHash));
+    const [row] = await this.#db.select().from(operatorTokens).where(wanted);
+    return row === undefined ? null : { ...row, tokenHash: base64Of(row.tokenHash) };
+  }
+
+  async operatorTokens(limit: number): Promise<readonly OperatorToken[]> {
+    const rows = await this.#db.select().from(operatorTokens).orderBy(desc(operatorTokens.id)).limit(limit);
+    return rows.map((row): OperatorToken => ({ ...row, tokenHash: base64Of(row.tokenHash) }));
+  }
+
+  nextOperatorTokenId(): Promise<number> {
+    return this.#next("lastTokenId");
   }
 
   async accountOfIdentity(issuer: string, subject: string): Promise<AccountId | null> {

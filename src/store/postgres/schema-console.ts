@@ -15,6 +15,7 @@ export const purchaseRequests = pgTable(
 export const payments = pgTable("payments", columnsOf("payments"), rulesOf("payments"));
 export const auditLog = pgTable("audit_log", columnsOf("audit_log"), rulesOf("audit_log"));
 export const accessLinks = pgTable("access_links", columnsOf("access_links"), rulesOf("access_links"));
+export const operatorTokens = pgTable("operator_tokens", columnsOf("operator_tokens"), rulesOf("operator_tokens"));
 export const identities = pgTable("identities", columnsOf("identities"), rulesOf("identities"));
 
 /** Of the last minutes, as hashes: each gateway counts with what the others saw. */
@@ -44,6 +45,7 @@ export const consoleTables: readonly Readonly<{ table: PgTable; fillFactor?: num
   { table: payments },
   { table: auditLog },
   { table: accessLinks },
+  { table: operatorTokens },
   { table: identities },
   { table: signInTries },
 ];

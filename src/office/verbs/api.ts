@@ -1,0 +1,102 @@
+// Tokens of the operators' API, and what a file says about accounts.
+import { Type } from "@sinclair/typebox";
+import { type OperatorToken, tokenScopes } from "../../account/records.ts";
+import { applied, shop } from "../apply.ts";
+import { expiryOf, expiryProblem } from "../link-expiry.ts";
+import { formatTable } from "../table.ts";
+import { verb } from "../verb.ts";
+
+const nameMaxLength = 60;
+
+export const createToken = verb({
+  name: "tokens create",
+  summary: "Create a token of the operators' API and show it once",
+  fields: {
+    name: Type.String({
+      pattern: "^[\\w .:@/-]{1,60}$",
+      description: `A name, which the audit log shows: at most ${nameMaxLength} letters, digits and . : @ / - _.`,
+      placeholder: "NAME",
+    }),
+    scope: Type.Union(
+      tokenScopes.map((scope) => Type.Literal(scope)),
+      { description: "What it may do: one of read, people, all.", placeholder: "read|people|all" },
+    ),
+    expires: Type.Optional(Type.String({ description: "When it expires; without it never.", placeholder: "WHEN" })),
+  },
+  details:
+    "With scope read it lists and shows, with people it also changes accounts and keys, with all also nodes and the server. " +
+    "WHEN is a time such as 2030-01-31T00:00:00Z, or hours or days such as 48h or 7d.",
+  scope: "all",
+  problem: expiryProblem,
+  audit: {
+    action: "token.create",
+    detail: ({ input }, { id }: { id: number }) => `token ${id}, ${JSON.stringify(input.name)}, scope ${input.scope}`,
+  },
+  change({ tokens, now }, { input: { name, scope, expires } }) {
+    return tokens.create(name, scope, expires === undefined ? null : expiryOf(expires, now, 0));
+  },
+  print: ({ id, token }) => `${token}\nToken ${id}. It is shown this once: only its hash is kept.`,
+});
+
+export const listTokens = verb({
+  name: "tokens list",
+  summary: "List the tokens of the operators' API",
+  scope: "read",
+  read: async ({ tokens, now }) => (await tokens.list()).map((token) => viewOf(token, now)),
+  print: (tokens) =>
+    formatTable(
+      ["id", "name", "scope", "state", "made", "expires"],
+      tokens.map(({ id, name, scope, state, created_at, expires_at }) => [
+        String(id),
+        name,
+        scope,
+        state,
+        created_at,
+        expires_at ?? "never",
+      ]),
+    ),
+});
+
+export const revokeToken = verb({
+  name: "tokens revoke",
+  fields: { id: Type.Integer({ minimum: 1, description: "The token's number in the list.", placeholder: "ID" }) },
+  summary: "Make a token of the operators' API void at once",
+  words: ["id"],
+  scope: "all",
+  audit: { action: "token.revoke", detail: ({ input }) => `token ${input.id}` },
+  async change({ tokens }, { input }) {
+    const { id, name } = await tokens.revoke(input.id);
+    return { id, name };
+  },
+  print: ({ id, name }) => `Token ${id}, "${name}", is void.`,
+});
+
+export const apply = verb({
+  name: "apply",
+  fields: shop,
+  summary: "Make accounts, limits of keys and invitations what a file says",
+  details:
+    "The file is TOML or JSON: [[accounts]] with email, plan, operator, disabled, credit (of new ones) and keys, and " +
+    "[[invitations]] with email, plan, credit and expires. What it does not name stays as it is. Everything is checked first; " +
+    "all of it is done, or nothing. Keys of new accounts are not shown: owners make theirs in the console.",
+  scope: "people",
+  change: (unit, { actor, input }) => applied(unit, actor, input),
+  print: ({ changes, dry_run }) =>
+    changes.length === 0
+      ? "no changes"
+      : [
+          ...changes,
+          `${changes.length} ${changes.length === 1 ? "change" : "changes"}${dry_run ? ", of which none was made" : ""}`,
+        ].join("\n"),
+});
+
+export default [apply, createToken, listTokens, revokeToken];
+
+const viewOf = ({ id, name, scope, createdAt, expiresAt, revokedAt }: OperatorToken, now: number) => ({
+  id,
+  name,
+  scope,
+  state: revokedAt !== null ? "revoked" : expiresAt !== null && expiresAt <= now ? "expired" : "valid",
+  created_at: new Date(createdAt).toISOString(),
+  expires_at: expiresAt === null ? null : new Date(expiresAt).toISOString(),
+});

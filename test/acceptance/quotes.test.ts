@@ -100,7 +100,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
     const gone = new AbortController();
     const reply = await send("chat/completions", { ...say("Hi"), stream: true }, {}, gone.signal);
     const { value } = await reply.body!.getReader().read();
-    expect(new TextDecoder().decode(value)).toMatch(/^: number 1 in line, first token in about \d+ s\n\n/);
+    expect(new TextDecoder().decode(value)).toMatch(/^: waiting\n\n: number 1 in line, first token in about \d+ s\n\n/);
     gone.abort();
   });
 });

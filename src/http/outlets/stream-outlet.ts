@@ -159,7 +159,8 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     const forecast = this.#forecast?.() ?? null;
     if (forecast === null) return this.#encoder.keepAlive();
     const { position, firstTokenMs } = forecast;
-    return `: number ${position} in line, first token in about ${Math.ceil(firstTokenMs / 1_000)} s\n\n${this.#encoder.keepAlive()}`;
+    const seconds = Math.ceil(firstTokenMs / 1_000);
+    return `${this.#encoder.keepAlive()}: number ${position} in line, first token in about ${seconds} s\n\n`;
   }
 
   #open(): void {

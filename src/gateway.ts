@@ -119,9 +119,7 @@ export const isLarge = (body: Body): body is LargeBody => "body" in body;
 export interface Outlet extends Sink {
   /** Aborted when the client leaves or stops reading; with a Refusal as its reason when the gateway ends the reply. */
   readonly cancelSignal: AnyCancelSignal;
-  /**
-   * Whether a byte of the reply was written: a client that leaves before that has received nothing and pays nothing.
-   */
+  /** Whether a byte of the reply was written: a client that leaves before that has received nothing and pays nothing. */
   readonly opened: boolean;
   /** Whether part of the answer was written, beyond signs of life. */
   readonly delivered: boolean;

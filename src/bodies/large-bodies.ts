@@ -25,9 +25,7 @@ import {
   type WrittenTurns,
 } from "./prepare.ts";
 
-/**
- * Bytes that bodies may take while they wait, are read, or belong to open requests; a node's copy takes as much again.
- */
+/** Bytes that bodies may take while they wait, are read, or belong to open requests; a node's copy takes as much again. */
 const largeBodiesBytesMax = 512 * 1024 * 1024;
 
 assert(largeBodiesAccountBytesMax < largeBodiesBytesMax, "an account leaves room to others: large bodies");
@@ -100,10 +98,7 @@ export class LargeBodies {
     return prepared.kind === "refused" ? prepared.refusal : refuse("internal");
   }
 
-  /**
-   * Reads a body of POST /v1/tokenize; the caller must dispose of the turns of its `ask`, too. `dialect` reads its
-   * messages.
-   */
+  /** Reads a body of POST /v1/tokenize; the caller must dispose of the turns of its `ask`, too. `dialect` reads its messages. */
   async readTokenize(
     head: RequestHead,
     { body, bytes, cancelSignal }: LargeBody,

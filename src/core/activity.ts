@@ -46,10 +46,7 @@ export function durationBucket(ms: Ms): number {
   return bucket < durationBuckets ? bucket : durationBuckets - 1;
 }
 
-/**
- * A percentile of durations counted by bucket; null where there are none. The middle of the bucket, in whole
- * milliseconds.
- */
+/** A percentile of durations counted by bucket; null where there are none. The middle of the bucket, in whole milliseconds. */
 export function percentile(buckets: ArrayLike<number>, part: number): Ms | null {
   let total = 0;
   for (let bucket = 0; bucket < buckets.length; bucket += 1) total += buckets[bucket]!;

@@ -201,9 +201,7 @@ export function embeddedCatalog(budget?: number): Catalog {
   return readCatalog(embedded, "data/catalog.json", budget);
 }
 
-/**
- * The catalog in `file`; throws CatalogError where it cannot be read or a row is wrong. `budget`: see `readCatalog`.
- */
+/** The catalog in `file`; throws CatalogError where it cannot be read or a row is wrong. `budget`: see `readCatalog`. */
 export async function loadCatalog(file: string, budget?: number): Promise<Catalog> {
   let json: unknown;
   try {

@@ -65,9 +65,7 @@ function webpSize(view: DataView): ImageSize | null {
   }
 }
 
-/**
- * Goes from segment to segment to the frame header (SOF0 to SOF15, without DHT, JPG and DAC, which share its numbers).
- */
+/** Goes from segment to segment to the frame header (SOF0 to SOF15, without DHT, JPG and DAC, which share its numbers). */
 function jpegSize(view: DataView): ImageSize | null {
   if (view.getUint16(0) !== 0xffd8) return null;
   for (let at = 2; view.getUint8(at) === 0xff;) {

@@ -39,9 +39,7 @@ function standInsOf(plans: Plans): Map<PlanId, Plan> {
 
 const standInFor = (plans: Plans, id: PlanId): Plan => ({ ...firstPlan(plans), id, name: id });
 
-/**
- * Makes `live` equal to `next` in place, because accounts in memory hold the objects, whatever becomes of their plans.
- */
+/** Makes `live` equal to `next` in place, because accounts in memory hold the objects, whatever becomes of their plans. */
 export function replacePlans(live: Record<PlanId, Plan>, next: Plans): void {
   const ofPlans = standInsOf(live);
   const known = new Map<PlanId, Plan>([...ofPlans, ...Object.entries(live)]);

@@ -11,9 +11,7 @@ export const isPriority = (word: string): word is Priority => (priorities as rea
 /** Of a plan. */
 type Rights = Readonly<{ priority?: Priority; priorityMax?: Priority }>;
 
-/**
- * The priority of a request that asks for this one; undefined: for none. A client's header alone never makes it first.
- */
+/** The priority of a request that asks for this one; undefined: for none. A client's header alone never makes it first. */
 export function priorityOf({ priority = "standard", priorityMax = "standard" }: Rights, asked?: Priority): Priority {
   const wanted = asked ?? priority;
   return rankOf(wanted) < rankOf(priorityMax) ? priorityMax : wanted;

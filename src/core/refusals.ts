@@ -214,10 +214,7 @@ export const refusals = {
     message: "The model stopped answering. Please retry.",
     retry: "client",
   },
-  /**
-   * For a shop's own model, or one that nodes list: none of its nodes can be reached, and it is unknown when one will
-   * be.
-   */
+  /** For a shop's own model, or one that nodes list: none of its nodes can be reached, and it is unknown when one will be. */
   model_unreachable: {
     status: 503,
     type: "api_error",

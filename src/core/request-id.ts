@@ -12,9 +12,7 @@ let used = pool.length;
 /** The id in the making: one string from all its bytes costs a third of joining characters. */
 const id = Buffer.alloc(prefix.length + timeCharacters + randomCharacters, prefix);
 
-/**
- * `req_` + 8 characters of time + 16 random ones. Later ids sort later, which keeps the journal's unique index warm.
- */
+/** `req_` + 8 characters of time + 16 random ones. Later ids sort later, which keeps the journal's unique index warm. */
 export function mintRequestId(now: Ms): string {
   let rest = Math.max(0, Math.floor(now));
   for (let place = prefix.length + timeCharacters - 1; place >= prefix.length; place--) {

@@ -99,10 +99,7 @@ export type LogRow = Readonly<{
   output: number;
   reasoning: number;
   billedTokens: number;
-  /**
-   * For a charge: cents per 1,000,000 tokens of input, cached input and output, and their ten-thousandths; otherwise
-   * null.
-   */
+  /** For a charge: cents per 1,000,000 tokens of input, cached input and output, and their ten-thousandths; otherwise null. */
   inputCents: number | null;
   cachedInputCents: number | null;
   outputCents: number | null;
@@ -129,9 +126,7 @@ export type LogPlace = Readonly<{ served: number | string; failed: number }>;
 export type LogPage = Readonly<{
   /** Newest first. */
   rows: readonly LogRow[];
-  /**
-   * Null after the last one. There may be more even where a page is not full, because a search gives up after a while.
-   */
+  /** Null after the last one. There may be more even where a page is not full, because a search gives up after a while. */
   next: LogPlace | null;
   /** How far back it searched, where it gave up. */
   searchedTo: Ms | null;

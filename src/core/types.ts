@@ -61,9 +61,7 @@ export type Principal = Readonly<{
 }>;
 /** The address that identifies a dialect. */
 export type Endpoint = `/${string}`;
-/**
- * What a request to a model of the coder tier costs: one of the account's calls, or its tokens. A fact of the dialect.
- */
+/** What a request to a model of the coder tier costs: one of the account's calls, or its tokens. A fact of the dialect. */
 export type CoderBilling = "calls" | "tokens";
 
 /**
@@ -113,17 +111,12 @@ export type Model = Readonly<{
   contextTokens: number;
   readsImages: boolean;
   structuredOutput: StructuredOutput;
-  /**
-   * Abilities that neither the shop nor a node claims: requests may use them, and lists do not show them. Absent: none.
-   */
+  /** Abilities that neither the shop nor a node claims: requests may use them, and lists do not show them. Absent: none. */
   unclaimed?: readonly ("images" | "tools" | "formats")[];
   price: Price;
   /** True where the output budget limits the answer, so that nodes get it (spec, per-request limits). */
   budgetLimitsAnswer: boolean;
-  /**
-   * Output budget in tokens of a request that names none, by how its dialect bills the coder tier (spec, per-request
-   * limits).
-   */
+  /** Output budget in tokens of a request that names none, by how its dialect bills the coder tier (spec, per-request limits). */
   outputTokensDefault: Readonly<Record<CoderBilling, number>>;
   /** Estimates a text's tokens for this model where no node counts them. */
   encoding: EncodingName;
@@ -158,10 +151,7 @@ export type Usage = Readonly<{
   inputCached: number;
   output: number;
   reasoning: number;
-  /**
-   * The part of `inputFresh` that the node wrote into its prompt cache. Shown to clients, not billed; absent where
-   * unknown.
-   */
+  /** The part of `inputFresh` that the node wrote into its prompt cache. Shown to clients, not billed; absent where unknown. */
   cacheWritten?: number;
 }>;
 /** Tokens that a request is expected to read, and to write where no budget ends its answer. */
@@ -180,10 +170,7 @@ export type MediaPart = Exclude<Part, { kind: "text" }>;
 /** A part that must be fetched or read before a node is asked, and how many times it appears in the conversation. */
 export type UnreadyPart = Readonly<{ part: MediaPart; places: number }>;
 
-/**
- * A finished tool call in the conversation's history; `arguments` is what the client sent: usually JSON text of an
- * object.
- */
+/** A finished tool call in the conversation's history; `arguments` is what the client sent: usually JSON text of an object. */
 export type Call = Readonly<{ id: string; name: string; arguments: string }>;
 
 /** One step of the conversation, in no dialect. */
@@ -335,9 +322,7 @@ export type Ask = Readonly<{
   turns: readonly Turn[];
   /** Absent: one, to all of its turns. */
   answers?: Answers;
-  /**
-   * Present where the model continues a prompt (the one turn) without a chat template; the budget then ends the answer.
-   */
+  /** Present where the model continues a prompt (the one turn) without a chat template; the budget then ends the answer. */
   plain?: PlainCompletion;
   /** Only for models of embeddings and reranking. */
   inputs?: Inputs;
@@ -416,9 +401,7 @@ export type Piece =
   /** The start of a tool call; `index` counts from 0 in order of appearance, `id` and `name` are never empty. */
   | Readonly<{ kind: "call"; index: number; id: string; name: string }>
   | Readonly<{ kind: "call-arguments"; index: number; literal: string }>
-  /**
-   * The gateway begins to run a call itself: a tool of a server, or (null) a web search. Its arguments are an object.
-   */
+  /** The gateway begins to run a call itself: a tool of a server, or (null) a web search. Its arguments are an object. */
   | Readonly<{ kind: "owned-call"; call: Call; tool: ServerTool | null }>
   /** The result of the owned call that began last; the next one begins after it. */
   | Readonly<{ kind: "owned-result"; outcome: ToolOutcome }>
@@ -485,9 +468,7 @@ export interface Sink {
 
 export type { Refusal, RefusalName };
 
-/**
- * Balance reserved for one open request. Settled at most once; what was not settled goes back in full on dispose, once.
- */
+/** Balance reserved for one open request. Settled at most once; what was not settled goes back in full on dispose, once. */
 export interface Hold extends Disposable {
   /**
    * Null where the request may begin. Otherwise resolves with null when a coder call's count is on disk (rejects with
@@ -538,10 +519,7 @@ export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
 }
 
-/**
- * The charge was on its way when the books were lost: it is unknown whether it was made, so its client gets no last
- * word.
- */
+/** The charge was on its way when the books were lost: it is unknown whether it was made, so its client gets no last word. */
 export class OutcomeUnknown extends Error {
   override readonly name = "OutcomeUnknown";
 }

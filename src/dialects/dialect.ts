@@ -55,10 +55,7 @@ export interface Encoder {
    * nothing else must be written. Otherwise returns false and writes nothing, and the literal must come as a piece.
    */
   literal?(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number, out: ByteWriter): boolean;
-  /**
-   * The token count of the request's input, for an encoder that shows it at the start; called at most once, maybe too
-   * late.
-   */
+  /** The token count of the request's input, for an encoder that shows it at the start; called at most once, maybe too late. */
   inputCounted?(tokens: number): void;
   /** The last events; called once, after the charge is on disk. */
   end(end: AnswerEnd): string;
@@ -68,10 +65,7 @@ export interface Encoder {
   failure(refusal: Refusal): string;
 }
 
-/**
- * Where requests of a dialect arrive: POST to `path`, and to the addresses that clients build from it and a base
- * address.
- */
+/** Where requests of a dialect arrive: POST to `path`, and to the addresses that clients build from it and a base address. */
 type DialectRoute = Readonly<{
   /**
    * At the dialect's endpoint or below it. It may contain one `*` for what the dialect reads from the address itself:
@@ -95,9 +89,7 @@ type DialectFacts = Readonly<{
   coderBilling: CoderBilling;
   /** Fields of its bodies that distinguish it where the address does not. */
   bodyFields: readonly string[];
-  /**
-   * Headers in which its clients send the key beside `Authorization: Bearer`, in lower case. They work on every route.
-   */
+  /** Headers in which its clients send the key beside `Authorization: Bearer`, in lower case. They work on every route. */
   keyHeaders: readonly string[];
   /** Headers that only its clients send: they identify a client where the address names no dialect. */
   clientHeaders: readonly string[];

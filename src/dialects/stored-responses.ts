@@ -16,10 +16,7 @@ export const isConversationId = (id: string): boolean => id.startsWith(conversat
 export const conversationNotFound = (id: string): Refusal =>
   refuse("not_found", { reason: `Conversation with id '${id}' not found.` });
 
-/**
- * What to do with a conversation. `body`: a request's JSON, not parsed yet; items without an id get one made from
- * `stem`.
- */
+/** What to do with a conversation. `body`: a request's JSON, not parsed yet; items without an id get one made from `stem`. */
 export type ConversationAct =
   | Readonly<{ act: "create" | "add" | "update"; body: string | Uint8Array; stem: string }>
   | Readonly<{ act: "show" }>
@@ -111,10 +108,7 @@ export interface StoredResponses {
   keep(account: AccountId, response: StoredResponse): void | Promise<void>;
   /** The response object as JSON text; null where the account has none with that id. */
   response(account: AccountId, id: string): Promise<string | null | Refusal>;
-  /**
-   * A page of the items of the request that led to the response, as JSON text; null where the account has none with
-   * that id.
-   */
+  /** A page of the items of the request that led to the response, as JSON text; null where the account has none with that id. */
   input(account: AccountId, id: string, page: ItemPage): Promise<string | null | Refusal>;
   /** False where the account has none with that id. */
   delete(account: AccountId, id: string): Promise<boolean | Refusal>;

@@ -54,9 +54,7 @@ export type Operation = Readonly<{
   responses: Readonly<Record<string, Reply>>;
   security?: readonly Readonly<Record<string, readonly string[]>>[];
   "x-codeSamples"?: readonly CodeSample[];
-  /**
-   * The events of the streamed form, if any: name -> its meaning and the schema of its data.
-   */
+  /** The events of the streamed form, if any: name -> its meaning and the schema of its data. */
   "x-events"?: Readonly<Record<string, Readonly<{ description: string; schema: JsonSchema }>>>;
 }>;
 

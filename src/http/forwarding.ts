@@ -29,10 +29,7 @@ const beginsOfNames = [
   "x-nf-",
 ];
 
-/**
- * A header that shows a proxy; null where the request has none. Its absence proves nothing, because some proxies send
- * none.
- */
+/** A header that shows a proxy; null where the request has none. Its absence proves nothing, because some proxies send none. */
 export function forwardingHeaderIn(headers: Headers): string | null {
   for (const name of headers.keys()) {
     if (exact.has(name) || beginsOfNames.some((begin) => name.startsWith(begin))) return name;

@@ -38,10 +38,7 @@ export const idleTimeoutSeconds = 120;
 export const cutMs = 2_000;
 /** How often a stop checks whether replies have reached their clients. */
 const sentLookMs = 20;
-/**
- * A stop waits this long for requests that have arrived, since a database may be slow to identify them; but for no
- * body.
- */
+/** A stop waits this long for requests that have arrived, since a database may be slow to identify them; but for no body. */
 const arrivedMs = 5_000;
 
 /** In steps, so that there are as many places as bytes allow. */

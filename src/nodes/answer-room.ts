@@ -13,9 +13,7 @@ const mostTimesEstimate = 2;
 /** Requested where the prompt may fill the context: if it does, the node says so and gives its numbers. */
 const leastAnswerTokens = 16;
 
-/**
- * The model's context as the engine reports it; null where it reports none. The demo node reports the catalog's own.
- */
+/** The model's context as the engine reports it; null where it reports none. The demo node reports the catalog's own. */
 export function reportedContext(engine: Engine, nodeModel: string): number | null {
   return engine.kind === "demo" ? null : (factsOf(engine, nodeModel)?.contextTokens ?? null);
 }

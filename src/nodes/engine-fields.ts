@@ -8,9 +8,7 @@ import { refuse } from "../core/refusals.ts";
 import type { Ask, Refusal, Sampling } from "../core/types.ts";
 import type { EngineKind } from "./engine-kind.ts";
 
-/**
- * Field -> its name there, which may be nested in another field; "" where the engine does it without being asked.
- */
+/** Field -> its name there, which may be nested in another field; "" where the engine does it without being asked. */
 type Known = Readonly<Partial<Record<EngineFieldName, string>>>;
 
 const same = (...names: readonly EngineFieldName[]): Known => Object.fromEntries(names.map((name) => [name, name]));
@@ -81,10 +79,7 @@ export type KnowingNode = Pick<NodeConfig, "depth" | "fields">;
 /** Sampling fields beyond the common ones: ours -> the engine's name. */
 export type KnownSampling = Readonly<Partial<Record<keyof Sampling, string>>>;
 
-/**
- * The refusal that names a field which the engine would silently ignore; null where it knows every field of the
- * request.
- */
+/** The refusal that names a field which the engine would silently ignore; null where it knows every field of the request. */
 export function unknownField(ask: Ask, engine: EngineKind, picks: KnownSampling, node: KnowingNode): Refusal | null {
   if (ask.model.tier !== "own" || ask.inputs !== undefined) return null;
   const field =

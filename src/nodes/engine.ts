@@ -148,9 +148,7 @@ const listedInWords = (models: readonly ModelFacts[]): string =>
     .map(({ name }) => name)
     .join(", ")}${models.length > listedShownMax ? ", ..." : ""}`;
 
-/**
- * Describes a node that answers but serves nothing; null where it serves something, or where its list proves nothing.
- */
+/** Describes a node that answers but serves nothing; null where it serves something, or where its list proves nothing. */
 export const noneServed = ({ kind, models }: Engine, served: readonly Model[]): string | null =>
   served.length > 0 || models.length === 0 || kind === "demo" ? null : `lists ${listedInWords(models)}, none of yours`;
 

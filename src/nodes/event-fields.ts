@@ -32,9 +32,7 @@ export function ofText(logprobs: unknown): unknown {
   return Array.isArray(refusal) ? { content: refusal, refusal: null } : logprobs;
 }
 
-/**
- * llama-server, SGLang, TensorRT-LLM and transformers use reasoning_content; vLLM, Ollama and LM Studio use reasoning.
- */
+/** llama-server, SGLang, TensorRT-LLM and transformers use reasoning_content; vLLM, Ollama and LM Studio use reasoning. */
 export function reasoningOf(delta: Record<string, unknown>): string {
   const { reasoning_content: long, reasoning: short } = delta;
   if (isText(long)) return long;

@@ -27,10 +27,7 @@ const isHex = (text: string, length: number): boolean => text.length === length 
 /** An open group. The sizes count its atoms, and its last atom, with repeats written out. */
 type Group = { size: number; atom: number; isEmpty: boolean };
 
-/**
- * Null where no engine's grammar should have the pattern: look-arounds, references, word boundaries, or invalid
- * patterns.
- */
+/** Null where no engine's grammar should have the pattern: look-arounds, references, word boundaries, or invalid patterns. */
 export function grammarPattern(pattern: string): GrammarPattern | null {
   if (pattern === "" || pattern.length > grammarPatternMaxLength) return null;
   const gbnf = new Scanner(pattern).scan();

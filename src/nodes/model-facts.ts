@@ -50,10 +50,7 @@ export function listedModels(body: unknown): readonly ListedModel[] | null {
 /** An engine that lists more than this is a marketplace of models; the rest of its list is ignored. */
 const modelsMax = 1_000;
 
-/**
- * A number that can be a context. No model has less than the minimum, and one that reports less would refuse
- * everything.
- */
+/** A number that can be a context. No model has less than the minimum, and one that reports less would refuse everything. */
 export function contextOf(value: unknown): number | null {
   const isContext = typeof value === "number" && Number.isSafeInteger(value) && value >= nodeContextMinTokens;
   return isContext ? value : null;
@@ -78,10 +75,7 @@ export function chatModelsOf(models: readonly ModelFacts[]): readonly string[] {
   return (likely.length > 0 ? likely : able).map(({ name }) => name);
 }
 
-/**
- * Whether the name shows another purpose, where the engine does not report one. Hugging Face names begin with their
- * owner.
- */
+/** Whether the name shows another purpose, where the engine does not report one. Hugging Face names begin with their owner. */
 export const isNamedOtherwise = (name: string): boolean =>
   /embed|rerank|(?:^|\/)(?:bge|gte|e5|all-minilm|paraphrase)[-_]/i.test(name);
 

@@ -165,9 +165,7 @@ export class NodeEndpoint {
     return this.config.url === url && this.config.apiKey === apiKey;
   }
 
-  /**
-   * Runs one generation. Resolves once, never rejects, and calls `outcome` right before it resolves. `began`: see Slot.
-   */
+  /** Runs one generation. Resolves once, never rejects, and calls `outcome` right before it resolves. `began`: see Slot. */
   async send(
     ask: Ask,
     account: AccountId,
@@ -335,9 +333,7 @@ export class NodeEndpoint {
     return askWithin(ask, contextTokens - (counted ?? estimate)) ?? ask;
   }
 
-  /**
-   * The request to repeat after the node refused it as too long; a refusal with the real numbers where nothing helps.
-   */
+  /** The request to repeat after the node refused it as too long; a refusal with the real numbers where nothing helps. */
   async #instead(
     ask: Ask,
     sent: Ask,

@@ -56,9 +56,7 @@ const grammars: Readonly<Record<EngineKind, Grammar | null>> = {
   demo: null,
 };
 
-/**
- * Keywords that say nothing about the value. `$schema` with an older draft makes SGLang's validator refuse the rest.
- */
+/** Keywords that say nothing about the value. `$schema` with an older draft makes SGLang's validator refuse the rest. */
 const silent: ReadonlySet<string> = new Set([
   "$schema",
   "$id",

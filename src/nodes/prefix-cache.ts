@@ -4,9 +4,7 @@ import type { AccountId } from "../core/types.ts";
 
 /** What the node's configuration and this gateway say about it. */
 export type PrefixCacheRule = Readonly<{
-  /**
-   * True: accounts share the cache. False: they are kept apart at any price. Absent: apart where the engine can do it.
-   */
+  /** True: accounts share the cache. False: they are kept apart at any price. Absent: apart where the engine can do it. */
   isShared?: boolean | undefined;
   /** Differs between gateways, because their accounts on the same engine have the same numbers. */
   seed: bigint;

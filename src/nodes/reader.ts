@@ -58,9 +58,7 @@ export type ReaderOptions = Readonly<{
 /** Where the pieces go. */
 export type Pieces = Pick<Sink, "piece" | "literal">;
 
-/**
- * Reads one answer. Feed `event` each payload that `match` does not recognize, until `done`; then ask for the Ending.
- */
+/** Reads one answer. Feed `event` each payload that `match` does not recognize, until `done`; then ask for the Ending. */
 export class AnswerReader implements KnownEvents {
   readonly #ask: Ask;
   readonly #pieces: Pieces;
@@ -102,10 +100,7 @@ export class AnswerReader implements KnownEvents {
   /** The latest report while the answer runs, then the final one. */
   #reported: RunningNumbers | null = null;
   #cacheWritten = 0;
-  /**
-   * Recognized events write their running reports into these by turns, so that a postponed one does not overwrite the
-   * last.
-   */
+  /** Recognized events write their running reports into these by turns, so that a postponed one does not overwrite the last. */
   #running: RunningNumbers = {};
   #spare: RunningNumbers = {};
   #reportIsFinal = false;
@@ -158,10 +153,7 @@ export class AnswerReader implements KnownEvents {
     return postponed !== null;
   }
 
-  /**
-   * Whether an event must wait for more of an open budget: engines that write several tokens at once can exceed what is
-   * held.
-   */
+  /** Whether an event must wait for more of an open budget: engines that write several tokens at once can exceed what is held. */
   #postpones(reported: RunningNumbers | null, payload: () => string): boolean {
     if (!this.#mayGrow || this.#finish !== null) return false;
     const output = this.#runningCount(reported);

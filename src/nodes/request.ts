@@ -52,9 +52,7 @@ export function nodeRequest(
 /** Fields of a request that are not part of its prompt: SGLang's counter rejects a request for a stream. */
 const notCounted = new Set(["stream", "stream_options", "max_tokens"]);
 
-/**
- * The body that has the node count the prompt. Account 0 stands for all, because the account changes only the cache.
- */
+/** The body that has the node count the prompt. Account 0 stands for all, because the account changes only the cache. */
 export function countedBody(
   ask: Ask,
   nodeModel: string,

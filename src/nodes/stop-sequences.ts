@@ -9,10 +9,7 @@ const unitValues = 0x1_0000;
 export class StopSequences {
   /** `state * 65,536 + unit` -> state: the trie of the sequences. */
   readonly #next = new Map<number, number>();
-  /**
-   * By state: the units of a sequence that it stands for, where to go when no unit fits, and the sequence that ends
-   * there.
-   */
+  /** By state: the units of a sequence that it stands for, where to go when no unit fits, and the sequence that ends there. */
   readonly #depth: number[] = [0];
   readonly #otherwise: number[] = [0];
   readonly #ends: (string | null)[] = [null];

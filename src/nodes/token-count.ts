@@ -8,9 +8,7 @@ import type { EngineKind } from "./engine-kind.ts";
 import { requestHead } from "./client/request-head.ts";
 import { readingPath, readingRequest } from "./ollama.ts";
 
-/**
- * How long to wait for a node's own count before using ours; agents ask for 24 at once and expect them within a second.
- */
+/** How long to wait for a node's own count before using ours; agents ask for 24 at once and expect them within a second. */
 const nodeCountTimeoutMs = 900;
 
 /** Paths are relative to the engine's root, above the /v1 of its OpenAI-compatible routes. */
@@ -129,10 +127,7 @@ export function askForCount(
   });
 }
 
-/**
- * `{"count": n, ... "tokens": [...]}` in either order, `{"input_tokens": n}`, `{"tokens": [...]}` alone, or Ollama's
- * form.
- */
+/** `{"count": n, ... "tokens": [...]}` in either order, `{"input_tokens": n}`, `{"tokens": [...]}` alone, or Ollama's form. */
 function countOf(first: string, last: string, commas: number): number | null {
   const named = /"(?:count|input_tokens|prompt_eval_count)"\s*:\s*(\d{1,9})\s*[,}]/;
   const [, digits] = named.exec(first) ?? named.exec(last) ?? [];

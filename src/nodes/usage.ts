@@ -134,10 +134,7 @@ function estimate(ask: Ask, seen: Seen): Usage {
   };
 }
 
-/**
- * Our own count of a request's input tokens, at most the model's context, or that of each input where there are
- * several.
- */
+/** Our own count of a request's input tokens, at most the model's context, or that of each input where there are several. */
 export function estimatedInput(ask: Ask): number {
   if (hasInputs(ask)) return withinContext(ask, tokensOf(ask) ?? Math.ceil(bytesRead(ask) / charactersPerToken));
   let bytes = ask.bodyBytes - (ask.prepared?.imageBytes ?? 0);
@@ -154,9 +151,7 @@ export function estimatedInput(ask: Ask): number {
   return Math.min(tokens, ask.model.contextTokens);
 }
 
-/**
- * Engines send roughly one token per delta, but also whole calls or several tokens in one: the larger count is closer.
- */
+/** Engines send roughly one token per delta, but also whole calls or several tokens in one: the larger count is closer. */
 export function tokensIn(deltas: number, characters: number): number {
   return Math.max(deltas, Math.ceil(characters / charactersPerToken));
 }

@@ -17,9 +17,7 @@ import type { AccountId, Course, Model, ModelKind, Ms, OutputHeld, Principal, Re
 export type RelayOperation =
   /** Asks whose key it is. */
   | Readonly<{ op: "principal"; id: number; keyHash: string }>
-  /**
-   * Counts a request that is not admitted for flood protection; with `ifFull`, only where its window is already full.
-   */
+  /** Counts a request that is not admitted for flood protection; with `ifFull`, only where its window is already full. */
   | Readonly<{ op: "count"; id: number; account: AccountId; kind: ModelKind; ifFull: boolean }>
   | (Readonly<{ op: "admit"; id: number }> & AdmissionRequest<string>)
   | Readonly<{ op: "settle"; id: number; hold: number; usage: Usage; estimated: boolean; course?: Course | undefined }>

@@ -6,10 +6,7 @@ import { assert } from "../core/assert.ts";
 import { none, PairTable, tokenBits } from "./pair-table.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
-/**
- * A leaf is the rank of its pair's merged token and, in the lower bits, its place, so that the leftmost of equals is
- * least.
- */
+/** A leaf is the rank of its pair's merged token and, in the lower bits, its place, so that the leftmost of equals is least. */
 const placeBits = 31 - tokenBits;
 const placeMask = 2 ** placeBits - 1;
 /** The leaf of a pair that cannot merge; above all others. */
@@ -24,15 +21,11 @@ export class Merger {
   readonly #byteTokens = new Int32Array(2 ** 8).fill(none);
   readonly #twoByteTokens = new Int32Array(2 ** 16).fill(none);
 
-  /**
-   * The parts, named by the index of their first byte: their token, where the next begins, and where the previous one.
-   */
+  /** The parts, named by the index of their first byte: their token, where the next begins, and where the previous one. */
   readonly #tokens = new Int32Array(mergedBytesMax);
   readonly #nexts = new Int32Array(mergedBytesMax);
   readonly #befores = new Int32Array(mergedBytesMax + 1);
-  /**
-   * Node n is the lesser of nodes 2n and 2n + 1. The leaf of the pair whose left part is at `place` is `pairs + place`.
-   */
+  /** Node n is the lesser of nodes 2n and 2n + 1. The leaf of the pair whose left part is at `place` is `pairs + place`. */
   readonly #tree = new Int32Array(2 * mergedBytesMax);
 
   /** Tokens of the last merge, and where in the bytes each ends. */

@@ -162,10 +162,7 @@ export class TokenReading {
     }
   }
 
-  /**
-   * What follows a window changed its tokens further back than the overlap: starts over once, with windows twice as
-   * long.
-   */
+  /** What follows a window changed its tokens further back than the overlap: starts over once, with windows twice as long. */
   #restart(piece: LongPiece): void {
     this.#at = piece.pieceStart;
     this.#count = piece.countBefore;

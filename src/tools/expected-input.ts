@@ -48,10 +48,7 @@ function mediaTokens({ kind, url }: Exclude<Part, { kind: "text" }>, contextToke
 /** Base64 has 4 characters for 3 bytes. */
 const pdfStartWithinLength = Math.ceil(pdfStartWithinBytes / 3) * 4;
 
-/**
- * Looks where readers look, at the beginning. A file without the signature within this many characters may still be
- * one.
- */
+/** Looks where readers look, at the beginning. A file without the signature within this many characters may still be one. */
 function mayBePdf(url: string): boolean {
   const from = url.indexOf(",") + 1;
   const begin = Buffer.from(url.slice(from, from + pdfStartWithinLength), "base64");

@@ -11,9 +11,7 @@ import { hasImages } from "../core/images.ts";
 import { hasInputs, mostTokens } from "../core/inputs.ts";
 import type { Ask, Expected, Usage } from "../core/types.ts";
 
-/**
- * What an engine puts around a prompt, until an answer has shown it: the longest templates with their system prompts.
- */
+/** What an engine puts around a prompt, until an answer has shown it: the longest templates with their system prompts. */
 export const templateTokensUnknown = 4_096;
 /** Longer texts are expected to be as dense as earlier ones, but at least as dense as code and digits. */
 const longTextBytes = 2_048;

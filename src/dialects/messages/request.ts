@@ -48,9 +48,7 @@ export const coderBilling = "calls";
 
 export type MessagesAsk = Ask &
   Readonly<{
-    /**
-     * Only clients that ask for thinking get it; `omitted` is a block without text that carries it in its signature.
-     */
+    /** Only clients that ask for thinking get it; `omitted` is a block without text that carries it in its signature. */
     thinking: "hidden" | "shown" | "omitted";
     /** An estimate of the prompt's size until the node has counted it. */
     inputTokensEstimate: number;

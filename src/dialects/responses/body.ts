@@ -59,10 +59,7 @@ export type ResponsesAsk = Ask &
     sealsReasoning: boolean;
     /** True if web searches are shown with all the addresses that they found. */
     showsSources: boolean;
-    /**
-     * Not null if the reply is one sealed summary of the conversation instead of an answer: inside a response, or
-     * alone.
-     */
+    /** Not null if the reply is one sealed summary of the conversation instead of an answer: inside a response, or alone. */
     compacts: "in a response" | "alone" | null;
     /** True if later requests may refer to the response. */
     store: boolean;

@@ -27,9 +27,7 @@ export const summarising = <AnyAsk extends Ask>(ask: AnyAsk): AnyAsk => ({
   webSearch: null,
 });
 
-/**
- * How a summary re-enters a conversation: as the user's words, because not every template allows a late system turn.
- */
+/** How a summary re-enters a conversation: as the user's words, because not every template allows a late system turn. */
 export const summaryTurn = (summary: string): Turn => ({
   role: "user",
   content: `The conversation so far was replaced by this handover note:\n\n${summary}`,

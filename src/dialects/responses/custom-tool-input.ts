@@ -89,9 +89,7 @@ function characterOf(text: string, at: number, end: number): string {
   return characters.toWellFormed();
 }
 
-/**
- * The input in arguments that are not `{"input": "..."}`: (1) `input` among others, (2) an only string, (3) everything.
- */
+/** The input in arguments that are not `{"input": "..."}`: (1) `input` among others, (2) an only string, (3) everything. */
 function unwrapped(json: string): string {
   let value: unknown;
   try {

@@ -218,9 +218,7 @@ class ItemReader {
     });
   }
 
-  /**
-   * Texts become one string, so that a client's choice of form changes no prompt; beside other parts they stay parts.
-   */
+  /** Texts become one string, so that a client's choice of form changes no prompt; beside other parts they stay parts. */
   #readContent(content: unknown, at: string): Content | Refusal {
     if (typeof content === "string") return content;
     if (!Array.isArray(content)) return malformed(`${at} must be a string or an array of parts`);

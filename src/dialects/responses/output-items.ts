@@ -85,9 +85,7 @@ export abstract class OutputItem {
     return this.#state === "open" ? this.#delta(literal) : "";
   }
 
-  /**
-   * Takes a literal that lies in `bytes` from `start` to `end`, and writes its event, if any; the item must be open.
-   */
+  /** Takes a literal that lies in `bytes` from `start` to `end`, and writes its event, if any; the item must be open. */
   pushBytes(bytes: Uint8Array, start: number, end: number, out: ByteWriter): void {
     this.text.pushBytes(bytes, start, end);
     if (!this.#numbers.wanted) return;
@@ -134,10 +132,7 @@ export abstract class OutputItem {
   /** Events between the last delta and `output_item.done`. */
   protected abstract closeInside(): string;
 
-  /**
-   * No more fragments will come: returns the last delta, if something was held back. Also called for replies without
-   * events.
-   */
+  /** No more fragments will come: returns the last delta, if something was held back. Also called for replies without events. */
   protected finish(): string {
     return "";
   }

@@ -164,10 +164,7 @@ const echoedEfforts: Readonly<Record<string, string>> = {
 };
 const echoedSummaries: ReadonlySet<unknown> = new Set(["auto", "concise", "detailed"]);
 
-/**
- * Request fields that are echoed after `model`, where a request with any of them has its own echo instead of the
- * defaults.
- */
+/** Request fields that are echoed after `model`, where a request with any of them has its own echo instead of the defaults. */
 const fieldsBehindModel: ReadonlySet<string> = new Set([
   "parallel_tool_calls",
   "previous_response_id",

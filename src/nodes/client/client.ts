@@ -15,16 +15,11 @@ import { codeOf, type Dial, dialSocket, type Origin } from "./dial.ts";
 import type { Exchange, ExchangeHandler, RequestPart } from "./exchange.ts";
 import { canPeek } from "./system-socket.ts";
 
-/**
- * A connection idle for longer is reused if its node's system answered a probe within this time; probes are a second
- * apart.
- */
+/** A connection idle for longer is reused if its node's system answered a probe within this time; probes are a second apart. */
 const nodeHeardMs = 1_500;
 /** How often connections with a request are checked, and their nodes' systems probed. */
 const nodeBusyLookMs = 10_000;
-/**
- * A node whose system has answered nothing for this long has lost power or network; a program may be silent for longer.
- */
+/** A node whose system has answered nothing for this long has lost power or network; a program may be silent for longer. */
 const nodeGoneMs = 30_000;
 const nodeSocketsIdleMax = 256;
 

@@ -10,9 +10,7 @@ import { hasWaiting, isGone, startProbes, stopProbes, wasHeard } from "./system-
 
 /** Longest time that an idle connection is kept, as in nginx. Engines that announce no time close after 5 s. */
 const nodeKeptSocketMs = 60_000;
-/**
- * A read this large is the last one from a node in a turn: from a fast node the runtime would read 6 MB more at once.
- */
+/** A read this large is the last one from a node in a turn: from a fast node the runtime would read 6 MB more at once. */
 const nodeReadRestBytes = 256 * 1024;
 
 /** The client that a connection belongs to. */
@@ -139,9 +137,7 @@ export class Connection implements SocketListener, ResponseHandler {
     );
   }
 
-  /**
-   * It is idle from now on. A node that announces an idle timeout may keep a thread for the connection (llama-server).
-   */
+  /** It is idle from now on. A node that announces an idle timeout may keep a thread for the connection (llama-server). */
   rest(now: number, freshMs: number): void {
     this.#freshUntil = now + freshMs;
     this.#keptUntil = now + (this.#lifeMs === Number.POSITIVE_INFINITY ? nodeKeptSocketMs : freshMs);

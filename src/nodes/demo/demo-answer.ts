@@ -116,10 +116,7 @@ function wantedTool({ tools, tool_choice, messages }: DemoRequest): DemoTool | n
   return named ?? (tool_choice === "required" ? offered[0]! : null);
 }
 
-/**
- * The words that ask for a tool: "weather" for `get_weather` and `getWeather`. Verbs that any question may hold are
- * left out.
- */
+/** The words that ask for a tool: "weather" for `get_weather` and `getWeather`. Verbs that any question may hold are left out. */
 function wordsOfName(name: string): string[] {
   const common = new Set(["get", "set", "list", "make", "for", "the", "and", "tool", "call", "with", "from"]);
   const words = name
@@ -185,9 +182,7 @@ function thinks({ reasoning_effort, chat_template_kwargs }: DemoRequest): boolea
   return chat_template_kwargs?.enable_thinking !== false && chat_template_kwargs?.thinking !== false;
 }
 
-/**
- * The titles of numbered sources, each with its mark, as a model cites them; otherwise the inside of a fenced result.
- */
+/** The titles of numbered sources, each with its mark, as a model cites them; otherwise the inside of a fenced result. */
 function given(result: string): string {
   const sources = [...result.matchAll(/^\[(\d{1,9})\] (.{1,500})\nhttps?:\S/gm)].map(
     ([, number, title]) => `${title} [${number}]`,

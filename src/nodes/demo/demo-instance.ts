@@ -9,9 +9,7 @@ type Schema = Record<string, unknown>;
 /** Returns the text of a free string property, or null where any text will do. */
 export type Fill = (property: string) => string | null;
 
-/**
- * Below this depth only required parts are made and choices take their simplest branch, so that recursive schemas end.
- */
+/** Below this depth only required parts are made and choices take their simplest branch, so that recursive schemas end. */
 const optionalDepthMax = 4;
 const depthMax = 64;
 /** After this many values, a schema that requires itself twice, or a million items, ends with nulls. */

@@ -167,10 +167,7 @@ const isUnknownModel = (status: number, text: string): boolean =>
   (status === 404 && /model/i.test(text) && /not (?:exist|found)/i.test(text)) ||
   (status === 400 && /Invalid model name passed|Server is pinned to/.test(text));
 
-/**
- * What the words show about the request: too long, or of a kind that the model or its engine does not take; otherwise
- * null.
- */
+/** What the words show about the request: too long, or of a kind that the model or its engine does not take; otherwise null. */
 function requestFault(ask: Ask, text: string, cause: string): Failure | null {
   const overflow = overflowOf(text);
   if (overflow !== null)

@@ -8,10 +8,7 @@ import { parseNodeJson, record } from "../json.ts";
 /** What the log gets of a node's own words, in UTF-16 units. */
 const nodeWordsMaxLength = 300;
 
-/**
- * The part of an error body that says why, or the whole body if it is not JSON. Bounded, so that nothing longer is
- * logged.
- */
+/** The part of an error body that says why, or the whole body if it is not JSON. Bounded, so that nothing longer is logged. */
 export function messageOfError(body: string): string {
   const text = body.slice(0, nodeErrorTextMaxLength);
   const event = record(parseNodeJson(text));

@@ -28,9 +28,7 @@ const plainEscapes = [0x22, 0x5c, 0x2f, 0x62, 0x66, 0x6e, 0x72, 0x74];
 const otherText = "\u0001other";
 const otherLiteral = JSON.stringify(otherText);
 const otherNumberFirst = 900_000_001;
-/**
- * No reader uses an event's id and time. Both differ from answer to answer, and with some engines from event to event.
- */
+/** No reader uses an event's id and time. Both differ from answer to answer, and with some engines from event to event. */
 const idField = /"id":[\t ]?"[\x20\x21\x23-\x5b\x5d-\x7e]+"(?=[\t ]*[,}])/;
 const createdField = /"created":[\t ]?(?:0|[1-9][0-9]{0,14})(?=[\t ]*[,}])/;
 const numberAfterColon = /:[\t ]?(0|[1-9][0-9]{0,14})(?=[\t ]*[,}])/g;

@@ -89,9 +89,7 @@ const between = 9;
 /** The largest 32-bit float has this many digits. */
 const floatDigitsMax = 39;
 
-/**
- * How many numbers a JSON list has; null where it is empty, or holds anything but numbers that are finite in 32 bits.
- */
+/** How many numbers a JSON list has; null where it is empty, or holds anything but numbers that are finite in 32 bits. */
 function numbersIn(list: string): number | null {
   let state = value;
   let numbers = 1;

@@ -12,14 +12,9 @@ import { nodeSlotsMax } from "../../core/limits.ts";
 import type { Ms } from "../../core/types.ts";
 import type { EngineLoad } from "../engine-load.ts";
 
-/**
- * Slots to begin with where the engine does not report its concurrency; an engine with fewer is known by its second
- * answer.
- */
+/** Slots to begin with where the engine does not report its concurrency; an engine with fewer is known by its second answer. */
 export const autoSlotsStart = 16;
-/**
- * Share of the engine's cache, from 0 to 1: vLLM preempts requests when it is full, and each token of theirs fills it.
- */
+/** Share of the engine's cache, from 0 to 1: vLLM preempts requests when it is full, and each token of theirs fills it. */
 const autoSlotsCacheFull = 0.95;
 const autoSlotsCacheRoom = 0.85;
 /** A request that waits longer than this while prompts are read waits for the reading, not for a slot. */

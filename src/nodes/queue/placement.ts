@@ -98,10 +98,7 @@ const paceFading = 0.97;
 const paceBytesMin = 6_144;
 const paceMinMs = 1_000;
 const stepUsualMs = 20;
-/**
- * An output token is as much work as this many input tokens: each takes a step of the engine, which reads many in that
- * time.
- */
+/** An output token is as much work as this many input tokens: each takes a step of the engine, which reads many in that time. */
 const outputWork = 4;
 const outputTokensUsual = 200;
 const stayUsualMs = 5_000;

@@ -58,10 +58,7 @@ export type PoolOptions = Readonly<{
   saltSeed?: bigint;
   /** An account's share of the nodes' work relative to others. Absent: all are equal. */
   weightOf?: WeightOf;
-  /**
-   * Probes nodes at the start and where no request ends. Off: probes only those that went down, and engines stay
-   * unknown.
-   */
+  /** Probes nodes at the start and where no request ends. Off: probes only those that went down, and engines stay unknown. */
   looks?: boolean;
   /** Called when a node is found to run something else than before. */
   onEngines?: () => void;
@@ -230,10 +227,7 @@ export class NodePool {
     }, place.deadlineMs);
   }
 
-  /**
-   * Puts another thread's request in line. `slotOn` returns the slot that it is granted; until then `leave` takes it
-   * out.
-   */
+  /** Puts another thread's request in line. `slotOn` returns the slot that it is granted; until then `leave` takes it out. */
   stand(place: Place): void {
     if (this.#closed) return place.refused("away");
     const now = this.#now();
@@ -365,9 +359,7 @@ export class NodePool {
     );
   }
 
-  /**
-   * Asks a node for one token, outside the line and whatever its state. The outcome counts like that of any request.
-   */
+  /** Asks a node for one token, outside the line and whatever its state. The outcome counts like that of any request. */
   async test(nodeName: string, model: Model): Promise<Tested> {
     const node = this.#nodes.get(nodeName);
     assert(node !== undefined, `${nodeName} is configured`);

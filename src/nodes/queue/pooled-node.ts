@@ -31,14 +31,9 @@ const nodeFactsIntervalMs = 3 * 60_000;
 const nodeFirstProbeMs = 250;
 /** How often a healthy, idle node is probed; each probe is a line in most engines' access logs. */
 const nodeIdleLookIntervalMs = 15_000;
-/**
- * Consecutive probes that connect but time out before a node counts as down; single-threaded engines answer none while
- * busy.
- */
+/** Consecutive probes that connect but time out before a node counts as down; single-threaded engines answer none while busy. */
 const nodeSilentLooksMax = 3;
-/**
- * After a failed request, requests that another node can take avoid this one for this long, or until it answers one.
- */
+/** After a failed request, requests that another node can take avoid this one for this long, or until it answers one. */
 const nodeDoubtMs = 15_000;
 /** The same after an unanswered probe of a node that has requests: until the next such probe has ended. */
 const nodeSilentDoubtMs = 30_000;

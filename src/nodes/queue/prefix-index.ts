@@ -73,9 +73,7 @@ export class PrefixIndex {
     this.#evict();
   }
 
-  /**
-   * The engine has answered the prompt that `mark` stands for, which took this much room beyond the prompt's blocks.
-   */
+  /** The engine has answered the prompt that `mark` stands for, which took this much room beyond the prompt's blocks. */
   note(mark: number, bytes: number): void {
     if (this.has(mark)) return;
     this.#insert(mark, Math.min(sizeBits, Math.ceil(bytes / 256)));

@@ -457,9 +457,7 @@ export class SlotQueue {
     for (const route of [...state.lines]) this.#refuseIfHopeless(route);
   }
 
-  /**
-   * The node was reported down, but a request has connected: those who wait for the trial need not wait for its answer.
-   */
+  /** The node was reported down, but a request has connected: those who wait for the trial need not wait for its answer. */
   trialHolds(nodeName: string): void {
     const state = this.#nodes.get(nodeName);
     if (state === undefined || state.health !== "down" || !state.trial) return;
@@ -536,10 +534,7 @@ export class SlotQueue {
       .map(({ node, health, busy }) => ({ name: node.name, health, busy, slots: node.slots }));
   }
 
-  /**
-   * The line of each node. A request that waits for several stands in each of their lines. Walks each line once, by
-   * account.
-   */
+  /** The line of each node. A request that waits for several stands in each of their lines. Walks each line once, by account. */
   lines(shownMax: number): ReadonlyMap<string, NodeLine> {
     const ofNodes = new Map<string, NodeLine>();
     for (const route of this.#routes.values()) {
@@ -718,10 +713,7 @@ export class SlotQueue {
     state.running.get(account)!.unread -= unread;
   }
 
-  /**
-   * Where none of its requests waits, its turn comes no sooner than that of the waiting ones, and no later than it
-   * must.
-   */
+  /** Where none of its requests waits, its turn comes no sooner than that of the waiting ones, and no later than it must. */
   #join(share: Share, memberShare: Share, nodes: readonly NodeState[]): void {
     if (memberShare.waiting === 0) memberShare.join(share.turn);
     if (share.waiting > 0) return;
@@ -866,9 +858,7 @@ export class SlotQueue {
     if (state.busy === 0) this.#nodes.delete(state.node.name);
   }
 
-  /**
-   * After a change of nodes: every waiting request moves to the right line in the old order, or is granted or refused.
-   */
+  /** After a change of nodes: every waiting request moves to the right line in the old order, or is granted or refused. */
   #sortAnew(): void {
     const waiting: Waiting[] = [];
     for (let link = this.#all.first; link !== null; link = link.after) waiting.push(link.value);

@@ -24,10 +24,7 @@ const ports: ReadonlySet<string> = new Set(["80", "443", "8080", "8443"]);
 /** Signed addresses of object stores take 2 KB. */
 const urlMaxLength = 8_192;
 const addressesTried = 4;
-/**
- * Names that by their registration (RFC 6761, 6762, 8375, 9476) are never on the public internet, and names without a
- * dot.
- */
+/** Names that by their registration (RFC 6761, 6762, 8375, 9476) are never on the public internet, and names without a dot. */
 const localName = /^[^.]*$|(?:^|\.)(?:localhost|local|internal|home\.arpa|onion|invalid|test|example|alt)$/;
 
 /** Parses an http(s) address with an allowed port and without credentials; null for all others. */

@@ -89,9 +89,7 @@ export class AnswerValidator {
     return compiled;
   }
 
-  /**
-   * Uses the draft that it names; without one, or if it is invalid there, 2020-12, draft 7 or draft 4, in this order.
-   */
+  /** Uses the draft that it names; without one, or if it is invalid there, 2020-12, draft 7 or draft 4, in this order. */
   #compileAnew(schemaText: string): ValidateFunction | Verdict {
     const { $schema, ...schema } = JSON.parse(schemaText) as Record<string, unknown>;
     const older = typeof $schema === "string" && /draft-0?[3467]\b/.test($schema);
@@ -140,10 +138,7 @@ const unusable = (reason: string): Verdict => ({ verdict: "unusable", reason: sh
 /** `toString` distinguishes it from others. */
 type Pattern = { test(text: string): boolean; toString(): string };
 
-/**
- * A client's pattern: as Unicode, otherwise as browsers read it. One that no JavaScript engine can read matches
- * everything.
- */
+/** A client's pattern: as Unicode, otherwise as browsers read it. One that no JavaScript engine can read matches everything. */
 function patternOf(pattern: string, runsAny: boolean): Pattern {
   for (const flags of ["u", ""] as const) {
     try {

@@ -131,9 +131,7 @@ async function checked(
 const fits: CheckResult = { verdict: "fits" };
 const failed = (refusal: Refusal): Failed => ({ kind: "failed", refusal, elsewhere: false });
 
-/**
- * The model's own answer and what is wrong with it, because at temperature 0 the same question gets the same answer.
- */
+/** The model's own answer and what is wrong with it, because at temperature 0 the same question gets the same answer. */
 function correction(text: string, { tool }: Form, reason: string): readonly Turn[] {
   const again = tool === null ? "Give the whole answer again as JSON alone." : `Call ${tool} again.`;
   return [

@@ -18,13 +18,9 @@ const blockTags = new Set(
 /** A page that marks its main part declares the rest unimportant, unless the main part is nearly empty. */
 const mainMinLength = 200;
 
-/**
- * A page without a main part is read until it has this many times the wanted text, because its main part may come late.
- */
+/** A page without a main part is read until it has this many times the wanted text, because its main part may come late. */
 const readAheadFactor = 10;
-/**
- * Bytes of a document between two turns of the event loop: 2 ms of work, so that no model's stream waits for a page.
- */
+/** Bytes of a document between two turns of the event loop: 2 ms of work, so that no model's stream waits for a page. */
 const sliceBytes = 16 * 1024;
 
 /**

@@ -166,10 +166,7 @@ export class CitationReader {
   }
 }
 
-/**
- * Which characters of a Markdown text are code: those between two equal runs of backticks, or between two fences of
- * tildes.
- */
+/** Which characters of a Markdown text are code: those between two equal runs of backticks, or between two fences of tildes. */
 class CodeSpans {
   /** Backticks or tildes in the current run, and in the one that opened the code; 0 without. */
   #run = 0;

@@ -65,9 +65,7 @@ export class WebSearch implements SearchProvider {
     throw this.#failed(cancelSignal.aborted ? "the client left" : "too many searches run already");
   }
 
-  /**
-   * No proxy, no redirects and nothing compressed: the operator named the address, and an inflated body is unbounded.
-   */
+  /** No proxy, no redirects and nothing compressed: the operator named the address, and an inflated body is unbounded. */
   async #ask({ url, body, headers }: ServiceRequest, cancelSignal: AbortSignal): Promise<Record<string, unknown>> {
     const response = await fetch(url, {
       method: body === null ? "GET" : "POST",

@@ -168,7 +168,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "core/log.ts": [/[\s"=]|^$/, /\b(?:sk-[A-Za-z0-9_-]{16,}|[Bb]earer +[A-Za-z0-9._~+/-]{8,}=*)/g],
   "main.ts": "our own messages",
   "core/this-machine.ts": [/^(?:localhost|127\.[\d.]+|\[?::1\]?)$/, /^(?:::ffff:)?127\.|^::1$/],
-  "core/schema-errors.ts": [/^[\w-]+$/],
+  "core/schema-errors.ts": [/^[\w-]+$/, own("descriptions in our own schemas", /^[A-Z].*\.$/)],
   "nodes/client/connection.ts": [/\btimeout=(\d+)/i, /\bmax=(\d+)/i],
   "nodes/client/dial.ts": [/^\[(.*)\]$/],
   "nodes/demo/demo-answer.ts": [

@@ -11,7 +11,7 @@ import { fail, type Failure } from "./routes/route.ts";
 export type NoExport = Readonly<{ noExport: "busy" | "too_many"; retrySeconds: number }>;
 
 /** `allowed` throws where it must not begin; `noted` writes it down with its last step, in words. */
-export type Erasure = Readonly<{ allowed(unit: Unit): Promise<void>; noted(unit: Unit, detail: string): void }>;
+type Erasure = Readonly<{ allowed(unit: Unit): Promise<void>; noted(unit: Unit, detail: string): void }>;
 
 export interface AccountData {
   /** JSON of everything that is kept about the account, for the account `asking`. Rejects with StoreUnavailable. */

@@ -26,7 +26,7 @@ export async function eraseAccount(
   const { email } = await office.change(async (unit) => {
     await allowed(unit);
     await unit.accounts.setDisabled(id, true);
-    unit.sessions.endAll(id, null);
+    await unit.sessions.endAll(id, null);
     return (await unit.accounts.record(id))!;
   });
   await office.read(({ accounts }) => accounts.checkNothingOpen(id));

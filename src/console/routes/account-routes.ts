@@ -160,7 +160,7 @@ export function accountRoutes(parts: ConsoleParts, live: Live): Route[] {
         const isStill = (await unit.accounts.isAsItWas(account)) && (await unit.sessions.isOpen(session));
         if (!isStill) return null;
         await unit.accounts.setPassword(account.id, passwordHash);
-        unit.sessions.endAll(account.id, session.id);
+        await unit.sessions.endAll(account.id, session.id);
         auditOwn(unit, call, "account.password");
         return unit.accounts.record(account.id);
       });

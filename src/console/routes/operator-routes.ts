@@ -99,7 +99,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
         if (disabled && call.id === call.visitor.account.id) return notOneself;
         if (disabled) await unit.accounts.checkNotLastOperator(call.id);
         await unit.accounts.setDisabled(call.id, disabled);
-        if (disabled) unit.sessions.endAll(call.id, null);
+        if (disabled) await unit.sessions.endAll(call.id, null);
         audit(unit, call, disabled ? "account.disable" : "account.enable", call.id, "");
         return null;
       }),
@@ -112,7 +112,7 @@ function accountRoutesOf(parts: ConsoleParts, live: Live): Route[] {
       const { account, session } = call.visitor;
       await office.change(async (unit) => {
         await unit.accounts.setPassword(call.id, passwordHash);
-        unit.sessions.endAll(call.id, call.id === account.id ? session.id : null);
+        await unit.sessions.endAll(call.id, call.id === account.id ? session.id : null);
         audit(unit, call, "account.password", call.id, "");
       });
       return done;

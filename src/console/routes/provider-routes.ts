@@ -127,7 +127,7 @@ export function providerRoutes(parts: ConsoleParts): Route[] {
       await accounts.setPassword(id, null);
       identities.connect(issuer, subject, id);
       noteOwn(unit, call, "account.connect", id, `with ${oidc.name}, by a link; its password is void`);
-      sessions.endAll(id, null);
+      await sessions.endAll(id, null);
       return { account: id, apiKey: null };
     };
     const make = async (plan: string, credit: number, how: string): Promise<Found> => {

@@ -182,7 +182,7 @@ export const changePassword = accountVerb(
       const passwordHash = await passwords.hashNew(input.password);
       await office.change(async (unit) => {
         await unit.accounts.setPassword(id, passwordHash);
-        unit.sessions.endAll(id, actor.kind !== "shell" && actor.account.id === id ? actor.session : null);
+        await unit.sessions.endAll(id, actor.kind !== "shell" && actor.account.id === id ? actor.session : null);
         noted(unit, {});
       });
       return { id, email };
@@ -220,7 +220,7 @@ export const disable = accountVerb(
     async change({ accounts, sessions }, { account: { id } }) {
       await accounts.checkNotLastOperator(id);
       await accounts.setDisabled(id, true);
-      sessions.endAll(id, null);
+      await sessions.endAll(id, null);
       return accounts.show(id);
     },
     print: accountInWords,

@@ -83,12 +83,13 @@ class Clicks {
     const key = 2 + this.#below(4);
     const name = `k${this.#below(5)}`;
     const operations: readonly (Operation | null)[] = [
-      { kind: "create", email, operator: this.#below(3) === 0, credit: this.#below(2) * 7 },
+      { kind: "create", email, operator: false, credit: this.#below(2) * 7 },
       { kind: "come", person: `p${this.#below(8)}`, email },
       { kind: "plan", account, plan: this.#pick(["free", "plus", "pro"]) },
       { kind: this.#pick(["disable", "enable", "enter", "enter", "leave"]), account },
       { kind: this.#pick(["disable", "enable", "promote", "dismiss"]), account: any },
-      { kind: this.#pick(["promote", "dismiss", "disable"]), account },
+      // Few are operators, so that each may be the last one.
+      { kind: this.#pick(["promote", "dismiss", "disable", "enable"]), account: any },
       this.#below(4) === 0 ? { kind: "erase", account } : null,
       { kind: "credit", account, tokens: 1 + this.#below(9), reference: `r${this.#below(30)}` },
       {

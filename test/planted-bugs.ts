@@ -486,6 +486,31 @@ export const bugs: readonly Bug[] = [
     ],
     file: "test/store/both-stores.test.ts",
   },
+  {
+    id: "M38",
+    what: "SQLite: units of the office do not wait for each other",
+    edits: [["src/account/queued-office.ts", "    await before;", "    void before;"]],
+    file: "test/account/concurrent-units.test.ts",
+  },
+  {
+    id: "M39",
+    what: "What a unit that was lost took away stays away",
+    edits: [["src/account/office-memory.ts", "    else for (const undo of takeBack) undo();\n", ""]],
+    file: "test/account/concurrent-units.test.ts",
+  },
+  {
+    id: "M40",
+    what: "PostgreSQL: two operators are the last ones for each other",
+    edits: [
+      [
+        "src/store/postgres/locking-records.ts",
+        "return this.#under(await super.operators(), () => super.operators());",
+        "return super.operators();",
+      ],
+    ],
+    file: "test/account/two-gateways.test.ts",
+    name: "the last two operators",
+  },
 ];
 
 const root = join(import.meta.dir, "..");

@@ -81,6 +81,12 @@ export interface Journal {
   durable(sequence: number): Promise<void>;
 }
 
+/** Of the office beside SQLite. */
+export interface UnitJournal extends Journal {
+  /** Queues all changes of a unit, as `change` does one: all of them are written, or none. */
+  changes(unit: readonly AccountChange[]): number;
+}
+
 /** Told of every line exactly once, before its waiters. */
 export interface JournalListener {
   committed(entry: Entry): void;

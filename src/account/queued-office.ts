@@ -4,14 +4,14 @@ import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
 import { type Ms, StoreUnavailable } from "../core/types.ts";
 import { Draft } from "./draft.ts";
-import type { Journal } from "./journal.ts";
+import type { UnitJournal } from "./journal.ts";
 import { type Office, type Unit, unitOf, type UnitParts } from "./office.ts";
 import type { OfficeMemory } from "./office-memory.ts";
 
 /** A unit waits this long for those before it: as long as a disk that takes no writes lets the first one wait. */
 const queuedMaxMs: Ms = 10_000;
 
-type Parts = Omit<UnitParts, "standings"> & Readonly<{ memory: OfficeMemory; journal: Journal; clock: Clock }>;
+type Parts = Omit<UnitParts, "standings"> & Readonly<{ memory: OfficeMemory; journal: UnitJournal; clock: Clock }>;
 
 export class QueuedOffice implements Office {
   readonly #parts: UnitParts & Parts;
@@ -55,7 +55,7 @@ export class QueuedOffice implements Office {
     const result = await inThisTurn(work(unitOf(this.#parts, draft, clock.wall())));
     if (draft.isEmpty) return result;
     memory.decided(draft);
-    const sequences = draft.changes.map((change) => journal.change(change));
+    const sequences = draft.changes.length === 0 ? [] : [journal.changes(draft.changes)];
     for (const entry of draft.entries) sequences.push(journal.append(entry));
     const outcomes = await Promise.allSettled(sequences.map((sequence) => journal.durable(sequence)));
     const lost = outcomes.find((outcome) => outcome.status === "rejected");

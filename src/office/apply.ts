@@ -110,7 +110,7 @@ class Applying {
       await this.#change(`~ ${email}: ${disabled ? "disabled" : "enabled"}`, action, id, "", async () => {
         if (disabled) await accounts.checkNotLastOperator(id);
         await accounts.setDisabled(id, disabled);
-        if (disabled) sessions.endAll(id, null);
+        if (disabled) await sessions.endAll(id, null);
       });
     }
     for (const each of keys) await this.#limit(record, each);

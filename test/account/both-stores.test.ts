@@ -142,7 +142,7 @@ for (const store of stores) {
             if (!(await unit.accounts.isAsItWas(before))) return "overtaken";
             await unit.accounts.setPassword(id, password);
             note(unit, "changed", id);
-            unit.sessions.endAll(id, null);
+            await unit.sessions.endAll(id, null);
             return "replaced";
           });
         expect((await Promise.all([replace("two"), replace("three")])).sort()).toEqual(["overtaken", "replaced"]);
@@ -373,14 +373,14 @@ for (const store of stores) {
       test("end in one commit with what they end for, or stay where that is refused", async () => {
         const { token } = await open();
         const refused = office.units.change(async ({ accounts, sessions }) => {
-          sessions.endAll(id, null);
+          await sessions.endAll(id, null);
           await accounts.changePlan(id, "gold");
         });
         expect(await caught(refused)).toBeInstanceOf(AccountError);
         expect(await find(token)).not.toBeNull();
-        await office.accounts.setDisabled(id, true, (unit) => {
+        await office.accounts.setDisabled(id, true, async (unit) => {
           note(unit, "disabled", id);
-          unit.sessions.endAll(id, null);
+          await unit.sessions.endAll(id, null);
         });
         await office.accounts.setDisabled(id, false);
         expect([await find(token), await audited()]).toEqual([null, ["disabled"]]);
@@ -553,7 +553,7 @@ for (const store of stores) {
         const link = await office.links.find(second.token);
         await office.accounts.changePassword(id, "mine", async (unit) => {
           await unit.links.use(link.id, id);
-          unit.sessions.endAll(id, null);
+          await unit.sessions.endAll(id, null);
         });
         expect((await office.accounts.signIn("a@x", "mine"))?.id).toBe(id);
         expect(await office.sessions.find(token, now)).toBeNull();

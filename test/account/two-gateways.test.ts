@@ -153,7 +153,7 @@ describe.skipIf(store.missing)("two gateways", () => {
       by.units.change(async ({ accounts, sessions }) => {
         await accounts.checkNotLastOperator(id);
         await accounts.setDisabled(id, true);
-        sessions.endAll(id, null);
+        await sessions.endAll(id, null);
       });
     const second = await outcomes([disable(gateways[0], one!), disable(gateways[1], other!)]);
     expect([second.done.length, second.failed.length]).toEqual([1, 1]);

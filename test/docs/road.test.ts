@@ -209,7 +209,7 @@ describe.skipIf(withoutTools)("from GPU box to team", () => {
       const { page } = colleague;
       await page.getByRole("link", { name: "API key", exact: true }).first().click();
       await page.getByRole("button", { name: "New key" }).click();
-      await page.getByRole("dialog").getByLabel("Name").fill("laptop");
+      await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill("laptop");
       await page.getByRole("dialog").getByRole("button", { name: "Make key" }).click();
       const key = await page.getByRole("status").locator("[data-secret]").textContent();
       expect(await page.locator("main").textContent()).toContain(`${walk.url}/v1/chat/completions`);

@@ -45,7 +45,7 @@ function sqlite(): Store {
     },
     close: async () => {},
     async apply(change) {
-      expect(writer.commit({ changes: [change], rows: [] })).toEqual([]);
+      expect(writer.commit({ changes: [[change]], rows: [] })).toEqual([]);
     },
     run: async (text) => void database.run(text),
     rows: async (text) => database.query(text).all() as Row[],

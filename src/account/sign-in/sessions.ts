@@ -70,7 +70,8 @@ export class Sessions {
   }
 
   /** Ends all sessions of the account but one. */
-  endAll(account: AccountId, except: number | null): void {
+  async endAll(account: AccountId, except: number | null): Promise<void> {
+    await this.#parts.accounts.record(account); // nobody opens one meanwhile
     this.#parts.draft.changes.push({ change: "end_sessions", account, except });
   }
 }

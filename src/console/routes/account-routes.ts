@@ -37,7 +37,7 @@ export function accountRoutes(parts: ConsoleParts): Route[] {
     }),
 
     route("POST /sessions/end-others", async ({ visitor: { account, session } }) => {
-      await office.change(async ({ sessions }) => sessions.endAll(account.id, session.id));
+      await office.change(async ({ sessions }) => await sessions.endAll(account.id, session.id));
       return done;
     }),
 
@@ -68,7 +68,7 @@ async function changePassword(parts: ConsoleParts, tries: OwnPasswordTries, call
     const isStill = (await unit.accounts.isAsItWas(account)) && (await unit.sessions.isOpen(session));
     if (!isStill) return null;
     await unit.accounts.setPassword(account.id, passwordHash);
-    unit.sessions.endAll(account.id, session.id);
+    await unit.sessions.endAll(account.id, session.id);
     // The audit log also has operators' changes to their own accounts.
     if (account.operator) audit(unit, call, "account.password", account.id, "");
     return unit.accounts.record(account.id);

@@ -61,7 +61,7 @@ export function linkRoutes(parts: ConsoleParts): Route[] {
         await accounts.setPassword(account, passwordHash);
         await links.use(link.id, account);
         noteOwn(unit, call, "account.password", account, `by link ${link.id}`);
-        sessions.endAll(account, null);
+        await sessions.endAll(account, null);
         return admitted(unit, parts, call, account, null);
       });
       return isFailure(entered) ? entered : enteredReply(parts, entered);

@@ -91,7 +91,7 @@ async function takeOver({ unit, oidc, call, person }: Arrival, id: AccountId, li
   await accounts.setPassword(id, null);
   identities.connect(person.issuer, person.subject, id);
   noteOwn(unit, call, "account.connect", id, `with ${oidc.name}, by a link; its password is void`);
-  sessions.endAll(id, null);
+  await sessions.endAll(id, null);
   return { account: id, apiKey: null };
 }
 

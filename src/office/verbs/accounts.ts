@@ -169,7 +169,7 @@ export const changePassword = accountVerb({
     const passwordHash = await passwords.hashNew(input.password);
     return async ({ accounts, sessions }) => {
       await accounts.setPassword(id, passwordHash);
-      sessions.endAll(id, "session" in actor && actor.account.id === id ? actor.session.id : null);
+      await sessions.endAll(id, "session" in actor && actor.account.id === id ? actor.session.id : null);
       return { id, email };
     };
   },
@@ -201,7 +201,7 @@ export const disable = accountVerb({
   async change({ accounts, sessions }, { account: { id } }) {
     await accounts.checkNotLastOperator(id);
     await accounts.setDisabled(id, true);
-    sessions.endAll(id, null);
+    await sessions.endAll(id, null);
     return accounts.show(id);
   },
   print: accountInWords,
@@ -257,7 +257,7 @@ export const erase = accountVerb({
     await office.change(async (unit) => {
       await checkErasable(unit, id, actor);
       await unit.accounts.setDisabled(id, true);
-      unit.sessions.endAll(id, null);
+      await unit.sessions.endAll(id, null);
     });
     await office.read(({ accounts }) => accounts.checkNothingOpen(id));
     await eraseResponses(id, false); // the account may still stay, with all that it stores

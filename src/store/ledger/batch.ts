@@ -45,7 +45,8 @@ export type JournalRow = [Missing] extends [never] ? InOrder<typeof journalColum
 
 /** `endUsers`: names for lines, by the lines' places; the writer knows their numbers. Absent where no line has one. */
 export type Batch = Readonly<{
-  changes: readonly AccountChange[];
+  /** In units, of which each is written or left out as a whole. */
+  changes: readonly (readonly AccountChange[])[];
   rows: readonly JournalRow[];
   endUsers?: Readonly<Record<number, string>> | undefined;
 }>;
@@ -60,15 +61,14 @@ export function batchOf(changes: Batch["changes"], entries: readonly Entry[]): B
   return endUsers === undefined ? { changes, rows } : { changes, rows, endUsers };
 }
 
-/** A change that broke a rule of a table, by its place in the batch; it was left out, and the rest was written. */
+/** A unit that broke a rule of a table, by its place in the batch; it was left out, and the rest was written. */
 export type RefusedChange = Readonly<{ index: number; reason: string }>;
 
 /** The accounts whose creation was refused: there is nothing that their lines could be about. */
 export function accountsNotMade(changes: Batch["changes"], refused: readonly RefusedChange[]): ReadonlySet<AccountId> {
   const notMade = new Set<AccountId>();
   for (const { index } of refused) {
-    const change = changes[index];
-    if (change?.change === "create") notMade.add(change.account);
+    for (const change of changes[index]!) if (change.change === "create") notMade.add(change.account);
   }
   return notMade;
 }

@@ -4,13 +4,13 @@
 //                  ^                                                                              |
 //                  '------------- committed | gave_up: tell the ledger, then the waiters <--------'
 //
-// A change that breaks a rule of its table (an e-mail that is another account's) is refused alone: the rest of its batch
-// is committed, and only who waits for that change is told otherwise.
+// A unit of the office that breaks a rule of a table (an e-mail that is another account's) is refused alone and as a whole:
+// the rest of its batch is committed.
 //
 // At most one batch is under way; it leaves memory only after the storage said what became of it.
 import { assert } from "../../core/assert.ts";
 import type { Entry } from "../../account/money/entry.ts";
-import type { AccountChange, Journal, JournalListener } from "../../account/journal.ts";
+import type { AccountChange, JournalListener, UnitJournal } from "../../account/journal.ts";
 import type { Clock } from "../../core/clock.ts";
 import { journalGiveUpMs } from "../limits.ts";
 import { StoreUnavailable, type Ms } from "../../core/types.ts";
@@ -35,10 +35,10 @@ export interface Storage {
 /** What is gathered for one commit. */
 class Gathering {
   readonly entries: Entry[] = [];
-  /** By their sequence numbers, in order. */
-  readonly changes = new Map<number, AccountChange>();
+  /** In units, by their sequence numbers, in order. */
+  readonly changes = new Map<number, readonly AccountChange[]>();
   waiters: PromiseWithResolvers<void> | null = null;
-  /** Of changes, each of which may be refused, by their sequence numbers. */
+  /** Of units, each of which may be refused, by their sequence numbers. */
   readonly changeWaiters = new Map<number, PromiseWithResolvers<void>>();
   /** Monotonic time of the first line or change. */
   since: Ms = 0;
@@ -71,7 +71,7 @@ class Gathering {
 /** Told of each commit: its lines and changes, and how long it was under way. */
 export type CommitListener = (entries: number, durationMs: Ms) => void;
 
-export class BatchingJournal implements Journal {
+export class BatchingJournal implements UnitJournal {
   readonly #storage: Storage;
   readonly #onCommit: CommitListener;
   readonly #listener: JournalListener;
@@ -101,9 +101,13 @@ export class BatchingJournal implements Journal {
   }
 
   change(change: AccountChange): number {
+    return this.changes([change]);
+  }
+
+  changes(unit: readonly AccountChange[]): number {
     const gathering = this.#open();
     const sequence = gathering.next;
-    gathering.changes.set(sequence, change);
+    gathering.changes.set(sequence, unit);
     return sequence;
   }
 

@@ -203,25 +203,22 @@ export class Writer {
   }
 
   /**
-   * A change that breaks a rule of its table says nothing about the disk, and must neither end the process nor keep
-   * charges from it. SQLite takes back the statement that failed and no other: of a change with several, the first is
-   * the one that can.
+   * A unit that breaks a rule of a table says nothing about the disk, and must neither end the process nor keep charges
+   * from it. It is left out as a whole.
    */
-  #changeAll(changes: Batch["changes"]): RefusedChange[] {
+  #changeAll(units: Batch["changes"]): RefusedChange[] {
     const refused: RefusedChange[] = [];
-    const untold = new Set<AccountId>();
-    for (const [index, change] of changes.entries()) {
-      if (change.change === "audit" && untold.has(change.entry.subject)) {
-        refused.push({ index, reason: "what it tells of was refused" });
-        continue;
-      }
+    const { beginUnit, endUnit, takeBackUnit } = this.#statements;
+    for (const [index, unit] of units.entries()) {
+      beginUnit.run();
       try {
-        this.#changes.write(change);
+        for (const change of unit) this.#changes.write(change);
       } catch (thrown) {
         if (!codeOf(thrown).startsWith("SQLITE_CONSTRAINT")) throw thrown;
+        takeBackUnit.run();
         refused.push({ index, reason: messageOf(thrown) });
-        if ("account" in change) untold.add(change.account);
       }
+      endUnit.run();
     }
     return refused;
   }
@@ -232,6 +229,9 @@ function prepare(database: Database) {
     begin: database.prepare("BEGIN IMMEDIATE"),
     commit: database.prepare("COMMIT"),
     rollback: database.prepare("ROLLBACK"),
+    beginUnit: database.prepare("SAVEPOINT unit"),
+    endUnit: database.prepare("RELEASE unit"),
+    takeBackUnit: database.prepare("ROLLBACK TO unit"),
     epoch: database.prepare<{ epoch: number }, []>("SELECT epoch FROM instance"),
     insertLine: database.prepare<unknown, [...JournalRow]>(insertLines(1)),
     insertLines: database.prepare<unknown, JournalRow[number][]>(insertLines(linesAtOnce)),

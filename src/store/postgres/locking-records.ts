@@ -21,6 +21,7 @@ export class LockingRecords extends PostgresRecords {
   /** Of all attempts of the unit. */
   readonly #known: Set<AccountId>;
   readonly #locked = new Set<AccountId>();
+  readonly #records = new Map<AccountId, Promise<AccountRecord | null>>();
   #highest = 0;
 
   constructor(transaction: Session, known: Set<AccountId>) {
@@ -33,15 +34,20 @@ export class LockingRecords extends PostgresRecords {
     return this.#under([...this.#known], async () => {});
   }
 
+  /** Asked once: a locked row stays as it is. */
   override byId(account: AccountId): Promise<AccountRecord | null> {
-    return this.#ofAccount(account, () => super.byId(account));
+    const known = this.#records.get(account);
+    if (known !== undefined) return known;
+    const read = this.#ofAccount(account, () => super.byId(account));
+    this.#records.set(account, read);
+    return read;
   }
 
-  override byEmail(email: string): Promise<AccountRecord | null> {
-    return this.#ofWhomItIs(
-      () => super.byEmail(email),
-      ({ id }) => id,
-    );
+  override async byEmail(email: string): Promise<AccountRecord | null> {
+    const read = () => super.byEmail(email);
+    const found = await this.#ofWhomItIs(read, ({ id }) => id);
+    if (found !== null) this.#records.set(found.id, Promise.resolve(found));
+    return found;
   }
 
   override keysOf(account: AccountId): Promise<readonly KeyRecord[]> {
@@ -83,8 +89,8 @@ export class LockingRecords extends PostgresRecords {
 
   /** A person who is new is made, or connected, by one at a time: two who come at once are one. */
   override async accountOfIdentity(issuer: string, subject: string): Promise<AccountId | null> {
-    const found = await super.accountOfIdentity(issuer, subject);
-    return found ?? this.#counted("lastId", () => super.accountOfIdentity(issuer, subject));
+    const read = () => super.accountOfIdentity(issuer, subject);
+    return (await this.#ofWhomItIs(read, (account) => account)) ?? this.#counted("lastId", read);
   }
 
   protected override lastOf(what: keyof typeof counterOf): Promise<number> {

@@ -41,7 +41,7 @@ describe("a session ends", () => {
   test("at once when it is ended, also while the disk still has it", async () => {
     const { office, id, open } = await setUp();
     const { token, session } = await open();
-    office.sessions.find(token, office.now);
+    await office.sessions.find(token, office.now);
     office.storage.immediate = false;
     const ended = office.sessions.end(id, session.id);
     await office.underWay();

@@ -24,7 +24,7 @@ test("the writer finds a name by the index of names, and looks at no others of t
     prepared.push(sql);
     return prepare(sql) as never;
   };
-  new Writer(database, epoch).commit({ changes: [{ change: "erase_end_user", account: 1, name: "ann" }], rows: [] });
+  new Writer(database, epoch).commit({ changes: [[{ change: "erase_end_user", account: 1, name: "ann" }]], rows: [] });
   const byName = prepared.filter((sql) => sql.includes("end_users") && sql.includes("name = ?"));
   expect(byName.length).toBe(2);
   for (const sql of byName) {

@@ -52,7 +52,7 @@ class World {
       operator: false,
       at: 0,
     }));
-    this.writer.commit({ changes: created, rows: [] });
+    this.writer.commit({ changes: [created], rows: [] });
   }
 
   write(...entries: readonly Entry[]): this {

@@ -232,15 +232,28 @@ async function compareWithDisk(model: OfficeModel, rows: Rows): Promise<void> {
     (SELECT sum(credit_delta) FROM journal WHERE account_id = accounts.id) AS booked FROM accounts ORDER BY id`);
   const wanted = Object.entries(model.accounts).map(
     ([id, { email, plan, credit, operator, disabled, ...account }]) => ({
-      ...{ id: Number(id), email, plan, credit, operator, disabled, password: account.password },
-      ...{ sessions: account.sessions.length, booked: credit },
+      id: Number(id),
+      email,
+      plan,
+      credit,
+      operator,
+      disabled,
+      password: account.password,
+      sessions: account.sessions.length,
+      booked: credit,
     }),
   );
   expect(
     found.map((row) => ({
-      ...{ id: Number(row["id"]), email: row["email"], plan: row["plan"], credit: Number(row["credit"]) },
-      ...{ operator: Boolean(row["operator"]), disabled: row["disabled_at"] !== null, password: row["password_hash"] },
-      ...{ sessions: Number(row["sessions"]), booked: Number(row["booked"] ?? 0) },
+      id: Number(row["id"]),
+      email: row["email"],
+      plan: row["plan"],
+      credit: Number(row["credit"]),
+      operator: Boolean(row["operator"]),
+      disabled: row["disabled_at"] !== null,
+      password: row["password_hash"],
+      sessions: Number(row["sessions"]),
+      booked: Number(row["booked"] ?? 0),
     })),
   ).toEqual(wanted as never);
   const keys = await rows("SELECT account_id, id, name, revoked_at FROM api_keys ORDER BY account_id, id");

@@ -73,6 +73,7 @@ export async function tryEveryCommand(program: readonly string[], folder: string
   expect(listed.filter((name) => !commands.some((words) => isCall(words, name)) && !alike.includes(name))).toEqual([
     "serve",
     "end-users export",
+    "apply",
     "gateways",
     "webhooks test",
     "doctor",

@@ -9,7 +9,7 @@ import type { OperatorToken, OperatorTokenRecords, TokenScope } from "../records
 const prefix = "tgo-";
 const tokenBytes = 32;
 /** Tokens that are kept, those that are void too. */
-export const operatorTokensMax = 1_000;
+const operatorTokensMax = 1_000;
 
 type Parts = Readonly<{ records: OperatorTokenRecords; draft: Draft; now: Ms }>;
 

@@ -700,8 +700,9 @@ Fields that an endpoint does not know are ignored; fields that it knows are chec
 A request that ends with an error status costs nothing.
 
 The header \`x-priority\` (\`interactive\`, \`standard\` or \`bulk\`) says how urgent a request is beside others. Its plan says
-what it has at most, and the reply's header what it had. \`x-deadline-ms\` says how long it may wait for its beginning: one
-that would wait longer in line is refused at once (429, \`deadline_unmet\`).`;
+what it has at most, and the reply's header what it had.
+
+The header \`x-deadline-ms\` says how long it may wait in line. One that would wait longer is refused at once.`;
 
 /** Takes some milliseconds: created at the first request and kept. */
 export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {

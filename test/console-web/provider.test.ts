@@ -202,7 +202,7 @@ describe.skipIf(withoutBrowser || withoutProvider || isShort)("people", () => {
       await using visit = await visitOf();
       await leave(visit);
       await beAt(visit.page, email);
-      expect(await refusal(visit)).toContain("There is an account with the address owner@example.com already.");
+      expect(await refusal(visit)).toContain("There is already an account with the address owner@example.com.");
       await visit.signIn(email, "correct horse battery");
       await visit.goTo("/account", "Account");
       await visit.page.getByRole("button", { name: "Connect with Acme" }).click();

@@ -232,7 +232,7 @@ export class NodePool {
     if (this.#closed) return place.refused("away");
     const now = this.#now();
     this.#queue.enter(place, now);
-    if (this.#queue.forecastOf(place, now) !== null) this.#nowInLine(place);
+    if (this.#queue.isInLine(place)) this.#nowInLine(place);
   }
 
   /** The longest wait from now on. */

@@ -375,7 +375,11 @@ export class SlotQueue {
     return this.#all.length >= this.#placesMax ? "full" : this.#forecastBehind(entrant, open, null);
   }
 
-  /** Null where the place does not wait (anymore). */
+  isInLine(place: Place): boolean {
+    return this.#waiting.has(place);
+  }
+
+  /** Null where the place does not wait (anymore). Looks at every account in line. */
   forecastOf(place: Place, now: Ms): Forecast | null {
     this.#now = Math.max(this.#now, now);
     const waiting = this.#waiting.get(place);

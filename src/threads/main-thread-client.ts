@@ -7,6 +7,7 @@ import { keyHashOf } from "../account/people/keys.ts";
 import type { Priority } from "../core/priority.ts";
 import { assert } from "../core/assert.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
+import type { Forecast } from "../core/forecast.ts";
 import type { Soon } from "../core/soon.ts";
 import { keyCacheEntriesMax } from "../core/limits.ts";
 import { busy } from "../nodes/failure/failure.ts";
@@ -53,6 +54,10 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
   /** The main thread raises it in shared memory the moment a key becomes void. */
   readonly #keysVersion: () => number;
   readonly #questions = new Map<number, Question>();
+  /** Places in line, by the promise of their slot. */
+  readonly #places = new WeakMap<Promise<Slot | Refusal>, number>();
+  /** The last forecast of each place that asked for one and still waits. */
+  readonly #forecasts = new Map<number, Forecast | null>();
   /** Key owners by key hash, valid while the version is unchanged. */
   readonly #principals = new Map<string, Principal>();
   #cachedVersion = 0;
@@ -71,6 +76,10 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
   }
 
   answered(answer: MainThreadAnswer): void {
+    if (answer.answer === "forecast") {
+      if (this.#forecasts.has(answer.id)) this.#forecasts.set(answer.id, answer.forecast);
+      return;
+    }
     const question = this.#questions.get(answer.id);
     if (question === undefined) return; // the place was given up
     this.#questions.delete(answer.id);
@@ -152,19 +161,23 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
     const { promise, resolve, reject } = Promise.withResolvers<Slot | Refusal>();
     const leave = (): void => {
       this.#questions.delete(id);
+      this.#forecasts.delete(id);
       this.#batcher.put({ op: "leave", place: id });
       resolve(busy);
     };
     cancelSignal.addEventListener("abort", leave, { once: true });
+    this.#places.set(promise, id);
     this.#questions.set(id, {
       resolve: (answer) => {
         cancelSignal.removeEventListener("abort", leave);
+        this.#forecasts.delete(id);
         if (answer.answer === "granted") return resolve(granted(id, answer.node));
         assert(answer.answer === "refused", "a place is granted or refused");
         resolve(answer.refusal);
       },
       reject: (error) => {
         cancelSignal.removeEventListener("abort", leave);
+        this.#forecasts.delete(id);
         reject(error);
       },
     });
@@ -180,6 +193,16 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
       deadlineMs,
     });
     return promise;
+  }
+
+  /** The last forecast of what `enter` returned, which is null at first; asks for the next one. */
+  forecastOf(waiting: Promise<Slot | Refusal>): Forecast | null {
+    const place = this.#places.get(waiting);
+    if (place === undefined || !this.#questions.has(place)) return null;
+    const last = this.#forecasts.get(place) ?? null;
+    this.#forecasts.set(place, last);
+    this.#batcher.put({ op: "forecast", place });
+    return last;
   }
 
   began(place: number): void {

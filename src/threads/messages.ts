@@ -5,6 +5,7 @@
 // known by the id of the question that got them.
 import type { AdmissionRequest } from "../account/money/books.ts";
 import type { Catalog } from "../core/catalog.ts";
+import type { Forecast } from "../core/forecast.ts";
 import type { LiveOptions, NodeConfig } from "../config/config.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
 import type { Engine } from "../nodes/engine.ts";
@@ -39,6 +40,8 @@ export type RelayOperation =
     }>
   /** The first pieces of an answer came. */
   | Readonly<{ op: "began"; place: number }>
+  /** Asks what the place in line can expect; the last answer counts. */
+  | Readonly<{ op: "forecast"; place: number }>
   /** The place is no longer needed; if it was already granted, it is given back. */
   | Readonly<{ op: "leave"; place: number }>
   /** The place is given back; `outcome` is null where the node got no request. */
@@ -61,6 +64,8 @@ export type MainThreadAnswer =
   /** Or it could not be kept, which is in the log. */
   | Readonly<{ answer: "kept"; id: number }>
   | Readonly<{ answer: "granted"; id: number; node: string }>
+  /** Null: the place does not wait. Nothing waits for this answer. */
+  | Readonly<{ answer: "forecast"; id: number; forecast: Forecast | null }>
   /** Not admitted, waited in vain, or got no place. */
   | Readonly<{ answer: "refused"; id: number; refusal: Refusal }>
   /** The disk could not be read or written. */

@@ -2,6 +2,7 @@
 import { type Standing, usualStanding } from "../core/standing.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Clock } from "../core/clock.ts";
+import type { Forecast } from "../core/forecast.ts";
 import type { NodeConfig } from "../config/config.ts";
 import type { Engine } from "../nodes/engine.ts";
 import { busy } from "../nodes/failure/failure.ts";
@@ -77,6 +78,11 @@ export class RelayPool implements PoolFollower {
       assert(known !== undefined, "a place is on a node that this relay knows");
       return new RelaySlot(this, this.#mainThread, place, node, known.endpoint);
     });
+  }
+
+  /** See Parts.pool. The first forecast arrives a moment after it was asked for. */
+  forecastOf(waiting: Promise<Slot | Refusal>): Forecast | null {
+    return this.#mainThread.forecastOf(waiting);
   }
 
   /** See Slot. */

@@ -39,6 +39,7 @@ export type RelaySessionParts = Readonly<{
     stand(place: Place): void;
     leave(place: Place): boolean;
     slotOn(nodeName: string, place: Place): Grant;
+    forecastAt(place: Place): Forecast | null;
     refusalOf(cause: RefusalCause, modelId: string, forecast?: Forecast): Refusal;
   };
   storedResponses: Pick<StoredResponses, "keep"> | null;
@@ -129,6 +130,11 @@ export class RelaySession {
         return this.#enter(operation);
       case "began":
         return this.#places.get(operation.place)?.grant?.began();
+      case "forecast": {
+        const place = this.#places.get(operation.place);
+        const forecast = place === undefined ? null : this.#parts.pool.forecastAt(place);
+        return this.#batcher.put({ answer: "forecast", id: operation.place, forecast });
+      }
       case "leave":
         return this.#leave(operation.place);
       case "done":

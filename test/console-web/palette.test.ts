@@ -163,6 +163,7 @@ describe.skipIf(withoutBrowser)("Ctrl-K", () => {
     await go("zebra", hostile);
     await page.locator(".turn").getByText(hostile).waitFor();
     await go("sign out", "Sign out");
+    await page.getByRole("heading", { level: 1, name: "Sign in to Tollgate" }).waitFor();
     await visit.signIn("grace@example.com", password);
     await page.keyboard.press("Control+k");
     await field().waitFor();

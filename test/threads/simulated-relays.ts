@@ -104,6 +104,7 @@ export class SimulatedRelays {
       pool: {
         stand: (place) => queue.enter(place, 0),
         leave: (place) => queue.leave(place),
+        forecastAt: (place) => queue.forecastOf(place, 0),
         refusalOf: (cause, model) => refusalOf(cause, model, false),
         slotOn: (nodeName, place) => ({
           nodeName,

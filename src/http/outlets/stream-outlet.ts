@@ -140,6 +140,8 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   beat(): void {
     this.#age++;
     this.#silentBeats++;
+    // A relay's forecast takes a moment to arrive, so it is asked for a beat before it is written.
+    if (this.#state === "waiting" && this.#age === streamOpenBeats - 1) this.#forecast?.();
     if (this.#state === "waiting" && this.#age >= streamOpenBeats) this.#open();
     if (this.#caughtUp !== null) {
       this.#stalledBeats++;

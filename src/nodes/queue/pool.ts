@@ -213,7 +213,12 @@ export class NodePool {
   /** Of what `enter` returned; null where it does not wait in line (anymore). */
   forecastOf(waiting: Promise<Slot | Refusal>): Forecast | null {
     const place = this.#places.get(waiting);
-    return place === undefined ? null : this.#queue.forecastOf(place, this.#now());
+    return place === undefined ? null : this.forecastAt(place);
+  }
+
+  /** Null where the place does not wait in line. */
+  forecastAt(place: Place): Forecast | null {
+    return this.#queue.forecastOf(place, this.#now());
   }
 
   /** Its deadline ends its wait, whatever was expected. */

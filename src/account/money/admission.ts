@@ -82,6 +82,7 @@ const isResolved = (state: HoldState): boolean => state !== "waiting" && state !
 
 /** A hold as this module makes it. */
 export interface RecordedHold extends Hold {
+  readonly priority: Priority;
   expect?(spent: Usage, inputTokens: number, now: Ms): boolean;
   /** What of a usage would be charged now. Throws StoreUnavailable. */
   believed(usage: Usage, now: Ms): Usage;
@@ -213,6 +214,7 @@ export class Admission implements Books {
         const caller: Caller = {
           account: loaded,
           key: keyId,
+          named: key,
           endUser: this.#endUserOf(loaded, key, endUser, now),
         };
         return this.#admitCall(caller, ask, requestId, now.wall);
@@ -273,12 +275,12 @@ export class Admission implements Books {
   resume(loaded: LoadedAccount, record: HoldRecord, since: Ms): RecordedHold {
     const { key, ask, kind, budget, requestId, keyHash, unlimited, output } = record;
     const named = key > defaultKey ? this.#ledger.key(loaded, key) : null;
-    const caller: Caller = { account: loaded, key, endUser: this.#resumedFor(loaded, named, record) };
+    const caller: Caller = { account: loaded, key, named, endUser: this.#resumedFor(loaded, named, record) };
     if (kind === "call") {
       return new CallHold(this.#ledger, this.#journal, caller, ask, requestId, Promise.resolve(null));
     }
     const spendLimits = (caller.endUser ?? named)?.spendLimits ?? noSpendLimits;
-    const by: By = { ...caller, named, spendLimits, budget, output, keyHash, unlimited };
+    const by: By = { ...caller, spendLimits, budget, output, keyHash, unlimited };
     const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, record, requestId);
     if (!record.waits) hold.begun();
     else {
@@ -347,12 +349,12 @@ export class Admission implements Books {
 type Caller = Readonly<{
   account: LoadedAccount;
   key: KeyId;
+  named: LoadedKey | null;
   /** Null where the key may not say for whom it asks. */
   endUser: EndUser | null;
 }>;
 type By = Caller &
   Readonly<{
-    named: LoadedKey | null;
     spendLimits: readonly SpendLimit[];
     budget: number;
     output: OutputHeld | null;
@@ -417,7 +419,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
     this.#journal = journal;
     this.#line = line;
     this.#account = account;
-    this.priority = priorityOf(account.plan, ask.priority);
+    this.priority = priorityOf(account.plan, ask.priority, named?.limits);
     this.#key = key;
     this.#named = named;
     this.#endUser = endUser;
@@ -647,7 +649,7 @@ class CallHold implements RecordedHold {
     this.#caller = caller;
     if (caller.endUser !== null) caller.endUser.uses += 1;
     this.#ask = ask;
-    this.priority = priorityOf(caller.account.plan, ask.priority);
+    this.priority = priorityOf(caller.account.plan, ask.priority, caller.named?.limits);
     this.#requestId = requestId;
     this.ready = ready;
   }

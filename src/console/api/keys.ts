@@ -32,7 +32,6 @@ const priority = () =>
 const someTexts = (what: string) =>
   Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { maxItems: keyListMax, description: `a list of ${what}` });
 
-/** A key of the account. */
 export const AccountKey = Type.Object({
   /** Number 1 is the key "default" that every account has: it is regenerated, never revoked. */
   id: count(),

@@ -211,13 +211,7 @@ export class Admission implements Books {
       this.keysUsed.used(loaded, key, keyId, now.wall);
       // (2)
       if (ask.model.coder && ask.coderBilling === "calls") {
-        const caller: Caller = {
-          account: loaded,
-          key: keyId,
-          named: key,
-          endUser: this.#endUserOf(loaded, key, endUser, now),
-        };
-        return this.#admitCall(caller, ask, requestId, now.wall);
+        return this.#admitCall(loaded, key, request, now.wall);
       }
       // (3)
       const flooded = this.#count(account, now.monotonic, model.kind, loaded.plan.requestsPerMinute);
@@ -227,7 +221,7 @@ export class Admission implements Books {
       // (5)
       const least = leastOutput(ask);
       const held = least === null ? heldTokens(ask, inputTokens) : tokensFor(ask.model, least);
-      const asking = endUser === null ? null : this.#endUserOf(loaded, key, endUser, now);
+      const asking = endUser === null ? null : this.#endUserOf(loaded, key, endUser, now.wall);
       const spendLimits = (asking ?? key)?.spendLimits ?? noSpendLimits;
       if (isFree(ask.model)) this.#ledger.reserveNothing(loaded);
       else if (least !== null) {
@@ -315,13 +309,18 @@ export class Admission implements Books {
     return endUser === null || key === null ? null : this.#ledger.endUsers.exactly(account, key, endUser);
   }
 
-  #endUserOf(account: LoadedAccount, key: LoadedKey | null, name: string | null, now: Moment): EndUser | null {
+  #endUserOf(account: LoadedAccount, key: LoadedKey | null, name: string | null, now: Ms): EndUser | null {
     if (name === null || key?.limits?.forwardsUsers !== true) return null;
-    return this.#ledger.endUsers.of(account, key, name, now.wall);
+    return this.#ledger.endUsers.of(account, key, name, now);
   }
 
-  #admitCall(caller: Caller, ask: Asked, requestId: string, now: Ms): RecordedHold | Refusal {
-    const { account: loaded, key, endUser } = caller;
+  #admitCall(
+    loaded: LoadedAccount,
+    named: LoadedKey | null,
+    { key, ask, requestId, endUser: name = null }: AdmissionRequest,
+    now: Ms,
+  ): RecordedHold | Refusal {
+    const endUser = this.#endUserOf(loaded, named, name, now);
     if (!this.#journal.writable) return refuse("quota_unverified");
     if (!this.#ledger.takeCoderCall(loaded, now)) {
       const { used } = this.#ledger.use(loaded, "coder_calls", coderWindowOf(now));
@@ -341,6 +340,7 @@ export class Admission implements Books {
       reply: null,
     });
     const ready = this.#journal.durable(counted).then(() => null);
+    const caller = { account: loaded, key, named, endUser };
     return new CallHold(this.#ledger, this.#journal, caller, ask, requestId, ready);
   }
 }

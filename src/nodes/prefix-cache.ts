@@ -33,7 +33,6 @@ export function keptPrompts(trait: PrefixCacheTrait, isShared: PrefixCacheRule["
   return "cache_salt" in fields ? "by account" : "nothing";
 }
 
-/** Fields for the node's request. */
 export function prefixCacheFields(
   trait: PrefixCacheTrait,
   { isShared, seed }: PrefixCacheRule,

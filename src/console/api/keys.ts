@@ -24,7 +24,6 @@ const someTokens = () => Type.Integer({ minimum: 1, description: "a whole number
 const someTexts = (what: string) =>
   Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { maxItems: keyListMax, description: `a list of ${what}` });
 
-/** A key of the account. */
 export const AccountKey = Type.Object({
   /** Number 1 is the key "default" that every account has: it is regenerated, never revoked. */
   id: count(),

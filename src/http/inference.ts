@@ -1,6 +1,5 @@
 // The routes that models answer, and how a request of a dialect becomes a reply. Every thread that serves clients has
 // these routes and passes on what it cannot serve itself.
-import type { Priority } from "../core/priority.ts";
 import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Dialect, Keep, RequestHead } from "../dialects/dialect.ts";
@@ -22,6 +21,7 @@ import { clientAddress } from "./client-address.ts";
 import type { Connection } from "./peer-address.ts";
 import { ArrivedHead, incomingOf, type RawBody } from "./incoming.ts";
 import type { KeyHeaders } from "./key-headers.ts";
+import { setRateHeaders } from "./rate-headers.ts";
 import { refusalReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
 import type { RequestWatch } from "./metrics/request-watch.ts";
@@ -213,9 +213,13 @@ export class Inference implements LiveRequests {
       ended();
       throw thrown;
     });
-    return priority === undefined
-      ? outlet.response
-      : outlet.response.then((response) => withPriorityHeader(response, priority));
+    const rates = hold.rates ?? null;
+    if (priority === undefined && rates === null) return outlet.response;
+    return outlet.response.then((response) => {
+      if (priority !== undefined) response.headers.set("x-priority", priority);
+      if (rates !== null) setRateHeaders(response.headers, rates, dialect);
+      return response;
+    });
   }
 
   #allServed(): Promise<void>[] {
@@ -235,11 +239,6 @@ export class Inference implements LiveRequests {
     if (left === 0) this.#openOf.delete(account);
     else this.#openOf.set(account, left);
   }
-}
-
-function withPriorityHeader(response: Response, priority: Priority): Response {
-  response.headers.set("x-priority", priority);
-  return response;
 }
 
 /** Resolves when none is left, or after `limitMs`. */

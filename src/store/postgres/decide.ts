@@ -8,6 +8,7 @@ import type { AccountChange, Journal } from "../../account/journal.ts";
 import { Ledger } from "../../account/money/ledger.ts";
 import { LoadedAccount } from "../../account/money/loaded-account.ts";
 import { LoadedKey } from "../../account/money/loaded-key.ts";
+import { MinuteWindow } from "../../account/money/minute-window.ts";
 import { dayOf, firstDayOfMonth, type Period, type PeriodUse, type Quota } from "../../account/money/quota.ts";
 import type { AccountRecords } from "../../account/records.ts";
 import { type SearchHold, Searches } from "../../account/money/searches.ts";
@@ -16,6 +17,7 @@ import { assert } from "../../core/assert.ts";
 import { otherEndUsers } from "../../core/end-user.ts";
 import { planOf, type Plans } from "../../core/plans.ts";
 import type { Priority } from "../../core/priority.ts";
+import type { RatesLeft } from "../../core/rates-left.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import {
   type AccountId,
@@ -41,6 +43,7 @@ export type OpenHold = {
   /** Monotonic, of this gateway. */
   readonly since: Ms;
   readonly priority: Priority;
+  readonly rates: RatesLeft | null;
 };
 
 /** A search of the day that this gateway took, until its end. */
@@ -121,6 +124,8 @@ export type Loaded = Readonly<{
   use: readonly Readonly<{ account: AccountId; quota: Quota; period: Period; used: number }>[];
   searchCalls: readonly Readonly<{ account: AccountId; day: Period; calls: number }>[];
   endUsers: LoadedEndUsers;
+  /** Begun requests by account and key, of accounts for which anything limits how many there are. */
+  running: readonly Readonly<{ account: AccountId; key: KeyId; running: number }>[];
   now: Ms;
 }>;
 
@@ -278,6 +283,7 @@ class Batch {
     const flood = new FloodColumns(this.#rows, now, "flood");
     const ofInputs = new FloodColumns(this.#rows, now, "inputs");
     this.#admission = new Admission(this.#ledger, flood, journal, rules.siteUrl, ofInputs);
+    this.#admission.windowClock = "wall";
     this.#admission.inputRequestsPerMinute = rules.inputRequestsPerMinute;
     this.#admission.line.maxWaitMs = rules.maxWaitMs;
     this.#searches = new Searches(this.#ledger, records, journal);
@@ -355,8 +361,8 @@ class Batch {
     const now = { wall: loaded.now, monotonic };
     const admitted = this.#admission.admit(operation, now);
     if (isRefusal(admitted)) return admitted;
-    const { record, priority } = admitted;
-    const hold: OpenHold = { requestId, account, lane, record, since: monotonic, priority };
+    const { record, priority, rates } = admitted;
+    const hold: OpenHold = { requestId, account, lane, record, since: monotonic, priority, rates };
     this.#made.push([hold, admitted]);
     return hold;
   }
@@ -422,6 +428,8 @@ class Batch {
   #accountOf(row: AccountRow, plans: Plans): LoadedAccount {
     const account = new LoadedAccount(row.id, planOf(plans, row.plan), row.credit, row.key_hash, row.disabled);
     account.usedAt = row.key_used_at;
+    account.running = this.#runningOf(row.id, null);
+    if (row.minute !== null) account.minute = MinuteWindow.of(row.minute, this.#batch.loaded.now);
     account.held = row.held;
     account.holds = row.holds;
     account.begun = row.begun;
@@ -451,7 +459,16 @@ class Batch {
     }
     const key = new LoadedKey(id, name, row.key_hash ?? "", limits, limit, row.revoked);
     key.usedAt = row.used_at;
+    key.running = this.#runningOf(account, id);
+    if (row.minute !== null) key.minute = MinuteWindow.of(row.minute, this.#batch.loaded.now);
     return key;
+  }
+
+  /** Of an account whose plan or key limits how many are under way, by all gateways; `key`: of that key alone. */
+  #runningOf(account: AccountId, key: KeyId | null): number {
+    return this.#batch.loaded.running
+      .filter((each) => each.account === account && (key === null || each.key === key))
+      .reduce((sum, { running }) => sum + running, 0);
   }
 
   #keyUse({ account, id }: KeyRow, from: Period, before: Period): readonly DayUse[] {
@@ -534,6 +551,7 @@ class Batch {
     return {
       ...row,
       credit: account.credit,
+      minute: account.minute?.text ?? null,
       key_used_at: account.usedAt,
       held: account.held,
       waiting_held: account.waitingHeld,
@@ -561,9 +579,11 @@ class Batch {
       waiting_held: limit?.waitingHeld ?? row.waiting_held,
       begun: limit?.begun ?? row.begun,
       expected: limit?.expected ?? row.expected,
+      minute: key.minute?.text ?? null,
     };
     const isStale = next.used_at !== null && next.used_at - (row.used_at ?? 0) >= keyUsedStaleMs;
     const isChanged =
+      next.minute !== row.minute ||
       next.held !== row.held ||
       next.waiting_held !== row.waiting_held ||
       next.begun !== row.begun ||

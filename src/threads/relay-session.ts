@@ -223,7 +223,7 @@ export class RelaySession {
     const place = new DeskPlace(model, account, member, priority, unpackBlocks(prompt), new Set(excluded), deadlineMs, {
       granted: (node) => {
         place.grant = pool.slotOn(node, place);
-        this.#batcher.put({ answer: "granted", id, node });
+        this.#batcher.put({ answer: "granted", id, node, plan: place.grant.plan });
       },
       refused: (cause, forecast) => {
         this.#places.delete(id);

@@ -67,10 +67,7 @@ export interface Encoder {
 
 /** Where requests of a dialect arrive: POST to `path`, and to the addresses that clients build from it and a base address. */
 type DialectRoute = Readonly<{
-  /**
-   * At the dialect's endpoint or below it. It may contain one `*` for what the dialect reads from the address itself:
-   * the model's name in "/v1beta/models/*:generateContent", for example.
-   */
+  /** At or below the endpoint; a `*` is what the dialect reads from it: "/v1beta/models/*:generateContent". */
   path: Endpoint;
   /** The reply of a route that counts a request's input tokens, which is free, instead of answering it. */
   counted?: (tokens: number) => object;

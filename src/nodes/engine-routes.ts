@@ -8,7 +8,6 @@ import type { EngineKind } from "./engine-kind.ts";
 import { parseNodeJson, record } from "./json.ts";
 import { type Capabilities, contextOf, isNamed, type ListedModel, type ModelFacts } from "./model-facts.ts";
 
-/** How to reach a node for small requests. */
 export type Asking = Readonly<{
   client: NodeClient;
   /** The base path of its OpenAI-compatible routes. */
@@ -23,7 +22,6 @@ export const rootOf = (basePath: string): string => basePath.replace(/\/v1$/, ""
 type ModelReport = Readonly<{ contextTokens: number | null; capabilities: Capabilities }>;
 export type EngineReport = Readonly<{
   version: string | null;
-  /** Requests that it runs at once. */
   requestsMax: number | null;
   ofModel(name: string): ModelReport;
 }>;
@@ -80,7 +78,6 @@ type Found = Readonly<{
   capabilities?: Capabilities;
 }>;
 
-/** For an engine with one model. */
 async function reportFrom(
   { client, basePath, apiKey, timeoutMs }: Asking,
   paths: readonly string[],
@@ -109,10 +106,7 @@ const flag = (name: keyof Capabilities, value: unknown): Capabilities =>
 const shownMax = 32;
 const shownAtOnce = 4;
 
-/**
- * Ollama's list lacks contexts. A loaded model has the one in /api/ps. An unloaded model will get its num_ctx; without
- * one, Ollama decides when it loads the model. Earlier details of a model stand while the list stays the same.
- */
+/** Contexts are not in Ollama's list: /api/ps has a loaded model's, and num_ctx is what an unloaded one will get. */
 async function ollamaReport(
   { client, basePath, apiKey, timeoutMs }: Asking,
   list: readonly ListedModel[],

@@ -44,15 +44,11 @@ import { estimatedInput } from "./usage.ts";
 const nodeFirstPieceMs = 20 * 60_000;
 /** Longest silence between two reads once the answer has begun. */
 const nodeStallMs = 16 * 60_000;
-/**
- * Where no model is configured, first requests wait this long for the node's list: `transformers serve` takes 6 s for
- * its first.
- */
+/** Without configured models, first requests wait this long for the node's list; `transformers serve` takes 6 s. */
 const nodeFirstLookMaxMs = 10_000;
 /** Silence after the finish reason until an answer counts as complete. */
 const nodeAfterFinishMs = 900;
 
-/** Time limits for requests to a node, in milliseconds. */
 export type EndpointLimits = GenerationLimits &
   Readonly<{ connectTimeoutMs: Ms; idleSocketMs: Ms; probeTimeoutMs: Ms }>;
 
@@ -352,10 +348,7 @@ export class NodeEndpoint {
     return askWithin(sent, room) ?? tooLong(ask, overflow);
   }
 
-  /**
-   * llama-cpp-python refuses a stream by sending none. A request for one token without a stream returns the reason;
-   * null: it gave none.
-   */
+  /** llama-cpp-python refuses a stream by sending none: a request for one token says why; null: it does not. */
   async #reasonOfSilence(ask: Ask, nodeModel: string): Promise<Failure | null> {
     if (ask.generations?.take() === false) return null;
     const counted = Buffer.concat(this.#countedBody(ask, nodeModel) as Buffer[]);
@@ -440,7 +433,6 @@ export class NodeEndpoint {
     return look;
   }
 
-  /** The engine's current load. */
   load(): Promise<LoadAnswer> {
     return askForLoad(this.#asking);
   }
@@ -463,10 +455,7 @@ export class NodeEndpoint {
 const unknownTo = (ask: Ask, { kind }: Engine, config: NodeConfig): Refusal | null =>
   unknownField(ask, kind, engineTraits[kind].sampling, config);
 
-/**
- * Names of the nodes that would silently ignore a field of the request; a refusal where all would. A node that was
- * never probed is included, because the request triggers a probe.
- */
+/** Names of the nodes that would ignore a field, unprobed ones included; a refusal where all would. */
 export function unknowingAmong(ask: Ask, endpoints: Iterable<NodeEndpoint>): ReadonlySet<string> | Refusal {
   const unknowing = new Set<string>();
   let refusal: Refusal | null = null;

@@ -38,7 +38,6 @@ export function keptPrompts(trait: PrefixCacheTrait, sharing: PrefixCacheRule["s
   return sharing === "plan" ? "by plan" : "by account";
 }
 
-/** Fields for the node's request. */
 export function prefixCacheFields(
   trait: PrefixCacheTrait,
   { sharing, seed, plan }: PrefixCacheRule,

@@ -16,7 +16,6 @@ import type { AccountId, Ask, Format, PreparedTurns, Sampling, Tool } from "../c
 export type Expected = Readonly<{
   /** The answer's text will be a call that names its tool (see `schema` above). */
   textNamesCall: boolean;
-  /** Stop sequences that the node does not get. */
   stops: readonly string[];
 }>;
 
@@ -65,7 +64,6 @@ export function countedBody(
   return [Buffer.from(JSON.stringify({ model: fields.model, messages: fields.messages, ...rest }))];
 }
 
-/** The same for an Ask with prepared turns. */
 export function largeNodeRequest(
   ask: Ask & { prepared: PreparedTurns },
   account: AccountId,
@@ -137,7 +135,6 @@ type Enforcement = Readonly<{
   tools: readonly Tool[];
   forced: Tool | null;
   mustCall: boolean;
-  /** See Expected. */
   textNamesCall: boolean;
   sendsTools: boolean;
   /** Thinking must be off. */
@@ -212,11 +209,7 @@ function continues({ turns, prepared, engineFields = [] }: Ask): boolean {
 }
 const noStops = [[], []] as const;
 
-/**
- * The stop sequences that the node gets, and those that the gateway looks for itself: the ones beyond the number that
- * every engine takes, and all of them where the engine does not stop correctly, or does not report which one it was to
- * a client that wants to know.
- */
+/** Stop sequences for the node, and for the gateway: too many for engines, or handled wrongly by this one. */
 export function stopsFor(
   { endpoint, stop }: Ask,
   { stops, saysStop }: EngineTraits,

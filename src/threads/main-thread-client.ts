@@ -43,6 +43,7 @@ const forget = (): void => {};
 type Wanted = Readonly<{
   account: AccountId;
   member: string;
+  weight: number;
   priority: Priority;
   model: string;
   prompt: PromptBlocks;
@@ -154,7 +155,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
    * the node of that name. When `cancelSignal` aborts first, the place is given up: busy.
    */
   enter(
-    { account, member, priority, model, prompt, excluded, deadlineMs }: Wanted,
+    { account, member, weight, priority, model, prompt, excluded, deadlineMs }: Wanted,
     cancelSignal: AnyCancelSignal,
     granted: (place: number, node: string, plan: PlanId | undefined) => Slot,
   ): Promise<Slot | Refusal> {
@@ -187,6 +188,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
       id,
       account,
       member,
+      weight,
       priority,
       model,
       prompt: packBlocks(prompt),

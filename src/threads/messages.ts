@@ -32,6 +32,7 @@ export type RelayOperation =
       id: number;
       account: AccountId;
       member: string;
+      weight: number;
       priority: Priority;
       model: string;
       /** See packBlocks. */

@@ -50,10 +50,7 @@ const choices = Type.Array(grammar, {
   description: `a list of 1 to ${engineChoicesMax} texts`,
 });
 
-/**
- * `usual`: the value that changes nothing, so no engine has to know the field. `as`: the field's name here, where the
- * client's differs.
- */
+/** `usual`: the value that changes nothing, so no engine must know the field. `as`: its name here, if another. */
 type Row = Readonly<{ schema: TSchema; usual?: unknown; as?: EngineFieldName; chatOnly?: true }>;
 
 const refused: Row = { schema: Type.Unknown(), usual: false };
@@ -151,10 +148,7 @@ const reservedSettings: ReadonlySet<string> = new Set([
 
 const nothing: EngineFieldsRead = { fields: [], format: null, effort: null, sampling: {} };
 
-/**
- * `own`: names that the dialect reads itself. `formats`: whether it has formats, so that a schema is one. `effort` is
- * null where these fields say nothing about it.
- */
+/** `own`: names that the dialect reads itself. `formats`: it has formats. `effort` null: these fields do not say. */
 export function readEngineFields(
   body: object,
   model: Model,
@@ -228,9 +222,7 @@ function misfit(schema: TSchema, value: unknown, at: string): Refusal | null {
   return error === null ? null : malformed(`${formatPath([at, ...error.path])} ${error.problem}`);
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// Reasoning depth
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- Reasoning depth
 
 type Depth = Readonly<{ at: string; settings: Readonly<Record<string, unknown>>; effort: Effort | null }>;
 
@@ -288,9 +280,7 @@ function settingsFault(settings: unknown): Refusal | null {
   return malformed(`${at} must have at most ${templateSettingsMaxLength / 1024} KiB as JSON`);
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// What the answer must be
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- What the answer must be
 
 function readConstraint(
   given: Readonly<Record<string, unknown>>,

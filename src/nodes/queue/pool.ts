@@ -199,13 +199,21 @@ export class NodePool {
     ask: Ask,
     account: AccountId,
     excluded: ReadonlySet<string>,
-    { member, priority }: Standing,
+    { member, weight, priority }: Standing,
   ): Entrant | Refusal {
     if (this.#closed) return busy;
     const unknowing = ask.model.tier === "own" ? unknowingAmong(ask, this.#serving(ask.model.id)) : none;
     if (isRefusal(unknowing)) return unknowing;
     const passedOver = unknowing.size === 0 ? excluded : excluded.union(unknowing);
-    return { modelId: ask.model.id, account, member, priority, prompt: promptBlocksOf(ask), excluded: passedOver };
+    return {
+      modelId: ask.model.id,
+      account,
+      member,
+      weight,
+      priority,
+      prompt: promptBlocksOf(ask),
+      excluded: passedOver,
+    };
   }
 
   /** What a request that entered now would meet, or why it would be refused. Changes nothing. */
@@ -577,6 +585,7 @@ class QueuedPlace implements Place {
   readonly modelId: string;
   readonly account: AccountId;
   readonly member: string;
+  readonly weight: number | undefined;
   readonly priority: Priority;
   readonly prompt: PromptBlocks;
   readonly excluded: ReadonlySet<string>;
@@ -586,13 +595,14 @@ class QueuedPlace implements Place {
 
   constructor(
     pool: NodePool,
-    { modelId, account, member, priority, prompt, excluded }: Entrant,
+    { modelId, account, member, weight, priority, prompt, excluded }: Entrant,
     readonly deadlineMs: Ms | undefined,
   ) {
     this.#pool = pool;
     this.modelId = modelId;
     this.account = account;
     this.member = member;
+    this.weight = weight;
     this.priority = priority;
     this.prompt = prompt;
     this.excluded = excluded;

@@ -87,7 +87,6 @@ const Summary = ({ summary }: { summary: UsageSummary }): VNode => (
   </div>
 );
 
-/** The end users that the account's programs named. */
 function EndUsers({ endUsers }: { endUsers: UsageSummary["end_users"] }): VNode {
   const isFree = isFreeOfCharge(endUsers);
   const amountOf = ({ billed_tokens, input, output }: UsageSummary["end_users"][number]): number =>
@@ -185,7 +184,6 @@ function Spend({ summary }: { summary: UsageSummary }): VNode {
 }
 
 function Requests({ filter, summary }: { filter: Filter; summary: UsageSummary | null }): VNode {
-  /** Cursors of the pages so far; the first page has none. */
   const [cursors, setCursors] = useState<readonly string[]>([]);
   const [shown, setShown] = useState<UsageRow | null>(null);
   const query = queryOf(filter);

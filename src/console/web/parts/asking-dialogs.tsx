@@ -9,7 +9,6 @@ import { FormError } from "./field.tsx";
 type FormDialogProps = Readonly<{
   title: string;
   children: ComponentChildren;
-  /** The submit button's caption. */
   submit: string;
   kind?: "primary" | "danger";
   /** False: it cannot be sent yet. */
@@ -21,7 +20,6 @@ type FormDialogProps = Readonly<{
   end?: (action: Action) => VNode;
 }>;
 
-/** A dialog that is one form. */
 export function FormDialog(props: FormDialogProps): VNode {
   const { title, children, submit, kind = "primary", ready = true, onSubmit, onClose, end } = props;
   const action = useAction();
@@ -55,7 +53,6 @@ export function FormDialog(props: FormDialogProps): VNode {
 type ConfirmProps = Readonly<{
   title: string;
   children: ComponentChildren;
-  /** The caption of the button that does it. */
   confirm: string;
   /** Does it; the dialog then closes, or shows why it failed. */
   onConfirm: () => Promise<void>;
@@ -96,11 +93,9 @@ type AskButtonProps = Omit<ConfirmProps, "onClose"> &
     label?: string;
     class?: string;
     disabled?: boolean;
-    /** A tooltip. */
     hint?: string | undefined;
   }>;
 
-/** A button that asks before it acts. */
 export function AskButton({ caption, label, class: look = "button", disabled, hint, ...ask }: AskButtonProps): VNode {
   const [asking, setAsking] = useState(false);
   return (

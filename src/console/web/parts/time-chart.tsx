@@ -24,7 +24,6 @@ type TimeChartProps = Readonly<{
   from: number;
   stepMs: number;
   series: readonly TimeSeries[];
-  /** A value on the axis. */
   short: (value: number) => string;
   /** A step's value in words; `lower` is undefined where the series has none. */
   words?: (value: number | null, lower: number | null | undefined) => string;

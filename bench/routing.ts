@@ -1,71 +1,89 @@
-// What does it cost to choose a node: for a short request, for a long prompt, and the memory of what all nodes are thought to
-// have in their caches?
+// How soon is the first token there where several nodes keep prompts in their caches? In virtual time: Tollgate's line and
+// placement, the rules of other routers, and an oracle that sees the caches. Over HTTP: Tollgate, other routers and nginx
+// before simulated engines that take time instead of processor time.
 //
-//   bun bench/routing.ts [--runs 20000]
-import { Placement, type Wanting } from "../src/nodes/queue/placement.ts";
-import { promptBlocks } from "../src/nodes/queue/prompt-blocks.ts";
-import type { Turn } from "../src/core/types.ts";
+//   bun bench/routing.ts --virtual [--seconds 120] [--seed 1] [--only chats,agents]
+//   bun bench/routing.ts [--seconds 60] [--runs 1] [--only chats-one-key] [--ways tollgate,smg,nginx]
+//   bun bench/routing.ts --virtual --only mooncake --file conversation_trace.jsonl     kvcache-ai/Mooncake's own trace
 import { readFlags } from "./flags.ts";
+import { keepResult } from "./result.ts";
+import { policies, tollgate } from "./routing/policies.ts";
+import { type Measured, keepPicture, rowsOf, routingColumns } from "./routing/picture.ts";
+import { summaryOf } from "./routing/summary.ts";
+import { alone, others, type Trace, traceNamed, traceNames } from "./routing/traces.ts";
+import { type PolicyOf, World } from "./routing/world.ts";
 
-export const routingDefaults = { runs: 20_000 };
-
-const words = (seed: number, bytes: number): string => {
-  let text = "";
-  for (let at = seed * 7_919; text.length < bytes; at++) text += ` ${((at * 2_654_435_761) >>> 0).toString(36)}`;
-  return text.slice(0, bytes);
+export const routingDefaults = {
+  virtual: false,
+  seconds: 120,
+  warmUpSeconds: 15,
+  seed: 1,
+  runs: 1,
+  only: traceNames.join(","),
+  ways: "",
+  file: "",
 };
-const turnsOf = (seed: number, bytes: number): Turn[] => [{ role: "user", content: words(seed, bytes) }];
+type Flags = typeof routingDefaults;
 
-/** Microseconds of processor time a request, from its turns to its end. */
-function costOf(nodes: number, bytes: number, runs: number): number {
-  const placement = new Placement();
-  const candidates = Array.from({ length: nodes }, (_none, at) => ({
-    node: { name: `node-${at}`, slots: 64 },
-    busy: at % 7,
-  }));
-  for (const { node } of candidates) placement.know(node.name, "for all", 1_000_000);
-  const prompts = Array.from({ length: 64 }, (_none, seed) => turnsOf(seed, bytes));
-  const round = (run: number): void => {
-    const wanting: Wanting = { modelId: "m", account: 1, prompt: promptBlocks(prompts[run & 63]!, []) };
-    const { node } = placement.choose(wanting, candidates, run).best;
-    const sent = placement.sent(wanting, node.name, run);
-    placement.began(sent, run + 1);
-    placement.ended(sent, { inputTokens: bytes >> 2, cachedTokens: bytes >> 2, outputTokens: 99 }, run + 2);
-  };
-  for (let run = 0; run < runs / 4; run++) round(run);
-  const before = process.cpuUsage();
-  for (let run = 0; run < runs; run++) round(run);
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / runs;
+/** Of those who are not judged, while the trace lasts. */
+function run(trace: Trace, policyOf: PolicyOf): Readonly<{ world: World; othersWork: number }> {
+  const world = new World(trace, policyOf);
+  world.run(trace.endMs);
+  const othersWork = world.work(({ session }) => trace.judged !== null && !trace.judged(session));
+  world.runToEnd();
+  return { world, othersWork };
 }
 
-/** Of so many nodes whose caches of so many tokens are full. */
-function memoryOf(nodes: number, tokens: number, promptBytes: number): number {
-  const placement = new Placement();
-  for (let node = 0; node < nodes; node++) {
-    placement.know(`node-${node}`, "for all", tokens);
-    for (let filled = 0, n = 0; filled < 5 * tokens; filled += promptBytes, n++) {
-      const wanting: Wanting = {
-        modelId: "m",
-        account: 1,
-        prompt: promptBlocks(turnsOf(1_000 * node + n, promptBytes), []),
-      };
-      placement.ended(placement.sent(wanting, `node-${node}`, n), null, n);
+/** Each policy on each trace, in the order of the names. */
+export function measureVirtual(flags: Flags, tell: (line: string) => void): Measured[] {
+  const wanted = flags.ways === "" ? Object.keys(policies) : flags.ways.split(",");
+  const measured: Measured[] = [];
+  for (const name of flags.only.split(",")) {
+    const trace = traceNamed(name, flags.seed, flags.seconds, flags.file);
+    const add = (way: string, of: Trace, policyOf: PolicyOf, othersAlone: number | null): void => {
+      const beganAt = performance.now();
+      const { world, othersWork } = run(of, policyOf);
+      const summary = summaryOf(world.rows, of.judged, 1_000 * flags.warmUpSeconds);
+      const othersPart = othersAlone === null ? null : othersWork / othersAlone;
+      measured.push({ trace: name, way, othersPart, ...summary });
+      const { meanMs, p99Ms } = summary;
+      const tookS = ((performance.now() - beganAt) / 1_000).toFixed(1);
+      tell(`  ${name}, ${way}: mean ${meanMs.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms (${tookS} s)`);
+    };
+    let othersAlone: number | null = null;
+    if (trace.judged !== null) {
+      add("alone", alone(trace), tollgate(), null);
+      // Whatever the engines can do.
+      const world = new World(others(trace), policies["round robin"]!);
+      world.run(trace.endMs);
+      othersAlone = world.work(() => true);
+    }
+    for (const way of wanted) {
+      if (way === "oracle" && trace.judged !== null) continue;
+      const policyOf = policies[way];
+      if (policyOf === undefined) throw new Error(`the policies are ${Object.keys(policies).join(", ")}, not "${way}"`);
+      add(way, trace, policyOf, othersAlone);
     }
   }
-  return placement.memoryBytes;
+  return measured;
 }
 
 if (import.meta.main) {
-  const { runs } = readFlags(routingDefaults);
-  for (const nodes of [2, 8, 64]) {
-    for (const bytes of [200, 6_000, 240_000]) {
-      const us = costOf(nodes, bytes, bytes > 100_000 ? runs / 20 : runs);
-      console.log(`${nodes} nodes, a prompt of ${bytes} bytes: ${us.toFixed(1)} us a request`);
-    }
-  }
-  for (const promptBytes of [8_000, 200_000])
-    console.log(
-      `64 nodes of 1 M tokens, prompts of ${promptBytes} bytes: ${(memoryOf(64, 1_000_000, promptBytes) / 2 ** 20).toFixed(1)} MiB`,
-    );
+  const flags = readFlags(routingDefaults, { seconds: 10, warmUpSeconds: 2 });
+  const measured = measureVirtual(flags, console.log);
+  const picture = keepPicture(
+    measured,
+    "routing-virtual",
+    `Mean time to the first token, ${flags.seconds} s of load in virtual time`,
+  );
+  await keepResult({
+    bench: "routing",
+    variant: "virtual",
+    question: "How soon is the first token there from several nodes, in virtual time?",
+    columns: routingColumns,
+    rows: rowsOf(measured),
+    chart: null,
+    failures: 0,
+    notes: [picture],
+  });
 }

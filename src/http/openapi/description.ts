@@ -251,7 +251,7 @@ const forecastParameters = {
   additionalProperties: false,
 };
 
-function generation(): Readonly<Record<string, { post: Operation }>> {
+function completions(): OpenApiDocument["paths"] {
   return {
     "/v1/chat/completions": {
       post: operation(
@@ -314,6 +314,11 @@ function generation(): Readonly<Record<string, { post: Operation }>> {
         },
       ),
     },
+  };
+}
+
+function answers(): OpenApiDocument["paths"] {
+  return {
     "/v1/messages": {
       post: operation(
         "createMessage",
@@ -688,7 +693,8 @@ export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
   const models = listed.map(({ id }) => id);
   const samples = codeSamples(baseUrl);
   const paths: OpenApiDocument["paths"] = {
-    ...generation(),
+    ...completions(),
+    ...answers(),
     ...withInputs(),
     ...counting(),
     ...stored(),

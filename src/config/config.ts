@@ -26,7 +26,7 @@ const plansMax = 100;
 
 export { ConfigError, type Environment } from "./faults.ts";
 export type { McpConfig } from "./mcp.ts";
-export type { ManagedNodeConfig, NodeConfig } from "./nodes.ts";
+export type { ManagedNodeConfig, NodeConfig, SharePrefixCache } from "./nodes.ts";
 export type { ConfigFlags } from "./option.ts";
 export type { BackupSchedule, StoredResponsesConfig } from "./running.ts";
 export type { TelemetryConfig } from "./telemetry.ts";

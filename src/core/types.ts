@@ -49,6 +49,16 @@ export type KeyLimits = Readonly<{
   forwardsUsers: boolean;
   /** Balance tokens that each of those people may use per UTC day. */
   endUserTokensPerDay: number | null;
+  /** Its share where its account's keys wait for each other, as a multiple of a key without one. */
+  weight: number | null;
+  /** What its requests get that ask for none, and the most urgent that they get; never more than the plan allows. */
+  priority: Priority | null;
+  priorityMax: Priority | null;
+  /** Requests under way; others wait. */
+  parallel: number | null;
+  /** Within 60 s; others are refused. */
+  requestsPerMinute: number | null;
+  tokensPerMinute: number | null;
 }>;
 
 /** The account that pays, and which of its keys asks; `limits` is null where the key has none. */

@@ -182,6 +182,11 @@ function limitsOf({ models, addresses, expires_at, expired, ...key }: AccountKey
     ...(expires_at === null || expired ? [] : [`until ${date(Date.parse(expires_at) - 1)}`]),
     ...(key.forwards_users ? ["names its end users"] : []),
     ...(key.limit_end_user_day === null ? [] : [`${count(key.limit_end_user_day)} a day for each`]),
+    ...(key.weight === null ? [] : [`weight ${key.weight}`]),
+    ...(key.priority === null ? [] : [key.priority]),
+    ...(key.parallel === null ? [] : [`${count(key.parallel)} at once`]),
+    ...(key.requests_per_minute === null ? [] : [`${count(key.requests_per_minute)} requests a minute`]),
+    ...(key.tokens_per_minute === null ? [] : [`${count(key.tokens_per_minute)} tokens a minute`]),
   ];
   return parts.join("; ");
 }

@@ -31,7 +31,7 @@ const importsOf = ({ path, text }: Source): readonly Import[] => readSyntax(path
  */
 const layers: Readonly<Record<string, readonly string[]>> = {
   core: [],
-  config: [],
+  config: ["dialects"], // a model's row may have fields of requests
   dialects: [],
   account: [],
   nodes: ["config"],

@@ -668,7 +668,7 @@ class NodeSlot implements Slot, Grant {
       this.began();
       began?.();
     };
-    const sender = { account, plan: this.plan };
+    const sender = { account, plan: this.plan, priority: this.#place.priority };
     return this.#node.endpoint.send(ask, sender, cancelSignal, sink, (outcome) => this.outcome(outcome), begins);
   }
 

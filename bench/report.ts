@@ -19,7 +19,7 @@ import { resultsFolder } from "./result.ts";
 
 /** Runs by default, or is asked for because it takes long or needs what is not installed with us. */
 export type Suite = "default" | "large" | "peers" | "soak";
-type Flags = Readonly<Record<string, string | number>>;
+type Flags = Readonly<Record<string, string | number | true>>;
 type Bench = Readonly<{ suite: Suite; name: string; variant: string; flags: Flags }>;
 
 const benchOf =
@@ -59,6 +59,8 @@ export const benches: readonly Bench[] = [
   bench("tokens"),
   bench("count-beside-streams"),
   bench("large-body"),
+  bench("routing", "virtual", { virtual: true }),
+  peers("routing"),
   bench("auto-slots"),
   bench("cluster"),
   large("cluster-growth"),
@@ -67,9 +69,10 @@ export const benches: readonly Bench[] = [
 
 /** The command line's words; numbers are sizes, which `--quick` sets by itself. */
 export function flagWords({ flags }: Bench, quick: boolean): string[] {
-  const words = Object.entries(flags).flatMap(([name, value]) =>
-    quick && typeof value === "number" ? [] : [`--${name}`, `${value}`],
-  );
+  const words = Object.entries(flags).flatMap(([name, value]) => {
+    if (value === true) return [`--${name}`];
+    return quick && typeof value === "number" ? [] : [`--${name}`, `${value}`];
+  });
   return quick ? [...words, "--quick"] : words;
 }
 

@@ -1,71 +1,128 @@
-// What does it cost to choose a node: for a short request, for a long prompt, and the memory of what all nodes are thought to
-// have in their caches?
+// How soon is the first token there where several nodes keep prompts in their caches? In virtual time: Tollgate's line and
+// placement, the rules of other routers, and an oracle that sees the caches. Over HTTP: Tollgate, other routers and nginx
+// before simulated engines that take time instead of processor time.
 //
-//   bun bench/routing.ts [--runs 20000]
-import { Placement, type Wanting } from "../src/nodes/queue/placement.ts";
-import { promptBlocks } from "../src/nodes/queue/prompt-blocks.ts";
-import type { Turn } from "../src/core/types.ts";
+//   bun bench/routing.ts --virtual [--seconds 120] [--seed 1] [--only chats,agents]
+//   bun bench/routing.ts [--seconds 60] [--runs 1] [--only chats-one-key] [--ways tollgate,smg,nginx]
+//   bun bench/routing.ts --virtual --only mooncake --file conversation_trace.jsonl     kvcache-ai/Mooncake's own trace
+import { loadavg } from "node:os";
 import { readFlags } from "./flags.ts";
+import { setPlacement } from "./placement.ts";
+import { keepResult } from "./result.ts";
+import { policies, tollgate } from "./routing/policies.ts";
+import { type Measured, keepPicture, rowsOf, routingColumns } from "./routing/picture.ts";
+import { summaryOf } from "./routing/summary.ts";
+import { alone, type Trace, traceNamed, traceNames } from "./routing/traces.ts";
+import { runOver, ways } from "./routing/ways.ts";
+import { type PolicyOf, type Row, workOf, World } from "./routing/world.ts";
 
-export const routingDefaults = { runs: 20_000 };
-
-const words = (seed: number, bytes: number): string => {
-  let text = "";
-  for (let at = seed * 7_919; text.length < bytes; at++) text += ` ${((at * 2_654_435_761) >>> 0).toString(36)}`;
-  return text.slice(0, bytes);
+export const routingDefaults = {
+  virtual: false,
+  seconds: 120,
+  warmUpSeconds: 15,
+  seed: 1,
+  runs: 1,
+  only: traceNames.join(","),
+  ways: "",
+  file: "",
 };
-const turnsOf = (seed: number, bytes: number): Turn[] => [{ role: "user", content: words(seed, bytes) }];
+type Flags = typeof routingDefaults;
 
-/** Microseconds of processor time a request, from its turns to its end. */
-function costOf(nodes: number, bytes: number, runs: number): number {
-  const placement = new Placement();
-  const candidates = Array.from({ length: nodes }, (_none, at) => ({
-    node: { name: `node-${at}`, slots: 64 },
-    busy: at % 7,
-  }));
-  for (const { node } of candidates) placement.know(node.name, "for all", 1_000_000);
-  const prompts = Array.from({ length: 64 }, (_none, seed) => turnsOf(seed, bytes));
-  const round = (run: number): void => {
-    const wanting: Wanting = { modelId: "m", account: 1, prompt: promptBlocks(prompts[run & 63]!, []) };
-    const { node } = placement.choose(wanting, candidates, run).best;
-    const sent = placement.sent(wanting, node.name, run);
-    placement.began(sent, run + 1);
-    placement.ended(sent, { inputTokens: bytes >> 2, cachedTokens: bytes >> 2, outputTokens: 99 }, run + 2);
-  };
-  for (let run = 0; run < runs / 4; run++) round(run);
-  const before = process.cpuUsage();
-  for (let run = 0; run < runs; run++) round(run);
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / runs;
+/** Of those who are not judged, while the trace lasts. */
+function runIn(trace: Trace, policyOf: PolicyOf): Readonly<{ world: World; othersWork: number }> {
+  const world = new World(trace, policyOf);
+  world.run(trace.endMs);
+  const othersWork = world.work(({ session }) => trace.judged !== null && !trace.judged(session));
+  world.runToEnd();
+  return { world, othersWork };
 }
 
-/** Of so many nodes whose caches of so many tokens are full. */
-function memoryOf(nodes: number, tokens: number, promptBytes: number): number {
-  const placement = new Placement();
-  for (let node = 0; node < nodes; node++) {
-    placement.know(`node-${node}`, "for all", tokens);
-    for (let filled = 0, n = 0; filled < 5 * tokens; filled += promptBytes, n++) {
-      const wanting: Wanting = {
-        modelId: "m",
-        account: 1,
-        prompt: promptBlocks(turnsOf(1_000 * node + n, promptBytes), []),
-      };
-      placement.ended(placement.sent(wanting, `node-${node}`, n), null, n);
+/** Each policy on each trace, in the order of the names. */
+export function measureVirtual(flags: Flags, tell: (line: string) => void): Measured[] {
+  const wanted = flags.ways === "" ? Object.keys(policies) : flags.ways.split(",");
+  const measured: Measured[] = [];
+  for (const name of flags.only.split(",")) {
+    const trace = traceNamed(name, flags.seed, flags.seconds, flags.file);
+    const add = (way: string, of: Trace, policyOf: PolicyOf): void => {
+      const beganAt = performance.now();
+      const { world, othersWork } = runIn(of, policyOf);
+      const summary = summaryOf(world.rows, of.judged, 1_000 * flags.warmUpSeconds);
+      measured.push({ trace: name, way, othersWork, ...summary });
+      const { meanMs, p99Ms } = summary;
+      const tookS = ((performance.now() - beganAt) / 1_000).toFixed(1);
+      tell(`  ${name}, ${way}: mean ${meanMs.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms (${tookS} s)`);
+    };
+    if (trace.judged !== null) add("alone", alone(trace), tollgate());
+    for (const way of wanted) {
+      if (way === "oracle" && trace.judged !== null) continue;
+      const policyOf = policies[way];
+      if (policyOf === undefined) throw new Error(`the policies are ${Object.keys(policies).join(", ")}, not "${way}"`);
+      add(way, trace, policyOf);
     }
   }
-  return placement.memoryBytes;
+  return measured;
+}
+
+/** Each way over HTTP on each trace, and how busy the machine was. */
+async function measureWays(flags: Flags, tell: (line: string) => void): Promise<Measured[]> {
+  const wanted = flags.ways === "" ? Object.keys(ways) : flags.ways.split(",");
+  for (const name of wanted) {
+    const missing = ways[name]?.missing();
+    if (missing === undefined) throw new Error(`the ways are ${Object.keys(ways).join(", ")}, not "${name}"`);
+    if (missing !== null) tell(`  ${name} skipped: ${missing}`);
+  }
+  const present = wanted.filter((name) => ways[name]!.missing() === null);
+  const measured: Measured[] = [];
+  for (const name of flags.only.split(",")) {
+    const { judged, endMs } = traceNamed(name, flags.seed, flags.seconds, flags.file);
+    const isOfOthers = (row: Row): boolean => judged !== null && !judged(row.session);
+    const add = async (label: string, way: string, isAlone: boolean): Promise<void> => {
+      const rows: Row[] = [];
+      const lateMs: number[] = [];
+      for (let run = 0; run < flags.runs; run++) {
+        const replay = { trace: name, seed: flags.seed + run, seconds: flags.seconds, file: flags.file, isAlone };
+        const { rows: more, latenessMs } = await runOver(ways[way]!, replay);
+        rows.push(...more);
+        lateMs.push(latenessMs);
+      }
+      const summary = summaryOf(rows, isAlone ? null : judged, 1_000 * flags.warmUpSeconds);
+      const complete = rows.filter((row) => isOfOthers(row) && row.endMs !== null && row.endMs < endMs);
+      measured.push({
+        trace: name,
+        way: label,
+        othersWork: complete.reduce((sum, row) => sum + workOf(row), 0),
+        ...summary,
+      });
+      const failures = new Map<string, number>();
+      for (const { failure } of rows) if (failure !== null) failures.set(failure, (failures.get(failure) ?? 0) + 1);
+      tell(
+        `  ${name}, ${label}: mean ${summary.meanMs.toFixed(0)} ms, p99 ${summary.p99Ms.toFixed(0)} ms of ${summary.requests}, ` +
+          `${summary.failed} failed; steps ${lateMs.map((ms) => ms.toFixed(1)).join(", ")} ms late, load ${loadavg()[0]!.toFixed(1)}`,
+      );
+      for (const [failure, count] of failures) tell(`    ${count} x ${failure}`);
+    };
+    if (judged !== null) await add("alone", present[0]!, true);
+    for (const way of present) await add(way, way, false);
+  }
+  return measured;
 }
 
 if (import.meta.main) {
-  const { runs } = readFlags(routingDefaults);
-  for (const nodes of [2, 8, 64]) {
-    for (const bytes of [200, 6_000, 240_000]) {
-      const us = costOf(nodes, bytes, bytes > 100_000 ? runs / 20 : runs);
-      console.log(`${nodes} nodes, a prompt of ${bytes} bytes: ${us.toFixed(1)} us a request`);
-    }
-  }
-  for (const promptBytes of [8_000, 200_000])
-    console.log(
-      `64 nodes of 1 M tokens, prompts of ${promptBytes} bytes: ${(memoryOf(64, 1_000_000, promptBytes) / 2 ** 20).toFixed(1)} MiB`,
-    );
+  const flags = readFlags(routingDefaults, { seconds: 10, warmUpSeconds: 2 });
+  if (!flags.virtual) setPlacement("free");
+  const measured = flags.virtual ? measureVirtual(flags, console.log) : await measureWays(flags, console.log);
+  const where = flags.virtual ? "in virtual time" : "over HTTP";
+  const variant = flags.virtual ? "virtual" : "";
+  const title = `Mean time to the first token, ${flags.seconds} s of load ${where}`;
+  const picture = keepPicture(measured, variant === "" ? "routing" : "routing-virtual", title);
+  await keepResult({
+    bench: "routing",
+    variant,
+    question: `How soon is the first token there from several nodes with prefix caches, ${where}?`,
+    columns: routingColumns,
+    rows: rowsOf(measured),
+    chart: null,
+    failures: 0,
+    notes: [picture],
+  });
 }

@@ -321,7 +321,7 @@ const isUnheard = ({ cancelSignal, opened }: Pick<Outlet, "cancelSignal" | "open
  * gets the course of the request, for metrics and traces.
  */
 export async function serve(
-  { principal: { account, key }, ask: asked, hold: admitted, endUser = null }: Served,
+  { principal: { account, key, limits }, ask: asked, hold: admitted, endUser = null }: Served,
   outlet: Outlet,
   parts: GatewayParts,
   record = new RequestRecord("", asked.endpoint, 0, 0),
@@ -331,7 +331,8 @@ export async function serve(
   const { clock, log } = parts;
   const member = endUser === null || endUser === nobodyNamed ? `key ${key}` : `user ${endUser}`;
   const beginBy = asked.deadlineMs === undefined ? undefined : record.arrivedAt + asked.deadlineMs;
-  const standing = { member, priority: admitted.priority ?? "standard", beginBy };
+  const weight = limits?.weight ?? 1;
+  const standing = { member, weight, priority: admitted.priority ?? "standard", beginBy };
   const serving: Serving = { account, standing, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };
   try {
     if (hold.ready !== null) {

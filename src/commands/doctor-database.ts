@@ -3,6 +3,7 @@ import {
   accountsByPlan,
   gatewayFacts,
   type GatewayFacts,
+  recentInput,
   serverFacts,
   type ServerFacts,
 } from "../store/postgres/server-facts.ts";
@@ -31,6 +32,7 @@ export async function lookAtDatabase(url: string): Promise<FolderLook> {
       findings: [tablesFinding(state), ...findingsOfServer(facts), ...findingsOfGateways(facts, gateways)],
       newestLineAt: null,
       byPlan: state.made ? await accountsByPlan(connection) : [],
+      recentInput: state.made ? await recentInput(connection) : [],
     };
   } finally {
     connection.close();

@@ -4,6 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import type { PlanCount } from "../account/records.ts";
 import { diskReserveBytes } from "../core/limits.ts";
 import { type DatabaseFacts, databaseFacts } from "../store/database-facts.ts";
+import type { RecentInput } from "../store/recent-input.ts";
 import { databaseName, missingLedger } from "../store/folder/data-folder.ts";
 import { whyMoved } from "../store/folder/moved-folder.ts";
 import { flushTimesOf, flushWarning, measureFlushTime } from "../store/folder/flush-time.ts";
@@ -34,20 +35,21 @@ export type FolderLook = Readonly<{
   /** Of the journal; null if there is none. */
   newestLineAt: Ms | null;
   byPlan: readonly PlanCount[];
+  /** By model. */
+  recentInput: readonly RecentInput[];
 }>;
 
-const unknown = { newestLineAt: null, byPlan: [] };
+export const nothingKnown = { newestLineAt: null, byPlan: [], recentInput: [] };
 
 /** Takes a few seconds, which `progress` is told of. */
 export async function folderFindings(folder: string, progress: (line: string) => void): Promise<FolderLook> {
-  if (!mayLookInto(folder)) return { findings: [], ...unknown }; // the look at the server has told it
-  if (!existsSync(folder)) return { findings: futureFindings(folder), ...unknown };
+  if (!mayLookInto(folder)) return { findings: [], ...nothingKnown }; // the look at the server has told it
+  if (!existsSync(folder)) return { findings: futureFindings(folder), ...nothingKnown };
   progress("flushing the disk 200 times, which takes a few seconds");
   const database = databaseLook(join(folder, databaseName));
   return {
+    ...database,
     findings: [folderFinding(folder), spaceFinding(folder), await flushFinding(folder), ...database.findings],
-    newestLineAt: database.newestLineAt,
-    byPlan: database.byPlan,
   };
 }
 
@@ -133,12 +135,13 @@ function databaseLook(file: string): FolderLook {
   const folder = dirname(file);
   try {
     const missing = whyMoved(folder) ?? missingLedger(folder);
-    if (missing !== null) return { findings: [problem(what, missing)], ...unknown };
-    if (!existsSync(file)) return { findings: [ok(what, "not made yet")], ...unknown };
+    if (missing !== null) return { findings: [problem(what, missing)], ...nothingKnown };
+    if (!existsSync(file)) return { findings: [ok(what, "not made yet")], ...nothingKnown };
     const facts = databaseFacts(file);
-    return { findings: [databaseFinding(facts)], newestLineAt: facts.newestLineAt, byPlan: facts.byPlan };
+    const { newestLineAt, byPlan, recentInput } = facts;
+    return { findings: [databaseFinding(facts)], newestLineAt, byPlan, recentInput };
   } catch (error) {
-    return { findings: [problem(what, `${file} cannot be read: ${(error as Error).message}`)], ...unknown };
+    return { findings: [problem(what, `${file} cannot be read: ${(error as Error).message}`)], ...nothingKnown };
   }
 }
 

@@ -12,11 +12,11 @@ import type { Catalog } from "../core/catalog.ts";
 import { type Plans, unconfiguredPlans, unknownModels } from "../core/plans.ts";
 import type { Model } from "../core/types.ts";
 import { type Flags, type Invocation, textFlag } from "./command.ts";
-import { keepsApart } from "../nodes/engine-traits.ts";
 import { askRunningServer } from "../server/control-socket.ts";
 import { configFindings } from "./doctor-config.ts";
 import { lookAtDatabase } from "./doctor-database.ts";
-import { type FolderLook, folderFindings } from "./doctor-folder.ts";
+import { type CachingNode, saltFindings, sharedFindings } from "./doctor-prefix-cache.ts";
+import { type FolderLook, folderFindings, nothingKnown } from "./doctor-folder.ts";
 import { clockFinding, fileLimitFinding } from "./doctor-machine.ts";
 import { isExpected } from "../core/expected-error.ts";
 import { providerFindings } from "./provider-findings.ts";
@@ -42,6 +42,7 @@ export default async function doctor(invocation: Invocation): Promise<number> {
   tell(server.findings);
   const books = (await databaseLook(invocation)) ?? (await folderFindings(dataFolder, (line) => console.error(line)));
   tell(books.findings);
+  tell(saltFindings(configured.caching, books.recentInput));
   // A running server tells it by the plans that it has.
   if (!server.runs && configured.plans !== null) {
     tell(unconfiguredPlans(configured.plans, books.byPlan).map((line) => warning("plans", line)));
@@ -59,14 +60,14 @@ async function databaseLook(invocation: Invocation): Promise<FolderLook | null> 
     url = await databaseUrlOf(invocation);
   } catch (error) {
     if (!isExpected(error)) throw error;
-    return { findings: [], newestLineAt: null, byPlan: [] };
+    return { findings: [], ...nothingKnown };
   }
   if (url === null) return null;
   try {
     return await lookAtDatabase(url);
   } catch (error) {
     if (!isExpected(error)) throw error;
-    return { findings: [problem("database", (error as Error).message)], newestLineAt: null, byPlan: [] };
+    return { findings: [problem("database", (error as Error).message)], ...nothingKnown };
   }
 }
 
@@ -74,7 +75,7 @@ async function databaseLook(invocation: Invocation): Promise<FolderLook | null> 
 async function configurationFindings(
   flags: Flags,
   environment: Environment,
-): Promise<Readonly<{ findings: readonly Finding[]; plans: Plans | null }>> {
+): Promise<Readonly<{ findings: readonly Finding[]; plans: Plans | null; caching: readonly CachingNode[] }>> {
   let config: Config;
   let catalog: Catalog;
   let isOfServer: boolean;
@@ -88,6 +89,7 @@ async function configurationFindings(
     return {
       findings: (error as Error).message.split("\n").map((line) => problem("configuration", line)),
       plans: null,
+      caching: [],
     };
   }
   const { file, nodes } = config;
@@ -95,14 +97,19 @@ async function configurationFindings(
   const mode = file === null ? 0 : statSync(file).mode;
   const { models } = catalog;
   const inspections = await inspectNodes(nodes, models, systemClock);
+  const caching = nodes.flatMap(({ name, sharePrefixCache: own = config.sharePrefixCache ?? undefined }, at) => {
+    const { engine } = inspections[at]!;
+    return engine === null ? [] : [{ name, engine, sharing: own }];
+  });
   const findings = [
     ...configFindings(config, text, mode),
     ...(await providerFindings(config)),
     ...(await webhookFindings(config)),
     ...nodes.flatMap((node, at) => nodeFindings(node, inspections[at]!, models, isOfServer)),
+    ...caching.flatMap(sharedFindings),
     ...modelFindings(await seenModels(flags, environment), missingAmong(inspections, catalog)),
   ];
-  return { findings, plans: catalog.plans };
+  return { findings, plans: catalog.plans, caching };
 }
 
 function nodeFindings(
@@ -122,7 +129,6 @@ function nodeFindings(
     ok(what, `${is}, ${slots === null ? "slots by its load" : `${slots} slot${slots === 1 ? "" : "s"}`}${by}`),
     ...(odd === null ? [] : [warning(what, odd)]),
     ...(slots === null ? [loadFinding(what, load)] : []),
-    ...(node.sharePrefixCache === false && !keepsApart(engine ?? "unknown") ? [sharedFinding(what)] : []),
     ...abilities.models.filter(isReported).map((model) => ok(what, `${model.name}: ${modelInWords(model)}`)),
     ...abilities.below.map((line) => warning(what, line)),
     ...(engine === "ollama" ? abilities.models.flatMap((model) => ollamaFinding(what, model, served)) : []),
@@ -163,9 +169,6 @@ function loadFinding(what: string, load: EngineLoad | null): Finding {
     "start llama-server with --metrics, SGLang with --enable-metrics; other engines than these and vLLM need a number";
   return warning(what, `slots = "auto", but its engine tells no load at /metrics: ${how}`);
 }
-
-const sharedFinding = (what: string): Finding =>
-  warning(what, "share_prefix_cache = false, but its engine cannot keep accounts apart in what it keeps of prompts");
 
 /** Its default context is small, and what does not fit it cuts off without a word. */
 function ollamaFinding(what: string, { name, contextTokens }: ServedModel, served: readonly Model[]): Finding[] {

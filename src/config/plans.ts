@@ -1,6 +1,6 @@
 // [[plans]]: a shop's own plans, one each, in the order in which they are offered.
 import { priorities, type Priority } from "../core/priority.ts";
-import { amountMax, floodRequestsMax } from "../core/limits.ts";
+import { amountMax, floodRequestsMax, perMinuteMax, weightMax } from "../core/limits.ts";
 import type { Plan } from "../core/types.ts";
 import { type Kind, listOf, mapped, oneOf, textLike, whole, yesOrNo } from "./kinds.ts";
 import { key, required, table } from "./rows.ts";
@@ -32,7 +32,7 @@ export const planTable = table(
     }),
     requestsPerMinute: key(
       "requests_per_minute",
-      mapped(whole(1, 1_000_000), (value): number | null => value),
+      mapped(whole(1, perMinuteMax), (value): number | null => value),
       {
         about: "Flood protection: the most requests in a minute.",
         otherwise: null,
@@ -49,7 +49,7 @@ export const planTable = table(
       otherwise: null,
       shown: "0; of an unlimited plan any number",
     }),
-    weight: key("weight", whole(1, 100), {
+    weight: key("weight", whole(1, weightMax), {
       about: "Its share where accounts wait for each other, as a multiple of a plan of weight 1.",
       otherwise: 1,
     }),

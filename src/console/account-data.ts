@@ -13,7 +13,6 @@ export interface AccountData {
   export(account: AccountRecord, asking: AccountId): Promise<ReadableStream<Uint8Array> | NoExport>;
 }
 
-/** The account's data as a download. */
 export async function exportReply(
   data: AccountData,
   account: AccountRecord,

@@ -5,7 +5,6 @@ import { brotliCompress, constants } from "node:zlib";
 
 const web = join(import.meta.dir, "web");
 
-/** A file of the console as the single binary carries it. */
 export type EmbeddedFile = Readonly<{
   /** Path below the site's root, e.g. `/assets/main-1a2b3c.js`; `/index.html` is the page itself. */
   path: string;

@@ -42,7 +42,6 @@ import { parseOutsideJson } from "../core/outside-json.ts";
 
 const consoleBodyMaxBytes = 64 * 1024;
 
-/** The connection of a call. */
 type Connection = Parameters<typeof peerAddress>[1] & {};
 
 /** `params` is absent if the path has none. */
@@ -52,7 +51,6 @@ type Incoming = Readonly<{ route: Route; connection: Connection | null }> & Pick
 
 const browserMaxLength = 200;
 
-/** Every route of the API. */
 export function consoleRoutes(parts: ConsoleParts, live: Live): readonly Route[] {
   return [
     ...sessionRoutes(parts),

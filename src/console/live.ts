@@ -39,7 +39,6 @@ export class Live {
     return this.#requests;
   }
 
-  /** Opens a stream for a signed-in browser. */
   open(visitor: Visitor): Response | Failure {
     const { id } = visitor.account;
     const own = [...this.#streams].filter(({ visitor: { account } }) => account.id === id).length;
@@ -191,7 +190,6 @@ export class Live {
 
 const encoder = new TextEncoder();
 
-/** One browser's stream; it only gets what changed. */
 class Stream {
   readonly #controller: ReadableStreamDefaultController<Uint8Array>;
   readonly #sent = new Map<string, string>();
@@ -219,7 +217,6 @@ class Stream {
     this.#write(`event: ${event}\ndata: ${json}\n\n`);
   }
 
-  /** Called at each look. */
   keepAlive(): void {
     this.#silentLooks += 1;
     if (this.#silentLooks > keepAliveLooks) this.#write(": alive\n\n");

@@ -29,12 +29,10 @@ export class Pages {
     this.#assets = assets;
   }
 
-  /** Any page. */
   page(request: Request): Promise<Response> {
     return this.#serve("/index.html", request);
   }
 
-  /** A file of the app, by its path. */
   file(request: Request): Promise<Response> {
     return this.#serve(requestAddress(request).pathname, request);
   }

@@ -27,7 +27,6 @@ import type { Backups, Configuration, Webhooks } from "./server-care.ts";
 /** The result, or why it could not be done, in words. */
 type NodeOutcome<Done> = Done | Readonly<{ refused: string }>;
 
-/** The nodes as operators see them. */
 export type NodesView = Readonly<{
   states(): Soon<readonly OperatorNode[]>;
   /** Tests it with a request for one token. */
@@ -43,9 +42,7 @@ export type NodesView = Readonly<{
   takes(modelId: string): boolean;
 }>;
 
-/** The identity provider that people may sign in with. */
 export type ProviderParts = Readonly<{
-  /** Shown to people. */
   name: string;
   provider: IdentityProvider;
   rules: EntryRules;
@@ -65,7 +62,6 @@ export type Everywhere = Readonly<{
 export type ConsoleParts = Readonly<{
   office: Office;
   passwords: Passwords;
-  /** For verbs. */
   work: Work & Readonly<{ fleet: Fleet }>;
   sessions: SessionLookup;
   usage: UsageQueries;

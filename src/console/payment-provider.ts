@@ -17,10 +17,8 @@ export type Order = Readonly<{
   cancelledUrl: string;
 }>;
 
-/** A call of the provider's webhook. */
 export type PaymentNotice =
   | Readonly<{ kind: "paid"; payment: Payment }>
-  /** About something unrelated. */
   | Readonly<{ kind: "other" }>
   /** Not from the provider: the signature is missing, wrong or too old. */
   | Readonly<{ kind: "forged" }>
@@ -30,7 +28,6 @@ export type PaymentNotice =
 export interface PaymentProvider {
   /** Part of its webhook's path, and the prefix of its payments' ids. */
   readonly name: string;
-  /** The provider's payment page. Rejects if the provider is unreachable or refuses. */
   checkout(order: Order): Promise<{ url: string }>;
   /** Reads a call of the webhook; `body` is as it was sent. */
   notice(body: string, headers: Headers): Promise<PaymentNotice>;

@@ -35,10 +35,7 @@ export class SignedIn {
     return session === null || account === null ? null : { session, account };
   }
 
-  /**
-   * The account that a request without a key spends from: one of the playground, which has the session's cookie, our
-   * own Origin and a header that no other site can send along. Null for every other. Throws StoreUnavailable.
-   */
+  /** The account of a playground request: with our cookie, Origin and header; else null. Throws StoreUnavailable. */
   account({ headers }: Request): Soon<AccountId | null> {
     const { sessions, clock, baseUrl } = this.#parts;
     if (headers.get(consoleHeader) !== "1" || !isSameOrigin(headers, baseUrl)) return null;

@@ -16,6 +16,12 @@ export const noLimits: KeyLimits = {
   addresses: null,
   forwardsUsers: false,
   endUserTokensPerDay: null,
+  weight: null,
+  priority: null,
+  priorityMax: null,
+  parallel: null,
+  requestsPerMinute: null,
+  tokensPerMinute: null,
 };
 
 /** A key's limits after a change of them; null: it has none. */

@@ -49,6 +49,11 @@ export const keepAliveIntervalMs = 10_000;
 export const nodeConnectTimeoutMs = 2_500;
 /** Text of one count by a node. Counting is free for clients, so it must not keep nodes busy. */
 export const nodeCountBytesMax = 1024 * 1024;
+/** The greatest values of limits that plans and keys may have. */
+export const weightMax = 100;
+export const perMinuteMax = 1_000_000;
+export const tokensPerMinuteMax = 1_000_000_000_000;
+
 /** `retry-after` of a refusal because of load. */
 export const busyRetrySeconds = 5;
 /** Slots of a node that does not report how many requests it runs at once: what a small vLLM takes. */

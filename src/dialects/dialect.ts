@@ -17,6 +17,7 @@ import type {
   Refusal,
   Usage,
 } from "../core/types.ts";
+import { withPreset } from "./request/preset.ts";
 import type { Earlier, References, StoredResponse } from "./stored-responses.ts";
 
 /** A reply's identity, which every event repeats: minted by the gateway, never taken from a node. */
@@ -67,10 +68,7 @@ export interface Encoder {
 
 /** Where requests of a dialect arrive: POST to `path`, and to the addresses that clients build from it and a base address. */
 type DialectRoute = Readonly<{
-  /**
-   * At the dialect's endpoint or below it. It may contain one `*` for what the dialect reads from the address itself:
-   * the model's name in "/v1beta/models/*:generateContent", for example.
-   */
+  /** At or below the endpoint; a `*` is what the dialect reads from it: "/v1beta/models/*:generateContent". */
   path: Endpoint;
   /** The reply of a route that counts a request's input tokens, which is free, instead of answering it. */
   counted?: (tokens: number) => object;
@@ -207,7 +205,7 @@ export function defineDialect<OwnAsk extends Ask>(definition: Definition<OwnAsk>
     read(request) {
       const ask = read(request);
       if (isRefusal(ask)) return ask;
-      const reading = readingOf(ask);
+      const reading = readingOf(withPreset(ask));
       return request.namesUser === true
         ? { ...reading, endUser: endUserName(facts.endUser(request.body as object)) }
         : reading;

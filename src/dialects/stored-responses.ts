@@ -34,10 +34,7 @@ export type Earlier = Readonly<{
   bytes: number;
 }>;
 
-/**
- * The same as JSON texts: `conversation` an array or null, `items` an array. `itemsBytes`: the size of what the
- * request's references stand for, counting an item as often as it is referred to.
- */
+/** The same as JSON texts. `itemsBytes`: what the references stand for, each item as often as it is referred to. */
 export type EarlierTexts = Readonly<{
   conversation: string | null;
   missingId?: string | null;
@@ -64,7 +61,6 @@ export const nothingEarlier: Earlier = { conversation: null, items: new Map(), b
 /** Which items of a list are wanted: those after the item `after`, or from the beginning. */
 export type ItemPage = Readonly<{ limit: number; order: "asc" | "desc"; after: string | null }>;
 
-/** A finished response to store. */
 export type StoredResponse = Readonly<{
   id: string;
   previousResponseId: string | null;
@@ -94,17 +90,11 @@ function outputText(output: string): string {
   return text;
 }
 
-/**
- * Accounts' responses; an account never finds another's. Nothing here rejects: what cannot be read now is refused as
- * internal, so that no one takes it for lost.
- */
+/** An account never finds another's. Nothing rejects: what cannot be read is refused as internal, not as lost. */
 export interface StoredResponses {
   /** Refused as body_too_large where a conversation has grown beyond what one body may have. */
   find(account: AccountId, references: References): Promise<EarlierTexts | Refusal>;
-  /**
-   * Visible to every later call. At other gateways it is visible once the promise resolves, which never rejects.
-   * Failures are silent for the client, whose reply is complete anyway.
-   */
+  /** Visible to later calls here, and elsewhere once the promise resolves, which never rejects. Failures are silent. */
   keep(account: AccountId, response: StoredResponse): void | Promise<void>;
   /** The response object as JSON text; null where the account has none with that id. */
   response(account: AccountId, id: string): Promise<string | null | Refusal>;

@@ -6,10 +6,7 @@ import type { Soon } from "../core/soon.ts";
 import type { CrossOrigin } from "./cross-origin.ts";
 import type { Connection } from "./peer-address.ts";
 
-/**
- * Alternatives for a path's version, such as /v1: clients were given {base_url}/v1 or {base_url} where they need the
- * other, or either with a trailing slash.
- */
+/** Alternatives for a path's version: clients are given {base_url}/v1 or {base_url}, with or without a slash. */
 const basesOf = (v: string): readonly string[] => [
   ...[v, "", `${v}${v}`, `/openai${v}`],
   ...[`/${v}`, `${v}/`, "/", `${v}/${v}`, `/openai${v}/`],
@@ -39,7 +36,6 @@ export type ApiRoutesParts = Readonly<{
 /** The form of `Bun.serve`'s routes. */
 export type DirectRoutes = Record<string, Partial<Record<Method, DirectHandle>>>;
 type DirectHandle = (request: Request, connection: Connection) => Soon<Response>;
-/** Answers at addresses with this ending. */
 type Ending = Readonly<{ ending: string; handle: Handle }>;
 
 export class ApiRoutes {

@@ -100,10 +100,7 @@ export interface RunningServer extends LiveRequests {
   stop(graceMs: number): Promise<void>;
 }
 
-/**
- * A connection's first request has this long for its headers, however slowly they arrive: Bun does not restart the time
- * with each byte.
- */
+/** A connection's first request has this long for its headers, however slowly they arrive: Bun does not restart it. */
 export const headersTimeoutSeconds = 12;
 /** Bun answers larger bodies itself with a bare 413; ours has the dialect's form. */
 export const serverBodyMaxBytes = 4 * bodyMaxBytes;

@@ -3,10 +3,7 @@
 import { forwardedAddress } from "./forwarded-address.ts";
 import { peerAddress, type Connection } from "./peer-address.ts";
 
-/**
- * `header`: where a proxy names it; null: there is none. Null where unknown, or where the header says "unknown": the
- * proxy's own address belongs to none of its clients.
- */
+/** `header`: where a proxy names it. Null: unknown, or "unknown" there, since a proxy's own address is no client's. */
 export function clientAddress(
   request: Request,
   connection: Pick<Connection, "requestIP" | "url"> | null,

@@ -52,10 +52,7 @@ export function encodingOf(headers: Headers): Encoding | "unknown" | null {
 
 const turns = new AccountTurns(inflatingMax, inflatingAccountMax);
 
-/**
- * The body as it was before compression; `arrival` counts its memory. Rejects when `cancelSignal` aborts while it waits
- * for its turn.
- */
+/** The body before compression, with its memory counted in `arrival`. Rejects when `cancelSignal` aborts. */
 export async function inflate(
   compressed: Uint8Array,
   encoding: Encoding,

@@ -84,10 +84,7 @@ export class Documentation {
   }
 }
 
-/**
- * The address that the browser used; null where its Host header has none. It appears in pages, so only plain names are
- * allowed.
- */
+/** The address that the browser used; null: none. It appears in pages, so only plain names are allowed. */
 function addressUsed({ headers }: Request): string | null {
   const host = headers.get("host") ?? "";
   return host.length <= hostMaxLength && /^[\w.:[\]-]+$/.test(host)

@@ -1,9 +1,6 @@
 // Reads the address of a browser behind a proxy from the header that the proxy sends.
 
-/**
- * The last address in a header such as x-forwarded-for, which the proxy itself wrote. Null where that is none. Some
- * proxies also write the port, which differs for each connection.
- */
+/** The last address of x-forwarded-for and the like, which the proxy itself wrote, without a port; null: none. */
 export function forwardedAddress(header: string): string | null {
   const last = header.split(",").at(-1)!.trim();
   const [, address = last] = /^\[([^\]]*)\](?::\d+)?$/.exec(last) ?? /^([\d.]+):\d+$/.exec(last) ?? [];

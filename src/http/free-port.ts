@@ -3,10 +3,7 @@
 /** A port that no other program can take until it is released. */
 export type HeldPort = Readonly<{ port: number; release(): void }>;
 
-/**
- * A port for `--port 0`, to release right before its own server listens: otherwise the system could give the same port
- * to another caller meanwhile. Throws the system's error about the address.
- */
+/** A port for `--port 0`, to release right before its own server listens. Throws the system's error. */
 export function holdFreePort(host: string): HeldPort {
   const listener = Bun.listen({ hostname: host, port: 0, socket: { data() {} } });
   return { port: listener.port, release: () => listener.stop(true) };
@@ -19,10 +16,7 @@ export function freePort(host: string): number {
   return port;
 }
 
-/**
- * Throws the system's error where the address is in use. Relays share their port with any program that asks for it in
- * the same way, perhaps another gateway's relays, so their own listening would show nothing.
- */
+/** Throws where the address is in use. Relays share their port, so their own listening would show nothing. */
 export function checkPortFree(host: string, port: number): void {
   Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true);
 }

@@ -65,7 +65,6 @@ export const incomingOf = (
   body: (account) => readBody(request, account, keepsLarge, null, keep),
 });
 
-/** For a signed-in browser. */
 const principalOf = (account: AccountId | null): Principal | null =>
   account === null ? null : { account, key: noKey, limits: null };
 
@@ -98,10 +97,7 @@ export async function askerOf(
   }
 }
 
-/**
- * The body, parsed unless it is large and `keepsLarge`, or 413 / 415 / 400. Nothing of a body that is too large is
- * kept. With `turns`, bodies that take a while to parse wait for each other.
- */
+/** The body, parsed unless large with `keepsLarge`, or 413 / 415 / 400. `turns`: large ones parse one at a time. */
 export async function readBody(
   request: Request,
   account: AccountId,

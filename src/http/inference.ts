@@ -56,14 +56,10 @@ export type InferenceOptions = Readonly<{
   watch: RequestWatch;
   /** The header in which a proxy names its client's address; null: none. */
   addressHeader: string | null;
-  /**
-   * Passes a request on to the server that handles it instead: those of `GatewayParts.isForOthers`, and those of
-   * signed-in browsers. `body`: as it came; null: it was not read.
-   */
+  /** Passes on requests of `GatewayParts.isForOthers` and of signed-in browsers. `body`: as it came; null: unread. */
   passOn?: (request: Request, connection: Connection | null, body: RawBody | null) => Promise<Response>;
 }>;
 
-/** Where routes are added. */
 type RoutesTaken = { add(...route: Parameters<ApiRoutes["add"]>): unknown };
 
 export class Inference implements LiveRequests {
@@ -74,9 +70,7 @@ export class Inference implements LiveRequests {
   readonly #openOf = new Map<AccountId, number>();
   /** Requests that are neither admitted nor refused yet: their bodies arrive, or a database identifies them. */
   #arrived = 0;
-  /** Called when none of them is left, so that a stop can continue. */
   #noneArrived: (() => void) | null = null;
-  /** The memory of replies to many inputs. */
   readonly #inputsReplies = new ByteBudget(inputsRepliesLimits);
   /** Signed-in browsers may send requests without a key. */
   site: Site | null = null;

@@ -1,7 +1,6 @@
 // The address of a request's sender. Behind relays, the main server listens on a unix socket, which has no addresses:
 // there, a header from the relay that accepted the connection has it. From any other sender that header is not trusted.
 
-/** The parts of a server that are used. */
 export interface Connection {
   timeout(request: Request, seconds: number): void;
   requestIP(request: Request): { address: string } | null;

@@ -3,7 +3,6 @@ import type { AnyElysia } from "elysia";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId } from "../core/types.ts";
 
-/** The server's current requests. */
 export type LiveRequests = Readonly<{
   /** Requests whose reply has not ended. */
   readonly openRequests: number;
@@ -12,10 +11,7 @@ export type LiveRequests = Readonly<{
 
 export interface Site {
   readonly routes: AnyElysia;
-  /**
-   * The account that pays for a request without a key, if it comes from a page of the site with a signed-in user;
-   * otherwise null. Throws StoreUnavailable.
-   */
+  /** The account that pays for a request without a key from the site's own page; else null. Throws StoreUnavailable. */
   accountOf(request: Request): Soon<AccountId | null>;
   /** Ends replies that would never end. */
   close(): void;

@@ -18,7 +18,6 @@ export type ServedModel = Readonly<{
 
 export type Abilities = Readonly<{
   models: readonly ServedModel[];
-  /** In words for people. */
   below: readonly string[];
 }>;
 
@@ -111,11 +110,9 @@ function promised(models: readonly Model[], most?: number): string {
 export const abilitiesInWords = ({ can, cannot }: Pick<ServedModel, "can" | "cannot">): string =>
   [...can, ...cannot.filter((each) => shownAbsent.has(each)).map((each) => `no ${each}`)].join(", ");
 
-/** Whether the engine reports anything about the model. */
 export const isReported = (model: ServedModel): boolean =>
   model.contextTokens !== null || abilitiesInWords(model) !== "";
 
-/** The same, with the model's context. */
 export function modelInWords(model: ServedModel): string {
   const { contextTokens } = model;
   const context = contextTokens === null ? "" : `context of ${contextTokens} tokens`;

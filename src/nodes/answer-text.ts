@@ -13,7 +13,6 @@ import { StopSequences } from "./stop-sequences.ts";
 /** The counts when a piece came. A client pays up to here when it gets nothing after it. */
 export type Mark = Readonly<{ deltas: number; characters: number; output: number | undefined }>;
 
-/** Where the pieces go. */
 export type AnswerTextSink = Pick<Sink, "piece">;
 
 const atStart: Mark = { deltas: 0, characters: 0, output: undefined };
@@ -34,7 +33,6 @@ export class AnswerText {
   #before: "nothing" | "text" | "thought" | "call" = "nothing";
   /** Part of the current thought has gone out. */
   #thinks = false;
-  /** When the last piece went out. */
   #mark: Mark = atStart;
   #stopped: string | null = null;
 
@@ -58,7 +56,6 @@ export class AnswerText {
     return this.#stopped;
   }
 
-  /** The counts when the last delivered piece had come. */
   get mark(): Mark {
     return this.#mark;
   }
@@ -89,7 +86,6 @@ export class AnswerText {
     }
   }
 
-  /** A call begins or continues. */
   call(): void {
     this.#interrupt("call");
     this.#thinks = false;

@@ -32,7 +32,6 @@ const meanings: ReadonlyMap<string, keyof EngineLoad> = new Map([
 ]);
 const firstLetters: ReadonlySet<string> = new Set([...meanings.keys()].map((name) => name[0]!));
 
-/** Sends one small request. */
 export async function askForLoad({ client, basePath, apiKey, timeoutMs }: Asking): Promise<LoadAnswer> {
   const answer = await get(client, `${rootOf(basePath)}/metrics`, apiKey, timeoutMs);
   if (!isReply(answer)) return "silent";
@@ -82,7 +81,6 @@ function valueOf(line: string): number | null {
   return Number.isFinite(amount) && amount >= 0 ? amount : null;
 }
 
-/** For people. */
 export function loadInWords({ running, waiting, cacheUse }: EngineLoad): string {
   const cache = cacheUse === null ? "" : `, cache ${Math.round(100 * Math.min(1, cacheUse))}% full`;
   return `runs ${running}, ${waiting} waiting${cache}`;

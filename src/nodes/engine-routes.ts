@@ -8,7 +8,6 @@ import type { EngineKind } from "./engine-kind.ts";
 import { parseNodeJson, record } from "./json.ts";
 import { type Capabilities, contextOf, isNamed, type ListedModel, type ModelFacts } from "./model-facts.ts";
 
-/** How to reach a node for small requests. */
 export type Asking = Readonly<{
   client: NodeClient;
   /** The base path of its OpenAI-compatible routes. */
@@ -23,8 +22,8 @@ export const rootOf = (basePath: string): string => basePath.replace(/\/v1$/, ""
 type ModelReport = Readonly<{ contextTokens: number | null; capabilities: Capabilities }>;
 export type EngineReport = Readonly<{
   version: string | null;
-  /** Requests that it runs at once. */
   requestsMax: number | null;
+  urgentFirst?: "low" | "high";
   ofModel(name: string): ModelReport;
 }>;
 
@@ -45,6 +44,7 @@ export function reportOf(
       return reportFrom(asking, ["/server_info", "/get_server_info", "/get_model_info"], ([info, older, model]) => ({
         version: info?.["version"] ?? older?.["version"],
         requestsMax: info?.["max_running_requests"] ?? older?.["max_running_requests"],
+        ...urgency(info ?? older),
         capabilities: {
           ...flag("images", model?.["has_image_understanding"]),
           ...(model?.["is_generation"] === false ? { chat: false, embeddings: true } : {}),
@@ -76,11 +76,11 @@ type Fields = Record<string, unknown> | null;
 type Found = Readonly<{
   version?: unknown;
   requestsMax?: unknown;
+  urgentFirst?: "low" | "high";
   contextTokens?: unknown;
   capabilities?: Capabilities;
 }>;
 
-/** For an engine with one model. */
 async function reportFrom(
   { client, basePath, apiKey, timeoutMs }: Asking,
   paths: readonly string[],
@@ -88,10 +88,15 @@ async function reportFrom(
 ): Promise<EngineReport> {
   const root = rootOf(basePath);
   const answers = await Promise.all(paths.map((path) => get(client, root + path, apiKey, timeoutMs)));
-  const { version, requestsMax, contextTokens, capabilities = {} } = read(answers.map(fieldsOf));
+  const { version, requestsMax, contextTokens, capabilities = {}, ...more } = read(answers.map(fieldsOf));
   const ofAll = { contextTokens: contextOf(contextTokens), capabilities };
-  return { version: versionOf(version), requestsMax: requestsOf(requestsMax), ofModel: () => ofAll };
+  return { version: versionOf(version), requestsMax: requestsOf(requestsMax), ofModel: () => ofAll, ...more };
 }
+
+const urgency = (info: Fields | undefined): Pick<Found, "urgentFirst"> =>
+  info?.["enable_priority_scheduling"] === true
+    ? { urgentFirst: info["schedule_low_priority_values_first"] === true ? "low" : "high" }
+    : {};
 
 const fieldsOf = (answer: NodeReply | NoReply): Fields =>
   isReply(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;
@@ -109,10 +114,7 @@ const flag = (name: keyof Capabilities, value: unknown): Capabilities =>
 const shownMax = 32;
 const shownAtOnce = 4;
 
-/**
- * Ollama's list lacks contexts. A loaded model has the one in /api/ps. An unloaded model will get its num_ctx; without
- * one, Ollama decides when it loads the model. Earlier details of a model stand while the list stays the same.
- */
+/** Contexts are not in Ollama's list: /api/ps has a loaded model's, and num_ctx is what an unloaded one will get. */
 async function ollamaReport(
   { client, basePath, apiKey, timeoutMs }: Asking,
   list: readonly ListedModel[],

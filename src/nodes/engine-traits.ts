@@ -4,7 +4,6 @@ import type { EngineKind } from "./engine-kind.ts";
 import type { PrefixCacheTrait } from "./prefix-cache.ts";
 import type { Effort } from "../core/types.ts";
 
-/** What an engine takes beyond the common subset. */
 export type EngineTraits = Readonly<{
   /** stream_options.continuous_usage_stats: usage with every event, for answers that are cut. */
   runningUsage: boolean;
@@ -27,10 +26,7 @@ export type EngineTraits = Readonly<{
   plain: Readonly<{ suffix: boolean; echo: boolean; echoAlone?: true }>;
   sampling: KnownSampling;
   parallelToolCalls: boolean;
-  /**
-   * The fields that make it continue a final assistant message instead of beginning a new one; absent: it does so by
-   * default, or cannot.
-   */
+  /** Fields that make it continue a final assistant message; absent: it does so by default, or cannot. */
   prefill?: Readonly<Record<string, unknown>>;
   depth: (effort: Effort, nodeModel: string) => Record<string, unknown>;
 }>;
@@ -143,7 +139,6 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
   unknown: { ...plain, prefixCache: "salt-if-asked", plain: { suffix: true, echo: true, echoAlone: true } },
 };
 
-/** Whether the engine can keep accounts apart in its prefix cache. */
 export const keepsApart = (engine: EngineKind): boolean => engineTraits[engine].prefixCache !== "shared";
 /** Answers are always requested as a stream. */
 export const streamFields = ({ runningUsage }: EngineTraits): Record<string, unknown> => ({

@@ -18,7 +18,8 @@ export type Engine = Readonly<{
   version: string | null;
   /** Requests that it runs at once; absent where it does not report it. */
   requestsMax?: number;
-  /** Everything that it lists. */
+  /** It schedules by priority: which numbers are urgent. Absent where it does not, or does not report it. */
+  urgentFirst?: "low" | "high";
   models: readonly ModelFacts[];
   /** Names of the models that may answer where the configuration names none, preferred one first. */
   chatModels: readonly string[];
@@ -40,10 +41,7 @@ const owners: Readonly<Record<string, EngineKind>> = {
 /** These engines answer to any name with the one model that they have. */
 export const answersToAnyName: ReadonlySet<EngineKind> = new Set(["sglang", "llama.cpp", "tgi"]);
 
-/**
- * The engine behind this list of models; null where it is no such list. `known`: the engine as it was. While its list
- * stays the same, facts that cannot change are not requested again.
- */
+/** The engine behind a list of models, null if it is none. `known` is used again while its list stays the same. */
 export async function engineOf(asking: Asking, listed: NodeReply, known: Engine | null = null): Promise<Engine | null> {
   const list = listed.status === 200 ? listedModels(parseNodeJson(listed.body)) : null;
   if (list === null) return null;
@@ -69,7 +67,15 @@ function engineFrom(kind: EngineKind, list: readonly ListedModel[], report: Engi
   // It ends a stream as soon as it receives any other request.
   const requestsMax = kind === "llama-cpp-python" ? 1 : report.requestsMax;
   const runs = requestsMax === null ? {} : { requestsMax };
-  return { kind, version, ...runs, models, chatModels: chatModelsOf(models) };
+  const { urgentFirst } = report;
+  return {
+    kind,
+    version,
+    ...runs,
+    ...(urgentFirst === undefined ? {} : { urgentFirst }),
+    models,
+    chatModels: chatModelsOf(models),
+  };
 }
 
 /** Compares the lists alone: the other facts come from elsewhere. */
@@ -152,7 +158,6 @@ const listedInWords = (models: readonly ModelFacts[]): string =>
 export const noneServed = ({ kind, models }: Engine, served: readonly Model[]): string | null =>
   served.length > 0 || models.length === 0 || kind === "demo" ? null : `lists ${listedInWords(models)}, none of yours`;
 
-/** The engine in words, with its version where it reports one. */
 export function engineInWords(engine: Engine): string {
   const { kind, version, models, chatModels } = engine;
   if (kind === "demo") return "the built-in demo node, whose answers are made up: no model runs";
@@ -175,10 +180,7 @@ const localEngines = [
 /** Timeout for its model list, because start-up waits for it. */
 const discoverMs = 140;
 
-/**
- * The first engine that answers on its default port of this machine, as a node for every model; null without one.
- * Requests use what it lists at that moment, so they follow when it runs another model.
- */
+/** The first engine that answers on its default port here, for whatever models it lists at the moment; null: none. */
 export async function discoverLocalEngine(dial?: ClientOptions["dial"]): Promise<NodeConfig | null> {
   const options = { clock: systemClock, connectTimeoutMs: discoverMs, ...(dial === undefined ? {} : { dial }) };
   const found = await Promise.all(

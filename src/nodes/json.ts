@@ -5,10 +5,7 @@ import { jsonExcess, jsonStringEnd } from "../core/outside-json.ts";
 /** The value as an object with unknown fields, or null. */
 export const record = (value: unknown): Record<string, unknown> | null => (isRecord(value) ? value : null);
 
-/**
- * Parses an event or a body from a node; undefined when it is not JSON, or is larger than what may be parsed. Python
- * nodes write NaN and Infinity, which JSON lacks. Outside of strings these are read as null.
- */
+/** Parses JSON from a node; undefined: none, or too large. Reads the NaN and Infinity that Python writes as null. */
 export function parseNodeJson(text: string): unknown {
   if (jsonExcess(text) !== null) return undefined;
   try {

@@ -11,7 +11,6 @@ export type Capability = "chat" | "tools" | "thinking" | "images" | "embeddings"
 export type Capabilities = Readonly<Partial<Record<Capability, boolean>>>;
 
 export type ModelFacts = Readonly<{
-  /** The engine's name for it. */
   name: string;
   /** Prompt and answer together; null where the engine does not report it. */
   contextTokens: number | null;

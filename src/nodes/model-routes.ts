@@ -16,7 +16,6 @@ export type NodeModelOf = (modelId: string) => string | null;
 type RoutedModel = Pick<Model, "id" | "nodeModel">;
 type Known = Readonly<{ models: NodeConfig["models"]; engine: Engine | null }>;
 
-/** The name that a request for the model uses on a node. */
 export function modelNameOn(
   models: NodeConfig["models"],
   { id, nodeModel }: RoutedModel,

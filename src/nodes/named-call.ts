@@ -22,7 +22,6 @@ export function namedCallSchema(tools: readonly Tool[], engine: EngineKind): Rec
   return { anyOf: calls };
 }
 
-/** What precedes the arguments. */
 const head =
   /^\s{0,99}\{\s{0,99}"name"\s{0,99}:\s{0,99}("(?:[^"\\]|\\.){0,1024}")\s{0,99},\s{0,99}"arguments"\s{0,99}:\s{0,99}(?=\{)/;
 const headMaxLength = 2 * calledNameMaxLength;

@@ -10,7 +10,6 @@ const nodeCountsBytesMax = 4 * 1024 * 1024;
 
 export class NodeCounting {
   readonly #serving: (modelId: string) => Iterable<NodeEndpoint>;
-  /** Bytes that nodes are counting now. */
   #countedBytes = 0;
 
   /** `serving`: the healthy nodes for a model. */

@@ -1,5 +1,8 @@
 // The gateway's side of one node: its connections, its engine, and the requests made for it. The pool decides about its
 // health and who gets a slot, possibly on another thread.
+import type { Priority } from "../core/priority.ts";
+import { enginePriority } from "./engine-priority.ts";
+import type { PlanId } from "../core/plan-ids.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { assert } from "../core/assert.ts";
@@ -43,15 +46,11 @@ import { estimatedInput } from "./usage.ts";
 const nodeFirstPieceMs = 20 * 60_000;
 /** Longest silence between two reads once the answer has begun. */
 const nodeStallMs = 16 * 60_000;
-/**
- * Where no model is configured, first requests wait this long for the node's list: `transformers serve` takes 6 s for
- * its first.
- */
+/** Without configured models, first requests wait this long for the node's list; `transformers serve` takes 6 s. */
 const nodeFirstLookMaxMs = 10_000;
 /** Silence after the finish reason until an answer counts as complete. */
 const nodeAfterFinishMs = 900;
 
-/** Time limits for requests to a node, in milliseconds. */
 export type EndpointLimits = GenerationLimits &
   Readonly<{ connectTimeoutMs: Ms; idleSocketMs: Ms; probeTimeoutMs: Ms }>;
 
@@ -91,12 +90,15 @@ const estimateErrorMax = 1.5;
 
 type Attempt = Readonly<{
   ask: Ask;
-  account: AccountId;
+  sender: Sender;
   nodeModel: string;
   cancelSignal: AnyCancelSignal;
   sink: Sink;
   began: () => void;
 }>;
+
+/** Whose request it is. `plan`: see PrefixCacheRule. */
+export type Sender = Readonly<{ account: AccountId; plan?: PlanId | undefined; priority: Priority }>;
 
 export type EndpointOptions = Readonly<{
   clock: Clock;
@@ -168,7 +170,7 @@ export class NodeEndpoint {
   /** Runs one generation. Resolves once, never rejects, and calls `outcome` right before it resolves. `began`: see Slot. */
   async send(
     ask: Ask,
-    account: AccountId,
+    sender: Sender,
     cancelSignal: AnyCancelSignal,
     sink: Sink,
     outcome: (outcome: NodeOutcome) => void,
@@ -188,8 +190,8 @@ export class NodeEndpoint {
     const isConversation = !hasInputs(ask);
     const untaken = unknownTo(ask, this.engine, this.config) ?? (isPlain(ask) ? notTaken(ask, this.engine.kind) : null);
     const mayNotFit = isConversation && this.#mayNotFit(ask, nodeModel);
-    const fitted = untaken ?? (mayNotFit ? await this.#fitted(ask, account, nodeModel, cancelSignal) : ask);
-    const attempt: Attempt = { ask: isRefusal(fitted) ? ask : fitted, account, nodeModel, cancelSignal, sink, began };
+    const fitted = untaken ?? (mayNotFit ? await this.#fitted(ask, sender.account, nodeModel, cancelSignal) : ask);
+    const attempt: Attempt = { ask: isRefusal(fitted) ? ask : fitted, sender, nodeModel, cancelSignal, sink, began };
     const mayRepeat = (): boolean => !cancelSignal.aborted && mayAskAgain(ask);
     let result =
       look?.health === "down"
@@ -226,9 +228,9 @@ export class NodeEndpoint {
     return hasInputs(attempt.ask) ? this.#inputsOnce(attempt) : this.#streamOnce(attempt);
   }
 
-  #streamOnce({ ask, account, nodeModel, cancelSignal, sink, began }: Attempt): Promise<ExchangeOutcome> {
+  #streamOnce({ ask, sender, nodeModel, cancelSignal, sink, began }: Attempt): Promise<ExchangeOutcome> {
     const { apiKey, thinkTagOpened = [] } = this.config;
-    const { body, expected } = this.#nodeRequest(ask, account, nodeModel);
+    const { body, expected } = this.#nodeRequest(ask, sender, nodeModel);
     const opened =
       ask.effort !== "off" &&
       ask.plain === undefined &&
@@ -348,10 +350,7 @@ export class NodeEndpoint {
     return askWithin(sent, room) ?? tooLong(ask, overflow);
   }
 
-  /**
-   * llama-cpp-python refuses a stream by sending none. A request for one token without a stream returns the reason;
-   * null: it gave none.
-   */
+  /** llama-cpp-python refuses a stream by sending none: a request for one token says why; null: it does not. */
   async #reasonOfSilence(ask: Ask, nodeModel: string): Promise<Failure | null> {
     if (ask.generations?.take() === false) return null;
     const counted = Buffer.concat(this.#countedBody(ask, nodeModel) as Buffer[]);
@@ -412,12 +411,18 @@ export class NodeEndpoint {
     return isPlain(ask) ? countedPrompt(ask, nodeModel, kind) : countedBody(ask, nodeModel, kind, this.config);
   }
 
-  #nodeRequest(ask: Ask, account: AccountId, nodeModel: string): NodeRequest | LargeNodeRequest {
+  #nodeRequest(
+    ask: Ask,
+    { account, plan, priority: urgency }: Sender,
+    nodeModel: string,
+  ): NodeRequest | LargeNodeRequest {
     const { kind } = this.engine;
-    const cache = { isShared: this.config.sharePrefixCache, seed: this.#saltSeed };
-    if (isPlain(ask)) return plainRequest(ask, account, nodeModel, kind, this.config, cache);
-    if (ask.prepared === undefined) return nodeRequest(ask, account, nodeModel, kind, this.config, cache);
-    return largeNodeRequest({ ...ask, prepared: ask.prepared }, account, nodeModel, kind, this.config, cache);
+    const { sharePrefixCache: sharing, priorityScheduling } = this.config;
+    const priority = enginePriority(this.engine, priorityScheduling, urgency);
+    const share = { sharing, seed: this.#saltSeed, plan, priority };
+    if (isPlain(ask)) return plainRequest(ask, account, nodeModel, kind, this.config, share);
+    if (ask.prepared === undefined) return nodeRequest(ask, account, nodeModel, kind, this.config, share);
+    return largeNodeRequest({ ...ask, prepared: ask.prepared }, account, nodeModel, kind, this.config, share);
   }
 
   countRequestOfText(modelId: string, text: string): CountRequest | null {
@@ -436,7 +441,6 @@ export class NodeEndpoint {
     return look;
   }
 
-  /** The engine's current load. */
   load(): Promise<LoadAnswer> {
     return askForLoad(this.#asking);
   }
@@ -459,10 +463,7 @@ export class NodeEndpoint {
 const unknownTo = (ask: Ask, { kind }: Engine, config: NodeConfig): Refusal | null =>
   unknownField(ask, kind, engineTraits[kind].sampling, config);
 
-/**
- * Names of the nodes that would silently ignore a field of the request; a refusal where all would. A node that was
- * never probed is included, because the request triggers a probe.
- */
+/** Names of the nodes that would ignore a field, unprobed ones included; a refusal where all would. */
 export function unknowingAmong(ask: Ask, endpoints: Iterable<NodeEndpoint>): ReadonlySet<string> | Refusal {
   const unknowing = new Set<string>();
   let refusal: Refusal | null = null;

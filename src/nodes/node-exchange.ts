@@ -44,7 +44,6 @@ interface AnswerSource {
   readonly begun: boolean;
   readonly failure: Failure | null;
   fail(failure: Failure): Ending;
-  /** The ending after the client left. */
   cancelled(): Ending;
 }
 
@@ -64,7 +63,6 @@ export abstract class NodeExchange<Answer extends AnswerSource> implements Excha
   #begun = false;
   /** The node said something since the watch last looked. */
   protected heard = false;
-  /** The node's socket is paused. */
   protected paused = false;
   #silentQuarters = 0;
   protected wordless = false;
@@ -161,7 +159,6 @@ export abstract class NodeExchange<Answer extends AnswerSource> implements Excha
     });
   }
 
-  /** Calls `began` once pieces are there. */
   protected noteBegun(): void {
     if (this.#begun || !this.answer.begun) return;
     this.#begun = true;

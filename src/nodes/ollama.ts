@@ -13,10 +13,7 @@ export async function loadModel(asking: Asking, nodeModel: string, cancelSignal:
 /** The words of its refusal. */
 const tooLongWords = /input length exceeds the context length|prompt is longer than the context length/;
 
-/**
- * The prompt's tokens if it fits, "too long", or null where Ollama does not say. It reads the prompt for this and keeps
- * it for the answer. `chatBody` is a chat-completions request.
- */
+/** The prompt's tokens if it fits, "too long", or null: it does not say. Ollama reads the prompt and keeps it. */
 export async function promptOnOllama(
   asking: Asking,
   chatBody: string,
@@ -36,10 +33,7 @@ const wordsMaxLength = 1_000;
 export const readingPath = (request: Readonly<Record<string, unknown>>): string =>
   "messages" in request ? "/api/chat" : "/api/generate";
 
-/**
- * The request that reads a prompt and writes one token, whose reply gives the tokens read. Null where the request has
- * fields with another meaning there.
- */
+/** The request that reads a prompt and writes one token; null: its fields mean something else there. */
 export function readingRequest(json: string): Record<string, unknown> | null {
   const body = record(parseNodeJson(json));
   if (body === null) return null;

@@ -55,7 +55,6 @@ export type ReaderOptions = Readonly<{
   shapes?: KnownShapes<Channel> | null;
 }>;
 
-/** Where the pieces go. */
 export type Pieces = Pick<Sink, "piece" | "literal">;
 
 /** Reads one answer. Feed `event` each payload that `match` does not recognize, until `done`; then ask for the Ending. */
@@ -74,7 +73,6 @@ export class AnswerReader implements KnownEvents {
   #outputMax = 0;
   /** The tokens that the node was given. */
   #budget = 0;
-  /** An open budget may still grow. */
   #mayGrow: boolean;
   /** An event that exceeds an open budget, by the node's running count. */
   #postponed: Readonly<{ payload: string; output: number }> | null = null;
@@ -172,7 +170,6 @@ export class AnswerReader implements KnownEvents {
     this.#charactersMax = Math.min(tokensMax * charactersPerTokenMax, answerMaxLength);
   }
 
-  /** A Piece was sent. */
   get begun(): boolean {
     return this.#begun;
   }
@@ -500,7 +497,6 @@ export class AnswerReader implements KnownEvents {
     this.#tags?.flush();
   }
 
-  /** No text follows: sends what waited. */
   #endText(): void {
     this.#endTags();
     this.#text.end();

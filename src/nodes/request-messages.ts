@@ -2,13 +2,9 @@
 import { parseNodeJson, record } from "./json.ts";
 import type { Turn } from "../core/types.ts";
 
-/** How prepared turns are written; see there. */
 export type WrittenMessages = Readonly<{ messages: Uint8Array; systemEnd: number; endsOpen: boolean }>;
 
-/**
- * Prepared turns: their messages in UTF-8, separated by commas (prompts each on its own line), and where the system
- * message's text ends, or -1.
- */
+/** Prepared turns in UTF-8, separated by commas (prompts: one a line), and where the system text ends, or -1. */
 export function writtenTurns(turns: readonly Turn[]): WrittenMessages {
   if (turns[0]?.role === "prompt") {
     const prompts = turns.map((turn) => (turn.role === "prompt" ? promptJson(turn) : ""));
@@ -25,7 +21,6 @@ export function writtenTurns(turns: readonly Turn[]): WrittenMessages {
 /** Its arrays have their own buffers, which can move to another thread. */
 const encoder = new TextEncoder();
 
-/** As written into a node's request. */
 export const promptJson = ({ content, tokens }: Extract<Turn, { role: "prompt" }>): string =>
   JSON.stringify(tokens ?? content);
 
@@ -86,10 +81,7 @@ function messagesOfTurn(turn: Exclude<Turn, { role: "user" }>): Record<string, u
   }
 }
 
-/**
- * A string where there is only text, because not every template joins parts. Images go out only as data: URLs, so nodes
- * fetch nothing.
- */
+/** A string where there is only text: not every template joins parts. Images go out as data: URLs only. */
 function contentOf(content: Extract<Turn, { role: "user" }>["content"]): string | Record<string, unknown>[] {
   if (typeof content === "string") return content;
   const parts: Record<string, unknown>[] = [];

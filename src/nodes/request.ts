@@ -9,14 +9,13 @@ import { type EngineTraits, engineTraits, streamFields, thinking } from "./engin
 import { callPrompt, formatPrompt, namedCallPrompt } from "./in-words.ts";
 import { namedCallSchema } from "./named-call.ts";
 import { nodeSchema, toolParameters } from "./node-schema.ts";
-import { prefixCacheFields, type PrefixCacheRule, usualPrefixCache } from "./prefix-cache.ts";
+import { type EngineShare, shareFields, usualShare } from "./prefix-cache.ts";
 import { isBeginning, messagesOf } from "./request-messages.ts";
 import type { AccountId, Ask, Format, PreparedTurns, Sampling, Tool } from "../core/types.ts";
 /** What the reader must know about the answer. */
 export type Expected = Readonly<{
   /** The answer's text will be a call that names its tool (see `schema` above). */
   textNamesCall: boolean;
-  /** Stop sequences that the node does not get. */
   stops: readonly string[];
 }>;
 
@@ -43,9 +42,9 @@ export function nodeRequest(
   nodeModel: string,
   engine: EngineKind,
   node: KnowingNode = {},
-  prefixCache: PrefixCacheRule = usualPrefixCache,
+  share: EngineShare = usualShare,
 ): NodeRequest {
-  const { model, messages, rest, expected } = fieldsOf(ask, account, nodeModel, engine, node, prefixCache);
+  const { model, messages, rest, expected } = fieldsOf(ask, account, nodeModel, engine, node, share);
   return { body: JSON.stringify({ model, messages, ...rest }), expected };
 }
 
@@ -59,22 +58,21 @@ export function countedBody(
   engine: EngineKind,
   node: KnowingNode = {},
 ): readonly Buffer[] {
-  const fields = fieldsOf(ask, 0, nodeModel, engine, node, usualPrefixCache);
+  const fields = fieldsOf(ask, 0, nodeModel, engine, node, usualShare);
   const rest = Object.fromEntries(Object.entries(fields.rest).filter(([name]) => !notCounted.has(name)));
   if (ask.prepared !== undefined) return largeBody(ask.prepared, { ...fields, rest });
   return [Buffer.from(JSON.stringify({ model: fields.model, messages: fields.messages, ...rest }))];
 }
 
-/** The same for an Ask with prepared turns. */
 export function largeNodeRequest(
   ask: Ask & { prepared: PreparedTurns },
   account: AccountId,
   nodeModel: string,
   engine: EngineKind,
   node: KnowingNode = {},
-  prefixCache: PrefixCacheRule = usualPrefixCache,
+  share: EngineShare = usualShare,
 ): LargeNodeRequest {
-  const fields = fieldsOf(ask, account, nodeModel, engine, node, prefixCache);
+  const fields = fieldsOf(ask, account, nodeModel, engine, node, share);
   return { body: largeBody(ask.prepared, fields), expected: fields.expected };
 }
 
@@ -108,7 +106,7 @@ function fieldsOf(
   nodeModel: string,
   engine: EngineKind,
   { depth: depths = {}, fields }: KnowingNode,
-  prefixCache: PrefixCacheRule,
+  share: EngineShare,
 ): RequestFields {
   const traits = engineTraits[engine];
   const enforced = enforcementOf(ask, engine, traits);
@@ -126,7 +124,7 @@ function fieldsOf(
   if (traits.prefill !== undefined && continues(ask)) Object.assign(body, traits.prefill);
   addEngineFields(body, ask, engine, fields);
   if (unthinking) Object.assign(body, depths.off ?? thinking(false, body["chat_template_kwargs"]));
-  Object.assign(body, prefixCacheFields(traits.prefixCache, prefixCache, account));
+  Object.assign(body, shareFields(traits.prefixCache, share, account));
   const messages = messagesOf(ask.turns, ask.prepared === undefined ? addition : "");
   if (engine === "llama-cpp-python") for (const message of messages) message["content"] ??= ""; // null is a 400 there
   return { model: nodeModel, messages, rest: body, addition, expected: { textNamesCall, stops } };
@@ -137,7 +135,6 @@ type Enforcement = Readonly<{
   tools: readonly Tool[];
   forced: Tool | null;
   mustCall: boolean;
-  /** See Expected. */
   textNamesCall: boolean;
   sendsTools: boolean;
   /** Thinking must be off. */
@@ -212,11 +209,7 @@ function continues({ turns, prepared, engineFields = [] }: Ask): boolean {
 }
 const noStops = [[], []] as const;
 
-/**
- * The stop sequences that the node gets, and those that the gateway looks for itself: the ones beyond the number that
- * every engine takes, and all of them where the engine does not stop correctly, or does not report which one it was to
- * a client that wants to know.
- */
+/** Stop sequences for the node, and for the gateway: too many for engines, or handled wrongly by this one. */
 export function stopsFor(
   { endpoint, stop }: Ask,
   { stops, saysStop }: EngineTraits,

@@ -45,7 +45,6 @@ export class ThinkTags {
     return this.#state === "over" && !this.#skipsSpace;
   }
 
-  /** The next piece of the answer's text. */
   text(literal: string, logprobs: string | null): void {
     if (this.#state === "inside" && this.#tail === "" && !this.#skipsSpace && !mayHoldTag(literal)) {
       return this.#sink.reasoning(literal, decodedLength(literal));

@@ -77,10 +77,7 @@ export function countRequestOfText(text: string, nodeModel: string, engine: Engi
 const endBytes = 256;
 const comma = 0x2c;
 
-/**
- * Sends the request. Null where the node answered anything but a count, took longer than nodeCountTimeoutMs, or
- * `cancelSignal` aborted. The list of token ids, megabytes for a long text, is not kept.
- */
+/** Sends the request; null: no count within nodeCountTimeoutMs, or cancelled. Keeps no list of token ids. */
 export function askForCount(
   client: NodeClient,
   { path, body }: CountRequest,

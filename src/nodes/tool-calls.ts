@@ -48,7 +48,6 @@ export class ToolCalls {
     this.#pieces = pieces;
   }
 
-  /** Calls sent so far. */
   get count(): number {
     return this.#sent;
   }
@@ -63,10 +62,7 @@ export class ToolCalls {
     this.#give(this.#byKey!.get(key)!, literal);
   }
 
-  /**
-   * One item of `delta.tool_calls`; `position` is its place in the array. Returns the length that it adds to name and
-   * arguments (only `room` of it is taken), or -1 beyond what an answer may have: too many calls, or an endless name.
-   */
+  /** One item of `delta.tool_calls`. Returns the length it adds, though only `room` is taken; -1: more than allowed. */
   delta(value: unknown, position: number, room: number): number {
     const item = record(value);
     const called = record(item?.["function"]);

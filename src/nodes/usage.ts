@@ -115,10 +115,7 @@ function makesSense(ask: Ask, { prompt, output, cached = 0, reasoning = 0 }: Run
 const isEmptyPrompt = ({ turns: [turn] }: Ask): boolean =>
   turn?.role === "prompt" && turn.content === "" && turn.tokens === null;
 
-/**
- * Both text and events must say so: a node may put much text into one event, and a proxy may split a token into many
- * events, but none does both. Otherwise the node's report stands.
- */
+/** Text and events must both say so: nodes bundle text, proxies split tokens, but none does both. */
 const saysTooLittle = (output: number, deltas: number, characters: number): boolean =>
   deltas > doubtfulDeltasPerToken * (output + tokensBehindMax) &&
   characters > charactersPerTokenMax * (output + tokensBehindMax);

@@ -263,16 +263,12 @@ async function openWork(earlier: Given & Settings & OpenedBooks, opened: AsyncDi
     nodeModelOf: catalog.nodeModelOf,
     saltSeed: saltSeedOf(sealingKey),
     weightOf: (account) => accounting.planOf(account).weight ?? 1,
+    planOf: (account) => accounting.planOf(account).id,
     onEngines: () => served.update(),
     estimate: (ask, account, cancelSignal) => counts.ofUncounted(ask, account, cancelSignal),
     onFirstLook,
   });
-  const served = new ServedModels({
-    live: catalog,
-    catalog: fileCatalog,
-    config,
-    nodes: pool,
-  });
+  const served = new ServedModels({ live: catalog, catalog: fileCatalog, config, nodes: pool });
   const serving = await findServingNodes(config, flags.demo === true, {
     catalog,
     clock,
@@ -625,9 +621,9 @@ function lazyOperators(work: OfficeWork, log: Log): Operators {
 }
 
 const quotesOf = (accounting: Pick<Accounting, "planOf">, pool: Pick<NodePool, "forecast">): Quotes => ({
-  expect(ask, { account }) {
-    const priority = priorityOf(accounting.planOf(account), ask.priority);
-    return { priority, forecast: pool.forecast(ask, account, { member: "", priority }) };
+  expect(ask, { account, limits }) {
+    const priority = priorityOf(accounting.planOf(account), ask.priority, limits);
+    return { priority, forecast: pool.forecast(ask, account, { member: "", weight: 1, priority }) };
   },
   price(model, usage) {
     const tokens = billedTokens(ratesOf(model.price), usage);

@@ -7,6 +7,7 @@
 import type { AccessLink, AuditAction, PurchaseRequest, TokenScope } from "../account/records.ts";
 import type { EntryKind } from "../account/money/entry.ts";
 import type { Quota } from "../account/money/quota.ts";
+import type { Priority } from "../core/priority.ts";
 import type { PlanId } from "../core/types.ts";
 
 /** The type that each database gives a kind of column. */
@@ -91,6 +92,7 @@ export const text = column("text");
 const flag = column("flag");
 const hash = column("hash");
 const plan: Column<"text", PlanId, false> = text;
+const priority: Column<"text", Priority, false> = { kind: "text", mayBeNull: false };
 const auditAction: Column<"text", AuditAction, false> = { kind: "text", mayBeNull: false };
 
 export const tables = {
@@ -137,6 +139,12 @@ export const tables = {
       forwards_users: orNull(column("mark")),
       end_user_tokens_per_day: orNull(whole),
       key_ending: orNull(text),
+      weight: orNull(small),
+      priority: orNull(priority),
+      priority_max: orNull(priority),
+      parallel: orNull(small),
+      requests_per_minute: orNull(small),
+      tokens_per_minute: orNull(whole),
     },
     key: ["account_id", "id"],
     unique: { api_keys_by_key: "key_hash" },

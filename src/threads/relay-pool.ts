@@ -13,6 +13,7 @@ import {
   type EstimateOfPrompt,
   type NodeOutcome,
   NodeEndpoint,
+  type Sender,
   unknowingAmong,
 } from "../nodes/node-endpoint.ts";
 import { type NodeModelOf, servesAmong } from "../nodes/model-routes.ts";
@@ -58,7 +59,7 @@ export class RelayPool implements PoolFollower {
     account: AccountId,
     cancelSignal: AnyCancelSignal,
     excluded: ReadonlySet<string> = none,
-    { member, priority, beginBy }: Standing = usualStanding,
+    { member, weight, priority, beginBy }: Standing = usualStanding,
   ): Refusal | Promise<Slot | Refusal> {
     if (cancelSignal.aborted) return busy;
     const unknowing = ask.model.tier === "own" ? unknowingAmong(ask, this.#serving(ask.model.id)) : none;
@@ -67,16 +68,17 @@ export class RelayPool implements PoolFollower {
     const wanted = {
       account,
       member,
+      weight,
       priority,
       model: ask.model.id,
       prompt: promptBlocksOf(ask),
       excluded: passedOver,
       deadlineMs: beginBy === undefined ? undefined : Math.max(0, beginBy - this.#clock.monotonic()),
     };
-    return this.#mainThread.enter(wanted, cancelSignal, (place, node) => {
+    return this.#mainThread.enter(wanted, cancelSignal, (place, node, plan) => {
       const known = this.#nodes.get(node);
       assert(known !== undefined, "a place is on a node that this relay knows");
-      return new RelaySlot(this, this.#mainThread, place, node, known.endpoint);
+      return new RelaySlot(this, this.#mainThread, place, node, known.endpoint, { plan, priority });
     });
   }
 
@@ -158,7 +160,14 @@ class RelaySlot implements Slot {
   #outcome: NodeOutcome | null = null;
   #released = false;
 
-  constructor(pool: RelayPool, mainThread: MainThreadClient, place: number, nodeName: string, endpoint: NodeEndpoint) {
+  constructor(
+    pool: RelayPool,
+    mainThread: MainThreadClient,
+    place: number,
+    nodeName: string,
+    endpoint: NodeEndpoint,
+    readonly sender: Omit<Sender, "account">,
+  ) {
     this.#pool = pool;
     this.#mainThread = mainThread;
     this.#place = place;
@@ -177,7 +186,7 @@ class RelaySlot implements Slot {
       began?.();
     };
     const outcome = (outcome: NodeOutcome): void => void (this.#outcome = outcome);
-    return this.#endpoint.send(ask, account, cancelSignal, sink, outcome, begins);
+    return this.#endpoint.send(ask, { ...this.sender, account }, cancelSignal, sink, outcome, begins);
   }
 
   get cause(): string | null {

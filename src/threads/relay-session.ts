@@ -47,6 +47,8 @@ export type RelaySessionParts = Readonly<{
   log: Log;
 }>;
 
+type Entering = Extract<RelayOperation, { op: "enter" }>;
+
 const nothing = {};
 
 /** A request that the relay has admitted. */
@@ -217,13 +219,13 @@ export class RelaySession {
     return request;
   }
 
-  #enter(operation: Extract<RelayOperation, { op: "enter" }>): void {
-    const { id, account, member, priority, model, prompt, excluded, deadlineMs } = operation;
+  #enter(operation: Entering): void {
+    const { id, model } = operation;
     const { pool } = this.#parts;
-    const place = new DeskPlace(model, account, member, priority, unpackBlocks(prompt), new Set(excluded), deadlineMs, {
+    const place = new DeskPlace(operation, {
       granted: (node) => {
         place.grant = pool.slotOn(node, place);
-        this.#batcher.put({ answer: "granted", id, node });
+        this.#batcher.put({ answer: "granted", id, node, plan: place.grant.plan });
       },
       refused: (cause, forecast) => {
         this.#places.delete(id);
@@ -270,17 +272,28 @@ const outputOf = ({ outputHeld }: Hold): { output?: OutputHeld } =>
 /** A relay's request in line or on a node. */
 class DeskPlace implements Place {
   grant: Grant | null = null;
+  readonly modelId: string;
+  readonly account: AccountId;
+  readonly member: string;
+  readonly weight: number;
+  readonly priority: Priority;
+  readonly prompt: PromptBlocks;
+  readonly excluded: ReadonlySet<string>;
+  readonly deadlineMs: Ms | undefined;
 
   constructor(
-    readonly modelId: string,
-    readonly account: AccountId,
-    readonly member: string,
-    readonly priority: Priority,
-    readonly prompt: PromptBlocks,
-    readonly excluded: ReadonlySet<string>,
-    readonly deadlineMs: Ms | undefined,
+    { model, account, member, weight, priority, prompt, excluded, deadlineMs }: Entering,
     readonly effects: Pick<Place, "granted" | "refused">,
-  ) {}
+  ) {
+    this.modelId = model;
+    this.account = account;
+    this.member = member;
+    this.weight = weight;
+    this.priority = priority;
+    this.prompt = unpackBlocks(prompt);
+    this.excluded = new Set(excluded);
+    this.deadlineMs = deadlineMs;
+  }
 
   granted(nodeName: string): void {
     this.effects.granted(nodeName);

@@ -42,7 +42,6 @@ export type CounterOptions = Readonly<{
   startWorker?: () => Worker;
 }>;
 
-/** Counts tokens off the main thread. */
 export class TokenCounter {
   readonly #log: Log;
   readonly #room: ByteBudget;

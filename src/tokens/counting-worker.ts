@@ -6,10 +6,7 @@ import { FairQueue } from "../core/fair-queue.ts";
 import { answerCalls, endWorker } from "../core/workers.ts";
 import { TokenReading, Tokenizer } from "./tokenizer.ts";
 
-/**
- * `bytes` holds the texts in UTF-8, one after the other; `ends` says where each ends. Answered with a `Count`, or with
- * null where the count of that `id` was cancelled meanwhile.
- */
+/** `bytes`: the texts in UTF-8, joined; `ends`: where each ends. Answered with a Count; null: cancelled meanwhile. */
 export type CountingCall =
   | Readonly<{
       order: "count";

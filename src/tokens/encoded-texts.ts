@@ -1,7 +1,6 @@
 // Packs texts for the counting Worker: in UTF-8, one after the other.
 import type { EncodedTexts } from "../core/types.ts";
 
-/** The size of the texts in UTF-8. */
 export function bytesOf(texts: readonly string[]): number {
   let bytes = 0;
   for (const text of texts) bytes += Buffer.byteLength(text);

@@ -53,10 +53,7 @@ export class Merger {
     this.steps = 0;
   }
 
-  /**
-   * Merges the bytes from `start` to before `end`, at most `mergedBytesMax` of them. Returns the number of tokens,
-   * which are in `tokens` and `ends`.
-   */
+  /** Merges the bytes from `start` to before `end`, at most `mergedBytesMax`; returns the number of tokens. */
   merge(bytes: Uint8Array, start: number, end: number): number {
     assert(end > start && end - start <= mergedBytesMax, "there are bytes, and each has a place");
     const length = end - start;

@@ -11,10 +11,7 @@ import type { TokenCounter } from "./counter.ts";
 import { bytesOf } from "./encoded-texts.ts";
 import { renderAsk, type Rendering } from "./render.ts";
 
-/**
- * How long a charge waits for the count of an input that no node reported: enough for our counter to start. Its hold
- * stays open meanwhile.
- */
+/** A charge waits this long for the count of an input that no node reported, while its hold stays open. */
 const unreportedCountTimeoutMs = 2_000;
 /** The first part of that, for the node's own count. */
 const unreportedNodeCountTimeoutMs = 400;
@@ -24,10 +21,7 @@ export const countingCacheMs = 60_000;
 
 assert(unreportedNodeCountTimeoutMs < unreportedCountTimeoutMs, "our own count has time behind the node's");
 
-/**
- * What the nodes can count. Both return null where no node for the model can count, or none answered in time; they
- * never reject.
- */
+/** What nodes can count; null: none for the model can, or none answered in time. Never rejects. */
 export interface NodeCounter {
   /**
    * Tokens of the prompt that the request would become, tools and template included. `mayRead`: also by a node that
@@ -66,10 +60,7 @@ export class TokenCounts {
     this.#clock = clock;
   }
 
-  /**
-   * The tokens of the prompt that the request would become; refused like `Counter.count`. `nodeGone`: when to stop
-   * waiting for the node's count.
-   */
+  /** Tokens of the prompt; refused like `Counter.count`. `nodeGone`: when to stop waiting for the node's count. */
   async ofAsk(
     ask: Ask,
     account: AccountId,
@@ -91,10 +82,7 @@ export class TokenCounts {
     return (prepared?.unready.length ?? 0) > 0 ? count() : this.#cached(ask.bodyBytes, content, count);
   }
 
-  /**
-   * The input to charge for a request for which no node reported any. Without a count in time, the length of its texts
-   * is a good estimate, unlike the length of its body; null for a large body, whose texts are not here.
-   */
+  /** The input to charge where no node reported any, by its texts if not counted in time; null: a large body. */
   async ofUnreported(ask: Ask, account: AccountId): Promise<number | null> {
     const cancelSignal = AbortSignal.timeout(unreportedCountTimeoutMs);
     const nodeCancelSignal = AbortSignal.timeout(unreportedNodeCountTimeoutMs);
@@ -179,10 +167,7 @@ export class TokenCounts {
     return { tokens: tokens + extraTokens, exact: false, tokenizer: encoding };
   }
 
-  /**
-   * Agents repeat the count of the same conversation. Only a node's counts are cached, which are of limited size: our
-   * own count costs less than its hash. The key is a SHA-256, so that no account can pass its text off as another's.
-   */
+  /** Keeps only nodes' counts: agents repeat them. A SHA-256 key: no account can pass its text off as another's. */
   async #cached(
     size: number,
     content: () => string,

@@ -44,10 +44,7 @@ export function renderAsk(ask: Ask): Rendering {
   return { texts, extraTokens };
 }
 
-/**
- * Inputs without a template: tokens count as they are. A query is read with each document; it is counted once, and for
- * the others by its length.
- */
+/** Inputs count as they are, without a template. A query is read with each document and adds its length each time. */
 function renderInputs(ask: InputsAsk): Rendering {
   const { inputs } = ask;
   const tokens = tokensOf(ask);
@@ -65,7 +62,6 @@ export const renderInputTexts = (ask: InputsAsk): Readonly<{ texts: string[]; ex
 
 const inputBytesPerToken = 4;
 
-/** The turns alone. */
 export function renderTurns(turns: readonly Turn[]): Readonly<{ texts: string[]; extraTokens: number }> {
   const texts: string[] = [];
   let extraTokens = 0;
@@ -124,10 +120,7 @@ const imageShortSidePixels = 768;
 const imageTilesMax =
   Math.ceil(imageLongSidePixels / imageTilePixels) * Math.ceil(imageShortSidePixels / imageTilePixels);
 
-/**
- * 85 and 170 for each tile of 512 pixels of the scaled image; only 85 for low detail; the maximum of the rule (1,445)
- * where the size is unknown.
- */
+/** 85, plus 170 per 512-pixel tile of the scaled image; low detail only 85; unknown size the maximum, 1,445. */
 export function imageTokens(size: ImageSize | null, detail: string | null): number {
   if (detail === "low") return imageBaseTokens;
   if (size === null) return imageBaseTokens + imageTileTokens * imageTilesMax;

@@ -18,7 +18,6 @@ type WithAsk = Readonly<{ ask: Ask }>;
 
 export type TokenizeReply = Readonly<{
   object: "tokenization";
-  /** As the caller named it. */
   model: string | null;
   count: number;
   /** False where the count is an estimate, because another tokenizer counted or the model may search first. */

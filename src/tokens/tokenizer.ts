@@ -16,8 +16,8 @@ import { hashAppend, loadVocabulary, type Vocabulary } from "./vocabulary.ts";
 /** The merger's arrays then fit a core's nearest cache, and a window takes a tenth of a millisecond. */
 const windowBytesDefault = 2_048;
 /**
- * One part in so many of a window is left to the next one, as what follows could change its tokens: no further back than
- * 293 bytes, because on such a way to the left each merge has a higher rank than the one before. A test computes it.
+ * A window leaves this fraction to the next one, as what follows could change its tokens: no further back than 293
+ * bytes, because on such a way to the left each merge has a higher rank than the one before. A test computes it.
  */
 const windowOverlap = 8;
 

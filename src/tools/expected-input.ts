@@ -8,10 +8,7 @@ import type { Ask, Part } from "../core/types.ts";
 /** A large picture at engines' usual settings; some take 16,384, most far less. */
 const expectedImageTokens = 4_096;
 
-/**
- * At most the model's context for each prompt, which is the most that a round is charged. `offeredBytes`: the
- * operator's tools, which the model reads beside the request.
- */
+/** At most the model's context for each prompt, a round's maximum charge. `offeredBytes`: the operator's tools. */
 export function expectedInput(ask: Ask, offeredBytes = 0): number {
   if (hasInputs(ask)) return expectedTokens(ask);
   const { answers, model, bodyBytes, prepared, turns } = ask;
@@ -36,10 +33,7 @@ export function expectedInput(ask: Ask, offeredBytes = 0): number {
 /** The most that a request can have read, by any count. */
 export const mostInput = (ask: Ask): number => (hasInputs(ask) ? mostTokens(ask) : ask.model.contextTokens);
 
-/**
- * A file's text is unknown before it is read. A file inside the request seldom has more tokens than bytes, except a
- * PDF, whose compressed pages may hold a thousand times as many.
- */
+/** A file's text is unknown until it is read. It seldom has more tokens than bytes, unless it is a compressed PDF. */
 function mediaTokens({ kind, url }: Exclude<Part, { kind: "text" }>, contextTokens: number): number {
   if (kind === "image") return expectedImageTokens;
   return url.startsWith("data:") && !mayBePdf(url) ? url.length : contextTokens;

@@ -16,9 +16,6 @@ export interface OwnedTool {
   readonly tool: Tool;
   /** How clients see the call; null: as a web search. */
   readonly serverTool: ServerTool | null;
-  /**
-   * Runs one complete call of the model; its arguments are the JSON text of an object. Never rejects for a mistake of
-   * the call, a provider or a server.
-   */
+  /** Runs a complete call, whose arguments are a JSON object. Never rejects for a mistake of the call or a server. */
   run(call: Call, context: RunContext): Promise<ToolOutcome>;
 }

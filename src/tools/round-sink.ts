@@ -74,7 +74,6 @@ export class RoundSink implements Sink {
     return this.#sink.flush();
   }
 
-  /** Nothing follows in this round. */
   ended(): void {
     this.#citations?.flush();
   }
@@ -84,7 +83,6 @@ export class RoundSink implements Sink {
     for (const piece of this.#held ?? []) this.#sink.piece(piece);
   }
 
-  /** Calls of the client's tools in this round. */
   get clientCalls(): number {
     return this.#clientCalls;
   }

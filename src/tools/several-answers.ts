@@ -40,7 +40,6 @@ export async function severalAnswers(
   const askOf = askOfEach(ask);
   const answers: AnswerState[] = [];
   const mixed = new Mixed(sink);
-  /** The failure that ended all others. */
   let failed: Failed | null = null;
   const goOn = async (): Promise<void> => {
     while (answers.length < count && !stop.aborted) {
@@ -141,9 +140,7 @@ class Mixed {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// The request of each answer
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- The request of each answer
 
 function askOfEach(ask: SeveralAsk): (index: number) => Ask {
   const { answers, ...one } = ask;

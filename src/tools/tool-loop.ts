@@ -65,10 +65,7 @@ export type LoopContext = Readonly<{
   cancelSignal: AbortSignal;
   /** Called when a call of our tools begins. The function that it returns is called when the call has ended. */
   called?: (isSearch: boolean) => (failed: boolean) => void;
-  /**
-   * Whether another round may begin, after rounds with the usage `spent`, with a prompt of about `inputTokens`. Throws
-   * StoreUnavailable. Absent: always.
-   */
+  /** Whether another round may begin after `spent`, with this input; absent: always. Throws StoreUnavailable. */
   goesOn?: (spent: Usage, inputTokens: number) => Soon<boolean>;
 }>;
 
@@ -90,10 +87,7 @@ export class ToolLoop {
     this.#parts = parts;
   }
 
-  /**
-   * Answers with as many rounds as the model's calls of our tools take; a request without such tools is one round.
-   * Throws StoreUnavailable when the remaining searches cannot be read.
-   */
+  /** Answers in as many rounds as calls of our tools take. Throws StoreUnavailable if the searches cannot be read. */
   async answer(ask: Ask, context: LoopContext, sink: Sink, round: Round): Promise<Ending> {
     if (ask.toolChoice === "none") return round(ask, sink);
     const serverTools = this.#serverTools(ask, context.account);
@@ -167,19 +161,15 @@ function possibleChoice({ tools, toolChoice }: Ask): Ask["toolChoice"] {
 
 type AnswerContext = LoopContext & Readonly<{ sink: Sink; round: Round; log: Log }>;
 
-/** One answer, over all its rounds. */
 class AnswerInRounds {
   readonly #context: AnswerContext;
-  /** Our tools by the names that the model knows. */
   readonly #owned = new Map<string, OwnedTool>();
   readonly #sources = new Sources();
-  /** The request of the next round. */
   #ask: Ask;
   readonly #budget: number;
   readonly #isOneShot: boolean;
   #rounds = 0;
   #usage: Usage = noUsage;
-  /** Input tokens of the latest round. */
   #inputTokens = 0;
   #estimated = false;
   /** In the answer so far: the client's calls, and UTF-16 units of text. */

@@ -12,10 +12,7 @@ export const toolResultsOfRoundMaxLength = 64_000;
 
 assert(toolResultMaxLength < toolResultsOfRoundMaxLength, "a round has room for more than one result");
 
-/**
- * Tokens of chat templates: ChatML, Llama 3, Gemma, Mistral, DeepSeek and the tags of tool calls and thinking. Engines
- * read the finished prompt and cannot tell the template's tokens from a page's, so a space breaks them up.
- */
+/** Tokens of chat templates. Engines cannot tell them from a page's in the finished prompt, so a space breaks them. */
 const templateTokens = [
   /<(?=\||｜)/g,
   /<(?=\/?(?:s|bos|eos|think|thinking|tools?|tool_\w+|function(?:_\w+)?|system|start_of_turn|end_of_turn|im_\w+)>)/gi,

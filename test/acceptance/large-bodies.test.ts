@@ -1,7 +1,7 @@
 // Requests whose bodies are read in a Worker: a large unknown field turns any request into one of them, and nothing
 // else may change.
 import { eventually } from "../fixtures/eventually.ts";
-import { expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { largeBodyMinBytes } from "../../src/core/limits.ts";
 import { eventsOf, expectWellFormed } from "../fixtures/events.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
@@ -10,6 +10,16 @@ import { post } from "../fixtures/requests.ts";
 import { useStack } from "../fixtures/stack.ts";
 
 const stack = useStack();
+
+// The node is asked for more once its engine is known, which must not happen between two requests that are compared.
+beforeAll(async () => {
+  const account = await stack.gateway.account();
+  const body = (text: string) => ({ model: "core-3", messages: [user(text)] });
+  await eventually("the engine is known", async () => {
+    const { asked } = await answered(account, "/v1/chat/completions", body, {}, "text");
+    return (asked as { stream_options: object }).stream_options.hasOwnProperty("continuous_usage_stats");
+  });
+});
 
 /** A field that no dialect knows. */
 const padding = { padding: "x".repeat(largeBodyMinBytes) };

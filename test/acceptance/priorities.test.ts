@@ -34,11 +34,11 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
   });
   afterAll(() => gateway[Symbol.asyncDispose]());
 
-  const send = (plan: string, path: string, body: object, asked?: string) =>
+  const send = (plan: string, path: string, body: object, asked?: string, key = accounts[plan]!.api_key) =>
     fetch(`${gateway.url}/v1/${path}`, {
       method: "POST",
       headers: {
-        authorization: `Bearer ${accounts[plan]!.api_key}`,
+        authorization: `Bearer ${key}`,
         ...(asked === undefined ? {} : { "x-priority": asked }),
       },
       body: JSON.stringify({ model: "teller", max_tokens: 9, ...body }),
@@ -66,6 +66,24 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       await reply.text();
       expect([path, reply.status, reply.headers.get("x-priority")]).toEqual([path, 200, got]);
     }
+  });
+
+  test.each([
+    ["usual", ["--priority", "bulk"], undefined, "bulk"],
+    ["usual", ["--priority", "bulk"], "interactive", "standard"],
+    ["usual", ["--priority-max", "interactive"], "interactive", "standard"],
+    ["first", ["--priority-max", "bulk"], "interactive", "bulk"],
+    ["first", ["--priority", "standard"], undefined, null],
+    ["first", ["--priority", "standard"], "interactive", "interactive"],
+  ])(`plan %s, a key with %p, asked for %s: the reply says %s`, async (plan, limits, asked, got) => {
+    const { email } = accounts[plan]!;
+    const name = crypto.randomUUID();
+    const { api_key } = await gateway.cli<Account>("keys", "create", email, "--name", name, ...limits);
+    const reply = await send(plan, "messages", { messages }, asked, api_key);
+    await reply.text();
+    expect([reply.status, reply.headers.get("x-priority")]).toEqual([200, got]);
+    const quote = await send(plan, "quote", { messages }, asked, api_key);
+    expect((await quote.json()) as object).toMatchObject({ priority: got ?? "standard" });
   });
 
   test(`service_tier is the same in the words of OpenAI, and is answered in them`, async () => {

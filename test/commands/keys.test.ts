@@ -56,6 +56,32 @@ test("a key is made, listed, used and revoked, and usage names it", async () => 
   }
 }, 120_000);
 
+test("a key has limits of the line, which are changed, lifted and named where they are wrong", async () => {
+  const { email } = await gateway.account();
+  const given = ["--weight", "3", "--priority", "bulk", "--priority-max", "standard", "--parallel", "4"];
+  const perMinute = ["--requests-per-minute", "60", "--tokens-per-minute", "90000"];
+  const limits = { weight: 3, priority: "bulk", priority_max: "standard", parallel: 4 };
+  const ofMinute = { requests_per_minute: 60, tokens_per_minute: 90_000 };
+  const made = await keyOf(email, "bot", ...given, ...perMinute);
+  expect(made).toMatchObject({ ...limits, ...ofMinute });
+  const lifted = await gateway.cli<object>("keys", "limits", email, "2", "--parallel", "none", "--priority", "none");
+  expect(lifted).toMatchObject({ ...limits, ...ofMinute, priority: null, parallel: null });
+  for (const [flag, value] of [
+    ["weight", "101"],
+    ["weight", "0"],
+    ["priority", "urgent"],
+    ["priority-max", "1"],
+    ["parallel", "0.5"],
+    ["requests-per-minute", "1000001"],
+    ["tokens-per-minute", "-1"],
+  ]) {
+    const { code, stderr } = await run([
+      ...["keys", "limits", email, "2", `--${flag}=${value}`, "--data", gateway.dataFolder],
+    ]);
+    expect([flag, code === 0, stderr.replaceAll("_", "-").includes(flag!)]).toEqual([flag, false, true]);
+  }
+});
+
 describe.each([
   ["/v1/chat/completions", { max_tokens: 1_000, messages }, (body: any) => body.error],
   ["/v1/messages", { max_tokens: 1_000, messages }, (body: any) => (body.type === "error" ? body.error : null)],

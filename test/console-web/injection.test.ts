@@ -427,6 +427,12 @@ const accountKeys: AccountKeys = {
     addresses: [payload],
     forwards_users: true,
     limit_end_user_day: 1_000,
+    weight: 2,
+    priority: "standard",
+    priority_max: "interactive",
+    parallel: 1,
+    requests_per_minute: 1,
+    tokens_per_minute: 1_000,
   })),
 };
 

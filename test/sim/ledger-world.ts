@@ -189,7 +189,7 @@ export abstract class LedgerWorld {
     );
   }
 
-  #limits(): Required<NewLimits> {
+  #limits(): NewLimits {
     const namesUsers = this.random() < 0.6;
     return {
       forwards_users: namesUsers,

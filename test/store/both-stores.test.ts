@@ -111,6 +111,12 @@ const limits: KeyLimits = {
   addresses: ["10.0.0.0/8"],
   forwardsUsers: true,
   endUserTokensPerDay: 30,
+  weight: 2,
+  priority: "bulk",
+  priorityMax: "interactive",
+  parallel: 3,
+  requestsPerMinute: 40,
+  tokensPerMinute: 5_000,
 };
 const session = {
   id: 1,
@@ -325,6 +331,7 @@ for (const store of [sqlite(), postgres()]) {
       // Names of the shop's, and references by which a payment is known forever.
       const kept = {
         accounts: ["plan"],
+        api_keys: ["priority", "priority_max"],
         journal: ["billing_key", "endpoint", "model", "node"],
         purchase_requests: ["plan"],
         payments: ["id"],

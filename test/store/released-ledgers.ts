@@ -309,4 +309,13 @@ export const releasedLedgers: readonly string[] = [
     revoked_at INTEGER
   ) STRICT;
   `,
+  // Keys' shares, priorities and limits of requests.
+  `
+  ALTER TABLE api_keys ADD COLUMN weight INTEGER;
+  ALTER TABLE api_keys ADD COLUMN priority TEXT;
+  ALTER TABLE api_keys ADD COLUMN priority_max TEXT;
+  ALTER TABLE api_keys ADD COLUMN parallel INTEGER;
+  ALTER TABLE api_keys ADD COLUMN requests_per_minute INTEGER;
+  ALTER TABLE api_keys ADD COLUMN tokens_per_minute INTEGER;
+  `,
 ];

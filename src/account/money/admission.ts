@@ -82,6 +82,7 @@ const isResolved = (state: HoldState): boolean => state !== "waiting" && state !
 
 /** A hold as this module makes it. */
 export interface RecordedHold extends Hold {
+  readonly priority: Priority;
   expect?(spent: Usage, inputTokens: number, now: Ms): boolean;
   /** What of a usage would be charged now. Throws StoreUnavailable. */
   believed(usage: Usage, now: Ms): Usage;
@@ -210,12 +211,7 @@ export class Admission implements Books {
       this.keysUsed.used(loaded, key, keyId, now.wall);
       // (2)
       if (ask.model.coder && ask.coderBilling === "calls") {
-        const caller: Caller = {
-          account: loaded,
-          key: keyId,
-          endUser: this.#endUserOf(loaded, key, endUser, now),
-        };
-        return this.#admitCall(caller, ask, requestId, now.wall);
+        return this.#admitCall(loaded, key, request, now.wall);
       }
       // (3)
       const flooded = this.#count(account, now.monotonic, model.kind, loaded.plan.requestsPerMinute);
@@ -225,7 +221,7 @@ export class Admission implements Books {
       // (5)
       const least = leastOutput(ask);
       const held = least === null ? heldTokens(ask, inputTokens) : tokensFor(ask.model, least);
-      const asking = endUser === null ? null : this.#endUserOf(loaded, key, endUser, now);
+      const asking = endUser === null ? null : this.#endUserOf(loaded, key, endUser, now.wall);
       const spendLimits = (asking ?? key)?.spendLimits ?? noSpendLimits;
       if (isFree(ask.model)) this.#ledger.reserveNothing(loaded);
       else if (least !== null) {
@@ -273,12 +269,12 @@ export class Admission implements Books {
   resume(loaded: LoadedAccount, record: HoldRecord, since: Ms): RecordedHold {
     const { key, ask, kind, budget, requestId, keyHash, unlimited, output } = record;
     const named = key > defaultKey ? this.#ledger.key(loaded, key) : null;
-    const caller: Caller = { account: loaded, key, endUser: this.#resumedFor(loaded, named, record) };
+    const caller: Caller = { account: loaded, key, named, endUser: this.#resumedFor(loaded, named, record) };
     if (kind === "call") {
       return new CallHold(this.#ledger, this.#journal, caller, ask, requestId, Promise.resolve(null));
     }
     const spendLimits = (caller.endUser ?? named)?.spendLimits ?? noSpendLimits;
-    const by: By = { ...caller, named, spendLimits, budget, output, keyHash, unlimited };
+    const by: By = { ...caller, spendLimits, budget, output, keyHash, unlimited };
     const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, record, requestId);
     if (!record.waits) hold.begun();
     else {
@@ -313,13 +309,18 @@ export class Admission implements Books {
     return endUser === null || key === null ? null : this.#ledger.endUsers.exactly(account, key, endUser);
   }
 
-  #endUserOf(account: LoadedAccount, key: LoadedKey | null, name: string | null, now: Moment): EndUser | null {
+  #endUserOf(account: LoadedAccount, key: LoadedKey | null, name: string | null, now: Ms): EndUser | null {
     if (name === null || key?.limits?.forwardsUsers !== true) return null;
-    return this.#ledger.endUsers.of(account, key, name, now.wall);
+    return this.#ledger.endUsers.of(account, key, name, now);
   }
 
-  #admitCall(caller: Caller, ask: Asked, requestId: string, now: Ms): RecordedHold | Refusal {
-    const { account: loaded, key, endUser } = caller;
+  #admitCall(
+    loaded: LoadedAccount,
+    named: LoadedKey | null,
+    { key, ask, requestId, endUser: name = null }: AdmissionRequest,
+    now: Ms,
+  ): RecordedHold | Refusal {
+    const endUser = this.#endUserOf(loaded, named, name, now);
     if (!this.#journal.writable) return refuse("quota_unverified");
     if (!this.#ledger.takeCoderCall(loaded, now)) {
       const { used } = this.#ledger.use(loaded, "coder_calls", coderWindowOf(now));
@@ -339,6 +340,7 @@ export class Admission implements Books {
       reply: null,
     });
     const ready = this.#journal.durable(counted).then(() => null);
+    const caller = { account: loaded, key, named, endUser };
     return new CallHold(this.#ledger, this.#journal, caller, ask, requestId, ready);
   }
 }
@@ -347,12 +349,12 @@ export class Admission implements Books {
 type Caller = Readonly<{
   account: LoadedAccount;
   key: KeyId;
+  named: LoadedKey | null;
   /** Null where the key may not say for whom it asks. */
   endUser: EndUser | null;
 }>;
 type By = Caller &
   Readonly<{
-    named: LoadedKey | null;
     spendLimits: readonly SpendLimit[];
     budget: number;
     output: OutputHeld | null;
@@ -417,7 +419,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
     this.#journal = journal;
     this.#line = line;
     this.#account = account;
-    this.priority = priorityOf(account.plan, ask.priority);
+    this.priority = priorityOf(account.plan, ask.priority, named?.limits);
     this.#key = key;
     this.#named = named;
     this.#endUser = endUser;
@@ -647,7 +649,7 @@ class CallHold implements RecordedHold {
     this.#caller = caller;
     if (caller.endUser !== null) caller.endUser.uses += 1;
     this.#ask = ask;
-    this.priority = priorityOf(caller.account.plan, ask.priority);
+    this.priority = priorityOf(caller.account.plan, ask.priority, caller.named?.limits);
     this.#requestId = requestId;
     this.ready = ready;
   }

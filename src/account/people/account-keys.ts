@@ -5,7 +5,8 @@ import type { KnownModels } from "../../core/catalog.ts";
 import { endUserName } from "../../core/end-user.ts";
 import { changedLimits, noLimits } from "../../core/key-limits.ts";
 import { momentOfText } from "../../core/iso-time.ts";
-import { keyListMax, keyNameMaxLength } from "../../core/limits.ts";
+import { keyListMax, keyNameMaxLength, perMinuteMax, tokensPerMinuteMax, weightMax } from "../../core/limits.ts";
+import { isPriority, priorities, type Priority } from "../../core/priority.ts";
 import { nearest } from "../../core/nearest.ts";
 import { type AccountId, defaultKey, type KeyId, type KeyLimits, type Ms } from "../../core/types.ts";
 import { AccountError, type Accounts } from "./accounts.ts";
@@ -38,6 +39,14 @@ type WantedLimits = Readonly<{
   forwards_users: boolean;
   /** Balance tokens of each of those in a UTC day. */
   limit_end_user_day: number;
+  weight: number;
+  priority: Priority;
+  priority_max: Priority;
+  /** Requests under way; others wait. */
+  parallel: number;
+  /** Within 60 s. */
+  requests_per_minute: number;
+  tokens_per_minute: number;
 }>;
 
 /** What is asked for; what is absent is not limited. */
@@ -67,6 +76,12 @@ export type KeyView = Readonly<{
   addresses: readonly string[] | null;
   forwards_users: boolean;
   limit_end_user_day: number | null;
+  weight: number | null;
+  priority: Priority | null;
+  priority_max: Priority | null;
+  parallel: number | null;
+  requests_per_minute: number | null;
+  tokens_per_minute: number | null;
 }>;
 
 /** `api_key` is shown this once: only its hash is kept. */
@@ -211,32 +226,19 @@ export class AccountKeys {
 
 const noUses: ReadonlyMap<KeyId, KeyUse> = new Map();
 
-function viewOfFirst({ keyCreatedAt, keyEnding }: AccountRecord, usedAt: Ms | null): KeyView {
-  return {
-    id: defaultKey,
-    name: defaultKeyName,
-    ending: keyEnding,
-    created_at: timeOf(keyCreatedAt),
-    last_used_at: timeOrNull(usedAt),
-    expires_at: null,
-    expired: false,
-    limit_day: null,
-    limit_month: null,
-    used_day: null,
-    used_month: null,
-    models: null,
-    addresses: null,
-    forwards_users: false,
-    limit_end_user_day: null,
-  };
+function viewOfFirst({ keyCreatedAt: createdAt, keyEnding }: AccountRecord, usedAt: Ms | null): KeyView {
+  const first = { id: defaultKey, name: defaultKeyName, keyEnding, createdAt, limits: null, usedAt };
+  return { ...viewOf(first, undefined, 0), used_day: null, used_month: null };
 }
 
+type Viewed = Pick<KeyRecord, "id" | "name" | "keyEnding" | "createdAt" | "limits" | "usedAt">;
+
 function viewOf(
-  { id, name, keyEnding, createdAt, limits, ...record }: KeyRecord,
+  { id, name, keyEnding, createdAt, limits, ...record }: Viewed,
   use: KeyUse | undefined,
   now: Ms,
 ): KeyView {
-  const { expiresAt, tokensPerDay, tokensPerMonth, models, addresses, forwardsUsers, endUserTokensPerDay } =
+  const { expiresAt, tokensPerDay, tokensPerMonth, models, addresses, forwardsUsers, endUserTokensPerDay, ...inLine } =
     limits ?? noLimits;
   return {
     id,
@@ -254,6 +256,12 @@ function viewOf(
     addresses,
     forwards_users: forwardsUsers,
     limit_end_user_day: endUserTokensPerDay,
+    weight: inLine.weight,
+    priority: inLine.priority,
+    priority_max: inLine.priorityMax,
+    parallel: inLine.parallel,
+    requests_per_minute: inLine.requestsPerMinute,
+    tokens_per_minute: inLine.tokensPerMinute,
   };
 }
 
@@ -271,6 +279,7 @@ function checkName(name: string, others: readonly KeyRecord[]): string {
 /** Those that are asked for, of a key that has `had`. */
 function limitsOf(wanted: NewLimits, now: Ms, had: KeyLimits): Partial<KeyLimits> {
   const { expires_at, limit_day, limit_month, models, addresses, forwards_users, limit_end_user_day } = wanted;
+  const { weight, priority, priority_max, parallel, requests_per_minute, tokens_per_minute } = wanted;
   const expiresAt = typeof expires_at === "string" ? momentOfText(expires_at) : null;
   if (typeof expires_at === "string" && (expiresAt === null || expiresAt <= now)) {
     throw new AccountError(
@@ -280,6 +289,18 @@ function limitsOf(wanted: NewLimits, now: Ms, had: KeyLimits): Partial<KeyLimits
   for (const limit of [limit_day, limit_month, limit_end_user_day]) {
     if (typeof limit === "number" && !(Number.isSafeInteger(limit) && limit >= 1)) {
       throw new AccountError(`a key's limit is a whole number of balance tokens from 1 on, not ${limit}`);
+    }
+  }
+  for (const [name, most] of countLimits) {
+    const value = wanted[name] ?? null;
+    if (value !== null && !(Number.isSafeInteger(value) && value >= 1 && value <= most)) {
+      throw new AccountError(`a key's ${name} is a whole number from 1 to ${most}, not ${value}`);
+    }
+  }
+  for (const name of ["priority", "priority_max"] as const) {
+    const value = wanted[name] ?? null;
+    if (value !== null && !isPriority(value)) {
+      throw new AccountError(`a key's ${name} is one of ${priorities.join(", ")}, not ${JSON.stringify(value)}`);
     }
   }
   const forwardsUsers = forwards_users === undefined ? had.forwardsUsers : forwards_users === true;
@@ -301,8 +322,22 @@ function limitsOf(wanted: NewLimits, now: Ms, had: KeyLimits): Partial<KeyLimits
     ...(addresses === undefined ? {} : { addresses: checkList("addresses", addresses) }),
     ...(forwards_users === undefined ? {} : { forwardsUsers }),
     ...(perEndUser === undefined ? {} : { endUserTokensPerDay: perEndUser }),
+    ...(weight === undefined ? {} : { weight }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(priority_max === undefined ? {} : { priorityMax: priority_max }),
+    ...(parallel === undefined ? {} : { parallel }),
+    ...(requests_per_minute === undefined ? {} : { requestsPerMinute: requests_per_minute }),
+    ...(tokens_per_minute === undefined ? {} : { tokensPerMinute: tokens_per_minute }),
   };
 }
+
+/** Their greatest values. */
+const countLimits = [
+  ["weight", weightMax],
+  ["parallel", perMinuteMax],
+  ["requests_per_minute", perMinuteMax],
+  ["tokens_per_minute", tokensPerMinuteMax],
+] as const;
 
 function checkList(what: string, list: readonly string[] | null): readonly string[] | null {
   if (list === null || list.length === 0) return null;

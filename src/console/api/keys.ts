@@ -1,6 +1,7 @@
 // The account's API keys.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import { keyListMax, keyNameMaxLength } from "../../core/limits.ts";
+import { keyListMax, keyNameMaxLength, perMinuteMax, tokensPerMinuteMax, weightMax } from "../../core/limits.ts";
+import { priorities } from "../../core/priority.ts";
 import { closed, count, keyEnding, nullable, time, tokens } from "./shapes.ts";
 
 /** Only a hash of the key is kept, so it cannot be shown again. */
@@ -20,11 +21,17 @@ const keyName = () =>
     description: `a name of 1 to ${keyNameMaxLength} characters`,
   });
 const someTokens = () => Type.Integer({ minimum: 1, description: "a whole number of tokens from 1 on" });
+const someOf = (maximum: number) =>
+  Type.Integer({ minimum: 1, maximum, description: `a whole number from 1 to ${maximum}` });
+const priority = () =>
+  Type.Union(
+    priorities.map((priority) => Type.Literal(priority)),
+    { description: `one of ${priorities.join(", ")}` },
+  );
 
 const someTexts = (what: string) =>
   Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { maxItems: keyListMax, description: `a list of ${what}` });
 
-/** A key of the account. */
 export const AccountKey = Type.Object({
   /** Number 1 is the key "default" that every account has: it is regenerated, never revoked. */
   id: count(),
@@ -46,6 +53,12 @@ export const AccountKey = Type.Object({
   /** Its program may name the end user of each request; the limit is for each end user. */
   forwards_users: Type.Boolean(),
   limit_end_user_day: nullable(tokens()),
+  weight: nullable(count()),
+  priority: nullable(priority()),
+  priority_max: nullable(priority()),
+  parallel: nullable(count()),
+  requests_per_minute: nullable(count()),
+  tokens_per_minute: nullable(tokens()),
 });
 export type AccountKey = Static<typeof AccountKey>;
 
@@ -64,6 +77,12 @@ export const NewAccountKey = Type.Object(
     addresses: Type.Optional(someTexts("addresses")),
     forwards_users: Type.Optional(Type.Boolean({ description: "true or false" })),
     limit_end_user_day: Type.Optional(someTokens()),
+    weight: Type.Optional(someOf(weightMax)),
+    priority: Type.Optional(priority()),
+    priority_max: Type.Optional(priority()),
+    parallel: Type.Optional(someOf(perMinuteMax)),
+    requests_per_minute: Type.Optional(someOf(perMinuteMax)),
+    tokens_per_minute: Type.Optional(someOf(tokensPerMinuteMax)),
   },
   closed,
 );
@@ -80,6 +99,12 @@ export const KeyLimits = Type.Object(
     addresses: orNone(someTexts("addresses")),
     forwards_users: Type.Optional(Type.Boolean({ description: "true or false" })),
     limit_end_user_day: orNone(someTokens()),
+    weight: orNone(someOf(weightMax)),
+    priority: orNone(priority()),
+    priority_max: orNone(priority()),
+    parallel: orNone(someOf(perMinuteMax)),
+    requests_per_minute: orNone(someOf(perMinuteMax)),
+    tokens_per_minute: orNone(someOf(tokensPerMinuteMax)),
   },
   closed,
 );

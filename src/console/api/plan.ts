@@ -77,7 +77,6 @@ export const NewPurchaseRequest = Type.Union(
 
 export const Checkout = Type.Object({ tokens: purchaseTokens() }, closed);
 
-/** The provider's payment page. */
 export const CheckoutPage = Type.Object({ url: Type.String() });
 
 export const PurchaseRequestsQuery = Type.Object(

@@ -38,7 +38,6 @@ export const LogQuery = Type.Object(
 const measured = () => nullable(count());
 
 export const RequestRow = Type.Object({
-  /** When it ended. */
   time: time(),
   request_id: Type.String(),
   /** E-mail address; null: the key was unknown. */
@@ -103,7 +102,6 @@ export const RefusalsPage = Type.Object({
       key: Type.String(),
       status: count(),
       reason: Type.String(),
-      /** The reason in plain words. */
       why: Type.String(),
       more: count(),
     }),

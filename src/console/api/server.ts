@@ -60,7 +60,6 @@ export const ConsoleWebhook = Type.Object({
   sent: count(),
   failed: count(),
   dropped: count(),
-  /** Not delivered yet. */
   waiting: count(),
   last_sent_at: nullable(time()),
   /** Why the last attempt failed; null: it did not. */

@@ -11,15 +11,12 @@ export const Session = Type.Object({
       email: Type.String(),
       plan: planId(),
       operator: Type.Boolean(),
-      /** Whether it has a password. */
       password: Type.Boolean(),
       /** Whether it is connected with the identity provider. */
       connected: Type.Boolean(),
     }),
   ),
-  /** Whether anybody may create an account. */
   sign_up: Type.Boolean(),
-  /** Whether people may sign in with a password. */
   passwords: Type.Boolean(),
   /** The name of the identity provider that people may sign in with. */
   provider: nullable(Type.String()),
@@ -54,7 +51,6 @@ export const ProviderStart = Type.Object(
 );
 export type ProviderStart = Static<typeof ProviderStart>;
 
-/** The page where the browser continues. */
 export const ProviderPage = Type.Object({ url: Type.String() });
 
 /** What the provider added to the address, behind the `?`. */
@@ -76,7 +72,6 @@ const linkToken = () => Type.String({ maxLength: 100, description: "the token of
 
 export const LinkToken = Type.Object({ token: linkToken() }, closed);
 
-/** What a link is for. */
 export const LinkShown = Type.Object({
   kind: oneOf(["invitation", "password"]),
   /** For an invitation: the invited address, or null; for a password link: the account's address. */

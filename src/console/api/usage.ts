@@ -37,10 +37,7 @@ export const UsageFilter = Type.Object(
     from: Type.Optional(time()),
     /** Before. */
     to: Type.Optional(time()),
-    /**
-     * Part of a model's id, case-insensitive, or at least the first ten characters of a request id or reply id
-     * (the latter without its dialect's prefix, such as chatcmpl-). No wildcards.
-     */
+    /** Part of a model's id, or ten or more characters of a request or reply id (no prefix such as chatcmpl-). */
     text: Type.Optional(Type.String({ maxLength: 200 })),
   },
   closed,
@@ -87,10 +84,7 @@ export const UsageSummary = Type.Object({
   models: Type.Array(Type.String()),
   endpoints: Type.Array(Type.String()),
   keys: Type.Array(Type.Object({ id: count(), name: Type.String(), ending: keyEnding() })),
-  /**
-   * The end users of those days, the most expensive first, at most 50. `name` is null if it was erased, and empty if a
-   * program that may name end users did not.
-   */
+  /** The end users of those days, most expensive first, at most 50. `name` null: erased; empty: none was named. */
   end_users: Type.Array(Type.Intersect([Type.Object({ name: nullable(Type.String()), key: Type.String() }), UsageSum])),
 });
 export type UsageSummary = Static<typeof UsageSummary>;

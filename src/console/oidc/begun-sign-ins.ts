@@ -11,7 +11,6 @@ export const providerSignInMs = 10 * 60_000;
 
 export type BegunSignIn = Readonly<{
   checks: ProviderChecks;
-  /** The page to continue with. */
   next: string;
   /** The id of the link that it uses. */
   link: number | null;
@@ -31,7 +30,6 @@ export class BegunSignIns {
     this.#key = createHmac("sha256", secret).update("sign-ins with a provider").digest();
   }
 
-  /** What the browser keeps. */
   seal(begun: BegunSignIn, now: Ms): string {
     const text = Buffer.from(JSON.stringify({ ...begun, expiresAt: now + providerSignInMs } satisfies Sealed));
     const written = text.toString("base64url");

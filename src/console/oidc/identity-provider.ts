@@ -91,10 +91,7 @@ export class IdentityProvider {
     return { url: url.href, checks };
   }
 
-  /**
-   * The person who came back, by the query of the browser's address. Wanted claims that the ID token lacks are fetched from
-   * the provider. Rejects with AnswerRefused, ProviderAway or ProviderBusy.
-   */
+  /** The person who came back with this query. Rejects with AnswerRefused, ProviderAway or ProviderBusy. */
   async finish(query: string, { state, nonce, verifier }: ProviderChecks, wanted: readonly string[]): Promise<Claims> {
     if (this.#finishing >= providerSignInsMax) throw new ProviderBusy("too many sign-ins at the same time");
     this.#finishing += 1;
@@ -196,7 +193,6 @@ export class IdentityProvider {
   }
 }
 
-/** The library's message and its cause's. */
 function messageOf(thrown: unknown): string {
   const { message, cause } = thrown as Error;
   return cause instanceof Error && cause.message !== message ? `${message}: ${cause.message}` : message;

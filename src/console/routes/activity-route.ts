@@ -85,10 +85,7 @@ export function activityRoute({ activity, usage, office, clock }: Parts): Route 
   }
 }
 
-/**
- * The usage index is built on first use, which takes 5 s for a million replies. The charts do not wait for it. Null: not
- * ready yet.
- */
+/** The usage index is built on first use, 5 s for a million replies; charts do not wait. Null: not ready yet. */
 async function soon<Value>(value: Promise<Value>): Promise<Value | null> {
   const { promise: late, resolve } = Promise.withResolvers<null>();
   const timer = setTimeout(() => resolve(null), usagePatienceMs);

@@ -37,7 +37,6 @@ export const leave = ({ sessions }: Unit, { account, session }: Visitor): Promis
 /** The account that enters: `apiKey` if it was just created, `cookie` if a session was opened. */
 export type Entering = Readonly<{ account: AccountRecord; apiKey: string | null; cookie: string | null }>;
 
-/** Signs the account in. */
 export async function admitted(
   unit: Unit,
   parts: ConsoleParts,
@@ -109,7 +108,6 @@ export class AddressTries {
 
 export const isDisabled = fail("forbidden", "This account is disabled. Ask an operator of this server.");
 
-/** Records a change by the account's owner. */
 export const noteOwn = (
   { auditLog, now }: Unit,
   { address }: Pick<PublicCall, "address">,

@@ -11,7 +11,6 @@ import type { ConsoleParts } from "../parts.ts";
 import { type Call, done, fail, type Failure, type Route, route } from "./route.ts";
 
 export function keyRoutes(parts: ConsoleParts): Route[] {
-  /** Asks a verb about the caller's own account. */
   const asked = <Input, Result>(
     call: Call<"account", unknown, unknown>,
     verb: Verb<Input & Readonly<{ email: string }>, Result>,
@@ -63,7 +62,6 @@ const keyOf = ({ models, addresses, ...key }: KeyView): AccountKey => ({
   addresses: addresses === null ? null : [...addresses],
 });
 
-/** Turns errors about keys into failures. */
 async function orRefused<Reply>(work: () => Promise<Reply>): Promise<Reply | Failure> {
   try {
     return await work();

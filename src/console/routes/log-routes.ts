@@ -16,7 +16,6 @@ type Parts = Pick<ConsoleParts, "requestLog" | "office" | "catalog" | "nodes">;
 
 export function logRoutes(parts: Parts): Route[] {
   const { requestLog, office, catalog, nodes } = parts;
-  /** As rows of the API. */
   const rowsOf = async (page: StoredPage) => {
     const named = page.rows.map(({ account }) => account);
     return requestRowsOf(page, await namesOf(office, named));

@@ -33,7 +33,6 @@ export function operatorAccountRoutes(parts: ConsoleParts, live: Live): Route[] 
     const record = await recordOf(id);
     return record === null ? noAccount : operatorAccount(parts, live, record);
   };
-  /** Shows the account as it is after a verb about it. */
   const changed = async <Input>(
     call: OperatorCall,
     verb: Verb<Input & Readonly<{ email: string }>>,

@@ -11,7 +11,6 @@ import type { ConsoleParts, ProviderParts } from "../parts.ts";
 import { admitted, type Entering, isDisabled, noteOwn, type PublicCall } from "./entering.ts";
 import { fail, type Failure, isFailure } from "./route.ts";
 
-/** A person at the door, with everything that decides on the account. */
 type Arrival = Readonly<{
   unit: Unit;
   parts: ConsoleParts;

@@ -13,7 +13,6 @@ import {
 } from "../api/routes.ts";
 import type { ApiErrorCode, Done } from "../api/shapes.ts";
 
-/** A signed-in browser and its account. */
 export type Visitor = Readonly<{ session: SessionRecord; account: AccountRecord }>;
 
 export type Call<Of extends Access = Access, Body = unknown, Query = unknown> = Readonly<{
@@ -35,7 +34,6 @@ export type CallOf<Name extends RouteName> = Call<AccessOf<Name>, BodyOf<Name>, 
 /** A refused call, with a sentence for people; its code decides the status. */
 export type Failure = Readonly<{ failure: ApiErrorCode; message: string; retrySeconds?: number }>;
 
-/** A reply with `set-cookie` headers. */
 export class WithCookies<Reply> {
   readonly cookies: readonly string[];
 

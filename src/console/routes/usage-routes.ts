@@ -72,7 +72,6 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
   ];
 }
 
-/** A page of an account's replies. */
 export async function usagePage(
   { usage }: Pick<ConsoleParts, "usage">,
   account: AccountId,

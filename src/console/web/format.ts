@@ -74,7 +74,6 @@ export function bytes(size: number): string {
   return `${scaled.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${byteUnits[power]}`;
 }
 
-/** A model's price, with all its digits. */
 export const cents = (amount: number): string => money(amount / 100, 2, 6);
 
 /** In the time zone of the browser, like all times of day. */

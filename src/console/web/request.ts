@@ -52,7 +52,6 @@ export const post = <Path extends keyof Post>(
   ...[body]: BodyOf<Post[Path]> extends null ? [] : [body: BodyOf<Post[Path]>]
 ): Promise<ReplyOf<Post[Path]>> => send("POST", path, body ?? null);
 
-/** The address of a route for links and event streams. */
 export const address = <Path extends keyof Get>(path: Path, ...[query]: GivenQuery<Path>): string =>
   `/console/api${path}${search(query ?? {})}`;
 
@@ -76,14 +75,12 @@ export async function download(path: FilePath): Promise<void> {
   saveFile(await response.blob(), name);
 }
 
-/** Lets the browser save a file. */
 export function saveFile(content: Blob, name: string): void {
   const address = URL.createObjectURL(content);
   Object.assign(document.createElement("a"), { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), downloadMs);
 }
 
-/** Listens to the events of one name. */
 export function listenTo<Name extends LiveEvent["event"]>(
   source: EventSource,
   name: Name,

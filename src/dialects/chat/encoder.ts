@@ -84,9 +84,8 @@ class ChatChoice implements Choice {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// Events: the role comes in the first delta, a call's id and name once.
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- Events
+// The role comes in the first delta, a call's id and name once.
 
 const endOfDelta = '},"finish_reason":null,"logprobs":null}]}\n\n';
 
@@ -154,9 +153,7 @@ class Chunks implements Written {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// The message: the stream, collected
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- The message: the stream, collected
 
 class Message implements Written {
   readonly #text = new LiteralText();
@@ -213,9 +210,7 @@ function logprobsBody(logprobs: readonly string[]): string {
   return JSON.stringify({ content, refusal: null });
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// What both are made of
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- What both are made of
 
 const replyHead = (
   { model }: ChatAsk,

@@ -44,9 +44,8 @@ import { systemText } from "../request/system-text.ts";
 export const endpoint = "/v1/chat/completions";
 export const coderBilling = "calls";
 
-// ---------------------------------------------------------------------------------------------------------------
-// Body schema. Other fields are accepted and ignored, because clients send fields that other servers know.
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- Body schema
+// Other fields are accepted and ignored, because clients send fields that other servers know.
 
 const Message = Type.Object(
   {
@@ -89,21 +88,17 @@ const Body = Type.Object({
   moderation: leftOut("nothing is moderated here"),
 });
 type Body = Static<typeof Body>;
-/** For the API description. */
 export const chatCompletionsBody: TSchema = Body;
 
 const bodySchema = new BodySchema(Body);
 const forwarded = [...samplingNames, "logprobs", "top_logprobs"] as const satisfies readonly (keyof Sampling &
   keyof Body)[];
 
-// ---------------------------------------------------------------------------------------------------------------
-// Request: body -> Ask
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- Request: body -> Ask
 
 /** `usageApart`: the client wants the stream's usage in a separate chunk without choices. */
 export type ChatAsk = Ask & Readonly<{ usageApart: boolean }>;
 
-/** A checked request, or a refusal that names the field. */
 export function read({ body: value, bodyBytes, catalog }: DialectRequest): ChatAsk | Refusal {
   const wrong = bodySchema.refusal(value);
   if (wrong !== null) return wrong;

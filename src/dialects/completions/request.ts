@@ -47,7 +47,6 @@ const Body = Type.Object({
   logprobs: optional(wholeBetween(0, 20)),
 });
 type Body = Static<typeof Body>;
-/** For the API description. */
 export const completionsBody: TSchema = Body;
 
 const bodySchema = new BodySchema(Body);

@@ -33,13 +33,11 @@ const Body = Type.Object({
   user: optional(text),
 });
 type Body = Static<typeof Body>;
-/** For the API description. */
 export const embeddingsBody: TSchema = Body;
 
 const Envelope = Type.Object({ ...Body.properties, input: Type.Unknown({ description: expected }) });
 const envelope = new BodySchema(Envelope);
 
-/** A checked request, or a refusal that names the field. */
 export function read({ body, bodyBytes, catalog }: DialectRequest): Ask | Refusal {
   const wrong = envelope.refusal(body);
   if (wrong !== null) return wrong;

@@ -74,8 +74,5 @@ export const citationBody = ({ url, title, text }: Source): string =>
     cited_text: text.slice(0, citedTextMaxLength).toWellFormed(),
   });
 
-/**
- * A text block has the citations of all its text, so text after a citation continues in a new block. Only a further
- * mark, `[2]` after `[1]`, belongs to the same claim.
- */
+/** A text block has the citations of all its text, so text after one begins a new block; `[2]` after `[1]` does not. */
 export const continuesCited = (literal: string): boolean => literal.startsWith('"[');

@@ -54,9 +54,8 @@ export type MessagesAsk = Ask &
     inputTokensEstimate: number;
   }>;
 
-// ---------------------------------------------------------------------------------------------------------------
-// Body schema. Other fields are accepted and ignored, because clients send every beta that they know.
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- Body schema
+// Other fields are accepted and ignored, because clients send every beta that they know.
 
 const Content = Type.Union([Type.String(), Type.Array(Type.Object({ type: text }))], {
   description: "a string or an array of content blocks, each with its type",
@@ -113,18 +112,14 @@ const Body = Type.Object({
   top_k: optional(whole),
 });
 type Body = Static<typeof Body>;
-/** For the API description. */
 export const messagesBody: TSchema = Body;
 
 const bodySchema = new BodySchema(Body);
 const ownFields = new Set(Object.keys(Body.properties));
 const forwarded = ["temperature", "top_p", "top_k"] as const satisfies readonly (keyof Sampling & keyof Body)[];
 
-// ---------------------------------------------------------------------------------------------------------------
-// Request: body -> Ask
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- Request: body -> Ask
 
-/** A checked request, or a refusal that names the field. */
 export function read({ body: value, bodyBytes, catalog }: DialectRequest): MessagesAsk | Refusal {
   const wrong = bodySchema.refusal(value);
   if (wrong !== null) return wrong;
@@ -185,9 +180,7 @@ function estimateInputTokens(turns: readonly Turn[], model: Model, bodyBytes: nu
   return Math.min(Math.max(Math.ceil((bodyBytes - mediaBytes) / 4), 1), model.contextTokens);
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// Thinking and depth
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- Thinking and depth
 
 function thinkingOf({ thinking }: Body): MessagesAsk["thinking"] {
   if (thinking == null || thinking.type === "disabled") return "hidden";
@@ -201,10 +194,9 @@ function effortOf({ thinking, output_config }: Body): Effort | null {
   return thinking?.budget_tokens == null ? null : effortOfBudget(thinking.budget_tokens);
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// Conversation. A string is read like one text block, so that a message gives the same prompt in either form: clients
-// switch between the forms from turn to turn, and a different prompt would miss the prefix cache.
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- Conversation
+// A string is read like one text block, so that a message gives the same prompt in either form: clients switch between
+// the forms from turn to turn, and a different prompt would miss the prefix cache.
 
 type Block = Readonly<Record<string, unknown> & { type: string }>;
 
@@ -272,10 +264,7 @@ function readToolResult(block: Block, at: string, model: Model): Turn | Refusal 
 
 type AssistantTurn = { role: "assistant"; content: string | null; reasoning: string | null; calls: Call[] };
 
-/**
- * One turn with its texts joined unchanged, because they are fragments of what one model wrote. A server tool's use and
- * result become a call and a tool turn between two assistant turns, as the model saw them.
- */
+/** One turn, texts joined unchanged as one model's words; a server tool's use becomes a call and a tool turn. */
 function addAssistant(turns: Turn[], blocks: readonly Block[], at: string): Refusal | null {
   let turn: AssistantTurn = { role: "assistant", content: null, reasoning: null, calls: [] };
   const serverCalls = new Map<unknown, Call>();
@@ -351,10 +340,9 @@ function serverResultText(content: unknown): string {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// Content blocks. A block of an unknown type is left out: new betas bring new ones, and refusing a client's whole session
-// for one of them is worse than not reading the block.
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- Content blocks
+// A block of an unknown type is left out: new betas bring new ones, and refusing a client's whole session for one of
+// them is worse than not reading the block.
 
 type BlockReader = (block: Block, at: string, model: Model) => readonly Part[] | Refusal;
 
@@ -444,16 +432,11 @@ const partsOf = (read: Part | null | Refusal): readonly Part[] | Refusal =>
 const headings = (...lines: readonly unknown[]): readonly Part[] =>
   lines.filter((line) => typeof line === "string" && line !== "").map((line) => textPart(line as string));
 
-// ---------------------------------------------------------------------------------------------------------------
-// Tools and structured output
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- Tools and structured output
 
 type Tools = Readonly<{ functions: readonly Tool[]; serverTools: ReadonlySet<unknown>; webSearch: WebSearch | null }>;
 
-/**
- * A client's tools have no type, or `custom`; one with `defer_loading` is a tool like the others. Every other type is a
- * tool of the dialect's own: web search switches ours on, and tools that the client would run itself are left out.
- */
+/** Tools without a type, or `custom`, are the client's. Web search switches ours on; other types are left out. */
 function readTools(given: readonly Record<string, unknown>[]): Tools | Refusal {
   const functions: Tool[] = [];
   const serverTools = new Set<unknown>();

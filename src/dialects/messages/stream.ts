@@ -34,10 +34,7 @@ type Block = {
   readonly json: (content: string) => string;
   /** Index of the client's call in a tool_use block; otherwise null. */
   readonly callIndex: number | null;
-  /**
-   * Literals that wait to be written. A tool_use block keeps all its arguments, which show whether it is complete;
-   * omitted thinking keeps all of it, for the signature.
-   */
+  /** Literals that wait to be written; a tool_use block and omitted thinking keep all of them. */
   readonly literals: string[];
   /** All of its text, where the reply is whole. */
   readonly text: LiteralText;

@@ -6,12 +6,10 @@ import type { AnswerEnd, Encoder, ReplyForm } from "../dialect.ts";
 import { errorBody } from "./error-object.ts";
 import { usageBody } from "./usage-object.ts";
 
-/** The pieces of one answer. */
 export type ChoicePiece = Exclude<Piece, { kind: "answer" | "answer-end" | "input" }>;
 
 export interface Choice {
   piece(piece: ChoicePiece): string;
-  /** See Encoder. */
   literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number, out: ByteWriter): boolean;
   /** Its last events; in a whole reply, the members of its object after the index. */
   end(reason: FinishReason): string;

@@ -34,7 +34,6 @@ export class Collected {
     return this.#encoder.end(end);
   }
 
-  /** The same, one part after the other. */
   parts(end: AnswerEnd): Iterator<string> {
     return this.#encoder.parts?.(end) ?? [this.end(end)].values();
   }

@@ -27,7 +27,6 @@ export class LiteralText {
     return `"${this.inside}"`;
   }
 
-  /** The same without the quotes. */
   get inside(): string {
     this.#takeBytes();
     return this.#inside;

@@ -10,10 +10,7 @@ export function openAiEndUser(body: object): unknown {
   return typeof safety_identifier === "string" && safety_identifier !== "" ? safety_identifier : user;
 }
 
-/**
- * `metadata.user_id`, as programs that serve people fill it in. Claude Code puts device, account and session into it,
- * as JSON (today) or as one word (before): that is one end user, not one per session.
- */
+/** `metadata.user_id`. Claude Code puts device, account and session into it: one end user, not one per session. */
 export function messagesEndUser(body: object): unknown {
   const metadata = (body as Fields)["metadata"];
   if (typeof metadata !== "object" || metadata === null) return null;

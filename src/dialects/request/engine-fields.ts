@@ -50,10 +50,7 @@ const choices = Type.Array(grammar, {
   description: `a list of 1 to ${engineChoicesMax} texts`,
 });
 
-/**
- * `usual`: the value that changes nothing, so no engine has to know the field. `as`: the field's name here, where the
- * client's differs.
- */
+/** `usual`: the value that changes nothing, so no engine must know the field. `as`: its name here, if another. */
 type Row = Readonly<{ schema: TSchema; usual?: unknown; as?: EngineFieldName; chatOnly?: true }>;
 
 const refused: Row = { schema: Type.Unknown(), usual: false };
@@ -151,13 +148,19 @@ const reservedSettings: ReadonlySet<string> = new Set([
 
 const nothing: EngineFieldsRead = { fields: [], format: null, effort: null, sampling: {} };
 
-/**
- * `own`: names that the dialect reads itself. `formats`: whether it has formats, so that a schema is one. `effort` is
- * null where these fields say nothing about it.
- */
+/** What of a model says how its requests' fields are read. */
+export type FieldReader = Pick<Model, "id" | "tier" | "readsDepth" | "structuredOutput">;
+
+/** Names of fields that are no format of the answer, and that some engine gets. */
+export const readableEngineFields: readonly string[] = [
+  ...Object.keys(rows).filter((name) => rows[name] !== refused),
+  ...["chat_template_kwargs", "enable_thinking", "thinking"],
+];
+
+/** `own`: names that the dialect reads itself. `formats`: it has formats. `effort` null: these fields do not say. */
 export function readEngineFields(
   body: object,
-  model: Model,
+  model: FieldReader,
   own: ReadonlySet<string>,
   formats: boolean,
 ): EngineFieldsRead | Refusal {
@@ -228,16 +231,14 @@ function misfit(schema: TSchema, value: unknown, at: string): Refusal | null {
   return error === null ? null : malformed(`${formatPath([at, ...error.path])} ${error.problem}`);
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// Reasoning depth
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- Reasoning depth
 
 type Depth = Readonly<{ at: string; settings: Readonly<Record<string, unknown>>; effort: Effort | null }>;
 
 /** Template settings, with the switches beside them; null where there are none. */
 function readDepth(
   given: Readonly<Record<string, unknown>>,
-  model: Model,
+  model: FieldReader,
   own: ReadonlySet<string>,
 ): Depth | Refusal | null {
   const kwargs = given.chat_template_kwargs ?? null;
@@ -288,9 +289,7 @@ function settingsFault(settings: unknown): Refusal | null {
   return malformed(`${at} must have at most ${templateSettingsMaxLength / 1024} KiB as JSON`);
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// What the answer must be
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- What the answer must be
 
 function readConstraint(
   given: Readonly<Record<string, unknown>>,

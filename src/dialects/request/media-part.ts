@@ -17,10 +17,7 @@ const otherScheme = /^\s*[a-z][a-z0-9+.-]*:/i;
 export const refusesImages = (at: string, model: Pick<Model, "id" | "readsImages">): Refusal =>
   malformed(`${at}: the model ${model.id} reads text only, not images`);
 
-/**
- * An image from its address or data URL. A data URL that is no image is refused, because the client can fix it. Null
- * for an address that is never fetched: the request is answered without it, as after a failed fetch.
- */
+/** An image from its address or data URL; a data URL that is none is refused. Null: an address never fetched. */
 export function readImage(
   url: string,
   detail: string | null,
@@ -42,10 +39,7 @@ export function readImage(
   return { kind: "image", url: url.startsWith(start) ? url : start + url.slice(url.indexOf(",") + 1), detail };
 }
 
-/**
- * A file from its address, data URL or bare base64. Text becomes a text part at once, a PDF only when it is served.
- * Null for an address that is never fetched.
- */
+/** A file from its address, data URL or base64: text at once, a PDF when served. Null: an address never fetched. */
 export function readFile(given: string, name: string | null, at: string): Part | null | Refusal {
   if (address.test(given)) return { kind: "file", url: given, name };
   if (!inline.test(given) && otherScheme.test(given)) return null;

@@ -15,10 +15,7 @@ export const fileNotHere = (at: string, instead: string): Refusal =>
 /** By the beginnings of their types, which the messages dialect dates. */
 const hostedTools = ["file_search", "code_interpreter", "code_execution", "web_fetch", "mcp"];
 
-/**
- * The refusal of a tool that its server runs out of the client's sight. Tools that a client runs itself (a shell, an
- * editor, a computer) and tools that agents always send (image_generation, tool_search) are not among them.
- */
+/** The refusal of a tool that its server runs unseen; tools of clients, or that agents always send, are none. */
 export function hostedToolNotRun({ type }: Readonly<Record<string, unknown>>, at: string): Refusal | null {
   const hosted = typeof type === "string" && hostedTools.some((name) => type === name || type.startsWith(`${name}_`));
   return hosted ? malformed(`${at}: a tool of type ${type} is not run here; offer a function that you run`) : null;

@@ -36,10 +36,7 @@ export function isSearchFunction({ name, parameters }: Tool): boolean {
   return query?.type === "string" && Array.isArray(required) && required.includes("query");
 }
 
-/**
- * The search of a request: `hosted` is what its hosted tools and switches ask for, `tools` the functions that its tool
- * choice left. A function of the client's own wins, because the client knows the name of its calls.
- */
+/** `hosted` tools and switches ask for it. A function of the client's own in `tools` wins: it knows the calls' name. */
 export function searchOf(hosted: WebSearch | null, tools: readonly Tool[], forced = false): WebSearch | null {
   const asFunction = tools.some(isSearchFunction);
   if (hosted === null && !asFunction) return null;

@@ -31,10 +31,7 @@ export const efforts: Readonly<Record<string, Effort>> = {
   max: "max",
 };
 
-/**
- * Budgets that clients send for their depths: 1,024 is the minimum of the dialect's own servers, opencode sends 15,999
- * for `high` and 31,999 for `max`. The thresholds lie between them, in steps of a factor of four.
- */
+/** Between budgets that clients send: 1,024 is the least, opencode sends 15,999 for `high` and 31,999 for `max`. */
 export function effortOfBudget(tokens: number): Effort {
   if (tokens < 1_024) return "minimal";
   if (tokens < 4_096) return "low";

@@ -29,12 +29,10 @@ const Body = Type.Object({
   return_documents: optional(flag),
 });
 type Body = Static<typeof Body>;
-/** For the API description. */
 export const rerankBody: TSchema = Body;
 
 const bodySchema = new BodySchema(Body);
 
-/** A checked request, or a refusal that names the field. */
 export function read({ body, bodyBytes, catalog }: DialectRequest): Ask | Refusal {
   const wrong = bodySchema.refusal(body);
   if (wrong !== null) return wrong;

@@ -45,7 +45,6 @@ export const Body = Type.Object({
   moderation: leftOut("nothing is moderated here"),
 });
 export type ResponsesBody = Static<typeof Body>;
-/** For the API description. */
 export const responsesBody: TSchema = Body;
 
 /** An Ask with what this dialect must remember about the request to write its reply. */

@@ -33,10 +33,7 @@ export const summaryTurn = (summary: string): Turn => ({
   content: `The conversation so far was replaced by this handover note:\n\n${summary}`,
 });
 
-/**
- * The user's messages of a conversation as items of a reply: POST /v1/responses/compact returns them unchanged before
- * the summary. `stored` are the items that it refers to.
- */
+/** The user's messages as items, which POST /v1/responses/compact returns before the summary; `stored`: referenced. */
 export const userMessages = (items: readonly Item[], stored?: ReadonlyMap<string, Item>): readonly Item[] =>
   items
     .map((item) => (item.type === "item_reference" ? (stored?.get(item.id as string) ?? item) : item))

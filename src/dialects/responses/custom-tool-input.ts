@@ -11,10 +11,7 @@ const openingMaxLength = 200;
 const openingWithoutSpaces = `{"${inputParameter}":"`;
 const simpleEscapes: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
 
-/**
- * Turns fragments of a call's arguments, cut anywhere, into fragments of the input. Output of a model that ignores the
- * wrapper is understood as well as possible, but only at the end: see `finish`.
- */
+/** Turns fragments of a call's arguments into fragments of the input. For models that ignore the wrapper: `finish`. */
 export class CustomToolInput {
   /** opening: before the string; inside; after: the string is closed; other: not the expected wrapper. */
   #state: "opening" | "inside" | "after" | "other" = "opening";

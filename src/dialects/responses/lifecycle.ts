@@ -15,7 +15,6 @@ import type { ResponsesAsk } from "./body.ts";
 import type { Sealer } from "../request/sealed-content.ts";
 import type { StoredResponse } from "../stored-responses.ts";
 
-/** What writing replies needs besides the request. */
 export type ReplyContext = Readonly<{
   sealer: Sealer;
   clock: Clock;
@@ -23,10 +22,7 @@ export type ReplyContext = Readonly<{
   keep: ((response: StoredResponse) => void) | null;
 }>;
 
-/**
- * Every n-th sign of life is an event, about once a minute. Comments keep connections open and cost little, but Codex
- * ignores comments and gives up after 300 s without an event.
- */
+/** Every n-th sign of life is an event, once a minute: Codex ignores comments and gives up after 300 s without one. */
 const signsPerEvent = 6;
 
 export class ResponseLifecycle {

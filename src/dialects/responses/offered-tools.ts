@@ -9,7 +9,6 @@ import { malformed } from "../request/field.ts";
 import { hostedToolNotRun, nothingToCall } from "../request/not-served.ts";
 import { readSearchTool } from "../request/search-request.ts";
 
-/** A tool as the client knows it. */
 export type ToolOrigin = Readonly<{ kind: "function" | "custom"; namespace: string | null; name: string }>;
 
 /** The tools that `tool_choice` leaves. */
@@ -23,10 +22,7 @@ export type ToolSelection = Readonly<{
 
 type Definition = Readonly<Record<string, unknown>>;
 
-/**
- * OpenAI accepts names of 64 characters, Anthropic of 128. A namespace's name is repeated for each of its tools: one of
- * 200,000 characters with 8,000 tools, in a body of half a megabyte, stopped the thread for half a minute.
- */
+/** OpenAI accepts 64, Anthropic 128. A namespace's name repeats for each tool: 200,000 characters took 30 s. */
 const givenNameMaxLength = 256;
 /** `_9999999`: no body has room for more tools. */
 const suffixMaxLength = 8;
@@ -60,10 +56,7 @@ export class OfferedTools {
     this.tools = entries.map(({ origin, tool }) => ({ name: this.flatName(origin), ...tool }));
   }
 
-  /**
-   * Reads tool definitions, each with its position in the request for error messages. Hosted tools that agents always
-   * send are left out; a later definition of a tool replaces an earlier one. Depth was checked with the body.
-   */
+  /** Reads definitions, with positions for errors. Drops hosted tools that agents always send; the last one wins. */
   static read(given: readonly Readonly<{ at: string; definition: Definition }>[]): OfferedTools | Refusal {
     const entries = new Map<string, Entry>();
     let webSearch: WebSearch | null = null;
@@ -147,10 +140,7 @@ export class OfferedTools {
     this.#flatNames.set(keyOf(origin), name);
   }
 
-  /**
-   * 2, 3, ... for names that are wanted more than once, remembered by their beginnings, which is all that remains of
-   * long ones before a number. So naming n equal ones takes n steps.
-   */
+  /** The next number of a name wanted more than once, by its beginning: naming n equal ones takes n steps. */
   #nextNumber(beginning: string): number {
     const number = (this.#lastNumbers.get(beginning) ?? 1) + 1;
     this.#lastNumbers.set(beginning, number);

@@ -44,7 +44,6 @@ export abstract class OutputItem {
   /** Parts of the delta event as bytes, created for the first token that comes as bytes. */
   #begin: Uint8Array | null = null;
   #frame: DeltaFrame | null = null;
-  /** All fragments so far. */
   protected readonly text = new LiteralText();
   #state: "waiting" | "open" | "done" = "waiting";
   #status: ItemStatus = "in_progress";
@@ -69,12 +68,10 @@ export abstract class OutputItem {
     return true;
   }
 
-  /** The text of the item as a JSON string literal. */
   get literal(): string {
     return this.text.literal;
   }
 
-  /** The same without the quotes. */
   get inside(): string {
     return this.text.inside;
   }

@@ -193,10 +193,7 @@ function keptInput(isKept: boolean, given: string | readonly Item[] | null | und
 
 type GivenTool = Parameters<typeof OfferedTools.read>[0][number];
 
-/**
- * The request's own tools, followed by those of `additional_tools` items, in the order of the same items sent whole. A
- * request may redefine what the earlier conversation brought.
- */
+/** The request's own tools, then those of `additional_tools` items, in order; a request may redefine earlier ones. */
 function readTools(tools: readonly Item[], earlier: GivenItems, input: readonly Item[]): OfferedTools | Refusal {
   const before = addedTools(earlier);
   if (isRefusal(before)) return before;

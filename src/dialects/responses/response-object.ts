@@ -26,10 +26,7 @@ type ResponseState = Readonly<{
 /** A response object as JSON text, and where in it the value of `output` and the member after it lie. */
 export type ResponseText = Readonly<{ whole: string; outputStart: number; outputEnd: number; usageEnd: number }>;
 
-/**
- * The stored parts, cut from the text that goes to the client: joining the same pieces again costs more than the copy.
- * The answer's text is stored once, in the output.
- */
+/** The stored parts, cut from the client's text, which costs less than joining again. The answer is stored once. */
 export function keptOf({ whole, outputStart, outputEnd, usageEnd }: ResponseText) {
   const settings = `${whole.slice(0, outputStart - outputKey.length)}${whole.slice(outputEnd, usageEnd)}}`;
   return { output: whole.slice(outputStart, outputEnd), settings };
@@ -147,9 +144,8 @@ export function usageBody(usage: Usage): string {
   return `{"input_tokens":${input},"input_tokens_details":${cache},"output_tokens":${usage.output},"output_tokens_details":{"reasoning_tokens":${usage.reasoning}},"total_tokens":${input + usage.output}}`;
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// Echo: the request's settings in the form that the schema requires, which may differ from the request's
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- Echo
+// The request's settings in the form that the schema requires, which may differ from the request's
 
 /** The only depths that the schema knows. */
 const echoedEfforts: Readonly<Record<string, string>> = {

@@ -168,7 +168,6 @@ export class ResponsesEncoder implements Encoder {
     return events;
   }
 
-  /** Closes the open item and opens the next. */
   #close(status: "completed" | "incomplete"): string {
     const item = this.#queue.shift()!;
     this.#done.push(item);

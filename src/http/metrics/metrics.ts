@@ -110,7 +110,6 @@ export class Metrics {
   readonly #fetches = new Counter("tollgate_media_fetches_total", "Images and files fetched for requests.", ["result"]);
   readonly #fetchedBytes = new Counter("tollgate_media_fetched_bytes_total", "Bytes of images and files fetched.");
 
-  /** A request is over. */
   count(record: RequestRecord): void {
     this.activity.count(record);
     const model = record.model?.id ?? "other";

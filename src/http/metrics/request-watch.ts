@@ -68,13 +68,11 @@ export class RequestWatch {
     return this.#open.join(record);
   }
 
-  /** The headers of the reply are known. */
   replied(record: RequestRecord, status: number): void {
     record.status = status;
     if (record.endedAt !== null) this.#tell(record);
   }
 
-  /** An admitted request had its last word. */
   ended(record: RequestRecord, handle: ActiveHandle<RequestRecord>): void {
     this.#open.leave(handle);
     record.endedAt = this.#parts.clock.monotonic();

@@ -6,16 +6,12 @@ import type { Outlet } from "../../gateway.ts";
 import type { Ask, Piece, Refusal } from "../../core/types.ts";
 import { brokenReply, jsonReply, refusalReply } from "../reply.ts";
 
-/** The material of a reply. */
 export type ReplyParts = Readonly<{
   ask: Ask;
   requestId: string;
   dialect: Dialect;
   encoder: Encoder;
-  /**
-   * Called when the encoder has ended: a promise where the client must hear of the end only after the reply is stored.
-   * Absent: never.
-   */
+  /** Called when the encoder has ended; a promise: the client hears of the end once the reply is stored. */
   keeping?(): void | Promise<void>;
 }>;
 
@@ -69,7 +65,6 @@ export class CollectOutlet implements Outlet, EventListenerObject {
     this.#respond(brokenReply());
   }
 
-  /** Ends the reply from our side. */
   cut(refusal: Refusal): void {
     this.cancelSignal.abort(refusal);
   }

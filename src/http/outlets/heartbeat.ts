@@ -29,7 +29,6 @@ export class Heartbeat {
     this.#open.leave(handle);
   }
 
-  /** Replies that are open right now. */
   get size(): number {
     return this.#open.size;
   }

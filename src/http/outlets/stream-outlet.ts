@@ -28,7 +28,6 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   #state: "waiting" | "open" | "over" = "waiting";
   #controller: ReadableStreamDirectController | null = null;
   #closed: (() => void) | null = null;
-  /** Bytes that wait to be sent; null while there are none, so that an idle stream holds no buffer. */
   #unsent: ByteWriter | null = null;
   /** Set while the client's socket is full. */
   #caughtUp: Promise<void> | null = null;
@@ -132,7 +131,6 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     this.#unsent = null;
   }
 
-  /** Ends the reply from our side. */
   cut(refusal: Refusal): void {
     if (this.#state !== "over") this.cancelSignal.abort(refusal);
   }

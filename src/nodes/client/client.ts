@@ -33,7 +33,6 @@ export type ClientOptions = Readonly<{
   goneMs?: number;
 }>;
 
-/** The connections to one origin. */
 export class NodeClient implements ConnectionOwner {
   readonly #origin: Origin;
   readonly #options: Required<ClientOptions>;
@@ -59,7 +58,6 @@ export class NodeClient implements ConnectionOwner {
     };
   }
 
-  /** Connections that carry a request now, and those kept for the next one. */
   get connections(): { busy: number; idle: number } {
     return { busy: this.#connections.size - this.#idle.length, idle: this.#idle.length };
   }
@@ -82,7 +80,6 @@ export class NodeClient implements ConnectionOwner {
     this.#stopSweep();
   }
 
-  /** Replays on a new connection. */
   startAgain(exchange: PendingExchange): void {
     this.#start(exchange, null);
   }
@@ -118,7 +115,6 @@ export class NodeClient implements ConnectionOwner {
     }
   }
 
-  /** The response ended and the connection can carry another request. */
   keep(connection: Connection, lifeMs: number): void {
     if (this.#closed || !canPeek || this.#idle.length >= nodeSocketsIdleMax) return connection.destroy();
     connection.rest(this.#options.clock.monotonic(), Math.min(this.#options.idleSocketMs, lifeMs));

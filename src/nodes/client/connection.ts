@@ -13,7 +13,6 @@ const nodeKeptSocketMs = 60_000;
 /** A read this large is the last one from a node in a turn: from a fast node the runtime would read 6 MB more at once. */
 const nodeReadRestBytes = 256 * 1024;
 
-/** The client that a connection belongs to. */
 export interface ConnectionOwner {
   /** The response ended and the connection can carry another request. */
   keep(connection: Connection, lifeMs: number): void;
@@ -95,7 +94,6 @@ export class PendingExchange implements Exchange {
   }
 }
 
-/** One connection and the exchange that it carries now. */
 export class Connection implements SocketListener, ResponseHandler {
   readonly #client: ConnectionOwner;
   readonly #parser = new ResponseParser(this);
@@ -169,7 +167,6 @@ export class Connection implements SocketListener, ResponseHandler {
     startProbes(this.#socket!.fd, everyMs);
   }
 
-  /** Takes another exchange. */
   reuse(exchange: PendingExchange): void {
     assert(this.#exchange === null && this.#socket !== null, "only an idle connection is used again");
     this.#exchange = exchange;
@@ -235,7 +232,6 @@ export class Connection implements SocketListener, ResponseHandler {
     this.#socket?.pause();
   }
 
-  /** Drops them, whatever they are. */
   #unaskedFor(): void {
     this.#lose({ kind: "no-reply", cause: "unasked-for bytes on an idle connection" });
   }

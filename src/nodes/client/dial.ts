@@ -3,7 +3,6 @@ import type { Socket } from "bun";
 
 export type Origin = Readonly<{ hostname: string; port: number; tls: boolean; hostHeader: string }>;
 
-/** What the client uses of a socket. */
 export type NodeSocket = Pick<Socket, "write" | "pause" | "resume" | "terminate"> & {
   /** File descriptor; bun-types 1.4.5 does not declare it. */
   readonly fd: number;

@@ -6,7 +6,6 @@ export const nodeLineMaxBytes = 4 * 1024 * 1024;
 /** Data lines of one event; engines write one. Each takes 60 bytes of memory, however short it is. */
 export const nodeEventLinesMax = 50_000;
 
-/** Receives the events of one body. */
 export interface EventHandler {
   /** The joined `data:` lines of one event; `named` is true for `event: error` (LM Studio). */
   event(payload: string, namedError: boolean): void;
@@ -174,7 +173,6 @@ export class EventParser {
     return after + 2;
   }
 
-  /** One line without its end. */
   #line(bytes: Buffer, lineStart: number, end: number): void {
     let start = lineStart;
     if (!this.#started) {

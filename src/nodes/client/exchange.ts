@@ -4,7 +4,6 @@ import type { ResponseHeaders } from "./framing.ts";
 /** Strings are encoded when they are written. */
 export type RequestPart = string | Buffer;
 
-/** Why no whole response came. */
 export type ExchangeFault = Readonly<{
   kind:
     | "unreachable" // refused, no route, unknown name, timeout, or an invalid certificate
@@ -28,16 +27,12 @@ export interface ExchangeHandler {
   mayBeSentAgain?(): boolean;
 }
 
-/** One request and its response. */
 export interface Exchange {
   /** Stops reading from the node until `resume`. */
   pause(): void;
   resume(): void;
   /** Closes the connection at once; the handler hears nothing more. */
   abort(): void;
-  /**
-   * The caller has what it needs. If the response's framing ends within `drainMs`, the connection is kept for the next
-   * request, otherwise it is closed. The handler hears nothing more.
-   */
+  /** The caller needs no more. Keeps the connection if the response ends within `drainMs`, else closes it. */
   release(drainMs: number): void;
 }

@@ -93,7 +93,6 @@ export class ResponseParser {
     return this.#state === State.Done && this.#keepAlive && !this.#surplus;
   }
 
-  /** Makes ready for the next response on the same connection. */
   reset(): void {
     this.#state = State.Head;
     this.#kept = empty;

@@ -21,7 +21,6 @@ export const get = (
   timeoutMs: number,
 ): Promise<NodeReply | NoReply> => answerTo(client, path, null, apiKey, timeoutMs);
 
-/** The same for a POST of JSON text. */
 export const post = (
   client: NodeClient,
   path: string,

@@ -18,10 +18,7 @@ const oneByte = Buffer.alloc(1);
 /** False where the system's recv cannot be called: then no connection may carry a second request. */
 export const canPeek = system !== null;
 
-/**
- * Whether bytes or the other side's end wait on the socket `fileDescriptor`. Only recv(2) with MSG_PEEK shows it: the
- * event loop delivers what the system has received in its next turn, and by then a request may have been written.
- */
+/** Whether bytes or an end wait on the socket. Only MSG_PEEK shows it: the event loop delivers them a turn later. */
 export function hasWaiting(fileDescriptor: number): boolean {
   // -1: nothing waits (EAGAIN), or the socket is broken, which its own event reports
   return system !== null && Number(system.recv(fileDescriptor, oneByte, 1, messagePeek | messageDontWait)) >= 0;
@@ -69,10 +66,7 @@ export function wasHeard(fileDescriptor: number, withinMs: number): boolean {
   return ms > 0 && ms <= withinMs; // 0: systems that only look like Linux do not fill it in
 }
 
-/**
- * Whether the other side's system has left more than one packet or probe unanswered for `forMs` or longer. A system
- * that is up answers even for a program that does nothing and leaves a large request unread.
- */
+/** Whether its system left more than one packet or probe unanswered for `forMs`; it answers for a busy program. */
 export function isGone(fileDescriptor: number, forMs: number): boolean {
   if (!readInfo(fileDescriptor) || info.readUInt32LE(lastHeardAt) < forMs) return false;
   // one may have been sent just now: during a long silence they become rare

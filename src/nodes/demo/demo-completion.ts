@@ -1,7 +1,6 @@
 // Computes the demo node's answer to a plain completion from the request alone: a text that says it is synthetic.
 import { cutAtStop, type DemoAnswer, type DemoRequest, type DemoToken, pieces, quote } from "./demo-answer.ts";
 
-/** The fields that the demo node reads. */
 export type PlainDemoRequest = Pick<DemoRequest, "model" | "stream" | "stream_options" | "max_tokens" | "stop"> &
   Readonly<{ prompt?: unknown; suffix?: unknown }>;
 

@@ -100,14 +100,12 @@ export function startDemoNode({ models, clock, tokensPerSecond = tokensPerSecond
 
 type Head = Readonly<{ id: string; created: number; model: string }>;
 
-/** How a route writes its answers. */
 type AnswerForm = Readonly<{
   idPrefix: string;
   object: string;
   eventObject: string;
   /** The content of an event's first choice; null: one without a token. */
   event(token: DemoToken | null): object;
-  /** The content of a whole answer's choice. */
   whole(answer: DemoAnswer): object;
 }>;
 

@@ -19,17 +19,13 @@ const pausedRetrySeconds = 30;
 /** A failed Ending with the cause for the operator's log. */
 export type Failure = Readonly<{
   refusal: Refusal;
-  /** See Ending. */
   elsewhere: Elsewhere;
   /** For the log; contains only those of the node's own words that may appear there. */
   cause: string;
   /** Who can fix it: the client (with another request), the operator (key, model name, address), or the node. */
   blames: "client" | "operator" | "node";
-  /** See Ending. */
   ofSchema?: true;
-  /** The request is too long for the node's context. */
   overflow?: Overflow;
-  /** The node does not have the requested model. */
   lacksModel?: true;
 }>;
 
@@ -117,8 +113,7 @@ export function failureOfStatus(ask: Ask, status: number, body: string): Failure
   }
   // (5) the configuration does not match the node
   if (status === 401 || status === 403 || status === 404) return { ...nodeFailed(cause), blames: "operator" };
-  // (6) the node refuses what the client wants from the model: the request was built here from checked values, so what
-  // remains is a combination that this model or engine does not take, or a size that a proxy before it does not
+  // (6) the node refuses what the client wants from the model
   if (status === 400 || status === 422) return notAccepted(cause);
   if (status === 413) {
     const reason = "The request is too large for the model.";
@@ -180,10 +175,7 @@ function requestFault(ask: Ask, text: string, cause: string): Failure | null {
   return { refusal, elsewhere, cause, blames: "client", ...(ofSchema ? { ofSchema } : {}) };
 }
 
-/**
- * The refusal for a prompt that does not fit. Its numbers are the node's where it gave both and they are plausible,
- * otherwise our own. Agent clients shorten the conversation by their difference, so tokens > maximum holds.
- */
+/** The refusal of a prompt that does not fit, with the node's numbers if plausible. Agents rely on tokens > maximum. */
 export function tooLong(ask: Ask, { promptTokens, promptTokensMin, totalTokens, contextTokens }: Overflow): Refusal {
   const maximum = contextTokens ?? ask.model.contextTokens;
   // The node does not say which of several inputs it is.

@@ -47,10 +47,7 @@ const wordMaxLength = 40;
 /** Larger prompts are not searched: then only words that the table of client faults knows could be recognized. */
 const promptMaxLength = 256 * 1024;
 
-/**
- * Whether the word at an index is from the request: one of three words in a row that it contains, a quoted word, or no
- * plain one.
- */
+/** Whether the word at an index is from the request: in a row of three words of it, quoted, or not plain. */
 function promptOf(ask: Ask): (words: readonly string[], at: number) => boolean {
   const prompt = ask.prepared === undefined ? textsOf(ask) : null;
   if (prompt === null) return () => true; // it cannot be recognized

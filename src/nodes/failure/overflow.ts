@@ -3,7 +3,6 @@
 
 /** The numbers in the message; null where it has none. */
 export type Overflow = Readonly<{
-  /** The prompt's. */
   promptTokens: number | null;
   /** A lower bound: an engine stops counting where the prompt does not fit. */
   promptTokensMin: number | null;

@@ -32,7 +32,6 @@ export class KnownShapes<Channel> {
     return template;
   }
 
-  /** An event was recognized. */
   met(): void {
     this.#lessonsLeft = lessonsMax;
   }

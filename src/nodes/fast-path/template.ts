@@ -78,10 +78,7 @@ export class Template<Channel> {
     this.#numbers = numbers;
   }
 
-  /**
-   * Learns from `payload`, whose meaning is `simple`. `read` returns an event's meaning by a full parse (null: not
-   * simple, or not JSON). Null when no hole could be proven.
-   */
+  /** Learns from `payload`, which means `simple`. `read` parses in full; null: not simple. Null: no hole was proven. */
   static learn<Channel>(
     payload: string,
     simple: Simple<Channel>,
@@ -166,10 +163,7 @@ export class Template<Channel> {
     return this.end;
   }
 
-  /**
-   * Writes the matched event's running usage into `target`, all four fields; false, and nothing written, where the
-   * shape has none.
-   */
+  /** Writes the matched event's usage into `target`, all four fields; false: the shape has none. */
   writeNumbers(target: RunningNumbers): boolean {
     if (this.#numbers === null) return false;
     const { prompt, output, cached, reasoning } = this.#numbers;
@@ -184,10 +178,7 @@ export class Template<Channel> {
     return true;
   }
 
-  /**
-   * Index after the JSON string literal that starts at `start`, or -1 when there is none, or when it is not UTF-8 or
-   * escapes a surrogate: what strict readers refuse must not be passed on unchanged. Counts its characters.
-   */
+  /** Index after the JSON string at `start`, counting its characters; -1: none, not UTF-8, or an escaped surrogate. */
   #endOfLiteral(bytes: Uint8Array, start: number, end: number): number {
     if (bytes[start] !== quote) return -1;
     let characters = 0;
@@ -262,7 +253,6 @@ function numberIn(bytes: Uint8Array, start: number, end: number): number {
   return value;
 }
 
-/** Whether all of `text` stands at `at`. */
 function standsAt(text: Uint8Array, bytes: Uint8Array, at: number, end: number): boolean {
   if (at + text.length > end) return false;
   for (let index = 0; index < text.length; index++) if (bytes[at + index] !== text[index]) return false;

@@ -10,7 +10,6 @@ export class LookTurns {
     this.#atOnceMax = atOnceMax;
   }
 
-  /** Probes in turn; first come, first served. */
   async take(look: () => Promise<Look>): Promise<Look> {
     if (this.#running >= this.#atOnceMax) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     else this.#running += 1;

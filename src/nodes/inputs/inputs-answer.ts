@@ -45,12 +45,10 @@ export class InputsAnswer {
     return failed(this.failure);
   }
 
-  /** Nothing of it went out. */
   cancelled(): Ending {
     return { kind: "cancelled", usage: noUsage, estimated: false };
   }
 
-  /** The ending, once the whole answer has come. */
   end(): Ending {
     const { inputs } = this.#ask;
     const frame = parseNodeJson(this.#scanner.frame);

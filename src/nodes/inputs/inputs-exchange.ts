@@ -12,7 +12,6 @@ type InputsParts = ExchangeParts & Readonly<{ ask: InputsAsk }>;
 export const askForInputs = (parts: InputsParts): Promise<ExchangeOutcome> => new InputsExchange(parts).start();
 
 class InputsExchange extends NodeExchange<InputsAnswer> {
-  /** Bytes read in this turn of the event loop. */
   #turnBytes = 0;
   #resting = false;
 

@@ -41,7 +41,6 @@ export class ListScanner {
   #begun: Buffer[] | null = null;
   #begunBytes = 0;
   #frame = "";
-  /** Why it stopped. */
   fault: string | null = null;
 
   constructor(item: (json: string) => boolean) {

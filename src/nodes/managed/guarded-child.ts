@@ -7,7 +7,6 @@ import type { Readable } from "node:stream";
 import type { Ms } from "../../core/types.ts";
 
 export type ChildCommand = Readonly<{
-  /** The program and its arguments. */
   command: readonly string[];
   environment: Readonly<Record<string, string>>;
   /** Its working folder; null: the gateway's. */
@@ -20,10 +19,7 @@ export interface GuardedChild {
   /** The shell's, whose child the program is. */
   readonly pid: number | undefined;
   readonly output: readonly [Readable, Readable];
-  /**
-   * How it ended, in words: "exit code 1", "signal SIGSEGV", or why it could not be started. Settles once everything
-   * that it started is gone, too. Never rejects.
-   */
+  /** "exit code 1", "signal SIGSEGV", or why it did not start, once its children are gone. Never rejects. */
   readonly ended: Promise<string>;
   /** Asks it to end; `ended` settles when it has. */
   end(): void;

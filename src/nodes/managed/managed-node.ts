@@ -179,9 +179,6 @@ export class ManagedNode {
   }
 }
 
-/**
- * Without the settings of this program's own engine and allocator: another Bun may fail to start with them, another
- * allocator may obey them.
- */
+/** Without the settings of this program's own engine and allocator, which other programs may obey or fail on. */
 const forOthers = (environment: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !/^(?:BUN_JSC|MIMALLOC)_/.test(name)));

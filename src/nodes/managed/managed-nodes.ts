@@ -47,10 +47,7 @@ export class ManagedNodes {
     this.#takenPorts = new Set([parts.ownPort]);
   }
 
-  /**
-   * See the table at the top. The caller must apply the result before the next turn, which checks whether a program
-   * that is to end still has requests. Two nodes never share a free port, even while one is being replaced.
-   */
+  /** See the table at the top. Apply the result before the next turn, which ends programs without requests. */
   apply(configs: readonly NodeConfig[]): AppliedNodes {
     if (this.#closed) return { nodes: configs, arrivals: new Map() };
     const kept = this.#keptOf(configs.filter(isManaged));
@@ -76,7 +73,6 @@ export class ManagedNodes {
     return { nodes, arrivals };
   }
 
-  /** Ends all of them; resolves when they are gone. */
   async close(): Promise<void> {
     this.#closed = true;
     const running = this.#running;

@@ -9,6 +9,7 @@
 //
 // So a conversation stays on its node while that pays; a shared prefix is read on another node when the nodes that know it
 // are busy; and a new or restarted node is cold and idle, and gets its share.
+import type { PlanId } from "../../core/plan-ids.ts";
 import type { AccountId, Ms, PromptBlocks } from "../../core/types.ts";
 import type { KeptPrompts } from "../prefix-cache.ts";
 import { LastHour } from "./last-hour.ts";
@@ -140,7 +141,12 @@ export class Placement {
       sum.reportedTokens += reportedTokens;
     },
   );
-  #last: { wanting: Wanting; shared: Keys | null; own: Keys | null } | null = null;
+  #last: { wanting: Wanting; shared: Keys | null; ofPlan: Keys | null; own: Keys | null } | null = null;
+  readonly #planOf: (account: AccountId) => PlanId;
+
+  constructor(planOf: (account: AccountId) => PlanId = () => "") {
+    this.#planOf = planOf;
+  }
 
   /** Sets what is known about a node; a new one is cold. */
   know(name: string, keeps: KeptPrompts, cacheTokens: number | null): void {
@@ -401,10 +407,12 @@ export class Placement {
 
   /** The keys of the prompt's blocks for this model and for the accounts that share them. */
   #keys(wanting: Wanting, keeps: KeptPrompts): Keys {
-    if (this.#last?.wanting !== wanting) this.#last = { wanting, shared: null, own: null };
+    if (this.#last?.wanting !== wanting) this.#last = { wanting, shared: null, ofPlan: null, own: null };
     const last = this.#last;
-    if (keeps === "for all") return (last.shared ??= keysOf(wanting.prompt, this.#seed(wanting.modelId)));
-    return (last.own ??= keysOf(wanting.prompt, mixed(this.#seed(wanting.modelId) + wanting.account)));
+    const { prompt, modelId, account } = wanting;
+    if (keeps === "for all") return (last.shared ??= keysOf(prompt, this.#seed(modelId)));
+    if (keeps !== "by plan") return (last.own ??= keysOf(prompt, mixed(this.#seed(modelId) + account)));
+    return (last.ofPlan ??= keysOf(prompt, mixed(this.#seed(modelId) ^ this.#seed(`plan ${this.#planOf(account)}`))));
   }
 
   #seed(modelId: string): number {

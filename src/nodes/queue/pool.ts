@@ -6,7 +6,8 @@ import { type Standing, usualStanding } from "../../core/standing.ts";
 import type { AnyCancelSignal } from "../../core/cancel-signal.ts";
 import { assert } from "../../core/assert.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { NodeConfig } from "../../config/config.ts";
+import type { NodeConfig, SharePrefixCache } from "../../config/config.ts";
+import type { PlanId } from "../../core/plan-ids.ts";
 import { queuePlacesMax } from "../../core/limits.ts";
 import { isRefusal } from "../../core/refusals.ts";
 import type { AccountId, Ask, Ending, Model, Ms, PromptBlocks, Refusal, Sink, Slot } from "../../core/types.ts";
@@ -60,6 +61,8 @@ export type PoolOptions = Readonly<{
   saltSeed?: bigint;
   /** An account's share of the nodes' work relative to others. Absent: all are equal. */
   weightOf?: WeightOf;
+  /** Absent: all accounts have one plan. */
+  planOf?: (account: AccountId) => PlanId;
   /** Probes nodes at the start and where no request ends. Off: probes only those that went down, and engines stay unknown. */
   looks?: boolean;
   /** Called when a node is found to run something else than before. */
@@ -85,6 +88,8 @@ export interface PoolFollower {
 /** A slot on a node that another thread talks to. Disposing it gives the slot to the next in line. */
 export interface Grant extends Disposable {
   readonly nodeName: string;
+  /** The account's plan, where accounts of a plan share the node's prefix cache. */
+  readonly plan?: PlanId | undefined;
   /** Its first pieces came. */
   began(): void;
   /** What happened to the request there, which decides the node's health. */
@@ -145,13 +150,13 @@ export class NodePool {
   readonly #queue: SlotQueue;
   /** The places of what waits in line. */
   readonly #places = new WeakMap<Promise<Slot | Refusal>, QueuedPlace>();
-  readonly #placement = new Placement();
+  readonly #placement: Placement;
   #nodes = new Map<string, PooledNode>();
   /** No longer configured, or replaced, with requests that still run. */
   #leaving: readonly PooledNode[] = [];
   /** As given, because the defaults for what they leave open may change. */
   #configs: readonly NodeConfig[] = [];
-  #sharesPrefixCache: boolean | null = null;
+  #sharesPrefixCache: SharePrefixCache | null = null;
   readonly #lookTurns = new LookTurns(nodeLooksAtOnceMax);
   readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
   #expiry: ReturnType<typeof setTimeout> | null = null;
@@ -166,6 +171,7 @@ export class NodePool {
   constructor(nodes: readonly NodeConfig[], options: PoolOptions) {
     this.#options = options;
     this.#limits = { ...defaultLimits, ...options.limits };
+    this.#placement = new Placement(options.planOf);
     this.#queue = new SlotQueue(options.queueMaxWaitMs, queuePlacesMax, this.#placement, options.weightOf);
     this.#nodeModelOf = options.nodeModelOf ?? (() => null);
     this.#serves = servesAmong(() => [], this.#nodeModelOf);
@@ -213,13 +219,21 @@ export class NodePool {
     ask: Ask,
     account: AccountId,
     excluded: ReadonlySet<string>,
-    { member, priority }: Standing,
+    { member, weight, priority }: Standing,
   ): Entrant | Refusal {
     if (this.#closed) return busy;
     const unknowing = ask.model.tier === "own" ? unknowingAmong(ask, this.#serving(ask.model.id)) : none;
     if (isRefusal(unknowing)) return unknowing;
     const passedOver = unknowing.size === 0 ? excluded : excluded.union(unknowing);
-    return { modelId: ask.model.id, account, member, priority, prompt: promptBlocksOf(ask), excluded: passedOver };
+    return {
+      modelId: ask.model.id,
+      account,
+      member,
+      weight,
+      priority,
+      prompt: promptBlocksOf(ask),
+      excluded: passedOver,
+    };
   }
 
   /** What a request that entered now would meet, or why it would be refused. Changes nothing. */
@@ -265,8 +279,8 @@ export class NodePool {
     this.reconfigure(this.#configs, ms);
   }
 
-  /** For nodes that do not configure whether accounts share their engines' prefix caches. */
-  sharePrefixCaches(shares: boolean | null): void {
+  /** For nodes that do not configure which accounts share their engines' prefix caches. */
+  sharePrefixCaches(shares: SharePrefixCache | null): void {
     this.#sharesPrefixCache = shares;
     this.reconfigure(this.#configs);
   }
@@ -493,6 +507,10 @@ export class NodePool {
     );
   }
 
+  planOf(account: AccountId): PlanId | undefined {
+    return this.#options.planOf?.(account);
+  }
+
   began(place: Place): void {
     this.#queue.began(place, this.#now());
   }
@@ -621,6 +639,7 @@ class QueuedPlace implements Place {
   readonly modelId: string;
   readonly account: AccountId;
   readonly member: string;
+  readonly weight: number | undefined;
   readonly priority: Priority;
   readonly prompt: PromptBlocks;
   readonly excluded: ReadonlySet<string>;
@@ -630,13 +649,14 @@ class QueuedPlace implements Place {
 
   constructor(
     pool: NodePool,
-    { modelId, account, member, priority, prompt, excluded }: Entrant,
+    { modelId, account, member, weight, priority, prompt, excluded }: Entrant,
     readonly deadlineMs: Ms | undefined,
   ) {
     this.#pool = pool;
     this.modelId = modelId;
     this.account = account;
     this.member = member;
+    this.weight = weight;
     this.priority = priority;
     this.prompt = prompt;
     this.excluded = excluded;
@@ -692,13 +712,18 @@ class NodeSlot implements Slot, Grant {
     return this.#node.config.name;
   }
 
+  get plan(): PlanId | undefined {
+    return this.#node.config.sharePrefixCache === "plan" ? this.#pool.planOf(this.#place.account) : undefined;
+  }
+
   run(ask: Ask, account: AccountId, cancelSignal: AnyCancelSignal, sink: Sink, began?: () => void): Promise<Ending> {
     assert(!this.#released, "no generation on a slot that was given back");
     const begins = (): void => {
       this.began();
       began?.();
     };
-    return this.#node.endpoint.send(ask, account, cancelSignal, sink, (outcome) => this.outcome(outcome), begins);
+    const sender = { account, plan: this.plan, priority: this.#place.priority };
+    return this.#node.endpoint.send(ask, sender, cancelSignal, sink, (outcome) => this.outcome(outcome), begins);
   }
 
   get cause(): string | null {

@@ -57,6 +57,8 @@ export type QueueNode = Readonly<{
 export interface Place extends Wanting {
   /** The end user within the account: one with many requests waits behind their own. */
   readonly member: string;
+  /** The member's share within its account. Absent: 1. */
+  readonly weight?: number | undefined;
   readonly priority: Priority;
   readonly excluded: ReadonlySet<string>;
   /** It is refused where it would have to wait and its first token is expected later than this after `enter`. */
@@ -69,7 +71,7 @@ export interface Place extends Wanting {
 export type RefusalCause = "unlisted" | "away" | "full" | "waited-too-long" | "drained" | "too-late";
 
 /** A request that may enter. */
-export type Entrant = Wanting & Pick<Place, "member" | "priority" | "excluded">;
+export type Entrant = Wanting & Pick<Place, "member" | "weight" | "priority" | "excluded">;
 
 /** `accounts`: those with waiting or running requests there; `waitedMs`: the oldest wait. */
 export type LineNeed = Readonly<{ waiting: number; accounts: number; waitedMs: Ms }>;
@@ -329,6 +331,7 @@ export class SlotQueue {
     const share = this.#shares.of(place.account);
     share.weight = this.#weightOf(place.account);
     const memberShare = share.members.of(place.member);
+    memberShare.weight = place.weight ?? 1;
     this.#join(share, memberShare, candidates);
     const mayWait = this.#choosy.size < choosyMax && this.#all.length < this.#placesMax;
     if (free !== null && "best" in free) {

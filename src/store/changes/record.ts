@@ -78,8 +78,16 @@ export function keyRecordOf({
   addresses,
   forwardsUsers,
   endUserTokensPerDay,
+  weight,
+  priority,
+  priorityMax,
+  parallel,
+  requestsPerMinute,
+  tokensPerMinute,
   ...key
 }: RecordOf<"api_keys">): KeyRecord {
-  const limits = { expiresAt, tokensPerDay, tokensPerMonth, models, addresses, forwardsUsers, endUserTokensPerDay };
+  const spending = { tokensPerDay, tokensPerMonth, endUserTokensPerDay };
+  const inLine = { weight, priority, priorityMax, parallel, requestsPerMinute, tokensPerMinute };
+  const limits = { expiresAt, ...spending, models, addresses, forwardsUsers, ...inLine };
   return { ...key, limits: hasLimits(limits) ? limits : null };
 }

@@ -10,7 +10,7 @@ import type { SearchHold } from "../../account/money/searches.ts";
 import type { Log } from "../../core/log.ts";
 import { balanceLookMs, keyCacheEntriesMax } from "../../core/limits.ts";
 import { firstPlan, planOf } from "../../core/plans.ts";
-import { type Priority, priorityOf } from "../../core/priority.ts";
+import type { Priority } from "../../core/priority.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import type { Soon } from "../../core/soon.ts";
 import {
@@ -245,9 +245,7 @@ export class PostgresBooks implements RequestBooks {
       this.#noteFlood(account, ask.model.kind, this.#pace.monotonic(), answer);
       return answer;
     }
-    const hold = new LaneHold(this.lane, answer, priorityOf(this.planOf(account), ask.priority), () =>
-      this.#holds.delete(answer),
-    );
+    const hold = new LaneHold(this.lane, answer, () => this.#holds.delete(answer));
     if (answer.record.waits) this.#holds.set(answer, hold);
     return hold;
   }
@@ -392,6 +390,7 @@ class LaneSearch implements SearchHold {
 
 class LaneHold implements Hold {
   readonly ready: Promise<Refusal | null> | null;
+  readonly priority: Priority;
   readonly #lane: Lane;
   readonly #hold: OpenHold;
   readonly #resolved: () => void;
@@ -399,12 +398,8 @@ class LaneHold implements Hold {
   #isOpen = true;
 
   /** `resolved` is called when it is decided, or over. */
-  constructor(
-    lane: Lane,
-    hold: OpenHold,
-    readonly priority: Priority,
-    resolved: () => void,
-  ) {
+  constructor(lane: Lane, hold: OpenHold, resolved: () => void) {
+    this.priority = hold.priority;
     this.#lane = lane;
     this.#hold = hold;
     this.#resolved = resolved;

@@ -15,6 +15,7 @@ import { type DayUse, SpendLimit, type SpendSpent } from "../../account/money/sp
 import { assert } from "../../core/assert.ts";
 import { otherEndUsers } from "../../core/end-user.ts";
 import { planOf, type Plans } from "../../core/plans.ts";
+import type { Priority } from "../../core/priority.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import {
   type AccountId,
@@ -39,6 +40,7 @@ export type OpenHold = {
   record: HoldRecord;
   /** Monotonic, of this gateway. */
   readonly since: Ms;
+  readonly priority: Priority;
 };
 
 /** A search of the day that this gateway took, until its end. */
@@ -353,7 +355,8 @@ class Batch {
     const now = { wall: loaded.now, monotonic };
     const admitted = this.#admission.admit(operation, now);
     if (isRefusal(admitted)) return admitted;
-    const hold: OpenHold = { requestId, account, lane, record: admitted.record, since: monotonic };
+    const { record, priority } = admitted;
+    const hold: OpenHold = { requestId, account, lane, record, since: monotonic, priority };
     this.#made.push([hold, admitted]);
     return hold;
   }

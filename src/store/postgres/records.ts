@@ -431,6 +431,7 @@ function accountOf(row: typeof accounts.$inferSelect): AccountRecord {
 function keyOf({ accountId, keyHash, models, addresses, ...row }: typeof apiKeys.$inferSelect): KeyRecord {
   const { id, name, createdAt, usedAt, revokedAt, expiresAt, tokensPerDay, tokensPerMonth } = row;
   const { forwardsUsers, endUserTokensPerDay, keyEnding } = row;
+  const { weight, priority, priorityMax, parallel, requestsPerMinute, tokensPerMinute } = row;
   const list = (text: string | null) => (text === null ? null : (JSON.parse(text) as readonly string[]));
   const limits: KeyLimits = {
     expiresAt,
@@ -440,6 +441,12 @@ function keyOf({ accountId, keyHash, models, addresses, ...row }: typeof apiKeys
     addresses: list(addresses),
     forwardsUsers: forwardsUsers === 1,
     endUserTokensPerDay,
+    weight,
+    priority,
+    priorityMax,
+    parallel,
+    requestsPerMinute,
+    tokensPerMinute,
   };
   return {
     account: accountId,

@@ -1,5 +1,6 @@
 // Rows as the statements of a batch read them, and what a batch decided as the statements that write it.
 import { dayOf, coderWindowOf, type Period, type Quota } from "../../account/money/quota.ts";
+import type { Priority } from "../../core/priority.ts";
 import { type KeyLimits, type AccountId, defaultKey, type KeyId, type Ms, type PlanId } from "../../core/types.ts";
 import { AccountSum, endUserPlace, type JournalRow, rowOf } from "../ledger/batch.ts";
 import { type BulkStatement, callOf } from "./bulk.ts";
@@ -81,6 +82,7 @@ export function keyRowOf(row: Row): KeyRow {
 /** Null where nothing is limited. */
 export function keyLimitsOf(row: Row): KeyLimits | null {
   const limits = row as Readonly<Record<LimitColumn, number | null>>;
+  const { priority, priority_max: priorityMax } = row as Readonly<Record<"priority" | "priority_max", Priority | null>>;
   const { models, addresses } = row as Readonly<Record<"models" | "addresses", string | null>>;
   if (!hasLimits(row)) return null;
   return {
@@ -91,6 +93,12 @@ export function keyLimitsOf(row: Row): KeyLimits | null {
     addresses: listOf(addresses),
     forwardsUsers: limits.forwards_users === 1,
     endUserTokensPerDay: limits.end_user_tokens_per_day,
+    weight: limits.weight,
+    priority,
+    priorityMax,
+    parallel: limits.parallel,
+    requestsPerMinute: limits.requests_per_minute,
+    tokensPerMinute: limits.tokens_per_minute,
   };
 }
 
@@ -100,9 +108,13 @@ const numberColumns = [
   "tokens_per_month",
   "forwards_users",
   "end_user_tokens_per_day",
+  "weight",
+  "parallel",
+  "requests_per_minute",
+  "tokens_per_minute",
 ] as const;
 type LimitColumn = (typeof numberColumns)[number];
-const limitColumns = [...numberColumns, "models", "addresses"] as const;
+const limitColumns = [...numberColumns, "models", "addresses", "priority", "priority_max"] as const;
 const hasLimits = (row: Row): boolean => limitColumns.some((column) => row[column] !== null);
 const listOf = (json: string | null): readonly string[] | null =>
   json === null ? null : (JSON.parse(json) as readonly string[]);

@@ -91,6 +91,10 @@ export const forgetLanes = statement(
 
 // ---------------------------------------------------------------- a batch's reads
 
+const limitsOf = `expires_at::float8 AS expires_at, tokens_per_day::float8 AS tokens_per_day,
+  tokens_per_month::float8 AS tokens_per_month, models, addresses, forwards_users,
+  end_user_tokens_per_day::float8 AS end_user_tokens_per_day, weight, priority, priority_max, parallel, requests_per_minute,
+  tokens_per_minute::float8 AS tokens_per_minute`;
 const sumsOf = "held::float8 AS held, waiting_held::float8 AS waiting_held, begun, expected::float8 AS expected";
 
 export const lockAccounts = statement(
@@ -160,9 +164,7 @@ export const otherTransactions = statement(
 export const readKeys = statement(
   "read keys",
   `SELECT account_id::float8 AS account, id, name, encode(key_hash, 'base64') AS key_hash, used_at::float8 AS used_at,
-     revoked_at IS NOT NULL AS revoked, expires_at::float8 AS expires_at, tokens_per_day::float8 AS tokens_per_day,
-     tokens_per_month::float8 AS tokens_per_month, models, addresses, forwards_users,
-     end_user_tokens_per_day::float8 AS end_user_tokens_per_day, ${sumsOf}
+     revoked_at IS NOT NULL AS revoked, ${limitsOf}, ${sumsOf}
    FROM api_keys WHERE (account_id, id) IN (SELECT * FROM ${unnest(["bigint", "int"])})`,
 );
 
@@ -346,13 +348,10 @@ export const readHolds = statement("read holds", "SELECT request_id FROM holds W
 /** Whose key it is: the account's first, or a named one. */
 export const findKey = statement(
   "find key",
-  `SELECT id::float8 AS account, plan, 1 AS key, NULL AS name, NULL::float8 AS expires_at, NULL::float8 AS tokens_per_day,
-     NULL::float8 AS tokens_per_month, NULL AS models, NULL AS addresses, NULL::int AS forwards_users,
-     NULL::float8 AS end_user_tokens_per_day
-   FROM accounts WHERE key_hash = decode($1::text, 'base64') AND disabled_at IS NULL
+  `SELECT accounts.id::float8 AS account, plan, 1 AS key, NULL AS name, ${limitsOf}
+   FROM accounts LEFT JOIN api_keys ON false WHERE accounts.key_hash = decode($1::text, 'base64') AND disabled_at IS NULL
    UNION ALL
-   SELECT accounts.id::float8, plan, api_keys.id, name, expires_at::float8, tokens_per_day::float8, tokens_per_month::float8, models,
-     addresses, forwards_users, end_user_tokens_per_day::float8
+   SELECT accounts.id::float8, plan, api_keys.id, name, ${limitsOf}
    FROM api_keys JOIN accounts ON accounts.id = account_id
    WHERE api_keys.key_hash = decode($1::text, 'base64') AND revoked_at IS NULL AND disabled_at IS NULL`,
 );

@@ -14,9 +14,7 @@ export type Destination = Readonly<{
   port: number;
   /** The name that the certificate must be for; null for plain http. */
   tlsName: string | null;
-  /** The `host` header. */
   host: string;
-  /** Path and query. */
   target: string;
 }>;
 
@@ -35,10 +33,7 @@ export function parsePublicUrl(text: string, base?: string): URL | null {
   return url;
 }
 
-/**
- * Looks the name up once and judges all of its addresses. If one is not public, none is dialed, because an attacker's
- * name server mixes them to succeed at the second try. Null: must not be fetched.
- */
+/** Judges all addresses of the name; null if one is not public: an attacker's name server mixes them. */
 export async function destinationOf(
   url: URL,
   resolve: Resolve,
@@ -68,10 +63,7 @@ const portOf = ({ port, protocol }: URL): string => port || (protocol === "https
 
 const nameServerTimeoutMs = 3_000;
 
-/**
- * Asks only the system's name servers: the hosts file and search domains add only private names. A lookup by the C
- * library would also occupy one of the process's few threads for as long as a hostile name server likes.
- */
+/** Asks name servers only: hosts files add private names, and the C library's lookup would hold one of few threads. */
 export const resolvePublicName: Resolve = async (name, cancelSignal) => {
   const resolver = new Resolver({ timeout: nameServerTimeoutMs, tries: 2 });
   const cancel = () => resolver.cancel();

@@ -28,10 +28,7 @@ export class ExchangeFailed extends Error {
   }
 }
 
-/**
- * Requests one address of the destination. Reads bodies only of status 200, and the heads of others. Rejects with
- * ExchangeFailed, also as soon as `cancelSignal` aborts.
- */
+/** Requests one address of the destination, and reads the body of a 200 only. Rejects with ExchangeFailed. */
 export function exchange(
   address: string,
   destination: Destination,

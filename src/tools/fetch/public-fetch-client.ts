@@ -23,7 +23,6 @@ assert(publicFetchesAccountMax < publicFetchesMax, "an account leaves turns to o
 export type PublicFetchOptions = Readonly<{
   turns?: AccountTurns;
   resolve?: Resolve;
-  /** Requests one judged address. */
   ask?: typeof exchange;
 }>;
 

@@ -24,10 +24,7 @@ export type Fetched = Readonly<{
   bytes: Uint8Array;
 }>;
 
-/**
- * The fetch failed. It says no more on purpose: a blocked address, a closed port, a bad certificate and a 404 look
- * alike, so that no one can map a private network through us.
- */
+/** Says no more on purpose: a blocked address and a 404 look alike, so that no one can map a private network. */
 export class FetchRefused extends Error {
   override readonly name = "FetchRefused";
 
@@ -37,9 +34,6 @@ export class FetchRefused extends Error {
 }
 
 export interface PublicFetch {
-  /**
-   * Gets an http or https address. Resolves with the body of a 200. Rejects with FetchRefused for everything else, and
-   * at once when `cancelSignal` aborts.
-   */
+  /** Gets an http(s) address. Resolves with the body of a 200; rejects with FetchRefused for everything else. */
   get(url: string, options: FetchOptions, cancelSignal: AbortSignal): Promise<Fetched>;
 }

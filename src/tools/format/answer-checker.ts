@@ -22,19 +22,13 @@ const quickCheckTries = [
   { processorMs: 50, wallMs: 100 },
 ] as const;
 const thoroughCheckTries = [{ processorMs: 500, wallMs: 500 }] as const;
-/**
- * Processor time of an account's thorough attempts in the window: beyond it, its schemas are too expensive until the
- * window ends.
- */
+/** Processor time of an account's thorough checks in the window; beyond it, its schemas are too expensive. */
 const thoroughChecksAccountMaxMs = 10_000;
 const thoroughChecksWindowMs = 60_000;
 /** Accounts remembered for slow checks; beyond it the oldest are forgotten. */
 const thoroughAccountsMax = 10_000;
 
-/**
- * The verdict, or why there is none: `slow`, the account's own schema is too expensive, or its schemas of the last
- * minute were; `failed`, the process cannot be started.
- */
+/** `slow`: this schema, or the account's schemas of the last minute, are too expensive; `failed`: no process starts. */
 export type CheckResult = Verdict | Readonly<{ verdict: "slow" }> | Readonly<{ verdict: "failed" }>;
 
 /** Gives verdicts on schemas and answers (see `CheckOrder`). */

@@ -6,10 +6,7 @@ import { isRecord } from "../../core/is-record.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
 import { linearPattern } from "./linear-pattern.ts";
 
-/**
- * `fits`; `misfit`: the answer is not JSON, or violates the schema; `unusable`: the schema is invalid. `reason` is for
- * the model and the client. It names a place and a rule, never a value.
- */
+/** `misfit`: no JSON, or against the schema; `unusable`: an invalid schema. `reason` names a rule, never a value. */
 export type Verdict =
   | Readonly<{ verdict: "fits" }>
   | Readonly<{ verdict: "misfit"; reason: string }>
@@ -37,7 +34,6 @@ export type AnswerValidatorOptions = Readonly<{
   runsAnyPattern: boolean;
 }>;
 
-/** Judges answers, and keeps the schemas compiled last. */
 export class AnswerValidator {
   readonly #drafts: Readonly<Record<"2020-12" | "7", Draft>>;
   /** By the schema's text, least recently used first. */
@@ -51,7 +47,6 @@ export class AnswerValidator {
       "2020-12": { meta: new Ajv2020(options), start: () => new Ajv2020(alone) },
       "7": { meta: new Ajv(options), start: () => new Ajv(alone) },
     };
-    // Compiles the meta-schemas.
     for (const { meta } of Object.values(this.#drafts)) void meta.validateSchema({});
   }
 

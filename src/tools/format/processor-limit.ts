@@ -8,10 +8,7 @@ const timedOut = "ERR_SCRIPT_EXECUTION_TIMEOUT";
 const workName = "workWithinLimit";
 const script = new Script(`${workName}()`);
 
-/**
- * The result of `work`, or null once it has taken longer than `wallMs` and used `limitMs` of the processor. It may be
- * started several times.
- */
+/** The result, or null after `wallMs` with `limitMs` of processor time used. `work` may be started several times. */
 export function withinProcessorTime<Result>(limitMs: Ms, wallMs: Ms, work: () => Result): Result | null {
   Object.assign(globalThis, { [workName]: work });
   for (let timeout = wallMs; ; timeout *= 2) {

@@ -111,10 +111,7 @@ async function repeatedly(
   }
 }
 
-/**
- * Where the client began the answer, some engines write only the rest; others, whose grammars know no beginning, write
- * all of it.
- */
+/** Where the client began the answer, some engines write only the rest, and others all of it. */
 async function checked(
   text: string,
   { turns }: Ask,
@@ -171,9 +168,7 @@ function refusalOf(result: CheckResult, ask: Ask): Refusal | null {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// Forms
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- Forms
 
 function formOf(ask: Ask): Form | null {
   const tool = formTool(ask);

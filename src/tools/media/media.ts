@@ -22,15 +22,9 @@ const mediaRequestTimeoutMs = 60_000;
 /** Fetched bytes, and what they became, that open requests hold together. A part without room is left out. */
 const mediaHeldBytesMax = 512 * 1024 * 1024;
 export const mediaAccountHeldBytesMax = 128 * 1024 * 1024;
-/**
- * Base64 of a request's images, in UTF-16 units, counted at every place (one part may be named repeatedly): everything
- * that may be fetched, once.
- */
+/** UTF-16 units of a request's base64 images, counted at each place: everything that may be fetched, once. */
 export const mediaImagesMaxLength = 48 * 1024 * 1024;
-/**
- * UTF-16 units of a request's files as text: the largest file with its name, several times the largest context. Writing
- * a larger body to a node would stop the streams for too long.
- */
+/** UTF-16 units of a request's files as text: several of the largest contexts. More would stall the streams. */
 export const mediaTextMaxLength = 10_000_000;
 
 assert(mediaRequestBytesMax <= mediaAccountHeldBytesMax, "every allowed request finds room");
@@ -57,10 +51,7 @@ export class Media {
     return this.#heldBytes;
   }
 
-  /**
-   * Fetches and reads, at most four parts at a time and each address once. Ends at once when `cancelSignal` aborts.
-   * Never rejects for a failing address or file.
-   */
+  /** At most four parts at a time, each address once. Ends when `cancelSignal` aborts; no failed part rejects. */
   async ready(ask: Ask, account: AccountId, cancelSignal: AbortSignal): Promise<ReadyAsk> {
     const request = new MediaRequest(ask, account, this.#fetch, this.#pdf, (bytes) => this.#hold(account, bytes));
     const timer = setTimeout(() => request.stop(), mediaRequestTimeoutMs);
@@ -94,7 +85,6 @@ export class Media {
   }
 }
 
-/** The media of one request. */
 class MediaRequest {
   readonly #ask: Ask;
   readonly #account: AccountId;

@@ -23,10 +23,7 @@ const readAheadFactor = 10;
 /** Bytes of a document between two turns of the event loop: 2 ms of work, so that no model's stream waits for a page. */
 const sliceBytes = 16 * 1024;
 
-/**
- * Title and text of an HTML document of any quality, with at most `lengthMax` characters of text; both are empty where
- * there is none. Rejects where the parser gives up.
- */
+/** Title and text of any HTML, at most `lengthMax` characters; empty where there is none. Rejects if parsing fails. */
 export async function pageText(html: string, lengthMax: number): Promise<PageText> {
   const page = new PageReader(lengthMax);
   const rewriter = new HTMLRewriter()

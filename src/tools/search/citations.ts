@@ -9,7 +9,6 @@ export class Sources {
   /** The numbers that clients see, by the model's numbers. */
   readonly #shown = new Map<number, number>();
 
-  /** The model's number for the source. */
   add(source: Source): number {
     const known = this.#numbers.get(source.url);
     if (known !== undefined) return known;
@@ -139,7 +138,6 @@ export class CitationReader {
     this.#emit({ kind: "text", literal: JSON.stringify(text), logprobs });
   }
 
-  /** Whether an opened mark can continue with the character. */
   #goesOn(character: string): boolean {
     if (this.#mark === "" || this.#mark.length > markMaxLength || character === "\n") return false;
     return this.#mark.includes("†") ? character !== "]" && character !== "】" : inMark.test(character);

@@ -71,10 +71,7 @@ export class FolderFiles {
     return { modifiedMs: mtimeMs, bytes: size };
   }
 
-  /**
-   * The file, opened once, so that the checked file is the one that is read. Rejects where it cannot be opened or is no
-   * longer a file. Does not follow a link in its place.
-   */
+  /** Opened once, without following a link, so that the checked file is the one read. Rejects where it is no file. */
   async open(path: string): Promise<OpenFile> {
     // Without O_NONBLOCK, a named pipe in its place would block forever.
     const handle = await open(join(this.#root, path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);

@@ -6,9 +6,7 @@ import { FolderFiles, type FileState } from "./folder-files.ts";
 
 /** The result of a scan, in files. */
 export type ScanResult = Readonly<{
-  /** Found in the folder. */
   files: number;
-  /** Read and put into the index. */
   indexed: number;
   removed: number;
   /** In the folder, but search cannot find them. */

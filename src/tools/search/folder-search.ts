@@ -26,7 +26,6 @@ export type FolderSearchParts = Readonly<{
   dataFolder: string;
   clock: Clock;
   log: Log;
-  /** The program that reads a PDF on its standard input and writes its text. */
   pdfCommand: readonly string[];
 }>;
 
@@ -53,10 +52,7 @@ export class FolderSearch implements SearchProvider {
     this.#file = join(parts.dataFolder, "search.db");
   }
 
-  /**
-   * Opens the index as it is; scan() or keepFresh() bring it up to date with the folder. Throws SearchFolderUnusable or
-   * DataFolderUnusable.
-   */
+  /** Opens the index as it is. Throws SearchFolderUnusable or DataFolderUnusable. */
   static async open(config: FolderSearchConfig, parts: FolderSearchParts): Promise<FolderSearch> {
     await FolderFiles.open(config.folder);
     const search = new FolderSearch(config, parts);
@@ -91,7 +87,6 @@ export class FolderSearch implements SearchProvider {
     return result;
   }
 
-  /** Scans repeatedly until it is closed. */
   async keepFresh(): Promise<void> {
     try {
       await this.scan();

@@ -10,6 +10,5 @@ export class SearchFailed extends Error {
 export interface SearchProvider {
   /** At most `resultsMax` documents, best first, or an empty list. Accounts take turns. Rejects with SearchFailed. */
   search(query: string, resultsMax: number, account: AccountId, cancelSignal: AbortSignal): Promise<readonly Source[]>;
-  /** Releases indexes and connections. */
   close(): Promise<void>;
 }

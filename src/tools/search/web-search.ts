@@ -57,7 +57,6 @@ export class WebSearch implements SearchProvider {
 
   async close(): Promise<void> {}
 
-  /** Waits at most as long as a search may take. */
   async #turn(account: AccountId, cancelSignal: AbortSignal): Promise<Disposable> {
     const over = AbortSignal.any([cancelSignal, AbortSignal.timeout(this.#config.timeoutMs)]);
     const turn = await this.#turns.enter(account, over).catch(() => null);

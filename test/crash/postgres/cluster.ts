@@ -149,7 +149,7 @@ export class Cluster implements AsyncDisposable {
       const gateway = this.gateways[index % this.gateways.length]!;
       const { email, api_key } = await gateway.account(credit, index % 2 === 0 ? "free" : "pro");
       // Sums of named keys and of end users are part of the same transactions.
-      const limits = { limit_day: 1e9, limit_month: 2e9, forwards_users: index % 4 === 1, limit_end_user_day: null };
+      const limits = { limit_day: 1e9, limit_month: 2e9, forwards_users: index % 4 === 1 };
       const named = index % 2 === 0 ? null : await gateway.makeKey(email, { name: "named", ...limits });
       askers.push({ email, key: named?.api_key ?? api_key });
     }

@@ -191,6 +191,12 @@ export class World {
         addresses: null,
         forwards_users: null,
         end_user_tokens_per_day: null,
+        weight: null,
+        priority: null,
+        priority_max: null,
+        parallel: null,
+        requests_per_minute: null,
+        tokens_per_minute: null,
         ...sums,
       });
       const big = (limit: number | null) => (limit === null ? null : BigInt(limit));

@@ -5,11 +5,11 @@ import { useState } from "preact/hooks";
 import { type Action, useAction } from "../resource.ts";
 import { Dialog } from "./dialog.tsx";
 import { FormError } from "./field.tsx";
+import { Button } from "./button.tsx";
 
 type FormDialogProps = Readonly<{
   title: string;
   children: ComponentChildren;
-  /** The submit button's caption. */
   submit: string;
   kind?: "primary" | "danger";
   /** False: it cannot be sent yet. */
@@ -21,7 +21,6 @@ type FormDialogProps = Readonly<{
   end?: (action: Action) => VNode;
 }>;
 
-/** A dialog that is one form. */
 export function FormDialog(props: FormDialogProps): VNode {
   const { title, children, submit, kind = "primary", ready = true, onSubmit, onClose, end } = props;
   const action = useAction();
@@ -39,12 +38,8 @@ export function FormDialog(props: FormDialogProps): VNode {
         <FormError message={action.error} />
         {end?.(action) ?? (
           <footer>
-            <button type="button" class="button" onClick={onClose}>
-              Cancel
-            </button>
-            <button type="submit" class={`button ${kind}`} aria-busy={action.busy} disabled={action.busy || !ready}>
-              {submit}
-            </button>
+            <Button caption="Cancel" onClick={onClose} />
+            <Button caption={submit} type="submit" class={`button ${kind}`} busy={action.busy} disabled={!ready} />
           </footer>
         )}
       </form>
@@ -55,7 +50,6 @@ export function FormDialog(props: FormDialogProps): VNode {
 type ConfirmProps = Readonly<{
   title: string;
   children: ComponentChildren;
-  /** The caption of the button that does it. */
   confirm: string;
   /** Does it; the dialog then closes, or shows why it failed. */
   onConfirm: () => Promise<void>;
@@ -72,18 +66,13 @@ export function Confirm({ title, children, confirm, onConfirm, onClose, danger =
       <div class="prose">{children}</div>
       <FormError message={action.error} />
       <footer>
-        <button type="button" class="button" autofocus onClick={onClose}>
-          Cancel
-        </button>
-        <button
-          type="button"
+        <Button caption="Cancel" autofocus onClick={onClose} />
+        <Button
+          caption={confirm}
           class={`button ${danger ? "danger" : "primary"}`}
-          aria-busy={action.busy}
-          disabled={action.busy}
+          busy={action.busy}
           onClick={() => void action.run(onConfirm).then((done) => done && onClose())}
-        >
-          {confirm}
-        </button>
+        />
       </footer>
     </Dialog>
   );
@@ -96,25 +85,21 @@ type AskButtonProps = Omit<ConfirmProps, "onClose"> &
     label?: string;
     class?: string;
     disabled?: boolean;
-    /** A tooltip. */
     hint?: string | undefined;
   }>;
 
-/** A button that asks before it acts. */
 export function AskButton({ caption, label, class: look = "button", disabled, hint, ...ask }: AskButtonProps): VNode {
   const [asking, setAsking] = useState(false);
   return (
     <>
-      <button
-        type="button"
+      <Button
+        caption={caption}
         class={look}
         aria-label={label}
         disabled={disabled}
         title={hint}
         onClick={() => setAsking(true)}
-      >
-        {caption}
-      </button>
+      />
       {asking && <Confirm {...ask} onClose={() => setAsking(false)} />}
     </>
   );

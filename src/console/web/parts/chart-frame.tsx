@@ -28,9 +28,7 @@ type ChartFrameProps = Readonly<{
   /** The steps with a text below them. */
   ticks: (width: number) => readonly number[];
   tickText: (step: number) => string;
-  /** The bars or lines. */
   draw: (plot: Plot) => ComponentChildren;
-  /** The box with a step's figures. */
   tip: (step: number) => ComponentChildren;
   /** A step's figures in one sentence, for screen readers. */
   status: (step: number) => string;

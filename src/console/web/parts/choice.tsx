@@ -3,7 +3,6 @@ import type { VNode } from "preact";
 
 type ChoiceProps<Option extends string> = Readonly<{
   name: string;
-  /** Each option with its caption. */
   options: Readonly<Record<Option, string>>;
   chosen: Option;
   onChoose: (option: Option) => void;

@@ -6,7 +6,6 @@ import { Mark } from "./icons.tsx";
 import { ThemeChoice } from "./theme-choice.tsx";
 
 type DoorProps = Readonly<{
-  /** The window's title. */
   title: string;
   heading: string;
   lead?: string;

@@ -70,7 +70,6 @@ export const Icon = ({ name, size = 18 }: { name: IconName; size?: number }): VN
   </svg>
 );
 
-/** Tollgate's mark, a gate. */
 export const Mark = ({ size = 26 }: { size?: number }): VNode => (
   <svg width={size} height={size} viewBox="0 0 32 32" aria-hidden="true">
     <rect width="32" height="32" rx="8" class="mark" />

@@ -241,10 +241,7 @@ const plain = (text: string): string =>
 
 type SafeLinkProps = Readonly<{ href: string; shownText: string; children: ComponentChildren }>;
 
-/**
- * A link to the web that shows its target and opens in a tab of its own, without a referrer. Any other address
- * (javascript:, data:, of this server) is shown as text only.
- */
+/** A link to the web shows its target and opens in a tab of its own; any other address is shown as text only. */
 export function SafeLink({ href, shownText, children }: SafeLinkProps): VNode {
   const url = webAddress(href);
   if (url === null) {

@@ -48,7 +48,6 @@ const lowShare = 0.15;
 
 type LeftMeterProps = Readonly<{ name: string; left: number; of: number; about: ComponentChildren }>;
 
-/** How much of an allowance is left. */
 export const LeftMeter = ({ name, left, of, about }: LeftMeterProps): VNode => (
   <Meter name={name} label={`${name} left`} value={left} of={of} isLow={shareOf(left, of) < lowShare} about={about} />
 );

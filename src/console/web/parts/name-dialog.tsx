@@ -9,18 +9,14 @@ type NameDialogProps = Readonly<{
   title: string;
   label?: string;
   hint?: string;
-  /** The present name. */
   name?: string;
   maxLength: number;
-  /** The submit button's caption. */
   caption: string;
   onName: (name: string) => Promise<void>;
   onClose: () => void;
-  /** In place of the usual buttons. */
   end?: (action: Action) => VNode;
 }>;
 
-/** Closes when the name was taken. */
 export function NameDialog(props: NameDialogProps): VNode {
   const { title, label = "Name", hint, name: before = "", maxLength, caption, onName, onClose, end } = props;
   const [name, setName] = useState(before);

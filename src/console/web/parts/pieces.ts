@@ -38,10 +38,7 @@ const isHighSurrogate = (text: string, at: number): boolean => (text.charCodeAt(
 /** Self-contained Markdown, or a block of code. */
 type MarkdownPiece = string | Readonly<{ code: string; language: string }>;
 
-/**
- * Cuts where a block ends, if possible. A cut list continues as a list, a cut table repeats its head, and each piece
- * gets the link definitions that it needs from elsewhere in the text.
- */
+/** Cuts where a block ends. A cut list goes on, a cut table repeats its head, a piece gets its link definitions. */
 export function markdownPieces(text: string): readonly MarkdownPiece[] {
   const cutter = new Cutter();
   for (let at = 0; at < text.length;) at = cutter.take(text, at);

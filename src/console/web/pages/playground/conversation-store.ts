@@ -146,10 +146,7 @@ const stored = (owner: string, conversation: string, step: Step): StoredStep => 
         },
 });
 
-/**
- * Writes the entry and these steps; a title that another tab set stays. If the conversation is `known` and its entry is
- * gone, another tab deleted it: nothing is written, and the result is false.
- */
+/** False, and nothing is written, if a `known` conversation's entry is gone: another tab deleted it. Titles stay. */
 export async function write(entry: Entry, steps: readonly Step[], known: boolean): Promise<boolean> {
   let there = true;
   await writing([stores.entries, stores.steps], (transaction) => {

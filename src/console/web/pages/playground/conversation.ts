@@ -53,7 +53,6 @@ export type Answer = {
   text: string;
   thinking: Thinking[];
   calls: Call[];
-  /** Web searches. */
   searches: string[];
   serverCalls: ServerCall[];
   sources: Source[];

@@ -50,7 +50,6 @@ export function send(text: string, pictures: readonly Picture[]): void {
   answer(conversation.value.leaf, askedModels());
 }
 
-/** The models to ask, by lane. */
 const askedModels = (): readonly string[] =>
   settings.value.second === "" ? [settings.value.model] : [settings.value.model, settings.value.second];
 
@@ -144,7 +143,6 @@ function answer(parent: string | null, models: readonly (string | null)[], befor
     replace(step);
   });
 
-  /** Replaces a finished step by a new value, so that it is drawn again. */
   function replace(done: Step): void {
     const next = { ...done };
     noteOwn(next);
@@ -153,7 +151,6 @@ function answer(parent: string | null, models: readonly (string | null)[], befor
   }
 }
 
-/** The present state, if the conversation is still shown. */
 const shownOr = (started: Conversation): Conversation =>
   conversation.value.id === started.id ? conversation.value : started;
 

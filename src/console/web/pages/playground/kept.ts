@@ -26,9 +26,7 @@ export const keeping = signal<"browser" | "nowhere" | "full">("browser");
 export const written = signal<ReadonlyMap<string, string>>(new Map());
 export const answering = computed(() => [...written.value.values()].includes(conversation.value.id));
 
-/**
- * Answers that this tab wrote, in their latest state: a read while one is being kept may return an older state.
- */
+/** Latest states of answers that this tab wrote: a read while one is being kept may return an older one. */
 const own = new Map<string, Step>();
 export const noteOwn = (step: Step): unknown => own.set(step.id, step);
 

@@ -203,7 +203,6 @@ function extend(answer: Answer, block: Json, delta: Json): void {
   }
 }
 
-/** The call of the open block. */
 function callOf(answer: Answer, block: Json): Call | undefined {
   if (block["type"] === "tool_use") return answer.calls.at(-1);
   return block["type"] === "mcp_tool_use" ? answer.serverCalls.at(-1) : undefined;

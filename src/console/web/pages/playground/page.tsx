@@ -166,7 +166,6 @@ function useFirstModel(models: ConsoleModels | null): void {
   }, [models, settings.value.model === ""]);
 }
 
-/** Served models first. */
 function usable({ models }: ConsoleModels): ConsoleModels["models"] {
   const able = models.filter(({ usable, coder }) => usable && !coder);
   return [...able.filter(({ served }) => served), ...able.filter(({ served }) => !served)];
@@ -175,10 +174,7 @@ function usable({ models }: ConsoleModels): ConsoleModels["models"] {
 const otherThan = (model: string, models: ConsoleModels | null): string =>
   (models === null ? undefined : usable(models).find(({ id }) => id !== model))?.id ?? model;
 
-/**
- * The address names the conversation, so that a reload, a bookmark and the Back button lead to it. `?model=`
- * chooses a model, and `?new` starts a new conversation.
- */
+/** The address names the conversation, for reloads and bookmarks. `?model=` chooses one, `?new` starts anew. */
 function useAddress(): void {
   const { path, query } = place.value;
   const wanted = query.get("c");
@@ -207,10 +203,7 @@ function useAddress(): void {
   }, [path, wanted, id, isKept]);
 }
 
-/**
- * Safari on phones lays the keyboard over the page instead of shrinking the page, as others do because of
- * interactive-widget in index.html. So the page ends above the keyboard.
- */
+/** Safari on phones lays the keyboard over the page, so the page ends above it (others: interactive-widget). */
 function useKeyboardRoom(): void {
   useEffect(() => {
     const { visualViewport } = globalThis;

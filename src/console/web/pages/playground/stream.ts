@@ -95,10 +95,7 @@ async function* dataOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGene
   }
 }
 
-/**
- * Drawing costs more than reading, so many events are drawn together. The longer an answer takes to draw, the more events
- * are collected, so that drawing takes at most a third of the time.
- */
+/** Draws many events together, more the longer an answer takes to draw, so that drawing takes a third of the time. */
 function nowAndThen(draw: () => void): () => void {
   let waiting = false;
   return () => {

@@ -69,7 +69,6 @@ export function pathTo({ steps }: Conversation, leaf: string | null): readonly S
 
 export const pathOf = (conversation: Conversation): readonly Step[] => pathTo(conversation, conversation.leaf);
 
-/** With the step as its leaf. */
 export const withStep = (conversation: Conversation, step: Step): Conversation => ({
   ...conversation,
   title: conversation.title === "" && step.turn.role === "user" ? titleOf(step.turn) : conversation.title,
@@ -107,7 +106,6 @@ const saysNothing = ({ turn }: Step): boolean =>
   turn.role === "replies" &&
   turn.lanes.every((answer) => answer === null || (answer.state === "failed" && answer.text === ""));
 
-/** The newest step below this one. */
 export function leafBelow({ steps }: Conversation, id: string): string {
   const children = Map.groupBy(steps.values(), ({ parent }) => parent);
   const below = new Set([id]);

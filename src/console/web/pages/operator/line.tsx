@@ -4,9 +4,10 @@ import { useEffect } from "preact/hooks";
 import type { OperatorLine } from "../../../api/line.ts";
 import { now } from "../../clock.ts";
 import { count, plural, shortTime } from "../../format.ts";
+import { Card } from "../../parts/card.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
-import { TableHead } from "../../parts/table-head.tsx";
+import { figures, Table } from "../../parts/table.tsx";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { Caches } from "./line-caches.tsx";
@@ -55,100 +56,86 @@ const Shown = ({ line }: { line: OperatorLine }): VNode => (
 
 const sinceOf = (time: string): string => shortTime(Math.max(0, now() - Date.parse(time)));
 
-export const Priority = ({ of }: { of: OperatorLine["next"][number]["priority"] }): VNode => (
+const Priority = ({ of }: { of: OperatorLine["next"][number]["priority"] }): VNode => (
   <span class="row nowrap priority">
     <span class={`swatch priority-${of}`} />
     {of}
   </span>
 );
 
+const Figure = ({ name, text }: { name: string; text: string }): VNode => (
+  <td class="number" data-name={name}>
+    {text}
+  </td>
+);
+
 function InLine({ line: { next, waiting } }: { line: OperatorLine }): VNode {
   const unseen = sumOf(waiting) - next.reduce((sum, { requests }) => sum + requests, 0);
   return (
-    <section class="card flush">
-      <header>
-        <h2>In line</h2>
-        <span class="quiet small-text">
-          an end user or key in each row; places and times are those of its first request
-        </span>
-      </header>
+    <Card title="In line" side={<span class="quiet small-text">the next first</span>}>
       {next.length === 0 ? (
         <Empty icon="check" title="No request waits" />
       ) : (
-        <div class="table-scroll" role="region" aria-label="In line" tabIndex={0}>
-          <table class="cards">
-            <TableHead
-              texts={["Account", "User or key", "Class", "Model"]}
-              figures={["Requests", "Waits for", "Place", "First token in"]}
-            />
-            <tbody>
-              {next.map(
-                ({ account, user, priority, models, requests, since, position, expected_first_token_ms: ms }) => (
-                  <tr key={`${account.id} ${user} ${priority}`}>
-                    <td class="break">{account.email}</td>
-                    <td class="break">{user}</td>
-                    <td>
-                      <Priority of={priority} />
-                    </td>
-                    <td class="break">{models.join(", ")}</td>
-                    <td class="number" data-name="Requests">
-                      {count(requests)}
-                    </td>
-                    <td class="number" data-name="Waits for">
-                      {sinceOf(since)}
-                    </td>
-                    <td class="number" data-name="Place">
-                      {position === null ? "–" : count(position)}
-                    </td>
-                    <td class="number" data-name="First token in">
-                      {ms === null ? "–" : shortTime(ms)}
-                    </td>
-                  </tr>
-                ),
-              )}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          role="region"
+          aria-label="In line"
+          tabIndex={0}
+          caption="Users and keys that wait; places and times are those of their first requests"
+          columns={[
+            "Account",
+            "User or key",
+            "Class",
+            "Model",
+            ...figures("Requests", "Waits for", "Place", "First token in"),
+          ]}
+        >
+          {next.map(({ account, user, priority, models, requests, since, position, expected_first_token_ms: ms }) => (
+            <tr key={`${account.id} ${user} ${priority}`}>
+              <td class="break">{account.email}</td>
+              <td class="break">{user}</td>
+              <td>
+                <Priority of={priority} />
+              </td>
+              <td class="break">{models.join(", ")}</td>
+              <Figure name="Requests" text={count(requests)} />
+              <Figure name="Waits for" text={sinceOf(since)} />
+              <Figure name="Place" text={position === null ? "–" : count(position)} />
+              <Figure name="First token in" text={ms === null ? "–" : shortTime(ms)} />
+            </tr>
+          ))}
+        </Table>
       )}
       {unseen > 0 && <p class="table-foot quiet small-text">{plural(unseen, "request")} of others are not shown.</p>}
-    </section>
+    </Card>
   );
 }
 
 const OnNodes = ({ running }: { running: OperatorLine["running"] }): VNode => (
-  <section class="card flush">
-    <header>
-      <h2>On nodes</h2>
-    </header>
+  <Card title="On nodes">
     {running.length === 0 ? (
       <Empty icon="nodes" title="No request runs" />
     ) : (
-      <div class="table-scroll" role="region" aria-label="On nodes" tabIndex={0}>
-        <table class="cards">
-          <TableHead texts={["Account", "Class", "Model", "Node"]} figures={["Requests", "Reading", "Oldest"]} />
-          <tbody>
-            {running.map(({ account, priority, model, node, requests, reading, since }) => (
-              <tr key={`${account.id} ${priority} ${model} ${node}`}>
-                <td class="break">{account.email}</td>
-                <td>
-                  <Priority of={priority} />
-                </td>
-                <td class="break">{model}</td>
-                <td class="break">{node}</td>
-                <td class="number" data-name="Requests">
-                  {count(requests)}
-                </td>
-                <td class="number" data-name="Reading">
-                  {count(reading)}
-                </td>
-                <td class="number" data-name="Oldest">
-                  {sinceOf(since)}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        role="region"
+        aria-label="On nodes"
+        tabIndex={0}
+        caption="Running requests by account, class, model and node"
+        columns={["Account", "Class", "Model", "Node", ...figures("Requests", "Reading", "Oldest")]}
+      >
+        {running.map(({ account, priority, model, node, requests, reading, since }) => (
+          <tr key={`${account.id} ${priority} ${model} ${node}`}>
+            <td class="break">{account.email}</td>
+            <td>
+              <Priority of={priority} />
+            </td>
+            <td class="break">{model}</td>
+            <td class="break">{node}</td>
+            <Figure name="Requests" text={count(requests)} />
+            <Figure name="Reading" text={count(reading)} />
+            <Figure name="Oldest" text={sinceOf(since)} />
+          </tr>
+        ))}
+      </Table>
     )}
-  </section>
+  </Card>
 );

@@ -4,7 +4,6 @@ import { type Priority, rankOf } from "../../core/priority.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import type { FairLine, InLine } from "./fair-line.ts";
 import type { Line } from "./line.ts";
-import type { Place } from "./slot-queue.ts";
 
 /** A node's line. */
 export type NodeLine = Readonly<{
@@ -56,6 +55,7 @@ export type LineView = Readonly<{
   running: readonly RunningGroup[];
 }>;
 
+type Place = Readonly<{ account: AccountId; priority: Priority; modelId: string }>;
 type Waiter = InLine & Readonly<{ place: Place }>;
 type OneLine<Waiting extends Waiter> = Readonly<{ priority: Priority; line: FairLine<Waiting> }>;
 type Lines<Waiting extends Waiter> = Iterable<OneLine<Waiting>>;

@@ -132,6 +132,28 @@ export type Model = Readonly<{
   encoding: EncodingName;
   /** True for the coder tier, which some dialects bill in calls instead of tokens. */
   coder: boolean;
+  /** What the shop does to its requests; absent: nothing. */
+  preset?: Preset;
+}>;
+
+/** Fields of a request that a shop says. `effort` null, an empty list: not said. */
+export type PresetFields = Readonly<{
+  sampling: Sampling;
+  effort: Effort | null;
+  stop: readonly string[];
+  engineFields: readonly EngineField[];
+}>;
+
+/** What a shop does to the requests of a model. */
+export type Preset = Readonly<{
+  /** Holds whatever the client says. */
+  set: PresetFields;
+  /** Holds where the client says nothing. */
+  default: PresetFields;
+  /** Fields of the client's that are left out, under their names in chat completions. */
+  remove: readonly string[];
+  /** Stands before the client's own instructions; "": nothing. */
+  system: string;
 }>;
 
 /** An unlimited amount is `amountMax` of core/limits.ts. */

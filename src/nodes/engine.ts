@@ -18,6 +18,8 @@ export type Engine = Readonly<{
   version: string | null;
   /** Requests that it runs at once; absent where it does not report it. */
   requestsMax?: number;
+  /** It schedules by priority: which numbers are urgent. Absent where it does not, or does not report it. */
+  urgentFirst?: "low" | "high";
   models: readonly ModelFacts[];
   /** Names of the models that may answer where the configuration names none, preferred one first. */
   chatModels: readonly string[];
@@ -65,7 +67,15 @@ function engineFrom(kind: EngineKind, list: readonly ListedModel[], report: Engi
   // It ends a stream as soon as it receives any other request.
   const requestsMax = kind === "llama-cpp-python" ? 1 : report.requestsMax;
   const runs = requestsMax === null ? {} : { requestsMax };
-  return { kind, version, ...runs, models, chatModels: chatModelsOf(models) };
+  const { urgentFirst } = report;
+  return {
+    kind,
+    version,
+    ...runs,
+    ...(urgentFirst === undefined ? {} : { urgentFirst }),
+    models,
+    chatModels: chatModelsOf(models),
+  };
 }
 
 /** Compares the lists alone: the other facts come from elsewhere. */

@@ -5,7 +5,7 @@ import type { AccountId, Ask, PlainCompletion, Refusal } from "../core/types.ts"
 import type { EngineKind } from "./engine-kind.ts";
 import { addEngineFields, type KnowingNode } from "./engine-fields.ts";
 import { noSuffix } from "./failure/client-faults.ts";
-import { prefixCacheFields, type PrefixCacheRule, usualPrefixCache } from "./prefix-cache.ts";
+import { type EngineShare, shareFields, usualShare } from "./prefix-cache.ts";
 import { engineTraits, streamFields } from "./engine-traits.ts";
 import { addSampling, type LargeNodeRequest, type NodeRequest, stopsFor } from "./request.ts";
 import { promptJson } from "./request-messages.ts";
@@ -33,7 +33,7 @@ export function plainRequest(
   nodeModel: string,
   engine: EngineKind,
   { fields }: KnowingNode = {},
-  prefixCache: PrefixCacheRule = usualPrefixCache,
+  share: EngineShare = usualShare,
 ): NodeRequest | LargeNodeRequest {
   const { plain, sampling } = ask;
   const traits = engineTraits[engine];
@@ -49,7 +49,7 @@ export function plainRequest(
   if (plain.suffix !== null) rest["suffix"] = plain.suffix;
   if (plain.echo) rest["echo"] = true;
   addEngineFields(rest, ask, engine, fields);
-  Object.assign(rest, prefixCacheFields(traits.prefixCache, prefixCache, account));
+  Object.assign(rest, shareFields(traits.prefixCache, share, account));
   const body = withPrompt(ask, nodeModel, "prompt", rest);
   const expected = { textNamesCall: false, stops };
   return typeof body === "string" ? { body, expected } : { body, expected };

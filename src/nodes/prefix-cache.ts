@@ -14,7 +14,10 @@ export type PrefixCacheRule = Readonly<{
   seed: bigint;
 }>;
 
-export const usualPrefixCache: PrefixCacheRule = { seed: 0n };
+/** What a request says to an engine that accounts share. `priority`: see enginePriority. */
+export type EngineShare = PrefixCacheRule & Readonly<{ priority?: number | undefined }>;
+
+export const usualShare: EngineShare = { seed: 0n };
 
 /** Derived from a secret of the data folder, so that prompts are found again after a restart. */
 export function saltSeedOf(secret: Uint8Array): bigint {
@@ -38,7 +41,12 @@ export function keptPrompts(trait: PrefixCacheTrait, sharing: PrefixCacheRule["s
   return sharing === "plan" ? "by plan" : "by account";
 }
 
-export function prefixCacheFields(
+export function shareFields(trait: PrefixCacheTrait, share: EngineShare, account: AccountId): Record<string, unknown> {
+  const { priority } = share;
+  return { ...prefixCacheFields(trait, share, account), ...(priority === undefined ? {} : { priority }) };
+}
+
+function prefixCacheFields(
   trait: PrefixCacheTrait,
   { sharing, seed, plan }: PrefixCacheRule,
   account: AccountId,

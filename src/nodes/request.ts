@@ -9,7 +9,7 @@ import { type EngineTraits, engineTraits, streamFields, thinking } from "./engin
 import { callPrompt, formatPrompt, namedCallPrompt } from "./in-words.ts";
 import { namedCallSchema } from "./named-call.ts";
 import { nodeSchema, toolParameters } from "./node-schema.ts";
-import { prefixCacheFields, type PrefixCacheRule, usualPrefixCache } from "./prefix-cache.ts";
+import { type EngineShare, shareFields, usualShare } from "./prefix-cache.ts";
 import { isBeginning, messagesOf } from "./request-messages.ts";
 import type { AccountId, Ask, Format, PreparedTurns, Sampling, Tool } from "../core/types.ts";
 /** What the reader must know about the answer. */
@@ -42,9 +42,9 @@ export function nodeRequest(
   nodeModel: string,
   engine: EngineKind,
   node: KnowingNode = {},
-  prefixCache: PrefixCacheRule = usualPrefixCache,
+  share: EngineShare = usualShare,
 ): NodeRequest {
-  const { model, messages, rest, expected } = fieldsOf(ask, account, nodeModel, engine, node, prefixCache);
+  const { model, messages, rest, expected } = fieldsOf(ask, account, nodeModel, engine, node, share);
   return { body: JSON.stringify({ model, messages, ...rest }), expected };
 }
 
@@ -58,7 +58,7 @@ export function countedBody(
   engine: EngineKind,
   node: KnowingNode = {},
 ): readonly Buffer[] {
-  const fields = fieldsOf(ask, 0, nodeModel, engine, node, usualPrefixCache);
+  const fields = fieldsOf(ask, 0, nodeModel, engine, node, usualShare);
   const rest = Object.fromEntries(Object.entries(fields.rest).filter(([name]) => !notCounted.has(name)));
   if (ask.prepared !== undefined) return largeBody(ask.prepared, { ...fields, rest });
   return [Buffer.from(JSON.stringify({ model: fields.model, messages: fields.messages, ...rest }))];
@@ -70,9 +70,9 @@ export function largeNodeRequest(
   nodeModel: string,
   engine: EngineKind,
   node: KnowingNode = {},
-  prefixCache: PrefixCacheRule = usualPrefixCache,
+  share: EngineShare = usualShare,
 ): LargeNodeRequest {
-  const fields = fieldsOf(ask, account, nodeModel, engine, node, prefixCache);
+  const fields = fieldsOf(ask, account, nodeModel, engine, node, share);
   return { body: largeBody(ask.prepared, fields), expected: fields.expected };
 }
 
@@ -106,7 +106,7 @@ function fieldsOf(
   nodeModel: string,
   engine: EngineKind,
   { depth: depths = {}, fields }: KnowingNode,
-  prefixCache: PrefixCacheRule,
+  share: EngineShare,
 ): RequestFields {
   const traits = engineTraits[engine];
   const enforced = enforcementOf(ask, engine, traits);
@@ -124,7 +124,7 @@ function fieldsOf(
   if (traits.prefill !== undefined && continues(ask)) Object.assign(body, traits.prefill);
   addEngineFields(body, ask, engine, fields);
   if (unthinking) Object.assign(body, depths.off ?? thinking(false, body["chat_template_kwargs"]));
-  Object.assign(body, prefixCacheFields(traits.prefixCache, prefixCache, account));
+  Object.assign(body, shareFields(traits.prefixCache, share, account));
   const messages = messagesOf(ask.turns, ask.prepared === undefined ? addition : "");
   if (engine === "llama-cpp-python") for (const message of messages) message["content"] ??= ""; // null is a 400 there
   return { model: nodeModel, messages, rest: body, addition, expected: { textNamesCall, stops } };

@@ -68,6 +68,12 @@ export const operatorPages: readonly PageEntry[] = [
     load: lazy(() => import("./pages/operator/requests.tsx"), "RequestsPage"),
   },
   {
+    path: "/operator/line",
+    name: "Line",
+    icon: "line",
+    load: lazy(() => import("./pages/operator/line.tsx"), "LinePage"),
+  },
+  {
     path: "/operator/nodes",
     name: "Nodes",
     icon: "nodes",

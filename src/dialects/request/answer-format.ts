@@ -10,7 +10,7 @@ export type GivenFormat =
   | Readonly<{ at: string; kind: "json_schema"; schemaAt: string; schema: unknown; name: unknown; strict: unknown }>;
 
 /** The checked format, or a refusal that names the field. */
-export function checkedFormat(given: GivenFormat, model: Model): Format | Refusal {
+export function checkedFormat(given: GivenFormat, model: Pick<Model, "id" | "structuredOutput">): Format | Refusal {
   const { at, kind } = given;
   if (model.structuredOutput !== "json_schema" && model.structuredOutput !== kind) {
     return malformed(`${at}: the model ${model.id} does not support ${kind}`);

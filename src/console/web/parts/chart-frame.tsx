@@ -134,7 +134,7 @@ function tipLeft(stepLeft: number, stepWidth: number, width: number): number {
 }
 
 /** The width of an element, kept up to date. */
-function useWidth(): [{ current: HTMLDivElement | null }, number] {
+export function useWidth(): [{ current: HTMLDivElement | null }, number] {
   const frame = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   useEffect(() => {

@@ -13,7 +13,8 @@ import { get, search } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
 import { isFreeOfCharge } from "../../session.ts";
-import { TableHead } from "../../parts/table-head.tsx";
+import { Card } from "../../parts/card.tsx";
+import { figures, Table } from "../../parts/table.tsx";
 
 /** How often the visible page reloads its charts. */
 const refreshMs = 15_000;
@@ -169,66 +170,53 @@ function TopAccounts({
   const first = Math.floor(Date.parse(from) / dayMs) * dayMs;
   const isFree = isFreeOfCharge(accounts);
   return (
-    <section class="card flush">
-      <header>
-        <h2>Top accounts</h2>
-        <span class="quiet small-text">since {date(first)}, 00:00 UTC</span>
-      </header>
+    <Card title="Top accounts" side={<span class="quiet small-text">since {date(first)}, 00:00 UTC</span>}>
       {accounts.length === 0 ? (
         <Empty
           icon="accounts"
           title={isComplete ? "No requests were answered" : "Still being computed. Look again in a moment."}
         />
       ) : (
-        <div class="table-scroll" role="region" aria-label="Top accounts" tabIndex={0}>
-          <table>
-            <TableHead
-              texts={["Account"]}
-              figures={["Requests", "Input", "Output", ...(isFree ? [] : ["Balance tokens", "Worth"])]}
-            />
-            <tbody>
-              {accounts.map(({ id, email, requests, input, output, billed_tokens, cost_usd }) => (
-                <tr key={id}>
-                  <td>{email}</td>
-                  {[requests, input, output, ...(isFree ? [] : [billed_tokens])].map((value, at) => (
-                    <td key={at} class="number">
-                      {count(value)}
-                    </td>
-                  ))}
-                  {!isFree && <td class="number">{dollars(cost_usd)}</td>}
-                </tr>
+        <Table
+          role="region"
+          aria-label="Top accounts"
+          tabIndex={0}
+          columns={[
+            "Account",
+            ...figures("Requests", "Input", "Output", ...(isFree ? [] : ["Balance tokens", "Worth"])),
+          ]}
+        >
+          {accounts.map(({ id, email, requests, input, output, billed_tokens, cost_usd }) => (
+            <tr key={id}>
+              <td>{email}</td>
+              {[requests, input, output, ...(isFree ? [] : [billed_tokens])].map((value, at) => (
+                <td key={at} class="number">
+                  {count(value)}
+                </td>
               ))}
-            </tbody>
-          </table>
-        </div>
+              {!isFree && <td class="number">{dollars(cost_usd)}</td>}
+            </tr>
+          ))}
+        </Table>
       )}
-    </section>
+    </Card>
   );
 }
 
 const Refusals = ({ refusals }: { refusals: Activity["refusals_today"] }): VNode => (
-  <section class="card flush">
-    <header>
-      <h2>Refused or failed today</h2>
-      <span class="quiet small-text">since 00:00 UTC</span>
-    </header>
+  <Card title="Refused or failed today" side={<span class="quiet small-text">since 00:00 UTC</span>}>
     {refusals.length === 0 ? (
       <Empty icon="check" title="Every request was served today" />
     ) : (
-      <div class="table-scroll">
-        <table>
-          <TableHead texts={["Reason"]} figures={["Status", "Requests"]} />
-          <tbody>
-            {refusals.map(({ reason, status, requests }) => (
-              <tr key={reason}>
-                <td>{reason.replaceAll("_", " ")}</td>
-                <td class="number">{status === 0 ? "–" : status}</td>
-                <td class="number">{count(requests)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table columns={["Reason", ...figures("Status", "Requests")]}>
+        {refusals.map(({ reason, status, requests }) => (
+          <tr key={reason}>
+            <td>{reason.replaceAll("_", " ")}</td>
+            <td class="number">{status === 0 ? "–" : status}</td>
+            <td class="number">{count(requests)}</td>
+          </tr>
+        ))}
+      </Table>
     )}
-  </section>
+  </Card>
 );

@@ -8,6 +8,7 @@ import { Empty, Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { operatorNumbers, sells } from "../../session.ts";
+import { figures, Table } from "../../parts/table.tsx";
 
 type OperatorModel = OperatorModels["models"][number];
 
@@ -48,41 +49,22 @@ const nodesNow = (): string =>
     .join("\n");
 
 const ModelsTable = ({ models }: { models: readonly OperatorModel[] }): VNode => (
-  <div class="table-scroll">
-    <table class="cards">
-      <caption class="for-readers">Models</caption>
-      <thead>
-        <tr>
-          <th scope="col">Model</th>
-          <th scope="col">State</th>
-          <th scope="col">Nodes</th>
-          <th scope="col" class="number" hidden={!sells.value}>
-            {sells.value && "Input / cached / output"}
-          </th>
-          <th scope="col" class="widest-only">
-            Plans
-          </th>
-          <th scope="col" class="number widest-only">
-            Context
-          </th>
-          <th scope="col" class="number">
-            Requests
-          </th>
-          <th scope="col" class="number">
-            Tokens in / out
-          </th>
-          <th scope="col" class="number">
-            First token
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {models.map((model) => (
-          <Row key={model.id} model={model} />
-        ))}
-      </tbody>
-    </table>
-  </div>
+  <Table
+    caption="Models"
+    columns={[
+      "Model",
+      "State",
+      "Nodes",
+      { figure: sells.value ? "Input / cached / output" : "", hidden: !sells.value },
+      "Plans",
+      ...figures("Context", "Requests", "Tokens in / out", "First token"),
+    ]}
+    widestOnly={["Plans", "Context"]}
+  >
+    {models.map((model) => (
+      <Row key={model.id} model={model} />
+    ))}
+  </Table>
 );
 
 function Row({ model }: { model: OperatorModel }): VNode {

@@ -3,8 +3,8 @@
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { bytes as bytesText } from "../../format.ts";
-import { Icon } from "../../parts/icons.tsx";
 import { isImage, pdfType, type Picture, textType } from "./conversation.ts";
+import { IconButton } from "../../parts/button.tsx";
 
 const types: readonly string[] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 /** A request with its text may have 32 MiB, and base64 is a third longer than the file. */
@@ -81,14 +81,7 @@ export const Thumbs = ({ pictures, onRemove }: ThumbsProps): VNode | null =>
         <div key={`${picture.name} ${index}`} class="thumb">
           {isImage(picture) ? <Thumb picture={picture} /> : <FileChip file={picture} />}
           {onRemove !== undefined && (
-            <button
-              type="button"
-              class="icon-button"
-              aria-label={`Remove ${picture.name}`}
-              onClick={() => onRemove(picture)}
-            >
-              <Icon name="close" size={13} />
-            </button>
+            <IconButton icon="close" size={13} label={`Remove ${picture.name}`} onClick={() => onRemove(picture)} />
           )}
         </div>
       ))}

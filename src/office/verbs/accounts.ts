@@ -1,3 +1,4 @@
+// Accounts: made, invited, shown, changed and deleted.
 import { Type } from "@sinclair/typebox";
 import { invitationInWords, type MadeLink, pathOf } from "../../account/sign-in/access-links.ts";
 import type { Unit } from "../../account/office.ts";

@@ -1,3 +1,4 @@
+// The running server, its nodes and gateways.
 import { Type } from "@sinclair/typebox";
 import { reloadDetail } from "../reloaded.ts";
 import { fleetVerb, verb } from "../verb.ts";

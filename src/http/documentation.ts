@@ -28,7 +28,6 @@ export class Documentation {
   readonly #options: DocumentationOptions;
   #made: Promise<Made> | null = null;
   #operators: Promise<File> | null = null;
-  /** The catalog that the pages describe. */
   #models: Catalog["models"] | null = null;
   #sampleModel: string = usualSampleModel;
 

@@ -65,7 +65,6 @@ export class TokenRoutes {
     }
   }
 
-  /** `dialect` reads its `messages`. */
   tokenize(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
     const head = new ArrivedHead(request, tokenizePath, "");
     return this.#answer(request, connection, dialect, async (body, { account }) => {
@@ -89,7 +88,6 @@ export class TokenRoutes {
     );
   }
 
-  /** `reply` builds the reply from the count. */
   countInput(
     request: Request,
     connection: Connection | null,

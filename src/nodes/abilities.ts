@@ -7,7 +7,6 @@ import { type Engine, factsOf } from "./engine.ts";
 import { modelNameOn, servesAmong } from "./model-routes.ts";
 import type { Capability, ModelFacts } from "./model-facts.ts";
 
-/** A model as its node knows it. */
 export type ServedModel = Readonly<{
   name: string;
   contextTokens: number | null;

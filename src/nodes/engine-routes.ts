@@ -10,7 +10,6 @@ import { type Capabilities, contextOf, isNamed, type ListedModel, type ModelFact
 
 export type Asking = Readonly<{
   client: NodeClient;
-  /** The base path of its OpenAI-compatible routes. */
   basePath: string;
   apiKey: string | null;
   timeoutMs: number;

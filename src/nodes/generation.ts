@@ -29,7 +29,6 @@ export const askForStream = (parts: GenerationParts): Promise<ExchangeOutcome> =
 class Generation extends NodeExchange<AnswerReader> implements EventHandler, KnownEvents {
   readonly #sink: Sink;
   readonly #events: EventParser;
-  /** An event came since the sink was last flushed. */
   #unflushed = false;
   /** An event was parsed. Events recognized by their bytes only come later. */
   #anyEvent = false;

@@ -26,7 +26,6 @@ export function notTaken({ model, plain }: PlainAsk, engine: EngineKind): Refusa
   return null;
 }
 
-/** The request for a node that calls the model `nodeModel`. */
 export function plainRequest(
   ask: PlainAsk,
   account: AccountId,

@@ -19,7 +19,6 @@ export type Expected = Readonly<{
   stops: readonly string[];
 }>;
 
-/** `body` is JSON text. */
 export type NodeRequest = Readonly<{ body: string; expected: Expected }>;
 
 /** A node's request for a large body: the same JSON text in UTF-8, in parts, so that nothing is copied. */

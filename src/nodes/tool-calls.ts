@@ -52,7 +52,6 @@ export class ToolCalls {
     return this.#sent;
   }
 
-  /** Piece index of the call that the node names `key`, or -1 before it was sent. */
   sentIndex(key: number): number {
     return this.#byKey?.get(key)?.index ?? -1;
   }

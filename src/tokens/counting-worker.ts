@@ -80,7 +80,6 @@ function enter(call: Extract<CountingCall, { order: "count" }>, answer: Job["ans
 
 const tokenizers = new Map<EncodingName, Tokenizer>();
 
-/** The tokenizer of an encoding, whose tables load at first use. */
 function tokenizerOf(encoding: EncodingName): Tokenizer {
   let tokenizer = tokenizers.get(encoding);
   if (tokenizer === undefined) tokenizers.set(encoding, (tokenizer = new Tokenizer(encoding)));
@@ -98,7 +97,6 @@ function runSlice(): void {
   setImmediate(runSlice);
 }
 
-/** Counts until the tokenizer has made `lastStep` steps; true when all texts of the job are counted. */
 function advance(job: Job, lastStep: number): boolean {
   const { tokenizer } = job;
   while (job.index < job.ends.length) {

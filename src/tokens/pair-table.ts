@@ -25,7 +25,6 @@ export class PairTable {
   readonly #filter = new Int32Array(2 ** (filterBitsLog2 - 5));
   #size = 0;
 
-  /** The token that the two are merged to, or `none`. */
   find(left: number, right: number): number {
     const hash = hashOf(left, right);
     const bit = hash >>> (32 - filterBitsLog2);

@@ -69,7 +69,6 @@ export function renderTurns(turns: readonly Turn[]): Readonly<{ texts: string[];
   return { texts, extraTokens };
 }
 
-/** Adds the turn's texts; returns the tokens beyond them. */
 function renderTurn(turn: Turn, texts: string[]): number {
   switch (turn.role) {
     case "system":
@@ -143,7 +142,6 @@ const fileTokens = (url: string): number =>
 
 // ---------------------------------------------------------------- tools
 
-/** In the form of templates. */
 function toolText({ name, description, parameters }: Tool): string {
   return `${spacedJson({ type: "function", function: { name, ...(description === null ? {} : { description }), parameters } })}\n`;
 }

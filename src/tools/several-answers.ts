@@ -206,7 +206,6 @@ class PreparedPrompt implements PreparedTurns {
     this.messages = json;
   }
 
-  /** Hashes the raw JSON. */
   get blocks(): PromptBlocks {
     return promptBlocks([{ role: "prompt", content: this.messages.toString(), tokens: null }], []);
   }

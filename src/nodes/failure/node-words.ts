@@ -64,7 +64,6 @@ function promptOf(ask: Ask): (words: readonly string[], at: number) => boolean {
   };
 }
 
-/** Every text that the client wrote; null where that is too much to search. */
 function textsOf({ turns, tools, format, stop, plain }: Ask): readonly string[] | null {
   const texts = [...stop, plain?.suffix ?? "", ...turns.flatMap(textsOfTurn)];
   if (texts.reduce((sum, { length }) => sum + length, 0) > promptMaxLength) return null;

@@ -12,13 +12,11 @@ export class KnownShapes<Channel> {
   readonly #templates: Template<Channel>[] = [];
   #lessonsLeft = lessonsMax;
 
-  /** The shape of the event that begins at `start`, which then holds its values, or null. */
   find(bytes: Uint8Array, start: number, end: number): Template<Channel> | null {
     for (const template of this.#templates) if (template.match(bytes, start, end) >= 0) return template;
     return null;
   }
 
-  /** Learns the shape of `payload`, as `Template.learn`; null where nothing could be learned. */
   learn(
     payload: string,
     simple: Simple<Channel>,

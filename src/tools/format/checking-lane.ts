@@ -80,7 +80,6 @@ export class CheckingLane {
     await Promise.all(this.#exits);
   }
 
-  /** Gives the process its next order, starts it first, or lets it rest. */
   #advance(): void {
     if (this.#running !== null) return;
     const job = this.#nextThatMay();

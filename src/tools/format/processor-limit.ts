@@ -22,7 +22,6 @@ export function withinProcessorTime<Result>(limitMs: Ms, wallMs: Ms, work: () =>
   }
 }
 
-/** Processor time of this thread. */
 export function usedSince(before: NodeJS.CpuUsage): Ms {
   const { user, system } = process.threadCpuUsage(before);
   return (user + system) / 1000;

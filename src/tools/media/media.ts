@@ -169,7 +169,6 @@ class MediaRequest {
     return text === null ? null : { kind: "text", text: fileAsText(name, text) };
   }
 
-  /** Reserves memory for the largest body before it comes, and frees what was not needed. */
   async #get({ url, kind }: MediaPart): Promise<Fetched | null> {
     if (this.#fetchesLeft === 0 || !this.#take(mediaFetchBytesMax)) return null;
     this.#fetchesLeft--;

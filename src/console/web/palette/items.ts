@@ -24,7 +24,6 @@ export type Item = Readonly<{
 
 const isOperator = (): boolean => account.value?.operator === true;
 
-/** Items that need no request. */
 export function ownItems(): readonly Item[] {
   const pages = [...accountPages, ...(isOperator() ? operatorPages : [])].map((page): Item => ({
     id: `page ${page.path}`,

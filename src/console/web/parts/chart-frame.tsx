@@ -133,7 +133,6 @@ function tipLeft(stepLeft: number, stepWidth: number, width: number): number {
   return Math.max(0, Math.min(beside, width - tipWidth));
 }
 
-/** The width of an element, kept up to date. */
 function useWidth(): [{ current: HTMLDivElement | null }, number] {
   const frame = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);

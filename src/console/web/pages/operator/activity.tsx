@@ -1,7 +1,6 @@
 // Activity over time: requests, tokens, refusals, waits and first tokens by model, node, account or key; the most expensive
 // accounts, and today's reasons for refusals.
 import type { VNode } from "preact";
-import { useEffect } from "preact/hooks";
 import type { ActivityFigures, ActivityPage as Activity, ActivityQuery } from "../../../api/activity.ts";
 import { compact, count, date, dollars, shortTime } from "../../format.ts";
 import { Choice } from "../../parts/choice.tsx";
@@ -10,7 +9,7 @@ import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { TimeChart, type TimeSeries } from "../../parts/time-chart.tsx";
 import { get, search } from "../../request.ts";
-import { useResource } from "../../resource.ts";
+import { useEvery, useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
 import { isFreeOfCharge } from "../../session.ts";
 import { Card } from "../../parts/card.tsx";
@@ -43,11 +42,8 @@ function queryOf(query: URLSearchParams): ActivityQuery {
 export function ActivityPage(): VNode {
   const query = queryOf(place.value.query);
   const activity = useResource(() => get("/operator/activity", query), search(query));
-  useEffect(() => {
-    const ms = activity.value?.is_complete === false ? soonMs : refreshMs;
-    const timer = setInterval(() => document.visibilityState === "visible" && activity.reload(), ms);
-    return () => clearInterval(timer);
-  }, [activity.value?.is_complete]);
+  const ms = activity.value?.is_complete === false ? soonMs : refreshMs;
+  useEvery(ms, () => document.visibilityState === "visible" && activity.reload());
   const show = (change: Partial<ActivityQuery>): void =>
     navigate(`/operator/activity${search({ ...query, ...change })}`, { replace: true });
   return (

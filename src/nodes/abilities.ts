@@ -1,5 +1,4 @@
-// What a node's engine reports about the models that requests use there, and which of the catalog's promises it does
-// not keep.
+// What a node's engine reports about the models that requests use, and which of the catalog's promises it lacks.
 import type { NodeConfig } from "../config/config.ts";
 import { distinctModels } from "../core/catalog.ts";
 import type { Model } from "../core/types.ts";

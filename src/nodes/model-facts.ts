@@ -1,5 +1,4 @@
-// What an engine reports about one of its models: its actual context and its abilities. A node may write anything, so
-// values that make no sense count as not reported.
+// What an engine reports about a model: context and abilities. Values that make no sense count as not reported.
 import { record } from "./json.ts";
 
 const nodeModelNameMaxLength = 512;

@@ -1,5 +1,4 @@
-// The Worker that counts tokens. Only it holds the tables, so a gateway that counts nothing does not load them, and
-// counting never stops the main thread's streams. A message ends it; it is never terminated.
+// The Worker that counts tokens and holds the tables, so that counting stops no stream. A message ends it.
 import { setPriority } from "node:os";
 import type { AccountId, EncodingName } from "../core/types.ts";
 import { FairQueue } from "../core/fair-queue.ts";

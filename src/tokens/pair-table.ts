@@ -1,5 +1,4 @@
-// Looks up the token that two tokens merge to, in two flat arrays of 2.3 MB. Most of it fits in a core's cache, and a
-// lookup that misses the cache takes longer than the rest of a merge.
+// Looks up the token that two tokens merge to, in arrays of 2.3 MB, which mostly fit in a core's cache.
 import { assert } from "../core/assert.ts";
 
 /** The two do not merge. */

@@ -1,5 +1,4 @@
-// What the process reports to Prometheus. Labels are bounded: endpoints are our routes, models are those of the
-// catalog, keys are the first named ones, and everything else is one of a few words.
+// What the process reports to Prometheus. Labels are bounded: our routes, the catalog's models, the first named keys.
 import { ActivityCounts } from "../../telemetry/activity-counts.ts";
 import { FailedRequests } from "../../telemetry/failed-requests.ts";
 import type { RequestRecord } from "../../telemetry/request-record.ts";

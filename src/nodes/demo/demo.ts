@@ -1,5 +1,4 @@
-// The demo node: a real HTTP server on a loopback port that speaks the OpenAI-compatible node protocol with made-up
-// answers, so that people can try Tollgate, and tests its whole path, without an inference engine.
+// The demo node: an HTTP server on a loopback port that speaks the node protocol with made-up answers.
 import type { Clock } from "../../core/clock.ts";
 import { isRecord } from "../../core/is-record.ts";
 import { answerTo, type DemoAnswer, type DemoRequest, type DemoToken } from "./demo-answer.ts";

@@ -1,5 +1,4 @@
-// Cleans a node's own words about a failure for the operator's log: short, and without the addresses, paths and parts
-// of the prompt that nodes repeat.
+// Cleans a node's words for the operator's log: short, without addresses, paths and parts of the prompt.
 import { nodeErrorTextMaxLength } from "../limits.ts";
 import type { Ask, Turn } from "../../core/types.ts";
 import { visible } from "../../core/visible.ts";

@@ -1,5 +1,4 @@
-// The event shapes known for one model on one node. What one answer taught serves the next ones, so only an answer's
-// first event and its last ones are parsed.
+// The event shapes of one model on one node: what an answer taught serves the next, so that few events are parsed.
 import { type Simple, Template } from "./template.ts";
 
 /** Text, reasoning and call arguments, for an engine that writes some of them in two ways. */

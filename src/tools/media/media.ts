@@ -1,5 +1,4 @@
-// Turns images and files of an admitted request into data and text before a node is asked, since nodes fetch nothing.
-// Parts that cannot be fetched are left out, and the request is answered without them.
+// Turns images and files into data and text before a node is asked. Parts that cannot be fetched are left out.
 import { assert } from "../../core/assert.ts";
 import { fileAsText, isPdf, textOf } from "../../core/file-text.ts";
 import { imageHeader } from "../../core/image-header.ts";

@@ -1,5 +1,4 @@
-// Activity over time: requests, tokens, refusals, waits and first tokens by model, node, account or key; the most expensive
-// accounts, and today's reasons for refusals.
+// Activity over time by model, node, account or key; the most expensive accounts, and today's refusals.
 import type { VNode } from "preact";
 import type { ActivityFigures, ActivityPage as Activity, ActivityQuery } from "../../../api/activity.ts";
 import { compact, count, date, dollars, shortTime } from "../../format.ts";

@@ -74,7 +74,30 @@ function Shown({ activity }: { activity: Activity }): VNode {
     label: label === "left" ? "client left" : label,
     values: all.steps[label],
   }));
-  const charts = { from, stepMs };
+  const bars = (title: string, series: TimeSeries[]): VNode => (
+    <TimeChart from={from} stepMs={stepMs} title={title} kind="bars" series={series} short={compact} />
+  );
+  const times = (title: string, series: TimeSeries[]): VNode => (
+    <TimeChart
+      from={from}
+      stepMs={stepMs}
+      title={title}
+      kind="lines"
+      series={series}
+      short={shortTime}
+      words={bothTimes}
+    />
+  );
+  const tokens = bySeries((of) => sum(of.input, of.output));
+  const refusals = bySeries((of) => sum(of.refused, of.failed));
+  const waits = bySeries(
+    (of) => of.wait_p95_ms,
+    (of) => of.wait_p50_ms,
+  );
+  const firstTokens = bySeries(
+    (of) => of.first_token_p95_ms,
+    (of) => of.first_token_p50_ms,
+  );
   return (
     <div class="stack-large">
       <Totals total={all.total} />
@@ -84,44 +107,15 @@ function Shown({ activity }: { activity: Activity }): VNode {
         </section>
       ) : (
         <section class="grid-2" aria-label="Charts">
-          <TimeChart {...charts} title="Requests" kind="bars" series={bySeries((of) => of.requests)} short={compact} />
-          <TimeChart {...charts} title="Results" kind="bars" series={results} short={compact} />
-          <TimeChart
-            {...charts}
-            title="Tokens, input and output"
-            kind="bars"
-            series={bySeries((of) => sum(of.input, of.output))}
-            short={compact}
-          />
-          <TimeChart
-            {...charts}
-            title="Refused or failed"
-            kind="bars"
-            series={bySeries((of) => sum(of.refused, of.failed))}
-            short={compact}
-          />
-          <TimeChart
-            {...charts}
-            title="Wait for a node, p50 (dashed) and p95"
-            kind="lines"
-            series={bySeries(
-              (of) => of.wait_p95_ms,
-              (of) => of.wait_p50_ms,
-            )}
-            short={shortTime}
-            words={bothTimes}
-          />
-          <TimeChart
-            {...charts}
-            title="First token, p50 (dashed) and p95"
-            kind="lines"
-            series={bySeries(
-              (of) => of.first_token_p95_ms,
-              (of) => of.first_token_p50_ms,
-            )}
-            short={shortTime}
-            words={bothTimes}
-          />
+          {bars(
+            "Requests",
+            bySeries((of) => of.requests),
+          )}
+          {bars("Results", results)}
+          {bars("Tokens, input and output", tokens)}
+          {bars("Refused or failed", refusals)}
+          {times("Wait for a node, p50 (dashed) and p95", waits)}
+          {times("First token, p50 (dashed) and p95", firstTokens)}
         </section>
       )}
       <TopAccounts activity={activity} />

@@ -1,5 +1,5 @@
 // The request log: all requests, including refused and failed ones, live or by filter.
-import type { ComponentProps, VNode } from "preact";
+import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { LogPage as Log, RequestRow } from "../../../api/request-log.ts";
 import { compact, count, exactDollars, fullMoment, moment, shortTime, utc } from "../../format.ts";
@@ -17,7 +17,7 @@ import { Time } from "../../parts/time.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { figures, Table } from "../../parts/table.tsx";
-import { Select } from "../../parts/select.tsx";
+import { Select, type SelectOptions } from "../../parts/select.tsx";
 
 /** How often the visible page looks for new rows. */
 const liveMs = 2_000;
@@ -114,7 +114,7 @@ function Filters({ filter, choices, change }: FiltersProps): VNode {
       {...more}
     />
   );
-  const select = (name: Name, all: string, options: ComponentProps<typeof Select>["options"]): VNode => (
+  const select = (name: Name, all: string, options: SelectOptions): VNode => (
     <Select
       aria-label={all}
       value={filter[name]}

@@ -132,7 +132,7 @@ function tipLeft(stepLeft: number, stepWidth: number, width: number): number {
   return Math.max(0, Math.min(beside, width - tipWidth));
 }
 
-function useWidth(): [{ current: HTMLDivElement | null }, number] {
+export function useWidth(): [{ current: HTMLDivElement | null }, number] {
   const frame = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   useEffect(() => {

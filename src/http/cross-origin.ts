@@ -22,7 +22,6 @@ export class CrossOrigin {
     this.#keyHeaders = keyHeaders;
   }
 
-  /** The reply, readable for the requesting page if it is one of those. */
   opened(request: Request, reply: Soon<Response>): Soon<Response> {
     if (this.#origins().length === 0 || !request.headers.has("origin")) return reply;
     const origin = this.#allowed(request.headers);

@@ -25,6 +25,8 @@ export type GatewaySettings = Readonly<{
   nodes?: number;
   /** Other nodes in the place of these, each with its slots. */
   fleet?: readonly Readonly<{ port: number; slots: number | "auto" }>[];
+  /** The configuration, in place of one for these nodes. */
+  config?: string;
   /** A model that is served by another node. */
   other?: Readonly<{ model: string; port: number }>;
   /** A program that `npm run build` made; left out or "", the sources are run. */
@@ -125,7 +127,8 @@ export function openBenchAccounting(dataFolder: string) {
   });
 }
 
-function configText({ nodePort, nodes = 1, fleet, other }: GatewaySettings): string {
+function configText({ nodePort, nodes = 1, fleet, other, config }: GatewaySettings): string {
+  if (config !== undefined) return config;
   const all = fleet ?? Array.from({ length: nodes }, () => ({ port: nodePort, slots: slotsOfAll }));
   const tables = all.map(({ port, slots }, index) => nodeTable(`bench-${index}`, port, "*", slots));
   if (other !== undefined) tables.push(nodeTable("other", other.port, other.model));

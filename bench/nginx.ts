@@ -26,13 +26,14 @@ function nginxPath(): string | null {
   return Bun.which("nginx", { PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/local/sbin` });
 }
 
-/** Starts nginx in front of the node, in a folder of its own. Throws where it is missing. */
-export async function startNginx(nodePort: number): Promise<Subject> {
+/** Starts nginx in front of the nodes, in a folder of its own. Throws where it is missing. */
+export async function startNginx(...nodePorts: readonly number[]): Promise<Subject> {
   const path = nginxPath();
   if (path === null) throw new Error("nginx is not installed");
   const folder = mkdtempSync(join(tmpdir(), "bench-nginx-"));
   const port = freePort();
-  const values: Record<string, string> = { PORT: `${port}`, NODE: `127.0.0.1:${nodePort}`, FOLDER: folder };
+  const NODES = nodePorts.map((nodePort) => `server 127.0.0.1:${nodePort};`).join(" ");
+  const values: Record<string, string> = { PORT: `${port}`, NODES, FOLDER: folder };
   const template = readFileSync(`${import.meta.dir}/nginx.conf`, "utf8");
   const file = join(folder, "nginx.conf");
   writeFileSync(

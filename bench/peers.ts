@@ -48,7 +48,14 @@ type Peer = Readonly<{
   /** Lines of every request's head. */
   headers?(run: Run): readonly string[];
 }>;
-type Run = Readonly<{ folder: string; port: number; metricsPort: number; nodeAddress: string }>;
+type Run = Readonly<{
+  folder: string;
+  port: number;
+  metricsPort: number;
+  nodeAddress: string;
+  /** A router's nodes, and how it chooses one of them; absent: the one node. */
+  routes?: Readonly<{ addresses: readonly string[]; policy: string }> | undefined;
+}>;
 
 const venv = join(peersFolder, ".venv/bin");
 const routers = join(peersFolder, ".routers/bin");
@@ -243,18 +250,13 @@ function router(name: string, program: string, words: readonly string[]): Peer {
     writtenIn: "Rust",
     // It says nothing by itself: from "info" on SMG writes two lines for each request.
     ready: /starting/,
-    command: ({ port, metricsPort, nodeAddress }) => [
+    command: ({ port, metricsPort, nodeAddress, routes }) => [
       ...["sh", "-c", 'echo starting; exec "$0" "$@"', join(routers, program), ...words],
-      ...["--worker-urls", nodeAddress, "--host", "127.0.0.1", "--port", `${port}`],
-      ...[
-        "--prometheus-port",
-        `${metricsPort}`,
-        "--policy",
-        "round_robin",
-        "--disable-retries",
-        "--log-level",
-        "error",
-      ],
+      ...["--worker-urls", ...(routes?.addresses ?? [nodeAddress]), "--host", "127.0.0.1", "--port", `${port}`],
+      ...["--prometheus-port", `${metricsPort}`, "--log-level", "error"],
+      ...(routes === undefined
+        ? ["--policy", "round_robin", "--disable-retries"]
+        : ["--policy", routes.policy, "--max-concurrent-requests", "4096"]),
     ],
     model: benchModel,
     key,
@@ -289,10 +291,11 @@ export function peerNotes(names: readonly string[]): string[] {
 }
 
 /** Starts the peer in front of the node, in a folder of its own. Throws when it does not get ready. */
-export async function startPeer(name: PeerName, nodePort: number): Promise<Subject> {
+export async function startPeer(name: PeerName, nodePort: number, routes?: Run["routes"]): Promise<Subject> {
   const peer = peers[name];
   const folder = mkdtempSync(join(tmpdir(), `bench-${name}-`));
-  const run: Run = { folder, port: freePort(), metricsPort: freePort(), nodeAddress: `http://127.0.0.1:${nodePort}` };
+  const nodeAddress = `http://127.0.0.1:${nodePort}`;
+  const run: Run = { folder, port: freePort(), metricsPort: freePort(), nodeAddress, routes };
   for (const [file, text] of Object.entries(peer.files?.(run) ?? {})) writeFileSync(join(folder, file), text);
   const running = await startProcess({
     role: "proxy",

@@ -5,13 +5,16 @@
 //   bun bench/routing.ts --virtual [--seconds 120] [--seed 1] [--only chats,agents]
 //   bun bench/routing.ts [--seconds 60] [--runs 1] [--only chats-one-key] [--ways tollgate,smg,nginx]
 //   bun bench/routing.ts --virtual --only mooncake --file conversation_trace.jsonl     kvcache-ai/Mooncake's own trace
+import { loadavg } from "node:os";
 import { readFlags } from "./flags.ts";
+import { setPlacement } from "./placement.ts";
 import { keepResult } from "./result.ts";
 import { policies, tollgate } from "./routing/policies.ts";
 import { type Measured, keepPicture, rowsOf, routingColumns } from "./routing/picture.ts";
 import { summaryOf } from "./routing/summary.ts";
-import { alone, others, type Trace, traceNamed, traceNames } from "./routing/traces.ts";
-import { type PolicyOf, World } from "./routing/world.ts";
+import { alone, type Trace, traceNamed, traceNames } from "./routing/traces.ts";
+import { runOver, ways } from "./routing/ways.ts";
+import { type PolicyOf, type Row, workOf, World } from "./routing/world.ts";
 
 export const routingDefaults = {
   virtual: false,
@@ -26,7 +29,7 @@ export const routingDefaults = {
 type Flags = typeof routingDefaults;
 
 /** Of those who are not judged, while the trace lasts. */
-function run(trace: Trace, policyOf: PolicyOf): Readonly<{ world: World; othersWork: number }> {
+function runIn(trace: Trace, policyOf: PolicyOf): Readonly<{ world: World; othersWork: number }> {
   const world = new World(trace, policyOf);
   world.run(trace.endMs);
   const othersWork = world.work(({ session }) => trace.judged !== null && !trace.judged(session));
@@ -40,46 +43,82 @@ export function measureVirtual(flags: Flags, tell: (line: string) => void): Meas
   const measured: Measured[] = [];
   for (const name of flags.only.split(",")) {
     const trace = traceNamed(name, flags.seed, flags.seconds, flags.file);
-    const add = (way: string, of: Trace, policyOf: PolicyOf, othersAlone: number | null): void => {
+    const add = (way: string, of: Trace, policyOf: PolicyOf): void => {
       const beganAt = performance.now();
-      const { world, othersWork } = run(of, policyOf);
+      const { world, othersWork } = runIn(of, policyOf);
       const summary = summaryOf(world.rows, of.judged, 1_000 * flags.warmUpSeconds);
-      const othersPart = othersAlone === null ? null : othersWork / othersAlone;
-      measured.push({ trace: name, way, othersPart, ...summary });
+      measured.push({ trace: name, way, othersWork, ...summary });
       const { meanMs, p99Ms } = summary;
       const tookS = ((performance.now() - beganAt) / 1_000).toFixed(1);
       tell(`  ${name}, ${way}: mean ${meanMs.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms (${tookS} s)`);
     };
-    let othersAlone: number | null = null;
-    if (trace.judged !== null) {
-      add("alone", alone(trace), tollgate(), null);
-      // Whatever the engines can do.
-      const world = new World(others(trace), policies["round robin"]!);
-      world.run(trace.endMs);
-      othersAlone = world.work(() => true);
-    }
+    if (trace.judged !== null) add("alone", alone(trace), tollgate());
     for (const way of wanted) {
       if (way === "oracle" && trace.judged !== null) continue;
       const policyOf = policies[way];
       if (policyOf === undefined) throw new Error(`the policies are ${Object.keys(policies).join(", ")}, not "${way}"`);
-      add(way, trace, policyOf, othersAlone);
+      add(way, trace, policyOf);
     }
+  }
+  return measured;
+}
+
+/** Each way over HTTP on each trace, and how busy the machine was. */
+async function measureWays(flags: Flags, tell: (line: string) => void): Promise<Measured[]> {
+  const wanted = flags.ways === "" ? Object.keys(ways) : flags.ways.split(",");
+  for (const name of wanted) {
+    const missing = ways[name]?.missing();
+    if (missing === undefined) throw new Error(`the ways are ${Object.keys(ways).join(", ")}, not "${name}"`);
+    if (missing !== null) tell(`  ${name} skipped: ${missing}`);
+  }
+  const present = wanted.filter((name) => ways[name]!.missing() === null);
+  const measured: Measured[] = [];
+  for (const name of flags.only.split(",")) {
+    const { judged, endMs } = traceNamed(name, flags.seed, flags.seconds, flags.file);
+    const isOfOthers = (row: Row): boolean => judged !== null && !judged(row.session);
+    const add = async (label: string, way: string, isAlone: boolean): Promise<void> => {
+      const rows: Row[] = [];
+      const lateMs: number[] = [];
+      for (let run = 0; run < flags.runs; run++) {
+        const replay = { trace: name, seed: flags.seed + run, seconds: flags.seconds, file: flags.file, isAlone };
+        const { rows: more, latenessMs } = await runOver(ways[way]!, replay);
+        rows.push(...more);
+        lateMs.push(latenessMs);
+      }
+      const summary = summaryOf(rows, isAlone ? null : judged, 1_000 * flags.warmUpSeconds);
+      const complete = rows.filter((row) => isOfOthers(row) && row.endMs !== null && row.endMs < endMs);
+      measured.push({
+        trace: name,
+        way: label,
+        othersWork: complete.reduce((sum, row) => sum + workOf(row), 0),
+        ...summary,
+      });
+      const failures = new Map<string, number>();
+      for (const { failure } of rows) if (failure !== null) failures.set(failure, (failures.get(failure) ?? 0) + 1);
+      tell(
+        `  ${name}, ${label}: mean ${summary.meanMs.toFixed(0)} ms, p99 ${summary.p99Ms.toFixed(0)} ms of ${summary.requests}, ` +
+          `${summary.failed} failed; steps ${lateMs.map((ms) => ms.toFixed(1)).join(", ")} ms late, load ${loadavg()[0]!.toFixed(1)}`,
+      );
+      for (const [failure, count] of failures) tell(`    ${count} x ${failure}`);
+    };
+    if (judged !== null) await add("alone", present[0]!, true);
+    for (const way of present) await add(way, way, false);
   }
   return measured;
 }
 
 if (import.meta.main) {
   const flags = readFlags(routingDefaults, { seconds: 10, warmUpSeconds: 2 });
-  const measured = measureVirtual(flags, console.log);
-  const picture = keepPicture(
-    measured,
-    "routing-virtual",
-    `Mean time to the first token, ${flags.seconds} s of load in virtual time`,
-  );
+  if (!flags.virtual) setPlacement("free");
+  const measured = flags.virtual ? measureVirtual(flags, console.log) : await measureWays(flags, console.log);
+  const where = flags.virtual ? "in virtual time" : "over HTTP";
+  const variant = flags.virtual ? "virtual" : "";
+  const title = `Mean time to the first token, ${flags.seconds} s of load ${where}`;
+  const picture = keepPicture(measured, variant === "" ? "routing" : "routing-virtual", title);
   await keepResult({
     bench: "routing",
-    variant: "virtual",
-    question: "How soon is the first token there from several nodes, in virtual time?",
+    variant,
+    question: `How soon is the first token there from several nodes with prefix caches, ${where}?`,
     columns: routingColumns,
     rows: rowsOf(measured),
     chart: null,

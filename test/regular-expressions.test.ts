@@ -156,6 +156,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     within(260, /^[\w.:[\]-]+$/), // hostMaxLength
     own("our own description", /\bcore-3\b(?![.-])/g),
   ],
+  "http/models.ts": [own("digits of a price", /\.?0+$/)],
   "http/key-headers.ts": [/^bearer +/i],
   "http/metrics/metric.ts": [/[\\"\n]/, /\\/g, /"/g, /\n/g],
   "http/metrics/metrics-access.ts": [/^bearer +/i],

@@ -4,8 +4,8 @@ import { resultsFolder } from "../result.ts";
 import { svgPage, svgText } from "../svg.ts";
 import type { Summary } from "./summary.ts";
 
-/** `othersPart`: work of those who are not judged, as a part of what they have done alone. */
-export type Measured = Summary & Readonly<{ trace: string; way: string; othersPart: number | null }>;
+/** `othersWork`: the work of those who are not judged; 0 where there are none. */
+export type Measured = Summary & Readonly<{ trace: string; way: string; othersWork: number }>;
 
 export const routingColumns = ["load", "way", "requests", "mean ms", "p50 ms", "p99 ms", "cached", "times", "beside"];
 
@@ -16,6 +16,7 @@ export function rowsOf(measured: readonly Measured[]): string[][] {
   return measured.map((one, at) => {
     const baseline = measured.find(({ trace, ...other }) => trace === one.trace && isBaseline({ trace, ...other }));
     const times = baseline === undefined || isBaseline(one) ? "" : (one.meanMs / baseline.meanMs).toFixed(2);
+    const mostWork = Math.max(...measured.map(({ trace, othersWork }) => (trace === one.trace ? othersWork : 0)));
     const failed = one.failed === 0 ? "" : ` (${one.failed} failed)`;
     return [
       measured[at - 1]?.trace === one.trace ? "" : one.trace,
@@ -24,7 +25,7 @@ export function rowsOf(measured: readonly Measured[]): string[][] {
       ...[one.meanMs, one.p50Ms, one.p99Ms].map((ms) => ms.toFixed(0)),
       `${(100 * one.cachedPart).toFixed(0)} %`,
       times,
-      one.othersPart === null ? "" : `${(100 * one.othersPart).toFixed(0)} %`,
+      one.othersWork === 0 ? "" : `${((100 * one.othersWork) / mostWork).toFixed(0)} %`,
     ];
   });
 }

@@ -36,7 +36,7 @@ export type Trace = Readonly<{
   judged: ((session: Session) => boolean) | null;
 }>;
 
-const usualModel = "sim";
+export const usualModel = "sim";
 
 type Random = () => number;
 function randomOf(seed: number): Random {

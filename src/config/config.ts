@@ -8,7 +8,16 @@ import { nearest } from "../core/nearest.ts";
 import { misfitsOf } from "../core/schema-errors.ts";
 import { namesThisMachine } from "../core/this-machine.ts";
 import { ConfigError, type Environment, Faults, type ConfigReading } from "./faults.ts";
-import { modelOf, nothingTold, sharedNames, shopBudgetOf, type ToldOfModel } from "./models.ts";
+import {
+  basedModels,
+  modelOf,
+  nothingTold,
+  type OwnModel,
+  sharedNames,
+  shopBudgetOf,
+  type ToldOfModel,
+} from "./models.ts";
+import type { NodeConfig } from "./nodes.ts";
 import type { AnyOption, ConfigFlags, FileTables } from "./option.ts";
 import { type FixedOptions, type LiveOptions, type OptionName, options, type OptionValues } from "./options.ts";
 import { type Keys, schemaOf } from "./rows.ts";
@@ -17,7 +26,7 @@ const plansMax = 100;
 
 export { ConfigError, type Environment } from "./faults.ts";
 export type { McpConfig } from "./mcp.ts";
-export type { ManagedNodeConfig, NodeConfig } from "./nodes.ts";
+export type { ManagedNodeConfig, NodeConfig, SharePrefixCache } from "./nodes.ts";
 export type { ConfigFlags } from "./option.ts";
 export type { BackupSchedule, StoredResponsesConfig } from "./running.ts";
 export type { TelemetryConfig } from "./telemetry.ts";
@@ -104,8 +113,19 @@ export function readConfig(file: string | null, toml: string, flags: ConfigFlags
   faults.throwIfAny();
   const values = Object.fromEntries(read) as OptionValues;
   checkTogether(values, faults);
+  const models = basedModels(values.models, (row, problem) => faults.at(["models", row, "preset_of"], problem));
   faults.throwIfAny();
-  return { file, isBlank: toml === "", ...values, keys: [...reading.keys] };
+  const nodes = values.nodes.map((node) => ({ ...node, models: withPresets(node.models, models) }));
+  return { file, isBlank: toml === "", ...values, models, nodes, keys: [...reading.keys] };
+}
+
+/** A node that names a model serves its presets, too. */
+function withPresets(named: NodeConfig["models"], models: readonly OwnModel[]): NodeConfig["models"] {
+  const presets = models.filter(
+    ({ id, presetOf }) => presetOf !== null && Object.hasOwn(named, presetOf) && !Object.hasOwn(named, id),
+  );
+  if (presets.length === 0) return named;
+  return { ...named, ...Object.fromEntries(presets.map(({ id, presetOf }) => [id, named[presetOf!]!])) };
 }
 
 /** What rows say of each other: plans that are there, models that are there, and no name for two models. */
@@ -143,6 +163,15 @@ function checkTogether(values: OptionValues, faults: Faults): void {
   for (const { row, key, problem } of sharedNames(models)) faults.at(["models", row, ...key], problem);
   // Without models of the shop's own, names that nodes list are valid too, and they are not known yet.
   const known = new Set(models.flatMap(({ id, aliases }) => [id, ...aliases]));
+  for (const [row, { id, aliases, fallback = [] }] of models.entries()) {
+    for (const [index, name] of fallback.entries()) {
+      if (known.has(name) && name !== id && !aliases.includes(name)) continue;
+      faults.at(
+        ["models", row, "fallback", index],
+        `must be a name of another of [[models]], is ${JSON.stringify(name)}`,
+      );
+    }
+  }
   for (const [row, { models: named }] of plans.entries()) {
     for (const [index, name] of (models.length === 0 ? [] : (named ?? [])).entries()) {
       if (known.has(name)) continue;

@@ -80,6 +80,14 @@ export const names = (what: string): Kind<readonly string[]> =>
 
 export const yesOrNo = (): Kind<boolean> => as(Type.Boolean({ description: "true or false" }));
 
+/** Or one of some words. */
+export const yesOrNoOr = <const Word extends string>(words: readonly Word[]): Kind<boolean | Word> =>
+  as(
+    Type.Union([Type.Boolean(), ...words.map((word) => Type.Literal(word))], {
+      description: `true, false, ${words.map((word) => `"${word}"`).join(" or ")}`,
+    }),
+  );
+
 export const whole = (
   minimum: number,
   maximum: number,

@@ -9,8 +9,11 @@ import {
   ownModelNameMaxLength,
   partsPerCent,
 } from "../core/limits.ts";
-import type { Model, Price } from "../core/types.ts";
-import { type Kind, listOf, oneOf, textLike, whole, yesOrNo } from "./kinds.ts";
+import type { Model, Preset, PresetFields, Price } from "../core/types.ts";
+import { presetNames, readPresetFields } from "../dialects/request/preset.ts";
+import { isRefusal } from "../core/refusals.ts";
+import { type Kind, listOf, mapped, oneOf, text, textLike, whole, yesOrNo } from "./kinds.ts";
+import { nearest } from "../core/nearest.ts";
 import { planId } from "./plans.ts";
 import { key, required, table } from "./rows.ts";
 
@@ -76,9 +79,54 @@ function priceOf(input: number, cachedInput: number, output: number): Price {
   return parts.input + parts.cachedInput + parts.output === 0 ? price : { ...price, parts };
 }
 
+const noFields: PresetFields = { sampling: {}, effort: null, stop: [], engineFields: [] };
+const presetFields: Kind<PresetFields> = {
+  schema: Type.Record(Type.String(), Type.Unknown(), { description: "a table of request fields" }),
+  read(written: Readonly<Record<string, unknown>>, place) {
+    const fields = readPresetFields(written);
+    if (!isRefusal(fields)) return fields;
+    place.fault(`has a wrong field: ${fields.detail?.["reason"]}`);
+    return noFields;
+  },
+};
+const presetName: Kind<string> = mapped(text("the name of a request field"), (written, place) => {
+  if (!presetNames.has(written)) place.mustBe("a field that a preset can have", written);
+  return written;
+});
+
 export const modelTable = table(
   {
     id: required("id", name(), "The name that requests use."),
+    presetOf: key("preset_of", name(), {
+      about: "The id of another row, whose node model and settings it has, apart from those that it says itself.",
+      otherwise: null,
+      shown: "none",
+    }),
+    set: key("set", presetFields, {
+      about: "Fields of requests that hold whatever the client says, named as in chat completions.",
+      otherwise: undefined,
+      shown: "none",
+    }),
+    default: key("default", presetFields, {
+      about: "Fields of requests that hold where the client says nothing.",
+      otherwise: undefined,
+      shown: "none",
+    }),
+    remove: key("remove", listOf(presetName, "a list of names of fields"), {
+      about: "Fields of requests that the nodes do not get.",
+      otherwise: undefined,
+      shown: "none",
+    }),
+    system: key("system", text("instructions"), {
+      about: "Instructions in front of the client's own.",
+      otherwise: undefined,
+      shown: "none",
+    }),
+    fallback: key("fallback", listOf(name(), "a list of names of other rows", 1), {
+      about: "Models that serve its requests while no node can, the first that can.",
+      otherwise: undefined,
+      shown: "none",
+    }),
     nodeModel: key("node_model", name(), {
       about: "Its name on the nodes. Nodes that list it serve it.",
       otherwise: null,
@@ -90,7 +138,7 @@ export const modelTable = table(
     }),
     price: key("price", priceKind, {
       about: "For input, cached input and output, or one number for all.",
-      otherwise: free,
+      otherwise: null,
       shown: "0: it is free",
     }),
     contextTokens: key("context", whole(1, 100_000_000), {
@@ -138,11 +186,36 @@ export const modelTable = table(
       otherwise: false,
     }),
   },
-  (model, place) => {
+  ({ set = noFields, default: otherwise = noFields, remove = [], system = "", ...model }, place, given) => {
     if (model.aliases.length > modelNamesMax) place.at("aliases").fault(`must be at most ${modelNamesMax} names`);
-    return { ...model, nodeModel: model.nodeModel ?? model.id };
+    if (model.presetOf !== null) {
+      for (const key of ["node_model", "kind"]) {
+        if (given[key] !== undefined) place.at(key).fault("must be absent beside preset_of, whose row says it");
+      }
+    }
+    const says = ["set", "default", "remove", "system"].some((key) => given[key] !== undefined);
+    const preset: Preset | undefined = says ? { set, default: otherwise, remove, system } : undefined;
+    return { ...model, nodeModel: model.nodeModel ?? model.id, ...(preset && { preset }) };
   },
 );
+
+/** Rows with `preset_of` have what they do not say from the row that it names. Faults: where that is no such row. */
+export function basedModels(models: readonly OwnModel[], faults: (row: number, problem: string) => void): OwnModel[] {
+  const bases = new Map(models.filter(({ presetOf }) => presetOf === null).map((model) => [model.id, model]));
+  return models.map((model, row) => {
+    if (model.presetOf === null) return model;
+    const base = bases.get(model.presetOf);
+    if (base === undefined) {
+      const meant = nearest(model.presetOf, bases.keys());
+      const hint = meant === null ? "" : `, did you mean ${JSON.stringify(meant)}?`;
+      faults(row, `must be the id of a row without preset_of, is ${JSON.stringify(model.presetOf)}${hint}`);
+      return model;
+    }
+    const said = Object.fromEntries(Object.entries(model).filter(([, value]) => value !== null));
+    const { kind, nodeModel } = base;
+    return { ...base, ...said, kind, nodeModel, readsDepth: base.readsDepth && model.readsDepth };
+  });
+}
 
 /** One row; null where it says nothing: then what the nodes tell holds. */
 export type OwnModel = Readonly<ReturnType<typeof modelTable.read>>;
@@ -185,7 +258,8 @@ export const unpricedModel = (id: string): OwnModel => ({
   id,
   nodeModel: id,
   kind: "chat",
-  price: free,
+  presetOf: null,
+  price: null,
   contextTokens: null,
   readsImages: null,
   structuredOutput: null,
@@ -211,8 +285,10 @@ export function modelOf(
     formats: model.structuredOutput !== null || told.keepsFormats === true,
   };
   const abilities = ["images", "tools", "formats"] as const;
+  const { presetOf: _, ...row } = model;
   return {
-    ...model,
+    ...row,
+    price: model.price ?? free,
     structuredOutput: model.structuredOutput ?? "json_schema",
     unclaimed: abilities.filter((ability) => claimed[ability] !== true),
     tier: "own",

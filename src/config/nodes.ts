@@ -19,6 +19,7 @@ import {
   webAddress,
   wholeOr,
   yesOrNo,
+  yesOrNoOr,
 } from "./kinds.ts";
 import { apiKey, type FileTable, key, required, table } from "./rows.ts";
 
@@ -68,6 +69,10 @@ const nodeModels: Kind<Readonly<Record<string, string>>> = {
   read: (written) => written,
 };
 
+/** True: all accounts share engines' prompt caches. "plan": those of a plan do. "account", false: none do, at any price. */
+export const sharePrefixCache = () => yesOrNoOr(["plan", "account"]);
+export type SharePrefixCache = boolean | "plan" | "account";
+
 const everyModel: Readonly<Record<string, string>> = { "*": "*" };
 
 /** Of a node that the gateway starts without saying where: a port that is free then. */
@@ -94,10 +99,16 @@ export const nodeTable = table(
       shown: `\`"auto"\` if vLLM, SGLang or llama.cpp reports its load, else ${nodeSlotsDefault}`,
     }),
     /** Absent: as `[server]` says. */
-    sharePrefixCache: key("share_prefix_cache", yesOrNo(), {
-      about: "Whether accounts share its engine's prompt cache; see Your own nodes.",
+    sharePrefixCache: key("share_prefix_cache", sharePrefixCache(), {
+      about: "Which accounts share its engine's prompt cache; see Your own nodes.",
       otherwise: undefined,
       shown: "that of `[server]`",
+    }),
+    /** Absent: as its engine reports. */
+    priorityScheduling: key("priority_scheduling", yesOrNo(), {
+      about: "Whether its engine is sent how urgent requests are; see Your own nodes.",
+      otherwise: undefined,
+      shown: "as SGLang reports; else false",
     }),
     /**
      * Public model id -> the name the node knows it by; "*" = any id not named on this or another node. The name "*"

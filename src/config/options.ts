@@ -32,7 +32,7 @@ import {
 import { mcpTable } from "./mcp.ts";
 import { modelTable } from "./models.ts";
 import { planTable } from "./plans.ts";
-import { nodesOfFlags, nodeTable } from "./nodes.ts";
+import { nodesOfFlags, nodeTable, sharePrefixCache } from "./nodes.ts";
 import { oidcTable } from "./oidc.ts";
 import { list, option, outside, type Restart, restart, section } from "./option.ts";
 import { key, required, secret, table } from "./rows.ts";
@@ -161,13 +161,13 @@ export const options = {
     restart,
     { flag: "threads" },
   ),
-  /** Null = they do not, where the engine can keep them apart. Without rows of nodes it may stand in [nodes]. */
+  /** Null = none do, where the engine can keep them apart. Without rows of nodes it may stand in [nodes]. */
   sharePrefixCache: option(
     "server",
-    key("share_prefix_cache", yesOrNo(), {
-      about: "Whether accounts share the engines' prompt caches, on all nodes; see Your own nodes.",
+    key("share_prefix_cache", sharePrefixCache(), {
+      about: "Which accounts share the engines' prompt caches, on all nodes; see Your own nodes.",
       otherwise: null,
-      shown: "they do not, if the engine can keep them apart",
+      shown: "none, if the engine can keep them apart",
     }),
     { reload: (running, shares) => running.sharePrefixCaches(shares) },
   ),

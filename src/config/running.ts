@@ -3,7 +3,7 @@ import type { Catalog } from "../core/catalog.ts";
 import type { LogLevel } from "../core/log.ts";
 import type { Ms, Plan } from "../core/types.ts";
 import type { McpConfig } from "./mcp.ts";
-import type { NodeConfig } from "./nodes.ts";
+import type { NodeConfig, SharePrefixCache } from "./nodes.ts";
 import type { OwnModel } from "./models.ts";
 import type { SearchConfig } from "./search.ts";
 import type { TelemetryConfig } from "./telemetry.ts";
@@ -39,7 +39,7 @@ export interface Running {
   /** For a node, and for others of the account. */
   waitAtMost(ms: Ms): void;
   /** Whether accounts share what engines keep of prompts, on nodes that leave it open; null: where they must. */
-  sharePrefixCaches(shares: boolean | null): void;
+  sharePrefixCaches(shares: SharePrefixCache | null): void;
   /** Throws what the operator can put right; then nothing has changed. */
   useSearch(search: SearchConfig | null): Promise<void>;
   useMcpServers(servers: readonly McpConfig[]): Promise<void>;

@@ -133,6 +133,32 @@ export type Model = Readonly<{
   encoding: EncodingName;
   /** True for the coder tier, which some dialects bill in calls instead of tokens. */
   coder: boolean;
+  /** What the shop does to its requests; absent: nothing. */
+  preset?: Preset;
+  /** Names of models that serve its requests while no node can, the first that can. Absent: none. */
+  fallback?: readonly string[];
+  /** The id of the model that was asked for and that no node can serve. Absent: this one was asked for. */
+  standsFor?: string;
+}>;
+
+/** Fields of a request that a shop says. `effort` null, an empty list: not said. */
+export type PresetFields = Readonly<{
+  sampling: Sampling;
+  effort: Effort | null;
+  stop: readonly string[];
+  engineFields: readonly EngineField[];
+}>;
+
+/** What a shop does to the requests of a model. */
+export type Preset = Readonly<{
+  /** Holds whatever the client says. */
+  set: PresetFields;
+  /** Holds where the client says nothing. */
+  default: PresetFields;
+  /** Fields of the client's that are left out, under their names in chat completions. */
+  remove: readonly string[];
+  /** Stands before the client's own instructions; "": nothing. */
+  system: string;
 }>;
 
 /** An unlimited amount is `amountMax` of core/limits.ts. */

@@ -19,6 +19,7 @@ import type {
   Refusal,
   Usage,
 } from "../core/types.ts";
+import { withPreset } from "./request/preset.ts";
 import type { Earlier, References, StoredResponse } from "./stored-responses.ts";
 
 /** A reply's identity, which every event repeats: minted by the gateway, never taken from a node. */
@@ -208,7 +209,7 @@ export function defineDialect<OwnAsk extends Ask>(definition: Definition<OwnAsk>
     read(request) {
       const ask = read(request);
       if (isRefusal(ask)) return ask;
-      const reading = readingOf(ask);
+      const reading = readingOf(withPreset(ask));
       return request.namesUser === true
         ? { ...reading, endUser: endUserName(facts.endUser(request.body as object)) }
         : reading;

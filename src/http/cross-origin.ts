@@ -14,6 +14,7 @@ const readableHeaders = [
   "retry-after",
   "x-should-retry",
   "x-priority",
+  "x-fallback-from",
   ...rateHeaderNames,
 ].join(", ");
 const methods = "GET, POST, DELETE";
@@ -30,7 +31,6 @@ export class CrossOrigin {
     this.#keyHeaders = keyHeaders;
   }
 
-  /** The reply, readable for the requesting page if it is one of those. */
   opened(request: Request, reply: Soon<Response>): Soon<Response> {
     if (this.#origins().length === 0 || !request.headers.has("origin")) return reply;
     const origin = this.#allowed(request.headers);

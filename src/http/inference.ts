@@ -213,10 +213,12 @@ export class Inference implements LiveRequests {
       ended();
       throw thrown;
     });
+    const { standsFor } = admitted.ask.model;
     const rates = hold.rates ?? null;
-    if (priority === undefined && rates === null) return outlet.response;
+    if (priority === undefined && standsFor === undefined && rates === null) return outlet.response;
     return outlet.response.then((response) => {
       if (priority !== undefined) response.headers.set("x-priority", priority);
+      if (standsFor !== undefined) response.headers.set("x-fallback-from", encodeURI(standsFor));
       if (rates !== null) setRateHeaders(response.headers, rates, dialect);
       return response;
     });

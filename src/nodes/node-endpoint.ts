@@ -1,5 +1,7 @@
-// The gateway's side of one node: its connections, its engine, and the requests made for it. The pool decides about its
-// health and who gets a slot, possibly on another thread.
+// The gateway's side of one node: connections, engine and requests. The pool decides about health and slots.
+import type { Priority } from "../core/priority.ts";
+import { enginePriority } from "./engine-priority.ts";
+import type { PlanId } from "../core/plan-ids.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { assert } from "../core/assert.ts";
@@ -87,12 +89,15 @@ const estimateErrorMax = 1.5;
 
 type Attempt = Readonly<{
   ask: Ask;
-  account: AccountId;
+  sender: Sender;
   nodeModel: string;
   cancelSignal: AnyCancelSignal;
   sink: Sink;
   began: () => void;
 }>;
+
+/** Whose request it is. `plan`: see PrefixCacheRule. */
+export type Sender = Readonly<{ account: AccountId; plan?: PlanId | undefined; priority: Priority }>;
 
 export type EndpointOptions = Readonly<{
   clock: Clock;
@@ -164,7 +169,7 @@ export class NodeEndpoint {
   /** Runs one generation. Resolves once, never rejects, and calls `outcome` right before it resolves. `began`: see Slot. */
   async send(
     ask: Ask,
-    account: AccountId,
+    sender: Sender,
     cancelSignal: AnyCancelSignal,
     sink: Sink,
     outcome: (outcome: NodeOutcome) => void,
@@ -184,8 +189,8 @@ export class NodeEndpoint {
     const isConversation = !hasInputs(ask);
     const untaken = unknownTo(ask, this.engine, this.config) ?? (isPlain(ask) ? notTaken(ask, this.engine.kind) : null);
     const mayNotFit = isConversation && this.#mayNotFit(ask, nodeModel);
-    const fitted = untaken ?? (mayNotFit ? await this.#fitted(ask, account, nodeModel, cancelSignal) : ask);
-    const attempt: Attempt = { ask: isRefusal(fitted) ? ask : fitted, account, nodeModel, cancelSignal, sink, began };
+    const fitted = untaken ?? (mayNotFit ? await this.#fitted(ask, sender.account, nodeModel, cancelSignal) : ask);
+    const attempt: Attempt = { ask: isRefusal(fitted) ? ask : fitted, sender, nodeModel, cancelSignal, sink, began };
     const mayRepeat = (): boolean => !cancelSignal.aborted && mayAskAgain(ask);
     let result =
       look?.health === "down"
@@ -222,9 +227,9 @@ export class NodeEndpoint {
     return hasInputs(attempt.ask) ? this.#inputsOnce(attempt) : this.#streamOnce(attempt);
   }
 
-  #streamOnce({ ask, account, nodeModel, cancelSignal, sink, began }: Attempt): Promise<ExchangeOutcome> {
+  #streamOnce({ ask, sender, nodeModel, cancelSignal, sink, began }: Attempt): Promise<ExchangeOutcome> {
     const { apiKey, thinkTagOpened = [] } = this.config;
-    const { body, expected } = this.#nodeRequest(ask, account, nodeModel);
+    const { body, expected } = this.#nodeRequest(ask, sender, nodeModel);
     const opened =
       ask.effort !== "off" &&
       ask.plain === undefined &&
@@ -405,12 +410,18 @@ export class NodeEndpoint {
     return isPlain(ask) ? countedPrompt(ask, nodeModel, kind) : countedBody(ask, nodeModel, kind, this.config);
   }
 
-  #nodeRequest(ask: Ask, account: AccountId, nodeModel: string): NodeRequest | LargeNodeRequest {
+  #nodeRequest(
+    ask: Ask,
+    { account, plan, priority: urgency }: Sender,
+    nodeModel: string,
+  ): NodeRequest | LargeNodeRequest {
     const { kind } = this.engine;
-    const cache = { isShared: this.config.sharePrefixCache, seed: this.#saltSeed };
-    if (isPlain(ask)) return plainRequest(ask, account, nodeModel, kind, this.config, cache);
-    if (ask.prepared === undefined) return nodeRequest(ask, account, nodeModel, kind, this.config, cache);
-    return largeNodeRequest({ ...ask, prepared: ask.prepared }, account, nodeModel, kind, this.config, cache);
+    const { sharePrefixCache: sharing, priorityScheduling } = this.config;
+    const priority = enginePriority(this.engine, priorityScheduling, urgency);
+    const share = { sharing, seed: this.#saltSeed, plan, priority };
+    if (isPlain(ask)) return plainRequest(ask, account, nodeModel, kind, this.config, share);
+    if (ask.prepared === undefined) return nodeRequest(ask, account, nodeModel, kind, this.config, share);
+    return largeNodeRequest({ ...ask, prepared: ask.prepared }, account, nodeModel, kind, this.config, share);
   }
 
   countRequestOfText(modelId: string, text: string): CountRequest | null {

@@ -1,16 +1,22 @@
 // Keeps each account's prompts apart in the engines' prefix caches: otherwise the time to a first token reveals whether
 // another account sent the same prompt.
+import type { SharePrefixCache } from "../config/config.ts";
+import type { PlanId } from "../core/plan-ids.ts";
 import type { AccountId } from "../core/types.ts";
 
-/** What the node's configuration and this gateway say about it. */
 export type PrefixCacheRule = Readonly<{
-  /** True: accounts share the cache. False: they are kept apart at any price. Absent: apart where the engine can do it. */
-  isShared?: boolean | undefined;
+  /** Absent: accounts are kept apart where the engine can do it. */
+  sharing?: SharePrefixCache | undefined;
+  /** The account's, where accounts of a plan share the cache. */
+  plan?: PlanId | undefined;
   /** Differs between gateways, because their accounts on the same engine have the same numbers. */
   seed: bigint;
 }>;
 
-export const usualPrefixCache: PrefixCacheRule = { seed: 0n };
+/** What a request says to an engine that accounts share. `priority`: see enginePriority. */
+export type EngineShare = PrefixCacheRule & Readonly<{ priority?: number | undefined }>;
+
+export const usualShare: EngineShare = { seed: 0n };
 
 /** Derived from a secret of the data folder, so that prompts are found again after a restart. */
 export function saltSeedOf(secret: Uint8Array): bigint {
@@ -24,22 +30,29 @@ export function saltSeedOf(secret: Uint8Array): bigint {
  */
 export type PrefixCacheTrait = "salt" | "salt-if-asked" | "unused-if-asked" | "shared";
 
-/** Whose prompts an engine finds again: everyone's, only the account's own, or none. */
-export type KeptPrompts = "for all" | "by account" | "nothing";
+/** Whose prompts an engine finds again: everyone's, those of its account's plan, only the account's own, or none. */
+export type KeptPrompts = "for all" | "by plan" | "by account" | "nothing";
 
-export function keptPrompts(trait: PrefixCacheTrait, isShared: PrefixCacheRule["isShared"]): KeptPrompts {
-  const fields = prefixCacheFields(trait, { isShared, seed: 0n }, 0);
+export function keptPrompts(trait: PrefixCacheTrait, sharing: PrefixCacheRule["sharing"]): KeptPrompts {
+  const fields = prefixCacheFields(trait, { sharing, seed: 0n }, 0);
   if (fields === null) return "for all";
-  return "cache_salt" in fields ? "by account" : "nothing";
+  if (!("cache_salt" in fields)) return "nothing";
+  return sharing === "plan" ? "by plan" : "by account";
 }
 
-export function prefixCacheFields(
+export function shareFields(trait: PrefixCacheTrait, share: EngineShare, account: AccountId): Record<string, unknown> {
+  const { priority } = share;
+  return { ...prefixCacheFields(trait, share, account), ...(priority === undefined ? {} : { priority }) };
+}
+
+function prefixCacheFields(
   trait: PrefixCacheTrait,
-  { isShared, seed }: PrefixCacheRule,
+  { sharing, seed, plan }: PrefixCacheRule,
   account: AccountId,
 ): Readonly<Record<string, unknown>> | null {
-  if (isShared === true || trait === "shared") return null;
-  if (trait !== "salt" && isShared !== false) return null;
+  if (sharing === true || trait === "shared") return null;
+  if (trait !== "salt" && sharing === undefined) return null;
   if (trait === "unused-if-asked") return { cache_prompt: false };
-  return { cache_salt: Bun.hash(`account ${account}`, seed).toString(36) };
+  const group = sharing === "plan" && plan !== undefined ? `plan ${plan}` : `account ${account}`;
+  return { cache_salt: Bun.hash(group, seed).toString(36) };
 }

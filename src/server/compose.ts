@@ -263,16 +263,12 @@ async function openWork(earlier: Given & Settings & OpenedBooks, opened: AsyncDi
     nodeModelOf: catalog.nodeModelOf,
     saltSeed: saltSeedOf(sealingKey),
     weightOf: (account) => accounting.planOf(account).weight ?? 1,
+    planOf: (account) => accounting.planOf(account).id,
     onEngines: () => served.update(),
     estimate: (ask, account, cancelSignal) => counts.ofUncounted(ask, account, cancelSignal),
     onFirstLook,
   });
-  const served = new ServedModels({
-    live: catalog,
-    catalog: fileCatalog,
-    config,
-    nodes: pool,
-  });
+  const served = new ServedModels({ live: catalog, catalog: fileCatalog, config, nodes: pool });
   const serving = await findServingNodes(config, flags.demo === true, {
     catalog,
     clock,

@@ -7,6 +7,7 @@ import type {
   SearchConfig,
   StoredResponsesConfig,
   TelemetryConfig,
+  SharePrefixCache,
 } from "../config/config.ts";
 import type { WebhookConfig } from "../config/webhooks.ts";
 import type { LiveValues, Running, Derived } from "../config/running.ts";
@@ -62,7 +63,7 @@ export class RunningParts implements Running {
     pool.waitAtMost(ms);
   }
 
-  sharePrefixCaches(shares: boolean | null): void {
+  sharePrefixCaches(shares: SharePrefixCache | null): void {
     this.#parts.pool.sharePrefixCaches(shares);
   }
 

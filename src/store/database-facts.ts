@@ -4,6 +4,7 @@ import type { PlanCount } from "../account/records.ts";
 import type { Ms } from "../core/types.ts";
 import { schemaVersion } from "./ledger/schema-version.ts";
 import { openForReading } from "./open.ts";
+import { type RecentInput, recentInputSql } from "./recent-input.ts";
 
 export type DatabaseFacts = Readonly<{
   sqliteVersion: string;
@@ -18,6 +19,8 @@ export type DatabaseFacts = Readonly<{
   newestLineAt: Ms | null;
   /** Accounts of each plan; of an older file none are counted. */
   byPlan: readonly PlanCount[];
+  /** By model; of an older file none. */
+  recentInput: readonly RecentInput[];
 }>;
 
 /** Throws what SQLite throws. */
@@ -44,6 +47,7 @@ export function databaseFacts(file: string): DatabaseFacts {
               )
               .all()
           : [],
+      recentInput: version === schemaVersion ? database.query<RecentInput, []>(recentInputSql("sequence")).all() : [],
     };
   } finally {
     database.close();

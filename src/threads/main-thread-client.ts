@@ -1,5 +1,6 @@
 // A relay's client of the main thread: it requests keys, admission, holds and slots by message. The spine uses them
 // like those of a single thread, except that they take a moment.
+import type { PlanId } from "../core/plan-ids.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { askedOf } from "../account/money/asked.ts";
 import type { AdmissionRequest, BookKeys, RequestBooks } from "../account/money/books.ts";
@@ -158,7 +159,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
   enter(
     { account, member, weight, priority, model, prompt, excluded, deadlineMs }: Wanted,
     cancelSignal: AnyCancelSignal,
-    granted: (place: number, node: string) => Slot,
+    granted: (place: number, node: string, plan: PlanId | undefined) => Slot,
   ): Promise<Slot | Refusal> {
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<Slot | Refusal>();
@@ -174,7 +175,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
       resolve: (answer) => {
         cancelSignal.removeEventListener("abort", leave);
         this.#forecasts.delete(id);
-        if (answer.answer === "granted") return resolve(granted(id, answer.node));
+        if (answer.answer === "granted") return resolve(granted(id, answer.node, answer.plan));
         assert(answer.answer === "refused", "a place is granted or refused");
         resolve(answer.refusal);
       },

@@ -3,6 +3,7 @@
 //
 // A question's `id` is the relay's own number; its answer has the same. A request's hold and its place on a node are
 // known by the id of the question that got them.
+import type { PlanId } from "../core/plan-ids.ts";
 import type { AdmissionRequest } from "../account/money/books.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Forecast } from "../core/forecast.ts";
@@ -72,7 +73,7 @@ export type MainThreadAnswer =
   | Readonly<{ answer: "settled"; id: number; charged?: Usage }>
   /** Or it could not be kept, which is in the log. */
   | Readonly<{ answer: "kept"; id: number }>
-  | Readonly<{ answer: "granted"; id: number; node: string }>
+  | Readonly<{ answer: "granted"; id: number; node: string; plan?: PlanId | undefined }>
   /** Null: the place does not wait. Nothing waits for this answer. */
   | Readonly<{ answer: "forecast"; id: number; forecast: Forecast | null }>
   /** Not admitted, waited in vain, or got no place. */

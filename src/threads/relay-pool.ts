@@ -13,6 +13,7 @@ import {
   type EstimateOfPrompt,
   type NodeOutcome,
   NodeEndpoint,
+  type Sender,
   unknowingAmong,
 } from "../nodes/node-endpoint.ts";
 import { type NodeModelOf, servesAmong } from "../nodes/model-routes.ts";
@@ -74,10 +75,10 @@ export class RelayPool implements PoolFollower {
       excluded: passedOver,
       deadlineMs: beginBy === undefined ? undefined : Math.max(0, beginBy - this.#clock.monotonic()),
     };
-    return this.#mainThread.enter(wanted, cancelSignal, (place, node) => {
+    return this.#mainThread.enter(wanted, cancelSignal, (place, node, plan) => {
       const known = this.#nodes.get(node);
       assert(known !== undefined, "a place is on a node that this relay knows");
-      return new RelaySlot(this, this.#mainThread, place, node, known.endpoint);
+      return new RelaySlot(this, this.#mainThread, place, node, known.endpoint, { plan, priority });
     });
   }
 
@@ -138,7 +139,12 @@ export class RelayPool implements PoolFollower {
     for (const { endpoint } of this.#nodes.values()) if (this.#serves(knownOf(endpoint), modelId)) yield endpoint;
   }
 
-  *#wellFor(modelId: string): Iterable<NodeEndpoint> {
+  /** See Parts.pool. */
+  isServed(modelId: string): boolean {
+    return !this.#wellFor(modelId).next().done;
+  }
+
+  *#wellFor(modelId: string): Iterator<NodeEndpoint> & Iterable<NodeEndpoint> {
     for (const [name, { endpoint, health }] of this.#nodes) {
       if (health === "well" && !this.#drained.has(name) && this.#serves(knownOf(endpoint), modelId)) yield endpoint;
     }
@@ -159,7 +165,14 @@ class RelaySlot implements Slot {
   #outcome: NodeOutcome | null = null;
   #released = false;
 
-  constructor(pool: RelayPool, mainThread: MainThreadClient, place: number, nodeName: string, endpoint: NodeEndpoint) {
+  constructor(
+    pool: RelayPool,
+    mainThread: MainThreadClient,
+    place: number,
+    nodeName: string,
+    endpoint: NodeEndpoint,
+    readonly sender: Omit<Sender, "account">,
+  ) {
     this.#pool = pool;
     this.#mainThread = mainThread;
     this.#place = place;
@@ -178,7 +191,7 @@ class RelaySlot implements Slot {
       began?.();
     };
     const outcome = (outcome: NodeOutcome): void => void (this.#outcome = outcome);
-    return this.#endpoint.send(ask, account, cancelSignal, sink, outcome, begins);
+    return this.#endpoint.send(ask, { ...this.sender, account }, cancelSignal, sink, outcome, begins);
   }
 
   get cause(): string | null {

@@ -232,7 +232,7 @@ export class RelaySession {
     const place = new DeskPlace(operation, {
       granted: (node) => {
         place.grant = pool.slotOn(node, place);
-        this.#batcher.put({ answer: "granted", id, node });
+        this.#batcher.put({ answer: "granted", id, node, plan: place.grant.plan });
       },
       refused: (cause, forecast) => {
         this.#places.delete(id);

@@ -78,9 +78,14 @@ describe("whether accounts share what engines keep of prompts", () => {
   test("is told of a node in its row", () => {
     expect(read(row("share_prefix_cache = false")).nodes[0]).toMatchObject({ sharePrefixCache: false });
     expect(read(row()).nodes[0]).not.toHaveProperty("sharePrefixCache");
+    expect(read(row('share_prefix_cache = "plan"')).nodes[0]).toMatchObject({ sharePrefixCache: "plan" });
+    expect(read('[server]\nshare_prefix_cache = "account"')).toMatchObject({ sharePrefixCache: "account" });
   });
   test.each([
-    ["[nodes]\nshare_prefix_cache = 1", "gate.toml:2: nodes.share_prefix_cache must be true or false, is 1"],
+    [
+      "[nodes]\nshare_prefix_cache = 1",
+      'gate.toml:2: nodes.share_prefix_cache must be true, false, "plan" or "account", is 1',
+    ],
     ['[nodes]\nname = "a"', "gate.toml:1: nodes must be one or more tables [[nodes]]"],
     ["[nodes]", "gate.toml:1: nodes must be one or more tables [[nodes]]"],
   ])("%s is told as wrong", (toml, message) => {

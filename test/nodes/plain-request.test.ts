@@ -92,9 +92,9 @@ test("engines count the prompt without a template; tokens need no counting", () 
 });
 
 test("it keeps accounts apart in what engines keep of prompts as a chat does", () => {
-  const body = (isShared: boolean | undefined, engine: "vllm" | "llama.cpp") =>
-    textOf(plainRequest(plainAsk(), 7, "m", engine, {}, { isShared, seed: 0n }).body);
-  expect([undefined, false, true].map((isShared) => body(isShared, "vllm").includes('"cache_salt"'))).toEqual([
+  const body = (sharing: boolean | undefined, engine: "vllm" | "llama.cpp") =>
+    textOf(plainRequest(plainAsk(), 7, "m", engine, {}, { sharing, seed: 0n }).body);
+  expect([undefined, false, true].map((sharing) => body(sharing, "vllm").includes('"cache_salt"'))).toEqual([
     true,
     true,
     false,

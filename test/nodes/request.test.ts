@@ -1,4 +1,5 @@
 // What goes to each engine: only known fields, in the form that it takes.
+import type { SharePrefixCache } from "../../src/config/config.ts";
 import { describe, expect, test } from "bun:test";
 import type { EngineKind } from "../../src/nodes/engine-kind.ts";
 import { nodeRequest } from "../../src/nodes/request.ts";
@@ -53,10 +54,10 @@ describe("what some engines get", () => {
     expect(salt(1)).not.toBe(salt(2));
   });
   test("accounts are kept apart where the engine can, everywhere that they are asked to be, or not at all", () => {
-    const kept = (isShared: boolean | undefined, seed = 0n) =>
+    const kept = (sharing: SharePrefixCache | undefined, seed = 0n) =>
       Object.fromEntries(
         engines.flatMap((engine) => {
-          const body = JSON.parse(nodeRequest(askOf(), 1, "m", engine, {}, { isShared, seed }).body) as Body;
+          const body = JSON.parse(nodeRequest(askOf(), 1, "m", engine, {}, { sharing, seed }).body) as Body;
           const fields = ["cache_salt", "cache_prompt"].filter((field) => field in body);
           return fields.length === 0 ? [] : [[engine, fields.map((field) => body[field] || field)]];
         }),
@@ -66,7 +67,18 @@ describe("what some engines get", () => {
     const everywhere = { vllm: salt, sglang: salt, "tensorrt-llm": salt, unknown: salt };
     expect(kept(false)).toEqual({ ...everywhere, "llama.cpp": ["cache_prompt"] });
     expect(kept(true)).toEqual({});
+    expect([kept("account"), kept("plan")]).toEqual([kept(false), kept(false)]); // without a known plan each has its own
     expect(kept(undefined, 1n)["vllm"]).not.toEqual(kept(undefined, 2n)["vllm"]); // gateways on one engine
+  });
+  test("one salt for all accounts of a plan, where they share the cache", () => {
+    const salt = (account: number, plan: string, sharing: SharePrefixCache) => {
+      const { body } = nodeRequest(askOf(), account, "m", "vllm", {}, { sharing, seed: 0n, plan });
+      return (JSON.parse(body) as Body)["cache_salt"];
+    };
+    expect(salt(1, "pro", "plan")).toBe(salt(2, "pro", "plan"));
+    expect(salt(1, "pro", "plan")).not.toBe(salt(1, "free", "plan"));
+    expect(salt(1, "pro", "account")).not.toBe(salt(2, "pro", "account"));
+    expect(salt(1, "pro", "account")).toBe(salt(1, "free", "account"));
   });
   test("sampling fields by their names there", () => {
     const sampling = { top_k: 5, repetition_penalty: 1.1 };

@@ -1,5 +1,4 @@
-// The part of reading structured output that all three dialects share: whether the model supports it, and whether the
-// schema is acceptable.
+// Reading structured output in all three dialects: whether the model supports it, and whether the schema will do.
 import type { Format, Model, Refusal } from "../../core/types.ts";
 import { malformed } from "./field.ts";
 import { schemaFault } from "./schema-limits.ts";
@@ -10,7 +9,7 @@ export type GivenFormat =
   | Readonly<{ at: string; kind: "json_schema"; schemaAt: string; schema: unknown; name: unknown; strict: unknown }>;
 
 /** The checked format, or a refusal that names the field. */
-export function checkedFormat(given: GivenFormat, model: Model): Format | Refusal {
+export function checkedFormat(given: GivenFormat, model: Pick<Model, "id" | "structuredOutput">): Format | Refusal {
   const { at, kind } = given;
   if (model.structuredOutput !== "json_schema" && model.structuredOutput !== kind) {
     return malformed(`${at}: the model ${model.id} does not support ${kind}`);

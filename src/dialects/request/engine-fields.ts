@@ -148,10 +148,19 @@ const reservedSettings: ReadonlySet<string> = new Set([
 
 const nothing: EngineFieldsRead = { fields: [], format: null, effort: null, sampling: {} };
 
+/** What of a model says how its requests' fields are read. */
+export type FieldReader = Pick<Model, "id" | "tier" | "readsDepth" | "structuredOutput">;
+
+/** Names of fields that are no format of the answer, and that some engine gets. */
+export const readableEngineFields: readonly string[] = [
+  ...Object.keys(rows).filter((name) => rows[name] !== refused),
+  ...["chat_template_kwargs", "enable_thinking", "thinking"],
+];
+
 /** `own`: names that the dialect reads itself. `formats`: it has formats. `effort` null: these fields do not say. */
 export function readEngineFields(
   body: object,
-  model: Model,
+  model: FieldReader,
   own: ReadonlySet<string>,
   formats: boolean,
 ): EngineFieldsRead | Refusal {
@@ -229,7 +238,7 @@ type Depth = Readonly<{ at: string; settings: Readonly<Record<string, unknown>>;
 /** Template settings, with the switches beside them; null where there are none. */
 function readDepth(
   given: Readonly<Record<string, unknown>>,
-  model: Model,
+  model: FieldReader,
   own: ReadonlySet<string>,
 ): Depth | Refusal | null {
   const kwargs = given.chat_template_kwargs ?? null;

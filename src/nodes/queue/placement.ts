@@ -9,8 +9,10 @@
 //
 // So a conversation stays on its node while that pays; a shared prefix is read on another node when the nodes that know it
 // are busy; and a new or restarted node is cold and idle, and gets its share.
+import type { PlanId } from "../../core/plan-ids.ts";
 import type { AccountId, Ms, PromptBlocks } from "../../core/types.ts";
 import type { KeptPrompts } from "../prefix-cache.ts";
+import { LastHour } from "./last-hour.ts";
 import { Line, type Link } from "./line.ts";
 import { assert } from "../../core/assert.ts";
 import { PrefixIndex } from "./prefix-index.ts";
@@ -40,6 +42,9 @@ export type Used = Readonly<{ inputTokens: number; cachedTokens: number; outputT
 /** Expected cache hits, and those that engines reported. */
 export type CacheCounts = Readonly<{ expectedTokens: number; reportedTokens: number }>;
 
+/** The same of a node in the last hour, and the input of these answers. */
+export type CacheHour = { inputTokens: number; expectedTokens: number; reportedTokens: number };
+
 /** A request that was sent to a node. */
 export type Sent = {
   readonly node: KnownNode;
@@ -63,6 +68,7 @@ export type Sent = {
 type Pace = Readonly<{ bytes: number; ms: Ms }>;
 
 type KnownNode = {
+  readonly name: string;
   readonly index: PrefixIndex;
   keeps: KeptPrompts;
   /** As the engine reports it; null where it does not. */
@@ -127,7 +133,20 @@ export class Placement {
   readonly #outputTokens = new Map<string, number>();
   #expectedTokens = 0;
   #reportedTokens = 0;
-  #last: { wanting: Wanting; shared: Keys | null; own: Keys | null } | null = null;
+  readonly #hour = new LastHour<string, CacheHour>(
+    () => ({ inputTokens: 0, expectedTokens: 0, reportedTokens: 0 }),
+    (sum, { inputTokens, expectedTokens, reportedTokens }) => {
+      sum.inputTokens += inputTokens;
+      sum.expectedTokens += expectedTokens;
+      sum.reportedTokens += reportedTokens;
+    },
+  );
+  #last: { wanting: Wanting; shared: Keys | null; ofPlan: Keys | null; own: Keys | null } | null = null;
+  readonly #planOf: (account: AccountId) => PlanId;
+
+  constructor(planOf: (account: AccountId) => PlanId = () => "") {
+    this.#planOf = planOf;
+  }
 
   /** Sets what is known about a node; a new one is cold. */
   know(name: string, keeps: KeptPrompts, cacheTokens: number | null): void {
@@ -154,6 +173,11 @@ export class Placement {
 
   get counts(): CacheCounts {
     return { expectedTokens: Math.round(this.#expectedTokens), reportedTokens: this.#reportedTokens };
+  }
+
+  /** By node, where its engine reports cached tokens. */
+  lastHour(now: Ms): ReadonlyMap<string | null, Readonly<CacheHour>> {
+    return this.#hour.sums(now);
   }
 
   get memoryBytes(): number {
@@ -294,7 +318,7 @@ export class Placement {
       const unread = node.saysCached ? (used.inputTokens - used.cachedTokens) * perToken : sent.unreadBytes;
       if (unread >= paceBytesMin || headMs >= paceMinMs) this.#learnPace(node, wanting.modelId, unread, headMs);
     }
-    if (sent.keys.blocks.length > 0 || sent.keys.end !== 0) this.#learnCache(sent, used, perToken);
+    if (sent.keys.blocks.length > 0 || sent.keys.end !== 0) this.#learnCache(sent, used, perToken, now);
   }
 
   #learnPace(node: KnownNode, modelId: string, bytes: number, headMs: Ms): void {
@@ -309,13 +333,18 @@ export class Placement {
     if (fastest > 0) this.#fastest.set(modelId, fastest);
   }
 
-  #learnCache({ node, keys, readBlocks, wanting }: Sent, { cachedTokens, outputTokens }: Used, perToken: number): void {
-    const { index } = node;
+  #learnCache(sent: Sent, { inputTokens, cachedTokens, outputTokens }: Used, perToken: number, now: Ms): void {
+    const { node, keys, readBlocks, wanting } = sent;
+    const { index, name } = node;
     if (node.saysCached) {
       const expected = bytesOfBlocks(readBlocks);
       const reported = cachedTokens * perToken;
       this.#expectedTokens += expected / perToken;
       this.#reportedTokens += cachedTokens;
+      const hour = this.#hour.of(name, now);
+      hour.inputTokens += inputTokens;
+      hour.expectedTokens += expected / perToken;
+      hour.reportedTokens += cachedTokens;
       if (reported === 0 && expected >= coldBytes) index.clear();
       else if (reported + doubtBytes < expected) {
         node.share *= 0.97 * Math.min(1, index.bytes / index.bytesMax);
@@ -349,6 +378,7 @@ export class Placement {
     let node = this.#nodes.get(name);
     if (node === undefined) {
       node = {
+        name,
         index: new PrefixIndex(cacheTokensUsual * bytesPerTokenUsual),
         keeps: "by account",
         cacheTokens: null,
@@ -377,10 +407,12 @@ export class Placement {
 
   /** The keys of the prompt's blocks for this model and for the accounts that share them. */
   #keys(wanting: Wanting, keeps: KeptPrompts): Keys {
-    if (this.#last?.wanting !== wanting) this.#last = { wanting, shared: null, own: null };
+    if (this.#last?.wanting !== wanting) this.#last = { wanting, shared: null, ofPlan: null, own: null };
     const last = this.#last;
-    if (keeps === "for all") return (last.shared ??= keysOf(wanting.prompt, this.#seed(wanting.modelId)));
-    return (last.own ??= keysOf(wanting.prompt, mixed(this.#seed(wanting.modelId) + wanting.account)));
+    const { prompt, modelId, account } = wanting;
+    if (keeps === "for all") return (last.shared ??= keysOf(prompt, this.#seed(modelId)));
+    if (keeps !== "by plan") return (last.own ??= keysOf(prompt, mixed(this.#seed(modelId) + account)));
+    return (last.ofPlan ??= keysOf(prompt, mixed(this.#seed(modelId) ^ this.#seed(`plan ${this.#planOf(account)}`))));
   }
 
   #seed(modelId: string): number {

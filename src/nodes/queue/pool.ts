@@ -6,7 +6,8 @@ import { type Standing, usualStanding } from "../../core/standing.ts";
 import type { AnyCancelSignal } from "../../core/cancel-signal.ts";
 import { assert } from "../../core/assert.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { NodeConfig } from "../../config/config.ts";
+import type { NodeConfig, SharePrefixCache } from "../../config/config.ts";
+import type { PlanId } from "../../core/plan-ids.ts";
 import { queuePlacesMax } from "../../core/limits.ts";
 import { isRefusal } from "../../core/refusals.ts";
 import type { AccountId, Ask, Ending, Model, Ms, PromptBlocks, Refusal, Sink, Slot } from "../../core/types.ts";
@@ -29,12 +30,14 @@ import {
   type NodeEndpoint,
   unknowingAmong,
 } from "../node-endpoint.ts";
-import { Placement, type CacheCounts } from "./placement.ts";
+import { type LineView, type NodeLine, noLine } from "./line-view.ts";
+import { Placement, type CacheCounts, type CacheHour } from "./placement.ts";
 import { type LastError, type NodeLimits, nodeLimitsDefault, type NodeLog, PooledNode } from "./pooled-node.ts";
 import { promptBlocksOf } from "./prompt-blocks.ts";
 import type { Quickness } from "./recent-replies.ts";
+import { type Served, workOf } from "./served-work.ts";
 import { SlotQueue } from "./slot-queue.ts";
-import type { Entrant, LineNeed, NodeHealth, NodeLine, Place, RefusalCause, WeightOf } from "./slot-queue.ts";
+import type { Entrant, LineNeed, NodeHealth, Place, RefusalCause, WeightOf } from "./slot-queue.ts";
 import { type Tested, testNode } from "./test-request.ts";
 
 export const nodeLooksAtOnceMax = 32;
@@ -58,6 +61,8 @@ export type PoolOptions = Readonly<{
   saltSeed?: bigint;
   /** An account's share of the nodes' work relative to others. Absent: all are equal. */
   weightOf?: WeightOf;
+  /** Absent: all accounts have one plan. */
+  planOf?: (account: AccountId) => PlanId;
   /** Probes nodes at the start and where no request ends. Off: probes only those that went down, and engines stay unknown. */
   looks?: boolean;
   /** Called when a node is found to run something else than before. */
@@ -83,6 +88,8 @@ export interface PoolFollower {
 /** A slot on a node that another thread talks to. Disposing it gives the slot to the next in line. */
 export interface Grant extends Disposable {
   readonly nodeName: string;
+  /** The account's plan, where accounts of a plan share the node's prefix cache. */
+  readonly plan?: PlanId | undefined;
   /** Its first pieces came. */
   began(): void;
   /** What happened to the request there, which decides the node's health. */
@@ -115,6 +122,24 @@ export type NodeState = Readonly<{
   quickness: Quickness;
 }>;
 
+/** `firstTokenMs`: expected by someone with nothing in line for a short prompt; null where the node takes none now. */
+export type NodeOutlook = NodeLine & Readonly<{ firstTokenMs: Ms | null }>;
+
+/** Keyed by null: what has no row of its own. */
+type ServedRow<Key> = Served & Readonly<{ key: Key | null }>;
+
+/** What operators see of the line; times by the wall clock. */
+export type LineReport = LineView &
+  Readonly<{
+    /** Work of the last hour; those with most of it first. `weight`: an account's now. */
+    accounts: readonly (ServedRow<AccountId> & Readonly<{ weight: number | null }>)[];
+    classes: readonly ServedRow<Priority>[];
+    models: readonly ServedRow<string>[];
+    nodes: readonly ServedRow<string>[];
+    /** By node, where its engine reports cached tokens. */
+    caches: ReadonlyMap<string | null, Readonly<CacheHour>>;
+  }>;
+
 /** A connection that has not failed this long after its timeout is open. */
 const trialMarginMs = 250;
 
@@ -125,13 +150,13 @@ export class NodePool {
   readonly #queue: SlotQueue;
   /** The places of what waits in line. */
   readonly #places = new WeakMap<Promise<Slot | Refusal>, QueuedPlace>();
-  readonly #placement = new Placement();
+  readonly #placement: Placement;
   #nodes = new Map<string, PooledNode>();
   /** No longer configured, or replaced, with requests that still run. */
   #leaving: readonly PooledNode[] = [];
   /** As given, because the defaults for what they leave open may change. */
   #configs: readonly NodeConfig[] = [];
-  #sharesPrefixCache: boolean | null = null;
+  #sharesPrefixCache: SharePrefixCache | null = null;
   readonly #lookTurns = new LookTurns(nodeLooksAtOnceMax);
   readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
   #expiry: ReturnType<typeof setTimeout> | null = null;
@@ -146,6 +171,7 @@ export class NodePool {
   constructor(nodes: readonly NodeConfig[], options: PoolOptions) {
     this.#options = options;
     this.#limits = { ...defaultLimits, ...options.limits };
+    this.#placement = new Placement(options.planOf);
     this.#queue = new SlotQueue(options.queueMaxWaitMs, queuePlacesMax, this.#placement, options.weightOf);
     this.#nodeModelOf = options.nodeModelOf ?? (() => null);
     this.#serves = servesAmong(() => [], this.#nodeModelOf);
@@ -253,8 +279,8 @@ export class NodePool {
     this.reconfigure(this.#configs, ms);
   }
 
-  /** For nodes that do not configure whether accounts share their engines' prefix caches. */
-  sharePrefixCaches(shares: boolean | null): void {
+  /** For nodes that do not configure which accounts share their engines' prefix caches. */
+  sharePrefixCaches(shares: SharePrefixCache | null): void {
     this.#sharesPrefixCache = shares;
     this.reconfigure(this.#configs);
   }
@@ -364,12 +390,43 @@ export class NodePool {
   }
 
   /** The line of each node, with its start by the wall clock. */
-  lines(shownMax: number): ReadonlyMap<string, NodeLine> {
-    const ahead = this.#options.clock.wall() - this.#now();
-    const lines = [...this.#queue.lines(shownMax)];
-    return new Map(
-      lines.map(([name, line]) => [name, { ...line, since: line.since === null ? null : line.since + ahead }]),
-    );
+  lines(shownMax: number): ReadonlyMap<string, NodeOutlook> {
+    const now = this.#now();
+    const ahead = this.#options.clock.wall() - now;
+    const lines = this.#queue.lines(shownMax);
+    const outlookOf = (name: string): NodeOutlook => {
+      const { since, ...line } = lines.get(name) ?? noLine;
+      const firstTokenMs = this.#queue.expectedMs(name, now);
+      return { ...line, since: since === null ? null : since + ahead, firstTokenMs };
+    };
+    return new Map([...this.#nodes.keys()].map((name) => [name, outlookOf(name)]));
+  }
+
+  /** `usersMax`: how many users of those that wait. */
+  line(usersMax: number): LineReport {
+    const now = this.#now();
+    const ahead = this.#options.clock.wall() - now;
+    const { served } = this.#queue;
+    const { waiting, next, running } = this.#queue.view(usersMax, now);
+    const weightOf = this.#options.weightOf ?? (() => 1);
+    return {
+      waiting,
+      next: next.map((user) => ({ ...user, since: user.since + ahead })),
+      running: running.map((group) => ({ ...group, since: group.since + ahead })),
+      accounts: mostFirst(served.accounts.sums(now)).map((row) => ({
+        ...row,
+        weight: row.key === null ? null : weightOf(row.key),
+      })),
+      classes: mostFirst(served.classes.sums(now)),
+      models: mostFirst(served.models.sums(now)),
+      nodes: mostFirst(served.nodes.sums(now)),
+      caches: this.#placement.lastHour(now),
+    };
+  }
+
+  /** Work since the start, by class. */
+  get servedWork(): Readonly<Record<Priority, number>> {
+    return this.#queue.served.work;
   }
 
   /** Asks a node for one token, outside the line and whatever its state. The outcome counts like that of any request. */
@@ -450,6 +507,10 @@ export class NodePool {
     );
   }
 
+  planOf(account: AccountId): PlanId | undefined {
+    return this.#options.planOf?.(account);
+  }
+
   began(place: Place): void {
     this.#queue.began(place, this.#now());
   }
@@ -473,7 +534,12 @@ export class NodePool {
     return this.#closed ? busy : refusalOf(cause, modelId, this.#nodeModelOf(modelId) !== null, forecast);
   }
 
-  *#wellFor(modelId: string): Iterable<NodeEndpoint> {
+  /** Whether a node that is well serves the model. */
+  isServed(modelId: string): boolean {
+    return !this.#wellFor(modelId).next().done;
+  }
+
+  *#wellFor(modelId: string): Iterator<NodeEndpoint> & Iterable<NodeEndpoint> {
     for (const { health, endpoint, config } of this.#nodes.values()) {
       const isOpen = health === "well" && !this.#drained.has(config.name);
       if (isOpen && this.#queue.servesOn(config.name, modelId)) yield endpoint;
@@ -548,6 +614,9 @@ export class NodePool {
 }
 
 const none: ReadonlySet<string> = new Set();
+
+const mostFirst = <Key>(sums: ReadonlyMap<Key, Served>): (Served & { key: Key })[] =>
+  [...sums].map(([key, sum]) => ({ ...sum, key })).toSorted((one, other) => workOf(other) - workOf(one));
 
 /** The nodes of another configuration: nodes at the same address are kept, with what is known about them. */
 export function nodesAfter<Known extends Readonly<{ endpoint: NodeEndpoint }>>(
@@ -648,13 +717,18 @@ class NodeSlot implements Slot, Grant {
     return this.#node.config.name;
   }
 
+  get plan(): PlanId | undefined {
+    return this.#node.config.sharePrefixCache === "plan" ? this.#pool.planOf(this.#place.account) : undefined;
+  }
+
   run(ask: Ask, account: AccountId, cancelSignal: AnyCancelSignal, sink: Sink, began?: () => void): Promise<Ending> {
     assert(!this.#released, "no generation on a slot that was given back");
     const begins = (): void => {
       this.began();
       began?.();
     };
-    return this.#node.endpoint.send(ask, account, cancelSignal, sink, (outcome) => this.outcome(outcome), begins);
+    const sender = { account, plan: this.plan, priority: this.#place.priority };
+    return this.#node.endpoint.send(ask, sender, cancelSignal, sink, (outcome) => this.outcome(outcome), begins);
   }
 
   get cause(): string | null {

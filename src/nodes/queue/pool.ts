@@ -359,6 +359,16 @@ export class NodePool {
     });
   }
 
+  /** See SlotQueue. */
+  takeServed(): ReadonlyMap<AccountId, number> {
+    return this.#queue.takeServed();
+  }
+
+  /** See SlotQueue. */
+  servedElsewhere(account: AccountId, work: number): void {
+    this.#queue.servedElsewhere(account, work);
+  }
+
   /** This gateway's shares, by node name. */
   limitSlots(shares: ReadonlyMap<string, number>): void {
     for (const [name, share] of shares) {

@@ -80,7 +80,7 @@ export type NodeLine = Readonly<{
   most: readonly Readonly<{ account: AccountId; waiting: number }>[];
 }>;
 
-/** `accounts`: those with waiting or running requests there; `waitedMs`: the oldest wait. */
+/** `accounts`: those with waiting or running requests there, each as many as its weight; `waitedMs`: the oldest wait. */
 export type LineNeed = Readonly<{ waiting: number; accounts: number; waitedMs: Ms }>;
 
 type NodeState = {
@@ -219,6 +219,8 @@ export class SlotQueue {
   #now: Ms = -Infinity;
   readonly #shares = new Shares<AccountId>(idleAccountsMax);
   readonly #running = new Map<Place, Running>();
+  /** See takeServed. */
+  #served: Map<AccountId, number> | null = null;
   #trials = 0;
   /** Counts requests that began to wait. */
   #order = 0;
@@ -438,9 +440,7 @@ export class SlotQueue {
     this.#hasRead(place.account, running);
     const all = this.#chooser.ended(sent, used, this.#now);
     if (used !== null) share.answered(Math.max(0, all - sent.unreadWork));
-    const more = all - running.work;
-    share.had(more);
-    memberShare.had(more);
+    this.#had(place, share, memberShare, all - running.work);
     share.running--;
     memberShare.running--;
     this.#rest(place, share, memberShare);
@@ -454,6 +454,21 @@ export class SlotQueue {
     if (state.retired && state.busy === 0) this.#nodes.delete(state.node.name);
     else if (state.health === "down") this.#passTrialOn(state);
     else this.#fill(state);
+  }
+
+  /** Work by account since the last call, for other gateways on the same nodes; empty at the first. Less than 0: a correction. */
+  takeServed(): ReadonlyMap<AccountId, number> {
+    const served = this.#served ?? new Map<AccountId, number>();
+    this.#served = new Map();
+    return served;
+  }
+
+  /**
+   * Another gateway on the same nodes did this much of an account's work. It counts as if done here while someone waits
+   * here. Otherwise no one lacked it, and the account owes nothing.
+   */
+  servedElsewhere(account: AccountId, work: number): void {
+    if (this.#all.length > 0) this.#shares.known(account)?.had(work);
   }
 
   /** The node is still down: a request could not connect. */
@@ -563,7 +578,9 @@ export class SlotQueue {
         since = Math.min(since, inside.since);
       }
     }
-    return { waiting, accounts: accounts.size, waitedMs: now - since };
+    let weight = 0;
+    for (const account of accounts) weight += this.#weightOf(account);
+    return { waiting, accounts: Math.ceil(weight), waitedMs: now - since };
   }
 
   /** Asserts what must hold between any two events. */
@@ -695,8 +712,7 @@ export class SlotQueue {
     if (work.interactive + work.standard + work.bulk > workOfLate)
       for (const priority of priorities) work[priority] /= 2;
     share.turn = Math.max(share.turn, memberShare.tag);
-    share.had(expected);
-    memberShare.had(expected);
+    this.#had(place, share, memberShare, expected);
     share.running++;
     memberShare.running++;
     this.#rest(place, share, memberShare);
@@ -711,6 +727,12 @@ export class SlotQueue {
     state.unread += sent.unreadWork;
     this.#running.set(place, { state, share, memberShare, sent, work: expected, unread: sent.unreadWork });
     place.granted(state.node.name);
+  }
+
+  #had({ account }: Place, share: Share, memberShare: Share, work: number): void {
+    share.had(work);
+    memberShare.had(work);
+    this.#served?.set(account, (this.#served.get(account) ?? 0) + work);
   }
 
   #hasRead(account: AccountId, running: Running): void {

@@ -1,5 +1,4 @@
-// The console's event stream: an account's numbers, and for operators the state of the nodes. One timer serves all
-// streams: it looks twice a second, sends what changed, and stops when there are no streams.
+// The console's event stream: numbers of accounts, and of nodes for operators. One timer looks twice a second.
 import { keepAliveIntervalMs } from "../core/limits.ts";
 import { assert } from "../core/assert.ts";
 import type { LiveRequests } from "../http/site.ts";

@@ -37,6 +37,7 @@ import {
   NewAccountKey,
   NewKey,
 } from "./keys.ts";
+import { OperatorLine } from "./line.ts";
 import { NamedNode, NodeTest, OperatorModels, OperatorNodes } from "./nodes.ts";
 import { ConsoleModels, Overview } from "./overview.ts";
 import {
@@ -150,6 +151,7 @@ export const routes = {
   "POST /operator/requests/:id/approve": { access: "operator", body: Decision, reply: PurchaseRequest },
   "POST /operator/requests/:id/decline": { access: "operator", body: Decision, reply: PurchaseRequest },
 
+  "GET /operator/line": { access: "operator", reply: OperatorLine },
   "GET /operator/nodes": { access: "operator", reply: OperatorNodes },
   // it gets no new requests; 404 where there is no such node
   "POST /operator/nodes/drain": { access: "operator", body: NamedNode, reply: OperatorNodes },

@@ -60,7 +60,6 @@ export const isFailure = (answer: unknown): answer is Failure =>
 export type Route = Readonly<{
   /** "GET" or "POST". */
   method: string;
-  /** Below /console/api. */
   path: string;
   access: Access;
   body: TSchema | null;

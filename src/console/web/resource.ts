@@ -7,9 +7,7 @@ export type Resource<Value> = Readonly<{
   value: Value | null;
   error: string | null;
   loading: boolean;
-  /** Fetches again; the present value stays until then. */
   reload(): void;
-  /** Replaces the value by one that an action returned. */
   replace(value: Value): void;
 }>;
 
@@ -53,6 +51,17 @@ export type Action = Readonly<{
   run(act: () => Promise<void>): Promise<boolean>;
   clear(): void;
 }>;
+
+/** Acts at this interval; null: not now. */
+export function useEvery(intervalMs: number | null, act: () => void): void {
+  const latest = useRef(act);
+  latest.current = act;
+  useEffect(() => {
+    if (intervalMs === null) return;
+    const timer = setInterval(() => latest.current(), intervalMs);
+    return () => clearInterval(timer);
+  }, [intervalMs]);
+}
 
 /** A change by the user: its button is busy until the answer, and an error is shown beside it. */
 export function useAction(): Action {

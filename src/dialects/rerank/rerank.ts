@@ -1,5 +1,4 @@
-// The rerank dialect: POST /v1/rerank and /v2/rerank. Its reply has the fields that clients of Jina, Cohere and vLLM
-// read.
+// The rerank dialect: POST /v1/rerank and /v2/rerank, for clients of Jina, Cohere and vLLM.
 import { jsonStringEnd } from "../../core/outside-json.ts";
 import { refusals } from "../../core/refusals.ts";
 import type { Ask, Piece } from "../../core/types.ts";

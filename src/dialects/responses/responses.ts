@@ -1,4 +1,4 @@
-// The responses dialect: POST /v1/responses and POST /v1/responses/compact, where the reply is a `response.compaction` object.
+// The responses dialect: POST /v1/responses, and POST /v1/responses/compact with a `response.compaction` object.
 import { refusals } from "../../core/refusals.ts";
 import type { Ask, Refusal } from "../../core/types.ts";
 import { CompactionEncoder } from "./compaction-stream.ts";

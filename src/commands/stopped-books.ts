@@ -1,4 +1,4 @@
-// Opens the books of a stopped server, or of a database that gateways share, for one verb.
+// Opens the books of a stopped server, or of a shared database, for one verb.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
@@ -25,7 +25,7 @@ import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import { RequestLogFile } from "../store/requests/request-log-file.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 
-/** As a gateway has them, on whatever machine: gateways run beside it, or none. */
+/** For a database: gateways may run beside it. */
 export async function inDatabase<Result>(
   config: Config,
   url: string,
@@ -53,7 +53,7 @@ export async function inDatabase<Result>(
   }
 }
 
-/** On a folder that no server has. Throws DataFolderInUse. */
+/** Throws DataFolderInUse. */
 export async function inFolder<Result>(
   config: Config,
   dataFolder: string,
@@ -88,13 +88,13 @@ export async function inFolder<Result>(
 
 export const isInUse = (error: unknown): boolean => error instanceof DataFolderInUse;
 
-/** Without models of the shop's own, what nodes list may be named too, and nobody here knows it. */
+/** Without [[models]], any model that nodes list is valid, and no node is asked here. */
 const catalogFor = async (config: Config) =>
   config.models.length > 0
     ? configuredCatalog(config, await catalogOf(config))
     : { plans: offeredPlans(config.plans, await catalogOf(config)) };
 
-/** Without bringing the database to this program's version: the copy is the way back from an upgrade. Throws DataFolderInUse. */
+/** Does not migrate the database: the copy is the way back from an upgrade. Throws DataFolderInUse. */
 export async function copyAsItIs(
   dataFolder: string,
   file: string,
@@ -108,7 +108,7 @@ export async function copyAsItIs(
     try {
       noteInLedger(folder.databaseFile, entry);
     } catch (error) {
-      progress(notNoted("backup", (error as Error).message)); // a disk that is full or read-only is a reason to make one
+      progress(notNoted("backup", (error as Error).message)); // a full or read-only disk is a reason for a backup
     }
     return made;
   } finally {
@@ -116,7 +116,6 @@ export async function copyAsItIs(
   }
 }
 
-/** Throws CommandError where there is no ledger. */
 export function checkLedger(dataFolder: string): void {
   if (existsSync(join(dataFolder, databaseName))) return;
   throw new CommandError(
@@ -124,7 +123,7 @@ export function checkLedger(dataFolder: string): void {
   );
 }
 
-/** The disk failed: nothing may be written or acknowledged after that. */
+/** The disk failed: nothing may be written or acknowledged anymore. */
 function endAtOnce(error: Error): void {
   console.error(`tollgate: ${error.message}`);
   process.exit(1);

@@ -1,4 +1,4 @@
-// Makes a command of a verb: its words and flags are the fields of its input.
+// Makes a command of a verb.
 import type { TSchema } from "@sinclair/typebox";
 import type { Verb } from "../office/verb.ts";
 import { type Command, type Flag, folderFlags } from "./command.ts";

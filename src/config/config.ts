@@ -172,6 +172,15 @@ function checkTogether(values: OptionValues, faults: Faults): void {
   for (const { row, key, problem } of sharedNames(models)) faults.at(["models", row, ...key], problem);
   // Without models of the shop's own, names that nodes list are valid too, and they are not known yet.
   const known = new Set(models.flatMap(({ id, aliases }) => [id, ...aliases]));
+  for (const [row, { id, aliases, fallback = [] }] of models.entries()) {
+    for (const [index, name] of fallback.entries()) {
+      if (known.has(name) && name !== id && !aliases.includes(name)) continue;
+      faults.at(
+        ["models", row, "fallback", index],
+        `must be a name of another of [[models]], is ${JSON.stringify(name)}`,
+      );
+    }
+  }
   for (const [row, { models: named }] of plans.entries()) {
     for (const [index, name] of (models.length === 0 ? [] : (named ?? [])).entries()) {
       if (known.has(name)) continue;

@@ -539,7 +539,12 @@ export class NodePool {
     return this.#closed ? busy : refusalOf(cause, modelId, this.#nodeModelOf(modelId) !== null, forecast);
   }
 
-  *#wellFor(modelId: string): Iterable<NodeEndpoint> {
+  /** Whether a node that is well serves the model. */
+  isServed(modelId: string): boolean {
+    return !this.#wellFor(modelId).next().done;
+  }
+
+  *#wellFor(modelId: string): Iterator<NodeEndpoint> & Iterable<NodeEndpoint> {
     for (const { health, endpoint, config } of this.#nodes.values()) {
       const isOpen = health === "well" && !this.#drained.has(config.name);
       if (isOpen && this.#queue.servesOn(config.name, modelId)) yield endpoint;

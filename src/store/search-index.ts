@@ -257,7 +257,7 @@ function phrasesOf(query: string): string[] {
   return [...phrases];
 }
 
-/** Nobody says where the words in it begin: each two characters together are what most of them have in common. */
+/** Without word boundaries: most words are found by pairs of characters. */
 function pairsOf(run: string): string[] {
   const characters = [...run];
   if (characters.length <= 2) return [run];

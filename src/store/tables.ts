@@ -161,7 +161,7 @@ export const tables = {
       /** Counted from 1 within the account. */
       id: small,
       key_id: small,
-      /** Null where it was erased; empty for requests that named nobody. */
+      /** Null where it was erased; empty for requests that named no end user. */
       name: orNull(text),
       /** UTC days of its first and its last line. */
       first_day: small,

@@ -1,5 +1,5 @@
 // What happened in each minute of the last day and in each hour and day of the last 90, in a file of its own: the operators'
-// charts are made of it. Whoever writes is a Worker, every few seconds; a power cut may take the last of them.
+// charts are made of it. A Worker writes every few seconds; a power cut may take the last rows.
 import { Database } from "bun:sqlite";
 import { rmSync } from "node:fs";
 import {

@@ -107,7 +107,7 @@ export function levelOf(range: ActivityRange): (typeof activityLevels)[number] {
 export const beganLevelOf = (range: ActivityRange): (typeof activityLevels)[number] =>
   activityLevels[activityRanges[range].stepMs < hourMs ? 0 : 1];
 
-/** Whoever is in the journal was answered. */
+/** Requests in the journal were answered. */
 function addEarlier({ counts }: Sum, { requests, input, cachedInput, output }: EarlierActivity): void {
   [requests, requests, 0, 0, 0, input, cachedInput, output].forEach((count, place) => (counts[place]! += count));
 }

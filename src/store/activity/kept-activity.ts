@@ -1,4 +1,4 @@
-// What the threads counted is taken every few seconds and handed to whoever keeps it; whoever asks is answered with all of it.
+// Takes the threads' counts every few seconds and hands them to the keeper. Queries see all counts so far.
 import type {
   Activity,
   ActivityQueries,
@@ -32,7 +32,7 @@ export class KeptActivity implements ActivityQueries {
   readonly #keeper: ActivityKeeper;
   readonly #timer: Timer;
   #take: Take = () => [];
-  /** One after the other: whoever reads waits for what was taken before. */
+  /** One after the other: readers wait for the counts taken before. */
   #writing: Promise<void> = Promise.resolve();
 
   constructor(keeper: ActivityKeeper, clock: Clock, log: Log) {
@@ -73,7 +73,7 @@ export class KeptActivity implements ActivityQueries {
     return this.#add(this.#take);
   }
 
-  /** What nobody takes anymore. */
+  /** Counts of a thread that has ended. */
   add(rows: readonly ActivityRow[]): Promise<void> {
     return this.#add(() => rows);
   }

@@ -120,13 +120,13 @@ function checkedCopy(copy: string, { file, now, by, acceptViolations, progress }
   migrate(copy);
   noteInLedger(copy, serverEntry(now, by, "server.restore", theServer, `from ${file}`));
   // Before the check, whose statements keep their connection open.
-  assert(removeLog(copy), "nobody else has the copy open");
+  assert(removeLog(copy), "no other process has the copy open");
   const checked = inDatabase(openForReading(copy), (database) => {
     const violations = ledgerViolations(database, progress);
     if (violations.length > 0 && !acceptViolations) {
       const more = violations.length > violationsTold ? [`and ${violations.length - violationsTold} more`] : [];
-      const told = violations.slice(0, violationsTold).map(({ account, detail }) => `account ${account}: ${detail}`);
-      throw new DatabaseUnfit(`contradicts itself: ${[...told, ...more].join("; ")}`);
+      const shown = violations.slice(0, violationsTold).map(({ account, detail }) => `account ${account}: ${detail}`);
+      throw new DatabaseUnfit(`contradicts itself: ${[...shown, ...more].join("; ")}`);
     }
     return { ...contentsOf(database), violations: violations.length };
   });

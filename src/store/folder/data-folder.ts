@@ -16,7 +16,7 @@ export const requestsName = "requests.db";
 export const sealingKeyName = "sealing.key";
 /** Which nodes an operator drained. */
 export const drainedName = "drained-nodes.json";
-/** Of which used-up budgets webhooks were told. */
+/** Used-up budgets that webhooks have reported. */
 export const toldName = "told-budgets.json";
 /** A folder, of the backups that the console and a schedule make. */
 export const backupsName = "backups";

@@ -7,7 +7,7 @@
 // A unit of the office that breaks a rule of a table (an e-mail that is another account's) is refused alone and as a whole:
 // the rest of its batch is committed.
 //
-// At most one batch is under way; it leaves memory only after the storage said what became of it.
+// At most one batch is under way; it leaves memory only when the storage has reported its outcome.
 import { assert } from "../../core/assert.ts";
 import type { Entry } from "../../account/money/entry.ts";
 import type { AccountChange, JournalListener, UnitJournal } from "../../account/journal.ts";
@@ -54,7 +54,7 @@ class Gathering {
     return this.first + this.size;
   }
 
-  /** One promise for all who wait for a line of this commit, and none when nobody does. */
+  /** One promise for all who wait for a line of this commit; none if there are none. */
   wait(sequence: number): Promise<void> {
     if (this.changes.has(sequence)) return this.#waitForChange(sequence);
     this.waiters ??= Promise.withResolvers();
@@ -68,7 +68,7 @@ class Gathering {
   }
 }
 
-/** Told of each commit: its lines and changes, and how long it was under way. */
+/** Called with each commit: its lines and changes, and how long it took. */
 export type CommitListener = (entries: number, durationMs: Ms) => void;
 
 export class BatchingJournal implements UnitJournal {

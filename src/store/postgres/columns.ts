@@ -77,6 +77,6 @@ export const rulesOf =
     ];
   };
 
-/** As values of a column are told apart, whatever the database's own order of letters is. */
+/** How values of a column are compared, independent of the database's collation. */
 const comparedAs = (column: string, { kind }: Column): SQL =>
   sql.raw(kind === "caseless" ? `lower(${column} COLLATE "C")` : column);

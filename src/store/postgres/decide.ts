@@ -1,5 +1,5 @@
 // One batch: the accounting's own deciders on the rows that the batch has locked. Nothing outside of it is changed, so that
-// a batch may be decided again on other rows; its answers are told when it is committed.
+// a batch may be decided again on other rows; its answers go out when it is committed.
 import { Admission, type HoldRecord, type RecordedHold } from "../../account/money/admission.ts";
 import type { AdmissionRequest } from "../../account/money/books.ts";
 import type { Entry } from "../../account/money/entry.ts";
@@ -58,7 +58,7 @@ export type LaneOperation =
   | Readonly<{ op: "settle"; hold: OpenHold; usage: Usage; estimated: boolean; course?: Course | undefined }>
   | Readonly<{ op: "release"; hold: OpenHold }>
   | Readonly<{ op: "expect"; hold: OpenHold; spent: Usage; inputTokens: number }>
-  /** The answer has so many output tokens. */
+  /** The output tokens of the answer. */
   | Readonly<{ op: "grow"; hold: OpenHold; written: number }>
   | Readonly<{ op: "count"; account: AccountId; kind: ModelKind }>
   /** Takes a search of the day. */
@@ -151,7 +151,7 @@ export type SpentKey = Readonly<SpendSpent & { account: AccountId; key: KeyId; n
 export type LaneDecision = Readonly<{
   /** In the order of the operations; an Error is of that operation alone. */
   answers: readonly (LaneAnswer | Error)[];
-  /** What became of holds that were there before, beside those that the operations ended. */
+  /** Outcomes of earlier holds, other than those that the operations ended. */
   changed: ReadonlyMap<OpenHold, HoldRecord | Refusal>;
   entries: readonly Entry[];
   /** Numbers of those for whom they are, by their places. */
@@ -173,7 +173,7 @@ export type LaneDecision = Readonly<{
   now: Ms;
 }>;
 
-/** A decider that fails keeps nobody else's charge from the books: the others are decided without it. */
+/** A decider that fails must not keep other charges from the books: they are decided without it. */
 export function decide(batch: BatchOf, rules: LaneRules): LaneDecision {
   const failed = new Map<LaneOperation, Error>();
   for (;;) {
@@ -219,7 +219,7 @@ class FloodColumns {
     return seconds;
   }
 
-  /** Whoever asks has the row locked, and counts. */
+  /** The caller has the row locked, and counts. */
   isFull(): boolean {
     return true;
   }
@@ -480,17 +480,17 @@ class Batch {
       }
     }
     const made: OpenHold[] = [];
-    const told = new Map<OpenHold, Refusal>();
+    const refused = new Map<OpenHold, Refusal>();
     for (const [hold, admitted] of this.#made) {
       const { state, record } = admitted;
-      hold.record = record; // nobody knows it yet
+      hold.record = record; // not published yet
       if (state === "waiting" || state === "begun") made.push(hold);
-      else if (state !== "over") told.set(hold, state); // it waited, and another of the batch's let it wait in vain
+      else if (state !== "over") refused.set(hold, state); // it waited, and another of the batch's let it wait in vain
     }
     const isHold = (answer: LaneAnswer | Error): answer is OpenHold =>
       typeof answer === "object" && answer !== null && "record" in answer;
     return {
-      answers: answers.map((answer) => (isHold(answer) ? (told.get(answer) ?? answer) : answer)),
+      answers: answers.map((answer) => (isHold(answer) ? (refused.get(answer) ?? answer) : answer)),
       changed,
       entries: this.#entries,
       ...this.#numbered(),
@@ -615,7 +615,7 @@ const isNamed =
   (other: EndUserName): boolean =>
     other.account === account && other.key === key && other.name === name;
 
-/** What a batch decided is on disk when it is told. */
+/** Answers go out only when the batch is on disk. */
 const committed = Promise.resolve();
 
 /** From which day on the use of keys must be read for a batch of that moment. */

@@ -7,7 +7,7 @@
 // The lane's row has the number of its latest batch: batch n is committed if and only if the row says n or more. So a try
 // whose outcome is unknown is made again with the same number, and finds out:
 //
-//   the row says n        it was committed: the answers of the last try that was sent are told, after a write of our own
+//   the row says n        it was committed: the answers of the last attempt go out, after a write of our own
 //                         was acknowledged (a row can be seen that the standby does not have yet)
 //   the row says n - 1    it was not: decided again
 //   the row is gone       this gateway was away for so long that another gave its holds back: a new lane, decided again
@@ -16,7 +16,7 @@
 // A batch waits only briefly for rows that others have locked. Then the accounts that are locked are set aside, with all that is
 // asked of them (locked-accounts.ts), and it goes on without them.
 //
-// What waits too long is given up: what was in no try that was sent fails, and of the rest nobody can say what became of it
+// Operations that wait too long are given up: those in no attempt fail, and the outcome of the others is unknown
 // (OutcomeUnknown). It is released instead of charged when the server is back, unless it had been committed.
 import type { HoldRecord } from "../../account/money/admission.ts";
 import { dayOf } from "../../account/money/quota.ts";
@@ -93,9 +93,9 @@ export type LaneOptions = Readonly<{
   /** For tests, which look at what is decided. */
   decide?: typeof decide;
   mint?: () => string;
-  /** Told of those who waited: null, or why not. */
+  /** Called with the outcome: null, or why it failed. */
   decided(hold: OpenHold, refusal: Refusal | null): void;
-  /** Told of each batch that is committed. */
+  /** Called with each committed batch. */
   committed?(decision: LaneDecision, operations: number, durationMs: Ms): void;
   /** Operations wait this long for others, where nothing else is under way. */
   gatherMs?: Ms;
@@ -105,7 +105,7 @@ export type LaneOptions = Readonly<{
 export type LaneCounts = {
   batches: number;
   operations: number;
-  /** Tries that were made again, since others had the locks; and since nobody knew what became of one. */
+  /** Repeated attempts: because others had the locks, and because the outcome of one was unknown. */
   conflicts: number;
   unknown: number;
   /** Batches that were found to be committed. */
@@ -116,7 +116,7 @@ export type LaneCounts = {
   lostCommits: number;
   /** Ends whose hold was given back and that did not fit anymore. */
   void: number;
-  /** Clients that were cut off, because nobody knew what became of their ends. */
+  /** Clients that were cut off, because the outcome of their end was unknown. */
   cut: number;
   /** Holds that belonged to no open request. */
   orphans: number;
@@ -131,9 +131,9 @@ type WaitingOperation = {
   readonly at: Ms;
   /** It was in a try that was sent whole, whose outcome may be unknown. */
   sent: boolean;
-  /** Nobody waits for the answer anymore: what it would hold or charge is given back. */
+  /** The caller has left: what the answer would hold or charge is given back. */
   givenUp: boolean;
-  /** It was told what became of it. */
+  /** Its outcome was reported. */
   answered: boolean;
 };
 
@@ -245,7 +245,7 @@ export class Lane {
     return waiting;
   }
 
-  /** Accounts of which somebody waits here. */
+  /** Accounts with waiting operations here. */
   waitingAccounts(): Iterable<AccountId> {
     return this.#waiting.keys();
   }
@@ -266,14 +266,14 @@ export class Lane {
     return this.#queue.length + locked + this.#underWay.length;
   }
 
-  /** Rejects with StoreUnavailable: nothing was done; or with OutcomeUnknown: nobody knows. */
+  /** Rejects with StoreUnavailable: nothing was done; or with OutcomeUnknown. */
   put(operation: LaneOperation): Promise<LaneAnswer> {
     const { promise, resolve, reject } = Promise.withResolvers<LaneAnswer>();
     this.#enqueue(operation, resolve, reject);
     return promise;
   }
 
-  /** For what nobody waits. */
+  /** For operations without a waiting caller. */
   #release(hold: OpenHold): void {
     this.#enqueue({ op: "release", hold }, ignore, (error) =>
       this.#options.log("error", "a hold could not be released", { requestId: hold.requestId, error: String(error) }),
@@ -336,7 +336,7 @@ export class Lane {
       this.#underWay = [];
       if (trial !== undefined) this.#queue.push(...this.#locked.tried(trial));
       await this.#guard();
-      // Those who were just told, and what came in the same turn of the event loop, share the next batch.
+      // Callers that were just answered, and operations of the same turn of the event loop, share the next batch.
       if (this.#hasMore) await new Promise<void>((resolve) => this.#pace.soon(resolve));
     } while (this.#hasMore);
     this.#isRunning = false;
@@ -429,7 +429,7 @@ export class Lane {
     }
   }
 
-  /** Whoever has a row of one account locked must not keep the others from the books. */
+  /** A lock on one account's row must not keep the others from the books. */
   async #halveAccounts(asked: readonly WaitingOperation[]): Promise<void> {
     const accounts = accountsIn(asked);
     if (accounts.length === 1) return this.#setAside(accounts[0]!, asked);
@@ -622,7 +622,7 @@ export class Lane {
   async #takenBack(error: StatementError, isTaken: boolean): Promise<Tried> {
     const { state } = error;
     if (state === null) throw error;
-    if (state === "40003") throw error; // it says that nobody knows
+    if (state === "40003") throw error; // the outcome is unknown
     const isConflict = state === "40001" || state === "40P01" || state === "55P03";
     const isOfOperation = state.startsWith("22") || state.startsWith("23");
     if (!isConflict && !isOfOperation) throw error;
@@ -677,7 +677,7 @@ export class Lane {
     if (answer === "void") this.counts.void += 1;
     if (operation.op === "admit" && typeof answer === "object" && answer !== null && "record" in answer) {
       this.#open.set(answer.requestId, answer);
-      if (givenUp) return this.#release(answer); // nobody has it
+      if (givenUp) return this.#release(answer); // no caller has it
       if (answer.record.waits) this.#stand(answer);
     }
     asked.resolve(answer);
@@ -810,7 +810,7 @@ export class Lane {
     });
   }
 
-  /** Compares the rows in `holds` with the open requests: a living lane's holds are given back by nobody else. */
+  /** Compares the rows in `holds` with the open requests: only the lane itself gives back a living lane's holds. */
   async #guard(): Promise<void> {
     const now = this.#pace.monotonic();
     if (now - this.#guardedAt < guardIntervalMs || this.#connection === null || this.#id === null) return;
@@ -855,10 +855,10 @@ type KeyName = Readonly<{ account: AccountId; key: number }>;
 const namedKey = (account: AccountId, key: number | null): readonly KeyName[] =>
   key === null ? [] : [{ account, key }];
 
-/** Nobody waits for it, and it is done whenever it can be. */
+/** Done when possible; no caller waits for it. */
 const isForGood = ({ op }: LaneOperation): boolean => op === "release" || op === "search end";
 
-/** What is left of an operation that nobody waits for. */
+/** The rest of an operation without a waiting caller. */
 function givenBack(operation: LaneOperation): LaneOperation | null {
   if (operation.op === "settle" || operation.op === "release") return { op: "release", hold: operation.hold };
   return null;

@@ -148,11 +148,15 @@ export class LockedAccounts<Item> {
     const held = [...locked, ...resting];
     if (held.length === 0) return;
     const [account, state] = held[turn % held.length]!;
-    const [, , told] = await this.#send(this.#waits, [call(sql.begin), sql.setUpFor(batchLockMs), call(sql.backendId)]);
-    if (told === undefined || isFailed(told)) throw told ?? new Error("no answer");
+    const [, , backend] = await this.#send(this.#waits, [
+      call(sql.begin),
+      sql.setUpFor(batchLockMs),
+      call(sql.backendId),
+    ]);
+    if (backend === undefined || isFailed(backend)) throw backend ?? new Error("no answer");
     let isWaiting = true;
     const stop = this.#pace.after(lockedLookMs, () => {
-      void this.#whoBlocks(told[0]!["pid"] as number).then((by) => {
+      void this.#whoBlocks(backend[0]!["pid"] as number).then((by) => {
         if (isWaiting && by !== null) state.by = by;
       });
     });
@@ -176,7 +180,7 @@ export class LockedAccounts<Item> {
     this.#free(account);
   }
 
-  /** Null: nobody knows. Never rejects. */
+  /** Null: unknown. Never rejects. */
   async #whoBlocks(pid: number): Promise<readonly Blocker[] | null> {
     if (this.#isMute) return null;
     try {

@@ -384,7 +384,7 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     return this.#db.select().from(purchaseRequests).orderBy(desc(purchaseRequests.id)).limit(limit).$dynamic();
   }
 
-  /** In a unit that gives several, none of which is written yet. */
+  /** A unit may take several numbers before any is written. */
   async #next(what: keyof typeof counterOf): Promise<number> {
     const next = Math.max(this.#given.get(what) ?? 0, await this.lastOf(what)) + 1;
     this.#given.set(what, next);

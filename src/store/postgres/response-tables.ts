@@ -90,7 +90,7 @@ export class ResponseTables {
     }
   }
 
-  /** Leaves those whose accounts others have locked: nobody waits for these with a connection. */
+  /** Skips accounts that others have locked, so that no connection waits for them. */
   async #keepFree(responses: readonly KeptResponse[], now: Ms): Promise<Kept> {
     const whole: KeptResponse[] = [];
     const refused: NotAdded[] = [];
@@ -329,7 +329,7 @@ export class ResponseTables {
 
 type Removed = Readonly<{ account: AccountId; bytes: number }>;
 
-/** Locks accounts that nobody else has locked; says of each whether it was erased. */
+/** Locks accounts that are not locked yet; returns whether each was erased. */
 async function lockFree(
   session: Session,
   accounts: readonly AccountId[],

@@ -162,6 +162,6 @@ async function keepsTimeouts(connection: Connection, pace: Pace): Promise<boolea
     "ROLLBACK",
   ];
   const calls = texts.map((text) => call({ name: text, text }));
-  const [, , told] = await limited(pace, connection.send(calls), () => {});
-  return told !== undefined && !isFailed(told) && told[0]?.["value"] === "4321ms";
+  const [, , shown] = await limited(pace, connection.send(calls), () => {});
+  return shown !== undefined && !isFailed(shown) && shown[0]?.["value"] === "4321ms";
 }

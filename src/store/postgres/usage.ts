@@ -151,7 +151,7 @@ export class PostgresUsage implements UsageQueries {
       for (const row of days) {
         const [low, high] = [row.day * dayMs, (row.day + 1) * dayMs];
         ranges.push([Math.max(low, from), Math.min(high, to)]);
-        // Of a day that is asked for in part nobody knows how many there are.
+        // A partly requested day has an unknown number of them.
         if (low >= from && high <= to) requests += row.requests;
         if (requests >= limit) break;
       }

@@ -1,5 +1,5 @@
-// The request log as a running server keeps it: takes what was refused or failed once a second and has it written, and
-// answers whoever looks something up.
+// The request log of a running server: takes refused and failed requests once a second, has them written, and
+// answers queries.
 import type { Clock } from "../../core/clock.ts";
 import { hourMs } from "../../core/units.ts";
 import type { Log } from "../../core/log.ts";
@@ -27,7 +27,7 @@ export class KeptRequestLog implements RequestLogQueries {
   readonly #timers: readonly Timer[];
   #keepMs: Ms;
   #take: Take = () => [];
-  /** One after the other: whoever reads waits for what was taken before. */
+  /** One after the other: readers wait for what was taken before. */
   #writing: Promise<void> = Promise.resolve();
 
   constructor(keeper: RequestLogKeeper, keepMs: Ms, clock: Clock, log: Log) {
@@ -45,7 +45,7 @@ export class KeptRequestLog implements RequestLogQueries {
   /** From where it takes what was refused or failed. */
   follow(take: Take): void {
     this.#take = take;
-    void this.#expire(); // what became too old while nobody ran
+    void this.#expire(); // expired while no server ran
   }
 
   async page(filter: LogFilter, before: LogPlace | null, limit: number): Promise<LogPage> {
@@ -70,7 +70,7 @@ export class KeptRequestLog implements RequestLogQueries {
     return this.#add(this.#take);
   }
 
-  /** What nobody takes anymore. */
+  /** Rows of a thread that has ended. */
   add(batch: FailedBatch): Promise<void> {
     return this.#add(() => [batch]);
   }

@@ -28,7 +28,7 @@ const tables = `
     sequence INTEGER PRIMARY KEY,
     request_id TEXT NOT NULL UNIQUE,
     at INTEGER NOT NULL,
-    -- 0 is nobody
+    -- 0: none
     account_id INTEGER NOT NULL,
     key_id INTEGER NOT NULL,
     endpoint TEXT NOT NULL,
@@ -270,7 +270,7 @@ function conditionOf(filter: LogFilter, requestId: string | null): [condition: s
     parts.push(`AND ${condition}`);
     bounds.push(value);
   };
-  // Whoever names a request has found it: other indexes would be slower.
+  // A request id finds the row: other indexes would be slower.
   also(filter.account, requestId === null ? "account_id = ?" : "+account_id = ?");
   also(filter.key, "key_id = ?");
   also(filter.model, "model = ?");

@@ -238,7 +238,7 @@ export class StoredResponseTable {
   }
 
   /**
-   * Items by the ids under which replies and lists of input items told them. `too_large` where what the ids stand for is
+   * Items by the ids that replies and lists of input items gave them. `too_large` where what the ids stand for is
    * longer than `lengthMax`: an id of 40 bytes may name an item of megabytes, and name it a thousand times. What is read
    * to find them is held to the same.
    */

@@ -10,7 +10,6 @@ const version = 1;
 
 /** A file as it was when it was last looked at. */
 export type IndexedFile = Readonly<{
-  /** Below the folder, with slashes. */
   path: string;
   modifiedMs: number;
   bytes: number;
@@ -90,7 +89,6 @@ function openWriting(file: string): Database {
   return database;
 }
 
-/** The one that keeps the index up to date. */
 export class SearchIndexWriter {
   readonly #database: Database;
   readonly #statements;
@@ -165,7 +163,6 @@ export class SearchIndexWriter {
   }
 }
 
-/** The one that answers queries, beside the writer. */
 export class SearchIndexReader {
   readonly #database: Database;
   readonly #statements;
@@ -217,8 +214,6 @@ export class SearchIndexReader {
     this.#database.close();
   }
 }
-
-// ---------------------------------------------------------------- words
 
 /** Scripts whose words have no spaces between them, or particles without one after them (Hangul). */
 const unspacedScripts =

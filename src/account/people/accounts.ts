@@ -403,7 +403,7 @@ function checkEmail(email: string): void {
   const shown = JSON.stringify(email.slice(0, emailMaxLength));
   if (/[^\x21-\x7e]/.test(email)) {
     throw new AccountError(
-      `${shown} is an e-mail address that could be mistaken for another: use plain letters (a-z), digits and signs, and ` +
+      `${shown} is not an e-mail address that is accepted: use plain letters (a-z), digits and signs, and ` +
         "the xn-- form of a domain with other letters",
     );
   }

@@ -158,7 +158,6 @@ export class ActivityStore {
     }
   }
 
-  /** As ActivityQueries.began. */
   began(range: ActivityRange): Ms | null {
     return this.#statements[beganLevelOf(range).table].began.get()?.at ?? null;
   }
@@ -177,13 +176,11 @@ export class ActivityStore {
     });
   }
 
-  /** As ActivityQueries.totals. */
   totals(split: ActivitySplit, from: Ms): ActivityTotal[] {
     const rows = this.#statements.hours.between.values(split, from, Number.MAX_SAFE_INTEGER);
     return totalsOf(rows as unknown as [Ms, ...Values][]);
   }
 
-  /** As ActivityQueries.reasons. */
   reasons(from: Ms): { reason: string; requests: number }[] {
     return this.#statements.minutes.reasons.all(from);
   }

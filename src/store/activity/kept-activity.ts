@@ -17,13 +17,11 @@ import type { ActivityCall } from "./activity-worker.ts";
 /** Between two writes: what a kill loses. */
 const activityIntervalMs = 10_000;
 
-/** Who keeps it: a Worker with a file, or a database. */
 export type ActivityKeeper = Readonly<{
   call<Result>(call: ActivityCall): Promise<Result>;
   close(): Promise<void>;
 }>;
 
-/** Takes what was counted since it was last called. */
 type Take = () => Promise<readonly ActivityRow[]> | readonly ActivityRow[];
 
 export class KeptActivity implements ActivityQueries {
@@ -43,7 +41,6 @@ export class KeptActivity implements ActivityQueries {
     this.#timer.unref();
   }
 
-  /** From where it takes what was counted. */
   follow(take: Take): void {
     this.#take = take;
   }
@@ -92,7 +89,6 @@ export class KeptActivity implements ActivityQueries {
     return this.#writing;
   }
 
-  /** Writes the last of it and lets go of its keeper. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.write();
@@ -110,5 +106,4 @@ export class KeptActivity implements ActivityQueries {
 
 const notKept = "activity for the charts cannot be written";
 
-/** Its Worker did not answer for it. */
 export const activityFailed = (log: Log, error: Error): void => log("error", notKept, { reason: error.message });

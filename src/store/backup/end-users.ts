@@ -9,7 +9,6 @@ import { openForReading } from "../open.ts";
 export type EndUserView = Readonly<{
   /** Empty for requests that named no end user. */
   name: string;
-  /** The name of the key. */
   key: string;
   first_day: string;
   last_day: string;

@@ -51,7 +51,6 @@ class RestoreFailed extends Error {
 }
 
 export type RestoreOrder = Readonly<{
-  /** The backup. A log beside it (`FILE-wal`) belongs to it. */
   file: string;
   dataFolder: string;
   /** Wall-clock time, which is in the names of what is kept. */
@@ -66,7 +65,6 @@ export type RestoreOrder = Readonly<{
 export type Restored = LedgerContents &
   Readonly<{
     bytes: number;
-    /** Places in which the ledger contradicts itself. */
     violations: number;
     /** Where the ledger of before is; null where there was none. */
     kept: string | null;
@@ -247,7 +245,6 @@ function copyFile(from: string, to: string, progress: (line: string) => void): v
   giveToOwner(to);
 }
 
-/** Also through links. */
 const isSameFile = (one: string, other: string): boolean =>
   existsSync(one) && existsSync(other) && realpathSync(one) === realpathSync(other);
 

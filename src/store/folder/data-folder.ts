@@ -14,7 +14,6 @@ export const usageName = "usage.db";
 export const activityName = "activity.db";
 export const requestsName = "requests.db";
 export const sealingKeyName = "sealing.key";
-/** Which nodes an operator drained. */
 export const drainedName = "drained-nodes.json";
 /** Used-up budgets that webhooks have reported. */
 export const toldName = "told-budgets.json";
@@ -23,7 +22,6 @@ export const backupsName = "backups";
 
 export type DataFolder = Readonly<{
   databaseFile: string;
-  /** Lets another process have the folder. */
   release(): void;
 }>;
 

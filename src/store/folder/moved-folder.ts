@@ -10,7 +10,6 @@ const movedName = "moved.json";
 export type MovedMark = Readonly<{
   /** Of this move: the database knows it by it. */
   id: string;
-  /** Where to, without names and passwords. */
   to: string;
   state: "moving" | "moved";
   at: Ms;

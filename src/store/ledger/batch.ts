@@ -112,7 +112,6 @@ export function rowOf(entry: Entry): JournalRow {
   ];
 }
 
-/** Where columns stand in a row. */
 export const atPlace = 3;
 export const keyPlace = 21;
 export const endUserPlace = 22;

@@ -22,17 +22,14 @@ import { accountsNotMade, type Batch, batchOf, type RefusedChange } from "./batc
  */
 export type CommitOutcome = "committed" | "gave_up" | Readonly<{ refused: readonly RefusedChange[] }>;
 
-/** Where batches become durable. */
 export interface Storage {
   /** False from the first failed try until a write succeeds. */
   readonly writable: boolean;
   /** Tries for at most `patienceMs`, at least once, and tells the outcome once. Not called while a batch is under way. */
   commit(batch: Batch, patienceMs: Ms, resolved: (outcome: CommitOutcome) => void): void;
-  /** Resolves when the storage has let go of its files. */
   close(): Promise<void>;
 }
 
-/** What is gathered for one commit. */
 class Gathering {
   readonly entries: Entry[] = [];
   /** In units, by their sequence numbers, in order. */
@@ -43,7 +40,6 @@ class Gathering {
   /** Monotonic time of the first line or change. */
   since: Ms = 0;
 
-  /** `first` is the sequence number of the first line or change. */
   constructor(readonly first: number) {}
 
   get size(): number {
@@ -134,7 +130,6 @@ export class BatchingJournal implements UnitJournal {
     });
   }
 
-  /** Lines that are not on disk yet. */
   get pending(): number {
     return this.#gathering.size + (this.#underWay?.size ?? 0);
   }

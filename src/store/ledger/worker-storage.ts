@@ -64,7 +64,6 @@ export class WorkerStorage implements Storage {
     return this.#misplaced;
   }
 
-  /** `listener` is called whenever that changes. */
   follow(listener: (unwritable: string | null) => void): void {
     this.#onWritable = listener;
   }

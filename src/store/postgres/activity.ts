@@ -40,7 +40,6 @@ export class PostgresActivity implements ActivityKeeper {
     return this.#answer(call) as Promise<Result>;
   }
 
-  /** The connections are the database's. */
   async close(): Promise<void> {}
 
   async #answer(call: ActivityCall): Promise<unknown> {

@@ -41,7 +41,6 @@ import * as sql from "./statements.ts";
 
 export type BooksOptions = Readonly<{
   server: Server;
-  /** Its name among the gateways. */
   gateway: string;
   version: string;
   /** Of what all gateways should have alike. */
@@ -51,11 +50,9 @@ export type BooksOptions = Readonly<{
   pace?: Pace;
   /** Operations wait this long for others. */
   gatherMs?: Ms;
-  /** Called with each batch: its lines, and how long it took. */
   onCommit?: (lines: number, durationMs: Ms) => void;
 }>;
 
-/** An account's credit before and after a batch, and its balance then. */
 export type Fall = Readonly<{ account: AccountId; before: number; credit: number; balance: number }>;
 
 type Hint = Readonly<{ principal: Principal; name: string | null; at: Ms }>;
@@ -181,7 +178,6 @@ export class PostgresBooks implements RequestBooks {
     return keyHash === null ? null : this.#find(keyHash);
   }
 
-  /** The same by the key's hash. */
   ofHash(keyHash: string): Soon<Principal | null> {
     const hint = this.#hints.get(keyHash);
     if (hint !== undefined && this.#pace.monotonic() - hint.at < keyHintMs) return hint.principal;

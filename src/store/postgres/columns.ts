@@ -60,7 +60,6 @@ function builderOf(table: TableName, name: string, { kind, mayBeNull, default: o
   return otherwise === undefined ? builder : builder.default(otherwise);
 }
 
-/** The key, rules and indexes of a table that both stores have. */
 export const rulesOf =
   (name: TableName) =>
   (built: Readonly<Record<string, ExtraConfigColumn>>): PgTableExtraConfigValue[] => {

@@ -73,7 +73,6 @@ export function arrayOf(values: readonly (string | number | boolean | null)[]): 
   return `${text}}`;
 }
 
-/** As Bun.SQL gives them. */
 type Results = readonly Row[] & { readonly command?: string | null };
 type Query = Promise<Results> & { values(): Promise<Results> };
 type Reserved = {
@@ -189,7 +188,6 @@ function templateOf(text: string): TemplateStringsArray {
 /** As many as there are such statements. */
 const templates = new Map<string, TemplateStringsArray>();
 
-/** For a connection that was given up. */
 const ignore = (): void => {};
 
 /** SQLSTATE of an error of the server; what Bun says of the connection has none. */

@@ -64,7 +64,6 @@ export class Database {
     this.#free = connectionsMax;
   }
 
-  /** What reads alone. */
   read<Result>(work: (session: Session) => Promise<Result>, limitMs?: Ms): Promise<Result> {
     return this.transaction(work, { access: "read", ...(limitMs === undefined ? {} : { limitMs }) });
   }
@@ -90,7 +89,6 @@ export class Database {
     }
   }
 
-  /** Lets go of the connections, when what is under way has ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const connection of this.#idle.splice(0)) connection.close();
@@ -174,7 +172,6 @@ const ended = Promise.resolve();
 
 type Access = NonNullable<TransactionOptions["access"]>;
 
-/** Nothing was committed; the same may be tried again. */
 class Again {
   constructor(
     readonly error: StatementError,

@@ -36,7 +36,6 @@ export type OpenHold = {
   readonly account: AccountId;
   /** Under which its row in `holds` was made: that of an earlier life of this gateway is gone. */
   readonly lane: string;
-  /** As of the latest commit. */
   record: HoldRecord;
   /** Monotonic, of this gateway. */
   readonly since: Ms;
@@ -58,12 +57,9 @@ export type LaneOperation =
   | Readonly<{ op: "settle"; hold: OpenHold; usage: Usage; estimated: boolean; course?: Course | undefined }>
   | Readonly<{ op: "release"; hold: OpenHold }>
   | Readonly<{ op: "expect"; hold: OpenHold; spent: Usage; inputTokens: number }>
-  /** The output tokens of the answer. */
   | Readonly<{ op: "grow"; hold: OpenHold; written: number }>
   | Readonly<{ op: "count"; account: AccountId; kind: ModelKind }>
-  /** Takes a search of the day. */
   | Readonly<{ op: "search"; account: AccountId }>
-  /** Counts a call of the search service. */
   | Readonly<{ op: "search call"; search: OpenSearch }>
   /** `kept`: it found something and counts. */
   | Readonly<{ op: "search end"; search: OpenSearch; kept: boolean }>
@@ -111,7 +107,6 @@ export type LaneRules = {
   inputRequestsPerMinute: number;
 };
 
-/** What a batch has locked and read. */
 export type Loaded = Readonly<{
   accounts: readonly AccountRow[];
   keys: readonly KeyRow[];
@@ -168,7 +163,6 @@ export type LaneDecision = Readonly<{
   keys: readonly KeyRow[];
   /** Budgets that are used up, or for which a request was refused. */
   spent: readonly SpentKey[];
-  /** Of periods that were left. */
   kept: readonly Readonly<{ account: AccountId; quota: Quota; period: Period; used: number }>[];
   now: Ms;
 }>;
@@ -226,7 +220,6 @@ class FloodColumns {
 }
 
 class Batch {
-  /** Which is decided just now. */
   current: LaneOperation | null = null;
   readonly #batch: BatchOf;
   readonly #failed: ReadonlyMap<LaneOperation, Error>;

@@ -27,7 +27,6 @@ type Seen = Readonly<{ mark: string; since: Ms }>;
 type LeftHold = Readonly<{ lane: string; account: AccountId; request: string }>;
 
 export class GoneLanes {
-  /** Lanes that were found gone, and their holds. */
   readonly counts = { lanes: 0, holds: 0 };
   /** Why this program may not write to the tables anymore, in words: a newer one has changed them; null: it may. */
   outdated: string | null = null;
@@ -60,7 +59,6 @@ export class GoneLanes {
     this.#disconnect();
   }
 
-  /** Never rejects. */
   async look(): Promise<void> {
     const startedAt = this.#pace.monotonic();
     if (startedAt - this.#lookedAt > lanesLookLateMs) this.#seen.clear();
@@ -161,7 +159,6 @@ export class GoneLanes {
   }
 }
 
-/** Throws where one failed. */
 const rowsOf = (outcomes: readonly StatementResult[]): readonly (readonly Row[])[] =>
   outcomes.map((outcome) => {
     if (isFailed(outcome)) throw outcome;

@@ -82,7 +82,6 @@ import * as sql from "./statements.ts";
 
 export type LaneOptions = Readonly<{
   server: Server;
-  /** Its name among the gateways. */
   gateway: string;
   version: string;
   /** See `lanes.config_digest`. */
@@ -90,18 +89,15 @@ export type LaneOptions = Readonly<{
   rules: LaneRules;
   pace: Pace;
   log: Log;
-  /** For tests, which look at what is decided. */
   decide?: typeof decide;
   mint?: () => string;
   /** Called with the outcome: null, or why it failed. */
   decided(hold: OpenHold, refusal: Refusal | null): void;
-  /** Called with each committed batch. */
   committed?(decision: LaneDecision, operations: number, durationMs: Ms): void;
   /** Operations wait this long for others, where nothing else is under way. */
   gatherMs?: Ms;
 }>;
 
-/** What happened, for metrics and `doctor`. */
 export type LaneCounts = {
   batches: number;
   operations: number;
@@ -127,13 +123,11 @@ type WaitingOperation = {
   readonly operation: LaneOperation;
   readonly resolve: (answer: LaneAnswer) => void;
   readonly reject: (error: Error) => void;
-  /** Monotonic. */
   readonly at: Ms;
   /** It was in a try that was sent whole, whose outcome may be unknown. */
   sent: boolean;
   /** The caller has left: what the answer would hold or charge is given back. */
   givenUp: boolean;
-  /** Its outcome was reported. */
   answered: boolean;
 };
 
@@ -245,7 +239,6 @@ export class Lane {
     return waiting;
   }
 
-  /** Accounts with waiting operations here. */
   waitingAccounts(): Iterable<AccountId> {
     return this.#waiting.keys();
   }
@@ -260,7 +253,6 @@ export class Lane {
     return this.#locked.lockedMs(account) >= giveUpMs;
   }
 
-  /** Operations that have no answer yet. */
   get pending(): number {
     const locked = this.#locked.lines().reduce((sum, line) => sum + line.length, 0);
     return this.#queue.length + locked + this.#underWay.length;

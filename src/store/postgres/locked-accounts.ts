@@ -30,7 +30,6 @@ export class LockedAccounts<Item> {
   readonly #server: Server;
   readonly #pace: Pace;
   readonly #log: Log;
-  /** Called when an account can be tried. */
   readonly #free: (account: AccountId) => void;
   readonly #locked = new Map<AccountId, Locked<Item>>();
   #waits: Connection | null = null;
@@ -111,7 +110,6 @@ export class LockedAccounts<Item> {
     this.#disconnect();
   }
 
-  /** Never rejects. */
   async #lookWhileLocked(): Promise<void> {
     this.#isLooking = true;
     for (let turn = 0; this.#locked.size > 0 && !this.#isClosed; turn += 1) {
@@ -128,7 +126,6 @@ export class LockedAccounts<Item> {
     this.#isLooking = false;
   }
 
-  /** Those that may be tried again. */
   #due(): readonly [AccountId, Locked<Item>][] {
     const now = this.#pace.monotonic();
     return [...this.#locked].filter(([, { isTried, dueAt }]) => !isTried && dueAt <= now);

@@ -122,7 +122,6 @@ async function endLanes(connection: Connection): Promise<readonly string[]> {
   return ended!.map(({ id }) => id as string);
 }
 
-/** `isNew`: there are no tables yet. */
 async function additions(connection: Connection, isNew: boolean, program: ProgramVersion): Promise<readonly Call[]> {
   const known = await columnsOf(connection);
   if (isNew) refuseForeign(known);

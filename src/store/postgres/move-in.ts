@@ -292,7 +292,6 @@ async function setMarks(session: Session, source: Sqlite): Promise<void> {
   }
 }
 
-/** What stands in files beside the ledger's. */
 async function putBeside(session: Session, dataFolder: string, progress: (line: string) => void): Promise<void> {
   await fromFile(join(dataFolder, responsesName), "responses", async (file) => {
     const rows = file.query<Readonly<Record<string, Value>>, []>(

@@ -64,8 +64,6 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     this.transaction = transaction;
   }
 
-  // -------------------------------------------------------------- accounts
-
   byId(account: AccountId): Promise<AccountRecord | null> {
     return this.#account(eq(accounts.id, account));
   }
@@ -206,8 +204,6 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
       .limit(limit);
     return rows.map(usageRowOf);
   }
-
-  // -------------------------------------------------------------- sessions
 
   async session(tokenHash: string): Promise<SessionRecord | null> {
     const [row] = await this.#db
@@ -354,8 +350,6 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
       action: action as AuditAction,
     }));
   }
-
-  // --------------------------------------------------------------
 
   get #db(): Session["db"] {
     return this.transaction.db;

@@ -61,7 +61,6 @@ export const activity = pgTable(
   ],
 );
 
-/** Requests that were refused or failed. */
 export const failedRequests = pgTable(
   "failed_requests",
   {
@@ -94,7 +93,6 @@ export const failedRequests = pgTable(
   ],
 );
 
-/** Responses that later requests refer to. */
 export const storedResponses = pgTable(
   "stored_responses",
   {

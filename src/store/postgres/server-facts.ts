@@ -24,7 +24,6 @@ export type ServerFacts = Readonly<{
   connections: Readonly<{ open: number; most: number }> | null;
   /** Whether statements of one session reach different ones of the server, as behind a pooler. */
   isPooled: boolean;
-  /** Whether limits of time hold in a transaction. */
   keepsTimeouts: boolean;
   /** By how much its clock is ahead of this machine's. */
   clockAheadMs: Ms | null;

@@ -37,7 +37,6 @@ export class SharedTries {
     this.#gateway = gateway;
   }
 
-  /** Rejects with StoreUnavailable. */
   async tell({ what, pair, place, neighbors, name, isKnown }: TryEvent): Promise<void> {
     const values = [crypto.randomUUID(), this.#gateway, what, pair, place, neighbors, name, String(isKnown)];
     await change(this.#database, async (send) => {

@@ -97,7 +97,6 @@ export class PostgresUsage implements UsageQueries {
     return rows.map((row) => ({ account: row.account, ...sumOf(row) }));
   }
 
-  /** Lets go of nothing: the connections are the database's. */
   async close(): Promise<void> {}
 
   async #linesOf(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): Promise<Line[]> {

@@ -11,13 +11,11 @@ import type { RequestLogCall } from "./request-log-worker.ts";
 /** Between two writes: what a kill loses. */
 const failedIntervalMs = 1_000;
 
-/** Who keeps it: a Worker with a file, or a database. */
 export type RequestLogKeeper = Readonly<{
   call<Result>(call: RequestLogCall): Promise<Result>;
   close(): Promise<void>;
 }>;
 
-/** Takes what was refused or failed since it was last called. */
 type Take = () => Promise<readonly FailedBatch[]> | readonly FailedBatch[];
 
 export class KeptRequestLog implements RequestLogQueries {
@@ -42,7 +40,6 @@ export class KeptRequestLog implements RequestLogQueries {
     for (const timer of this.#timers) timer.unref();
   }
 
-  /** From where it takes what was refused or failed. */
   follow(take: Take): void {
     this.#take = take;
     void this.#expire(); // expired while no server ran
@@ -99,7 +96,6 @@ export class KeptRequestLog implements RequestLogQueries {
     );
   }
 
-  /** Writes the last of it and lets go of its keeper. */
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     await this.write();
@@ -117,5 +113,4 @@ export class KeptRequestLog implements RequestLogQueries {
 
 const notKept = "the request log cannot be written";
 
-/** Its Worker did not answer for it. */
 export const requestLogFailed = (log: Log, error: Error): void => log("error", notKept, { reason: error.message });

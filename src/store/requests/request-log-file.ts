@@ -14,7 +14,6 @@ const failedIdleMs = 60_000;
 
 export type RequestLogOptions = Readonly<{
   dataFolder: string;
-  /** The ledger of the same folder. */
   journalFile: string;
   /** How long what was refused or failed is kept; 0: not at all. */
   keepMs: Ms;

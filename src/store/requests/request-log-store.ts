@@ -150,7 +150,6 @@ export class RequestLogStore {
     if (requests > 0) this.#statements.addGone.run(requests);
   }
 
-  /** Lets go of what is older than it is kept. */
   prune(now: Ms): void {
     this.#prunedAt = now;
     this.#statements.prune.run(now - this.#keepMs);
@@ -167,7 +166,6 @@ export class RequestLogStore {
     this.#database.run("PRAGMA main.wal_checkpoint(TRUNCATE)");
   }
 
-  /** As RequestLogQueries.page. */
   page(filter: LogFilter, before: LogPlace | null, limit: number, now: Ms, search: Search = usualSearch): LogPage {
     return this.#database.transaction(() => {
       const place = before ?? { served: Number.MAX_SAFE_INTEGER, failed: Number.MAX_SAFE_INTEGER };

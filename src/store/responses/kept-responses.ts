@@ -30,7 +30,6 @@ const storedResponsesAwaitedGatherMs = 1;
 /** Concurrent look-ups, one per account: memory holds the largest conversations of this many accounts at a time. */
 const storedResponsesLookupsMax = 4;
 
-/** The limits that the configuration sets. */
 export type SetLimits = Pick<StoredResponseLimits, "keepMs" | "accountBytesMax">;
 
 const limitsOf = ({ keepMs, accountBytesMax }: SetLimits): StoredResponseLimits => ({
@@ -172,7 +171,6 @@ export class KeptResponses implements StoredResponses {
     this.#call({ order: "limits", limits: this.#limits }).catch((error: Error) => this.#failed(error));
   }
 
-  /** Writes what waits and lets go of it. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#keepGathered();

@@ -46,7 +46,6 @@ type Item = Readonly<{ id?: unknown; type?: unknown }>;
 
 export class StoredResponseTable {
   readonly #database: Database;
-  /** May become others. */
   limits: StoredResponseLimits;
   readonly #statements: ReturnType<typeof prepare>;
   readonly #inputItems: InputItems;
@@ -166,7 +165,6 @@ export class StoredResponseTable {
     return row === null ? null : responseText(row);
   }
 
-  /** A page of the items of its request. */
   input(account: AccountId, id: string, page: ItemPage, now: Ms): ReturnType<InputItems["page"]> {
     return this.#inputItems.page({ account, responseId: id, oldestKept: this.#oldestKept(now) }, page);
   }

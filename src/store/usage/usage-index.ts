@@ -217,7 +217,6 @@ export class UsageIndex {
     setMarkToFolded.run();
   }
 
-  /** As UsageQueries.page. */
   page(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): UsagePage {
     return this.#database.transaction(() => {
       const place = before === null ? newest : { at: before.at, sequence: Number(before.sequence) || 0 };
@@ -228,7 +227,6 @@ export class UsageIndex {
     })();
   }
 
-  /** As UsageQueries.summary. */
   summary(account: AccountId, fromDay: number): UsageSummary {
     const days = new Map<string, DayUsage>();
     for (const row of this.#statements.daysFrom.all(account, fromDay)) {
@@ -252,7 +250,6 @@ export class UsageIndex {
     };
   }
 
-  /** As UsageQueries.topAccounts. */
   topAccounts(fromDay: number, limit: number): AccountUsage[] {
     const rows = this.#statements.topAccounts.all(fromDay, limit);
     return rows.map((row) => ({ account: row.account_id, ...sumOf(row) }));

@@ -112,7 +112,13 @@ function preparedAsk(read: Reading | Refusal, { wanted, found }: PrepareOrder, n
   const packed = read.writer.pack();
   const refusal = tooMuchBeside(packed);
   if (refusal !== null) return { kind: "refused", refusal };
-  const request = { kind: "request", modelId: ask.model.id, namesModel, ask: packed.ask, turns } as const;
+  const request = {
+    kind: "request",
+    modelId: ask.model.standsFor ?? ask.model.id,
+    namesModel,
+    ask: packed.ask,
+    turns,
+  } as const;
   return read.endUser == null ? request : { ...request, endUser: read.endUser };
 }
 

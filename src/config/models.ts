@@ -122,6 +122,11 @@ export const modelTable = table(
       otherwise: undefined,
       shown: "none",
     }),
+    fallback: key("fallback", listOf(name(), "a list of names of other rows", 1), {
+      about: "Models that serve its requests while no node can, the first that can.",
+      otherwise: undefined,
+      shown: "none",
+    }),
     nodeModel: key("node_model", name(), {
       about: "Its name on the nodes. Nodes that list it serve it.",
       otherwise: null,

@@ -111,12 +111,7 @@ export class Live {
       account: account.id,
       session: session.id,
     }));
-    try {
-      return await everywhere.marks(seen);
-    } catch (thrown) {
-      if (thrown instanceof StoreUnavailable) return null;
-      throw thrown;
-    }
+    return everywhere.marks(seen).catch(nullIfUnavailable);
   }
 
   /** Midnight and the end of a session change no row, so each stream also looks for itself now and then. */
@@ -141,14 +136,8 @@ export class Live {
     stream.keepAlive();
   }
 
-  /** Null if they cannot be read now. */
-  async #forOperators(): Promise<OperatorNumbers | null> {
-    try {
-      return await this.operatorNumbers();
-    } catch (thrown) {
-      if (thrown instanceof StoreUnavailable) return null;
-      throw thrown;
-    }
+  #forOperators(): Promise<OperatorNumbers | null> {
+    return this.operatorNumbers().catch(nullIfUnavailable);
   }
 
   async #look(stream: Stream, forOperators: OperatorNumbers | null): Promise<void> {
@@ -185,6 +174,11 @@ export class Live {
     clearInterval(this.#timer);
     this.#timer = null;
   }
+}
+
+function nullIfUnavailable(thrown: unknown): null {
+  if (thrown instanceof StoreUnavailable) return null;
+  throw thrown;
 }
 
 const encoder = new TextEncoder();

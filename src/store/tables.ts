@@ -225,6 +225,8 @@ export const tables = {
       sent_ms: orNull(small),
       first_token_ms: orNull(small),
       duration_ms: orNull(small),
+      /** How urgent it was in line; null: standard. */
+      priority: orNull(text),
     },
     key: ["billing_key"],
   },

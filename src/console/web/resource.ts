@@ -44,14 +44,6 @@ export function useResource<Value>(fetchValue: () => Promise<Value>, key: string
   return { ...state, reload, replace };
 }
 
-export type Action = Readonly<{
-  busy: boolean;
-  error: string | null;
-  /** Runs once at a time; resolves to true if it succeeded. */
-  run(act: () => Promise<void>): Promise<boolean>;
-  clear(): void;
-}>;
-
 /** Acts at this interval; null: not now. */
 export function useEvery(intervalMs: number | null, act: () => void): void {
   const latest = useRef(act);
@@ -62,6 +54,13 @@ export function useEvery(intervalMs: number | null, act: () => void): void {
     return () => clearInterval(timer);
   }, [intervalMs]);
 }
+
+export type Action = Readonly<{
+  busy: boolean;
+  error: string | null;
+  /** Runs once at a time; resolves to true if it succeeded. */
+  run(act: () => Promise<void>): Promise<boolean>;
+}>;
 
 /** A change by the user: its button is busy until the answer, and an error is shown beside it. */
 export function useAction(): Action {
@@ -84,6 +83,5 @@ export function useAction(): Action {
         busy.current = false;
       }
     },
-    clear: () => setState({ busy: false, error: null }),
   };
 }

@@ -35,6 +35,7 @@ export const journalColumns = [
   "sent_ms",
   "first_token_ms",
   "duration_ms",
+  "priority",
 ] as const;
 
 type Line = RowOf<"journal">;
@@ -74,7 +75,7 @@ export function accountsNotMade(changes: Batch["changes"], refused: readonly Ref
 }
 
 const noReply = [null, null, null, null, null, null, null, null, null, null, null, null, null, null] as const;
-const noCourse = [null, null, null, null, null] as const;
+const noCourse = [null, null, null, null, null, null] as const;
 
 export function rowOf(entry: Entry): JournalRow {
   const { billingKey, kind, account, key, at, period, used, creditDelta, reply } = entry;
@@ -109,6 +110,7 @@ export function rowOf(entry: Entry): JournalRow {
     reply.course?.sentMs ?? null,
     reply.course?.firstTokenMs ?? null,
     reply.course?.durationMs ?? null,
+    reply.course?.priority ?? null,
   ];
 }
 

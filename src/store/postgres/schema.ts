@@ -127,6 +127,19 @@ export const nodeShares = pgTable(
   (table) => [primaryKey({ columns: [table.node, table.lane] })],
 );
 
+/** Work that a gateway did for accounts lately; a row each second, kept for ten. */
+export const servedWork = pgTable(
+  "served_work",
+  {
+    lane: text().notNull(),
+    number: integer().notNull(),
+    at: timestamp({ withTimezone: true }).notNull(),
+    /** JSON: a list of accounts and work. */
+    work: text().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.lane, table.number] })],
+);
+
 /** Numbers of accounts, without a sequence: those lose numbers, and are no part of a commit. */
 export const counters = pgTable("counters", { name: text().primaryKey(), value: whole().notNull() });
 
@@ -145,7 +158,7 @@ export const ledgerMeta = pgTable(
   () => [check("ledger_meta_one_row", sql`id = 1`)],
 );
 
-export const schemaVersion = 4;
+export const schemaVersion = 5;
 /** Programs whose schema is older than this must not write: raised only where what they would write is wrong. */
 export const oldestProgram = 1;
 
@@ -159,6 +172,7 @@ export const postgresTables: readonly Readonly<{ table: PgTable; fillFactor?: nu
   { table: lanes, fillFactor: 50 },
   { table: holds, fillFactor: 80 },
   { table: nodeShares, fillFactor: 50 },
+  { table: servedWork },
   { table: counters, fillFactor: 50 },
   ...consoleTables,
   ...usageTables,

@@ -403,3 +403,22 @@ export const forgetShares = statement(
   "forget shares",
   `DELETE FROM node_shares WHERE lane <> '' AND NOT ${ofLivingLanes}`,
 );
+
+export const writeWork = statement(
+  "write work",
+  "INSERT INTO served_work (lane, number, at, work) VALUES ($1::text, $2::int, clock_timestamp(), $3::text)",
+);
+
+/** Of other lanes, in their order. */
+export const readWork = statement(
+  "read work",
+  `SELECT lane, number, work FROM served_work
+   WHERE lane <> $1::text AND at > clock_timestamp() - interval '5 seconds' ORDER BY lane, number`,
+);
+
+/** Old ones of a lane, and those that a lane left behind. */
+export const forgetWork = statement(
+  "forget work",
+  `DELETE FROM served_work WHERE at < clock_timestamp() - interval '10 seconds'
+   AND (lane = $1::text OR at < clock_timestamp() - interval '1 minute')`,
+);

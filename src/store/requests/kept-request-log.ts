@@ -1,5 +1,6 @@
 // The request log of a running server: takes refused and failed requests once a second, has them written, and
 // answers queries.
+import type { ArrivalPage, ArrivalQueries } from "../../core/arrivals.ts";
 import type { Clock } from "../../core/clock.ts";
 import { hourMs } from "../../core/units.ts";
 import type { Log } from "../../core/log.ts";
@@ -18,7 +19,7 @@ export type RequestLogKeeper = Readonly<{
 
 type Take = () => Promise<readonly FailedBatch[]> | readonly FailedBatch[];
 
-export class KeptRequestLog implements RequestLogQueries {
+export class KeptRequestLog implements RequestLogQueries, ArrivalQueries {
   readonly #clock: Clock;
   readonly #outage: Outage;
   readonly #keeper: RequestLogKeeper;
@@ -48,6 +49,10 @@ export class KeptRequestLog implements RequestLogQueries {
   async page(filter: LogFilter, before: LogPlace | null, limit: number): Promise<LogPage> {
     await this.write();
     return this.#asked({ order: "page", filter, before, limit, now: this.#clock.wall() });
+  }
+
+  arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage> {
+    return this.#asked({ order: "arrivals", from, after });
   }
 
   /** Another `keepMs` from here on. */

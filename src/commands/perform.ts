@@ -1,6 +1,6 @@
 // Performs a verb on a data folder, with or without a running server.
 import { existsSync } from "node:fs";
-import { dataFolderOf, loadConfig } from "../config/config.ts";
+import { type ConfigEdit, dataFolderOf, loadConfig } from "../config/config.ts";
 import { databaseUrlVariable } from "../config/database-url.ts";
 import { ConfigError } from "../config/faults.ts";
 import { systemClock } from "../core/clock.ts";
@@ -29,10 +29,11 @@ export async function perform<Input, Result>(
   const { flags, environment } = invocation;
   const user = unixUser(environment);
   const act = (work: Work) => verb.run(work, { actor: { kind: "shell", user }, input, progress });
+  const load = (edit?: ConfigEdit) => loadConfig(configFlags(flags), environment, edit);
   const url = await databaseUrlOf(invocation);
   if (url !== null) {
     const { inDatabase } = await import("./stopped-books.ts");
-    return inDatabase(await loadConfig(configFlags(flags), environment), url, act);
+    return inDatabase(load, url, act);
   }
   const dataFolder = folderOf(invocation);
   checkFolderRights(dataFolder, socketFile(dataFolder)); // an unreadable folder is not a missing one
@@ -47,7 +48,7 @@ export async function perform<Input, Result>(
     try {
       if (!verb.makesFolder) books.checkLedger(dataFolder);
       if (onStopped !== undefined) return await onStopped(dataFolder, user, progress);
-      return await books.inFolder(await loadConfig(configFlags(flags), environment), dataFolder, act);
+      return await books.inFolder(load, dataFolder, act);
     } catch (error) {
       if (!books.isInUse(error) || systemClock.monotonic() > giveUpAt) throw error;
       await Bun.sleep(retryMs);

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import { openAccounting } from "../books/accounting.ts";
-import { addressesOf, type Config } from "../config/config.ts";
+import { addressesOf, type Config, type ConfigEdit } from "../config/config.ts";
 import { catalogOf, configuredCatalog, offeredPlans } from "../config/configured-catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import { CommandError } from "../core/expected-error.ts";
@@ -13,6 +13,7 @@ import { notNoted } from "../office/verb.ts";
 import { backupDetail } from "../office/verbs/server.ts";
 import type { BackupMade, Progress, Work } from "../office/work.ts";
 import { openPostgresOffice } from "../books/postgres-accounting.ts";
+import type { SimulateParts } from "../server/fleet/simulate.ts";
 import { erasedInWords } from "../store/changes/erasure.ts";
 import { backUp } from "../store/backup/backup.ts";
 import { databaseName, lockDataFolder, missingLedger } from "../store/folder/data-folder.ts";
@@ -27,11 +28,12 @@ import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 
 /** For a database: gateways may run beside it. */
 export async function inDatabase<Result>(
-  config: Config,
+  load: Load,
   url: string,
   act: (work: Work) => Promise<Result>,
 ): Promise<Result> {
   const clock = systemClock;
+  const config = await load();
   await using opened = await openPostgresOffice({ url, catalog: await catalogFor(config), clock });
   const { office, passwords, database } = opened;
   const keepMs = config.failedKeepDays * dayMs;
@@ -46,6 +48,7 @@ export async function inDatabase<Result>(
       eraseResponses: (account, forEver) => eraseResponsesIn(database, account, forEver),
       backup: () => Promise.reject(new CommandError(noBackup)),
       erasedInWords,
+      simulate: simulateWith({ requestLog, office, clock, load, pool: null }),
       fleet: null,
     });
   } finally {
@@ -55,11 +58,12 @@ export async function inDatabase<Result>(
 
 /** Throws DataFolderInUse. */
 export async function inFolder<Result>(
-  config: Config,
+  load: Load,
   dataFolder: string,
   act: (work: Work) => Promise<Result>,
 ): Promise<Result> {
   const clock = systemClock;
+  const config = await load();
   const accounting = await openAccounting({
     dataFolder,
     catalog: await catalogFor(config),
@@ -78,6 +82,7 @@ export async function inFolder<Result>(
       consoleUrl: addressesOf(config, config.port).baseUrl,
       eraseResponses: (account) => StoredResponsesFile.eraseIn(dataFolder, account, log),
       erasedInWords,
+      simulate: simulateWith({ requestLog, office: accounting.office, clock, load, pool: null }),
       fleet: null,
     });
   } finally {
@@ -85,6 +90,13 @@ export async function inFolder<Result>(
     await accounting.close();
   }
 }
+
+type Load = (edit?: ConfigEdit) => Promise<Config>;
+
+const simulateWith =
+  (parts: SimulateParts): Work["simulate"] =>
+  async (asked, progress) =>
+    (await import("../server/fleet/simulate.ts")).simulate(parts, asked, progress);
 
 export const isInUse = (error: unknown): boolean => error instanceof DataFolderInUse;
 

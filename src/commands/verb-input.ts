@@ -51,6 +51,8 @@ export const placeholderOf = (schema: TSchema): string => String(schema["placeho
 function valueOfFlag(flags: Invocation["flags"], flag: string | null, schema: TSchema): unknown {
   if (flag === null) return undefined;
   if (schema["type"] !== "boolean") {
+    const given = flags[flag];
+    if (Array.isArray(given)) return given.flatMap((text) => valueOf(`--${flag}`, String(text), schema));
     const text = textFlag(flags, flag);
     return text === undefined ? undefined : valueOf(`--${flag}`, text, schema);
   }

@@ -32,6 +32,8 @@ export type Course = Readonly<{
   firstTokenMs: Ms | null;
   /** To its last word, or for a charged request to its charge. */
   durationMs: Ms;
+  /** How urgent it was in line; absent: standard. */
+  priority?: Priority;
 }>;
 
 /** What a key may be used for; null: unlimited. */

@@ -31,6 +31,11 @@ const groups: readonly Group[] = [
     words: ["nodes", "gateways", "models", "webhooks", "reload", "health", "backup"],
     load: async () => (await import("./verbs/server.ts")).default,
   },
+  {
+    heading: "What if",
+    words: ["simulate"],
+    load: async () => (await import("./verbs/simulation.ts")).default,
+  },
 ];
 
 export async function findVerb(name: string): Promise<Verb | null> {

@@ -2,6 +2,7 @@
 import type { Office } from "../account/office.ts";
 import type { Passwords } from "../account/sign-in/passwords.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";
+import type { Simulation, SimulationAsked } from "../core/simulation.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId } from "../core/types.ts";
 import type { ReloadOutcome } from "./reloaded.ts";
@@ -23,6 +24,8 @@ export type Work = Readonly<{
   erasedInWords: string;
   /** Copies the database while it is in use, and checks the copy. */
   backup(file: string, progress: Progress): Promise<BackupMade>;
+  /** Replays the journal's requests. Rejects with CommandError for what cannot be simulated. */
+  simulate(asked: SimulationAsked, progress: Progress): Promise<Simulation>;
   fleet: Fleet | null;
 }>;
 

@@ -188,6 +188,11 @@ export class NodePool {
     return this.#queue.serves(modelId);
   }
 
+  /** Whether this node is configured to serve the model, healthy or not. */
+  servesOn(nodeName: string, modelId: string): boolean {
+    return this.#queue.servesOn(nodeName, modelId);
+  }
+
   /**
    * A slot for the request: at once if one is free, otherwise when its turn comes. A refusal (busy) when no node for
    * the model is up, too many wait, it waited too long, or `cancelSignal` aborted. `excluded`: names of nodes not to
@@ -377,6 +382,16 @@ export class NodePool {
       if (isAuto || share === null) return [];
       return [{ name, url, slots: slotsInAll, busy, ...this.#queue.needOf(name, running, this.#now()) }];
     });
+  }
+
+  /** See SlotQueue. */
+  takeServed(): ReadonlyMap<AccountId, number> {
+    return this.#queue.takeServed();
+  }
+
+  /** See SlotQueue. */
+  servedElsewhere(account: AccountId, work: number): void {
+    this.#queue.servedElsewhere(account, work);
   }
 
   /** This gateway's shares, by node name. */

@@ -9,8 +9,8 @@
 //   (1) costs nothing, whatever it reads, and nothing limits how many -> begins, and is no part of this
 //       run at once
 //       whose budget is open, and of it too little is free of holds   -> waits, behind the account's others
-//   (2) nobody waits, none runs or expected and its cost fit in,      -> begins
-//       and its plan and key allow one more at once
+//   (2) none waits, none runs or expected and its cost fit in, and    -> begins
+//       its plan and key allow one more at once
 //   (3) the line is full                                              -> refused as busy
 //   (4) else                                                          -> waits, behind the account's others
 // After each event that may have changed that, the first in line:
@@ -83,7 +83,7 @@ export class BalanceLine {
   readonly #siteUrl: string;
   readonly #accounts = new Set<LoadedAccount>();
   #length = 0;
-  /** Wall clock of the latest event that told it, for those that cannot. */
+  /** Wall clock of the latest event that gave it, for those that do not. */
   #wall: Ms = 0;
 
   constructor(ledger: Ledger, journal: Pick<Journal, "writable">, siteUrl: string) {
@@ -190,7 +190,7 @@ export class BalanceLine {
     return this.#accountFits(account, cost, wall) && limitsFit(spendLimits, cost, wall);
   }
 
-  /** Whether nobody holds what an open budget needs to begin. */
+  /** Whether the tokens that an open budget needs to begin are free. */
   #leastIsFree(account: LoadedAccount, { least, spendLimits }: BalanceWaiter, wall: Ms): boolean {
     if (least === null) return true;
     if (least > this.#ledger.spendable(account, wall)) return false;

@@ -15,6 +15,9 @@ const slotMs = 1_000;
 /** `at`: of its last request. */
 type Slot = { at: Ms; requests: number; tokens: number };
 
+/** The time of each slot, its requests and its tokens. */
+export type WrittenSlots = readonly (readonly [Ms, number, number])[];
+
 export class MinuteWindow {
   requestsMax: number | null = null;
   tokensMax: number | null = null;
@@ -24,17 +27,14 @@ export class MinuteWindow {
     this.#slots = slots;
   }
 
-  /** As `text` gave it; where the clock stepped back since, what has elapsed counts. Null: empty. */
-  static of(text: string | null, now: Ms): MinuteWindow {
-    const slots = text === null ? [] : (JSON.parse(text) as readonly (readonly [Ms, number, number])[]);
+  /** As `slots` gave them; where the clock stepped back since, what has elapsed counts. */
+  static of(slots: WrittenSlots, now: Ms): MinuteWindow {
     const ahead = Math.max(0, (slots.at(-1)?.[0] ?? now) - now);
     return new MinuteWindow(slots.map(([at, requests, tokens]) => ({ at: at - ahead, requests, tokens })));
   }
 
-  /** Null where it is empty. */
-  get text(): string | null {
-    const slots = this.#slots.map(({ at, requests, tokens }) => [at, requests, tokens]);
-    return slots.length === 0 ? null : JSON.stringify(slots);
+  get slots(): WrittenSlots {
+    return this.#slots.map(({ at, requests, tokens }) => [at, requests, tokens]);
   }
 
   /** Until a request of that many tokens may be admitted; 0: now. */

@@ -8,7 +8,7 @@ import type { AccountChange, Journal } from "../../account/journal.ts";
 import { Ledger } from "../../account/money/ledger.ts";
 import { LoadedAccount } from "../../account/money/loaded-account.ts";
 import { LoadedKey } from "../../account/money/loaded-key.ts";
-import { MinuteWindow } from "../../account/money/minute-window.ts";
+import { MinuteWindow, type WrittenSlots } from "../../account/money/minute-window.ts";
 import { dayOf, firstDayOfMonth, type Period, type PeriodUse, type Quota } from "../../account/money/quota.ts";
 import type { AccountRecords } from "../../account/records.ts";
 import { type SearchHold, Searches } from "../../account/money/searches.ts";
@@ -422,7 +422,7 @@ class Batch {
     const account = new LoadedAccount(row.id, planOf(plans, row.plan), row.credit, row.key_hash, row.disabled);
     account.usedAt = row.key_used_at;
     account.running = this.#runningOf(row.id, null);
-    if (row.minute !== null) account.minute = MinuteWindow.of(row.minute, this.#batch.loaded.now);
+    account.minute = minuteOf(row.minute, this.#batch.loaded.now);
     account.held = row.held;
     account.holds = row.holds;
     account.begun = row.begun;
@@ -453,7 +453,7 @@ class Batch {
     const key = new LoadedKey(id, name, row.key_hash ?? "", limits, limit, row.revoked);
     key.usedAt = row.used_at;
     key.running = this.#runningOf(account, id);
-    if (row.minute !== null) key.minute = MinuteWindow.of(row.minute, this.#batch.loaded.now);
+    key.minute = minuteOf(row.minute, this.#batch.loaded.now);
     return key;
   }
 
@@ -544,7 +544,7 @@ class Batch {
     return {
       ...row,
       credit: account.credit,
-      minute: account.minute?.text ?? null,
+      minute: textOf(account.minute),
       key_used_at: account.usedAt,
       held: account.held,
       waiting_held: account.waitingHeld,
@@ -572,7 +572,7 @@ class Batch {
       waiting_held: limit?.waitingHeld ?? row.waiting_held,
       begun: limit?.begun ?? row.begun,
       expected: limit?.expected ?? row.expected,
-      minute: key.minute?.text ?? null,
+      minute: textOf(key.minute),
     };
     const isStale = next.used_at !== null && next.used_at - (row.used_at ?? 0) >= keyUsedStaleMs;
     const isChanged =
@@ -633,3 +633,9 @@ const committed = Promise.resolve();
 
 /** From which day on the use of keys must be read for a batch of that moment. */
 export const keyUseFromOf = (now: Ms): Period => firstDayOfMonth(now);
+
+const minuteOf = (text: string | null, now: Ms): MinuteWindow | null =>
+  text === null ? null : MinuteWindow.of(JSON.parse(text) as WrittenSlots, now);
+
+const textOf = (minute: MinuteWindow | null): string | null =>
+  minute === null || minute.slots.length === 0 ? null : JSON.stringify(minute.slots);

@@ -268,8 +268,6 @@ const longFunctions: Readonly<Record<string, number>> = {
   "compose.ts openDoors": 156,
   "compose.ts openGateway": 120,
   "console.ts makeConsole": 107,
-  "description.ts conversations": 90,
-  "description.ts generation": 106,
   "gauges.ts gaugesOf": 93,
   "ledger-checks.ts ledgerChecks": 131,
   "postgres-accounting.ts openPostgresAccounting": 83,

@@ -18,6 +18,7 @@ import {
   variables,
   webAddress,
   wholeOr,
+  yesOrNo,
   yesOrNoOr,
 } from "./kinds.ts";
 import { apiKey, type FileTable, key, required, table } from "./rows.ts";
@@ -102,6 +103,12 @@ export const nodeTable = table(
       about: "Which accounts share its engine's prompt cache; see Your own nodes.",
       otherwise: undefined,
       shown: "that of `[server]`",
+    }),
+    /** Absent: as its engine reports. */
+    priorityScheduling: key("priority_scheduling", yesOrNo(), {
+      about: "Whether its engine is sent how urgent requests are; see Your own nodes.",
+      otherwise: undefined,
+      shown: "as SGLang reports; else false",
     }),
     /**
      * Public model id -> the name the node knows it by; "*" = any id not named on this or another node. The name "*"

@@ -1,5 +1,4 @@
-// What engines report on routes of their own, above their OpenAI-compatible ones: version, contexts and the abilities
-// of their models. Each route is one small request. An answer that is missing or unexpected leaves its facts unknown.
+// What engines report on their own routes: version, contexts, abilities. An unexpected answer leaves facts unknown.
 import { nodeSlotsMax } from "../core/limits.ts";
 import { visibleLine } from "../core/visible.ts";
 import type { NodeClient } from "./client/client.ts";
@@ -10,7 +9,6 @@ import { type Capabilities, contextOf, isNamed, type ListedModel, type ModelFact
 
 export type Asking = Readonly<{
   client: NodeClient;
-  /** The base path of its OpenAI-compatible routes. */
   basePath: string;
   apiKey: string | null;
   timeoutMs: number;
@@ -23,6 +21,7 @@ type ModelReport = Readonly<{ contextTokens: number | null; capabilities: Capabi
 export type EngineReport = Readonly<{
   version: string | null;
   requestsMax: number | null;
+  urgentFirst?: "low" | "high";
   ofModel(name: string): ModelReport;
 }>;
 
@@ -43,6 +42,7 @@ export function reportOf(
       return reportFrom(asking, ["/server_info", "/get_server_info", "/get_model_info"], ([info, older, model]) => ({
         version: info?.["version"] ?? older?.["version"],
         requestsMax: info?.["max_running_requests"] ?? older?.["max_running_requests"],
+        ...urgency(info ?? older),
         capabilities: {
           ...flag("images", model?.["has_image_understanding"]),
           ...(model?.["is_generation"] === false ? { chat: false, embeddings: true } : {}),
@@ -74,6 +74,7 @@ type Fields = Record<string, unknown> | null;
 type Found = Readonly<{
   version?: unknown;
   requestsMax?: unknown;
+  urgentFirst?: "low" | "high";
   contextTokens?: unknown;
   capabilities?: Capabilities;
 }>;
@@ -85,10 +86,15 @@ async function reportFrom(
 ): Promise<EngineReport> {
   const root = rootOf(basePath);
   const answers = await Promise.all(paths.map((path) => get(client, root + path, apiKey, timeoutMs)));
-  const { version, requestsMax, contextTokens, capabilities = {} } = read(answers.map(fieldsOf));
+  const { version, requestsMax, contextTokens, capabilities = {}, ...more } = read(answers.map(fieldsOf));
   const ofAll = { contextTokens: contextOf(contextTokens), capabilities };
-  return { version: versionOf(version), requestsMax: requestsOf(requestsMax), ofModel: () => ofAll };
+  return { version: versionOf(version), requestsMax: requestsOf(requestsMax), ofModel: () => ofAll, ...more };
 }
+
+const urgency = (info: Fields | undefined): Pick<Found, "urgentFirst"> =>
+  info?.["enable_priority_scheduling"] === true
+    ? { urgentFirst: info["schedule_low_priority_values_first"] === true ? "low" : "high" }
+    : {};
 
 const fieldsOf = (answer: NodeReply | NoReply): Fields =>
   isReply(answer) && answer.status === 200 ? record(parseNodeJson(answer.body)) : null;

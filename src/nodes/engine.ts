@@ -1,5 +1,4 @@
-// Finds out which inference engine is behind an address. Engines accept the same chat-completions request with
-// different extras. An engine that cannot be identified for sure stays "unknown" and gets only what all engines accept.
+// Which inference engine is behind an address. One that is not identified for sure gets only what all engines accept.
 import { systemClock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { NodeClient } from "./client/client.ts";
@@ -18,6 +17,8 @@ export type Engine = Readonly<{
   version: string | null;
   /** Requests that it runs at once; absent where it does not report it. */
   requestsMax?: number;
+  /** It schedules by priority: which numbers are urgent. Absent where it does not, or does not report it. */
+  urgentFirst?: "low" | "high";
   models: readonly ModelFacts[];
   /** Names of the models that may answer where the configuration names none, preferred one first. */
   chatModels: readonly string[];
@@ -65,7 +66,15 @@ function engineFrom(kind: EngineKind, list: readonly ListedModel[], report: Engi
   // It ends a stream as soon as it receives any other request.
   const requestsMax = kind === "llama-cpp-python" ? 1 : report.requestsMax;
   const runs = requestsMax === null ? {} : { requestsMax };
-  return { kind, version, ...runs, models, chatModels: chatModelsOf(models) };
+  const { urgentFirst } = report;
+  return {
+    kind,
+    version,
+    ...runs,
+    ...(urgentFirst === undefined ? {} : { urgentFirst }),
+    models,
+    chatModels: chatModelsOf(models),
+  };
 }
 
 /** Compares the lists alone: the other facts come from elsewhere. */

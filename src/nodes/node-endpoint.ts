@@ -1,5 +1,6 @@
-// The gateway's side of one node: its connections, its engine, and the requests made for it. The pool decides about its
-// health and who gets a slot, possibly on another thread.
+// The gateway's side of one node: connections, engine and requests. The pool decides about health and slots.
+import type { Priority } from "../core/priority.ts";
+import { enginePriority } from "./engine-priority.ts";
 import type { PlanId } from "../core/plan-ids.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
@@ -96,7 +97,7 @@ type Attempt = Readonly<{
 }>;
 
 /** Whose request it is. `plan`: see PrefixCacheRule. */
-export type Sender = Readonly<{ account: AccountId; plan?: PlanId | undefined }>;
+export type Sender = Readonly<{ account: AccountId; plan?: PlanId | undefined; priority: Priority }>;
 
 export type EndpointOptions = Readonly<{
   clock: Clock;
@@ -409,12 +410,18 @@ export class NodeEndpoint {
     return isPlain(ask) ? countedPrompt(ask, nodeModel, kind) : countedBody(ask, nodeModel, kind, this.config);
   }
 
-  #nodeRequest(ask: Ask, { account, plan }: Sender, nodeModel: string): NodeRequest | LargeNodeRequest {
+  #nodeRequest(
+    ask: Ask,
+    { account, plan, priority: urgency }: Sender,
+    nodeModel: string,
+  ): NodeRequest | LargeNodeRequest {
     const { kind } = this.engine;
-    const cache = { sharing: this.config.sharePrefixCache, seed: this.#saltSeed, plan };
-    if (isPlain(ask)) return plainRequest(ask, account, nodeModel, kind, this.config, cache);
-    if (ask.prepared === undefined) return nodeRequest(ask, account, nodeModel, kind, this.config, cache);
-    return largeNodeRequest({ ...ask, prepared: ask.prepared }, account, nodeModel, kind, this.config, cache);
+    const { sharePrefixCache: sharing, priorityScheduling } = this.config;
+    const priority = enginePriority(this.engine, priorityScheduling, urgency);
+    const share = { sharing, seed: this.#saltSeed, plan, priority };
+    if (isPlain(ask)) return plainRequest(ask, account, nodeModel, kind, this.config, share);
+    if (ask.prepared === undefined) return nodeRequest(ask, account, nodeModel, kind, this.config, share);
+    return largeNodeRequest({ ...ask, prepared: ask.prepared }, account, nodeModel, kind, this.config, share);
   }
 
   countRequestOfText(modelId: string, text: string): CountRequest | null {

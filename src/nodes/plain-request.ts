@@ -1,11 +1,10 @@
-// Ask -> the JSON body of a plain completion for one engine: the client's prompt unchanged, without a chat template. As in
-// request.ts, only fields named here are ever sent.
+// Ask -> a plain completion's JSON body for one engine: the prompt unchanged. Only fields named here are sent.
 import { refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, PlainCompletion, Refusal } from "../core/types.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { addEngineFields, type KnowingNode } from "./engine-fields.ts";
 import { noSuffix } from "./failure/client-faults.ts";
-import { prefixCacheFields, type PrefixCacheRule, usualPrefixCache } from "./prefix-cache.ts";
+import { type EngineShare, shareFields, usualShare } from "./prefix-cache.ts";
 import { engineTraits, streamFields } from "./engine-traits.ts";
 import { addSampling, type LargeNodeRequest, type NodeRequest, stopsFor } from "./request.ts";
 import { promptJson } from "./request-messages.ts";
@@ -26,14 +25,13 @@ export function notTaken({ model, plain }: PlainAsk, engine: EngineKind): Refusa
   return null;
 }
 
-/** The request for a node that calls the model `nodeModel`. */
 export function plainRequest(
   ask: PlainAsk,
   account: AccountId,
   nodeModel: string,
   engine: EngineKind,
   { fields }: KnowingNode = {},
-  prefixCache: PrefixCacheRule = usualPrefixCache,
+  share: EngineShare = usualShare,
 ): NodeRequest | LargeNodeRequest {
   const { plain, sampling } = ask;
   const traits = engineTraits[engine];
@@ -49,7 +47,7 @@ export function plainRequest(
   if (plain.suffix !== null) rest["suffix"] = plain.suffix;
   if (plain.echo) rest["echo"] = true;
   addEngineFields(rest, ask, engine, fields);
-  Object.assign(rest, prefixCacheFields(traits.prefixCache, prefixCache, account));
+  Object.assign(rest, shareFields(traits.prefixCache, share, account));
   const body = withPrompt(ask, nodeModel, "prompt", rest);
   const expected = { textNamesCall: false, stops };
   return typeof body === "string" ? { body, expected } : { body, expected };

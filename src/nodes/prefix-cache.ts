@@ -4,7 +4,6 @@ import type { SharePrefixCache } from "../config/config.ts";
 import type { PlanId } from "../core/plan-ids.ts";
 import type { AccountId } from "../core/types.ts";
 
-/** What the node's configuration and this gateway say about it. */
 export type PrefixCacheRule = Readonly<{
   /** Absent: accounts are kept apart where the engine can do it. */
   sharing?: SharePrefixCache | undefined;
@@ -14,7 +13,10 @@ export type PrefixCacheRule = Readonly<{
   seed: bigint;
 }>;
 
-export const usualPrefixCache: PrefixCacheRule = { seed: 0n };
+/** What a request says to an engine that accounts share. `priority`: see enginePriority. */
+export type EngineShare = PrefixCacheRule & Readonly<{ priority?: number | undefined }>;
+
+export const usualShare: EngineShare = { seed: 0n };
 
 /** Derived from a secret of the data folder, so that prompts are found again after a restart. */
 export function saltSeedOf(secret: Uint8Array): bigint {
@@ -38,7 +40,12 @@ export function keptPrompts(trait: PrefixCacheTrait, sharing: PrefixCacheRule["s
   return sharing === "plan" ? "by plan" : "by account";
 }
 
-export function prefixCacheFields(
+export function shareFields(trait: PrefixCacheTrait, share: EngineShare, account: AccountId): Record<string, unknown> {
+  const { priority } = share;
+  return { ...prefixCacheFields(trait, share, account), ...(priority === undefined ? {} : { priority }) };
+}
+
+function prefixCacheFields(
   trait: PrefixCacheTrait,
   { sharing, seed, plan }: PrefixCacheRule,
   account: AccountId,

@@ -1,5 +1,4 @@
-// Ask -> the JSON body that one engine takes. Only fields named here are ever sent: engines obey dangerous ones (grammars,
-// slots, plugins), and some refuse every field that they do not know.
+// Ask -> the JSON body for one engine. Only fields named here are sent: engines obey dangerous ones (slots, plugins).
 import { furtherStopsMaxLength, stopSequencesMax } from "../core/limits.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import { forcedTool, sentTools } from "../core/sent-tools.ts";
@@ -9,7 +8,7 @@ import { type EngineTraits, engineTraits, streamFields, thinking } from "./engin
 import { callPrompt, formatPrompt, namedCallPrompt } from "./in-words.ts";
 import { namedCallSchema } from "./named-call.ts";
 import { nodeSchema, toolParameters } from "./node-schema.ts";
-import { prefixCacheFields, type PrefixCacheRule, usualPrefixCache } from "./prefix-cache.ts";
+import { type EngineShare, shareFields, usualShare } from "./prefix-cache.ts";
 import { isBeginning, messagesOf } from "./request-messages.ts";
 import type { AccountId, Ask, Format, PreparedTurns, Sampling, Tool } from "../core/types.ts";
 /** What the reader must know about the answer. */
@@ -19,7 +18,6 @@ export type Expected = Readonly<{
   stops: readonly string[];
 }>;
 
-/** `body` is JSON text. */
 export type NodeRequest = Readonly<{ body: string; expected: Expected }>;
 
 /** A node's request for a large body: the same JSON text in UTF-8, in parts, so that nothing is copied. */
@@ -42,9 +40,9 @@ export function nodeRequest(
   nodeModel: string,
   engine: EngineKind,
   node: KnowingNode = {},
-  prefixCache: PrefixCacheRule = usualPrefixCache,
+  share: EngineShare = usualShare,
 ): NodeRequest {
-  const { model, messages, rest, expected } = fieldsOf(ask, account, nodeModel, engine, node, prefixCache);
+  const { model, messages, rest, expected } = fieldsOf(ask, account, nodeModel, engine, node, share);
   return { body: JSON.stringify({ model, messages, ...rest }), expected };
 }
 
@@ -58,7 +56,7 @@ export function countedBody(
   engine: EngineKind,
   node: KnowingNode = {},
 ): readonly Buffer[] {
-  const fields = fieldsOf(ask, 0, nodeModel, engine, node, usualPrefixCache);
+  const fields = fieldsOf(ask, 0, nodeModel, engine, node, usualShare);
   const rest = Object.fromEntries(Object.entries(fields.rest).filter(([name]) => !notCounted.has(name)));
   if (ask.prepared !== undefined) return largeBody(ask.prepared, { ...fields, rest });
   return [Buffer.from(JSON.stringify({ model: fields.model, messages: fields.messages, ...rest }))];
@@ -70,9 +68,9 @@ export function largeNodeRequest(
   nodeModel: string,
   engine: EngineKind,
   node: KnowingNode = {},
-  prefixCache: PrefixCacheRule = usualPrefixCache,
+  share: EngineShare = usualShare,
 ): LargeNodeRequest {
-  const fields = fieldsOf(ask, account, nodeModel, engine, node, prefixCache);
+  const fields = fieldsOf(ask, account, nodeModel, engine, node, share);
   return { body: largeBody(ask.prepared, fields), expected: fields.expected };
 }
 
@@ -106,7 +104,7 @@ function fieldsOf(
   nodeModel: string,
   engine: EngineKind,
   { depth: depths = {}, fields }: KnowingNode,
-  prefixCache: PrefixCacheRule,
+  share: EngineShare,
 ): RequestFields {
   const traits = engineTraits[engine];
   const enforced = enforcementOf(ask, engine, traits);
@@ -124,7 +122,7 @@ function fieldsOf(
   if (traits.prefill !== undefined && continues(ask)) Object.assign(body, traits.prefill);
   addEngineFields(body, ask, engine, fields);
   if (unthinking) Object.assign(body, depths.off ?? thinking(false, body["chat_template_kwargs"]));
-  Object.assign(body, prefixCacheFields(traits.prefixCache, prefixCache, account));
+  Object.assign(body, shareFields(traits.prefixCache, share, account));
   const messages = messagesOf(ask.turns, ask.prepared === undefined ? addition : "");
   if (engine === "llama-cpp-python") for (const message of messages) message["content"] ??= ""; // null is a 400 there
   return { model: nodeModel, messages, rest: body, addition, expected: { textNamesCall, stops } };

@@ -1,5 +1,4 @@
 // The nodes as a relay sees them: it talks to them on slots that the main thread grants.
-import type { PlanId } from "../core/plan-ids.ts";
 import { type Standing, usualStanding } from "../core/standing.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Clock } from "../core/clock.ts";
@@ -14,6 +13,7 @@ import {
   type EstimateOfPrompt,
   type NodeOutcome,
   NodeEndpoint,
+  type Sender,
   unknowingAmong,
 } from "../nodes/node-endpoint.ts";
 import { type NodeModelOf, servesAmong } from "../nodes/model-routes.ts";
@@ -78,7 +78,7 @@ export class RelayPool implements PoolFollower {
     return this.#mainThread.enter(wanted, cancelSignal, (place, node, plan) => {
       const known = this.#nodes.get(node);
       assert(known !== undefined, "a place is on a node that this relay knows");
-      return new RelaySlot(this, this.#mainThread, place, node, known.endpoint, plan);
+      return new RelaySlot(this, this.#mainThread, place, node, known.endpoint, { plan, priority });
     });
   }
 
@@ -139,7 +139,12 @@ export class RelayPool implements PoolFollower {
     for (const { endpoint } of this.#nodes.values()) if (this.#serves(knownOf(endpoint), modelId)) yield endpoint;
   }
 
-  *#wellFor(modelId: string): Iterable<NodeEndpoint> {
+  /** See Parts.pool. */
+  isServed(modelId: string): boolean {
+    return !this.#wellFor(modelId).next().done;
+  }
+
+  *#wellFor(modelId: string): Iterator<NodeEndpoint> & Iterable<NodeEndpoint> {
     for (const [name, { endpoint, health }] of this.#nodes) {
       if (health === "well" && !this.#drained.has(name) && this.#serves(knownOf(endpoint), modelId)) yield endpoint;
     }
@@ -166,7 +171,7 @@ class RelaySlot implements Slot {
     place: number,
     nodeName: string,
     endpoint: NodeEndpoint,
-    readonly plan: PlanId | undefined,
+    readonly sender: Omit<Sender, "account">,
   ) {
     this.#pool = pool;
     this.#mainThread = mainThread;
@@ -186,7 +191,7 @@ class RelaySlot implements Slot {
       began?.();
     };
     const outcome = (outcome: NodeOutcome): void => void (this.#outcome = outcome);
-    return this.#endpoint.send(ask, { account, plan: this.plan }, cancelSignal, sink, outcome, begins);
+    return this.#endpoint.send(ask, { ...this.sender, account }, cancelSignal, sink, outcome, begins);
   }
 
   get cause(): string | null {

@@ -37,6 +37,18 @@ function engineOn(node: RawNode, known: Engine | null = null, timeoutMs = 2_000)
   return lookAt({ client, basePath: "/v1", apiKey: null, timeoutMs }, known).then(({ engine }) => engine);
 }
 
+test.each([
+  [{ enable_priority_scheduling: true, schedule_low_priority_values_first: false }, "high"],
+  [{ enable_priority_scheduling: true, schedule_low_priority_values_first: true }, "low"],
+  [{ enable_priority_scheduling: false, schedule_low_priority_values_first: true }, undefined],
+  [{}, undefined],
+] as const)("SGLang that reports %j begins %p numbers first", async (reported, urgentFirst) => {
+  const info = wholeReply("200 OK", JSON.stringify({ version: "0.5.23", ...reported }));
+  const node = nodeOf({ "/v1/models": list({ owned_by: "sglang" }), "/server_info": info });
+  expect(await engineOn(node)).toMatchObject({ kind: "sglang", version: "0.5.23" });
+  expect((await engineOn(node))!.urgentFirst).toBe(urgentFirst);
+});
+
 describe("which engine, as recorded", () => {
   const told: [RecordedEngine, Engine][] = [
     [

@@ -1,6 +1,5 @@
-// Sign-in with an OpenID Connect provider: authorization code flow with PKCE, state and nonce. The provider's metadata and
-// keys are fetched when a person signs in, with bounds on time and size; nothing else waits for them. The library is loaded
-// then, too.
+// Sign-in with an OpenID Connect provider: code flow with PKCE, state and nonce. Metadata, keys and the library are
+// fetched when a person signs in, with bounds on time and size.
 import type { Configuration } from "openid-client";
 import type { Clock } from "../../core/clock.ts";
 import { hourMs } from "../../core/units.ts";

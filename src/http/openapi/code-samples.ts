@@ -16,12 +16,16 @@ const auth = '-H "authorization: Bearer $TOLLGATE_KEY"';
 /** A POST with a JSON body over several lines. */
 function curlPost(address: string, body: object, headers: readonly string[] = [auth]): string {
   const json = JSON.stringify(body, null, 2).replaceAll("'", "'\\''");
-  const lines = [`curl -sSN ${address}`, ...headers, '-H "content-type: application/json"', `-d '${json}'`];
+  const lines = [
+    `curl -sSN ${address.includes("$") ? `"${address}"` : address}`,
+    ...headers,
+    '-H "content-type: application/json"',
+    `-d '${json}'`,
+  ];
   return lines.join(" \\\n  ");
 }
 
-const curlGet = (address: string): string => `curl -sS ${address} \\\n  ${auth}`;
-const curlWith = (method: string, address: string): string => `curl -sS -X ${method} ${address} \\\n  ${auth}`;
+const curlWith = (method: string, address: string): string => `curl -sS${method} ${address} \\\n  ${auth}`;
 
 const openaiJs = (base: string, call: string): string => `import OpenAI from "openai";
 
@@ -69,52 +73,55 @@ const plainGet = (address: string): Samples => ({
   python: `from urllib.request import urlopen\n\nreply = urlopen("${address}")\nprint(reply.status, reply.read().decode())`,
 });
 
+type Kit = ReturnType<typeof kitOf>;
+
+/** How samples are written for one {base_url}. */
+const kitOf = (base: string) => ({
+  post: (path: string, body: object, headers?: readonly string[]): string => curlPost(`${base}${path}`, body, headers),
+  get: (path: string): string => curlWith("", path.includes("$") ? `"${base}${path}"` : `${base}${path}`),
+  without: (method: string, path: string): string => curlWith(` -X ${method}`, `"${base}${path}"`),
+  openai: (shell: string, javaScript: string, python: string): Samples => ({
+    shell,
+    javaScript: openaiJs(base, javaScript),
+    python: openaiPython(base, python),
+  }),
+  anthropic: (shell: string, javaScript: string, python: string): Samples => ({
+    shell,
+    javaScript: anthropicJs(base, javaScript),
+    python: anthropicPython(base, python),
+  }),
+  /** Without a library; `javaScript` and `python`: the body as people write it there. */
+  plain: (path: string, body: object, javaScript = JSON.stringify(body), python = javaScript): Samples => ({
+    shell: curlPost(`${base}${path}`, body),
+    javaScript: fetchJs(`${base}${path}`, "POST", javaScript),
+    python: pythonRequest(`${base}${path}`, "POST", python),
+  }),
+  open: (path: string): Samples => plainGet(`${base}${path}`),
+});
+
+/** Calls of `client.conversations`. */
+const conversation = (kit: Kit, shell: string, javaScript: string, python: string): Samples =>
+  kit.openai(shell, `console.log(await client.conversations.${javaScript});`, `print(client.conversations.${python})`);
+
+const hello = [{ role: "user", content: "Say hello" }];
+const between = { model: "core-3", prompt: "def add(a, b):", suffix: "print(add(1, 2))", max_tokens: 32 };
 const ranked = {
   model: "bge-reranker-v2-m3",
   query: "What is a toll gate?",
   documents: ["A gate where a fee is paid.", "A kind of bread."],
 };
-const rankingSamples = (address: string): Samples => ({
-  shell: curlPost(address, ranked),
-  javaScript: fetchJs(address, "POST", JSON.stringify(ranked, null, 2)),
-  python: pythonRequest(address, "POST", JSON.stringify(ranked)),
-});
+const ranking = [ranked, JSON.stringify(ranked, null, 2), JSON.stringify(ranked)] as const;
 
-const oneConversation = (base: string, below = ""): string => `"${base}/v1/conversations/$CONVERSATION_ID${below}"`;
-/** Calls of `client.conversations`. */
-const conversationSamples = (base: string, { shell, javaScript, python }: Samples): Samples => ({
-  shell,
-  javaScript: openaiJs(base, `console.log(await client.conversations.${javaScript});`),
-  python: openaiPython(base, `print(client.conversations.${python})`),
-});
-
-const between = { model: "core-3", prompt: "def add(a, b):", suffix: "print(add(1, 2))", max_tokens: 32 };
-
-const postSamples = (address: string, body: object): Samples => ({
-  shell: curlPost(address, body),
-  javaScript: fetchJs(address, "POST", JSON.stringify(body)),
-  python: pythonRequest(address, "POST", JSON.stringify(body)),
-});
-
-const completions = (base: string): SamplesById => ({
-  createChatCompletion: {
-    shell: curlPost(`${base}/v1/chat/completions`, {
-      model: "core-3",
-      messages: [{ role: "user", content: "Say hello" }],
-      stream: true,
-    }),
-    javaScript: openaiJs(
-      base,
-      `const stream = await client.chat.completions.create({
+const completions = ({ post, openai, plain }: Kit): SamplesById => ({
+  createChatCompletion: openai(
+    post("/v1/chat/completions", { model: "core-3", messages: hello, stream: true }),
+    `const stream = await client.chat.completions.create({
   model: "core-3",
   messages: [{ role: "user", content: "Say hello" }],
   stream: true,
 });
 for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta?.content ?? "");`,
-    ),
-    python: openaiPython(
-      base,
-      `stream = client.chat.completions.create(
+    `stream = client.chat.completions.create(
     model="core-3",
     messages=[{"role": "user", "content": "Say hello"}],
     stream=True,
@@ -122,125 +129,79 @@ for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta?.
 for chunk in stream:
     if chunk.choices:
         print(chunk.choices[0].delta.content or "", end="")`,
-    ),
-  },
-  createCompletion: {
-    shell: curlPost(`${base}/v1/completions`, { model: "core-3", prompt: "Once upon a time", max_tokens: 32 }),
-    javaScript: openaiJs(
-      base,
-      `const completion = await client.completions.create({
+  ),
+  createCompletion: openai(
+    post("/v1/completions", { model: "core-3", prompt: "Once upon a time", max_tokens: 32 }),
+    `const completion = await client.completions.create({
   model: "core-3",
   prompt: "Once upon a time",
   max_tokens: 32,
 });
 console.log(completion.choices[0].text);`,
-    ),
-    python: openaiPython(
-      base,
-      `completion = client.completions.create(model="core-3", prompt="Once upon a time", max_tokens=32)
+    `completion = client.completions.create(model="core-3", prompt="Once upon a time", max_tokens=32)
 print(completion.choices[0].text)`,
-    ),
-  },
-  createFimCompletion: {
-    shell: curlPost(`${base}/v1/fim/completions`, between),
-    javaScript: fetchJs(`${base}/v1/fim/completions`, "POST", JSON.stringify(between)),
-    python: pythonRequest(`${base}/v1/fim/completions`, "POST", JSON.stringify(between)),
-  },
+  ),
+  createFimCompletion: plain("/v1/fim/completions", between),
 });
 
-const answers = (base: string): SamplesById => ({
-  createMessage: {
-    shell: curlPost(
-      `${base}/v1/messages`,
-      { model: "core-3", max_tokens: 1024, messages: [{ role: "user", content: "Say hello" }] },
-      ['-H "x-api-key: $TOLLGATE_KEY"', '-H "anthropic-version: 2023-06-01"'],
-    ),
-    javaScript: anthropicJs(
-      base,
-      `const message = await client.messages.create({
+const answers = ({ post, openai, anthropic, plain }: Kit): SamplesById => ({
+  createMessage: anthropic(
+    post("/v1/messages", { model: "core-3", max_tokens: 1024, messages: hello }, [
+      '-H "x-api-key: $TOLLGATE_KEY"',
+      '-H "anthropic-version: 2023-06-01"',
+    ]),
+    `const message = await client.messages.create({
   model: "core-3",
   max_tokens: 1024,
   messages: [{ role: "user", content: "Say hello" }],
 });
 console.log(message.content, message.usage);`,
-    ),
-    python: anthropicPython(
-      base,
-      `with client.messages.stream(
+    `with client.messages.stream(
     model="core-3",
     max_tokens=1024,
     messages=[{"role": "user", "content": "Say hello"}],
 ) as stream:
     for text in stream.text_stream:
         print(text, end="")`,
-    ),
-  },
-  createResponse: {
-    shell: curlPost(`${base}/v1/responses`, { model: "core-3", input: "Say hello" }),
-    javaScript: openaiJs(
-      base,
-      `const response = await client.responses.create({ model: "core-3", input: "Say hello" });
+  ),
+  createResponse: openai(
+    post("/v1/responses", { model: "core-3", input: "Say hello" }),
+    `const response = await client.responses.create({ model: "core-3", input: "Say hello" });
 const next = await client.responses.create({
   model: "core-3",
   previous_response_id: response.id,
   input: "And again",
 });
 console.log(response.output_text, next.output_text);`,
-    ),
-    python: openaiPython(
-      base,
-      `with client.responses.stream(model="core-3", input="Say hello") as stream:
+    `with client.responses.stream(model="core-3", input="Say hello") as stream:
     for event in stream:
         if event.type == "response.output_text.delta":
             print(event.delta, end="")`,
-    ),
-  },
-  compactResponse: {
-    shell: curlPost(`${base}/v1/responses/compact`, {
-      model: "core-3",
-      input: [{ role: "user", content: "Remember the word gate." }],
-    }),
-    javaScript: fetchJs(
-      `${base}/v1/responses/compact`,
-      "POST",
-      '{ model: "core-3", input: [{ role: "user", content: "Remember the word gate." }] }',
-    ),
-    python: pythonRequest(
-      `${base}/v1/responses/compact`,
-      "POST",
-      '{"model": "core-3", "input": [{"role": "user", "content": "Remember the word gate."}]}',
-    ),
-  },
+  ),
+  compactResponse: plain(
+    "/v1/responses/compact",
+    { model: "core-3", input: [{ role: "user", content: "Remember the word gate." }] },
+    '{ model: "core-3", input: [{ role: "user", content: "Remember the word gate." }] }',
+    '{"model": "core-3", "input": [{"role": "user", "content": "Remember the word gate."}]}',
+  ),
 });
 
-const storedResponses = (base: string): SamplesById => ({
-  getResponse: {
-    shell: curlGet(`"${base}/v1/responses/$RESPONSE_ID"`),
-    javaScript: openaiJs(
-      base,
-      `const response = await client.responses.retrieve(process.env.RESPONSE_ID);
+const storedResponses = ({ get, without, openai }: Kit, base: string): SamplesById => ({
+  getResponse: openai(
+    get("/v1/responses/$RESPONSE_ID"),
+    `const response = await client.responses.retrieve(process.env.RESPONSE_ID);
 console.log(response.output_text);`,
-    ),
-    python: openaiPython(
-      base,
-      `response = client.responses.retrieve(os.environ["RESPONSE_ID"])
+    `response = client.responses.retrieve(os.environ["RESPONSE_ID"])
 print(response.output_text)`,
-    ),
-  },
-  listInputItems: {
-    shell: curlGet(`"${base}/v1/responses/$RESPONSE_ID/input_items"`),
-    javaScript: openaiJs(
-      base,
-      "for await (const item of client.responses.inputItems.list(process.env.RESPONSE_ID)) console.log(item);",
-    ),
-    python: openaiPython(
-      base,
-      `for item in client.responses.input_items.list(os.environ["RESPONSE_ID"]):
+  ),
+  listInputItems: openai(
+    get("/v1/responses/$RESPONSE_ID/input_items"),
+    "for await (const item of client.responses.inputItems.list(process.env.RESPONSE_ID)) console.log(item);",
+    `for item in client.responses.input_items.list(os.environ["RESPONSE_ID"]):
     print(item)`,
-    ),
-  },
+  ),
   cancelResponse: {
-    shell: curlWith("POST", `"${base}/v1/responses/$RESPONSE_ID/cancel"`),
+    shell: without("POST", "/v1/responses/$RESPONSE_ID/cancel"),
     javaScript: `const reply = await fetch(\`${base}/v1/responses/\${process.env.RESPONSE_ID}/cancel\`, {
   method: "POST",
   headers: { authorization: \`Bearer \${process.env.TOLLGATE_KEY}\` },
@@ -260,133 +221,120 @@ try:
 except HTTPError as refused:
     print(refused.code, json.load(refused))`,
   },
-  deleteResponse: {
-    shell: curlWith("DELETE", `"${base}/v1/responses/$RESPONSE_ID"`),
-    javaScript: openaiJs(base, "await client.responses.delete(process.env.RESPONSE_ID);"),
-    python: openaiPython(base, 'client.responses.delete(os.environ["RESPONSE_ID"])'),
-  },
+  deleteResponse: openai(
+    without("DELETE", "/v1/responses/$RESPONSE_ID"),
+    "await client.responses.delete(process.env.RESPONSE_ID);",
+    'client.responses.delete(os.environ["RESPONSE_ID"])',
+  ),
 });
 
-const conversations = (base: string): SamplesById => ({
-  createConversation: conversationSamples(base, {
-    shell: curlPost(`${base}/v1/conversations`, { items: [{ role: "user", content: "Say hello" }] }),
-    javaScript: 'create({ items: [{ role: "user", content: "Say hello" }] })',
-    python: 'create(items=[{"role": "user", "content": "Say hello"}])',
-  }),
-  getConversation: conversationSamples(base, {
-    shell: curlGet(oneConversation(base)),
-    javaScript: "retrieve(process.env.CONVERSATION_ID)",
-    python: 'retrieve(os.environ["CONVERSATION_ID"])',
-  }),
-  updateConversation: conversationSamples(base, {
-    shell: curlPost(oneConversation(base), { metadata: { topic: "other" } }),
-    javaScript: 'update(process.env.CONVERSATION_ID, { metadata: { topic: "other" } })',
-    python: 'update(os.environ["CONVERSATION_ID"], metadata={"topic": "other"})',
-  }),
-  deleteConversation: conversationSamples(base, {
-    shell: curlWith("DELETE", oneConversation(base)),
-    javaScript: "delete(process.env.CONVERSATION_ID)",
-    python: 'delete(os.environ["CONVERSATION_ID"])',
-  }),
-  listConversationItems: conversationSamples(base, {
-    shell: curlGet(oneConversation(base, "/items")),
-    javaScript: "items.list(process.env.CONVERSATION_ID)",
-    python: 'items.list(os.environ["CONVERSATION_ID"])',
-  }),
-  createConversationItems: conversationSamples(base, {
-    shell: curlPost(oneConversation(base, "/items"), { items: [{ role: "user", content: "And again" }] }),
-    javaScript: 'items.create(process.env.CONVERSATION_ID, { items: [{ role: "user", content: "And again" }] })',
-    python: 'items.create(os.environ["CONVERSATION_ID"], items=[{"role": "user", "content": "And again"}])',
-  }),
-  getConversationItem: conversationSamples(base, {
-    shell: curlGet(oneConversation(base, "/items/$ITEM_ID")),
-    javaScript: "items.retrieve(process.env.ITEM_ID, { conversation_id: process.env.CONVERSATION_ID })",
-    python: 'items.retrieve(os.environ["ITEM_ID"], conversation_id=os.environ["CONVERSATION_ID"])',
-  }),
-  deleteConversationItem: conversationSamples(base, {
-    shell: curlWith("DELETE", oneConversation(base, "/items/$ITEM_ID")),
-    javaScript: "items.delete(process.env.ITEM_ID, { conversation_id: process.env.CONVERSATION_ID })",
-    python: 'items.delete(os.environ["ITEM_ID"], conversation_id=os.environ["CONVERSATION_ID"])',
-  }),
+const conversations = (kit: Kit): SamplesById => ({
+  createConversation: conversation(
+    kit,
+    kit.post("/v1/conversations", { items: hello }),
+    'create({ items: [{ role: "user", content: "Say hello" }] })',
+    'create(items=[{"role": "user", "content": "Say hello"}])',
+  ),
+  getConversation: conversation(
+    kit,
+    kit.get("/v1/conversations/$CONVERSATION_ID"),
+    "retrieve(process.env.CONVERSATION_ID)",
+    'retrieve(os.environ["CONVERSATION_ID"])',
+  ),
+  updateConversation: conversation(
+    kit,
+    kit.post("/v1/conversations/$CONVERSATION_ID", { metadata: { topic: "other" } }),
+    'update(process.env.CONVERSATION_ID, { metadata: { topic: "other" } })',
+    'update(os.environ["CONVERSATION_ID"], metadata={"topic": "other"})',
+  ),
+  deleteConversation: conversation(
+    kit,
+    kit.without("DELETE", "/v1/conversations/$CONVERSATION_ID"),
+    "delete(process.env.CONVERSATION_ID)",
+    'delete(os.environ["CONVERSATION_ID"])',
+  ),
+  listConversationItems: conversation(
+    kit,
+    kit.get("/v1/conversations/$CONVERSATION_ID/items"),
+    "items.list(process.env.CONVERSATION_ID)",
+    'items.list(os.environ["CONVERSATION_ID"])',
+  ),
+  createConversationItems: conversation(
+    kit,
+    kit.post("/v1/conversations/$CONVERSATION_ID/items", { items: [{ role: "user", content: "And again" }] }),
+    'items.create(process.env.CONVERSATION_ID, { items: [{ role: "user", content: "And again" }] })',
+    'items.create(os.environ["CONVERSATION_ID"], items=[{"role": "user", "content": "And again"}])',
+  ),
+  getConversationItem: conversation(
+    kit,
+    kit.get("/v1/conversations/$CONVERSATION_ID/items/$ITEM_ID"),
+    "items.retrieve(process.env.ITEM_ID, { conversation_id: process.env.CONVERSATION_ID })",
+    'items.retrieve(os.environ["ITEM_ID"], conversation_id=os.environ["CONVERSATION_ID"])',
+  ),
+  deleteConversationItem: conversation(
+    kit,
+    kit.without("DELETE", "/v1/conversations/$CONVERSATION_ID/items/$ITEM_ID"),
+    "items.delete(process.env.ITEM_ID, { conversation_id: process.env.CONVERSATION_ID })",
+    'items.delete(os.environ["ITEM_ID"], conversation_id=os.environ["CONVERSATION_ID"])',
+  ),
 });
 
-const inputs = (base: string): SamplesById => ({
-  createEmbedding: {
-    shell: curlPost(`${base}/v1/embeddings`, { model: "bge-m3", input: ["What is a toll gate?"] }),
-    javaScript: openaiJs(
-      base,
-      `const { data } = await client.embeddings.create({ model: "bge-m3", input: ["What is a toll gate?"] });
+const inputs = ({ post, openai, plain }: Kit): SamplesById => ({
+  createEmbedding: openai(
+    post("/v1/embeddings", { model: "bge-m3", input: ["What is a toll gate?"] }),
+    `const { data } = await client.embeddings.create({ model: "bge-m3", input: ["What is a toll gate?"] });
 console.log(data[0].embedding.length);`,
-    ),
-    python: openaiPython(
-      base,
-      `reply = client.embeddings.create(model="bge-m3", input=["What is a toll gate?"])
+    `reply = client.embeddings.create(model="bge-m3", input=["What is a toll gate?"])
 print(len(reply.data[0].embedding))`,
-    ),
-  },
-  rerank: rankingSamples(`${base}/v1/rerank`),
-  rerankV2: rankingSamples(`${base}/v2/rerank`),
-  quote: postSamples(`${base}/v1/quote`, { model: "core-3", messages: [{ role: "user", content: "Say hello" }] }),
-  tokenize: postSamples(`${base}/v1/tokenize`, { model: "core-3", text: "How many tokens is this?" }),
+  ),
+  rerank: plain("/v1/rerank", ...ranking),
+  rerankV2: plain("/v2/rerank", ...ranking),
+  quote: plain("/v1/quote", { model: "core-3", messages: hello }),
+  tokenize: plain("/v1/tokenize", { model: "core-3", text: "How many tokens is this?" }),
 });
 
-const counts = (base: string): SamplesById => ({
-  countMessageTokens: {
-    shell: curlPost(`${base}/v1/messages/count_tokens`, {
-      model: "core-3",
-      messages: [{ role: "user", content: "Say hello" }],
-    }),
-    javaScript: anthropicJs(
-      base,
-      `const count = await client.messages.countTokens({
+const counts = ({ post, openai, anthropic }: Kit): SamplesById => ({
+  countMessageTokens: anthropic(
+    post("/v1/messages/count_tokens", { model: "core-3", messages: hello }),
+    `const count = await client.messages.countTokens({
   model: "core-3",
   messages: [{ role: "user", content: "Say hello" }],
 });
 console.log(count.input_tokens);`,
-    ),
-    python: anthropicPython(
-      base,
-      `count = client.messages.count_tokens(
+    `count = client.messages.count_tokens(
     model="core-3",
     messages=[{"role": "user", "content": "Say hello"}],
 )
 print(count.input_tokens)`,
-    ),
-  },
-  countResponseTokens: {
-    shell: curlPost(`${base}/v1/responses/input_tokens`, { model: "core-3", input: "Say hello" }),
-    javaScript: openaiJs(
-      base,
-      `const count = await client.responses.inputTokens.count({ model: "core-3", input: "Say hello" });
+  ),
+  countResponseTokens: openai(
+    post("/v1/responses/input_tokens", { model: "core-3", input: "Say hello" }),
+    `const count = await client.responses.inputTokens.count({ model: "core-3", input: "Say hello" });
 console.log(count.input_tokens);`,
-    ),
-    python: openaiPython(
-      base,
-      `count = client.responses.input_tokens.count(model="core-3", input="Say hello")
+    `count = client.responses.input_tokens.count(model="core-3", input="Say hello")
 print(count.input_tokens)`,
-    ),
-  },
+  ),
 });
 
-const site = (base: string): SamplesById => ({
-  listModels: {
-    shell: curlGet(`${base}/v1/models`),
-    javaScript: openaiJs(base, "for await (const model of client.models.list()) console.log(model.id);"),
-    python: openaiPython(base, "for model in client.models.list():\n    print(model.id)"),
-  },
-  getModel: {
-    shell: curlGet(`${base}/v1/models/core-3`),
-    javaScript: openaiJs(base, 'console.log(await client.models.retrieve("core-3"));'),
-    python: openaiPython(base, 'print(client.models.retrieve("core-3"))'),
-  },
-  health: plainGet(`${base}/healthz`),
-  readiness: plainGet(`${base}/readyz`),
+const site = ({ get, openai, open }: Kit): SamplesById => ({
+  listModels: openai(
+    get("/v1/models"),
+    "for await (const model of client.models.list()) console.log(model.id);",
+    "for model in client.models.list():\n    print(model.id)",
+  ),
+  getModel: openai(
+    get("/v1/models/core-3"),
+    'console.log(await client.models.retrieve("core-3"));',
+    'print(client.models.retrieve("core-3"))',
+  ),
+  health: open("/healthz"),
+  readiness: open("/readyz"),
 });
 
 /** By operation id; `base` is {base_url}. */
 export const codeSamples = (base: string): Readonly<Record<string, readonly CodeSample[]>> =>
   Object.fromEntries(
     [completions, answers, storedResponses, conversations, inputs, counts, site]
-      .flatMap((samples) => Object.entries(samples(base)))
+      .flatMap((samples) => Object.entries(samples(kitOf(base), base)))
       .map(([id, each]) => [id, samplesOf(each)]),
   );

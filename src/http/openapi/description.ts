@@ -233,6 +233,16 @@ const query = (name: string, description: string, schema: JsonSchema): Parameter
   schema,
 });
 
+type Operated = Omit<Operation, "operationId" | "tags" | "summary" | "description">;
+
+const operation = (id: string, tag: string, summary: string, description: string, rest: Operated): Operation => ({
+  operationId: id,
+  tags: [tag],
+  summary,
+  description,
+  ...rest,
+});
+
 const hello = [{ role: "user", content: "Say hello" }];
 const forecastParameters = {
   type: "object",
@@ -241,109 +251,120 @@ const forecastParameters = {
   additionalProperties: false,
 };
 
-function generation(): Readonly<Record<string, { post: Operation }>> {
+function completions(): OpenApiDocument["paths"] {
   return {
     "/v1/chat/completions": {
-      post: {
-        operationId: "createChatCompletion",
-        tags: ["Chat completions"],
-        summary: "Answer a conversation",
-        description:
-          "The dialect of most client libraries. Reserves the output budget from the balance and charges the actual usage.",
-        requestBody: body(ref("ChatCompletionsRequest"), {
-          plain: { model: "core-3", messages: hello },
-          tools: {
-            model: "core-3",
-            messages: hello,
-            tools: [{ type: "function", function: { name: "forecast", parameters: forecastParameters } }],
+      post: operation(
+        "createChatCompletion",
+        "Chat completions",
+        "Answer a conversation",
+        "The dialect of most client libraries. Reserves the output budget from the balance and charges the actual usage.",
+        {
+          requestBody: body(ref("ChatCompletionsRequest"), {
+            plain: { model: "core-3", messages: hello },
+            tools: {
+              model: "core-3",
+              messages: hello,
+              tools: [{ type: "function", function: { name: "forecast", parameters: forecastParameters } }],
+            },
+          }),
+          responses: {
+            "200": reply("The answer, or its events.", ref("ChatCompletion"), true),
+            ...errorReplies(chatCompletions, [...ofGeneration, "coder_quota_reached"]),
           },
-        }),
-        responses: {
-          "200": reply("The answer, or its events.", ref("ChatCompletion"), true),
-          ...errorReplies(chatCompletions, [...ofGeneration, "coder_quota_reached"]),
+          "x-events": chatEvents,
         },
-        "x-events": chatEvents,
-      },
+      ),
     },
     "/v1/completions": {
-      post: {
-        operationId: "createCompletion",
-        tags: ["Completions"],
-        summary: "Continue a text",
-        description:
-          "For editors and evaluations: the model gets the prompt unchanged, without a chat template. Reserves the output " +
+      post: operation(
+        "createCompletion",
+        "Completions",
+        "Continue a text",
+        "For editors and evaluations: the model gets the prompt unchanged, without a chat template. Reserves the output " +
           "budget from the balance and charges the actual usage.",
-        requestBody: body(ref("CompletionsRequest"), {
-          plain: { model: "core-3", prompt: "Once upon a time", max_tokens: 32 },
-        }),
-        responses: {
-          "200": reply("The text, or its events.", ref("Completion"), true),
-          ...errorReplies(chatCompletions, ofGeneration),
+        {
+          requestBody: body(ref("CompletionsRequest"), {
+            plain: { model: "core-3", prompt: "Once upon a time", max_tokens: 32 },
+          }),
+          responses: {
+            "200": reply("The text, or its events.", ref("Completion"), true),
+            ...errorReplies(chatCompletions, ofGeneration),
+          },
+          "x-events": completionsEvents,
         },
-        "x-events": completionsEvents,
-      },
+      ),
     },
     "/v1/fim/completions": {
-      post: {
-        operationId: "createFimCompletion",
-        tags: ["Completions"],
-        summary: "Fill in the middle",
-        description:
-          "The same for editors and libraries of Mistral's Codestral: a completion whose answer has the form of a chat. " +
+      post: operation(
+        "createFimCompletion",
+        "Completions",
+        "Fill in the middle",
+        "The same for editors and libraries of Mistral's Codestral: a completion whose answer has the form of a chat. " +
           "`echo` and `logprobs` are ignored, and `max_tokens` defaults to 1,024.",
-        requestBody: body(ref("CompletionsRequest"), {
-          plain: { model: "core-3", prompt: "def add(a, b):", suffix: "print(add(1, 2))", max_tokens: 32 },
-        }),
-        responses: {
-          "200": reply("The text between the two, or its events.", ref("FimCompletion"), true),
-          ...errorReplies(chatCompletions, ofGeneration),
+        {
+          requestBody: body(ref("CompletionsRequest"), {
+            plain: { model: "core-3", prompt: "def add(a, b):", suffix: "print(add(1, 2))", max_tokens: 32 },
+          }),
+          responses: {
+            "200": reply("The text between the two, or its events.", ref("FimCompletion"), true),
+            ...errorReplies(chatCompletions, ofGeneration),
+          },
+          "x-events": fimEvents,
         },
-        "x-events": fimEvents,
-      },
+      ),
     },
+  };
+}
+
+function answers(): OpenApiDocument["paths"] {
+  return {
     "/v1/messages": {
-      post: {
-        operationId: "createMessage",
-        tags: ["Messages"],
-        summary: "Answer a conversation",
-        description:
-          "The dialect of Anthropic's client libraries and Claude Code. The key goes into `x-api-key` or `Authorization`.",
-        requestBody: body(ref("MessagesRequest"), { plain: { model: "core-3", max_tokens: 1024, messages: hello } }),
-        responses: {
-          "200": reply("The message, or its events.", ref("Message"), true),
-          ...errorReplies(messages, [...ofGeneration, "coder_quota_reached", "threads_not_kept"]),
+      post: operation(
+        "createMessage",
+        "Messages",
+        "Answer a conversation",
+        "The dialect of Anthropic's client libraries and Claude Code. The key goes into `x-api-key` or `Authorization`.",
+        {
+          requestBody: body(ref("MessagesRequest"), { plain: { model: "core-3", max_tokens: 1024, messages: hello } }),
+          responses: {
+            "200": reply("The message, or its events.", ref("Message"), true),
+            ...errorReplies(messages, [...ofGeneration, "coder_quota_reached", "threads_not_kept"]),
+          },
+          "x-events": messagesEvents,
         },
-        "x-events": messagesEvents,
-      },
+      ),
     },
     "/v1/responses": {
-      post: {
-        operationId: "createResponse",
-        tags: ["Responses"],
-        summary: "Answer input items",
-        description:
-          "The dialect of Codex and of OpenAI's newer libraries. Responses are stored unless `store` is false.",
-        requestBody: body(ref("ResponsesRequest"), { plain: { model: "core-3", input: "Say hello" } }),
-        responses: {
-          "200": reply("The response, or its events.", ref("Response"), true),
-          ...errorReplies(chatCompletions, [...ofGeneration, ...ofReferences, "not_found"]),
+      post: operation(
+        "createResponse",
+        "Responses",
+        "Answer input items",
+        "The dialect of Codex and of OpenAI's newer libraries. Responses are stored unless `store` is false.",
+        {
+          requestBody: body(ref("ResponsesRequest"), { plain: { model: "core-3", input: "Say hello" } }),
+          responses: {
+            "200": reply("The response, or its events.", ref("Response"), true),
+            ...errorReplies(chatCompletions, [...ofGeneration, ...ofReferences, "not_found"]),
+          },
+          "x-events": responsesEvents,
         },
-        "x-events": responsesEvents,
-      },
+      ),
     },
     "/v1/responses/compact": {
-      post: {
-        operationId: "compactResponse",
-        tags: ["Responses"],
-        summary: "Summarize a conversation",
-        description:
-          "Returns the user's messages and one sealed item, which replace the whole conversation in later requests. Charged like an answer.",
-        requestBody: body(ref("CompactRequest"), { plain: { model: "core-3", input: hello } }),
-        responses: {
-          "200": reply("The items.", ref("Compaction")),
-          ...errorReplies(chatCompletions, [...ofGeneration, ...ofReferences]),
+      post: operation(
+        "compactResponse",
+        "Responses",
+        "Summarize a conversation",
+        "Returns the user's messages and one sealed item, which replace the whole conversation in later requests. Charged like an answer.",
+        {
+          requestBody: body(ref("CompactRequest"), { plain: { model: "core-3", input: hello } }),
+          responses: {
+            "200": reply("The items.", ref("Compaction")),
+            ...errorReplies(chatCompletions, [...ofGeneration, ...ofReferences]),
+          },
         },
-      },
+      ),
     },
   };
 }
@@ -371,19 +392,21 @@ const ofInputs = [
 function withInputs(): OpenApiDocument["paths"] {
   return {
     "/v1/embeddings": {
-      post: {
-        operationId: "createEmbedding",
-        tags: ["Embeddings and reranking"],
-        summary: "Vectors of texts",
-        description: `In OpenAI's form, for models of the kind \`embedding\`. An account may make ${inputRequestsPerMinuteDefault} such requests a minute unless the operator says otherwise; they are counted apart from all others, together with reranking.`,
-        requestBody: body(ref("EmbeddingsRequest"), {
-          plain: { model: "bge-m3", input: ["What is a toll gate?", "A gate where a fee is paid."] },
-        }),
-        responses: {
-          "200": reply("A vector of each input.", ref("Embeddings")),
-          ...errorReplies(chatCompletions, ofInputs),
+      post: operation(
+        "createEmbedding",
+        "Embeddings and reranking",
+        "Vectors of texts",
+        `In OpenAI's form, for models of the kind \`embedding\`. An account may make ${inputRequestsPerMinuteDefault} such requests a minute unless the operator says otherwise; they are counted apart from all others, together with reranking.`,
+        {
+          requestBody: body(ref("EmbeddingsRequest"), {
+            plain: { model: "bge-m3", input: ["What is a toll gate?", "A gate where a fee is paid."] },
+          }),
+          responses: {
+            "200": reply("A vector of each input.", ref("Embeddings")),
+            ...errorReplies(chatCompletions, ofInputs),
+          },
         },
-      },
+      ),
     },
     "/v1/rerank": ranking("rerank", "In the form of Jina, Cohere and vLLM, for models of the kind `rerank`."),
     "/v2/rerank": ranking("rerankV2", "The same, at the address of Cohere's `ClientV2`."),
@@ -392,11 +415,7 @@ function withInputs(): OpenApiDocument["paths"] {
 
 function ranking(operationId: string, description: string): OpenApiDocument["paths"][string] {
   return {
-    post: {
-      operationId,
-      tags: ["Embeddings and reranking"],
-      summary: "Order documents by a query",
-      description,
+    post: operation(operationId, "Embeddings and reranking", "Order documents by a query", description, {
       requestBody: body(ref("RerankRequest"), {
         plain: {
           model: "bge-reranker-v2-m3",
@@ -409,7 +428,7 @@ function ranking(operationId: string, description: string): OpenApiDocument["pat
         "200": reply("The best documents, best first.", ref("Ranking")),
         ...errorReplies(chatCompletions, ofInputs),
       },
-    },
+    }),
   };
 }
 
@@ -424,43 +443,44 @@ function stored(): OpenApiDocument["paths"] {
   const { 400: _, ...refusedById } = refused;
   return {
     "/v1/responses/{id}": {
-      get: {
-        operationId: "getResponse",
-        tags: ["Responses"],
-        summary: "A stored response",
-        description: "Exactly as it was sent.",
+      get: operation("getResponse", "Responses", "A stored response", "Exactly as it was sent.", {
         parameters: [idOf("response"), query("stream", "`true` is refused.", { type: "string", enum: ["false"] })],
         responses: { "200": reply("The response.", ref("Response")), ...refused },
-      },
-      delete: {
-        operationId: "deleteResponse",
-        tags: ["Responses"],
-        summary: "Delete a stored response",
-        description: "Later requests cannot continue from it.",
-        parameters: [idOf("response")],
-        responses: { "200": reply("It is deleted.", ref("ResponseDeleted")), ...refusedById },
-      },
+      }),
+      delete: operation(
+        "deleteResponse",
+        "Responses",
+        "Delete a stored response",
+        "Later requests cannot continue from it.",
+        {
+          parameters: [idOf("response")],
+          responses: { "200": reply("It is deleted.", ref("ResponseDeleted")), ...refusedById },
+        },
+      ),
     },
     "/v1/responses/{id}/input_items": {
-      get: {
-        operationId: "listInputItems",
-        tags: ["Responses"],
-        summary: "The input of a stored response",
-        description: "Its items, newest first unless `order` is `asc`.",
-        parameters: [idOf("response"), ...ofPages],
-        responses: { "200": reply("A page.", ref("InputItems")), ...refused },
-      },
+      get: operation(
+        "listInputItems",
+        "Responses",
+        "The input of a stored response",
+        "Its items, newest first unless `order` is `asc`.",
+        {
+          parameters: [idOf("response"), ...ofPages],
+          responses: { "200": reply("A page.", ref("InputItems")), ...refused },
+        },
+      ),
     },
     "/v1/responses/{id}/cancel": {
-      post: {
-        operationId: "cancelResponse",
-        tags: ["Responses"],
-        summary: "Cancel a response",
-        description:
-          "Always refused: stored responses are complete, and nothing runs in the background. To stop an answer, close its connection.",
-        parameters: [idOf("response")],
-        responses: refused,
-      },
+      post: operation(
+        "cancelResponse",
+        "Responses",
+        "Cancel a response",
+        "Always refused: stored responses are complete, and nothing runs in the background. To stop an answer, close its connection.",
+        {
+          parameters: [idOf("response")],
+          responses: refused,
+        },
+      ),
     },
   };
 }
@@ -472,86 +492,65 @@ function conversations(): OpenApiDocument["paths"] {
     ...ofEveryRoute,
     ...(["malformed", "not_found", "busy"] as const),
   ]);
-  const tags = ["Conversations"] as const;
+  const tag = "Conversations";
   const conversation = idOf("conversation");
   const found = { "200": reply("The conversation.", ref("Conversation")) };
   const hello = { items: [{ role: "user", content: "Say hello" }] };
   return {
     "/v1/conversations": {
-      post: {
-        operationId: "createConversation",
-        tags,
-        summary: "Begin a conversation",
-        description:
-          "Requests continue it by its id in `conversation` of `POST /v1/responses`. It is kept like a stored response: for the " +
+      post: operation(
+        "createConversation",
+        tag,
+        "Begin a conversation",
+        "Requests continue it by its id in `conversation` of `POST /v1/responses`. It is kept like a stored response: for the " +
           "same time after its last addition, and within the account's share, from which the oldest are deleted first.",
-        requestBody: body(ref("CreateConversationRequest"), { plain: { ...hello, metadata: { topic: "demo" } } }),
-        responses: { ...found, ...refusedAtFirst },
-      },
+        {
+          requestBody: body(ref("CreateConversationRequest"), { plain: { ...hello, metadata: { topic: "demo" } } }),
+          responses: { ...found, ...refusedAtFirst },
+        },
+      ),
     },
     "/v1/conversations/{id}": {
-      get: {
-        operationId: "getConversation",
-        tags,
-        summary: "A conversation",
-        description: "Without its items.",
+      get: operation("getConversation", tag, "A conversation", "Without its items.", {
         parameters: [conversation],
         responses: { ...found, ...refusedById },
-      },
-      post: {
-        operationId: "updateConversation",
-        tags,
-        summary: "Change its metadata",
-        description: "Replaces all of it.",
+      }),
+      post: operation("updateConversation", tag, "Change its metadata", "Replaces all of it.", {
         parameters: [conversation],
         requestBody: body(ref("UpdateConversationRequest"), { plain: { metadata: { topic: "other" } } }),
         responses: { ...found, ...written },
-      },
-      delete: {
-        operationId: "deleteConversation",
-        tags,
-        summary: "Delete a conversation",
-        description: "With its items. A running answer still arrives and is added nowhere.",
-        parameters: [conversation],
-        responses: { "200": reply("It is deleted.", ref("ConversationDeleted")), ...refusedById },
-      },
+      }),
+      delete: operation(
+        "deleteConversation",
+        tag,
+        "Delete a conversation",
+        "With its items. A running answer still arrives and is added nowhere.",
+        {
+          parameters: [conversation],
+          responses: { "200": reply("It is deleted.", ref("ConversationDeleted")), ...refusedById },
+        },
+      ),
     },
     "/v1/conversations/{id}/items": {
-      get: {
-        operationId: "listConversationItems",
-        tags,
-        summary: "Its items",
-        description: "Newest first unless `order` is `asc`.",
+      get: operation("listConversationItems", tag, "Its items", "Newest first unless `order` is `asc`.", {
         parameters: [conversation, ...ofPages],
         responses: { "200": reply("A page.", ref("InputItems")), 400: malformed!, ...refusedById },
-      },
-      post: {
-        operationId: "createConversationItems",
-        tags,
-        summary: "Add items",
-        description: "At the end. Items without an id get one.",
+      }),
+      post: operation("createConversationItems", tag, "Add items", "At the end. Items without an id get one.", {
         parameters: [conversation],
         requestBody: body(ref("CreateItemsRequest"), { plain: hello }),
         responses: { "200": reply("What was added.", ref("InputItems")), ...written },
-      },
+      }),
     },
     "/v1/conversations/{id}/items/{item_id}": {
-      get: {
-        operationId: "getConversationItem",
-        tags,
-        summary: "An item",
-        description: "In the form of the list.",
+      get: operation("getConversationItem", tag, "An item", "In the form of the list.", {
         parameters: [conversation, { ...idOf("item"), name: "item_id" }],
         responses: { "200": reply("The item.", ref("ConversationItem")), ...refusedById },
-      },
-      delete: {
-        operationId: "deleteConversationItem",
-        tags,
-        summary: "Delete an item",
-        description: "The others stay.",
+      }),
+      delete: operation("deleteConversationItem", tag, "Delete an item", "The others stay.", {
         parameters: [conversation, { ...idOf("item"), name: "item_id" }],
         responses: { ...found, ...refusedById },
-      },
+      }),
     },
   };
 }
@@ -559,66 +558,61 @@ function conversations(): OpenApiDocument["paths"] {
 function counting(): OpenApiDocument["paths"] {
   return {
     "/v1/tokenize": {
-      post: {
-        operationId: "tokenize",
-        tags: ["Counting tokens"],
-        summary: "Count a text or messages",
-        description: "Free, and not limited per minute.",
+      post: operation("tokenize", "Counting tokens", "Count a text or messages", "Free, and not limited per minute.", {
         requestBody: body(ref("TokenizeRequest"), { plain: { model: "core-3", text: "How many tokens is this?" } }),
         responses: {
           "200": reply("The count.", ref("Tokenization")),
           ...errorReplies(chatCompletions, [...ofCounts, "text_too_long"]),
         },
-      },
+      }),
     },
     "/v1/quote": {
-      post: {
-        operationId: "quote",
-        tags: ["Counting tokens"],
-        summary: "Quote a request",
-        description:
-          "Takes the body of any request and returns its input tokens, its maximum cost, its place in line and when to expect its first token. The body's fields show the dialect; where they do not, `endpoint` names it. Free, and nothing runs.",
-        parameters: [
-          {
-            name: "endpoint",
-            in: "query",
-            required: false,
-            description: "The endpoint that the body is for, such as `/v1/messages`.",
-            schema: { type: "string" },
+      post: operation(
+        "quote",
+        "Counting tokens",
+        "Quote a request",
+        "Takes the body of any request and returns its input tokens, its maximum cost, its place in line and when to expect its first token. The body's fields show the dialect; where they do not, `endpoint` names it. Free, and nothing runs.",
+        {
+          parameters: [
+            query("endpoint", "The endpoint that the body is for, such as `/v1/messages`.", { type: "string" }),
+          ],
+          requestBody: body(ref("ChatCompletionsRequest"), { plain: { model: "core-3", messages: hello } }),
+          responses: {
+            "200": reply("The quote.", ref("Quote")),
+            ...errorReplies(chatCompletions, [...ofCounts, "model_not_in_plan", "model_not_for_key"]),
           },
-        ],
-        requestBody: body(ref("ChatCompletionsRequest"), { plain: { model: "core-3", messages: hello } }),
-        responses: {
-          "200": reply("The quote.", ref("Quote")),
-          ...errorReplies(chatCompletions, [...ofCounts, "model_not_in_plan", "model_not_for_key"]),
         },
-      },
+      ),
     },
     "/v1/messages/count_tokens": {
-      post: {
-        operationId: "countMessageTokens",
-        tags: ["Counting tokens"],
-        summary: "Count the input of a message",
-        description: "Takes the body of `POST /v1/messages`. Free, and not limited per minute.",
-        requestBody: body(ref("MessagesRequest"), { plain: { model: "core-3", messages: hello } }),
-        responses: {
-          "200": reply("The count.", ref("InputTokens")),
-          ...errorReplies(messages, [...ofCounts, "threads_not_kept"]),
+      post: operation(
+        "countMessageTokens",
+        "Counting tokens",
+        "Count the input of a message",
+        "Takes the body of `POST /v1/messages`. Free, and not limited per minute.",
+        {
+          requestBody: body(ref("MessagesRequest"), { plain: { model: "core-3", messages: hello } }),
+          responses: {
+            "200": reply("The count.", ref("InputTokens")),
+            ...errorReplies(messages, [...ofCounts, "threads_not_kept"]),
+          },
         },
-      },
+      ),
     },
     "/v1/responses/input_tokens": {
-      post: {
-        operationId: "countResponseTokens",
-        tags: ["Counting tokens"],
-        summary: "Count the input of a response",
-        description: "Takes the body of `POST /v1/responses`. Free, and not limited per minute.",
-        requestBody: body(ref("ResponsesRequest"), { plain: { model: "core-3", input: "Say hello" } }),
-        responses: {
-          "200": reply("The count.", ref("ResponseInputTokens")),
-          ...errorReplies(chatCompletions, [...ofCounts, ...ofReferences, "not_found"]),
+      post: operation(
+        "countResponseTokens",
+        "Counting tokens",
+        "Count the input of a response",
+        "Takes the body of `POST /v1/responses`. Free, and not limited per minute.",
+        {
+          requestBody: body(ref("ResponsesRequest"), { plain: { model: "core-3", input: "Say hello" } }),
+          responses: {
+            "200": reply("The count.", ref("ResponseInputTokens")),
+            ...errorReplies(chatCompletions, [...ofCounts, ...ofReferences, "not_found"]),
+          },
         },
-      },
+      ),
     },
   };
 }
@@ -629,30 +623,27 @@ const errorOfEither: JsonSchema = { anyOf: [ref("Error"), ref("MessagesError")] 
 function others(models: readonly string[]): OpenApiDocument["paths"] {
   return {
     "/v1/models": {
-      get: {
-        operationId: "listModels",
-        tags: ["Models"],
-        summary: "List the models",
-        description:
-          "The models that the plan and the key may use, in one document that the libraries of all dialects read as their own " +
+      get: operation(
+        "listModels",
+        "Models",
+        "List the models",
+        "The models that the plan and the key may use, in one document that the libraries of all dialects read as their own " +
           "list. Clients that send `anthropic-version`, or only `x-api-key`, get errors in the form of messages.",
-        parameters: [
-          query("limit", "Models on a page.", { type: "integer", minimum: 1, maximum: 1000 }),
-          query("after_id", "The page after this model.", { type: "string" }),
-          query("before_id", "The page before this model.", { type: "string" }),
-        ],
-        responses: {
-          "200": reply("The models.", ref("ModelList")),
-          ...errorReplies(chatCompletions, ofEveryRoute, errorOfEither),
+        {
+          parameters: [
+            query("limit", "Models on a page.", { type: "integer", minimum: 1, maximum: 1000 }),
+            query("after_id", "The page after this model.", { type: "string" }),
+            query("before_id", "The page before this model.", { type: "string" }),
+          ],
+          responses: {
+            "200": reply("The models.", ref("ModelList")),
+            ...errorReplies(chatCompletions, ofEveryRoute, errorOfEither),
+          },
         },
-      },
+      ),
     },
     "/v1/models/{id}": {
-      get: {
-        operationId: "getModel",
-        tags: ["Models"],
-        summary: "One model",
-        description: "An entry of the list.",
+      get: operation("getModel", "Models", "One model", "An entry of the list.", {
         parameters: [{ ...idOf("model"), schema: { type: "string", minLength: 1, examples: models.slice(0, 1) } }],
         responses: {
           "200": reply("The model.", ref("Model")),
@@ -662,30 +653,22 @@ function others(models: readonly string[]): OpenApiDocument["paths"] {
             errorOfEither,
           ),
         },
-      },
+      }),
     },
     "/healthz": {
-      get: {
-        operationId: "health",
-        tags: ["Health"],
-        summary: "Whether the process is alive",
-        description: "Needs no key.",
+      get: operation("health", "Health", "Whether the process is alive", "Needs no key.", {
         security: [],
         responses: { "200": plainReply("It lives.") },
-      },
+      }),
     },
     "/readyz": {
-      get: {
-        operationId: "readiness",
-        tags: ["Health"],
-        summary: "Whether it accepts requests",
-        description: "Needs no key.",
+      get: operation("readiness", "Health", "Whether it accepts requests", "Needs no key.", {
         security: [],
         responses: {
           "200": readiness("It does."),
           "503": readiness("It is stopping, no node is available, or its ledger is wrong: `reason` says which."),
         },
-      },
+      }),
     },
   };
 }
@@ -710,7 +693,8 @@ export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
   const models = listed.map(({ id }) => id);
   const samples = codeSamples(baseUrl);
   const paths: OpenApiDocument["paths"] = {
-    ...generation(),
+    ...completions(),
+    ...answers(),
     ...withInputs(),
     ...counting(),
     ...stored(),

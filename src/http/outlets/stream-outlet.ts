@@ -1,5 +1,4 @@
-// The outlet of a streaming reply: pieces become server-sent events, and all events from one read of the node's socket
-// become one write to the client's.
+// The outlet of a stream: pieces become server-sent events, and those of one read of a node become one write.
 import { type ByteWriter, returnWriter, takeWriter } from "../../core/byte-writer.ts";
 import { CancelSignal } from "../../core/cancel-signal.ts";
 import type { AnswerEnd, Encoder } from "../../dialects/dialect.ts";

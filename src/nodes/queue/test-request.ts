@@ -35,7 +35,13 @@ export async function testNode(
   const cancelSignal = new CancelSignal();
   const timer = setTimeout(() => cancelSignal.abort(), nodeTrialTimeoutMs);
   const sink = { piece: first, literal: first, flush: () => null };
-  const ending = await endpoint.send(testAsk(model), { account: noAccount }, cancelSignal, sink, outcome);
+  const ending = await endpoint.send(
+    testAsk(model),
+    { account: noAccount, priority: "standard" },
+    cancelSignal,
+    sink,
+    outcome,
+  );
   clearTimeout(timer);
   const tookMs = clock.monotonic() - askedAt;
   // Its only token may be one that clients never see, such as the start of a thought.

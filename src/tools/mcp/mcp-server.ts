@@ -1,5 +1,4 @@
-// One MCP server: keeps the connection, with growing pauses between attempts, and offers its tools as tools that the
-// gateway runs.
+// One MCP server: keeps the connection, with growing pauses between attempts, and offers its tools.
 import type { Clock } from "../../core/clock.ts";
 import type { McpConfig } from "../../config/config.ts";
 import { AccountTurns } from "../../core/account-turns.ts";

@@ -1,5 +1,4 @@
-// SearXNG, a metasearch engine that the operator runs (docs.searxng.org, Search API). It has no parameter for the
-// number of results; they are plain text.
+// SearXNG, which the operator runs (docs.searxng.org, Search API). It cannot limit the number of results.
 import type { WebSearchConfig } from "../../config/config.ts";
 import { objectsOf, textOf } from "./answer-fields.ts";
 import type { SearchService } from "./search-service.ts";

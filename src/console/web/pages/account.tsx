@@ -2,7 +2,6 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { BrowserSessions } from "../../api/account.ts";
-import { ago, utc } from "../format.ts";
 import { PasswordField } from "../parts/account-fields.tsx";
 import { AskButton } from "../parts/asking-dialogs.tsx";
 import { ExportButton } from "../parts/export-button.tsx";
@@ -16,6 +15,9 @@ import { get, post } from "../request.ts";
 import { OwnDeletionSection } from "./own-deletion.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { account, sells, session, signOut } from "../session.ts";
+import { Time } from "../parts/time.tsx";
+import { Button } from "../parts/button.tsx";
+import { Card } from "../parts/card.tsx";
 
 type BrowserSession = BrowserSessions["sessions"][number];
 
@@ -27,13 +29,10 @@ export function AccountPage(): VNode {
       title="Account"
       lead={account.value?.email}
       actions={
-        <button
-          type="button"
-          class="button"
+        <Button
+          caption="Sign out"
           onClick={() => void signOut().catch((error: Error) => toast(error.message, "failed"))}
-        >
-          Sign out
-        </button>
+        />
       }
     >
       <div class="stack-large">
@@ -48,11 +47,10 @@ export function AccountPage(): VNode {
         </section>
         {session.value?.passwords === true && <PasswordSection onChanged={sessions.reload} />}
         {session.value?.provider != null && <ProviderSection provider={session.value.provider} />}
-        <section class="card flush">
-          <header>
-            <h2>Signed-in browsers</h2>
-            {(sessions.value?.sessions.length ?? 0) > 1 && <EndOthers onEnded={sessions.reload} />}
-          </header>
+        <Card
+          title="Signed-in browsers"
+          side={(sessions.value?.sessions.length ?? 0) > 1 && <EndOthers onEnded={sessions.reload} />}
+        >
           <Loaded resource={sessions}>
             {(value) => (
               <ul class="item-list">
@@ -62,7 +60,7 @@ export function AccountPage(): VNode {
               </ul>
             )}
           </Loaded>
-        </section>
+        </Card>
         <section class="card stack">
           <h2>Your data</h2>
           <p class="quiet small-text">
@@ -138,9 +136,7 @@ function PasswordForm({ onChanged }: { onChanged: () => void }): VNode {
       </div>
       <FormError message={action.error} />
       <div>
-        <button type="submit" class="button" aria-busy={action.busy} disabled={action.busy}>
-          Change password
-        </button>
+        <Button caption="Change password" type="submit" busy={action.busy} />
       </div>
     </form>
   );
@@ -171,8 +167,7 @@ function SessionItem({ session: shown, onEnded }: { session: BrowserSession; onE
           {name} {shown.current && <span class="badge good">This browser</span>}
         </p>
         <p class="quiet small-text">
-          {shown.address} · signed in <time title={utc(shown.created_at)}>{ago(shown.created_at)}</time> · last used{" "}
-          <time title={utc(shown.last_used_at)}>{ago(shown.last_used_at)}</time>
+          {shown.address} · signed in <Time at={shown.created_at} /> · last used <Time at={shown.last_used_at} />
         </p>
       </div>
       {!shown.current && (

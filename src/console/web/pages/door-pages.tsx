@@ -14,6 +14,7 @@ import { messageOf, post } from "../request.ts";
 import { useAction, useResource } from "../resource.ts";
 import { navigate, place } from "../route.ts";
 import { account, become, session } from "../session.ts";
+import { Button } from "../parts/button.tsx";
 
 export const DoorPage = (): VNode => (place.value.path === "/sign-in/callback" ? <Callback /> : <LinkPage />);
 
@@ -125,9 +126,12 @@ function LinkForm({ token, link, onEntered }: LinkFormProps): VNode {
       <EmailField value={email} onValue={setEmail} isOwn isFixed={link.email !== null} />
       <PasswordField label={isNew ? "Password" : "New password"} value={password} onValue={setPassword} isNew />
       <FormError message={action.error} />
-      <button type="submit" class="button primary block" aria-busy={action.busy} disabled={action.busy}>
-        {isNew ? "Create account" : "Set password"}
-      </button>
+      <Button
+        caption={isNew ? "Create account" : "Set password"}
+        type="submit"
+        class="button primary block"
+        busy={action.busy}
+      />
     </form>
   );
 }

@@ -3,7 +3,6 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { KeyState, NewKey } from "../../api/keys.ts";
 import type { ConsoleModels } from "../../api/overview.ts";
-import { ago, utc } from "../format.ts";
 import { SnippetTabs } from "../parts/code-block.tsx";
 import { AskButton } from "../parts/asking-dialogs.tsx";
 import { Page } from "../parts/page.tsx";
@@ -14,6 +13,7 @@ import { type Resource, useResource } from "../resource.ts";
 import { sells, session } from "../session.ts";
 import { NamedKeys } from "./named-keys.tsx";
 import { quickStart } from "./quick-start.tsx";
+import { Time } from "../parts/time.tsx";
 
 export function KeyPage(): VNode {
   const state = useResource(() => get("/key"), "key");
@@ -77,8 +77,7 @@ function DefaultKey({ state, onMade }: DefaultKeyProps): VNode {
               </code>{" "}
               <span class="badge">default</span>
               <p class="quiet small-text">
-                Made <time title={utc(created_at)}>{ago(created_at)}</time>. Only its hash is kept here, so it cannot be
-                shown again.
+                Made <Time at={created_at} />. Only its hash is kept here, so it cannot be shown again.
               </p>
             </div>
             <AskButton

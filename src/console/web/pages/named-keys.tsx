@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { AccountKey, CreatedAccountKey } from "../../api/keys.ts";
-import { ago, count, date, utc } from "../format.ts";
+import { count, date } from "../format.ts";
 import { Confirm } from "../parts/asking-dialogs.tsx";
 import { NameDialog } from "../parts/name-dialog.tsx";
 import { FreshKey } from "../parts/secret.tsx";
@@ -13,6 +13,10 @@ import { sells } from "../session.ts";
 import { useResource } from "../resource.ts";
 import { useWish } from "../wish.ts";
 import { LimitsDialog, NewKeyDialog } from "./key-form.tsx";
+import { Time } from "../parts/time.tsx";
+import { Button } from "../parts/button.tsx";
+import { Card } from "../parts/card.tsx";
+import { figures, Table } from "../parts/table.tsx";
 
 /** The key that is regenerated instead of revoked; it has a card of its own. */
 const defaultKeyId = 1;
@@ -32,13 +36,11 @@ export function NamedKeys({ onMade }: { onMade: (apiKey: string | null) => void 
     keys.reload();
   };
   return (
-    <section class="card flush" aria-label="Named keys">
-      <header>
-        <h2>Named keys</h2>
-        <button type="button" class="button small" onClick={() => setMaking(true)}>
-          New key
-        </button>
-      </header>
+    <Card
+      title="Named keys"
+      aria-label="Named keys"
+      side={<Button caption="New key" class="button small" onClick={() => setMaking(true)} />}
+    >
       {made !== null && (
         <FreshKey title={`The key “${made.name}”.`} apiKey={made.api_key} label={`Copy the key ${made.name}`} />
       )}
@@ -71,7 +73,7 @@ export function NamedKeys({ onMade }: { onMade: (apiKey: string | null) => void 
           }}
         />
       )}
-    </section>
+    </Card>
   );
 }
 
@@ -94,36 +96,20 @@ function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
   /** Some servers bill no balance tokens. */
   const isLimited = sells.value || keys.some((key) => key.limit_day !== null || key.limit_month !== null);
   return (
-    <div class="table-scroll">
-      <table class="cards">
-        <caption class="for-readers">Named keys</caption>
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">Last used</th>
-            <th scope="col">May</th>
-            {isLimited && (
-              <>
-                <th scope="col" class="number">
-                  Today
-                </th>
-                <th scope="col" class="number">
-                  This month
-                </th>
-              </>
-            )}
-            <th scope="col">
-              <span class="for-readers">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {keys.map((key) => (
-            <KeyRow key={key.id} shown={key} isLimited={isLimited} onAsk={onAsk} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      caption="Named keys"
+      columns={[
+        "Name",
+        "Last used",
+        "May",
+        ...figures(...(isLimited ? ["Today", "This month"] : [])),
+        <span class="for-readers">Actions</span>,
+      ]}
+    >
+      {keys.map((key) => (
+        <KeyRow key={key.id} shown={key} isLimited={isLimited} onAsk={onAsk} />
+      ))}
+    </Table>
   );
 }
 
@@ -135,15 +121,7 @@ const KeyRow = ({ shown: key, isLimited, onAsk }: KeyRowProps): VNode => (
       {key.name} {key.ending !== null && <code class="quiet">…{key.ending}</code>}{" "}
       {key.expired && <span class="badge bad">Expired</span>}
     </td>
-    <td class="nowrap quiet">
-      {key.last_used_at === null ? (
-        "never used"
-      ) : (
-        <time dateTime={key.last_used_at} title={utc(key.last_used_at)}>
-          {ago(key.last_used_at)}
-        </time>
-      )}
-    </td>
+    <td class="nowrap quiet">{key.last_used_at === null ? "never used" : <Time at={key.last_used_at} />}</td>
     <td class="break sentence quiet small-text">{limitsOf(key)}</td>
     {isLimited && (
       <>
@@ -158,14 +136,12 @@ const KeyRow = ({ shown: key, isLimited, onAsk }: KeyRowProps): VNode => (
     <td class="nowrap sentence">
       {actions.map(([what, caption]) => (
         <>
-          <button
-            type="button"
+          <Button
+            caption={caption}
             class="button small"
             aria-label={`${caption} ${what === "limits" ? "of " : ""}${key.name}`}
             onClick={() => onAsk({ what, key })}
-          >
-            {caption}
-          </button>{" "}
+          />{" "}
         </>
       ))}
     </td>

@@ -12,6 +12,8 @@ import { UsageTable } from "../parts/usage-table.tsx";
 import { get } from "../request.ts";
 import { useResource } from "../resource.ts";
 import { isFreeOfCharge, numbers, sells, session } from "../session.ts";
+import { Fact } from "../parts/fact.tsx";
+import { Card } from "../parts/card.tsx";
 
 export function OverviewPage(): VNode {
   const overview = useResource(() => get("/overview"), "overview");
@@ -89,10 +91,12 @@ const LimitedBalance = ({ of, spendable }: { of: AccountNumbers; spendable: numb
         />
       )}
       <dl class="facts">
-        <dt>Purchased credit</dt>
-        <dd class="number">{count(of.credit)}</dd>
-        <dt>Reserved by open requests</dt>
-        <dd class="number">{of.reserved.tokens === 0 ? "0" : `−${count(of.reserved.tokens)}`}</dd>
+        <Fact name="Purchased credit" class="number" value={count(of.credit)} />
+        <Fact
+          name="Reserved by open requests"
+          class="number"
+          value={of.reserved.tokens === 0 ? "0" : `−${count(of.reserved.tokens)}`}
+        />
       </dl>
     </div>
   </section>
@@ -146,11 +150,7 @@ function LimitCard({ name, limit: { left, limit, renews_at }, renews }: LimitCar
 }
 
 const LastRequests = ({ rows }: { rows: Overview["last_requests"] }): VNode => (
-  <section class="card flush">
-    <header>
-      <h2>Last requests</h2>
-      {rows.length > 0 && <a href="/usage">All usage</a>}
-    </header>
+  <Card title="Last requests" side={rows.length > 0 && <a href="/usage">All usage</a>}>
     {rows.length === 0 ? (
       <Empty icon="bolt" title="No requests yet">
         Try a model in the <a href="/playground">playground</a>, or use your <a href="/key">API key</a> in your own
@@ -159,5 +159,5 @@ const LastRequests = ({ rows }: { rows: Overview["last_requests"] }): VNode => (
     ) : (
       <UsageTable rows={rows} caption="The last ten requests, newest first" />
     )}
-  </section>
+  </Card>
 );

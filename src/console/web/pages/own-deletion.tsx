@@ -3,7 +3,6 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { DeletionState } from "../../api/account.ts";
 import type { PurchaseRequest } from "../../api/plan.ts";
-import { ago, utc } from "../format.ts";
 import { ConfirmationField, PasswordField } from "../parts/account-fields.tsx";
 import { FormDialog } from "../parts/asking-dialogs.tsx";
 import { ExportButton } from "../parts/export-button.tsx";
@@ -14,6 +13,8 @@ import { post } from "../request.ts";
 import { type Resource, useAction } from "../resource.ts";
 import { navigate } from "../route.ts";
 import { account, become, sells } from "../session.ts";
+import { Time } from "../parts/time.tsx";
+import { Button } from "../parts/button.tsx";
 
 export function OwnDeletionSection({ state }: { state: Resource<DeletionState> }): VNode | null {
   const [asking, setAsking] = useState(false);
@@ -39,9 +40,11 @@ export function OwnDeletionSection({ state }: { state: Resource<DeletionState> }
         <Pending request={request} onWithdrawn={state.reload} />
       ) : (
         <div>
-          <button type="button" class="button danger-quiet" onClick={ask}>
-            {way === "self" ? "Delete account" : "Request deletion"}
-          </button>
+          <Button
+            caption={way === "self" ? "Delete account" : "Request deletion"}
+            class="button danger-quiet"
+            onClick={ask}
+          />
         </div>
       )}
       {asking && <OwnDeletionDialog state={state.value} onAsked={state.reload} onClose={() => setAsking(false)} />}
@@ -61,12 +64,9 @@ function Pending({ request, onWithdrawn }: { request: PurchaseRequest; onWithdra
     <>
       <div class="row spread">
         <p>
-          <span class="badge warn">Requested</span>{" "}
-          <time title={utc(request.created_at)}>{ago(request.created_at)}</time>
+          <span class="badge warn">Requested</span> <Time at={request.created_at} />
         </p>
-        <button type="button" class="button" aria-busy={action.busy} disabled={action.busy} onClick={withdraw}>
-          Withdraw
-        </button>
+        <Button caption="Withdraw" busy={action.busy} onClick={withdraw} />
       </div>
       <FormError message={action.error} />
     </>

@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { PlanPage as PlanPageReply, PurchaseRequest } from "../../api/plan.ts";
-import { ago, count, date, dollars, price, utc, worth } from "../format.ts";
+import { count, date, dollars, price, worth } from "../format.ts";
 import { AskButton, FormDialog } from "../parts/asking-dialogs.tsx";
 import { FormError, LongField, NumberField } from "../parts/field.tsx";
 import { Icon } from "../parts/icons.tsx";
@@ -14,6 +14,9 @@ import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
 import { useAction, useResource } from "../resource.ts";
 import { numbers, sells } from "../session.ts";
+import { Time } from "../parts/time.tsx";
+import { Button } from "../parts/button.tsx";
+import { Card } from "../parts/card.tsx";
 
 type Plan = PlanPageReply["plans"][number];
 
@@ -48,13 +51,14 @@ export function PlanPage(): VNode {
           </div>
         )}
       </Loaded>
-      <section class="card flush apart" hidden={isFirstLoad(page)}>
-        <header>
-          <h2>{sells.value ? "Prices" : "Models"}</h2>
-          {sells.value && <span class="quiet small-text">US dollars per 1,000,000 model tokens</span>}
-        </header>
+      <Card
+        title={sells.value ? "Prices" : "Models"}
+        class="card flush apart"
+        hidden={isFirstLoad(page)}
+        side={sells.value && <span class="quiet small-text">US dollars per 1,000,000 model tokens</span>}
+      >
         <Loaded resource={models}>{(value) => <ModelTable models={value.models} />}</Loaded>
-      </section>
+      </Card>
     </Page>
   );
 }
@@ -141,15 +145,13 @@ function Plans({ page, onRequested }: PartProps): VNode {
           )}
           <PlanFacts plan={plan} />
           {plan.id !== page.plan && (
-            <button
-              type="button"
+            <Button
+              caption={plan.id === asked ? "Requested" : `Change to ${plan.name}`}
               class="button block"
               disabled={plan.id === asked}
               onClick={() => setWanted(plan)}
               aria-label={`Change to ${plan.name}`}
-            >
-              {plan.id === asked ? "Requested" : `Change to ${plan.name}`}
-            </button>
+            />
           )}
         </article>
       ))}
@@ -210,15 +212,13 @@ function Credit({ page, onRequested }: PartProps): VNode {
       </div>
       {custom && <CustomAmount limits={page.custom} tokens={tokens} isValid={valid} onTokens={setTokens} />}
       <FormError message={checkout.error} />
-      <button
-        type="button"
+      <Button
+        caption={page.payment === null ? "Request credit" : `Pay with ${page.payment}`}
         class="button primary block"
-        disabled={!valid || checkout.busy}
-        aria-busy={checkout.busy}
+        disabled={!valid}
+        busy={checkout.busy}
         onClick={buy}
-      >
-        {page.payment === null ? "Request credit" : `Pay with ${page.payment}`}
-      </button>
+      />
       {asking && (
         <RequestDialog
           title={`Request ${count(tokens)} balance tokens?`}
@@ -294,10 +294,7 @@ function RequestDialog({ title, about, send, onClose, onRequested }: RequestDial
 }
 
 const Requests = ({ page, onChanged }: { page: PlanPageReply; onChanged: () => void }): VNode => (
-  <section class="card flush">
-    <header>
-      <h2>Your requests</h2>
-    </header>
+  <Card title="Your requests">
     {page.requests.length === 0 && page.payments.length === 0 && (
       <Empty icon="requests" title="Nothing requested yet">
         Your requests for plans{sells.value && " and credit"} are listed here with their state.
@@ -317,7 +314,7 @@ const Requests = ({ page, onChanged }: { page: PlanPageReply; onChanged: () => v
         </li>
       ))}
     </ul>
-  </section>
+  </Card>
 );
 
 const RequestItem = ({ request, onWithdrawn }: { request: PurchaseRequest; onWithdrawn: () => void }): VNode => (
@@ -325,7 +322,7 @@ const RequestItem = ({ request, onWithdrawn }: { request: PurchaseRequest; onWit
     <div>
       <p>{requestTitle(request)}</p>
       <p class="quiet small-text">
-        <time title={utc(request.created_at)}>{ago(request.created_at)}</time>
+        <Time at={request.created_at} />
         {request.decision_note !== "" && <> · “{request.decision_note}”</>}
       </p>
     </div>

@@ -11,6 +11,7 @@ import { post } from "../request.ts";
 import { useAction } from "../resource.ts";
 import { navigate, place } from "../route.ts";
 import { account, become, loadSession, session } from "../session.ts";
+import { Button } from "../parts/button.tsx";
 
 export function SignInPage(): VNode {
   const [created, setCreated] = useState<CreatedAccount | null>(null);
@@ -79,9 +80,12 @@ function CredentialsForm({ isNew, onCreated }: CredentialsProps): VNode {
       <EmailField value={email} onValue={setEmail} isOwn hasFocus />
       <PasswordField value={password} onValue={setPassword} isNew={isNew} />
       <FormError message={action.error} />
-      <button type="submit" class="button primary block" aria-busy={action.busy} disabled={action.busy}>
-        {isNew ? "Create account" : "Sign in"}
-      </button>
+      <Button
+        caption={isNew ? "Create account" : "Sign in"}
+        type="submit"
+        class="button primary block"
+        busy={action.busy}
+      />
       {!isNew && <Forgotten />}
     </form>
   );

@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { UsageRow, UsageSummary } from "../../api/usage.ts";
-import { ago, count, dollars, exactDollars, fullMoment, plural, utc, worth } from "../format.ts";
+import { count, dollars, exactDollars, fullMoment, plural, utc, worth } from "../format.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { Figure } from "../parts/figure.tsx";
@@ -17,7 +17,12 @@ import { address, get, search } from "../request.ts";
 import { useResource } from "../resource.ts";
 import { navigate, place } from "../route.ts";
 import { isFreeOfCharge, numbers } from "../session.ts";
-import { TableHead } from "../parts/table-head.tsx";
+import { Time } from "../parts/time.tsx";
+import { Button } from "../parts/button.tsx";
+import { Fact } from "../parts/fact.tsx";
+import { Card } from "../parts/card.tsx";
+import { figures, Table } from "../parts/table.tsx";
+import { Select, type SelectOptions } from "../parts/select.tsx";
 
 const filterNames = ["text", "model", "endpoint", "key", "end_user", "from", "to"] as const;
 type Filter = Readonly<Record<(typeof filterNames)[number], string>>;
@@ -72,17 +77,17 @@ export function UsagePage(): VNode {
 const Summary = ({ summary }: { summary: UsageSummary }): VNode => (
   <div class="stack-large">
     <Sums summary={summary} />
-    <section class="card">
-      <header>
-        <h2>{isFree(summary) ? "Tokens" : "Balance tokens"} by model, last 30 days</h2>
-        <span class="quiet small-text">Days in UTC</span>
-      </header>
+    <Card
+      title={`${isFree(summary) ? "Tokens" : "Balance tokens"} by model, last 30 days`}
+      class="card"
+      side={<span class="quiet small-text">Days in UTC</span>}
+    >
       {summary.days.length === 0 ? (
         <Empty icon="usage" title="Nothing in the last 30 days" />
       ) : (
         <UsageChart summary={summary} />
       )}
-    </section>
+    </Card>
     {summary.end_users.length > 0 && <EndUsers endUsers={summary.end_users} />}
   </div>
 );
@@ -93,48 +98,46 @@ function EndUsers({ endUsers }: { endUsers: UsageSummary["end_users"] }): VNode 
     isFree ? input + output : billed_tokens;
   const most = Math.max(1, ...endUsers.map(amountOf));
   return (
-    <section class="card flush" aria-label="End users">
-      <header>
-        <h2>End users, last 30 days</h2>
-        <span class="quiet small-text">As named by your programs</span>
-      </header>
-      <div class="table-scroll end-users" tabIndex={0} role="region" aria-label="End users, scrollable">
-        <table class="cards">
-          <caption class="for-readers">End users by key, most expensive first</caption>
-          <TableHead
-            texts={["End user", "Key"]}
-            figures={["Requests", ...(isFree ? ["Tokens"] : ["Balance tokens", "Cost"])]}
-          />
-          <tbody>
-            {endUsers.map((endUser, index) => {
-              const { name, key, requests, cost_usd } = endUser;
-              return (
-                <tr key={index}>
-                  <td class="break">
-                    {name === null || name === "" ? (
-                      <span class="quiet">{name === null ? "erased" : "not named"}</span>
-                    ) : (
-                      <a href={`/usage${search({ end_user: name })}`}>{name}</a>
-                    )}
-                    <span class="meter share" aria-hidden="true">
-                      <span style={{ transform: `scaleX(${amountOf(endUser) / most})` }} />
-                    </span>
-                  </td>
-                  <td class="break quiet">{key}</td>
-                  <td class="number" data-name="Requests">
-                    {count(requests)}
-                  </td>
-                  <td class="number" data-name={isFree ? "Tokens" : "Billed"}>
-                    {count(amountOf(endUser))}
-                  </td>
-                  {!isFree && <td class="number">{dollars(cost_usd)}</td>}
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      </div>
-    </section>
+    <Card
+      title="End users, last 30 days"
+      aria-label="End users"
+      side={<span class="quiet small-text">As named by your programs</span>}
+    >
+      <Table
+        class="table-scroll end-users"
+        tabIndex={0}
+        role="region"
+        aria-label="End users, scrollable"
+        caption="End users by key, most expensive first"
+        columns={["End user", "Key", ...figures("Requests", ...(isFree ? ["Tokens"] : ["Balance tokens", "Cost"]))]}
+      >
+        {endUsers.map((endUser, index) => {
+          const { name, key, requests, cost_usd } = endUser;
+          return (
+            <tr key={index}>
+              <td class="break">
+                {name === null || name === "" ? (
+                  <span class="quiet">{name === null ? "erased" : "not named"}</span>
+                ) : (
+                  <a href={`/usage${search({ end_user: name })}`}>{name}</a>
+                )}
+                <span class="meter share" aria-hidden="true">
+                  <span style={{ transform: `scaleX(${amountOf(endUser) / most})` }} />
+                </span>
+              </td>
+              <td class="break quiet">{key}</td>
+              <td class="number" data-name="Requests">
+                {count(requests)}
+              </td>
+              <td class="number" data-name={isFree ? "Tokens" : "Billed"}>
+                {count(amountOf(endUser))}
+              </td>
+              {!isFree && <td class="number">{dollars(cost_usd)}</td>}
+            </tr>
+          );
+        })}
+      </Table>
+    </Card>
   );
 }
 
@@ -196,22 +199,22 @@ function Requests({ filter, summary }: { filter: Filter; summary: UsageSummary |
   };
   const filtered = filterNames.some((name) => filter[name] !== "");
   return (
-    <section class="card flush" aria-label="Requests">
-      <header>
-        <h2>Requests</h2>
-        {filtered && (
-          <button
-            type="button"
+    <Card
+      title="Requests"
+      aria-label="Requests"
+      side={
+        filtered && (
+          <Button
+            caption="Clear filters"
             class="link-button"
             onClick={() => {
               setCursors([]);
               navigate("/usage", { replace: true });
             }}
-          >
-            Clear filters
-          </button>
-        )}
-      </header>
+          />
+        )
+      }
+    >
       <Filters filter={filter} summary={summary} change={change} />
       <Loaded resource={page} lines={6}>
         {({ rows, next }) => (
@@ -231,7 +234,7 @@ function Requests({ filter, summary }: { filter: Filter; summary: UsageSummary |
         )}
       </Loaded>
       {shown !== null && <Details row={shown} onClose={() => setShown(null)} />}
-    </section>
+    </Card>
   );
 }
 
@@ -243,13 +246,15 @@ function Refusals(): VNode | null {
   if (page.error === null && (page.value === null || (page.value.rows.length === 0 && after === undefined)))
     return null;
   return (
-    <section class="card flush" aria-label="Refused and failed requests">
-      <header>
-        <h2>Refused or failed</h2>
+    <Card
+      title="Refused or failed"
+      aria-label="Refused and failed requests"
+      side={
         <span class="quiet small-text">
           Recent ones. They are free, except for streamed parts of an answer that missed its format.
         </span>
-      </header>
+      }
+    >
       <Loaded resource={page} lines={3}>
         {({ rows, next }) => (
           <>
@@ -259,9 +264,7 @@ function Refusals(): VNode | null {
                   <div class="grow">
                     <p>{row.why}</p>
                     <p class="quiet small-text break">
-                      <time dateTime={row.time} title={utc(row.time)}>
-                        {ago(row.time)}
-                      </time>
+                      <Time at={row.time} />
                       {[
                         row.model,
                         row.endpoint.replace("/v1", ""),
@@ -283,7 +286,7 @@ function Refusals(): VNode | null {
           </>
         )}
       </Loaded>
-    </section>
+    </Card>
   );
 }
 
@@ -293,119 +296,71 @@ type FiltersProps = Readonly<{
   change: (name: keyof Filter, value: string) => void;
 }>;
 
-const Filters = ({ filter, summary, change }: FiltersProps): VNode => (
-  <div class="filters" role="search" aria-label="Filter requests">
-    <input
-      class="grow"
-      type="search"
-      aria-label="Part of a model's id, or the start of a request id"
-      placeholder="Model or request id"
-      value={filter.text}
-      onChange={(event) => change("text", event.currentTarget.value.trim())}
+function Filters({ filter, summary, change }: FiltersProps): VNode {
+  const select = (name: keyof Filter, label: string, options: SelectOptions = [], other?: string): VNode => (
+    <Select
+      aria-label={label}
+      value={filter[name]}
+      onValue={(value) => change(name, value)}
+      all={`All ${label.toLowerCase()}s`}
+      options={options}
+      other={other}
     />
-    <select aria-label="Model" value={filter.model} onChange={(event) => change("model", event.currentTarget.value)}>
-      <option value="">All models</option>
-      {optionsOf(summary?.models, filter.model).map((model) => (
-        <option key={model}>{model}</option>
-      ))}
-    </select>
-    <select
-      aria-label="Endpoint"
-      value={filter.endpoint}
-      onChange={(event) => change("endpoint", event.currentTarget.value)}
-    >
-      <option value="">All endpoints</option>
-      {optionsOf(summary?.endpoints, filter.endpoint).map((endpoint) => (
-        <option key={endpoint}>{endpoint}</option>
-      ))}
-    </select>
-    {(hasSeveralKeys(summary) || filter.key !== "") && (
-      <select aria-label="Key" value={filter.key} onChange={(event) => change("key", event.currentTarget.value)}>
-        <option value="">All keys</option>
-        {keysWith(summary?.keys, filter.key).map(({ id, name, ending }) => (
-          <option key={id} value={id}>
-            {ending === null ? name : `${name} …${ending}`}
-          </option>
-        ))}
-      </select>
-    )}
-    {(filter.end_user !== "" || (summary?.end_users.length ?? 0) > 0) && (
-      <select
-        aria-label="End user"
-        value={filter.end_user}
-        onChange={(event) => change("end_user", event.currentTarget.value)}
-      >
-        <option value="">All end users</option>
-        {optionsOf(namesOf(summary?.end_users), filter.end_user).map((name) => (
-          <option key={name}>{name}</option>
-        ))}
-      </select>
-    )}
-    <label>
-      From
-      <input type="date" value={filter.from} onChange={(event) => change("from", event.currentTarget.value)} />
-    </label>
-    <label>
-      To
-      <input type="date" value={filter.to} onChange={(event) => change("to", event.currentTarget.value)} />
-    </label>
-  </div>
-);
-
-/** Offers the chosen value even if it was never used, or else the list would show another one. */
-const optionsOf = (known: readonly string[] = [], chosen: string): readonly string[] =>
-  chosen === "" || known.includes(chosen) ? known : [chosen, ...known];
+  );
+  const day = (name: "from" | "to"): VNode => (
+    <input type="date" value={filter[name]} onChange={(event) => change(name, event.currentTarget.value)} />
+  );
+  const keys = (summary?.keys ?? []).map(
+    ({ id, name, ending }) => [id, ending === null ? name : `${name} …${ending}`] as const,
+  );
+  return (
+    <div class="filters" role="search" aria-label="Filter requests">
+      <input
+        class="grow"
+        type="search"
+        aria-label="Part of a model's id, or the start of a request id"
+        placeholder="Model or request id"
+        value={filter.text}
+        onChange={(event) => change("text", event.currentTarget.value.trim())}
+      />
+      {select("model", "Model", summary?.models)}
+      {select("endpoint", "Endpoint", summary?.endpoints)}
+      {(hasSeveralKeys(summary) || filter.key !== "") && select("key", "Key", keys, `Key ${filter.key}`)}
+      {(filter.end_user !== "" || (summary?.end_users.length ?? 0) > 0) &&
+        select("end_user", "End user", namesOf(summary?.end_users))}
+      <label>From {day("from")}</label>
+      <label>To {day("to")}</label>
+    </div>
+  );
+}
 
 /** Without duplicates: several keys may have named the same end user. */
 const namesOf = (endUsers: UsageSummary["end_users"] = []): readonly string[] => [
   ...new Set(endUsers.flatMap(({ name }) => (name === null || name === "" ? [] : [name]))),
 ];
 
-type Key = UsageSummary["keys"][number];
-
 /** With a single key, pages do not mention keys. The playground counts as one. */
 const hasSeveralKeys = (summary: UsageSummary | null): boolean => (summary?.keys.length ?? 0) > 1;
-
-const keysWith = (known: readonly Key[] = [], chosen: string): readonly Key[] =>
-  chosen === "" || known.some(({ id }) => String(id) === chosen)
-    ? known
-    : [{ id: Number(chosen), name: `Key ${chosen}`, ending: null }, ...known];
 
 const Details = ({ row, onClose }: { row: UsageRow; onClose: () => void }): VNode => (
   <Dialog title="Request" onClose={onClose}>
     <dl class="facts">
-      <dt>Request id</dt>
-      <dd>
+      <Fact name="Request id">
         <code>{row.request_id}</code> <CopyButton text={row.request_id} label="Copy the request id" />
-      </dd>
-      <dt>Time</dt>
-      <dd title={utc(row.time)}>{fullMoment(row.time)}</dd>
-      <dt>Model</dt>
-      <dd>{row.model}</dd>
-      <dt>Endpoint</dt>
-      <dd>{row.endpoint}</dd>
-      <dt>Key</dt>
-      <dd class="break">{row.key}</dd>
-      {row.end_user !== null && (
-        <>
-          <dt>End user</dt>
-          <dd class="break">{row.end_user}</dd>
-        </>
-      )}
-      <dt>Input</dt>
-      <dd class="number">{count(row.input)} tokens</dd>
-      <dt>Cached input</dt>
-      <dd class="number">{count(row.cached_input)} tokens</dd>
-      <dt>Output</dt>
-      <dd class="number">{count(row.output)} tokens</dd>
-      <dt>Reasoning</dt>
-      <dd class="number">{count(row.reasoning)} tokens</dd>
+      </Fact>
+      <Fact name="Time" title={utc(row.time)} value={fullMoment(row.time)} />
+      <Fact name="Model" value={row.model} />
+      <Fact name="Endpoint" value={row.endpoint} />
+      <Fact name="Key" class="break" value={row.key} />
+      {row.end_user !== null && <Fact name="End user" class="break" value={row.end_user} />}
+      <Fact name="Input" class="number" value={`${count(row.input)} tokens`} />
+      <Fact name="Cached input" class="number" value={`${count(row.cached_input)} tokens`} />
+      <Fact name="Output" class="number" value={`${count(row.output)} tokens`} />
+      <Fact name="Reasoning" class="number" value={`${count(row.reasoning)} tokens`} />
       {!isFreeOfCharge([row]) && (
         <>
-          <dt>Billed</dt>
-          <dd class="number">{count(row.billed_tokens)} balance tokens</dd>
-          <dt>Cost</dt>
-          <dd class="number">{exactDollars(row.cost_usd)}</dd>
+          <Fact name="Billed" class="number" value={`${count(row.billed_tokens)} balance tokens`} />
+          <Fact name="Cost" class="number" value={exactDollars(row.cost_usd)} />
         </>
       )}
     </dl>

@@ -4,6 +4,7 @@ import type { ComponentType, VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import { Icon } from "../parts/icons.tsx";
 import { toast } from "../parts/toasts.tsx";
+import { IconButton } from "../parts/button.tsx";
 
 const isOpen = signal(false);
 const loaded = signal<ComponentType<{ onClose: () => void }> | null>(null);
@@ -22,7 +23,6 @@ function open(): void {
   );
 }
 
-/** The key's name on this machine. */
 const isApple = /^(?:Mac|iPhone|iPad)/.test(navigator.platform);
 
 /** Every page has one. */
@@ -54,7 +54,5 @@ export const PaletteButton = (): VNode => (
 );
 
 export const PaletteIconButton = (): VNode => (
-  <button type="button" class="icon-button" aria-haspopup="dialog" aria-label="Go to…" onClick={open}>
-    <Icon name="search" />
-  </button>
+  <IconButton icon="search" label="Go to…" aria-haspopup="dialog" onClick={open} />
 );

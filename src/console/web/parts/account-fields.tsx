@@ -2,6 +2,7 @@
 import type { VNode } from "preact";
 import { planChoices } from "../session.ts";
 import { Field, TextField } from "./field.tsx";
+import { Select } from "./select.tsx";
 
 export const passwordMinLength = 8;
 
@@ -56,12 +57,6 @@ export const ConfirmationField = ({ label, ...text }: TextProps & Readonly<{ lab
 
 export const PlanField = ({ value, onValue }: TextProps): VNode => (
   <Field label="Plan">
-    {(control) => (
-      <select {...control} value={value} onChange={(event) => onValue(event.currentTarget.value)}>
-        {planChoices().map((id) => (
-          <option key={id}>{id}</option>
-        ))}
-      </select>
-    )}
+    {(control) => <Select {...control} value={value} onValue={onValue} options={planChoices()} />}
   </Field>
 );

@@ -1,10 +1,10 @@
-// Dialogs that send something: a form, or a question before a change, with its button. Apart from dialog.tsx, so that the
-// first page loads without them.
+// Dialogs that send something, and buttons that ask first. Apart from dialog.tsx, which the first page needs.
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
 import { type Action, useAction } from "../resource.ts";
 import { Dialog } from "./dialog.tsx";
 import { FormError } from "./field.tsx";
+import { Button } from "./button.tsx";
 
 type FormDialogProps = Readonly<{
   title: string;
@@ -37,12 +37,8 @@ export function FormDialog(props: FormDialogProps): VNode {
         <FormError message={action.error} />
         {end?.(action) ?? (
           <footer>
-            <button type="button" class="button" onClick={onClose}>
-              Cancel
-            </button>
-            <button type="submit" class={`button ${kind}`} aria-busy={action.busy} disabled={action.busy || !ready}>
-              {submit}
-            </button>
+            <Button caption="Cancel" onClick={onClose} />
+            <Button caption={submit} type="submit" class={`button ${kind}`} busy={action.busy} disabled={!ready} />
           </footer>
         )}
       </form>
@@ -69,18 +65,13 @@ export function Confirm({ title, children, confirm, onConfirm, onClose, danger =
       <div class="prose">{children}</div>
       <FormError message={action.error} />
       <footer>
-        <button type="button" class="button" autofocus onClick={onClose}>
-          Cancel
-        </button>
-        <button
-          type="button"
+        <Button caption="Cancel" autofocus onClick={onClose} />
+        <Button
+          caption={confirm}
           class={`button ${danger ? "danger" : "primary"}`}
-          aria-busy={action.busy}
-          disabled={action.busy}
+          busy={action.busy}
           onClick={() => void action.run(onConfirm).then((done) => done && onClose())}
-        >
-          {confirm}
-        </button>
+        />
       </footer>
     </Dialog>
   );
@@ -100,16 +91,14 @@ export function AskButton({ caption, label, class: look = "button", disabled, hi
   const [asking, setAsking] = useState(false);
   return (
     <>
-      <button
-        type="button"
+      <Button
+        caption={caption}
         class={look}
         aria-label={label}
         disabled={disabled}
         title={hint}
         onClick={() => setAsking(true)}
-      >
-        {caption}
-      </button>
+      />
       {asking && <Confirm {...ask} onClose={() => setAsking(false)} />}
     </>
   );

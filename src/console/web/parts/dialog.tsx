@@ -1,7 +1,7 @@
 // Dialogs built on the browser's own <dialog>, which keeps the focus inside, closes on Escape and restores the focus.
 import type { ComponentChildren, VNode } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
-import { Icon } from "./icons.tsx";
+import { IconButton } from "./button.tsx";
 
 type ModalProps = Readonly<{
   class: string;
@@ -58,9 +58,7 @@ export function Dialog({ title, onClose, children, kind = "box" }: DialogProps):
       <div class="dialog-body">
         <header>
           <h2 id={heading}>{title}</h2>
-          <button type="button" class="icon-button" aria-label="Close" onClick={onClose}>
-            <Icon name="close" />
-          </button>
+          <IconButton icon="close" label="Close" onClick={onClose} />
         </header>
         {children}
       </div>

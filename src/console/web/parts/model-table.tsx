@@ -3,52 +3,42 @@ import type { VNode } from "preact";
 import type { ConsoleModels } from "../../api/overview.ts";
 import { cents } from "../format.ts";
 import { sells } from "../session.ts";
+import { figures, Table } from "./table.tsx";
 
 type ConsoleModel = ConsoleModels["models"][number];
 
 const formats = { json_schema: "JSON schema", json_object: "JSON object", none: "–" } as const;
 
 export const ModelTable = ({ models }: { models: readonly ConsoleModel[] }): VNode => (
-  <div class="table-scroll">
-    <table class="cards">
-      <caption class="for-readers">Models</caption>
-      <thead>
-        <tr>
-          <th scope="col">Model</th>
-          {sells.value && (
-            <th scope="col" class="number">
-              Input / cached / output
-            </th>
-          )}
-          <th scope="col">Reads</th>
-          <th scope="col">Structured output</th>
-          <th scope="col" class="number">
-            Context
-          </th>
-          <th scope="col">Served</th>
-        </tr>
-      </thead>
-      <tbody>
-        {models.map((model) => (
-          <tr key={model.id}>
-            <td class="nowrap">{model.id}</td>
-            {sells.value && <td class="number nowrap">{priceOf(model)}</td>}
-            <td class="quiet nowrap">{model.reads_images ? "Text, images" : "Text"}</td>
-            <td class="quiet nowrap wide-only">{formats[model.structured_output]}</td>
-            <td
-              class={sells.value ? "number quiet" : "number quiet sentence"}
-              data-name={sells.value ? undefined : "Context"}
-            >
-              {Math.round(model.context_tokens / 1024)}K
-            </td>
-            <td class="wide-only">
-              <ServedBadge model={model} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
+  <Table
+    caption="Models"
+    columns={[
+      "Model",
+      ...figures(...(sells.value ? ["Input / cached / output"] : [])),
+      "Reads",
+      "Structured output",
+      { figure: "Context" },
+      "Served",
+    ]}
+  >
+    {models.map((model) => (
+      <tr key={model.id}>
+        <td class="nowrap">{model.id}</td>
+        {sells.value && <td class="number nowrap">{priceOf(model)}</td>}
+        <td class="quiet nowrap">{model.reads_images ? "Text, images" : "Text"}</td>
+        <td class="quiet nowrap wide-only">{formats[model.structured_output]}</td>
+        <td
+          class={sells.value ? "number quiet" : "number quiet sentence"}
+          data-name={sells.value ? undefined : "Context"}
+        >
+          {Math.round(model.context_tokens / 1024)}K
+        </td>
+        <td class="wide-only">
+          <ServedBadge model={model} />
+        </td>
+      </tr>
+    ))}
+  </Table>
 );
 
 const ServedBadge = ({ model }: { model: ConsoleModel }): VNode => {

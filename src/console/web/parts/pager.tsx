@@ -1,5 +1,6 @@
 // Pages through a list in which each page knows only the next one; the cursors of earlier pages are kept.
 import type { VNode } from "preact";
+import { Button } from "./button.tsx";
 
 type PagerProps = Readonly<{
   /** For screen readers. */
@@ -19,22 +20,18 @@ export function Pager({ label, cursors, next, onMove, names = ["Newer", "Older"]
     <nav class="table-foot" aria-label={label}>
       <span class="quiet">Page {cursors.length + 1}</span>
       <div class="row">
-        <button
-          type="button"
+        <Button
+          caption={names[0]}
           class="button small"
           disabled={cursors.length === 0}
           onClick={() => onMove(cursors.slice(0, -1))}
-        >
-          {names[0]}
-        </button>
-        <button
-          type="button"
+        />
+        <Button
+          caption={names[1]}
           class="button small"
           disabled={next === null}
           onClick={() => next !== null && onMove([...cursors, next])}
-        >
-          {names[1]}
-        </button>
+        />
       </div>
     </nav>
   );

@@ -5,6 +5,7 @@ import { post } from "../request.ts";
 import { useAction } from "../resource.ts";
 import { session } from "../session.ts";
 import { FormError } from "./field.tsx";
+import { Button } from "./button.tsx";
 
 type ProviderButtonProps = Readonly<{
   body: ProviderStart;
@@ -30,15 +31,12 @@ export function ProviderButton({
   return (
     <div class="stack">
       <div>
-        <button
-          type="button"
+        <Button
+          caption={`${words} ${session.value?.provider}`}
           class={`button ${primary ? "primary" : ""} ${block ? "block" : ""}`}
-          aria-busy={action.busy}
-          disabled={action.busy}
+          busy={action.busy}
           onClick={leave}
-        >
-          {words} {session.value?.provider}
-        </button>
+        />
       </div>
       <FormError message={action.error} />
     </div>

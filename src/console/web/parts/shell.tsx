@@ -10,6 +10,7 @@ import { Dialog } from "./dialog.tsx";
 import { Icon, Mark } from "./icons.tsx";
 import { ThemeChoice } from "./theme-choice.tsx";
 import { toast } from "./toasts.tsx";
+import { IconButton } from "./button.tsx";
 
 /** On a phone, the others are behind "More". */
 const phonePages = accountPages.slice(0, 4);
@@ -139,9 +140,7 @@ function SideFoot(): VNode {
       </div>
       <div class="side-tools">
         <ThemeChoice />
-        <button type="button" class="icon-button" aria-label="Sign out" title="Sign out" onClick={leave}>
-          <Icon name="leave" size={17} />
-        </button>
+        <IconButton icon="leave" size={17} label="Sign out" title="Sign out" onClick={leave} />
       </div>
     </div>
   );

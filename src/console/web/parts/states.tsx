@@ -2,6 +2,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import type { Resource } from "../resource.ts";
 import { Icon, type IconName } from "./icons.tsx";
+import { Button } from "./button.tsx";
 
 export const Loading = ({ lines = 4 }: { lines?: number }): VNode => (
   <div class="loading" role="status" aria-label="Loading">
@@ -25,9 +26,7 @@ export const Failure = ({ message, onRetry }: { message: string; onRetry: () => 
   <div class="failure" role="alert">
     <Icon name="warning" />
     <p>{message}</p>
-    <button type="button" class="button small" onClick={onRetry}>
-      Try again
-    </button>
+    <Button caption="Try again" class="button small" onClick={onRetry} />
   </div>
 );
 

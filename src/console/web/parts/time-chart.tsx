@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { clockTime, count, day as dayName, dayAndTime, localDay } from "../format.ts";
 import { roundUp } from "../usage-columns.ts";
 import { ChartFrame, type Plot } from "./chart-frame.tsx";
-import { TableHead } from "./table-head.tsx";
+import { Table } from "./table.tsx";
 
 const left = 50;
 const dayMs = 86_400_000;
@@ -106,23 +106,24 @@ function FiguresTable({ title, labels, steps, timeOf, figures }: FiguresTablePro
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary class="quiet small-text">Figures as a table</summary>
       {isOpen && (
-        <div class="table-scroll chart-table" role="region" aria-label={`${title}, as a table`} tabIndex={0}>
-          <table>
-            <TableHead texts={["Time"]} figures={labels} />
-            <tbody>
-              {Array.from({ length: steps }, (_, back) => steps - 1 - back).map((step) => (
-                <tr key={step}>
-                  <th scope="row">{timeOf(step)}</th>
-                  {figures(step).map(({ label, text }) => (
-                    <td key={label} class="number">
-                      {text}
-                    </td>
-                  ))}
-                </tr>
+        <Table
+          class="table-scroll chart-table"
+          role="region"
+          aria-label={`${title}, as a table`}
+          tabIndex={0}
+          columns={["Time", ...labels.map((figure) => ({ figure }))]}
+        >
+          {Array.from({ length: steps }, (_, back) => steps - 1 - back).map((step) => (
+            <tr key={step}>
+              <th scope="row">{timeOf(step)}</th>
+              {figures(step).map(({ label, text }) => (
+                <td key={label} class="number">
+                  {text}
+                </td>
               ))}
-            </tbody>
-          </table>
-        </div>
+            </tr>
+          ))}
+        </Table>
       )}
     </details>
   );

@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import type { VNode } from "preact";
 import { Icon } from "./icons.tsx";
+import { IconButton } from "./button.tsx";
 
 type Toast = Readonly<{ id: number; text: string; kind: "done" | "failed" }>;
 
@@ -25,9 +26,7 @@ export const Toasts = (): VNode => (
       <div key={id} class={`toast ${kind}`}>
         <Icon name={kind === "done" ? "check" : "warning"} size={16} />
         <span>{text}</span>
-        <button type="button" class="icon-button" aria-label="Dismiss" onClick={() => dismiss(id)}>
-          <Icon name="close" size={14} />
-        </button>
+        <IconButton icon="close" size={14} label="Dismiss" onClick={() => dismiss(id)} />
       </div>
     ))}
   </div>

@@ -16,6 +16,9 @@ import { get, post } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { account as own, planChoices, sells, session } from "../../session.ts";
 import { DeletionDialog } from "./deletion-dialog.tsx";
+import { Button } from "../../parts/button.tsx";
+import { Fact } from "../../parts/fact.tsx";
+import { Select } from "../../parts/select.tsx";
 
 const usageRows = 10;
 
@@ -76,38 +79,30 @@ const Facts = ({ account }: { account: OperatorAccount }): VNode => (
     </div>
     <dl class="facts">
       {sells.value && (
-        <>
-          <dt>To spend now</dt>
-          <dd class="number">
-            {account.numbers.spendable === null ? "Not limited" : `${count(account.numbers.spendable)} balance tokens`}
-          </dd>
-        </>
+        <Fact
+          name="To spend now"
+          class="number"
+          value={
+            account.numbers.spendable === null ? "Not limited" : `${count(account.numbers.spendable)} balance tokens`
+          }
+        />
       )}
       {sells.value && account.numbers.allowance.granted !== null && account.numbers.allowance.granted > 0 && (
-        <>
-          <dt>Allowance left today</dt>
-          <dd class="number">
-            {count(account.numbers.allowance.left ?? 0)} of {count(account.numbers.allowance.granted)}
-          </dd>
-        </>
+        <Fact
+          name="Allowance left today"
+          class="number"
+          value={`${count(account.numbers.allowance.left ?? 0)} of ${count(account.numbers.allowance.granted)}`}
+        />
       )}
       {(sells.value || account.credit !== 0) && (
-        <>
-          <dt>Credit</dt>
-          <dd class="number">
-            {count(account.credit)}, {worth(account.credit)}
-          </dd>
-        </>
+        <Fact name="Credit" class="number" value={`${count(account.credit)}, ${worth(account.credit)}`} />
       )}
-      <dt>{sells.value ? "Reserved, in flight" : "In flight"}</dt>
-      <dd class="number">
+      <Fact name={sells.value ? "Reserved, in flight" : "In flight"} class="number">
         {sells.value && `${count(account.numbers.reserved.tokens)} balance tokens, `}
         {plural(account.numbers.requests_in_flight, "request")}
-      </dd>
-      <dt>Made</dt>
-      <dd title={utc(account.created_at)}>{ago(account.created_at)}</dd>
-      <dt>Key made</dt>
-      <dd title={utc(account.key_created_at)}>{ago(account.key_created_at)}</dd>
+      </Fact>
+      <Fact name="Made" title={utc(account.created_at)} value={ago(account.created_at)} />
+      <Fact name="Key made" title={utc(account.key_created_at)} value={ago(account.key_created_at)} />
     </dl>
   </section>
 );
@@ -156,9 +151,7 @@ function CreditForm({ account, onChanged }: FormProps): VNode {
           />
         </div>
         <div>
-          <button type="submit" class="button" disabled={!valid}>
-            Grant credit
-          </button>
+          <Button caption="Grant credit" type="submit" disabled={!valid} />
         </div>
       </form>
       {reference !== null && (
@@ -195,11 +188,7 @@ function PlanForm({ account, onChanged }: FormProps): VNode {
     <Panel title="Plan">
       <div class="row">
         <div class="grow">
-          <select aria-label="Plan" value={plan} onChange={(event) => setPlan(event.currentTarget.value)}>
-            {planChoices(account.plan).map((id) => (
-              <option key={id}>{id}</option>
-            ))}
-          </select>
+          <Select aria-label="Plan" value={plan} onValue={setPlan} options={planChoices(account.plan)} />
         </div>
         <AskButton
           caption="Change plan"
@@ -256,18 +245,14 @@ function PasswordForm({ account, onChanged }: { account: OperatorAccount; onChan
               onInput={(event) => setPassword(event.currentTarget.value)}
             />
           </div>
-          <button type="submit" class="button" aria-busy={action.busy} disabled={action.busy}>
-            Set password
-          </button>
+          <Button caption="Set password" type="submit" busy={action.busy} />
         </form>
       )}
       <div class="row spread">
         <p class="quiet small-text grow">
           A link lets the owner {ways.filter((way) => way !== null).join(" or ")}. It works once, within a day.
         </p>
-        <button type="button" class="button" disabled={action.busy} onClick={makeLink}>
-          Make a link
-        </button>
+        <Button caption="Make a link" disabled={action.busy} onClick={makeLink} />
       </div>
       {link !== null && <SecretLink path={link.path} />}
       <FormError message={action.error} />
@@ -326,15 +311,13 @@ function DeletionForm({ account, onChanged }: FormProps): VNode | null {
         <p class="quiet small-text grow">
           Permanently erases e-mail, key, password, sessions and notes. Its records stay, without a name.
         </p>
-        <button
-          type="button"
+        <Button
+          caption="Delete account"
           class="button danger-quiet"
           disabled={isOwn}
           title={isOwn ? "This is your own account" : undefined}
           onClick={() => setAsking(true)}
-        >
-          Delete account
-        </button>
+        />
       </div>
       {asking && <DeletionDialog account={account} onDeleted={onChanged} onClose={() => setAsking(false)} />}
     </Panel>

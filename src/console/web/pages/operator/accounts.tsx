@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { AccountRow } from "../../../api/accounts.ts";
-import { ago, count, utc } from "../../format.ts";
+import { count } from "../../format.ts";
 import { Icon } from "../../parts/icons.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Pager } from "../../parts/pager.tsx";
@@ -15,6 +15,9 @@ import { AccountSheet } from "./account-sheet.tsx";
 import { DeletionRequests } from "./deletion-requests.tsx";
 import { InviteDialog, OpenInvitations } from "./invitations.tsx";
 import { NewAccountDialog } from "./new-account.tsx";
+import { Time } from "../../parts/time.tsx";
+import { Button } from "../../parts/button.tsx";
+import { figures, Table } from "../../parts/table.tsx";
 
 const pageRows = 50;
 
@@ -38,9 +41,7 @@ export function AccountsPage(): VNode {
       title="Accounts"
       actions={
         <>
-          <button type="button" class="button" onClick={() => setInviting(true)}>
-            Invite
-          </button>
+          <Button caption="Invite" onClick={() => setInviting(true)} />
           <button type="button" class="button primary" onClick={() => setMaking(true)}>
             <Icon name="plus" size={16} /> New account
           </button>
@@ -94,47 +95,30 @@ function AccountTable({ accounts, onOpen }: AccountTableProps): VNode {
   if (accounts.length === 0) return <Empty icon="accounts" title="No account matches" />;
   const hasCredit = sells.value || accounts.some(({ credit }) => credit !== 0);
   return (
-    <div class="table-scroll">
-      <table class="cards">
-        <caption class="for-readers">Accounts, oldest first</caption>
-        <thead>
-          <tr>
-            <th scope="col">E-mail</th>
-            <th scope="col">Plan</th>
-            <th scope="col">State</th>
-            {hasCredit && (
-              <th scope="col" class="number">
-                Credit
-              </th>
-            )}
-            <th scope="col">Made</th>
-          </tr>
-        </thead>
-        <tbody>
-          {accounts.map((account) => (
-            <tr key={account.id}>
-              <td>
-                <button type="button" class="row-button" onClick={() => onOpen(account.id)}>
-                  {account.email}
-                </button>
-              </td>
-              <td class="capital">{account.plan}</td>
-              <td>
-                {account.disabled ? <span class="badge bad">Disabled</span> : <span class="badge good">Active</span>}{" "}
-                {account.operator && <span class="badge accent">Operator</span>}
-              </td>
-              {hasCredit && (
-                <td class="number" data-name="Credit">
-                  {count(account.credit)}
-                </td>
-              )}
-              <td class="quiet nowrap wide-only">
-                <time title={utc(account.created_at)}>{ago(account.created_at)}</time>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      caption="Accounts, oldest first"
+      columns={["E-mail", "Plan", "State", ...figures(...(hasCredit ? ["Credit"] : [])), "Made"]}
+    >
+      {accounts.map((account) => (
+        <tr key={account.id}>
+          <td>
+            <Button caption={account.email} class="row-button" onClick={() => onOpen(account.id)} />
+          </td>
+          <td class="capital">{account.plan}</td>
+          <td>
+            {account.disabled ? <span class="badge bad">Disabled</span> : <span class="badge good">Active</span>}{" "}
+            {account.operator && <span class="badge accent">Operator</span>}
+          </td>
+          {hasCredit && (
+            <td class="number" data-name="Credit">
+              {count(account.credit)}
+            </td>
+          )}
+          <td class="quiet nowrap wide-only">
+            <Time at={account.created_at} />
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }

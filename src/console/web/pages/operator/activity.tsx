@@ -1,7 +1,5 @@
-// Activity over time: requests, tokens, refusals, waits and first tokens by model, node, account or key; the most expensive
-// accounts, and today's reasons for refusals.
+// Activity over time by model, node, account or key; the most expensive accounts, and today's refusals.
 import type { VNode } from "preact";
-import { useEffect } from "preact/hooks";
 import type { ActivityFigures, ActivityPage as Activity, ActivityQuery } from "../../../api/activity.ts";
 import { compact, count, date, dollars, shortTime } from "../../format.ts";
 import { Choice } from "../../parts/choice.tsx";
@@ -10,10 +8,11 @@ import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { TimeChart, type TimeSeries } from "../../parts/time-chart.tsx";
 import { get, search } from "../../request.ts";
-import { useResource } from "../../resource.ts";
+import { useEvery, useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
 import { isFreeOfCharge } from "../../session.ts";
-import { TableHead } from "../../parts/table-head.tsx";
+import { Card } from "../../parts/card.tsx";
+import { figures, Table } from "../../parts/table.tsx";
 
 /** How often the visible page reloads its charts. */
 const refreshMs = 15_000;
@@ -42,11 +41,8 @@ function queryOf(query: URLSearchParams): ActivityQuery {
 export function ActivityPage(): VNode {
   const query = queryOf(place.value.query);
   const activity = useResource(() => get("/operator/activity", query), search(query));
-  useEffect(() => {
-    const ms = activity.value?.is_complete === false ? soonMs : refreshMs;
-    const timer = setInterval(() => document.visibilityState === "visible" && activity.reload(), ms);
-    return () => clearInterval(timer);
-  }, [activity.value?.is_complete]);
+  const ms = activity.value?.is_complete === false ? soonMs : refreshMs;
+  useEvery(ms, () => document.visibilityState === "visible" && activity.reload());
   const show = (change: Partial<ActivityQuery>): void =>
     navigate(`/operator/activity${search({ ...query, ...change })}`, { replace: true });
   return (
@@ -78,7 +74,30 @@ function Shown({ activity }: { activity: Activity }): VNode {
     label: label === "left" ? "client left" : label,
     values: all.steps[label],
   }));
-  const charts = { from, stepMs };
+  const bars = (title: string, series: TimeSeries[]): VNode => (
+    <TimeChart from={from} stepMs={stepMs} title={title} kind="bars" series={series} short={compact} />
+  );
+  const times = (title: string, series: TimeSeries[]): VNode => (
+    <TimeChart
+      from={from}
+      stepMs={stepMs}
+      title={title}
+      kind="lines"
+      series={series}
+      short={shortTime}
+      words={bothTimes}
+    />
+  );
+  const tokens = bySeries((of) => sum(of.input, of.output));
+  const refusals = bySeries((of) => sum(of.refused, of.failed));
+  const waits = bySeries(
+    (of) => of.wait_p95_ms,
+    (of) => of.wait_p50_ms,
+  );
+  const firstTokens = bySeries(
+    (of) => of.first_token_p95_ms,
+    (of) => of.first_token_p50_ms,
+  );
   return (
     <div class="stack-large">
       <Totals total={all.total} />
@@ -88,44 +107,15 @@ function Shown({ activity }: { activity: Activity }): VNode {
         </section>
       ) : (
         <section class="grid-2" aria-label="Charts">
-          <TimeChart {...charts} title="Requests" kind="bars" series={bySeries((of) => of.requests)} short={compact} />
-          <TimeChart {...charts} title="Results" kind="bars" series={results} short={compact} />
-          <TimeChart
-            {...charts}
-            title="Tokens, input and output"
-            kind="bars"
-            series={bySeries((of) => sum(of.input, of.output))}
-            short={compact}
-          />
-          <TimeChart
-            {...charts}
-            title="Refused or failed"
-            kind="bars"
-            series={bySeries((of) => sum(of.refused, of.failed))}
-            short={compact}
-          />
-          <TimeChart
-            {...charts}
-            title="Wait for a node, p50 (dashed) and p95"
-            kind="lines"
-            series={bySeries(
-              (of) => of.wait_p95_ms,
-              (of) => of.wait_p50_ms,
-            )}
-            short={shortTime}
-            words={bothTimes}
-          />
-          <TimeChart
-            {...charts}
-            title="First token, p50 (dashed) and p95"
-            kind="lines"
-            series={bySeries(
-              (of) => of.first_token_p95_ms,
-              (of) => of.first_token_p50_ms,
-            )}
-            short={shortTime}
-            words={bothTimes}
-          />
+          {bars(
+            "Requests",
+            bySeries((of) => of.requests),
+          )}
+          {bars("Results", results)}
+          {bars("Tokens, input and output", tokens)}
+          {bars("Refused or failed", refusals)}
+          {times("Wait for a node, p50 (dashed) and p95", waits)}
+          {times("First token, p50 (dashed) and p95", firstTokens)}
         </section>
       )}
       <TopAccounts activity={activity} />
@@ -169,66 +159,53 @@ function TopAccounts({
   const first = Math.floor(Date.parse(from) / dayMs) * dayMs;
   const isFree = isFreeOfCharge(accounts);
   return (
-    <section class="card flush">
-      <header>
-        <h2>Top accounts</h2>
-        <span class="quiet small-text">since {date(first)}, 00:00 UTC</span>
-      </header>
+    <Card title="Top accounts" side={<span class="quiet small-text">since {date(first)}, 00:00 UTC</span>}>
       {accounts.length === 0 ? (
         <Empty
           icon="accounts"
           title={isComplete ? "No requests were answered" : "Still being computed. Look again in a moment."}
         />
       ) : (
-        <div class="table-scroll" role="region" aria-label="Top accounts" tabIndex={0}>
-          <table>
-            <TableHead
-              texts={["Account"]}
-              figures={["Requests", "Input", "Output", ...(isFree ? [] : ["Balance tokens", "Worth"])]}
-            />
-            <tbody>
-              {accounts.map(({ id, email, requests, input, output, billed_tokens, cost_usd }) => (
-                <tr key={id}>
-                  <td>{email}</td>
-                  {[requests, input, output, ...(isFree ? [] : [billed_tokens])].map((value, at) => (
-                    <td key={at} class="number">
-                      {count(value)}
-                    </td>
-                  ))}
-                  {!isFree && <td class="number">{dollars(cost_usd)}</td>}
-                </tr>
+        <Table
+          role="region"
+          aria-label="Top accounts"
+          tabIndex={0}
+          columns={[
+            "Account",
+            ...figures("Requests", "Input", "Output", ...(isFree ? [] : ["Balance tokens", "Worth"])),
+          ]}
+        >
+          {accounts.map(({ id, email, requests, input, output, billed_tokens, cost_usd }) => (
+            <tr key={id}>
+              <td>{email}</td>
+              {[requests, input, output, ...(isFree ? [] : [billed_tokens])].map((value, at) => (
+                <td key={at} class="number">
+                  {count(value)}
+                </td>
               ))}
-            </tbody>
-          </table>
-        </div>
+              {!isFree && <td class="number">{dollars(cost_usd)}</td>}
+            </tr>
+          ))}
+        </Table>
       )}
-    </section>
+    </Card>
   );
 }
 
 const Refusals = ({ refusals }: { refusals: Activity["refusals_today"] }): VNode => (
-  <section class="card flush">
-    <header>
-      <h2>Refused or failed today</h2>
-      <span class="quiet small-text">since 00:00 UTC</span>
-    </header>
+  <Card title="Refused or failed today" side={<span class="quiet small-text">since 00:00 UTC</span>}>
     {refusals.length === 0 ? (
       <Empty icon="check" title="Every request was served today" />
     ) : (
-      <div class="table-scroll">
-        <table>
-          <TableHead texts={["Reason"]} figures={["Status", "Requests"]} />
-          <tbody>
-            {refusals.map(({ reason, status, requests }) => (
-              <tr key={reason}>
-                <td>{reason.replaceAll("_", " ")}</td>
-                <td class="number">{status === 0 ? "–" : status}</td>
-                <td class="number">{count(requests)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table columns={["Reason", ...figures("Status", "Requests")]}>
+        {refusals.map(({ reason, status, requests }) => (
+          <tr key={reason}>
+            <td>{reason.replaceAll("_", " ")}</td>
+            <td class="number">{status === 0 ? "–" : status}</td>
+            <td class="number">{count(requests)}</td>
+          </tr>
+        ))}
+      </Table>
     )}
-  </section>
+  </Card>
 );

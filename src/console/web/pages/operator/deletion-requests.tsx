@@ -1,13 +1,14 @@
-// Accounts whose owners asked for their deletion: an operator deletes the account, or dismisses the request. Only the first
-// page of requests, the newest, is shown.
+// Accounts whose owners asked for their deletion, which an operator does or dismisses. Shows the newest page only.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { PurchaseRequest, PurchaseRequestsPage } from "../../../api/plan.ts";
-import { ago, utc } from "../../format.ts";
 import type { Resource } from "../../resource.ts";
 import { account as own } from "../../session.ts";
 import { DeletionDialog } from "./deletion-dialog.tsx";
 import { DecisionDialog } from "./requests.tsx";
+import { Time } from "../../parts/time.tsx";
+import { Button } from "../../parts/button.tsx";
+import { Card } from "../../parts/card.tsx";
 
 type Deciding = Readonly<{ request: PurchaseRequest; grants: boolean }>;
 
@@ -23,10 +24,7 @@ export function DeletionRequests({ page, onDeleted }: RequestsProps): VNode | nu
     page.reload();
   };
   return (
-    <section class="card flush" aria-label="Requested deletions">
-      <header>
-        <h2>Requested deletions</h2>
-      </header>
+    <Card title="Requested deletions" aria-label="Requested deletions">
       <ul class="item-list">
         {requests.map((request) => (
           <li key={request.id}>
@@ -35,20 +33,18 @@ export function DeletionRequests({ page, onDeleted }: RequestsProps): VNode | nu
                 <strong>{request.account.email}</strong>
               </p>
               <p class="quiet small-text">
-                Requested <time title={utc(request.created_at)}>{ago(request.created_at)}</time>
+                Requested <Time at={request.created_at} />
               </p>
             </div>
             <div class="row">
-              <button
-                type="button"
+              <Button
+                caption="Dismiss"
                 class="button small"
                 aria-label={`Dismiss ${request.account.email}`}
                 onClick={() => setDeciding({ request, grants: false })}
-              >
-                Dismiss
-              </button>
-              <button
-                type="button"
+              />
+              <Button
+                caption="Delete"
                 class="button small danger-quiet"
                 aria-label={`Delete ${request.account.email}`}
                 disabled={request.account.id === own.value?.id}
@@ -56,9 +52,7 @@ export function DeletionRequests({ page, onDeleted }: RequestsProps): VNode | nu
                   request.account.id === own.value?.id ? "Another operator decides on your own account" : undefined
                 }
                 onClick={() => setDeciding({ request, grants: true })}
-              >
-                Delete
-              </button>
+              />
             </div>
           </li>
         ))}
@@ -76,6 +70,6 @@ export function DeletionRequests({ page, onDeleted }: RequestsProps): VNode | nu
           }}
         />
       )}
-    </section>
+    </Card>
   );
 }

@@ -11,6 +11,8 @@ import { SecretLink } from "../../parts/secret.tsx";
 import { post } from "../../request.ts";
 import { type Resource, useAction } from "../../resource.ts";
 import { planChoices, sells } from "../../session.ts";
+import { Button } from "../../parts/button.tsx";
+import { Card } from "../../parts/card.tsx";
 
 const hoursOfDay = 24;
 
@@ -61,9 +63,7 @@ const MadeDialog = ({ made, onClose }: { made: NewLink; onClose: () => void }): 
     </p>
     <SecretLink path={made.path} />
     <footer>
-      <button type="button" class="button primary" onClick={onClose}>
-        Done
-      </button>
+      <Button caption="Done" class="button primary" onClick={onClose} />
     </footer>
   </Dialog>
 );
@@ -78,10 +78,7 @@ export function OpenInvitations({ resource }: OpenInvitationsProps): VNode | nul
   const withdraw = (id: number): void =>
     void action.run(async () => replace(await post(`/operator/invitations/${id}/withdraw`)));
   return (
-    <section class="card flush">
-      <header>
-        <h2>Open invitations</h2>
-      </header>
+    <Card title="Open invitations">
       <FormError message={action.error} />
       <ul class="item-list">
         {value.invitations.map(({ id, email, plan, credit, expires_at }) => (
@@ -93,12 +90,10 @@ export function OpenInvitations({ resource }: OpenInvitationsProps): VNode | nul
                 {credit > 0 && `, ${count(credit)} balance tokens`}, until {fullMoment(expires_at)}
               </p>
             </div>
-            <button type="button" class="button small" disabled={action.busy} onClick={() => withdraw(id)}>
-              Withdraw
-            </button>
+            <Button caption="Withdraw" class="button small" disabled={action.busy} onClick={() => withdraw(id)} />
           </li>
         ))}
       </ul>
-    </section>
+    </Card>
   );
 }

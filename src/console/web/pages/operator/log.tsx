@@ -1,6 +1,6 @@
 // The request log: all requests, including refused and failed ones, live or by filter.
 import type { VNode } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { LogPage as Log, RequestRow } from "../../../api/request-log.ts";
 import { compact, count, exactDollars, fullMoment, moment, shortTime, utc } from "../../format.ts";
 import { CopyButton } from "../../parts/copy-button.tsx";
@@ -10,10 +10,14 @@ import { Pager } from "../../parts/pager.tsx";
 import { Phases } from "../../parts/phases.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { get, search } from "../../request.ts";
-import { useResource } from "../../resource.ts";
+import { useEvery, useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
 import { isFreeOfCharge, sells } from "../../session.ts";
-import { TableHead } from "../../parts/table-head.tsx";
+import { Time } from "../../parts/time.tsx";
+import { Button } from "../../parts/button.tsx";
+import { Fact } from "../../parts/fact.tsx";
+import { figures, Table } from "../../parts/table.tsx";
+import { Select, type SelectOptions } from "../../parts/select.tsx";
 
 /** How often the visible page looks for new rows. */
 const liveMs = 2_000;
@@ -43,7 +47,7 @@ export function LogPage(): VNode {
   const query = { ...filter, from: timeOf(filter.from), to: timeOf(filter.to), after, limit: pageRows };
   const log = useResource(() => get("/operator/log", query), search(query));
   const follows = live && after === undefined;
-  useReloading(log.reload, follows);
+  useEvery(follows ? liveMs : null, () => document.visibilityState === "visible" && log.reload());
   const change = (more: Partial<Filter>): void => {
     setCursors([]);
     navigate(`/operator/log${search({ ...filter, ...more })}`, { replace: true });
@@ -55,22 +59,15 @@ export function LogPage(): VNode {
       lead="All requests, including refused and failed ones, without the text of prompts and answers."
       actions={
         <>
-          {filtered && (
-            <button type="button" class="button" onClick={() => change(filterOf(new URLSearchParams()))}>
-              Clear filters
-            </button>
-          )}
-          <button
-            type="button"
-            class="button"
+          {filtered && <Button caption="Clear filters" onClick={() => change(filterOf(new URLSearchParams()))} />}
+          <Button
+            caption={follows ? "Pause" : "Follow"}
             aria-pressed={follows}
             onClick={() => {
               setLive(!follows);
               if (!follows) setCursors([]);
             }}
-          >
-            {follows ? "Pause" : "Follow"}
-          </button>
+          />
         </>
       }
     >
@@ -104,14 +101,6 @@ export function LogPage(): VNode {
   );
 }
 
-function useReloading(reload: () => void, follows: boolean): void {
-  useEffect(() => {
-    if (!follows) return;
-    const timer = setInterval(() => document.visibilityState === "visible" && reload(), liveMs);
-    return () => clearInterval(timer);
-  }, [follows]);
-}
-
 type FiltersProps = Readonly<{ filter: Filter; choices: Log | null; change: (more: Partial<Filter>) => void }>;
 
 function Filters({ filter, choices, change }: FiltersProps): VNode {
@@ -125,17 +114,15 @@ function Filters({ filter, choices, change }: FiltersProps): VNode {
       {...more}
     />
   );
-  const select = (name: Name, all: string, options: readonly (readonly [string, string])[]): VNode => (
-    <select aria-label={all} value={filter[name]} onChange={(event) => change({ [name]: event.currentTarget.value })}>
-      <option value="">{all}</option>
-      {optionsWith(options, filter[name]).map(([value, words]) => (
-        <option key={value} value={value}>
-          {words}
-        </option>
-      ))}
-    </select>
+  const select = (name: Name, all: string, options: SelectOptions): VNode => (
+    <Select
+      aria-label={all}
+      value={filter[name]}
+      onValue={(value) => change({ [name]: value })}
+      all={all}
+      options={options}
+    />
   );
-  const named = (values: readonly string[] = []) => values.map((value) => [value, value] as const);
   const reasons = (choices?.reasons ?? []).map((reason) => [reason, inWords(reason)] as const);
   const least = { inputMode: "numeric", pattern: "[0-9]*" };
   const hasMinima = minima.some((name) => filter[name] !== "") || filter.from !== "" || filter.to !== "";
@@ -145,14 +132,10 @@ function Filters({ filter, choices, change }: FiltersProps): VNode {
         {input("request_id", "Request id", { type: "search" })}
         {input("account", "Account: e-mail, or nobody", { type: "search", placeholder: "Account" })}
         {input("key", "Name of the account's key", { type: "search", placeholder: "Key" })}
-        {select("model", "All models", named(choices?.models))}
-        {select("node", "All nodes", named(choices?.nodes))}
+        {select("model", "All models", choices?.models ?? [])}
+        {select("node", "All nodes", choices?.nodes ?? [])}
         {select("reason", "All results", [["served", "Served"], ["failed", "Refused or failed"], ...reasons])}
-        {select(
-          "status",
-          "All statuses",
-          named(["200", "4xx", "400", "401", "403", "413", "429", "5xx", "500", "503"]),
-        )}
+        {select("status", "All statuses", ["200", "4xx", "400", "401", "403", "413", "429", "5xx", "500", "503"])}
       </div>
       <details class="log-more" open={hasMinima}>
         <summary class="quiet small-text">Times and amounts</summary>
@@ -169,10 +152,6 @@ function Filters({ filter, choices, change }: FiltersProps): VNode {
   );
 }
 
-/** Offers the chosen value even if it is none of the options, or else the list would show another one. */
-const optionsWith = (options: readonly (readonly [string, string])[], chosen: string) =>
-  chosen === "" || options.some(([value]) => value === chosen) ? options : [[chosen, chosen] as const, ...options];
-
 const inWords = (reason: string): string => (reason === "left" ? "client left" : reason.replaceAll("_", " "));
 
 const time = (ms: number | null): string => (ms === null ? "–" : shortTime(ms));
@@ -180,51 +159,51 @@ const time = (ms: number | null): string => (ms === null ? "–" : shortTime(ms)
 function Rows({ rows, onChoose }: { rows: readonly RequestRow[]; onChoose: (row: RequestRow) => void }): VNode {
   const isFree = isFreeOfCharge(rows);
   return (
-    <div class="table-scroll">
-      <table class="cards log">
-        <caption class="for-readers">Requests, newest first</caption>
-        <TableHead
-          texts={["Time", "Result", "Account", "Model", "Node"]}
-          figures={["Wait", "First token", "End", "Tokens", ...(isFree ? [] : ["Cost"])]}
-          widestOnly={["Node", "Wait"]}
-        />
-        <tbody>
-          {rows.map((row) => (
-            <tr key={row.request_id}>
-              <td>
-                <button type="button" class="row-button nowrap" onClick={() => onChoose(row)}>
-                  <time dateTime={row.time} title={utc(row.time)}>
-                    {moment(row.time)}
-                  </time>
-                </button>
-              </td>
-              <td>
-                <Result row={row} />
-              </td>
-              <td class="clip-cell">
-                {row.account ?? <span class="quiet">none</span>}
-                {row.key !== null && row.key !== "default" && (
-                  <div class="quiet small-text clipped" title={row.key}>
-                    {row.key}
-                  </div>
-                )}
-              </td>
-              <td class="clip-cell">{row.model === "" ? <span class="quiet">–</span> : row.model}</td>
-              <td class="clip-cell wide-only widest-only quiet">{row.node ?? "–"}</td>
-              <td class="number wide-only widest-only">{time(row.wait_ms)}</td>
-              <td class="number wide-only">{time(row.first_token_ms)}</td>
-              <td class={isFree ? "number sentence" : "number"} data-name="End">
-                {time(row.duration_ms)}
-              </td>
-              <td class="number wide-only" title={`${count(row.input)} in, ${count(row.output)} out`}>
-                {compact(row.input + row.output)}
-              </td>
-              {!isFree && <td class="number">{exactDollars(row.cost_usd)}</td>}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      caption="Requests, newest first"
+      columns={[
+        "Time",
+        "Result",
+        "Account",
+        "Model",
+        "Node",
+        ...figures("Wait", "First token", "End", "Tokens", ...(isFree ? [] : ["Cost"])),
+      ]}
+      widestOnly={["Node", "Wait"]}
+      look="cards log"
+    >
+      {rows.map((row) => (
+        <tr key={row.request_id}>
+          <td>
+            <button type="button" class="row-button nowrap" onClick={() => onChoose(row)}>
+              <Time at={row.time} shown={moment} />
+            </button>
+          </td>
+          <td>
+            <Result row={row} />
+          </td>
+          <td class="clip-cell">
+            {row.account ?? <span class="quiet">none</span>}
+            {row.key !== null && row.key !== "default" && (
+              <div class="quiet small-text clipped" title={row.key}>
+                {row.key}
+              </div>
+            )}
+          </td>
+          <td class="clip-cell">{row.model === "" ? <span class="quiet">–</span> : row.model}</td>
+          <td class="clip-cell wide-only widest-only quiet">{row.node ?? "–"}</td>
+          <td class="number wide-only widest-only">{time(row.wait_ms)}</td>
+          <td class="number wide-only">{time(row.first_token_ms)}</td>
+          <td class={isFree ? "number sentence" : "number"} data-name="End">
+            {time(row.duration_ms)}
+          </td>
+          <td class="number wide-only" title={`${count(row.input)} in, ${count(row.output)} out`}>
+            {compact(row.input + row.output)}
+          </td>
+          {!isFree && <td class="number">{exactDollars(row.cost_usd)}</td>}
+        </tr>
+      ))}
+    </Table>
   );
 }
 
@@ -253,48 +232,26 @@ const Details = ({ row, onClose }: { row: RequestRow; onClose: () => void }): VN
     )}
     <Phases row={row} />
     <dl class="facts">
-      <dt>Request id</dt>
-      <dd>
+      <Fact name="Request id">
         <code>{row.request_id}</code> <CopyButton text={row.request_id} label="Copy the request id" />
-      </dd>
-      <dt>Ended</dt>
-      <dd title={utc(row.time)}>{fullMoment(row.time)}</dd>
-      <dt>Result</dt>
-      <dd>
-        <Result row={{ ...row, more: 0 }} />
-      </dd>
-      <dt>Account</dt>
-      <dd class="break">{row.account ?? "none: the key was unknown"}</dd>
-      <dt>Key</dt>
-      <dd class="break">{row.key ?? "–"}</dd>
-      <dt>Endpoint</dt>
-      <dd>{row.endpoint}</dd>
-      <dt>Model</dt>
-      <dd class="break">{row.model === "" ? "unknown: the body was not read" : row.model}</dd>
-      <dt>Node</dt>
-      <dd class="break">{row.node ?? "none"}</dd>
-      <dt>Input</dt>
-      <dd class="number">
-        {count(row.input)} tokens, {count(row.cached_input)} cached
-      </dd>
-      <dt>Output</dt>
-      <dd class="number">
-        {count(row.output)} tokens, {count(row.reasoning)} reasoning
-      </dd>
+      </Fact>
+      <Fact name="Ended" title={utc(row.time)} value={fullMoment(row.time)} />
+      <Fact name="Result" value={<Result row={{ ...row, more: 0 }} />} />
+      <Fact name="Account" class="break" value={row.account ?? "none: the key was unknown"} />
+      <Fact name="Key" class="break" value={row.key ?? "–"} />
+      <Fact name="Endpoint" value={row.endpoint} />
+      <Fact name="Model" class="break" value={row.model === "" ? "unknown: the body was not read" : row.model} />
+      <Fact name="Node" class="break" value={row.node ?? "none"} />
+      <Fact name="Input" class="number" value={`${count(row.input)} tokens, ${count(row.cached_input)} cached`} />
+      <Fact name="Output" class="number" value={`${count(row.output)} tokens, ${count(row.reasoning)} reasoning`} />
       {!isFreeOfCharge([row]) && (
-        <>
-          <dt>Billed</dt>
-          <dd class="number">
-            {count(row.billed_tokens)} balance tokens, {exactDollars(row.cost_usd)}
-          </dd>
-        </>
+        <Fact
+          name="Billed"
+          class="number"
+          value={`${count(row.billed_tokens)} balance tokens, ${exactDollars(row.cost_usd)}`}
+        />
       )}
-      {row.sum !== null && (
-        <>
-          <dt>Calculation</dt>
-          <dd class="break">{row.sum}</dd>
-        </>
-      )}
+      {row.sum !== null && <Fact name="Calculation" class="break" value={row.sum} />}
     </dl>
   </Dialog>
 );

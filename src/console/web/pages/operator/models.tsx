@@ -1,13 +1,13 @@
 // Every model: the nodes that have it, whether it is up, its price, the plans that include it and its use.
 import type { VNode } from "preact";
-import { useEffect } from "preact/hooks";
 import type { OperatorModels } from "../../../api/nodes.ts";
 import { compact, count, plural, price } from "../../format.ts";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
-import { useResource } from "../../resource.ts";
+import { useEvery, useResource } from "../../resource.ts";
 import { operatorNumbers, sells } from "../../session.ts";
+import { figures, Table } from "../../parts/table.tsx";
 
 type OperatorModel = OperatorModels["models"][number];
 
@@ -16,10 +16,7 @@ const refreshMs = 10_000;
 
 export function ModelsPage(): VNode {
   const models = useResource(() => get("/operator/models"), nodesNow());
-  useEffect(() => {
-    const timer = setInterval(models.reload, refreshMs);
-    return () => clearInterval(timer);
-  }, []);
+  useEvery(refreshMs, models.reload);
   return (
     <Page
       title="Models"
@@ -48,41 +45,22 @@ const nodesNow = (): string =>
     .join("\n");
 
 const ModelsTable = ({ models }: { models: readonly OperatorModel[] }): VNode => (
-  <div class="table-scroll">
-    <table class="cards">
-      <caption class="for-readers">Models</caption>
-      <thead>
-        <tr>
-          <th scope="col">Model</th>
-          <th scope="col">State</th>
-          <th scope="col">Nodes</th>
-          <th scope="col" class="number" hidden={!sells.value}>
-            {sells.value && "Input / cached / output"}
-          </th>
-          <th scope="col" class="widest-only">
-            Plans
-          </th>
-          <th scope="col" class="number widest-only">
-            Context
-          </th>
-          <th scope="col" class="number">
-            Requests
-          </th>
-          <th scope="col" class="number">
-            Tokens in / out
-          </th>
-          <th scope="col" class="number">
-            First token
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {models.map((model) => (
-          <Row key={model.id} model={model} />
-        ))}
-      </tbody>
-    </table>
-  </div>
+  <Table
+    caption="Models"
+    columns={[
+      "Model",
+      "State",
+      "Nodes",
+      { figure: sells.value ? "Input / cached / output" : "", hidden: !sells.value },
+      "Plans",
+      ...figures("Context", "Requests", "Tokens in / out", "First token"),
+    ]}
+    widestOnly={["Plans", "Context"]}
+  >
+    {models.map((model) => (
+      <Row key={model.id} model={model} />
+    ))}
+  </Table>
 );
 
 function Row({ model }: { model: OperatorModel }): VNode {

@@ -8,6 +8,7 @@ import { Dialog } from "../../parts/dialog.tsx";
 import { Secret } from "../../parts/secret.tsx";
 import { post } from "../../request.ts";
 import { planChoices } from "../../session.ts";
+import { Button } from "../../parts/button.tsx";
 
 export function NewAccountDialog({ onClose, onMade }: { onClose: () => void; onMade: () => void }): VNode {
   const [email, setEmail] = useState("");
@@ -23,9 +24,7 @@ export function NewAccountDialog({ onClose, onMade }: { onClose: () => void; onM
         </p>
         <Secret text={made.api_key} label="Copy the API key" />
         <footer>
-          <button type="button" class="button primary" onClick={onClose}>
-            Done
-          </button>
+          <Button caption="Done" class="button primary" onClick={onClose} />
         </footer>
       </Dialog>
     );

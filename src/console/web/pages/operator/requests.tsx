@@ -2,7 +2,6 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { PurchaseRequest } from "../../../api/plan.ts";
-import { ago, utc } from "../../format.ts";
 import { Choice } from "../../parts/choice.tsx";
 import { FormDialog } from "../../parts/asking-dialogs.tsx";
 import { LongField } from "../../parts/field.tsx";
@@ -14,6 +13,8 @@ import { toast } from "../../parts/toasts.tsx";
 import { get, post } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { sells } from "../../session.ts";
+import { Time } from "../../parts/time.tsx";
+import { Button } from "../../parts/button.tsx";
 
 const states = { pending: "Pending", approved: "Approved", declined: "Declined", withdrawn: "Withdrawn" };
 type State = keyof typeof states;
@@ -85,34 +86,30 @@ const RequestItem = ({ request, onDecide }: ItemProps): VNode => (
         <strong>{request.account.email}</strong>: {requestTitle(request)}
       </p>
       <p class="quiet small-text">
-        <time title={utc(request.created_at)}>{ago(request.created_at)}</time>
+        <Time at={request.created_at} />
         {request.note !== "" && <> · “{request.note}”</>}
         {request.decision_note !== "" && <> · answer: “{request.decision_note}”</>}
       </p>
     </div>
     {request.state === "pending" ? (
       <div class="row">
-        <button
-          type="button"
+        <Button
+          caption="Decline"
           class="button small"
           aria-label={`Decline ${request.account.email}`}
           onClick={() => onDecide("decline")}
-        >
-          Decline
-        </button>
+        />
         {request.kind === "deletion" ? (
           <a class="button small" href="/operator/accounts">
             See accounts
           </a>
         ) : (
-          <button
-            type="button"
+          <Button
+            caption="Approve"
             class="button small primary"
             aria-label={`Approve ${request.account.email}`}
             onClick={() => onDecide("approve")}
-          >
-            Approve
-          </button>
+          />
         )}
       </div>
     ) : (

@@ -1,6 +1,5 @@
 // The server itself: reloads the configuration, makes backups, and shows the webhooks.
 import type { VNode } from "preact";
-import { useEffect } from "preact/hooks";
 import type { BackupFile, BackupResult, OperatorServer, ReloadResult } from "../../../api/server.ts";
 import { ago, bytes, count, interval, moment, utc } from "../../format.ts";
 import { AskButton } from "../../parts/asking-dialogs.tsx";
@@ -9,8 +8,11 @@ import { Page } from "../../parts/page.tsx";
 import { Loaded } from "../../parts/states.tsx";
 import { Webhooks } from "./webhooks.tsx";
 import { get, post } from "../../request.ts";
-import { useAction, useResource } from "../../resource.ts";
-import { TableHead } from "../../parts/table-head.tsx";
+import { useAction, useEvery, useResource } from "../../resource.ts";
+import { Time } from "../../parts/time.tsx";
+import { Button } from "../../parts/button.tsx";
+import { Fact } from "../../parts/fact.tsx";
+import { figures, Table } from "../../parts/table.tsx";
 
 /** How often the page asks for the state of a running backup. */
 const refreshMs = 1_000;
@@ -18,11 +20,7 @@ const refreshMs = 1_000;
 export function ServerPage(): VNode {
   const server = useResource(() => get("/operator/server"), "server");
   const running = server.value?.backup?.state === "running";
-  useEffect(() => {
-    if (!running) return;
-    const timer = setInterval(server.reload, refreshMs);
-    return () => clearInterval(timer);
-  }, [running]);
+  useEvery(running ? refreshMs : null, server.reload);
   return (
     <Page title="Server" lead="The active configuration, backups and notices.">
       <Loaded resource={server} lines={8}>
@@ -47,19 +45,14 @@ function Configuration({ server, onChanged }: PartProps): VNode {
       <h2>Configuration</h2>
       <dl class="facts">
         {gateway !== null && (
-          <>
-            <dt>Gateway</dt>
-            <dd class="break">{gateway}; each gateway has its own configuration</dd>
-          </>
+          <Fact name="Gateway" class="break" value={`${gateway}; each gateway has its own configuration`} />
         )}
-        <dt>File</dt>
-        <dd class="break">{file === null ? "none: only flags and environment variables" : <code>{file}</code>}</dd>
-        <dt>Read</dt>
-        <dd>
-          <time dateTime={loadedAt} title={utc(loadedAt)}>
-            {ago(loadedAt)}
-          </time>
-        </dd>
+        <Fact
+          name="File"
+          class="break"
+          value={file === null ? "none: only flags and environment variables" : <code>{file}</code>}
+        />
+        <Fact name="Read" value={<Time at={loadedAt} />} />
       </dl>
       <div role="status">{server.reload !== null && <ReloadOutcome of={server.reload} />}</div>
       <div>
@@ -91,15 +84,9 @@ const ReloadOutcome = ({ of }: { of: ReloadResult }): VNode =>
     </div>
   ) : (
     <dl class="facts">
-      <dt>Changed</dt>
-      <dd>{of.applied.length === 0 ? "nothing" : <Names of={of.applied} look="good" />}</dd>
+      <Fact name="Changed" value={of.applied.length === 0 ? "nothing" : <Names of={of.applied} look="good" />} />
       {of.needs_restart.length > 0 && (
-        <>
-          <dt>Needs a restart</dt>
-          <dd>
-            <Names of={of.needs_restart} look="warn" />
-          </dd>
-        </>
+        <Fact name="Needs a restart" value={<Names of={of.needs_restart} look="warn" />} />
       )}
     </dl>
   );
@@ -144,15 +131,7 @@ function Backup({ server, onChanged }: PartProps): VNode {
       <div role="status">{backup !== null && <BackupOutcome of={backup} />}</div>
       <FormError message={action.error} />
       <div>
-        <button
-          type="button"
-          class="button"
-          aria-busy={running || action.busy}
-          disabled={running || action.busy}
-          onClick={make}
-        >
-          {running ? "Making a backup…" : "Make a backup"}
-        </button>
+        <Button caption={running ? "Making a backup…" : "Make a backup"} busy={running || action.busy} onClick={make} />
       </div>
       {server.backups.length > 0 && <Files files={server.backups} />}
     </section>
@@ -172,27 +151,19 @@ const Schedule = ({ of }: { of: OperatorServer["backup_schedule"] }): VNode =>
   );
 
 const Files = ({ files }: { files: readonly BackupFile[] }): VNode => (
-  <div class="table-scroll">
-    <table class="cards">
-      <caption class="for-readers">Backups in the folder, newest first</caption>
-      <TableHead texts={["File", "Made"]} figures={["Size"]} />
-      <tbody>
-        {files.map(({ file, bytes: size, made_at: madeAt }) => (
-          <tr key={file}>
-            <td class="break">
-              <code>{file}</code>
-            </td>
-            <td class="nowrap quiet">
-              <time dateTime={madeAt} title={utc(madeAt)}>
-                {moment(madeAt)}
-              </time>
-            </td>
-            <td class="number nowrap">{bytes(size)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
+  <Table caption="Backups in the folder, newest first" columns={["File", "Made", ...figures("Size")]}>
+    {files.map(({ file, bytes: size, made_at: madeAt }) => (
+      <tr key={file}>
+        <td class="break">
+          <code>{file}</code>
+        </td>
+        <td class="nowrap quiet">
+          <Time at={madeAt} shown={moment} />
+        </td>
+        <td class="number nowrap">{bytes(size)}</td>
+      </tr>
+    ))}
+  </Table>
 );
 
 const looks = {
@@ -206,22 +177,13 @@ function BackupOutcome({ of }: { of: BackupResult }): VNode {
   return (
     <div class="stack">
       <dl class="facts">
-        <dt>Last backup</dt>
-        <dd>
-          <span class={`badge ${look}`}>{words}</span>
-        </dd>
-        <dt>File</dt>
-        <dd class="break">
-          <code>{of.file}</code>
-        </dd>
-        <dt>Started</dt>
-        <dd title={utc(of.started_at)}>{ago(of.started_at)}</dd>
+        <Fact name="Last backup" value={<span class={`badge ${look}`}>{words}</span>} />
+        <Fact name="File" class="break" value={<code>{of.file}</code>} />
+        <Fact name="Started" title={utc(of.started_at)} value={ago(of.started_at)} />
         {of.state === "done" && (
           <>
-            <dt>Size</dt>
-            <dd class="number">{bytes(of.bytes)}</dd>
-            <dt>Took</dt>
-            <dd class="number">{count(of.duration_ms)} ms</dd>
+            <Fact name="Size" class="number" value={bytes(of.bytes)} />
+            <Fact name="Took" class="number" value={`${count(of.duration_ms)} ms`} />
           </>
         )}
       </dl>

@@ -1,15 +1,16 @@
 // All accounts together: running requests, today's totals and the models used today.
 import type { VNode } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import type { OperatorTotals } from "../../../api/server.ts";
 import { count, dollars } from "../../format.ts";
 import { Figure } from "../../parts/figure.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
-import { useResource } from "../../resource.ts";
+import { useEvery, useResource } from "../../resource.ts";
 import { isFreeOfCharge, operatorNumbers, sells } from "../../session.ts";
-import { TableHead } from "../../parts/table-head.tsx";
+import { Card } from "../../parts/card.tsx";
+import { figures, Table } from "../../parts/table.tsx";
 
 /** How often today's totals are reloaded while requests come in. */
 const refreshMs = 5_000;
@@ -76,41 +77,29 @@ function Models({ models }: { models: OperatorTotals["models"] }): VNode {
     .sort((a, b) => b.billed_tokens - a.billed_tokens || b.requests - a.requests);
   const isFree = isFreeOfCharge(used);
   return (
-    <section class="card flush">
-      <header>
-        <h2>Models today</h2>
-        <a href="/operator/models">All models</a>
-      </header>
+    <Card title="Models today" side={<a href="/operator/models">All models</a>}>
       {used.length === 0 ? (
         <Empty icon="models" title="No model was used today" />
       ) : (
-        <div class="table-scroll">
-          <table>
-            <TableHead texts={["Model"]} figures={["Requests", ...(isFree ? [] : ["Balance tokens"])]} />
-            <tbody>
-              {used.map(({ model, requests, billed_tokens }) => (
-                <tr key={model}>
-                  <td>{model}</td>
-                  <td class="number">{count(requests)}</td>
-                  {!isFree && <td class="number">{count(billed_tokens)}</td>}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table columns={["Model", ...figures("Requests", ...(isFree ? [] : ["Balance tokens"]))]}>
+          {used.map(({ model, requests, billed_tokens }) => (
+            <tr key={model}>
+              <td>{model}</td>
+              <td class="number">{count(requests)}</td>
+              {!isFree && <td class="number">{count(billed_tokens)}</td>}
+            </tr>
+          ))}
+        </Table>
       )}
-    </section>
+    </Card>
   );
 }
 
 function useRefreshWhileBusy(reload: () => void): void {
   const numbers = operatorNumbers.value;
   const seen = useRef(numbers);
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (seen.current !== operatorNumbers.value) reload();
-      seen.current = operatorNumbers.value;
-    }, refreshMs);
-    return () => clearInterval(timer);
-  }, []);
+  useEvery(refreshMs, () => {
+    if (seen.current !== operatorNumbers.value) reload();
+    seen.current = operatorNumbers.value;
+  });
 }

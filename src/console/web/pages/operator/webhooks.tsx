@@ -6,6 +6,8 @@ import { ago, count, utc } from "../../format.ts";
 import { FormError } from "../../parts/field.tsx";
 import { post } from "../../request.ts";
 import { useAction } from "../../resource.ts";
+import { Button } from "../../parts/button.tsx";
+import { Fact } from "../../parts/fact.tsx";
 
 type Props = Readonly<{ webhooks: readonly ConsoleWebhook[]; onTested: () => void }>;
 
@@ -37,9 +39,7 @@ function Webhook({ webhook, onTested }: Readonly<{ webhook: ConsoleWebhook; onTe
     <article class="stack" aria-label={name}>
       <div class="row spread">
         <h3 class="break">{name}</h3>
-        <button type="button" class="button small" aria-busy={action.busy} disabled={action.busy} onClick={test}>
-          {action.busy ? "Testing…" : "Test"}
-        </button>
+        <Button caption={action.busy ? "Testing…" : "Test"} class="button small" busy={action.busy} onClick={test} />
       </div>
       <div role="status">
         {tested !== null &&
@@ -55,29 +55,24 @@ function Webhook({ webhook, onTested }: Readonly<{ webhook: ConsoleWebhook; onTe
       </div>
       <FormError message={action.error} />
       <dl class="facts">
-        <dt>Host</dt>
-        <dd class="break">
+        <Fact name="Host" class="break">
           <code>{host}</code>
           <span class="quiet">
             {" "}
             · {format}, {signed ? "signed" : "not signed"}
           </span>
-        </dd>
-        <dt>Events</dt>
-        <dd class="break">{events.join(", ")}</dd>
-        <dt>Since server start</dt>
-        <dd>
+        </Fact>
+        <Fact name="Events" class="break" value={events.join(", ")} />
+        <Fact name="Since server start">
           {count(sent)} sent, {count(failed)} failed attempts, {count(dropped)} given up
           {waiting > 0 && <>, {count(waiting)} pending</>}
-        </dd>
-        <dt>Last sent</dt>
-        <dd title={lastSentAt === null ? undefined : utc(lastSentAt)}>{lastSentAt === null ? "–" : ago(lastSentAt)}</dd>
-        {webhook.problem !== null && (
-          <>
-            <dt>Last problem</dt>
-            <dd class="break">{webhook.problem}</dd>
-          </>
-        )}
+        </Fact>
+        <Fact
+          name="Last sent"
+          title={lastSentAt === null ? undefined : utc(lastSentAt)}
+          value={lastSentAt === null ? "–" : ago(lastSentAt)}
+        />
+        {webhook.problem !== null && <Fact name="Last problem" class="break" value={webhook.problem} />}
       </dl>
     </article>
   );

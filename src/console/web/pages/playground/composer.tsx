@@ -7,6 +7,7 @@ import { focusHome } from "../../parts/kept-focus.ts";
 import { toast } from "../../parts/toasts.tsx";
 import { change, isImage, type Picture, settings } from "./conversation.ts";
 import { fileLimits, readPictures, Thumbs } from "./pictures.tsx";
+import { IconButton } from "../../parts/button.tsx";
 
 const isTouched = (): boolean => matchMedia("(pointer: coarse)").matches;
 /** False: the browser cannot size a field by its content, so it gets as many rows as the text has lines. */
@@ -158,9 +159,7 @@ const Pasted = ({ texts, onRemove }: PastedProps): VNode | null =>
       {texts.map((text, index) => (
         <li key={index} class="badge">
           Pasted text, {count(text.length)} characters
-          <button type="button" class="icon-button" aria-label="Remove the pasted text" onClick={() => onRemove(index)}>
-            <Icon name="close" size={13} />
-          </button>
+          <IconButton icon="close" size={13} label="Remove the pasted text" onClick={() => onRemove(index)} />
         </li>
       ))}
     </ul>
@@ -172,15 +171,12 @@ function AddFiles({ readsImages, onFiles }: AddFilesProps): VNode {
   const chooser = useRef<HTMLInputElement>(null);
   return (
     <>
-      <button
-        type="button"
-        class="icon-button"
-        aria-label="Add files"
+      <IconButton
+        icon="clip"
+        label="Add files"
         title={`Add ${readsImages ? "images, " : ""}PDFs and text files, ${fileLimits}: choose, drop or paste them`}
         onClick={() => chooser.current?.click()}
-      >
-        <Icon name="clip" />
-      </button>
+      />
       <input
         ref={chooser}
         type="file"

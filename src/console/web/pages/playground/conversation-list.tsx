@@ -20,6 +20,7 @@ import {
   renameConversation,
   searchConversations,
 } from "./kept.ts";
+import { Button, IconButton } from "../../parts/button.tsx";
 
 const dayMs = 24 * 60 * 60 * 1_000;
 const searchAfterMs = 150;
@@ -109,15 +110,13 @@ const EntryItem = ({ entry: { id, title }, isShown, onOpen, onMore }: EntryItemP
     <a href={conversationPath(id)} aria-current={isShown ? "true" : undefined} title={title} onClick={onOpen}>
       {title}
     </a>
-    <button
-      type="button"
-      class="icon-button"
-      aria-label={`Rename, export or delete ${title}`}
+    <IconButton
+      icon="more"
+      size={16}
+      label={`Rename, export or delete ${title}`}
       title="Rename, export or delete"
       onClick={onMore}
-    >
-      <Icon name="more" size={16} />
-    </button>
+    />
   </li>
 );
 
@@ -172,17 +171,13 @@ function AllTools({ all, onDelete }: { all: readonly Entry[]; onDelete: () => vo
   return (
     <>
       <div class="row">
-        <button
-          type="button"
+        <Button
+          caption="Export all"
           class="link-button"
           disabled={action.busy}
           onClick={() => void action.run(async () => saveFile(await exportOf(all), "conversations.json"))}
-        >
-          Export all
-        </button>
-        <button type="button" class="link-button" onClick={onDelete}>
-          Delete all
-        </button>
+        />
+        <Button caption="Delete all" class="link-button" onClick={onDelete} />
       </div>
       <FormError message={action.error} />
     </>
@@ -231,9 +226,7 @@ function EntryDialog({ entry, onClose }: { entry: Entry; onClose: () => void }):
           >
             <Icon name="download" size={16} /> Export
           </button>
-          <button type="submit" class="button primary" disabled={action.busy}>
-            Rename
-          </button>
+          <Button caption="Rename" type="submit" class="button primary" disabled={action.busy} />
         </footer>
       )}
     />

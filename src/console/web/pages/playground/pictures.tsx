@@ -1,10 +1,9 @@
-// Pictures, PDFs and text files as attachments. They are read from files, and thumbnails are drawn on a canvas, so that the
-// browser never loads an address.
+// Pictures, PDFs and text files as attachments, read from files and drawn on a canvas: no address is ever loaded.
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { bytes as bytesText } from "../../format.ts";
-import { Icon } from "../../parts/icons.tsx";
 import { isImage, pdfType, type Picture, textType } from "./conversation.ts";
+import { IconButton } from "../../parts/button.tsx";
 
 const types: readonly string[] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 /** A request with its text may have 32 MiB, and base64 is a third longer than the file. */
@@ -81,14 +80,7 @@ export const Thumbs = ({ pictures, onRemove }: ThumbsProps): VNode | null =>
         <div key={`${picture.name} ${index}`} class="thumb">
           {isImage(picture) ? <Thumb picture={picture} /> : <FileChip file={picture} />}
           {onRemove !== undefined && (
-            <button
-              type="button"
-              class="icon-button"
-              aria-label={`Remove ${picture.name}`}
-              onClick={() => onRemove(picture)}
-            >
-              <Icon name="close" size={13} />
-            </button>
+            <IconButton icon="close" size={13} label={`Remove ${picture.name}`} onClick={() => onRemove(picture)} />
           )}
         </div>
       ))}

@@ -2,13 +2,14 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { Field } from "../../parts/field.tsx";
-import { Icon, type IconName } from "../../parts/icons.tsx";
+import { type IconName } from "../../parts/icons.tsx";
 import { NameDialog } from "../../parts/name-dialog.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { messageOf } from "../../request.ts";
 import { change, defaultSettings, type Settings, settings } from "./conversation.ts";
 import type { Preset } from "./conversation-store.ts";
 import { applyPreset, deletePreset, keeping, presets, savePreset } from "./kept.ts";
+import { IconButton } from "../../parts/button.tsx";
 
 const nameMaxLength = 60;
 
@@ -73,7 +74,5 @@ const remove = ({ id, name }: Preset): Promise<void> =>
 type ToolButtonProps = Readonly<{ icon: IconName; label: string; onClick: () => void }>;
 
 const ToolButton = ({ icon, label, onClick }: ToolButtonProps): VNode => (
-  <button type="button" class="icon-button" aria-label={label} title={label} onClick={onClick}>
-    <Icon name={icon} />
-  </button>
+  <IconButton icon={icon} label={label} title={label} onClick={onClick} />
 );

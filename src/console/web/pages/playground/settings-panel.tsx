@@ -4,6 +4,8 @@ import { Field, LongField, NumberField } from "../../parts/field.tsx";
 import { change, type DialectName, type Effort, readSchema, readTools, settings } from "./conversation.ts";
 import { Presets } from "./presets.tsx";
 import { dialects } from "./stream.ts";
+import { Button } from "../../parts/button.tsx";
+import { Select } from "../../parts/select.tsx";
 
 const exampleTools = `[
   {
@@ -39,17 +41,12 @@ export function SettingsPanel({ outputTokens }: { outputTokens: number | null | 
       <Presets />
       <Field label="Dialect" hint={dialects[dialect].endpoint}>
         {(control) => (
-          <select
+          <Select
             {...control}
             value={dialect}
-            onChange={(event) => change({ dialect: event.currentTarget.value as DialectName })}
-          >
-            {Object.entries(dialects).map(([name, known]) => (
-              <option key={name} value={name}>
-                {known.name}
-              </option>
-            ))}
-          </select>
+            onValue={(value) => change({ dialect: value as DialectName })}
+            options={Object.entries(dialects).map(([name, known]) => [name, known.name] as const)}
+          />
         )}
       </Field>
       <LongField
@@ -103,16 +100,13 @@ function Parameters({ outputTokens }: { outputTokens: number | null | undefined 
       />
       <Field label="Reasoning effort">
         {(control) => (
-          <select
+          <Select
             {...control}
             value={effort}
-            onChange={(event) => change({ effort: event.currentTarget.value as Effort })}
-          >
-            <option value="">Default</option>
-            {(["off", "low", "medium", "high"] as const).map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
+            onValue={(value) => change({ effort: value as Effort })}
+            all="Default"
+            options={["off", "low", "medium", "high"] as const}
+          />
         )}
       </Field>
       <NumberField
@@ -160,13 +154,9 @@ const JsonEditor = ({ label, about, value, error, example, onChange }: JsonEdito
     />
     <div class="row">
       {value === "" ? (
-        <button type="button" class="link-button" onClick={() => onChange(example)}>
-          Insert an example
-        </button>
+        <Button caption="Insert an example" class="link-button" onClick={() => onChange(example)} />
       ) : (
-        <button type="button" class="link-button" onClick={() => onChange("")}>
-          Clear
-        </button>
+        <Button caption="Clear" class="link-button" onClick={() => onChange("")} />
       )}
     </div>
   </div>

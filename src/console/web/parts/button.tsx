@@ -1,0 +1,27 @@
+// Buttons: with a caption, or with an icon alone.
+import type { ComponentProps, VNode } from "preact";
+import { Icon, type IconName } from "./icons.tsx";
+
+type ButtonProps = Omit<ComponentProps<"button">, "class" | "disabled"> &
+  Readonly<{
+    caption: string | null;
+    class?: string;
+    /** Its action runs. */
+    busy?: boolean;
+    disabled?: boolean | undefined;
+  }>;
+
+export const Button = ({ caption, class: look = "button", busy, disabled, ...button }: ButtonProps): VNode => (
+  <button type="button" class={look} aria-busy={busy} disabled={busy === true || disabled} {...button}>
+    {caption}
+  </button>
+);
+
+type IconButtonProps = Omit<ComponentProps<"button">, "class" | "icon" | "size"> &
+  Readonly<{ icon: IconName; size?: number; label: string }>;
+
+export const IconButton = ({ icon, size, label, ...button }: IconButtonProps): VNode => (
+  <button type="button" class="icon-button" aria-label={label} {...button}>
+    <Icon name={icon} size={size} />
+  </button>
+);

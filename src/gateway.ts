@@ -333,6 +333,7 @@ export async function serve(
   const beginBy = asked.deadlineMs === undefined ? undefined : record.arrivedAt + asked.deadlineMs;
   const weight = limits?.weight ?? 1;
   const standing = { member, weight, priority: admitted.priority ?? "standard", beginBy };
+  record.priority = standing.priority;
   const serving: Serving = { account, standing, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };
   try {
     if (hold.ready !== null) {

@@ -1,5 +1,6 @@
 // What is known about one request: filled in while it is served, and read once at its end by the metrics, the log and
 // the traces. Their cost comes after the client has its answer, and the code in between does not know its readers.
+import type { Priority } from "../core/priority.ts";
 import type {
   AccountId,
   Course,
@@ -42,6 +43,7 @@ export class RequestRecord {
   model: Model | null = null;
   outputTokensMax: number | null = null;
   streamed = false;
+  priority: Priority = "standard";
   account: AccountId | null = null;
   /** Its number within the account; 0 for a signed-in browser. */
   key: KeyId | null = null;

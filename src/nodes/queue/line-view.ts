@@ -5,7 +5,7 @@ import type { AccountId, Ms } from "../../core/types.ts";
 import type { FairLine, InLine } from "./fair-line.ts";
 import type { Line } from "./line.ts";
 import type { CacheHour } from "./placement.ts";
-import { type Served, type ServedWork, workOf } from "./served-work.ts";
+import { mostFirst, type ServedRow, type ServedWork } from "./served-work.ts";
 
 /** A node's line. */
 export type NodeLine = Readonly<{
@@ -51,9 +51,6 @@ export type RunningGroup = {
 
 /** `firstTokenMs`: expected by someone with nothing in line for a short prompt; null where the node takes none now. */
 export type NodeOutlook = NodeLine & Readonly<{ firstTokenMs: Ms | null }>;
-
-/** Keyed by null: what has no row of its own. */
-type ServedRow<Key> = Served & Readonly<{ key: Key | null }>;
 
 /** What operators see of the line; times by the wall clock. */
 export type LineView = Readonly<{
@@ -133,19 +130,16 @@ export function lineView(
     waiting: waitingByPriority(lines),
     next: usersInLine(lines, usersMax, forecastOf).map(byWall),
     running: runningGroups(running).map(byWall),
-    accounts: mostFirst(served.accounts.sums(now)).map((row) => ({
+    accounts: mostFirst(served.accounts, now).map((row) => ({
       ...row,
       weight: row.key === null ? null : weightOf(row.key),
     })),
-    classes: mostFirst(served.classes.sums(now)),
-    models: mostFirst(served.models.sums(now)),
-    nodes: mostFirst(served.nodes.sums(now)),
+    classes: mostFirst(served.classes, now),
+    models: mostFirst(served.models, now),
+    nodes: mostFirst(served.nodes, now),
     caches,
   };
 }
-
-const mostFirst = <Key>(sums: ReadonlyMap<Key, Served>): (Served & { key: Key })[] =>
-  [...sums].map(([key, sum]) => ({ ...sum, key })).toSorted((one, other) => workOf(other) - workOf(one));
 
 function lineOf({ line, priority }: OneLine<Waiter>, shownMax: number): NodeLine {
   let waiting = 0;

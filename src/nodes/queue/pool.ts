@@ -383,11 +383,6 @@ export class NodePool {
     };
   }
 
-  /** Work since the start, by class. */
-  get servedWork(): Readonly<Record<Priority, number>> {
-    return this.#queue.served.work;
-  }
-
   /** Asks a node for one token, outside the line and whatever its state. The outcome counts like that of any request. */
   async test(nodeName: string, model: Model): Promise<Tested> {
     const node = this.#nodes.get(nodeName);

@@ -2,6 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import type { Forecast } from "../../../src/core/forecast.ts";
 import type { Priority } from "../../../src/core/priority.ts";
+import { factsOf } from "../../../src/core/refusals.ts";
+import { refusalOf } from "../../../src/nodes/failure/failure.ts";
 import { LastHour } from "../../../src/nodes/queue/last-hour.ts";
 import { lineView, nodeLines } from "../../../src/nodes/queue/line-view.ts";
 import { noBlocks } from "../../../src/nodes/queue/prompt-blocks.ts";
@@ -96,6 +98,11 @@ describe("the line", () => {
       { position: 3, waitMs: 300, firstTokenMs: 400 },
     ]);
     expect(line.refusals[1]).toBe(line.refusals[0]);
+    expect(factsOf(refusalOf("full", "m", true, line.refusals[0]))).toEqual({
+      reason: "too_many_waiting",
+      position: 3,
+      expected_first_token_ms: 400,
+    });
     line.ask({ account: 4 }, 1_001);
     expect(line.refusals[2]).not.toBe(line.refusals[1]);
   });

@@ -1,5 +1,4 @@
-// GET /v1/models and /v1/models/{id}: one document that both SDK families read as their own list. Only `capabilities`
-// have different names: a header that only one dialect's clients send decides whose.
+// GET /v1/models and /v1/models/{id}: one list for both SDK families; a header decides the names of `capabilities`.
 import { claimsOf } from "../core/catalog.ts";
 import { outputTokensMax, partsPerCent } from "../core/limits.ts";
 import type { Model } from "../core/types.ts";

@@ -1,4 +1,4 @@
-// Fields of verbs' inputs. A description is what help says; `placeholder` is what stands for a value there ("--limit N").
+// Fields of verbs' inputs. A description is what help says; `placeholder`stands for a value there ("--limit N").
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { passwordMaxLength, passwordMinLength } from "../core/limits.ts";
 
@@ -6,7 +6,6 @@ export const accountEmail = Type.String({ description: "The account's e-mail add
 
 export const planId = (description: string) => Type.String({ description, placeholder: "PLAN" });
 
-/** Balance tokens. */
 export const tokens = (least: number, description: string) =>
   Type.Integer({ minimum: least, description, placeholder: "TOKENS" });
 

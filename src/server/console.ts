@@ -202,7 +202,7 @@ function filesIn(folder: string): BackupFile[] {
   return files.toSorted((one, other) => other.madeAt - one.madeAt);
 }
 
-/** What an operator can put right is told. */
+/** Reports what an operator can put right. */
 async function orRefused<Done>(act: () => Promise<Done>): Promise<Done | Readonly<{ refused: string }>> {
   try {
     return await act();

@@ -42,6 +42,7 @@ export class RequestRecord {
   /** Null until the body was read. */
   model: Model | null = null;
   outputTokensMax: number | null = null;
+  priority: Priority = "standard";
   streamed = false;
   priority: Priority = "standard";
   account: AccountId | null = null;
@@ -140,13 +141,14 @@ export class RequestRecord {
       sentAt ??= startedAt;
       node = of ?? node;
     }
-    const { firstPieceAt } = this;
+    const { firstPieceAt, priority } = this;
     return {
       node,
       waitMs: rounds.length === 0 ? null : Math.round(waitMs),
       sentMs: sentAt === null ? null : Math.round(sentAt - arrivedAt),
       firstTokenMs: firstPieceAt === null ? null : Math.round(firstPieceAt - arrivedAt),
       durationMs: Math.round(now - arrivedAt),
+      ...(priority === "standard" ? {} : { priority }),
     };
   }
 

@@ -114,6 +114,7 @@ export class ConsoleSite {
         passwords: office.passwords,
         consoleUrl: baseUrl,
         requestLog: { page: () => Promise.reject(new Error("the console asks its own")), erase: async () => {} },
+        simulate: () => Promise.reject(new Error("the console asks nothing of it")),
         eraseResponses: async () => {},
         erasedInWords: "e-mail",
         backup: () => Promise.reject(new Error("the console makes its own")),

@@ -169,6 +169,11 @@ export class NodePool {
     return this.#queue.serves(modelId);
   }
 
+  /** Whether this node is configured to serve the model, healthy or not. */
+  servesOn(nodeName: string, modelId: string): boolean {
+    return this.#queue.servesOn(nodeName, modelId);
+  }
+
   /**
    * A slot for the request: at once if one is free, otherwise when its turn comes. A refusal (busy) when no node for
    * the model is up, too many wait, it waited too long, or `cancelSignal` aborted. `excluded`: names of nodes not to
@@ -360,6 +365,16 @@ export class NodePool {
     });
   }
 
+  /** See SlotQueue. */
+  takeServed(): ReadonlyMap<AccountId, number> {
+    return this.#queue.takeServed();
+  }
+
+  /** See SlotQueue. */
+  servedElsewhere(account: AccountId, work: number): void {
+    this.#queue.servedElsewhere(account, work);
+  }
+
   /** This gateway's shares, by node name. */
   limitSlots(shares: ReadonlyMap<string, number>): void {
     for (const [name, share] of shares) {
@@ -488,7 +503,12 @@ export class NodePool {
     return this.#closed ? busy : refusalOf(cause, modelId, this.#nodeModelOf(modelId) !== null, forecast);
   }
 
-  *#wellFor(modelId: string): Iterable<NodeEndpoint> {
+  /** Whether a node that is well serves the model. */
+  isServed(modelId: string): boolean {
+    return !this.#wellFor(modelId).next().done;
+  }
+
+  *#wellFor(modelId: string): Iterator<NodeEndpoint> & Iterable<NodeEndpoint> {
     for (const { health, endpoint, config } of this.#nodes.values()) {
       const isOpen = health === "well" && !this.#drained.has(config.name);
       if (isOpen && this.#queue.servesOn(config.name, modelId)) yield endpoint;

@@ -73,7 +73,7 @@ export type RefusalCause = "unlisted" | "away" | "full" | "waited-too-long" | "d
 /** A request that may enter. */
 export type Entrant = Wanting & Pick<Place, "member" | "weight" | "priority" | "excluded">;
 
-/** `accounts`: those with waiting or running requests there; `waitedMs`: the oldest wait. */
+/** `accounts`: those with waiting or running requests there, each as many as its weight; `waitedMs`: the oldest wait. */
 export type LineNeed = Readonly<{ waiting: number; accounts: number; waitedMs: Ms }>;
 
 type NodeState = {
@@ -233,6 +233,8 @@ export class SlotQueue {
   readonly served = new ServedWork();
   /** What newcomers would meet, by model and priority. */
   readonly #newcomers = new Map<string, Readonly<{ at: Ms; forecast: Forecast }>>();
+  /** See takeServed. */
+  #untold: Map<AccountId, number> | null = null;
   #trials = 0;
   /** Counts requests that began to wait. */
   #order = 0;
@@ -475,9 +477,7 @@ export class SlotQueue {
     const { account, modelId, priority } = place;
     const node = state.node.name;
     this.served.add({ account, modelId, node, priority, work: all, waitedMs: running.waitedMs }, this.#now);
-    const more = all - running.work;
-    share.had(more);
-    memberShare.had(more);
+    this.#had(place, share, memberShare, all - running.work);
     share.running--;
     memberShare.running--;
     this.#rest(place, share, memberShare);
@@ -491,6 +491,21 @@ export class SlotQueue {
     if (state.retired && state.busy === 0) this.#nodes.delete(state.node.name);
     else if (state.health === "down") this.#passTrialOn(state);
     else this.#fill(state);
+  }
+
+  /** Work by account since the last call, for other gateways on the same nodes; empty at the first. Less than 0: a correction. */
+  takeServed(): ReadonlyMap<AccountId, number> {
+    const untold = this.#untold ?? new Map<AccountId, number>();
+    this.#untold = new Map();
+    return untold;
+  }
+
+  /**
+   * Another gateway on the same nodes did this much of an account's work. It counts as if done here while someone waits
+   * here. Otherwise no one lacked it, and the account owes nothing.
+   */
+  servedElsewhere(account: AccountId, work: number): void {
+    if (this.#all.length > 0) this.#shares.known(account)?.had(work);
   }
 
   /** The node is still down: a request could not connect. */
@@ -602,7 +617,9 @@ export class SlotQueue {
         since = Math.min(since, inside.since);
       }
     }
-    return { waiting, accounts: accounts.size, waitedMs: now - since };
+    let weight = 0;
+    for (const account of accounts) weight += this.#weightOf(account);
+    return { waiting, accounts: Math.ceil(weight), waitedMs: now - since };
   }
 
   /** Asserts what must hold between any two events. */
@@ -734,8 +751,7 @@ export class SlotQueue {
     if (work.interactive + work.standard + work.bulk > workOfLate)
       for (const priority of priorities) work[priority] /= 2;
     share.turn = Math.max(share.turn, memberShare.tag);
-    share.had(expected);
-    memberShare.had(expected);
+    this.#had(place, share, memberShare, expected);
     share.running++;
     memberShare.running++;
     this.#rest(place, share, memberShare);
@@ -760,6 +776,12 @@ export class SlotQueue {
       isReading: true,
     });
     place.granted(state.node.name);
+  }
+
+  #had({ account }: Place, share: Share, memberShare: Share, work: number): void {
+    share.had(work);
+    memberShare.had(work);
+    this.#untold?.set(account, (this.#untold.get(account) ?? 0) + work);
   }
 
   #hasRead(account: AccountId, running: Running): void {

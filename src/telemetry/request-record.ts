@@ -44,7 +44,6 @@ export class RequestRecord {
   outputTokensMax: number | null = null;
   priority: Priority = "standard";
   streamed = false;
-  priority: Priority = "standard";
   account: AccountId | null = null;
   /** Its number within the account; 0 for a signed-in browser. */
   key: KeyId | null = null;

@@ -55,7 +55,7 @@ export const accounts = pgTable(
   rulesOf("accounts"),
 );
 
-/** Keys beside the one that every account has. Whoever writes their sums holds the account's lock. */
+/** Keys beside the one that every account has. Writing their sums takes the account's lock. */
 export const apiKeys = pgTable("api_keys", { ...columnsOf("api_keys"), ...heldSums }, rulesOf("api_keys"));
 
 export const keyUse = pgTable("key_use", columnsOf("key_use"), rulesOf("key_use"));
@@ -111,7 +111,7 @@ export const holds = pgTable(
   ],
 );
 
-/** What each gateway has of a node's slots, and what it needs there. The row without a lane is locked by whoever changes them. */
+/** What each gateway has of a node's slots, and what it needs there. Changing them takes the lock of the row without a lane. */
 export const nodeShares = pgTable(
   "node_shares",
   {
@@ -143,7 +143,7 @@ export const servedWork = pgTable(
 /** Numbers of accounts, without a sequence: those lose numbers, and are no part of a commit. */
 export const counters = pgTable("counters", { name: text().primaryKey(), value: whole().notNull() });
 
-/** One row, which is locked by whoever changes the tables. */
+/** One row; changing the tables takes its lock. */
 export const ledgerMeta = pgTable(
   "ledger_meta",
   {

@@ -40,7 +40,7 @@ export const registerLane = statement(
    WHERE ledger_meta.id = 1 AND NOT closed AND oldest_program <= $5::text::integer FOR SHARE RETURNING 1 AS registered`,
 );
 
-/** What is true of the tables, whoever made them. */
+/** Facts about the tables, independent of their creator. */
 export const readMeta = statement("read meta", "SELECT schema, oldest_program, closed FROM ledger_meta WHERE id = 1");
 
 export const writeConfigDigest = statement(
@@ -365,7 +365,7 @@ export const findPlan = statement(
 
 const ofLivingLanes = "lane IN (SELECT id FROM lanes WHERE gone_at IS NULL)";
 
-/** A row for each node, by which whoever changes its shares is alone. */
+/** A row for each node, whose lock guards its shares. */
 export const makeNodes = statement(
   "make nodes",
   `INSERT INTO node_shares (node, lane) SELECT node, '' FROM ${unnest(["text"])} AS u(node) ON CONFLICT DO NOTHING`,

@@ -2,14 +2,14 @@
 // the node had 6,000 in its cache, not what they were. The model:
 //
 //   what was cached is the beginning of an earlier request of the same end user or key to the same model, its answer
-//   included: of their latest requests, the one whose length fits best
+//   included: of their latest requests, the last one that ends there, else the last one that is longer
 //   none of them was as long       -> the beginning that all prompts to the model share, such as a system prompt
 //   what was not cached            -> text that no other prompt has
 //
 // So a prompt that missed its cache, because it went to another node or came too late, counts as new text: the model knows
 // no more sharing than the caches showed, and a change that would find more of it looks worse here than it is.
 import type { PromptBlocks } from "../../core/types.ts";
-import { bytesOfBlocks, mixed, promptBlocksMax } from "../queue/prompt-blocks.ts";
+import { blockBytes, bytesOfBlocks, mixed, promptBlocksMax } from "../queue/prompt-blocks.ts";
 import { bytesPerToken } from "./virtual-engine.ts";
 
 /** Who asks, and what they ask for and get, in tokens. */
@@ -59,12 +59,11 @@ export class PromptChains {
   }
 }
 
-/** The shortest that is long enough, of which the cached part is the largest. */
+/** The last of which all whole blocks were cached, else the last that is long enough. */
 function bestOf(chains: readonly Chain[], cached: number): Chain | null {
-  let best: Chain | null = null;
-  for (const chain of chains)
-    if (chain.tokens + slackTokens >= cached && (best === null || chain.tokens <= best.tokens)) best = chain;
-  return best;
+  const wholeTokens = blockBytes(blocksIn(cached)) / bytesPerToken;
+  const long = chains.filter(({ tokens }) => tokens + slackTokens >= cached);
+  return long.findLast(({ tokens }) => tokens < cached + wholeTokens) ?? long.at(-1) ?? null;
 }
 
 function continued({ ends, seeds }: Chain, blocks: number, tokens: number, seed: number): Chain {

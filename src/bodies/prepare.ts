@@ -122,7 +122,7 @@ function preparedAsk(read: Reading | Refusal, { wanted, found }: PrepareOrder, n
   return read.endUser == null ? request : { ...request, endUser: read.endUser };
 }
 
-/** The main thread takes everything but the conversation as objects, so it must be small; no model has room for so many tools. */
+/** The main thread takes everything but the conversation as objects, so it must be small; no model has room for that many tools. */
 function tooMuchBeside({ settings, echo }: Packed): Refusal | null {
   const text = JSON.stringify(settings);
   if (text.length > largeSettingsMaxLength) return tooLarge("tools and other settings", largeSettingsMaxLength);

@@ -263,11 +263,11 @@ export function checkModelIds({ file, nodes, mcp }: Config, { models }: Catalog)
   if (lines.length > 0) throw new ConfigError(lines.join("\n"));
 }
 
-/** A shop's own models as their rows say; `told` fills what they leave out. At the start no node has said anything. */
+/** A shop's own models as their rows say; `reported` fills the gaps. At the start no node has reported anything. */
 export const ownModelsOf = (
   { models, outputTokensDefault }: Pick<Config, "models" | "outputTokensDefault">,
-  told: ToldOfModel = nothingTold,
-) => modelsByName(models.map((model) => modelOf(model, told, shopBudgetOf(outputTokensDefault))));
+  reported: ToldOfModel = nothingTold,
+) => modelsByName(models.map((model) => modelOf(model, reported, shopBudgetOf(outputTokensDefault))));
 
 /** {base_url} and {site_url} of a server that listens on `port`; the site is at the base unless the file says otherwise. */
 export function addressesOf(config: Config, port: number): { baseUrl: string; siteUrl: string } {

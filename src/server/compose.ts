@@ -88,7 +88,7 @@ const folderLookIntervalMs = 1_000;
 export type Given = Readonly<{
   flags: ConfigFlags;
   environment: Environment;
-  /** Told of each node when it was first looked at, which may be before the server listens. */
+  /** Called with each node when it was first checked, which may be before the server listens. */
   onFirstLook(node: NodeState): void;
   /** The disk failed, or a thread died: the process must end at once. What is on disk the next start finds out. */
   onFatal(error: Error): void;
@@ -103,7 +103,7 @@ export type ComposedServer = AsyncDisposable &
   Readonly<{
     /** Where it listens. */
     url: string;
-    /** So many serve clients. */
+    /** How many serve clients. */
     threads: number;
     /** How clients on this machine reach it, or all where `base_url` says it. */
     baseUrl: string;

@@ -92,7 +92,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   #endWith(events: string): void {
     if (this.#state === "over") return; // its client left
     this.#write(events);
-    if (this.#state === "waiting") this.#open(); // an answer of which the client saw nothing
+    if (this.#state === "waiting") this.#open(); // the client saw nothing of the answer
     this.#finish();
   }
 

@@ -4,7 +4,8 @@ import { abilitiesOf, leastContext, modelsOn, type ServedModel } from "../../nod
 import type { EngineLoad } from "../../nodes/engine-load.ts";
 import type { Model } from "../../core/types.ts";
 import { engineInWords, noneServed } from "../../nodes/engine.ts";
-import type { NodeOutlook, NodePool, NodeState } from "../../nodes/queue/pool.ts";
+import type { NodeOutlook } from "../../nodes/queue/line-view.ts";
+import type { NodePool, NodeState } from "../../nodes/queue/pool.ts";
 import type { NodeHealth } from "../../nodes/queue/slot-queue.ts";
 
 /** Accounts of a node's line that operators see by name: those with the most requests in it. */
@@ -23,7 +24,7 @@ export type NodeReport = Readonly<{
   /** What is wrong with it, in words; null where nothing is known to be. */
   problem: string | null;
   last_error: Readonly<{ at: string; message: string }> | null;
-  /** Since when an operator wants it to get nothing new, as an ISO time; null where nobody does, or no server runs. */
+  /** Since when an operator wants it to get nothing new, as an ISO time; null if none does, or no server runs. */
   drained_since: string | null;
   /** Requests it runs now; null while no server runs. */
   busy: number | null;
@@ -67,7 +68,7 @@ export function nodeLine(state: NodeState, served: readonly Model[]): string {
   return `${node} is ${health}: ${problem}. It is looked at again every few seconds.`;
 }
 
-/** Null where a node can serve. Neither names nor addresses: anybody may read it. */
+/** Null where a node can serve. Neither names nor addresses: it is public. */
 export function noNodeServes(nodes: readonly Pick<NodeState, "health" | "drainedAt">[]): string | null {
   if (nodes.length === 0) return "no node is configured";
   const why = nodes.map(({ health, drainedAt }) => (drainedAt === null ? health : "drained"));

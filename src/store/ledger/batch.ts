@@ -46,7 +46,7 @@ export type JournalRow = [Missing] extends [never] ? InOrder<typeof journalColum
 
 /** `endUsers`: names for lines, by the lines' places; the writer knows their numbers. Absent where no line has one. */
 export type Batch = Readonly<{
-  /** In units, of which each is written or left out as a whole. */
+  /** In units, each of which is written or left out as a whole. */
   changes: readonly (readonly AccountChange[])[];
   rows: readonly JournalRow[];
   endUsers?: Readonly<Record<number, string>> | undefined;
@@ -114,7 +114,6 @@ export function rowOf(entry: Entry): JournalRow {
   ];
 }
 
-/** Where columns stand in a row. */
 export const atPlace = 3;
 export const keyPlace = 21;
 export const endUserPlace = 22;

@@ -18,7 +18,7 @@ import {
   valuesOf,
 } from "../activity/activity-sums.ts";
 import type { ActivityCall } from "../activity/activity-worker.ts";
-import type { ActivityKeeper } from "../activity/kept-activity.ts";
+import type { Keeper } from "../kept.ts";
 import { ask, change, type Send, statement } from "./asking.ts";
 import { arrayOf } from "./connection.ts";
 import type { Database } from "./database.ts";
@@ -26,10 +26,10 @@ import type { Database } from "./database.ts";
 type Place = Readonly<{ stepMs: Ms; kind: ActivityKind; at: Ms; name: string }>;
 type Found = Readonly<Record<string, string | number>>;
 
-/** Nobody waits for it: what is late is not lost. */
+/** No request waits for it: late counts are not lost. */
 const addLimitMs = 30_000;
 
-export class PostgresActivity implements ActivityKeeper {
+export class PostgresActivity implements Keeper<ActivityCall> {
   readonly #database: Database;
 
   constructor(database: Database) {
@@ -40,7 +40,6 @@ export class PostgresActivity implements ActivityKeeper {
     return this.#answer(call) as Promise<Result>;
   }
 
-  /** The connections are the database's. */
   async close(): Promise<void> {}
 
   async #answer(call: ActivityCall): Promise<unknown> {

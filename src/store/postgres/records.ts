@@ -64,8 +64,6 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     this.transaction = transaction;
   }
 
-  // -------------------------------------------------------------- accounts
-
   byId(account: AccountId): Promise<AccountRecord | null> {
     return this.#account(eq(accounts.id, account));
   }
@@ -206,8 +204,6 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
       .limit(limit);
     return rows.map(usageRowOf);
   }
-
-  // -------------------------------------------------------------- sessions
 
   async session(tokenHash: string): Promise<SessionRecord | null> {
     const [row] = await this.#db
@@ -355,8 +351,6 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     }));
   }
 
-  // --------------------------------------------------------------
-
   get #db(): Session["db"] {
     return this.transaction.db;
   }
@@ -384,7 +378,7 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     return this.#db.select().from(purchaseRequests).orderBy(desc(purchaseRequests.id)).limit(limit).$dynamic();
   }
 
-  /** In a unit that gives several, none of which is written yet. */
+  /** A unit may take several numbers before any is written. */
   async #next(what: keyof typeof counterOf): Promise<number> {
     const next = Math.max(this.#given.get(what) ?? 0, await this.lastOf(what)) + 1;
     this.#given.set(what, next);

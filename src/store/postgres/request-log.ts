@@ -12,7 +12,7 @@ import {
   requestIdBeginning,
 } from "../../core/request-log.ts";
 import type { Ms } from "../../core/types.ts";
-import type { RequestLogKeeper } from "../requests/kept-request-log.ts";
+import type { Keeper } from "../kept.ts";
 import { type FailedFound, type FoundRow, merged, type Served, statusFits } from "../requests/log-page.ts";
 import type { RequestLogCall } from "../requests/request-log-worker.ts";
 import { ask, change, type Send, statement, type Value } from "./asking.ts";
@@ -20,7 +20,6 @@ import { arrayOf, type Statement } from "./connection.ts";
 import type { Database } from "./database.ts";
 import { isReply } from "./usage-days.ts";
 
-/** How often what is too old, or too much, is let go of. */
 const pruneIntervalMs = 60_000;
 const beginning: LogPlace = { served: `${Number.MAX_SAFE_INTEGER}.`, failed: Number.MAX_SAFE_INTEGER };
 
@@ -28,7 +27,7 @@ const beginning: LogPlace = { served: `${Number.MAX_SAFE_INTEGER}.`, failed: Num
 type Search = Readonly<{ lines: number; ms: Ms }>;
 const usualSearch: Search = { lines: logSearchLines, ms: logSearchMs };
 
-export class PostgresRequestLog implements RequestLogKeeper {
+export class PostgresRequestLog implements Keeper<RequestLogCall> {
   readonly #database: Database;
   readonly #search: Search;
   #keepMs: Ms;
@@ -44,7 +43,6 @@ export class PostgresRequestLog implements RequestLogKeeper {
     return this.#answer(call) as Promise<Result>;
   }
 
-  /** The connections are the database's. */
   async close(): Promise<void> {}
 
   async #answer(call: RequestLogCall): Promise<unknown> {
@@ -210,7 +208,6 @@ async function addGone(send: Send, requests: number): Promise<void> {
 
 const sumOf = (removed: readonly Counted[]): number => removed.reduce((sum, { requests }) => sum + requests, 0);
 
-/** Columns of a row, and what stands in them. */
 const columnValues: Readonly<Record<string, (row: FailedRow) => string | number | null>> = {
   request_id: ({ requestId }) => requestId,
   at: ({ at }) => at,

@@ -1,4 +1,4 @@
-// The request log in a file beside the ledger's, which a Worker has that ends when nobody needs it.
+// The request log in a file beside the ledger's, owned by a Worker that ends when idle.
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
@@ -6,7 +6,8 @@ import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
 import { startWorker, WorkerClient } from "../../core/workers.ts";
 import { requestsName } from "../folder/data-folder.ts";
-import { KeptRequestLog, requestLogFailed } from "./kept-request-log.ts";
+import { notKept } from "../kept.ts";
+import { KeptRequestLog, requestLogSubject } from "./kept-request-log.ts";
 import type { RequestLogCall } from "./request-log-worker.ts";
 
 /** The Worker ends after this long without anything to write. */
@@ -14,7 +15,6 @@ const failedIdleMs = 60_000;
 
 export type RequestLogOptions = Readonly<{
   dataFolder: string;
-  /** The ledger of the same folder. */
   journalFile: string;
   /** How long what was refused or failed is kept; 0: not at all. */
   keepMs: Ms;
@@ -25,7 +25,7 @@ export type RequestLogOptions = Readonly<{
 export class RequestLogFile extends KeptRequestLog {
   constructor({ dataFolder, journalFile, keepMs, clock, log }: RequestLogOptions) {
     const file = join(dataFolder, requestsName);
-    // A Worker that is started anew is told what the last one was.
+    // A restarted Worker gets the latest value.
     let kept = keepMs;
     const worker = new WorkerClient<RequestLogCall>({
       start: () => {
@@ -35,12 +35,12 @@ export class RequestLogFile extends KeptRequestLog {
       open: () => ({ order: "open", file, journalFile, keepMs: kept }),
       close: { order: "close" },
       idleMs: failedIdleMs,
-      onFailure: (error) => requestLogFailed(log, error),
+      onFailure: (error) => log("error", notKept(requestLogSubject), { reason: error.message }),
     });
     const keeper = {
       call<Result>(call: RequestLogCall): Promise<Result> {
         if (call.order === "keep") kept = call.keepMs;
-        // In a file that nobody has made yet is nothing to remove.
+        // A file that does not exist has nothing to remove.
         const isIdle = (call.order === "keep" || call.order === "erase") && !existsSync(file);
         return isIdle ? Promise.resolve(null as Result) : worker.call<Result>(call);
       },

@@ -31,7 +31,7 @@ const tables = `
     sequence INTEGER PRIMARY KEY,
     request_id TEXT NOT NULL UNIQUE,
     at INTEGER NOT NULL,
-    -- 0 is nobody
+    -- 0: none
     account_id INTEGER NOT NULL,
     key_id INTEGER NOT NULL,
     endpoint TEXT NOT NULL,
@@ -153,7 +153,6 @@ export class RequestLogStore {
     if (requests > 0) this.#statements.addGone.run(requests);
   }
 
-  /** Lets go of what is older than it is kept. */
   prune(now: Ms): void {
     this.#prunedAt = now;
     this.#statements.prune.run(now - this.#keepMs);
@@ -170,7 +169,6 @@ export class RequestLogStore {
     this.#database.run("PRAGMA main.wal_checkpoint(TRUNCATE)");
   }
 
-  /** As RequestLogQueries.page. */
   page(filter: LogFilter, before: LogPlace | null, limit: number, now: Ms, search: Search = usualSearch): LogPage {
     return this.#database.transaction(() => {
       const place = before ?? { served: Number.MAX_SAFE_INTEGER, failed: Number.MAX_SAFE_INTEGER };
@@ -280,7 +278,7 @@ function conditionOf(filter: LogFilter, requestId: string | null): [condition: s
     parts.push(`AND ${condition}`);
     bounds.push(value);
   };
-  // Whoever names a request has found it: other indexes would be slower.
+  // A request id finds the row: other indexes would be slower.
   also(filter.account, requestId === null ? "account_id = ?" : "+account_id = ?");
   also(filter.key, "key_id = ?");
   also(filter.model, "model = ?");

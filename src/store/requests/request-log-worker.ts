@@ -4,7 +4,6 @@ import type { AccountId, Ms } from "../../core/types.ts";
 import { answerCalls, endWorker, Moved } from "../../core/workers.ts";
 import { RequestLogStore } from "./request-log-store.ts";
 
-/** What the Worker is called for; the result depends on it. */
 export type RequestLogCall =
   | Readonly<{ order: "open"; file: string; journalFile: string; keepMs: Ms }>
   | Readonly<{ order: "add"; batch: FailedBatch; now: Ms }>

@@ -1,11 +1,11 @@
 // An index of the journal's replies by account, model, endpoint, key and time, and their sums by day: in a file of its own,
-// made by whoever reads it, so that the journal's writer does nothing for it. It says up to which line it knows the
+// made by its reader, so that the journal's writer does nothing for it. It says up to which line it knows the
 // journal and is caught up before each look. It holds nothing that the journal does not: when it is lost, or belongs to
 // another journal (a backup was put back), it is made again.
 //
 // A page with any filter is a merge of the combinations of model, endpoint and key that fit, each in the order of time:
 // 63 places for each key in an index that are read side by side, however many replies there are.
-import { sumOf } from "./usage-sum.ts";
+import { endUserOf, type EndUserRow, namesIn, sumOf, type SumRow } from "./usage-sum.ts";
 import type { Database } from "bun:sqlite";
 import { noUsage, plus } from "../../account/usage-queries.ts";
 import type {
@@ -21,7 +21,7 @@ import type { ActivitySplit, EarlierActivity } from "../../core/activity.ts";
 import { endUsersShownMax, journalDisorderMs } from "../limits.ts";
 import { dayMs } from "../../core/units.ts";
 import { requestIdBeginning } from "../../core/request-log.ts";
-import { type AccountId, type KeyId, type Ms, noKey } from "../../core/types.ts";
+import { type AccountId, type KeyId, type Ms } from "../../core/types.ts";
 import { type BesideLedger, openBesideLedger } from "../beside-ledger.ts";
 import type { RowOf } from "../ledger/schema.ts";
 
@@ -112,14 +112,6 @@ const sliceTable = `
   ) STRICT`;
 
 type Kind = Readonly<{ id: number; model: string; endpoint: string; key_id: KeyId }>;
-type SumRow = Readonly<{
-  requests: number;
-  input: number;
-  cached_input: number;
-  output: number;
-  reasoning: number;
-  billed_tokens: number;
-}>;
 type EarlierRow = Readonly<{
   at: Ms;
   account: AccountId;
@@ -217,7 +209,6 @@ export class UsageIndex {
     setMarkToFolded.run();
   }
 
-  /** As UsageQueries.page. */
   page(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): UsagePage {
     return this.#database.transaction(() => {
       const place = before === null ? newest : { at: before.at, sequence: Number(before.sequence) || 0 };
@@ -228,7 +219,6 @@ export class UsageIndex {
     })();
   }
 
-  /** As UsageQueries.summary. */
   summary(account: AccountId, fromDay: number): UsageSummary {
     const days = new Map<string, DayUsage>();
     for (const row of this.#statements.daysFrom.all(account, fromDay)) {
@@ -243,16 +233,11 @@ export class UsageIndex {
     return {
       days: [...days.values()],
       total: totals.map(sumOf).reduce(plus, noUsage),
-      models: [...new Set(kinds.map(({ model }) => model))].sort(),
-      endpoints: [...new Set(kinds.map(({ endpoint }) => endpoint))].sort(),
-      keys: [...new Set(kinds.map(({ key_id }) => key_id))].sort((one, other) => one - other),
-      endUsers: this.#statements.topEndUsers
-        .all(account, fromDay, endUsersShownMax)
-        .map((row) => ({ key: row.key_id ?? noKey, name: row.name, ...sumOf(row) })),
+      ...namesIn(kinds),
+      endUsers: this.#statements.topEndUsers.all(account, fromDay, endUsersShownMax).map(endUserOf),
     };
   }
 
-  /** As UsageQueries.topAccounts. */
   topAccounts(fromDay: number, limit: number): AccountUsage[] {
     const rows = this.#statements.topAccounts.all(fromDay, limit);
     return rows.map((row) => ({ account: row.account_id, ...sumOf(row) }));
@@ -302,7 +287,7 @@ export class UsageIndex {
   /** The newest places of each kind that fits, and of the requests that the text names. */
   #places(account: AccountId, filter: UsageFilter, before: LinePlace, limit: number): LinePlace[] {
     const { model, endpoint, key, text, endUser = null } = filter;
-    /** By their keys; null: whoever it was. */
+    /** By their keys; null: any. */
     const endUsers =
       endUser === null
         ? null
@@ -446,7 +431,7 @@ function prepare(database: Database) {
     endUsersNamed: database.prepare<{ id: number; key_id: KeyId }, [number, string]>(
       "SELECT id, key_id FROM ledger.end_users WHERE account_id = ? AND name = ?",
     ),
-    topEndUsers: database.prepare<SumRow & { key_id: KeyId | null; name: string | null }, [number, number, number]>(`
+    topEndUsers: database.prepare<EndUserRow, [number, number, number]>(`
       WITH sums AS (
         SELECT end_user_id, sum(requests) AS requests, sum(input) AS input, sum(cached_input) AS cached_input,
           sum(output) AS output, sum(reasoning) AS reasoning, sum(billed_tokens) AS billed_tokens

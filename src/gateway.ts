@@ -22,6 +22,7 @@ import { earlierOf, bytesOf, type References, type StoredResponses } from "./dia
 import { busyRetrySeconds, largeBodyMinBytes } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 import { refusedByLimits } from "./core/key-limits.ts";
+import { servedModels } from "./core/fallback.ts";
 import { isRefusal, refuse } from "./core/refusals.ts";
 import type { Soon } from "./core/soon.ts";
 import { GapSink } from "./telemetry/gap-sink.ts";
@@ -79,6 +80,8 @@ export type GatewayParts = Readonly<{
     ): Soon<Slot | Refusal>;
     /** What a request that waits can expect; null where it does not wait (anymore). Absent: nobody here knows. */
     forecastOf?(waiting: Promise<Slot | Refusal>): Forecast | null;
+    /** Whether a node that is well serves the model. Absent: nobody here knows, and no model falls back. */
+    isServed?(modelId: string): boolean;
   };
   /** The input tokens of a request for which no node reported any; null: not in time. Absent: estimates are charged. */
   countInput?: (ask: Ask, account: AccountId) => Promise<number | null>;
@@ -271,15 +274,19 @@ const refusedAs = (
 
 const unknownAddress = (): null => null;
 
+type ReadParts = Pick<GatewayParts, "catalog" | "storedResponses" | "largeBodies"> &
+  Readonly<{ pool?: Pick<GatewayParts["pool"], "isServed"> }>;
+
 /** Reads a body together with the stored responses that it refers to. */
 export async function readAsk(
   head: RequestHead,
   body: Body,
   account: AccountId,
   dialect: Dialect,
-  { catalog, storedResponses, largeBodies }: Pick<GatewayParts, "catalog" | "storedResponses" | "largeBodies">,
+  { catalog: all, storedResponses, largeBodies, pool }: ReadParts,
   namesUser = false,
 ): Promise<Reading | Refusal> {
+  const catalog = pool?.isServed === undefined ? all : servedModels(all, (id) => pool.isServed!(id));
   const find = storedResponses === null ? null : (references: References) => storedResponses.find(account, references);
   if (isLarge(body)) return largeBodies!.readAsk(head, body, account, dialect, catalog, find, null, namesUser);
   const { json, bytes } = body;
@@ -333,6 +340,7 @@ export async function serve(
   const beginBy = asked.deadlineMs === undefined ? undefined : record.arrivedAt + asked.deadlineMs;
   const weight = limits?.weight ?? 1;
   const standing = { member, weight, priority: admitted.priority ?? "standard", beginBy };
+  record.priority = standing.priority;
   const serving: Serving = { account, standing, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };
   try {
     if (hold.ready !== null) {

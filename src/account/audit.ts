@@ -10,7 +10,7 @@ export const theServer: AccountId = 0;
 /** As long as other details, which people write. */
 export const auditDetailMaxLength = 500;
 
-/** Of what nobody did in the console: `by` says how it came, in the place of a browser's address. */
+/** For changes from outside the console: `by` says how, in place of a browser's address. */
 export const serverEntry = (
   at: Ms,
   by: string,

@@ -87,7 +87,7 @@ export interface UnitJournal extends Journal {
   changes(unit: readonly AccountChange[]): number;
 }
 
-/** Told of every line exactly once, before its waiters. */
+/** Called with each line exactly once, before its waiters. */
 export interface JournalListener {
   committed(entry: Entry): void;
   /** The line was given up, or the account that it is about could not be made: whatever was done in memory for it must be undone. */

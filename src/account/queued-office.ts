@@ -65,7 +65,7 @@ export class QueuedOffice implements Office {
   }
 }
 
-/** Whoever waits for something else than the unit keeps everybody from it. */
+/** A unit that waits for anything outside the office blocks all others. */
 async function inThisTurn<Result>(deciding: Promise<Result>): Promise<Result> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const turn = setImmediate(() => reject(new Error("a unit of the office waits for nothing but what it reads")));

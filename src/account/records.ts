@@ -139,7 +139,7 @@ export type AccessLink = Readonly<{
   kind: "invitation" | "password";
   /** Whose password; of an invitation, who used it. */
   account: AccountId | null;
-  /** The address that an invitation is for; null: whoever opens it chooses one. */
+  /** The address that an invitation is for; null: its user chooses one. */
   email: string | null;
   /** Of an invitation, as the next. */
   plan: PlanId;

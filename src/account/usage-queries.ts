@@ -60,7 +60,7 @@ export const plus = (one: UsageSum, other: UsageSum): UsageSum => ({
 /** What one model did on one UTC day, as a number of days since 1970. */
 export type DayUsage = UsageSum & Readonly<{ day: number; model: string }>;
 
-/** `name` is null where it was erased, and empty where the program named nobody. */
+/** `name` is null where it was erased, and empty where the program named no end user. */
 type EndUserUsage = UsageSum & Readonly<{ key: KeyId; name: string | null }>;
 
 export type UsageSummary = Readonly<{

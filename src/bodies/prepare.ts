@@ -112,11 +112,17 @@ function preparedAsk(read: Reading | Refusal, { wanted, found }: PrepareOrder, n
   const packed = read.writer.pack();
   const refusal = tooMuchBeside(packed);
   if (refusal !== null) return { kind: "refused", refusal };
-  const request = { kind: "request", modelId: ask.model.id, namesModel, ask: packed.ask, turns } as const;
+  const request = {
+    kind: "request",
+    modelId: ask.model.standsFor ?? ask.model.id,
+    namesModel,
+    ask: packed.ask,
+    turns,
+  } as const;
   return read.endUser == null ? request : { ...request, endUser: read.endUser };
 }
 
-/** The main thread takes everything but the conversation as objects, so it must be small; no model has room for so many tools. */
+/** The main thread takes everything but the conversation as objects, so it must be small; no model has room for that many tools. */
 function tooMuchBeside({ settings, echo }: Packed): Refusal | null {
   const text = JSON.stringify(settings);
   if (text.length > largeSettingsMaxLength) return tooLarge("tools and other settings", largeSettingsMaxLength);

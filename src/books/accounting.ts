@@ -60,7 +60,7 @@ export type Accounting = Readonly<{
   reserved: Readonly<{ heldTokens: number }>;
   /** The same and open requests over all gateways, what has changed, and who tried to sign in; null: there is one. */
   everywhere: (ReturnType<typeof allGateways> & OtherTries) | null;
-  /** Accounts in memory, of which operators are told; null: there are none. */
+  /** Accounts in memory, for notices to operators; null: there are none. */
   memory: Pick<Ledger, "loaded" | "knownBalance"> | null;
   /** Of several gateways: what the batches of this one find, and whether it is the one to tell; null: there is one. */
   finds: Readonly<{ batches: Pick<PostgresBooks, "onFall" | "onSpent">; tellOnce: TellOnce }> | null;
@@ -106,9 +106,8 @@ export type AccountingOptions = Readonly<{
   onFatal(error: Error): void;
   /** For a server: lines of the journal that are older than this many days are folded into sums. Absent or null: none are. */
   usageKeepDays?: number | null;
-  /** Told whenever `unwritable` changes. Absent: nobody is. */
+  /** Called whenever `unwritable` changes. */
   onWritable?: (unwritable: string | null) => void;
-  /** Absent: nobody counts commits. */
   onCommit?: CommitListener;
 }>;
 

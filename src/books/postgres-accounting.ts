@@ -79,7 +79,7 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
   const tries = new SharedTries(database, holder);
   const upkeep = new Upkeep({ database, holder, keepDays: usageKeepDays, clock, log });
   let watched: PostgresWatch | null = null;
-  // Other gateways void keys and limit them anew, of which relays hear by asking again.
+  // Other gateways revoke keys and change their limits: relays find out by asking again.
   const looks = setInterval(() => keys.onVoid(), keyHintMs);
   return {
     ...officeOn(database, { catalog, clock }),

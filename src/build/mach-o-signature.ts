@@ -1,4 +1,4 @@
-// Signs a program for macOS on Intel ad hoc, that is with hashes of its pages and nobody's name, as Apple's linker does.
+// Signs a program for macOS on Intel ad hoc, that is with hashes of its pages and no name, as Apple's linker does.
 // macOS kills a program whose signature does not fit. Bun 1.4.5 signs what it compiles for arm64 (oven-sh/bun #39764, fixed
 // by #39772), but a program for x64 keeps the signature of Bun itself, which no longer fits: 75 of 23,797 pages differ, and
 // 9 MB follow its end. Others see the same (deepcoldy/botmux #1287, which names oven-sh/bun #39837). A packaging test fails

@@ -1,4 +1,4 @@
-// tollgate accounts export. That it is given out is written down first.
+// tollgate accounts export. The audit line comes first.
 import { CommandError } from "../core/expected-error.ts";
 import { exportAccount } from "../office/verbs/accounts.ts";
 import { exportAccount as exportOfFile } from "../store/backup/account-export.ts";

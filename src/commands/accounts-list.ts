@@ -1,4 +1,4 @@
-// tollgate accounts list: asks in portions, so that a million accounts hold up no request of a running server.
+// tollgate accounts list: asks page by page, so that a million accounts do not block a running server.
 import type { AccountSummary } from "../account/people/accounts.ts";
 import { list } from "../office/verbs/accounts.ts";
 import type { Invocation } from "./command.ts";

@@ -9,7 +9,7 @@ export default async function setPassword(invocation: Invocation): Promise<numbe
   const { flags } = invocation;
   const isGiven = textFlag(flags, "password") !== undefined;
   if (flags["link"] === true) {
-    if (isGiven) throw new UsageError("--password and --link are two ways: choose one");
+    if (isGiven) throw new UsageError("choose either --password or --link");
     const wanted = inputOf(passwordLink, invocation);
     return tell(invocation, passwordLink, wanted, await perform(invocation, passwordLink, wanted));
   }

@@ -1,4 +1,4 @@
-// tollgate apply: reads the file, which the server does not.
+// tollgate apply: the command reads the file, not the server.
 import { extname } from "node:path";
 import { CommandError } from "../core/expected-error.ts";
 import { parseOutsideJson } from "../core/outside-json.ts";

@@ -1,4 +1,4 @@
-// tollgate backup: of a stopped server as its database is.
+// tollgate backup: without a server it copies the database as it is.
 import { statSync } from "node:fs";
 import { CommandError } from "../core/expected-error.ts";
 import { backup } from "../office/verbs/server.ts";
@@ -21,7 +21,7 @@ export default async function makeBackup(invocation: Invocation): Promise<number
   return tell(invocation, backup, wanted, made);
 }
 
-/** Null where it is not there, or may not be looked at. */
+/** Null where it is missing or unreadable. */
 function sizeOf(file: string): number | null {
   try {
     return statSync(file).size;

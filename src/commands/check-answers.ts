@@ -1,5 +1,5 @@
-// tollgate check-answers: a process that checks answers against JSON Schemas. A server starts it and speaks to it over
-// a channel that it opens; without one there is nobody to answer.
+// tollgate check-answers: checks answers against JSON Schemas in a process of its own. A server starts it and talks to it
+// over the IPC channel.
 import { CommandError } from "../core/expected-error.ts";
 import { checkUntilDisconnected } from "../tools/format/checking-process.ts";
 import type { Invocation } from "./command.ts";

@@ -1,5 +1,5 @@
-// tollgate check: reads the configuration and the catalog and asks the identity provider and each node how it is, including nodes that a running
-// server was given by flags. Opens no data folder.
+// tollgate check: reads the configuration and the catalog, and asks the identity provider and each node, including nodes
+// that flags gave to a running server. Opens no data folder.
 import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { distinctModels } from "../core/catalog.ts";
 import { loadConfig } from "../config/config.ts";

@@ -6,40 +6,34 @@ import { nearest } from "../core/nearest.ts";
 export type Flag = Readonly<{
   type: "string" | "boolean";
   multiple?: boolean;
-  /** One letter: "f" for -f. */
   short?: string;
   isRequired?: boolean;
-  /** What stands for its value in help: "FILE". */
+  /** Stands for the value in help: "FILE". */
   placeholder?: string;
   help: string;
 }>;
 export type FlagTable = Readonly<Record<string, Flag>>;
 export type Flags = Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>;
 
-/** One call of a command. */
 export type Invocation = Readonly<{
-  /** The words after the command's name, as many as it asks for. */
+  /** The words after the command's name. */
   words: readonly string[];
   flags: Flags;
   environment: Environment;
 }>;
 
 export interface Command {
-  /** "accounts create" */
   readonly name: string;
-  /** One line that says what it does, as an imperative. */
+  /** One imperative line. */
   readonly summary: string;
   readonly details?: string;
-  /** The words that it needs, in order, and what each means. */
   readonly words: readonly Readonly<{ name: string; help: string }>[];
-  /** It takes any number of words after these. */
   readonly takesMore?: true;
   readonly flags: FlagTable;
-  /** Does it and gives the exit code; what cannot be done is thrown. */
+  /** Returns the exit code; throws what went wrong. */
   run(invocation: Invocation): Promise<number>;
 }
 
-/** As help lists them. */
 export type Section = readonly [heading: string, commands: readonly Command[]];
 
 /** The command line is wrong: exit code 2. */
@@ -90,7 +84,7 @@ function parse(name: string, flags: FlagTable, argv: readonly string[]) {
   } catch (error) {
     const { code, message } = error as Error & { code?: string };
     if (code !== "ERR_PARSE_ARGS_UNKNOWN_OPTION") throw new UsageError(`${name}: ${message.split("\n")[0]}`);
-    const negative = argv.find((word) => /^-\d/.test(word)); // it would be read as a flag, digit by digit
+    const negative = argv.find((word) => /^-\d/.test(word)); // would be read as flags, digit by digit
     if (negative !== undefined) throw new UsageError(`${name}: ${negative} is below zero, which no number here may be`);
     const typed = argv.find((word) => message.includes(`'${word.split("=")[0]}'`)) ?? "";
     const known = Object.keys(flags).map((flag) => `--${flag}`);
@@ -100,7 +94,6 @@ function parse(name: string, flags: FlagTable, argv: readonly string[]) {
   }
 }
 
-/** The text of a flag, or undefined when it was not given. */
 export function textFlag(flags: Flags, name: string): string | undefined {
   const value = flags[name];
   return typeof value === "string" ? value : undefined;

@@ -1,5 +1,5 @@
-// All commands of the program: the verbs, and those that are none because they serve, or work on a machine and not on the
-// books. What a command runs is loaded when it is asked for.
+// All commands of the program: the verbs, and commands that serve or work on the machine instead of the books. The code of a
+// command is loaded when it is asked for.
 import { nearest } from "../core/nearest.ts";
 import { type Command, folderFlags, nodeFlag, type Section, UsageError } from "./command.ts";
 
@@ -10,8 +10,8 @@ const serving: readonly Command[] = [
     summary: "Start the gateway",
     details:
       "It serves on http://127.0.0.1:8400 with the data in ./data/var, unless you say otherwise. Without nodes it looks for an " +
-      "engine on this machine, and without one it starts a demo node whose answers are synthetic. SIGTERM stops it when the " +
-      "open requests have ended; SIGHUP reloads the configuration.",
+      "engine on this machine; if there is none, it starts a demo node with synthetic answers. SIGTERM stops it when the " +
+      "open requests have ended. SIGHUP reloads the configuration.",
     words: [],
     flags: {
       config: folderFlags.config,
@@ -26,12 +26,12 @@ const serving: readonly Command[] = [
       },
       demo: {
         type: "boolean",
-        help: "Serve with the demo node alone, whatever engines run here and whatever nodes the configuration names.",
+        help: "Serve only the demo node, and ignore local engines and configured nodes.",
       },
       threads: {
         type: "string",
         placeholder: "N",
-        help: "How many threads serve clients, beside the one that keeps the books for them.",
+        help: "How many threads serve clients, beside the one that keeps the books.",
       },
     },
     run: async (invocation) => (await import("./serve.ts")).default(invocation),
@@ -57,44 +57,44 @@ const others: readonly Command[] = [
   },
   {
     name: "models suggest",
-    summary: "Print the [[models]] for what the nodes list, to paste into the configuration",
+    summary: "Print [[models]] for the nodes' models, to paste into the configuration",
     words: [],
     flags: { ...nodeFlag, ...folderFlags },
     run: async (invocation) => (await import("./models-suggest.ts")).default(invocation),
   },
   {
     name: "search",
-    summary: "Print what the configured web search finds, as a model reads it",
+    summary: "Run the configured web search and print the results as a model reads them",
     words: [query],
     flags: { results: { type: "string", placeholder: "N", help: "How many at most." }, ...folderFlags },
     run: async (invocation) => (await import("./search.ts")).default(invocation),
   },
   {
     name: "search index",
-    summary: "Update the index of the search folder and say what is in it",
+    summary: "Update the index of the search folder and summarize it",
     words: [],
     flags: folderFlags,
     run: async (invocation) => (await import("./search-index.ts")).default(invocation),
   },
   {
     name: "restore",
-    summary: "Put a backup in the place of a stopped server's database",
+    summary: "Replace a stopped server's database with a backup",
     details:
-      "The database of before is kept under another name. The backup is checked first; one that is damaged, or whose books " +
+      "The replaced database is kept under another name. The backup is checked first; one that is damaged, or whose books " +
       "contradict themselves, is refused.",
     words: [{ name: "FILE", help: "The backup." }],
     flags: {
-      "accept-violations": { type: "boolean", help: "Take books that contradict themselves, too." },
+      "accept-violations": { type: "boolean", help: "Accept books that contradict themselves." },
       ...folderFlags,
     },
     run: async (invocation) => (await import("./restore.ts")).default(invocation),
   },
   {
     name: "move",
-    summary: "Carry the books of a stopped server into PostgreSQL, or back",
+    summary: "Move the books of a stopped server to PostgreSQL, or back",
     details:
-      "--to URL fills an empty database, for several gateways, and closes the data folder. --from URL --to-data DIR carries " +
-      "them back. The URL env is that of the variable TOLLGATE_DATABASE_URL: a list of processes shows no password then.",
+      "--to URL fills an empty database, for several gateways, and closes the data folder. --from URL --to-data DIR moves " +
+      "them back. The URL `env` stands for TOLLGATE_DATABASE_URL, so that process lists show no password.",
     words: [],
     flags: {
       to: { type: "string", placeholder: "URL", help: "The database to move to." },
@@ -118,7 +118,7 @@ const words: readonly Command[] = [
   },
   {
     name: "completion",
-    summary: "Print what bash, zsh or fish reads to complete commands",
+    summary: "Print the completion script for bash, zsh or fish",
     details:
       "bash: source <(tollgate completion bash) in ~/.bashrc. zsh: source <(tollgate completion zsh) in ~/.zshrc, after compinit. " +
       "fish: tollgate completion fish > ~/.config/fish/completions/tollgate.fish.",
@@ -128,25 +128,25 @@ const words: readonly Command[] = [
   },
 ];
 
-/** What a server starts for itself, and a shell. */
+/** Commands that a server or a shell starts. */
 const internal: readonly Command[] = [
   {
     name: "check-answers",
     summary: "Check answers against JSON Schemas, for a server",
     words: [],
-    flags: { quick: { type: "boolean", help: "For schemas that take no time." } },
+    flags: { quick: { type: "boolean", help: "For schemas that are quick to check." } },
     run: async (invocation) => (await import("./check-answers.ts")).default(invocation),
   },
   {
     name: "pdf-text",
-    summary: "Print the text of a PDF on standard input, as a model is given it",
+    summary: "Print the text of a PDF on standard input, as models receive it",
     words: [],
     flags: {},
     run: async () => (await import("./pdf-text.ts")).default(),
   },
   {
     name: "complete",
-    summary: "Print what may stand in the place of the last word, for a shell",
+    summary: "Print completions of the last word, for a shell",
     words: [],
     takesMore: true,
     flags: {},
@@ -154,13 +154,11 @@ const internal: readonly Command[] = [
   },
 ];
 
-/** All that there are, as help lists them. */
 export const sections = async (): Promise<readonly Section[]> => [
   ...(await listed()),
   ["Started by other programs", internal],
 ];
 
-/** Those that people type. */
 export async function listed(): Promise<readonly Section[]> {
   const [{ allVerbs }, { commandOf }] = await Promise.all([
     import("../office/registry.ts"),

@@ -1,12 +1,11 @@
-// tollgate complete -- WORD...: what may stand in the place of the last word, one candidate a line, a tab and what it means
-// behind it; or ":files" or ":folders", which shells know better.
+// tollgate complete -- WORD...: candidates for the last word, one a line, each with a tab and its meaning; or ":files" or
+// ":folders", which shells complete themselves.
 import { type Environment, loadConfig } from "../config/config.ts";
 import { catalogOf, offeredPlans } from "../config/configured-catalog.ts";
 import type { Command, Invocation, Section } from "./command.ts";
 
 type Candidate = readonly [word: string, meaning: string];
 
-/** `all` are the commands. */
 export async function complete(invocation: Invocation, all: readonly Section[]): Promise<number> {
   const { words, environment } = invocation;
   for (const line of await candidates(
@@ -18,7 +17,6 @@ export async function complete(invocation: Invocation, all: readonly Section[]):
   return 0;
 }
 
-/** What is printed for words of which the last one is being typed. */
 export async function candidates(
   words: readonly string[],
   commands: readonly Command[],
@@ -68,20 +66,19 @@ const configHelp: Candidate = ["config", "Every key of the configuration file"];
 const takesValue = ({ flags }: Command, word: string | undefined): boolean =>
   word?.startsWith("--") === true && flags[word.slice(2)]?.type === "string";
 
-/** First words of names, or second words after a first one. */
 function nextWords(before: readonly string[], commands: readonly Command[]): readonly Candidate[] {
   const found = new Map<string, string>();
   for (const { name, summary } of commands) {
     const words = name.split(" ");
     const next = words[before.length];
     if (next === undefined || before.some((word, at) => word !== words[at])) continue;
-    // One of several that begin so has its meaning only where it is a command itself.
+    // A shared first word has a meaning only if it is a command itself.
     found.set(next, words.length === before.length + 1 ? summary : (found.get(next) ?? ""));
   }
   return [...found];
 }
 
-/** Of what stands for a value in help. */
+/** For the placeholder of a value. */
 async function valuesOf(
   placeholder: string,
   given: readonly string[],
@@ -98,6 +95,6 @@ async function valuesOf(
     if (placeholder === "WEBHOOK") return config.webhooks.map(({ name }) => [name, ""]);
     return Object.values(offeredPlans(config.plans, await catalogOf(config))).map(({ id, name }) => [id, name]);
   } catch {
-    return []; // a configuration that is wrong names nothing, and the command itself says so
+    return []; // the command itself reports a wrong configuration
   }
 }

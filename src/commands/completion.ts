@@ -1,4 +1,4 @@
-// tollgate completion SHELL: prints what a shell reads to complete commands. The shell then asks `tollgate complete`.
+// tollgate completion SHELL: prints the completion script, which calls `tollgate complete`.
 import { type Invocation, UsageError } from "./command.ts";
 
 const scripts: Readonly<Record<string, string>> = {

@@ -1,4 +1,4 @@
-// Where the database is that a command reads by itself, beside a running server whose commits go on.
+// Finds the database that a command reads directly, beside a running server.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CommandError } from "../core/expected-error.ts";
@@ -11,17 +11,17 @@ import { openServer } from "../store/postgres/start.ts";
 import type { Invocation } from "./command.ts";
 import { databaseUrlOf, folderOf } from "./perform.ts";
 
-/** Throws CommandError where there is none. */
+/** Throws CommandError if there is none. */
 function databaseFileOf({ flags, environment }: Invocation): string {
   const dataFolder = folderOf({ flags, environment });
-  checkFolderRights(dataFolder, socketFile(dataFolder)); // a folder that may not be seen is not one that is not there
+  checkFolderRights(dataFolder, socketFile(dataFolder)); // an unreadable folder is not a missing one
   const file = join(dataFolder, databaseName);
   if (!existsSync(dataFolder)) throw new CommandError(`there is no data folder ${dataFolder}; name it with --data DIR`);
   checkLedger(dataFolder);
   return file;
 }
 
-/** For a command that reads the ledger by itself: `ofFile` where that is in the data folder, else `ofDatabase`. */
+/** For a command that reads the ledger directly: `ofFile` for the data folder, else `ofDatabase`. */
 export async function readLedger<Result>(
   invocation: Invocation,
   ofFile: (file: string) => Result | Promise<Result>,

@@ -6,7 +6,7 @@ import { type Finding, ok, warning } from "./finding.ts";
 const what = "configuration";
 const secretInFile = /^\s*(?:api_key|client_secret|secret_key|webhook_secret|token)\s*=/m;
 
-/** `text` is the file's, `mode` its permissions; both of no matter where there is no file. */
+/** `text` and `mode` of the file; neither matters if there is none. */
 export function configFindings(config: Config, text: string, mode: number): Finding[] {
   const { file, host, baseUrl, siteUrl, nodes, addressHeader, metricsToken, search, plans } = config;
   const found: Finding[] = [];
@@ -38,7 +38,7 @@ export function configFindings(config: Config, text: string, mode: number): Find
     );
   }
   if (search !== null && plans.length > 0 && plans.every(({ searchesPerDay }) => searchesPerDay === 0)) {
-    found.push(warning(what, "[search] finds nothing for anybody: no plan has searches_per_day"));
+    found.push(warning(what, "[search] is unused: no plan has searches_per_day"));
   }
   if (nodes.length === 0) {
     found.push(warning(what, "no nodes: serve looks for an engine on this machine, then starts the demo node"));

@@ -1,4 +1,4 @@
-// What `tollgate doctor` says of the PostgreSQL that keeps the ledger, and of the gateways on it.
+// The part of `tollgate doctor` about the PostgreSQL database that keeps the ledger, and its gateways.
 import {
   accountsByPlan,
   gatewayFacts,
@@ -15,14 +15,13 @@ import type { FolderLook } from "./doctor-folder.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
 
 const what = "database";
-/** An admission waits for one commit: beyond this clients notice it. */
+/** An admission waits for one commit: clients notice more than this. */
 const commitSlowMs = 20;
 const roundTripSlowMs = 5;
 const snapshotLongMs = 60_000;
-/** Windows and days are the server's: another clock shows only in times that are told. */
+/** The server's clock decides windows and days: a different one shows only in displayed times. */
 const clockToleranceMs = 5_000;
 
-/** Throws CommandError where it cannot be used. */
 export async function lookAtDatabase(url: string): Promise<FolderLook> {
   const { connection, state } = await lookAtServer(url);
   try {
@@ -39,7 +38,7 @@ export async function lookAtDatabase(url: string): Promise<FolderLook> {
   }
 }
 
-/** What of the ledger is there, which nobody has made for this look. */
+/** The state of the ledger, without creating any of it. */
 function tablesFinding(state: TablesState): Finding {
   if (!state.made) {
     if (state.foreign !== null) {
@@ -53,7 +52,7 @@ function tablesFinding(state: TablesState): Finding {
   if (meta.closed) return problem(what, "the books in it were moved elsewhere: they are closed");
   const isOld = outdated(meta);
   if (isOld !== null) return problem(what, isOld);
-  const tables = `its tables are of version ${meta.schema}`;
+  const tables = `its tables are version ${meta.schema}`;
   if (meta.schema === schemaVersion) return ok(what, tables);
   return meta.schema < schemaVersion
     ? ok(what, `${tables}, which becomes ${schemaVersion} at the next start of a gateway`)
@@ -62,17 +61,17 @@ function tablesFinding(state: TablesState): Finding {
 
 export function findingsOfServer(facts: ServerFacts): readonly Finding[] {
   const { version, roundTripMs, commitMs, connections, oldestSnapshotMs, clockAheadMs } = facts;
-  const times = `a round trip takes ${told(roundTripMs)}, a commit ${commitMs === null ? "cannot be timed" : told(commitMs)}`;
+  const times = `a round trip takes ${milliseconds(roundTripMs)}, a commit ${commitMs === null ? "cannot be timed" : milliseconds(commitMs)}`;
   const isSlow = roundTripMs > roundTripSlowMs || (commitMs ?? 0) > commitSlowMs;
   const findings: Finding[] = [
     (isSlow ? warning : ok)(
       what,
-      `PostgreSQL ${version ?? "of a version that it does not tell"}: ${times}${isSlow ? ": every request waits for two of them" : ""}`,
+      `PostgreSQL ${version ?? "of unknown version"}: ${times}${isSlow ? ": every request waits for two commits" : ""}`,
     ),
     ...durability(facts),
   ];
   if (facts.autovacuum === false) {
-    findings.push(warning(what, "autovacuum is off: rows that change with every request are never cleaned away"));
+    findings.push(warning(what, "autovacuum is off: old versions of rows are never cleaned up"));
   }
   if (oldestSnapshotMs !== null && oldestSnapshotMs > snapshotLongMs) {
     const minutes = Math.round(oldestSnapshotMs / 60_000);
@@ -85,14 +84,12 @@ export function findingsOfServer(facts: ServerFacts): readonly Finding[] {
     findings.push(
       warning(
         what,
-        "a pooler gives every transaction another session: the address needs ?prepare=false at its end, unless the pooler knows prepared statements (PgBouncer 1.21 does)",
+        "a pooler gives each transaction another session: add ?prepare=false to the address, unless the pooler supports prepared statements (PgBouncer 1.21 does)",
       ),
     );
   }
   if (!facts.keepsTimeouts) {
-    findings.push(
-      problem(what, "limits of time in a transaction do not hold: a gateway that stands still stalls the others"),
-    );
+    findings.push(problem(what, "transaction timeouts do not work: a stalled gateway would stall the others"));
   }
   if (connections !== null && connections.most - connections.open < gatewayConnectionsMax) {
     const { open, most } = connections;
@@ -112,7 +109,7 @@ export function findingsOfServer(facts: ServerFacts): readonly Finding[] {
   return findings;
 }
 
-/** What is still there after its machine fails. */
+/** What survives a failure of its machine. */
 function durability({ fsync, synchronousCommit, synchronousStandbyNames, standbys }: ServerFacts): readonly Finding[] {
   if (fsync === false) return [problem(what, "fsync is off: a power cut loses charges, or all of it")];
   if (synchronousCommit === "off") {
@@ -124,7 +121,7 @@ function durability({ fsync, synchronousCommit, synchronousStandbyNames, standby
     return [problem(what, "a commit waits for a synchronous standby, and none is connected: nothing can be written")];
   }
   if (isWaitedFor)
-    return [ok(what, "each charge is on a synchronous standby before it is told: a failover loses nothing")];
+    return [ok(what, "each charge is on a synchronous standby before it is acknowledged: a failover loses nothing")];
   if (count > 0) {
     return [
       warning(
@@ -133,7 +130,7 @@ function durability({ fsync, synchronousCommit, synchronousStandbyNames, standby
       ),
     ];
   }
-  return [ok(what, "no standby: what its disk keeps is kept, and while it is away no request is admitted")];
+  return [ok(what, "no standby: durability is that of its disk, and no request is admitted while it is down")];
 }
 
 export function findingsOfGateways(
@@ -164,5 +161,5 @@ export function findingsOfGateways(
   return findings;
 }
 
-const told = (ms: number): string => `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+const milliseconds = (ms: number): string => `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
 const list = (names: readonly string[]): string => [...new Set(names)].sort().join(", ");

@@ -1,4 +1,4 @@
-// Checks what a data folder depends on: its disk, the time that a flush takes, and the database in it.
+// The part of `tollgate doctor` about the data folder: its disk, flush times, and the database in it.
 import { accessSync, constants, existsSync, readdirSync, statfsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { PlanCount } from "../account/records.ts";
@@ -13,7 +13,7 @@ import { socketFile } from "../server/control-socket.ts";
 import { checkFolderRights } from "../server/process/folder-rights.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
 
-/** File systems on which a lock or a flush may not be what it says (statfs's numbers, Linux). */
+/** File systems whose locks or flushes may not hold (statfs numbers, Linux). */
 const network: ReadonlyMap<number, string> = new Map([
   [0x6969, "NFS"],
   [0x517b, "SMB"],
@@ -27,23 +27,21 @@ const writeByOthers = 0o022;
 const anythingByOthers = 0o077;
 const databaseEndings = [".db", ".db-wal", ".db-shm"];
 const freePartMin = 0.05;
-/** A log that no checkpoint shrinks: somebody reads the database all the time. */
+/** A log that no checkpoint shrinks: a process reads the database all the time. */
 const logMaxBytes = 256 * 1024 ** 2;
 
 export type FolderLook = Readonly<{
   findings: readonly Finding[];
-  /** Of the journal; null if there is none. */
   newestLineAt: Ms | null;
   byPlan: readonly PlanCount[];
-  /** By model. */
   recentInput: readonly RecentInput[];
 }>;
 
 export const nothingKnown = { newestLineAt: null, byPlan: [], recentInput: [] };
 
-/** Takes a few seconds, which `progress` is told of. */
+/** Takes a few seconds, which it reports to `progress`. */
 export async function folderFindings(folder: string, progress: (line: string) => void): Promise<FolderLook> {
-  if (!mayLookInto(folder)) return { findings: [], ...nothingKnown }; // the look at the server has told it
+  if (!mayLookInto(folder)) return { findings: [], ...nothingKnown }; // the check of the server has reported it
   if (!existsSync(folder)) return { findings: futureFindings(folder), ...nothingKnown };
   progress("flushing the disk 200 times, which takes a few seconds");
   const database = databaseLook(join(folder, databaseName));
@@ -62,7 +60,7 @@ function mayLookInto(folder: string): boolean {
   }
 }
 
-/** Of a folder that serve is to make: what is above it decides whether it can, and on which disk. */
+/** For a folder that does not exist yet: the one above it decides. */
 function futureFindings(folder: string): readonly Finding[] {
   let above = dirname(resolve(folder));
   while (!existsSync(above)) above = dirname(above);
@@ -71,9 +69,9 @@ function futureFindings(folder: string): readonly Finding[] {
   try {
     accessSync(above, constants.W_OK | constants.X_OK);
   } catch {
-    return [problem("data folder", `${folder} is not made yet, and this user may not make it in ${above}`)];
+    return [problem("data folder", `${folder} does not exist yet, and this user may not create it in ${above}`)];
   }
-  return [ok("data folder", `${folder} is not made yet; serve makes it`), spaceFinding(above)];
+  return [ok("data folder", `${folder} does not exist yet; serve creates it`), spaceFinding(above)];
 }
 
 function folderFinding(folder: string): Finding {
@@ -81,7 +79,7 @@ function folderFinding(folder: string): Finding {
   if (disk !== null) return disk;
   if ((statSync(folder).mode & writeByOthers) !== 0)
     return warning("data folder", `others may change what is in ${folder}: chmod 700`);
-  // That others see its files' names is no matter: a clone's own folder is open so far.
+  // Readable file names do not matter: a cloned repository's folder is open, too.
   const open = readdirSync(folder).find(
     (name) =>
       databaseEndings.some((ending) => name.endsWith(ending)) &&
@@ -91,7 +89,7 @@ function folderFinding(folder: string): Finding {
   return ok("data folder", folder);
 }
 
-/** What is wrong with the file system of `place`, where `folder` is or will be; null where nothing is. */
+/** What is wrong with the file system of `place`, where `folder` is or will be; or null. */
 function diskFinding(folder: string, place: string): Finding | null {
   const what = "data folder";
   const { type } = statfsSync(place);
@@ -148,15 +146,15 @@ function databaseLook(file: string): FolderLook {
 function databaseFinding(facts: DatabaseFacts): Finding {
   const what = "database";
   const { sqliteVersion, journalMode, version, programVersion, bytes, logBytes } = facts;
-  const told = `SQLite ${sqliteVersion}, journal mode ${journalMode}, version ${version}, ${size(bytes)}`;
+  const state = `SQLite ${sqliteVersion}, journal mode ${journalMode}, version ${version}, ${size(bytes)}`;
   if (version > programVersion)
-    return problem(what, `${told}: made by a newer tollgate than this one (${programVersion})`);
-  // A restore leaves it so, on purpose.
-  if (version > 0 && journalMode !== "wal") return ok(what, `${told}, which becomes wal at the next start`);
+    return problem(what, `${state}: made by a newer tollgate than this one (${programVersion})`);
+  // A restore leaves it so on purpose.
+  if (version > 0 && journalMode !== "wal") return ok(what, `${state}, which becomes wal at the next start`);
   if (logBytes > logMaxBytes) {
-    return warning(what, `${told}, and ${size(logBytes)} of log: somebody has been reading it for long`);
+    return warning(what, `${state}, and ${size(logBytes)} of log: a process has been reading it for a long time`);
   }
-  return ok(what, version < programVersion ? `${told}, becomes version ${programVersion} at the next start` : told);
+  return ok(what, version < programVersion ? `${state}, becomes version ${programVersion} at the next start` : state);
 }
 
 const size = (bytes: number): string =>

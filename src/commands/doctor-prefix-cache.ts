@@ -1,4 +1,4 @@
-// What `tollgate doctor` says about prefix caches: where accounts cannot be kept apart, and what it costs where they are.
+// The part of `tollgate doctor` about prefix caches: nodes that cannot separate accounts, and what separation costs.
 import type { SharePrefixCache } from "../config/config.ts";
 import type { EngineKind } from "../nodes/engine-kind.ts";
 import { engineTraits, keepsApart } from "../nodes/engine-traits.ts";
@@ -6,7 +6,6 @@ import { keptPrompts } from "../nodes/prefix-cache.ts";
 import type { RecentInput } from "../store/recent-input.ts";
 import { type Finding, ok, warning } from "./finding.ts";
 
-/** A node whose engine was found. */
 export type CachingNode = Readonly<{ name: string; engine: EngineKind; sharing: SharePrefixCache | undefined }>;
 
 const modelsShownMax = 5;
@@ -21,7 +20,7 @@ export const sharedFindings = ({ name, engine, sharing }: CachingNode): readonly
         ),
       ];
 
-/** What keeping accounts or plans apart costs, by what engines reported lately where several accounts ask a model. */
+/** The cost of separation, from what engines reported recently where several accounts ask a model. */
 export function saltFindings(nodes: readonly CachingNode[], recent: readonly RecentInput[]): readonly Finding[] {
   const common = recent.filter(({ accounts }) => accounts > 1);
   return (["by account", "by plan"] as const).flatMap((keeps) => {

@@ -43,7 +43,7 @@ export default async function doctor(invocation: Invocation): Promise<number> {
   const books = (await databaseLook(invocation)) ?? (await folderFindings(dataFolder, (line) => console.error(line)));
   tell(books.findings);
   tell(saltFindings(configured.caching, books.recentInput));
-  // A running server tells it by the plans that it has.
+  // A running server knows it from its plans.
   if (!server.runs && configured.plans !== null) {
     tell(unconfiguredPlans(configured.plans, books.byPlan).map((line) => warning("plans", line)));
   }
@@ -53,7 +53,7 @@ export default async function doctor(invocation: Invocation): Promise<number> {
   return isWell ? 0 : 1;
 }
 
-/** Of the PostgreSQL that keeps the ledger; null where the data folder does, or the configuration, which was told of, is wrong. */
+/** Of the PostgreSQL ledger; null if the data folder has it, or the configuration is wrong, which is reported already. */
 async function databaseLook(invocation: Invocation): Promise<FolderLook | null> {
   let url: string | null;
   try {
@@ -71,7 +71,7 @@ async function databaseLook(invocation: Invocation): Promise<FolderLook | null> 
   }
 }
 
-/** The configuration and its nodes; the rest is looked at also where it is wrong. */
+/** The configuration and its nodes; the rest is checked even if they are wrong. */
 async function configurationFindings(
   flags: Flags,
   environment: Environment,
@@ -137,12 +137,12 @@ function nodeFindings(
 
 const missingShownMax = 20;
 
-/** What a shop names and no node has; a node that is down is told of already, as is one that only the server starts. */
+/** Configured models that no node has; nodes that are down, or that only the server starts, are reported elsewhere. */
 function modelFindings(seen: SeenModels, missing: ReturnType<typeof missingAmong>): readonly Finding[] {
   return [...missingModels(seen, missing), ...unknownModelsOfPlans(seen)];
 }
 
-/** With [[models]] a wrong name is refused; without them it may be one that a node lists later. */
+/** With [[models]] a wrong name is refused; without them a node may list it later. */
 function unknownModelsOfPlans({ report: { served }, config: { plans } }: SeenModels): readonly Finding[] {
   const names = new Set(served.flatMap(({ id, aliases }) => [id, ...aliases]));
   return unknownModels(plans, names).map(({ plan, problem }) => warning(`plan ${plan}`, problem));
@@ -152,25 +152,28 @@ function missingModels(
   { report: { served }, config, isOfServer }: SeenModels,
   inspected: ReturnType<typeof missingAmong>,
 ): readonly Finding[] {
-  // Without a server its own nodes do not run, such as the demo node where none is named.
+  // Its own nodes, such as the demo node, do not run without a server.
   if (!isOfServer && config.nodes.length === 0) return [];
   const isWhole = config.models.length > 0 || config.catalogFile !== null;
   const missing = isOfServer ? served.filter((model) => isWhole && model.missing !== null) : inspected;
-  // A model that a shop names is to be had; of a catalog's, perhaps not each has a node.
+  // A shop's own models must be served; of a catalog's, some may have no node.
   const level = config.models.length > 0 || !isOfServer ? problem : warning;
-  const told = missing.slice(0, missingShownMax).map(({ id, missing }) => level(`model ${id}`, missing!));
-  if (missing.length <= missingShownMax) return told;
-  return [...told, level("models", `${missing.length - missingShownMax} more are served by no node: tollgate models`)];
+  const findings = missing.slice(0, missingShownMax).map(({ id, missing }) => level(`model ${id}`, missing!));
+  if (missing.length <= missingShownMax) return findings;
+  return [
+    ...findings,
+    level("models", `${missing.length - missingShownMax} more are served by no node: tollgate models`),
+  ];
 }
 
 function loadFinding(what: string, load: EngineLoad | null): Finding {
   if (load !== null) return ok(what, `its engine ${loadInWords(load)}`);
   const how =
     "start llama-server with --metrics, SGLang with --enable-metrics; other engines than these and vLLM need a number";
-  return warning(what, `slots = "auto", but its engine tells no load at /metrics: ${how}`);
+  return warning(what, `slots = "auto", but its engine reports no load at /metrics: ${how}`);
 }
 
-/** Its default context is small, and what does not fit it cuts off without a word. */
+/** Its default context is small, and it truncates longer prompts silently. */
 function ollamaFinding(what: string, { name, contextTokens }: ServedModel, served: readonly Model[]): Finding[] {
   if (contextTokens !== null && served.every((model) => model.contextTokens <= contextTokens)) return [];
   const now = contextTokens === null ? "is decided when it is loaded" : `is ${contextTokens} tokens`;

@@ -1,4 +1,4 @@
-// tollgate end-users export. That it is given out is written down first.
+// tollgate end-users export. The audit line comes first.
 import { endUsersExport } from "../office/verbs/people.ts";
 import { exportEndUser } from "../store/backup/end-users.ts";
 import { exportEndUserOf } from "../store/postgres/account-export.ts";

@@ -1,4 +1,4 @@
-// tollgate end-users list: read beside a running server.
+// tollgate end-users list: reads the database directly, beside a running server.
 import { endUserInWords } from "../core/end-user.ts";
 import { rowsMaxUsual } from "../office/fields.ts";
 import { formatTable } from "../office/table.ts";

@@ -2,11 +2,11 @@
 import { visibleLine } from "../core/visible.ts";
 
 export type Finding = Readonly<{
-  /** What was looked at, in a word or two: "data folder". */
+  /** The subject in a word or two: "data folder". */
   what: string;
-  /** `warning`: a server works, but perhaps not as meant; `problem`: it cannot keep what it promises. */
+  /** `warning`: a server works, but perhaps not as intended; `problem`: it cannot keep its promises. */
   level: "ok" | "warning" | "problem";
-  /** What was found, and where something is to be done, what. */
+  /** The finding, and what to do about it. */
   detail: string;
 }>;
 
@@ -16,6 +16,5 @@ export const problem = (what: string, detail: string): Finding => ({ what, level
 
 const marks = { ok: "ok     ", warning: "WARNING", problem: "PROBLEM" } as const;
 
-/** One line, in columns. */
 export const findingLine = ({ what, level, detail }: Finding): string =>
   `${marks[level]}  ${what.padEnd(14)}  ${visibleLine(detail)}`;

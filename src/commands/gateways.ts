@@ -1,4 +1,4 @@
-// tollgate gateways: asks the database itself, from any machine that knows its address.
+// tollgate gateways: asks the database directly, from any machine that knows its address.
 import { formatTable } from "../office/table.ts";
 import { gatewayReport, gatewaysOf, secondsOf } from "../server/fleet/gateway-reports.ts";
 import type { GatewayFacts } from "../store/postgres/server-facts.ts";

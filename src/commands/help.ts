@@ -1,11 +1,10 @@
-// What `tollgate help` prints: the list of commands, and a page for each, made from what the commands say of themselves.
+// `tollgate help`: the list of commands, and a page for each.
 import { version } from "../../package.json" with { type: "json" };
 import type { Command, Flag, Section } from "./command.ts";
 
 const width = 100;
 const indent = "  ";
 
-/** The list of all commands. */
 export function helpText(all: readonly Section[]): string {
   const usages = all.flatMap(([, commands]) => commands.map(shortUsage));
   const column = Math.max(...usages.map(({ length }) => length)) + 2;
@@ -24,7 +23,7 @@ and TOLLGATE_LOG_FORMAT; flags override the environment, which overrides the fil
 Exit codes: 0 done, 1 not done, 2 the command line is wrong.`;
 }
 
-/** The list in Markdown, as the guide has it. */
+/** In Markdown, for the guide. */
 export function commandReference(all: readonly Section[]): string {
   const lists = all.map(([heading, commands]) => {
     const rows = commands.map((each) => `| \`${shortUsage(each).slice("tollgate ".length)}\` | ${each.summary} |`);
@@ -33,7 +32,6 @@ export function commandReference(all: readonly Section[]): string {
   return lists.join("\n\n");
 }
 
-/** A command's own page. */
 export function pageOf(command: Command): string {
   const { summary, details, words, flags } = command;
   const rows = [

@@ -1,4 +1,4 @@
-// What `models`, `models suggest` and `doctor` tell of models: from the running server, or by asking the nodes.
+// The models that `models`, `models suggest` and `doctor` report: from the running server, or by asking the nodes.
 import { loadConfig, type Config, dataFolderOf, type Environment } from "../config/config.ts";
 import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
 import { shopBudgetOf } from "../config/models.ts";
@@ -20,19 +20,18 @@ import { asRunningServer } from "./started-with.ts";
 
 export type SeenModels = Readonly<{
   report: ModelReport;
-  /** As the file is now. */
+  /** The current file. */
   config: Config;
   isOfServer: boolean;
-  /** Names of nodes that are down, or run only with the server. */
+  /** Nodes that are down, or that run only with the server. */
   unseen: readonly string[];
 }>;
 
-/** Throws ConfigError and CatalogError. */
 export async function seenModels(flags: Flags, environment: Environment): Promise<SeenModels> {
   const seen = await asRunningServer(flags, environment);
   const config = await loadConfig(seen.flags, environment);
   const folder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
-  // Whoever names nodes or a file asks about those.
+  // --node or --config ask about those, and not about the running server.
   const isOther = flags["node"] !== undefined || flags["config"] !== undefined || seen.unasked !== null;
   const answered = isOther ? null : await askRunningServer(folder, "models", {}, () => {});
   if (answered !== null) return { report: answered.result as ModelReport, config, isOfServer: true, unseen: [] };
@@ -51,7 +50,7 @@ export async function seenModels(flags: Flags, environment: Environment): Promis
   };
 }
 
-/** Models that requests may ask for and no node has, of nodes that were asked; one that is down is told of already. */
+/** Requestable models that no node has, of nodes that answered; others are reported already. */
 export function missingAmong(
   nodes: readonly Inspection[],
   { models }: Pick<Catalog, "models">,
@@ -60,7 +59,7 @@ export function missingAmong(
   return distinctModels({ models }).flatMap((model) => {
     const { id, tier } = model;
     const lacking = nodes.filter(({ lacks }) => lacks.includes(id)).map(({ name }) => name);
-    // Of the catalog's many, some may have no node.
+    // Some of the catalog's models may have no node.
     if (served.has(id) || (tier !== "own" && lacking.length === 0)) return [];
     return [{ id, missing: whyMissing(model, [], lacking) }];
   });

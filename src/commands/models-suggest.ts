@@ -1,4 +1,4 @@
-// tollgate models suggest: prints the [[models]] for what nodes list, to be pasted into the configuration.
+// tollgate models suggest: prints [[models]] for the models that nodes list, to paste into the configuration.
 import { CommandError } from "../core/expected-error.ts";
 import { planIds } from "../core/plan-ids.ts";
 import { suggestedModels, suggestionText } from "../server/fleet/suggested-models.ts";

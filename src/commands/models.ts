@@ -1,4 +1,4 @@
-// tollgate models: what nodes offer, what is served of it and at which price, and what no node has.
+// tollgate models: the models that nodes offer and the server serves, with prices, and models that no node has.
 import { missingLines, type ModelReport, type PriceInDollars, shownName } from "../server/fleet/model-report.ts";
 import type { Invocation } from "./command.ts";
 import { seenModels } from "./models-report.ts";

@@ -1,5 +1,5 @@
-// tollgate move --to URL --data DIR, or --from URL --to-data DIR: carries the books of a data folder into a database that
-// several gateways serve from, and back. The URL `env` is the variable's: a list of processes shows no password then.
+// tollgate move --to URL --data DIR, or --from URL --to-data DIR: moves the books of a data folder to a database that
+// several gateways share, and back. The URL `env` stands for the variable, so that process lists show no password.
 import { systemClock } from "../core/clock.ts";
 import { dataFolderOf, type Environment } from "../config/config.ts";
 import { databaseUrlVariable, problemOfDatabaseUrl } from "../config/database-url.ts";
@@ -49,7 +49,6 @@ export default async function move({ flags, environment }: Invocation): Promise<
   return 0;
 }
 
-/** `env` is what the variable says. */
 function urlOf(given: string | undefined, environment: Environment): string | undefined {
   if (given !== "env") return given;
   const url = environment[databaseUrlVariable] ?? "";

@@ -8,7 +8,7 @@ const generatedBytes = 15;
 export const generatedPassword = (): string =>
   crypto.getRandomValues(new Uint8Array(generatedBytes)).toBase64({ alphabet: "base64url" });
 
-/** The first line of standard input, typed unseen where that is a terminal; null where it is empty. */
+/** The first line of standard input, typed without echo on a terminal; null if it is empty. */
 export async function readPassword(): Promise<string | null> {
   const password = process.stdin.isTTY ? await typed("New password (none: one is made): ") : await firstLine();
   if (password === "") return null;
@@ -32,7 +32,7 @@ async function firstLine(): Promise<string> {
   return text.split(/\r?\n/, 1)[0]!;
 }
 
-/** Reads a line from the terminal, which does not show it. Throws CommandError at Ctrl-C. */
+/** Reads a line from the terminal without echo. Throws CommandError at Ctrl-C. */
 async function typed(prompt: string): Promise<string> {
   process.stdin.setRawMode(true);
   process.stderr.write(prompt);
@@ -41,7 +41,7 @@ async function typed(prompt: string): Promise<string> {
     for await (const bytes of process.stdin) {
       for (const character of String(bytes)) {
         if (character === "\r" || character === "\n" || character === "\x04") return line;
-        if (character === "\x03") throw new CommandError("the password stays as it was");
+        if (character === "\x03") throw new CommandError("the password is unchanged");
         if (character === "\x7f" || character === "\b") line = line.slice(0, -1);
         else line += character;
       }

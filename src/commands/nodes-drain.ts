@@ -1,11 +1,10 @@
-// tollgate nodes drain: waits for what runs there, if asked to.
+// tollgate nodes drain: with --wait, until no request runs there.
 import { drain } from "../office/verbs/server.ts";
 import type { NodeReport } from "../server/fleet/node-lines.ts";
 import type { Invocation } from "./command.ts";
 import { askServer, perform } from "./perform.ts";
 import { inputOf, tell } from "./verb-input.ts";
 
-/** Between two looks whether any request is left. */
 const lookMs = 250;
 
 export default async function drainNode(invocation: Invocation): Promise<number> {

@@ -1,5 +1,6 @@
 // tollgate nodes: the state of the inference nodes, from the running server or by asking them.
 import { systemClock } from "../core/clock.ts";
+import { priorities } from "../core/priority.ts";
 import { loadConfig } from "../config/config.ts";
 import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { abilitiesInWords } from "../nodes/abilities.ts";
@@ -29,8 +30,15 @@ async function inspectedNodes({ flags, environment }: Invocation): Promise<reado
     const { models, managed } = config.nodes[at]!;
     // A program of ours runs with the server alone.
     const health = managed !== undefined || !well ? "down" : "well";
-    const unline = { waiting: null, waiting_accounts: null, waiting_since: null };
-    const unknown = { since: null, last_error: null, drained_since: null, busy: null, ...unline };
+    const unline = { waiting: null, waiting_by_priority: null, waiting_accounts: null, waiting_since: null };
+    const unknown = {
+      since: null,
+      last_error: null,
+      drained_since: null,
+      busy: null,
+      expected_first_token_ms: null,
+      ...unline,
+    };
     const told = { engine, version, context, abilities: abilities.models, below: abilities.below };
     const room = { slots, slots_auto: slots === null, load: loadReport(load) };
     return { name, url, health, problem: problem ?? warning, ...room, ...told, models, ...unknown };
@@ -64,6 +72,7 @@ const headings = [
   "since (UTC)",
   "busy",
   "waiting",
+  "first token",
   "slots",
   "engine",
   "context",
@@ -71,14 +80,16 @@ const headings = [
 ];
 
 function cellsOf(node: NodeReport): Cell[] {
-  const { name, url, health, since, problem, busy, waiting, slots, engine, version, context, models } = node;
+  const { name, url, health, since, problem, busy, slots, engine, version, context, models } = node;
+  const { expected_first_token_ms: expected } = node;
   return [
     name,
     url,
     (problem !== null && health === "well" ? "unclear" : health) + (node.drained_since === null ? "" : ", drained"),
     since === null ? null : secondOf(since),
     busy,
-    waiting,
+    inClasses(node),
+    expected === null ? null : `${(expected / 1_000).toFixed(1)} s`,
     node.slots_auto ? `auto${slots === null ? "" : ` (${slots})`}` : slots,
     engine === null || version === null ? engine : `${engine} ${version}`,
     context,
@@ -86,6 +97,13 @@ function cellsOf(node: NodeReport): Cell[] {
       .map(([id, known]) => (id === known ? id : `${id} = ${known}`))
       .join(", "),
   ];
+}
+
+/** `3`, or `3: 1 interactive, 2 bulk` where not all of them are standard. */
+function inClasses({ waiting, waiting_by_priority: classes }: NodeReport): Cell {
+  if (classes === null || classes.standard === waiting) return waiting;
+  const each = priorities.filter((priority) => classes[priority] > 0);
+  return `${waiting}: ${each.map((priority) => `${classes[priority]} ${priority}`).join(", ")}`;
 }
 
 /** Without its zone, which is UTC. */

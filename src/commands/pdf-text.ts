@@ -1,5 +1,5 @@
-// tollgate pdf-text: reads a PDF from standard input and writes its text. The server runs it for every PDF of a
-// request: a file made to exhaust its reader then exhausts a process that may die.
+// tollgate pdf-text: reads a PDF from standard input and writes its text. The server runs it for each PDF of a request, so
+// that a malicious file can exhaust only this process.
 import { CommandError } from "../core/expected-error.ts";
 import { pdfText } from "../tools/media/pdf-text.ts";
 import { standBehindGateway } from "../tools/worker-process.ts";

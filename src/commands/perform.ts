@@ -1,6 +1,6 @@
-// Performs a verb on a data folder, whether a server is running on it or not.
+// Performs a verb on a data folder, with or without a running server.
 import { existsSync } from "node:fs";
-import { dataFolderOf, loadConfig } from "../config/config.ts";
+import { type ConfigEdit, dataFolderOf, loadConfig } from "../config/config.ts";
 import { databaseUrlVariable } from "../config/database-url.ts";
 import { ConfigError } from "../config/faults.ts";
 import { systemClock } from "../core/clock.ts";
@@ -12,16 +12,13 @@ import { checkFolderRights } from "../server/process/folder-rights.ts";
 import { unixUser } from "../server/process/unix-user.ts";
 import { type Flags, type Invocation, textFlag } from "./command.ts";
 
-/** A folder that is neither free nor answered for belongs to another command, or to a server that is starting. */
+/** A locked folder that does not answer belongs to another command, or to a starting server. */
 const patienceMs = 5_000;
 const retryMs = 50;
 
 const progress = (line: string): void => console.error(line);
 
-/**
- * Asks the server that runs on the data folder, which needs no configuration; if there is none, works on the books itself.
- * `onStopped` does so another way.
- */
+/** Asks the server that runs on the data folder; without one, works on the books directly, or calls `onStopped`. */
 export async function perform<Input, Result>(
   invocation: Invocation,
   verb: Verb<Input, Result>,
@@ -32,13 +29,14 @@ export async function perform<Input, Result>(
   const { flags, environment } = invocation;
   const user = unixUser(environment);
   const act = (work: Work) => verb.run(work, { actor: { kind: "shell", user }, input, progress });
+  const load = (edit?: ConfigEdit) => loadConfig(configFlags(flags), environment, edit);
   const url = await databaseUrlOf(invocation);
   if (url !== null) {
     const { inDatabase } = await import("./stopped-books.ts");
-    return inDatabase(await loadConfig(configFlags(flags), environment), url, act);
+    return inDatabase(load, url, act);
   }
   const dataFolder = folderOf(invocation);
-  checkFolderRights(dataFolder, socketFile(dataFolder)); // a folder that may not be seen is not one that is not there
+  checkFolderRights(dataFolder, socketFile(dataFolder)); // an unreadable folder is not a missing one
   if (!verb.makesFolder && !existsSync(dataFolder)) {
     throw new CommandError(`there is no data folder ${dataFolder}; name it with --data DIR`);
   }
@@ -50,7 +48,7 @@ export async function perform<Input, Result>(
     try {
       if (!verb.makesFolder) books.checkLedger(dataFolder);
       if (onStopped !== undefined) return await onStopped(dataFolder, user, progress);
-      return await books.inFolder(await loadConfig(configFlags(flags), environment), dataFolder, act);
+      return await books.inFolder(load, dataFolder, act);
     } catch (error) {
       if (!books.isInUse(error) || systemClock.monotonic() > giveUpAt) throw error;
       await Bun.sleep(retryMs);
@@ -58,7 +56,6 @@ export async function perform<Input, Result>(
   }
 }
 
-/** Throws CommandError where no server runs. */
 export async function askServer(invocation: Invocation, name: string, input: unknown): Promise<unknown> {
   const dataFolder = folderOf(invocation);
   const answered = await askRunningServer(dataFolder, name, input, progress);
@@ -73,10 +70,7 @@ export const askedServer = (invocation: Invocation, name: string, input: unknown
 export const folderOf = ({ flags, environment }: Pick<Invocation, "flags" | "environment">): string =>
   dataFolderOf({ data: textFlag(flags, "data") }, environment);
 
-/**
- * The database that the configuration names; null: the ledger is in the data folder. A configuration that is wrong is told
- * by whoever needs it: a running server does not.
- */
+/** Null: the ledger is in the data folder. Does not report a wrong configuration, which a running server does not need. */
 export async function databaseUrlOf({
   flags,
   environment,
@@ -84,7 +78,7 @@ export async function databaseUrlOf({
   try {
     return (await loadConfig(configFlags(flags), environment)).databaseUrl;
   } catch (error) {
-    // Not where a database may be named: nobody should be sent to a data folder that has another ledger.
+    // With a database in the configuration, the hint at --data would be misleading.
     if (!(error instanceof ConfigError) || (environment[databaseUrlVariable] ?? "") !== "") throw error;
     const file = configFlags(flags).config ?? environment["TOLLGATE_CONFIG"] ?? "";
     const text = file === "" ? "" : await Bun.file(file).text().catch(nothing);
@@ -93,7 +87,7 @@ export async function databaseUrlOf({
   }
 }
 
-/** A configuration that cannot be read names nothing. */
+/** An unreadable configuration names no database. */
 const nothing = (): string => "";
 
 /** The flags that the configuration reads. */

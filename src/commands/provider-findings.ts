@@ -1,4 +1,4 @@
-// Looks at the identity provider of the configuration, as a sign-in would.
+// Checks the configured identity provider, as a sign-in would.
 import { addressesOf, type Config } from "../config/config.ts";
 import { IdentityProvider, ProviderAway } from "../console/oidc/identity-provider.ts";
 import { redirectUrlOf } from "../console/oidc/open-provider.ts";
@@ -23,12 +23,10 @@ export async function providerFindings(config: Config): Promise<readonly Finding
     found.push(problem(what, `${name} at ${issuer}: ${thrown.message}`));
   }
   if (allowedDomains.length + allowedGroups.length === 0) {
-    found.push(
-      warning(what, "allowed_domains and allowed_groups are missing: all of the provider's people may come in"),
-    );
+    found.push(warning(what, "allowed_domains and allowed_groups are missing: everyone at the provider may sign in"));
   }
   if (issuer.startsWith("http:") && !namesThisMachine(new URL(issuer).hostname)) {
-    found.push(warning(what, `${issuer} is not https: whoever is on the way can sign in as anybody`));
+    found.push(warning(what, `${issuer} is not https: an attacker on the network can sign in as anyone`));
   }
   if (baseUrl === null) {
     found.push(warning(what, `base_url is missing: the provider sends people back to ${redirectUrl}`));

@@ -1,15 +1,15 @@
-// tollgate requests: the log, or what comes from now on.
+// tollgate requests: the request log, or new requests as they come.
 import { visibleLine } from "../core/visible.ts";
 import { cellsOf, requests } from "../office/verbs/people.ts";
 import type { Invocation } from "./command.ts";
 import { perform } from "./perform.ts";
 import { inputOf, tell } from "./verb-input.ts";
 
-/** Shown at first, and looked at in each second. */
+/** Rows shown first, and rows read each second. */
 const followedFrom = 10;
 const followLimit = 1_000;
 const followIntervalMs = 1_000;
-/** Of the rows shown last, so that none is shown twice. */
+/** Rows shown last, which are not shown again. */
 const shownMax = 2_000;
 
 export default async function showRequests(invocation: Invocation): Promise<number> {
@@ -21,7 +21,6 @@ export default async function showRequests(invocation: Invocation): Promise<numb
   return 0;
 }
 
-/** Prints what comes, the oldest first, until it is interrupted. */
 async function follow(invocation: Invocation, wanted: Parameters<typeof requests.print>[1]): Promise<never> {
   const isJson = invocation.flags["json"] === true;
   const shown = new Set<string>();

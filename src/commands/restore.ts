@@ -14,7 +14,7 @@ import { unixUser } from "../server/process/unix-user.ts";
 
 export default async function restoreBackup(invocation: Invocation): Promise<number> {
   const { words, flags, environment } = invocation;
-  // No gateway would read what it puts into a data folder.
+  // Gateways would not read what it restores into a data folder.
   if ((await databaseUrlOf(invocation)) !== null) {
     throw new CommandError("the ledger is in PostgreSQL: restore it there with pg_restore (see More than one machine)");
   }
@@ -56,7 +56,7 @@ function* linesOf(file: string, { bytes, accounts, violations, lastChargeAt, kep
     : `checked   every page; the books contradict themselves in ${counted(violations, "place")}, as the server's log will say`;
   if (kept !== null) yield `kept      the ledger of before: ${kept}; restore that to undo this`;
   if (keptResponses !== null) yield `kept      the stored responses of before: ${keptResponses}`;
-  yield "note      keys, passwords, sessions and deletions are as they were then, too: what was done since must be done again";
+  yield "note      keys, passwords, sessions and deletions are also as they were then: repeat what was done since";
 }
 
 const timeOf = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());

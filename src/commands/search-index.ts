@@ -1,5 +1,5 @@
-// tollgate search index: updates the index of the search folder and prints what it holds. A running server uses the
-// same index; both may write it.
+// tollgate search index: updates the index of the search folder and prints a summary. A running server shares the index;
+// both may write it.
 import { pdfTextCommand } from "../tools/media/pdf-command.ts";
 import { CommandError } from "../core/expected-error.ts";
 import { existsSync } from "node:fs";
@@ -31,7 +31,6 @@ export default async function updateIndex(invocation: Invocation): Promise<numbe
   }
 }
 
-/** Throws CommandError where the configuration names no search. */
 export async function searchConfigOf({ flags, environment }: Invocation): Promise<SearchConfig> {
   const { search, file } = await loadConfig(configFlags(flags), environment);
   if (search !== null) return search;
@@ -40,7 +39,6 @@ export async function searchConfigOf({ flags, environment }: Invocation): Promis
   );
 }
 
-/** Throws CommandError where there is no data folder to keep the index in. */
 export function folderSearchParts({ flags, environment }: Invocation): FolderSearchParts {
   const dataFolder = dataFolderOf({ data: textFlag(flags, "data") }, environment);
   if (!existsSync(dataFolder)) throw new CommandError(`there is no data folder ${dataFolder}; name it with --data DIR`);

@@ -1,4 +1,4 @@
-// tollgate search QUERY: prints what the configured search finds, as a model would read it.
+// tollgate search QUERY: prints search results as a model reads them.
 import { searchResultsMax } from "../core/limits.ts";
 import { PublicFetchClient } from "../tools/fetch/public-fetch-client.ts";
 import type { SearchProvider } from "../tools/search/search-provider.ts";
@@ -7,7 +7,7 @@ import { openSearchProvider } from "../tools/search/open.ts";
 import { type Invocation, readWhole, textFlag } from "./command.ts";
 import { folderSearchParts, searchConfigOf } from "./search-index.ts";
 
-/** Only one search runs here, so that no turns are taken. */
+/** A single search needs no queue. */
 const noAccount = 0;
 
 export default async function search(invocation: Invocation): Promise<number> {
@@ -28,7 +28,7 @@ export default async function search(invocation: Invocation): Promise<number> {
   }
 }
 
-/** The folder's index is in line with the folder before it is asked. */
+/** Updates the folder's index first. */
 async function openUpToDate(invocation: Invocation): Promise<SearchProvider> {
   const search = await searchConfigOf(invocation);
   const parts = folderSearchParts(invocation);

@@ -1,4 +1,4 @@
-// tollgate serve: composes a server, runs until it is told to stop, and takes it apart.
+// tollgate serve: composes a server, runs it until a signal, and takes it apart.
 import type { AuditAction } from "../account/records.ts";
 import { networkInterfaces } from "node:os";
 import { version } from "../../package.json" with { type: "json" };
@@ -20,7 +20,7 @@ import { generatedPassword } from "./new-password.ts";
 const operatorEmail = "operator@localhost";
 const noOperator =
   "No account is an operator: tollgate accounts create EMAIL --operator --password PASSWORD makes one.";
-/** How soon a start asks a database again that did not answer. */
+/** Pause before a start asks an unavailable database again. */
 const startRetryMs = 500;
 
 export default async function serve({ flags, environment }: Invocation): Promise<number> {
@@ -40,7 +40,7 @@ export default async function serve({ flags, environment }: Invocation): Promise
         console.log(server.nodeLine(node));
         if (lookedAt.has(node.name)) return;
         lookedAt.add(node.name);
-        // Once: what a reload brings is not the start.
+        // Once: a reload is no start.
         if (lookedAt.size !== server.nodeNames.length) return;
         console.log(server.understoodNames());
         for (const notice of server.modelNotices()) console.log(notice.endsWith("?") ? notice : `${notice}.`);
@@ -98,12 +98,12 @@ function flagsOf(flags: Flags): ConfigFlags {
   };
 }
 
-/** A database that is away for a moment ends no start. Null where the server was stopped in the meantime. */
-async function untilAnswered<Told>(
+/** Waits for a database that is unavailable for a moment. Null: the server was stopped meanwhile. */
+async function untilAnswered<Answer>(
   { log }: ComposedServer,
   signal: AbortSignal,
-  ask: () => Promise<Told>,
-): Promise<Told | null> {
+  ask: () => Promise<Answer>,
+): Promise<Answer | null> {
   while (!signal.aborted) {
     try {
       return await ask();
@@ -119,7 +119,7 @@ async function untilAnswered<Told>(
   return null;
 }
 
-/** What a server does for itself when it has nothing else to do after its start. */
+/** Idle work after the start. */
 async function settleIn(server: ComposedServer, signal: AbortSignal): Promise<void> {
   const { log, threads } = server;
   const isIdle = (): boolean => server.openRequests === 0;
@@ -133,13 +133,13 @@ async function settleIn(server: ComposedServer, signal: AbortSignal): Promise<vo
   }
 }
 
-/** The disk failed: nothing may be written or acknowledged after that. The next start finds out what is on disk. */
+/** The disk failed: nothing may be written or acknowledged anymore. The next start finds out what is on disk. */
 function endAtOnce(error: Error): void {
   console.error(`tollgate: ${error.message}`);
   process.exit(1);
 }
 
-/** To be pasted into a shell, with the key that was shown; this server and its models as they are. */
+/** For a shell, with the key that was shown, and this server's models. */
 function firstRequest({ baseUrl, sampleModel }: Pick<ComposedServer, "baseUrl" | "sampleModel">): string {
   const body = JSON.stringify({ model: sampleModel(), messages: [{ role: "user", content: "Say hello" }] });
   return [
@@ -148,7 +148,7 @@ function firstRequest({ baseUrl, sampleModel }: Pick<ComposedServer, "baseUrl" |
   ].join("\n");
 }
 
-/** Where it listens for every machine: what to open instead of 0.0.0.0, in one line or none. */
+/** If it listens on all addresses, one line that says what to open instead of 0.0.0.0. */
 function otherMachines({ url, baseUrl }: Pick<ComposedServer, "url" | "baseUrl">): string[] {
   const { hostname, port } = new URL(url);
   if (hostname !== "0.0.0.0" && hostname !== "[::]") return [];
@@ -160,7 +160,7 @@ function otherMachines({ url, baseUrl }: Pick<ComposedServer, "url" | "baseUrl">
   return [`Open ${baseUrl} here${others}.`];
 }
 
-/** Without an account nobody could sign in; its password and key are shown this once. Null: another gateway was first. */
+/** Makes sign-in possible; password and key are shown once. Null: another gateway was first. */
 async function createOperator({
   accounting,
   consoleUrl,
@@ -190,7 +190,7 @@ async function createOperator({
   }
   const what = passwordSignIn ? "password" : "link";
   return [
-    `A first account was made. Its ${what} and API key are shown this once:`,
+    `A first account was created. Its ${what} and API key are shown only once:`,
     `  e-mail    ${operatorEmail}`,
     created.signIn,
     `  API key   ${created.api_key}`,

@@ -1,5 +1,4 @@
-// What a running server was started with that its configuration does not say. A check beside it must look at the same
-// file and the same nodes.
+// Flags of a running server that its configuration does not contain: a check beside it must look at the same file and nodes.
 import { CommandError } from "../core/expected-error.ts";
 import { type ConfigFlags, dataFolderOf, type Environment } from "../config/config.ts";
 import { type Flags, textFlag } from "./command.ts";
@@ -9,13 +8,12 @@ import { configFlags } from "./perform.ts";
 
 export type SeenFlags = Readonly<{
   flags: ConfigFlags;
-  /** Whether the nodes are those of the running server's flags. */
   isNodesOfServer: boolean;
-  /** Why no server could be asked; null where one was, or none runs. */
+  /** Why the server could not be asked; null: it was, or none runs. */
   unasked: string | null;
 }>;
 
-/** The flags of a command, with those of the running server in the places of what it does not name itself. */
+/** The command's flags, completed by those of the running server. */
 export async function asRunningServer(flags: Flags, environment: Environment): Promise<SeenFlags> {
   const given = { ...configFlags(flags), node: flags["node"] as readonly string[] | undefined };
   const folder = dataFolderOf({ data: textFlag(flags, "data") }, environment);

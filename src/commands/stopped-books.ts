@@ -1,9 +1,9 @@
-// Opens the books of a stopped server, or of a database that gateways share, for one verb.
+// Opens the books of a stopped server, or of a shared database, for one verb.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import { openAccounting } from "../books/accounting.ts";
-import { addressesOf, type Config } from "../config/config.ts";
+import { addressesOf, type Config, type ConfigEdit } from "../config/config.ts";
 import { catalogOf, configuredCatalog, offeredPlans } from "../config/configured-catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import { CommandError } from "../core/expected-error.ts";
@@ -13,6 +13,7 @@ import { notNoted } from "../office/verb.ts";
 import { backupDetail } from "../office/verbs/server.ts";
 import type { BackupMade, Progress, Work } from "../office/work.ts";
 import { openPostgresOffice } from "../books/postgres-accounting.ts";
+import type { SimulateParts } from "../server/fleet/simulate.ts";
 import { erasedInWords } from "../store/changes/erasure.ts";
 import { backUp } from "../store/backup/backup.ts";
 import { databaseName, lockDataFolder, missingLedger } from "../store/folder/data-folder.ts";
@@ -25,13 +26,14 @@ import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import { RequestLogFile } from "../store/requests/request-log-file.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 
-/** As a gateway has them, on whatever machine: gateways run beside it, or none. */
+/** For a database: gateways may run beside it. */
 export async function inDatabase<Result>(
-  config: Config,
+  load: Load,
   url: string,
   act: (work: Work) => Promise<Result>,
 ): Promise<Result> {
   const clock = systemClock;
+  const config = await load();
   await using opened = await openPostgresOffice({ url, catalog: await catalogFor(config), clock });
   const { office, passwords, database } = opened;
   const keepMs = config.failedKeepDays * dayMs;
@@ -46,6 +48,7 @@ export async function inDatabase<Result>(
       eraseResponses: (account, forEver) => eraseResponsesIn(database, account, forEver),
       backup: () => Promise.reject(new CommandError(noBackup)),
       erasedInWords,
+      simulate: simulateWith({ requestLog, office, clock, load, pool: null }),
       fleet: null,
     });
   } finally {
@@ -53,13 +56,14 @@ export async function inDatabase<Result>(
   }
 }
 
-/** On a folder that no server has. Throws DataFolderInUse. */
+/** Throws DataFolderInUse. */
 export async function inFolder<Result>(
-  config: Config,
+  load: Load,
   dataFolder: string,
   act: (work: Work) => Promise<Result>,
 ): Promise<Result> {
   const clock = systemClock;
+  const config = await load();
   const accounting = await openAccounting({
     dataFolder,
     catalog: await catalogFor(config),
@@ -78,6 +82,7 @@ export async function inFolder<Result>(
       consoleUrl: addressesOf(config, config.port).baseUrl,
       eraseResponses: (account) => StoredResponsesFile.eraseIn(dataFolder, account, log),
       erasedInWords,
+      simulate: simulateWith({ requestLog, office: accounting.office, clock, load, pool: null }),
       fleet: null,
     });
   } finally {
@@ -86,15 +91,22 @@ export async function inFolder<Result>(
   }
 }
 
+type Load = (edit?: ConfigEdit) => Promise<Config>;
+
+const simulateWith =
+  (parts: SimulateParts): Work["simulate"] =>
+  async (asked, progress) =>
+    (await import("../server/fleet/simulate.ts")).simulate(parts, asked, progress);
+
 export const isInUse = (error: unknown): boolean => error instanceof DataFolderInUse;
 
-/** Without models of the shop's own, what nodes list may be named too, and nobody here knows it. */
+/** Without [[models]], any model that nodes list is valid, and no node is asked here. */
 const catalogFor = async (config: Config) =>
   config.models.length > 0
     ? configuredCatalog(config, await catalogOf(config))
     : { plans: offeredPlans(config.plans, await catalogOf(config)) };
 
-/** Without bringing the database to this program's version: the copy is the way back from an upgrade. Throws DataFolderInUse. */
+/** Does not migrate the database: the copy is the way back from an upgrade. Throws DataFolderInUse. */
 export async function copyAsItIs(
   dataFolder: string,
   file: string,
@@ -108,7 +120,7 @@ export async function copyAsItIs(
     try {
       noteInLedger(folder.databaseFile, entry);
     } catch (error) {
-      progress(notNoted("backup", (error as Error).message)); // a disk that is full or read-only is a reason to make one
+      progress(notNoted("backup", (error as Error).message)); // a full or read-only disk is a reason for a backup
     }
     return made;
   } finally {
@@ -116,7 +128,6 @@ export async function copyAsItIs(
   }
 }
 
-/** Throws CommandError where there is no ledger. */
 export function checkLedger(dataFolder: string): void {
   if (existsSync(join(dataFolder, databaseName))) return;
   throw new CommandError(
@@ -124,7 +135,7 @@ export function checkLedger(dataFolder: string): void {
   );
 }
 
-/** The disk failed: nothing may be written or acknowledged after that. */
+/** The disk failed: nothing may be written or acknowledged anymore. */
 function endAtOnce(error: Error): void {
   console.error(`tollgate: ${error.message}`);
   process.exit(1);

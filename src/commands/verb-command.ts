@@ -1,4 +1,4 @@
-// Makes a command of a verb: its words and flags are the fields of its input.
+// Makes a command of a verb.
 import type { TSchema } from "@sinclair/typebox";
 import type { Verb } from "../office/verb.ts";
 import { type Command, type Flag, folderFlags } from "./command.ts";
@@ -39,7 +39,12 @@ function flagsOf(field: string, schema: TSchema, isRequired = false): readonly (
   if (flag === null) return [];
   const help = helpOf(schema);
   if (schema["type"] !== "boolean")
-    return [[flag, { type: "string", placeholder: placeholderOf(schema), isRequired, help }]];
+    return [
+      [
+        flag,
+        { type: "string", multiple: schema["repeats"] === true, placeholder: placeholderOf(schema), isRequired, help },
+      ],
+    ];
   const opposite = [`no-${flag}`, { type: "boolean", help: `Not --${flag}.` }] as const;
   return [[flag, { type: "boolean", help }], ...(schema["negatable"] === true ? [opposite] : [])];
 }

@@ -5,7 +5,6 @@ import { CommandError } from "../core/expected-error.ts";
 import { problemWith, type Verb } from "../office/verb.ts";
 import { type Invocation, readWhole, textFlag, UsageError } from "./command.ts";
 
-/** Prints the result of a verb, and gives the exit code. */
 export function tell<Input, Result>(
   { flags }: Pick<Invocation, "flags">,
   verb: Verb<Input, Result>,
@@ -16,7 +15,7 @@ export function tell<Input, Result>(
   return 0;
 }
 
-/** The input that words and flags make; throws UsageError, or CommandError where --yes is missing. */
+/** Throws UsageError, or CommandError if --yes is missing. */
 export function inputOf<Input>(verb: Verb<Input>, { words, flags }: Invocation): Input {
   const { name, input: schema } = verb;
   const read: Record<string, unknown> = {};
@@ -41,7 +40,7 @@ export function inputOf<Input>(verb: Verb<Input>, { words, flags }: Invocation):
   return input;
 }
 
-/** `limit_day` is --limit-day, unless the schema names another flag; null: none. */
+/** `limit_day` is --limit-day, unless the schema says otherwise; null: no flag. */
 export function flagOf(field: string, schema: TSchema): string | null {
   const flag: unknown = schema["flag"];
   return flag === null ? null : typeof flag === "string" ? flag : field.replaceAll("_", "-");
@@ -52,6 +51,8 @@ export const placeholderOf = (schema: TSchema): string => String(schema["placeho
 function valueOfFlag(flags: Invocation["flags"], flag: string | null, schema: TSchema): unknown {
   if (flag === null) return undefined;
   if (schema["type"] !== "boolean") {
+    const given = flags[flag];
+    if (Array.isArray(given)) return given.flatMap((text) => valueOf(`--${flag}`, String(text), schema));
     const text = textFlag(flags, flag);
     return text === undefined ? undefined : valueOf(`--${flag}`, text, schema);
   }
@@ -60,7 +61,6 @@ function valueOfFlag(flags: Invocation["flags"], flag: string | null, schema: TS
   return is ? true : isNot ? false : undefined;
 }
 
-/** The value of a text; throws UsageError naming `what`. */
 function valueOf(what: string, text: string, schema: TSchema): unknown {
   const [inner]: readonly (TSchema | undefined)[] = schema["anyOf"] ?? [];
   if (inner !== undefined) return text === "none" ? null : valueOf(what, text, inner);

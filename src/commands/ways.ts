@@ -1,13 +1,11 @@
-// What the command line does beside a verb, or in its place where no server runs.
+// What the command line does beside a verb, or instead of it where no server runs. By the verb's name.
 import { type FlagTable, type Invocation, nodeFlag } from "./command.ts";
 
 type Way = Readonly<{
-  /** Beside those of the verb's input. */
   flags?: FlagTable;
   load(): Promise<{ default(invocation: Invocation): Promise<number> }>;
 }>;
 
-/** By the name of the verb. */
 export const ways: Readonly<Record<string, Way>> = {
   apply: {
     flags: { file: { type: "string", short: "f", placeholder: "FILE", help: "The file, TOML or JSON." } },
@@ -25,16 +23,20 @@ export const ways: Readonly<Record<string, Way>> = {
   "end-users list": { load: () => import("./end-users-list.ts") },
   "end-users export": { load: () => import("./end-user-export.ts") },
   requests: {
-    flags: { follow: { type: "boolean", help: "Print what comes from now on, until you interrupt it." } },
+    flags: { follow: { type: "boolean", help: "Print new requests as they come, until interrupted." } },
     load: () => import("./requests.ts"),
   },
   nodes: { flags: nodeFlag, load: () => import("./nodes.ts") },
   "nodes drain": {
-    flags: { wait: { type: "boolean", help: "Wait until the requests that run there have ended." } },
+    flags: { wait: { type: "boolean", help: "Wait until the running requests have ended." } },
     load: () => import("./nodes-drain.ts"),
   },
   gateways: { load: () => import("./gateways.ts") },
   models: { flags: nodeFlag, load: () => import("./models.ts") },
   "webhooks test": { load: () => import("./webhooks-test.ts") },
+  simulate: {
+    flags: { svg: { type: "string", placeholder: "FILE", help: "Draw it into this file, too." } },
+    load: () => import("./simulate.ts"),
+  },
   backup: { load: () => import("./backup.ts") },
 };

@@ -1,5 +1,5 @@
-// Looks whether something answers at the webhooks of the configuration, without telling them anything. Their addresses may
-// be secrets: only the host is named.
+// Checks whether the configured webhooks answer, without sending anything. Their addresses may be secrets: only the host is
+// shown.
 import type { Config } from "../config/config.ts";
 import { namesThisMachine } from "../core/this-machine.ts";
 import { noticeEvents } from "../core/notice.ts";
@@ -14,13 +14,13 @@ async function findingsOf(webhook: Config["webhooks"][number]): Promise<readonly
   const what = `webhook ${name}`;
   const wrong = await reachWebhook(webhook);
   if (wrong !== null) return [problem(what, `${host}: ${wrong}`)];
-  const told = events.length === noticeEvents.length ? "all events" : events.join(", ");
-  const found = [ok(what, `${host} answers; ${format}, ${secret === null ? "not signed" : "signed"}, ${told}`)];
+  const sent = events.length === noticeEvents.length ? "all events" : events.join(", ");
+  const found = [ok(what, `${host} answers; ${format}, ${secret === null ? "not signed" : "signed"}, ${sent}`)];
   if (secret === null && format === "json") {
-    found.push(warning(what, "secret is missing: whoever knows its address can tell it things in our name"));
+    found.push(warning(what, "secret is missing: anyone who knows its address can forge notices"));
   }
   if (url.startsWith("http:") && !namesThisMachine(new URL(url).hostname)) {
-    found.push(warning(what, "its address is not https: whoever is on the way can read the notices"));
+    found.push(warning(what, "its address is not https: an attacker on the network can read the notices"));
   }
   return found;
 }

@@ -1,4 +1,4 @@
-// tollgate webhooks test: by the running server, or by itself.
+// tollgate webhooks test: through the running server, or directly.
 import { addressesOf, loadConfig } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
 import { CommandError } from "../core/expected-error.ts";

@@ -1,7 +1,6 @@
-// Writes a long answer, which is JSON, to standard output, piece by piece, as fast as it is read.
+// Writes a long JSON answer to standard output, piece by piece, as fast as it is read.
 import { visible } from "../core/visible.ts";
 
-/** Gives the exit code. */
 export async function writePieces(pieces: Iterable<string> | AsyncIterable<string>): Promise<number> {
   const output = Bun.stdout.writer();
   try {
@@ -13,6 +12,6 @@ export async function writePieces(pieces: Iterable<string> | AsyncIterable<strin
     return 0;
   } catch (error) {
     if ((error as { code?: string }).code !== "EPIPE") throw error;
-    return 1; // who reads it wanted no more, and knows
+    return 1; // the reader has closed the pipe
   }
 }

@@ -88,27 +88,36 @@ const nodesTableSchema = schemaOfTables({
 
 // ---------------------------------------------------------------- reading
 
+/** Gives the tables of a file other values, before anything is checked. */
+export type ConfigEdit = (tables: FileTables) => FileTables;
+
 /**
  * Reads the file that the flags or the environment name and merges all sources.
  * Throws ConfigError; touches nothing but the file.
  */
-export async function loadConfig(flags: ConfigFlags, environment: Environment): Promise<Config> {
+export async function loadConfig(flags: ConfigFlags, environment: Environment, edit?: ConfigEdit): Promise<Config> {
   const file = flags.config ?? (environment["TOLLGATE_CONFIG"] || null);
-  if (file === null) return readConfig(null, "", flags, environment);
+  if (file === null) return readConfig(null, "", flags, environment, edit);
   let toml: string;
   try {
     toml = await Bun.file(file).text();
   } catch (error) {
     throw new ConfigError(`${file}: cannot be read: ${(error as Error).message}`);
   }
-  return readConfig(file, toml, flags, environment);
+  return readConfig(file, toml, flags, environment, edit);
 }
 
-/** Merges the text of a configuration file with flags and environment; throws ConfigError. */
-export function readConfig(file: string | null, toml: string, flags: ConfigFlags, environment: Environment): Config {
+/** Merges the text of a configuration file, as `edit` leaves it, with flags and environment; throws ConfigError. */
+export function readConfig(
+  file: string | null,
+  toml: string,
+  flags: ConfigFlags,
+  environment: Environment,
+  edit: ConfigEdit = (tables) => tables,
+): Config {
   const faults = new Faults(file, toml);
   const reading: ConfigReading = { faults, environment, folder: dirname(file ?? "."), keys: new Set() };
-  const sources = { tables: parseTables(toml, faults), flags, reading };
+  const sources = { tables: parseTables(toml, faults, edit), flags, reading };
   const read = optionEntries.map(([name, option]) => [name, option.read(sources)] as const);
   faults.throwIfAny();
   const values = Object.fromEntries(read) as OptionValues;
@@ -163,6 +172,15 @@ function checkTogether(values: OptionValues, faults: Faults): void {
   for (const { row, key, problem } of sharedNames(models)) faults.at(["models", row, ...key], problem);
   // Without models of the shop's own, names that nodes list are valid too, and they are not known yet.
   const known = new Set(models.flatMap(({ id, aliases }) => [id, ...aliases]));
+  for (const [row, { id, aliases, fallback = [] }] of models.entries()) {
+    for (const [index, name] of fallback.entries()) {
+      if (known.has(name) && name !== id && !aliases.includes(name)) continue;
+      faults.at(
+        ["models", row, "fallback", index],
+        `must be a name of another of [[models]], is ${JSON.stringify(name)}`,
+      );
+    }
+  }
   for (const [row, { models: named }] of plans.entries()) {
     for (const [index, name] of (models.length === 0 ? [] : (named ?? [])).entries()) {
       if (known.has(name)) continue;
@@ -176,13 +194,14 @@ function checkTogether(values: OptionValues, faults: Faults): void {
   }
 }
 
-function parseTables(toml: string, faults: Faults): FileTables {
+function parseTables(toml: string, faults: Faults, edit: ConfigEdit): FileTables {
   let tables: unknown;
   try {
     tables = Bun.TOML.parse(toml);
   } catch (error) {
     faults.syntax((error as Error).message);
   }
+  tables = edit(tables as FileTables);
   const ofNodes = (tables as FileTables)["nodes"];
   const isTable = isTableOfAllNodes(ofNodes);
   for (const { path, problem } of misfitsOf(isTable ? nodesTableSchema : fileSchema, tables)) faults.at(path, problem);
@@ -244,11 +263,11 @@ export function checkModelIds({ file, nodes, mcp }: Config, { models }: Catalog)
   if (lines.length > 0) throw new ConfigError(lines.join("\n"));
 }
 
-/** A shop's own models as their rows say; `told` fills what they leave out. At the start no node has said anything. */
+/** A shop's own models as their rows say; `reported` fills the gaps. At the start no node has reported anything. */
 export const ownModelsOf = (
   { models, outputTokensDefault }: Pick<Config, "models" | "outputTokensDefault">,
-  told: ToldOfModel = nothingTold,
-) => modelsByName(models.map((model) => modelOf(model, told, shopBudgetOf(outputTokensDefault))));
+  reported: ToldOfModel = nothingTold,
+) => modelsByName(models.map((model) => modelOf(model, reported, shopBudgetOf(outputTokensDefault))));
 
 /** {base_url} and {site_url} of a server that listens on `port`; the site is at the base unless the file says otherwise. */
 export function addressesOf(config: Config, port: number): { baseUrl: string; siteUrl: string } {

@@ -19,8 +19,8 @@ export const offeredPlans = (own: readonly Plan[], { plans }: Pick<Catalog, "pla
   own.length === 0 ? plans : plansById(own);
 
 /** A shop's own models and plans in place of the catalog's, if it names any. Throws ConfigError for names that are wrong. */
-export function configuredCatalog(config: Config, catalog: Catalog, told?: ToldOfModel): Catalog {
-  const models = config.models.length === 0 ? catalog.models : ownModelsOf(config, told);
+export function configuredCatalog(config: Config, catalog: Catalog, reported?: ToldOfModel): Catalog {
+  const models = config.models.length === 0 ? catalog.models : ownModelsOf(config, reported);
   const configured = { ...catalog, models, plans: offeredPlans(config.plans, catalog) };
   checkModelIds(config, configured);
   return configured;

@@ -43,7 +43,7 @@ export class Faults {
     // An item of a list in one line has the line of the list.
     this.#lineOf ??= linesOf(this.#toml);
     const line = this.#lineOf(path) ?? this.#lineOf(path.slice(0, -1));
-    this.add(`${this.#file}${line === null ? "" : `:${line}`}: ${formatPath(path)} ${problem}`);
+    this.add(`${this.#file ?? "the configuration"}${line === null ? "" : `:${line}`}: ${formatPath(path)} ${problem}`);
   }
 
   syntax(message: string): never {

@@ -122,6 +122,11 @@ export const modelTable = table(
       otherwise: undefined,
       shown: "none",
     }),
+    fallback: key("fallback", listOf(name(), "a list of names of other rows", 1), {
+      about: "Models that serve its requests while no node can, the first that can.",
+      otherwise: undefined,
+      shown: "none",
+    }),
     nodeModel: key("node_model", name(), {
       about: "Its name on the nodes. Nodes that list it serve it.",
       otherwise: null,
@@ -269,15 +274,15 @@ export const unpricedModel = (id: string): OwnModel => ({
 /** `budget`: of requests that name none, where the shop says one; else such an answer is as long as the model makes it. */
 export function modelOf(
   { outputTokens: own, callsTools, ...model }: OwnModel,
-  told: ToldOfModel,
+  reported: ToldOfModel,
   budget: number | null,
 ): Model {
-  const contextTokens = model.contextTokens ?? told.contextTokens ?? ownModelContextTokensDefault;
+  const contextTokens = model.contextTokens ?? reported.contextTokens ?? ownModelContextTokensDefault;
   const outputTokens = Math.min(own ?? budget ?? outputTokensMax, contextTokens);
   const claimed = {
-    images: model.readsImages ?? told.readsImages,
-    tools: callsTools ?? told.callsTools,
-    formats: model.structuredOutput !== null || told.keepsFormats === true,
+    images: model.readsImages ?? reported.readsImages,
+    tools: callsTools ?? reported.callsTools,
+    formats: model.structuredOutput !== null || reported.keepsFormats === true,
   };
   const abilities = ["images", "tools", "formats"] as const;
   const { presetOf: _, ...row } = model;
@@ -288,7 +293,7 @@ export function modelOf(
     unclaimed: abilities.filter((ability) => claimed[ability] !== true),
     tier: "own",
     contextTokens,
-    readsImages: model.readsImages ?? told.readsImages ?? true,
+    readsImages: model.readsImages ?? reported.readsImages ?? true,
     budgetLimitsAnswer: true,
     outputTokensDefault: { calls: outputTokens, tokens: outputTokens },
     encoding: encodingDefault,

@@ -18,7 +18,7 @@ export type WebSearchConfig = Readonly<{
   /** Never null for brave and tavily. */
   apiKey: string | null;
   timeoutMs: Ms;
-  /** So many of the first results are read whole, so that a model sees more of them than a snippet. */
+  /** How many of the first results are read whole, so that a model sees more than a snippet. */
   pages: number;
 }>;
 

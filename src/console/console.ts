@@ -33,7 +33,7 @@ import { planRoutes } from "./routes/plan-routes.ts";
 import { providerRoutes } from "./routes/provider-routes.ts";
 import type { Access } from "./api/routes.ts";
 import { failureReply, jsonReply } from "./reply.ts";
-import { fail, type Failure, isFailure, type Route, type Visitor, WithCookies } from "./routes/route.ts";
+import { fail, type Failure, isFailure, type Route, sentence, type Visitor, WithCookies } from "./routes/route.ts";
 import { SignedIn } from "./signed-in.ts";
 import { sessionRoutes } from "./routes/session-routes.ts";
 import { usageRoutes } from "./routes/usage-routes.ts";
@@ -204,5 +204,3 @@ function failureOf(thrown: unknown): Failure {
     return fail("invalid_request", sentence(thrown));
   return fail("internal", "Something went wrong on the server.");
 }
-
-const sentence = ({ message }: Error): string => `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;

@@ -1,5 +1,4 @@
-// The console's files inside the single binary, where `src/build.ts` replaces this module by its bundle. From source,
-// nothing is embedded, and the console is bundled when its first page is requested.
+// The console's files inside the single binary, where `src/build.ts` replaces this module; from source, there are none.
 import type { EmbeddedFile } from "./bundle.ts";
 
 export const embedded: readonly EmbeddedFile[] | null = null;

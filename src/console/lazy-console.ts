@@ -1,5 +1,4 @@
-// The console's addresses, which exist from the start. The console itself is loaded with the first request to any of them:
-// it would take a tenth of the start's time and 6 MB, and a gateway for programs may run for months without it.
+// The console's addresses. The console itself loads with their first request: a tenth of a start's time and 6 MB.
 import { Elysia } from "elysia";
 import type { Site } from "../http/site.ts";
 import { assets } from "./assets.ts";

@@ -1,5 +1,4 @@
-// The console's event stream: an account's numbers, and for operators the state of the nodes. One timer serves all
-// streams: it looks twice a second, sends what changed, and stops when there are no streams.
+// The console's event stream: numbers of accounts, and of nodes for operators. One timer looks twice a second.
 import { keepAliveIntervalMs } from "../core/limits.ts";
 import { assert } from "../core/assert.ts";
 import type { LiveRequests } from "../http/site.ts";
@@ -112,12 +111,7 @@ export class Live {
       account: account.id,
       session: session.id,
     }));
-    try {
-      return await everywhere.marks(seen);
-    } catch (thrown) {
-      if (thrown instanceof StoreUnavailable) return null;
-      throw thrown;
-    }
+    return everywhere.marks(seen).catch(nullIfUnavailable);
   }
 
   /** Midnight and the end of a session change no row, so each stream also looks for itself now and then. */
@@ -142,14 +136,8 @@ export class Live {
     stream.keepAlive();
   }
 
-  /** Null if they cannot be read now. */
-  async #forOperators(): Promise<OperatorNumbers | null> {
-    try {
-      return await this.operatorNumbers();
-    } catch (thrown) {
-      if (thrown instanceof StoreUnavailable) return null;
-      throw thrown;
-    }
+  #forOperators(): Promise<OperatorNumbers | null> {
+    return this.operatorNumbers().catch(nullIfUnavailable);
   }
 
   async #look(stream: Stream, forOperators: OperatorNumbers | null): Promise<void> {
@@ -186,6 +174,11 @@ export class Live {
     clearInterval(this.#timer);
     this.#timer = null;
   }
+}
+
+function nullIfUnavailable(thrown: unknown): null {
+  if (thrown instanceof StoreUnavailable) return null;
+  throw thrown;
 }
 
 const encoder = new TextEncoder();

@@ -13,6 +13,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId, Model, Ms } from "../core/types.ts";
+import type { OperatorLine } from "./api/line.ts";
 import type { NodeTest, OperatorModels, OperatorNode } from "./api/nodes.ts";
 import type { AccountData } from "./account-data.ts";
 import type { Asset } from "./assets.ts";
@@ -32,6 +33,7 @@ export type NodesView = Readonly<{
   test(name: string): Promise<NodeOutcome<NodeTest>>;
   /** Every model with the nodes that have it, without its use. */
   models(): readonly Omit<OperatorModels["models"][number], "day">[];
+  line(): Promise<OperatorLine>;
   /** Requests that wait for any of them. */
   readonly waiting: number;
   /** Tells whether a node has a model, even if that node is down. */

@@ -1,6 +1,5 @@
-// Finds the signed-in account by a request's cookie, for the console's API and for the playground's calls to /v1. Defines
-// the three cookies of a browser: its session, the accounts that it signed in to before, and, for ten minutes, a started
-// sign-in with an identity provider.
+// Finds the signed-in account by a request's cookie, for the console's API and the playground's calls to /v1, and
+// defines a browser's three cookies: its session, known accounts, and a started sign-in.
 import type { SessionRecord } from "../account/records.ts";
 import type { Office } from "../account/office.ts";
 import type { SessionLookup } from "../account/sign-in/sessions.ts";

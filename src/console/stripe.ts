@@ -1,5 +1,4 @@
-// Credit paid through Stripe: a Checkout page for the payment, and a signed webhook that reports it. The library is
-// loaded only if the configuration names a key.
+// Credit paid through Stripe: a Checkout page and a signed webhook. The library loads only if a key is configured.
 import type Stripe from "stripe";
 import { centsOf, type PaymentNotice, type Order, type PaymentProvider } from "./payment-provider.ts";
 

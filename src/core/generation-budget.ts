@@ -1,7 +1,7 @@
 // How many generations one request may cost its nodes, counted over its rounds, repeats and failovers. Six places ask again
 // (see "Retries" in src/README.md); without one bound they multiply to several hundred.
 
-/** Covers 10 tool rounds, of which each may fail over or have its schema refused once, and the repeats of a misfit. */
+/** Covers 10 tool rounds, each of which may fail over or have its schema refused once, and the repeats of a misfit. */
 export const generationsPerAnswerMax = 32;
 
 export class GenerationBudget {

@@ -32,6 +32,8 @@ export type Course = Readonly<{
   firstTokenMs: Ms | null;
   /** To its last word, or for a charged request to its charge. */
   durationMs: Ms;
+  /** How urgent it was in line; absent: standard. */
+  priority?: Priority;
 }>;
 
 /** What a key may be used for; null: unlimited. */
@@ -134,6 +136,10 @@ export type Model = Readonly<{
   coder: boolean;
   /** What the shop does to its requests; absent: nothing. */
   preset?: Preset;
+  /** Names of models that serve its requests while no node can, the first that can. Absent: none. */
+  fallback?: readonly string[];
+  /** The id of the model that was asked for and that no node can serve. Absent: this one was asked for. */
+  standsFor?: string;
 }>;
 
 /** Fields of a request that a shop says. `effort` null, an empty list: not said. */

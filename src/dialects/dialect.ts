@@ -5,7 +5,7 @@ import type { Clock } from "../core/clock.ts";
 import type { ByteWriter } from "../core/byte-writer.ts";
 import type { KnownModels } from "../core/catalog.ts";
 import { endUserName } from "../core/end-user.ts";
-import { isRefusal } from "../core/refusals.ts";
+import { isRefusal, refusals } from "../core/refusals.ts";
 import type {
   Ask,
   CoderBilling,
@@ -166,8 +166,18 @@ export interface Dialect extends DialectFacts {
   errorBody(refusal: Refusal, requestId: string): string;
 }
 
+/** What most dialects have in common. */
+const usual = {
+  modelKind: "chat",
+  keyHeaders: [],
+  clientHeaders: [],
+  storesResponses: false,
+  statusOf: ({ refusal }: Refusal): number => refusals[refusal].status,
+} as const satisfies Partial<Dialect>;
+
 /** `OwnAsk`: the Ask with what only this dialect remembers about the request (settings that it echoes, for example). */
-type Definition<OwnAsk extends Ask> = Omit<Dialect, "read" | "unpack"> &
+type Definition<OwnAsk extends Ask> = Omit<Dialect, "read" | "unpack" | keyof typeof usual> &
+  Partial<Pick<Dialect, keyof typeof usual>> &
   Readonly<{
     read(request: DialectRequest): OwnAsk | Refusal;
     encoder(ask: OwnAsk, reply: ReplyIdentity, form: ReplyForm, keep: Keep | null): Encoder;
@@ -201,6 +211,7 @@ export function defineDialect<OwnAsk extends Ask>(definition: Definition<OwnAsk>
   const { read, encoder: _, pack: __, unpack, ...facts } = definition;
   const readingOf = (ask: OwnAsk): Reading => ({ ask, writer: new AskWriter(definition, ask) });
   return {
+    ...usual,
     ...facts,
     read(request) {
       const ask = read(request);

@@ -20,7 +20,6 @@ export const everyDialect: readonly OpenDialect[] = [
   () => rerank,
 ];
 
-/** The dialects of a server. */
 export class Dialects {
   readonly all: readonly Dialect[];
   /** For clients that cannot be identified; it also reads the messages of POST /v1/tokenize. */

@@ -1,5 +1,4 @@
-// Responses that were stored so that later requests can refer to them by id instead of repeating them. The dialect says
-// what a request refers to, and the store looks it up before the request is read.
+// Responses stored for later requests to refer to by id. The store looks these up before a request is read.
 import { isRecord } from "../core/is-record.ts";
 import { refuse } from "../core/refusals.ts";
 import type { AccountId, Refusal } from "../core/types.ts";

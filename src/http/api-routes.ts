@@ -1,5 +1,4 @@
-// The API's routes. Each endpoint answers at several addresses, because clients join base address and path in different
-// ways. Pages of other sites may read its replies if the operator allows it.
+// The API's routes. Each endpoint answers at several addresses: clients join base address and path in different ways.
 import type { AnyElysia } from "elysia";
 import type { Endpoint } from "../core/types.ts";
 import type { Soon } from "../core/soon.ts";

@@ -1,6 +1,5 @@
-// Limits the memory of an account's large bodies while they arrive and are inflated, before their purpose is known.
-// Without a limit, a hundred simultaneous uploads would fill the memory. An account's uploads, however slow, take no
-// room from others.
+// Limits the memory of an account's large bodies while they arrive: a hundred uploads at once would fill it. Slow
+// uploads take no room from other accounts.
 import { busyRetrySeconds, largeBodiesAccountBytesMax } from "../core/limits.ts";
 import { refuse } from "../core/refusals.ts";
 import type { AccountId, Refusal } from "../core/types.ts";

@@ -1,5 +1,4 @@
-// Parses large bodies of the free routes one per turn of the event loop: parsing 4 MB takes 5 to 10 ms, and 20 at once
-// would stop every stream for all that time.
+// Parses large bodies of free routes one per turn of the event loop: 4 MB take 5 to 10 ms, and 20 would stop streams.
 
 export class BodyTurns {
   #last: Promise<void> = Promise.resolve();

@@ -1,5 +1,4 @@
-// The address of a request's client: the other end of its connection or, behind a proxy, the address in the proxy's
-// header.
+// The address of a request's client: its connection's other end or, behind a proxy, what the proxy's header says.
 import { forwardedAddress } from "./forwarded-address.ts";
 import { peerAddress, type Connection } from "./peer-address.ts";
 

@@ -1,5 +1,4 @@
-// Inflates compressed request bodies (`content-encoding`). A few hundred bytes can inflate to gigabytes, so the output
-// is limited while it is produced, inflating runs beside the streams, and accounts take turns.
+// Inflates compressed bodies beside the streams, accounts in turn, with the output limited while it is produced.
 import {
   constants,
   createBrotliDecompress,

@@ -7,7 +7,7 @@ import type { KeyHeaders } from "./key-headers.ts";
 const preflightMaxAgeSeconds = 7_200;
 
 /** Headers of our replies, beside those that every page may read. */
-const readableHeaders = "x-request-id, request-id, retry-after, x-should-retry, x-priority";
+const readableHeaders = "x-request-id, request-id, retry-after, x-should-retry, x-priority, x-fallback-from";
 const methods = "GET, POST, DELETE";
 /** Headers with this prefix belong to the console. */
 const ownHeader = /^x-tollgate-/i;
@@ -22,7 +22,6 @@ export class CrossOrigin {
     this.#keyHeaders = keyHeaders;
   }
 
-  /** The reply, readable for the requesting page if it is one of those. */
   opened(request: Request, reply: Soon<Response>): Soon<Response> {
     if (this.#origins().length === 0 || !request.headers.has("origin")) return reply;
     const origin = this.#allowed(request.headers);

@@ -1,6 +1,5 @@
-// GET /openapi.json, /docs and the guide's chapters: created at the first request, then kept until the catalog or the
-// samples' model changes. They need no key and reveal only one thing about this server that `GET /v1/models` does not:
-// that model's name.
+// GET /openapi.json, /docs and the guide: made at the first request and kept while the catalog stays. They need no key,
+// and reveal nothing beyond `GET /v1/models` but the samples' model.
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import { type Catalog, usualSampleModel } from "../core/catalog.ts";
@@ -28,7 +27,6 @@ export class Documentation {
   readonly #options: DocumentationOptions;
   #made: Promise<Made> | null = null;
   #operators: Promise<File> | null = null;
-  /** The catalog that the pages describe. */
   #models: Catalog["models"] | null = null;
   #sampleModel: string = usualSampleModel;
 

@@ -1,5 +1,4 @@
-// Recognizes requests that a proxy forwards. Proxies send countless headers, so names that only proxies use are
-// recognized by their parts.
+// Recognizes requests that a proxy forwards, by the parts of headers' names that only proxies use.
 import { parseClientAddress } from "../core/address.ts";
 import { isPublicAddress } from "../tools/fetch/public-address.ts";
 

@@ -213,9 +213,10 @@ export class Inference implements LiveRequests {
       ended();
       throw thrown;
     });
-    return priority === undefined
+    const { standsFor } = admitted.ask.model;
+    return priority === undefined && standsFor === undefined
       ? outlet.response
-      : outlet.response.then((response) => withPriorityHeader(response, priority));
+      : outlet.response.then((response) => withHeaders(response, priority, standsFor));
   }
 
   #allServed(): Promise<void>[] {
@@ -237,8 +238,9 @@ export class Inference implements LiveRequests {
   }
 }
 
-function withPriorityHeader(response: Response, priority: Priority): Response {
-  response.headers.set("x-priority", priority);
+function withHeaders(response: Response, priority?: Priority, standsFor?: string): Response {
+  if (priority !== undefined) response.headers.set("x-priority", priority);
+  if (standsFor !== undefined) response.headers.set("x-fallback-from", encodeURI(standsFor));
   return response;
 }
 

@@ -1,7 +1,6 @@
-// GET /v1/models and /v1/models/{id}: one document that both SDK families read as their own list. Only `capabilities`
-// have different names: a header that only one dialect's clients send decides whose.
+// GET /v1/models and /v1/models/{id}: one list for both SDK families; a header decides the names of `capabilities`.
 import { claimsOf } from "../core/catalog.ts";
-import { outputTokensMax } from "../core/limits.ts";
+import { outputTokensMax, partsPerCent } from "../core/limits.ts";
 import type { Model } from "../core/types.ts";
 
 const created = "2025-01-01T00:00:00Z";
@@ -40,7 +39,62 @@ export function modelBody(model: Model, { nodesContext, ownCapabilities }: Model
     reasoning_effort: model.kind === "chat" && model.readsDepth,
     capabilities: (ownCapabilities ?? capabilities)(model),
     ...inUse,
+    ...catalogFields(model, contextLength, budgetMax),
   };
+}
+
+/** What programs read that know the lists of OpenRouter and LM Studio: prices, context and abilities. */
+function catalogFields(model: Model, contextLength: number, budgetMax: number) {
+  const { kind, price } = model;
+  const { images, tools, formats } = claimsOf(model);
+  const isChat = kind === "chat";
+  const modalities = ["text", ...(images ? ["image"] : []), ...(isChat ? ["file"] : [])];
+  const answer = { chat: "text", embedding: "embeddings", rerank: "rerank" }[kind];
+  const parts = price.kind === "split" ? price.parts : undefined;
+  const [input, cached, output] =
+    price.kind === "split"
+      ? [price.inputCents, price.cachedInputCents, price.outputCents]
+      : [price.cents, price.cents, price.cents];
+  return {
+    pricing: {
+      prompt: dollarsPerToken(input, parts?.input),
+      completion: dollarsPerToken(output, parts?.output),
+      input_cache_read: dollarsPerToken(cached, parts?.cachedInput),
+      request: "0",
+    },
+    architecture: {
+      modality: `${images ? "text+image" : "text"}->${answer}`,
+      input_modalities: modalities,
+      output_modalities: [answer],
+      tokenizer: "Other",
+      instruct_type: null,
+    },
+    supported_parameters: !isChat
+      ? []
+      : [
+          ...commonParameters,
+          ...(tools ? ["tools", "tool_choice", "parallel_tool_calls"] : []),
+          ...(formats === "none" ? [] : ["response_format"]),
+          ...(formats === "json_schema" ? ["structured_outputs"] : []),
+          ...(model.readsDepth ? ["reasoning", "include_reasoning", "reasoning_effort"] : []),
+        ],
+    top_provider: { context_length: contextLength, max_completion_tokens: budgetMax, is_moderated: false },
+    per_request_limits: null,
+    max_context_length: model.contextTokens,
+    loaded_context_length: contextLength,
+  };
+}
+
+/** Every engine takes them. */
+const commonParameters = [
+  ...["max_tokens", "max_completion_tokens", "temperature", "top_p", "stop", "seed"],
+  ...["presence_penalty", "frequency_penalty", "web_search_options"],
+];
+
+/** An exact decimal of cents and parts of cents per million tokens. */
+function dollarsPerToken(cents: number, parts = 0): string {
+  const digits = String(cents * partsPerCent + parts).padStart(13, "0");
+  return `${digits.slice(0, -12)}.${digits.slice(-12)}`.replace(/\.?0+$/, "");
 }
 
 function descriptionOf(model: Model): string {

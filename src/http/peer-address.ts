@@ -1,5 +1,4 @@
-// The address of a request's sender. Behind relays, the main server listens on a unix socket, which has no addresses:
-// there, a header from the relay that accepted the connection has it. From any other sender that header is not trusted.
+// The address of a request's sender. Behind relays on a unix socket, the relay's header has it; no other's is trusted.
 
 export interface Connection {
   timeout(request: Request, seconds: number): void;

@@ -1,5 +1,4 @@
-// POST /v1/quote: what a request would cost at most and when its answer would begin, for a body of any dialect. Free, and
-// nothing runs.
+// POST /v1/quote: what a request would cost at most and when its answer would begin. Free, and nothing runs.
 import { answersOf } from "../core/answer-budget.ts";
 import type { Forecast } from "../core/forecast.ts";
 import { isRecord } from "../core/is-record.ts";

@@ -1,5 +1,4 @@
-// The address of a request. Its host comes from the client's Host header, which may be missing or invalid: then the
-// runtime's `url` is only a path, or no URL at all, and no request may fail because of that.
+// The address of a request, whose Host header may be missing or invalid: then `url` may be a path, or no URL.
 
 /** Its path and query; the host is not the client's. */
 export function requestAddress({ url }: Pick<Request, "url">): URL {

@@ -1,6 +1,5 @@
-// Decides whether a request comes from this site's own pages. Browsers send the Origin header with every POST and
-// DELETE, and pages cannot change it. A request without one comes from no browser page, or from one that hides its
-// origin.
+// Whether a request comes from this site's own pages: browsers send Origin with every POST and DELETE, and pages cannot
+// change it. A request without one comes from no browser page, or from one that hides its origin.
 
 /** True where the Origin header names {base_url}, or the host of the request itself. */
 export function isSameOrigin(headers: Headers, baseUrl: string): boolean {

@@ -1,5 +1,4 @@
-// The free routes that count tokens: POST /v1/tokenize, POST /v1/quote, and those on which dialects count a request's input. They
-// need a key, reserve nothing and are not counted by flood protection; counting itself happens off the main thread.
+// Free routes that count tokens or quote a request. They need a key, reserve nothing, and count off the main thread.
 import type { Dialect, RequestHead } from "../dialects/dialect.ts";
 import { type Body, isLarge, type GatewayParts, readAsk } from "../gateway.ts";
 import { isRefusal } from "../core/refusals.ts";
@@ -65,7 +64,6 @@ export class TokenRoutes {
     }
   }
 
-  /** `dialect` reads its `messages`. */
   tokenize(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
     const head = new ArrivedHead(request, tokenizePath, "");
     return this.#answer(request, connection, dialect, async (body, { account }) => {
@@ -89,7 +87,6 @@ export class TokenRoutes {
     );
   }
 
-  /** `reply` builds the reply from the count. */
   countInput(
     request: Request,
     connection: Connection | null,

@@ -1,5 +1,4 @@
-// What a node's engine reports about the models that requests use there, and which of the catalog's promises it does
-// not keep.
+// What a node's engine reports about the models that requests use, and which of the catalog's promises it lacks.
 import type { NodeConfig } from "../config/config.ts";
 import { distinctModels } from "../core/catalog.ts";
 import type { Model } from "../core/types.ts";
@@ -7,7 +6,6 @@ import { type Engine, factsOf } from "./engine.ts";
 import { modelNameOn, servesAmong } from "./model-routes.ts";
 import type { Capability, ModelFacts } from "./model-facts.ts";
 
-/** A model as its node knows it. */
 export type ServedModel = Readonly<{
   name: string;
   contextTokens: number | null;

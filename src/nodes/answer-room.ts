@@ -1,5 +1,4 @@
-// How long an answer to ask a node for: the client's budget, as far as the node's context leaves room beside the
-// prompt.
+// How long an answer to ask a node for: the client's budget, as far as the context leaves room beside the prompt.
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import type { Ask } from "../core/types.ts";
 import { type Engine, factsOf } from "./engine.ts";

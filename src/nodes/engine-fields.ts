@@ -117,7 +117,6 @@ function unheardSampling(
   });
 }
 
-/** Adds the fields to a node's request under the engine's names for them. */
 export function addEngineFields(
   body: Record<string, unknown>,
   ask: Ask,

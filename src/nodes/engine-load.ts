@@ -1,5 +1,4 @@
-// How busy an engine is: its running requests, its queue and how full its cache is, read from its Prometheus metrics.
-// An engine of several parts (data parallel) reports each part: requests are added up, and the fullest cache counts.
+// How busy an engine is, from its Prometheus metrics. Of several parts, requests add up and the fullest cache counts.
 import { type Asking, rootOf } from "./engine-routes.ts";
 import { get, isReply } from "./client/get.ts";
 

@@ -1,5 +1,4 @@
-// What engines report on routes of their own, above their OpenAI-compatible ones: version, contexts and the abilities
-// of their models. Each route is one small request. An answer that is missing or unexpected leaves its facts unknown.
+// What engines report on their own routes: version, contexts, abilities. An unexpected answer leaves facts unknown.
 import { nodeSlotsMax } from "../core/limits.ts";
 import { visibleLine } from "../core/visible.ts";
 import type { NodeClient } from "./client/client.ts";
@@ -10,7 +9,6 @@ import { type Capabilities, contextOf, isNamed, type ListedModel, type ModelFact
 
 export type Asking = Readonly<{
   client: NodeClient;
-  /** The base path of its OpenAI-compatible routes. */
   basePath: string;
   apiKey: string | null;
   timeoutMs: number;

@@ -140,7 +140,6 @@ export const engineTraits: Readonly<Record<EngineKind, EngineTraits>> = {
 };
 
 export const keepsApart = (engine: EngineKind): boolean => engineTraits[engine].prefixCache !== "shared";
-/** Answers are always requested as a stream. */
 export const streamFields = ({ runningUsage }: EngineTraits): Record<string, unknown> => ({
   stream: true,
   stream_options: runningUsage ? { include_usage: true, continuous_usage_stats: true } : { include_usage: true },

@@ -1,5 +1,4 @@
-// Finds out which inference engine is behind an address. Engines accept the same chat-completions request with
-// different extras. An engine that cannot be identified for sure stays "unknown" and gets only what all engines accept.
+// Which inference engine is behind an address. One that is not identified for sure gets only what all engines accept.
 import { systemClock } from "../core/clock.ts";
 import type { NodeConfig } from "../config/config.ts";
 import { NodeClient } from "./client/client.ts";

@@ -1,5 +1,4 @@
-// One generation on one node: request out, bytes in, Pieces to the sink, exactly one Ending. What each failure of a
-// node means for the client is a table of 30 rows, which test/nodes/generation.test.ts walks through by number.
+// One generation on one node: bytes in, Pieces out, one Ending. test/nodes/generation.test.ts has its 30 failures.
 import { lastInTurn } from "../core/end-of-turn.ts";
 import type { Ending, Sink } from "../core/types.ts";
 import type { ExchangeFault } from "./client/exchange.ts";
@@ -29,7 +28,6 @@ export const askForStream = (parts: GenerationParts): Promise<ExchangeOutcome> =
 class Generation extends NodeExchange<AnswerReader> implements EventHandler, KnownEvents {
   readonly #sink: Sink;
   readonly #events: EventParser;
-  /** An event came since the sink was last flushed. */
   #unflushed = false;
   /** An event was parsed. Events recognized by their bytes only come later. */
   #anyEvent = false;

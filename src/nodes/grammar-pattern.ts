@@ -62,7 +62,6 @@ class Scanner {
     return `^${before}${body}${after}$`;
   }
 
-  /** Reads one token; false where no grammar can have the pattern. */
   #next(): boolean {
     const character = this.#take();
     switch (character) {

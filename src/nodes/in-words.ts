@@ -1,6 +1,5 @@
-// Prompts that describe what a node cannot enforce: a format beside tools, where no engine takes a schema (it would
-// rule out every call, or be refused), a schema that its engine refuses or does not know, and a required call that it
-// may leave out.
+// Prompts that describe what a node cannot enforce: a format beside tools, where no engine takes a schema, a schema
+// that its engine refuses, and a required call that it may leave out.
 import type { Format, Tool } from "../core/types.ts";
 
 /** Follows the system message. */

@@ -1,5 +1,4 @@
-// What an engine reports about one of its models: its actual context and its abilities. A node may write anything, so
-// values that make no sense count as not reported.
+// What an engine reports about a model: context and abilities. Values that make no sense count as not reported.
 import { record } from "./json.ts";
 
 const nodeModelNameMaxLength = 512;
@@ -49,7 +48,6 @@ export function listedModels(body: unknown): readonly ListedModel[] | null {
 /** An engine that lists more than this is a marketplace of models; the rest of its list is ignored. */
 const modelsMax = 1_000;
 
-/** A number that can be a context. No model has less than the minimum, and one that reports less would refuse everything. */
 export function contextOf(value: unknown): number | null {
   const isContext = typeof value === "number" && Number.isSafeInteger(value) && value >= nodeContextMinTokens;
   return isContext ? value : null;
@@ -78,7 +76,6 @@ export function chatModelsOf(models: readonly ModelFacts[]): readonly string[] {
 export const isNamedOtherwise = (name: string): boolean =>
   /embed|rerank|(?:^|\/)(?:bge|gte|e5|all-minilm|paraphrase)[-_]/i.test(name);
 
-/** The name without Ollama's optional tag. */
 export const withoutTag = (name: string): string => (name.endsWith(latest) ? name.slice(0, -latest.length) : name);
 
 /** Whether this is the configured model: the tag in Ollama's names is optional. */

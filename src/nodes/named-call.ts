@@ -1,5 +1,4 @@
-// Reads a call that a model writes as text, where its engine cannot force a tool but can hold answers to a schema: an
-// object with the tool's name and then its arguments. Text and arguments both come in pieces.
+// Reads a call that a model writes as text, where its engine cannot force a tool but can hold answers to a schema.
 import { JsonEnd } from "../core/json-end.ts";
 import { calledNameMaxLength } from "./limits.ts";
 import type { Tool } from "../core/types.ts";

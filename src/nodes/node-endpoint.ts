@@ -1,5 +1,4 @@
-// The gateway's side of one node: its connections, its engine, and the requests made for it. The pool decides about its
-// health and who gets a slot, possibly on another thread.
+// The gateway's side of one node: connections, engine and requests. The pool decides about health and slots.
 import type { Priority } from "../core/priority.ts";
 import { enginePriority } from "./engine-priority.ts";
 import type { PlanId } from "../core/plan-ids.ts";

@@ -1,5 +1,4 @@
-// One request to one node and its answer in any form: the watch for silence, connection faults, error statuses and the
-// single outcome. `Generation` reads a stream of events on top of it, `InputsExchange` a single document.
+// One request to one node in any form: the watch for silence, faults, error statuses and the single outcome.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { limitAtEndOfTurn } from "../core/end-of-turn.ts";
 import type { Ask, Ending, Sink } from "../core/types.ts";

@@ -1,5 +1,4 @@
-// Ollama's own routes, for what its OpenAI-compatible ones do not show: the context of an unloaded model, and whether a
-// prompt fits. Unless asked here not to, it cuts off the beginning of a prompt that does not.
+// Ollama's own routes: an unloaded model's context, and whether a prompt fits, which it would otherwise cut.
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { type NodeReply, isReply, type NoReply, post } from "./client/get.ts";
 import { type Asking, rootOf } from "./engine-routes.ts";

@@ -1,5 +1,4 @@
-// Ask -> the JSON body of a plain completion for one engine: the client's prompt unchanged, without a chat template. As in
-// request.ts, only fields named here are ever sent.
+// Ask -> a plain completion's JSON body for one engine: the prompt unchanged. Only fields named here are sent.
 import { refuse } from "../core/refusals.ts";
 import type { AccountId, Ask, PlainCompletion, Refusal } from "../core/types.ts";
 import type { EngineKind } from "./engine-kind.ts";
@@ -26,7 +25,6 @@ export function notTaken({ model, plain }: PlainAsk, engine: EngineKind): Refusa
   return null;
 }
 
-/** The request for a node that calls the model `nodeModel`. */
 export function plainRequest(
   ask: PlainAsk,
   account: AccountId,

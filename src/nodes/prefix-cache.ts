@@ -4,7 +4,6 @@ import type { SharePrefixCache } from "../config/config.ts";
 import type { PlanId } from "../core/plan-ids.ts";
 import type { AccountId } from "../core/types.ts";
 
-/** What the node's configuration and this gateway say about it. */
 export type PrefixCacheRule = Readonly<{
   /** Absent: accounts are kept apart where the engine can do it. */
   sharing?: SharePrefixCache | undefined;

@@ -80,7 +80,6 @@ export class AnswerReader implements KnownEvents {
   readonly #shapes: KnownShapes<Channel> | null;
   /** The shape of the last recognized event. */
   #likely: Template<Channel> | null = null;
-  /** Where the payload that matched last begins. */
   #matchedAt = 0;
 
   #begun = false;

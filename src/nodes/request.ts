@@ -1,5 +1,4 @@
-// Ask -> the JSON body that one engine takes. Only fields named here are ever sent: engines obey dangerous ones (grammars,
-// slots, plugins), and some refuse every field that they do not know.
+// Ask -> the JSON body for one engine. Only fields named here are sent: engines obey dangerous ones (slots, plugins).
 import { furtherStopsMaxLength, stopSequencesMax } from "../core/limits.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import { forcedTool, sentTools } from "../core/sent-tools.ts";
@@ -19,7 +18,6 @@ export type Expected = Readonly<{
   stops: readonly string[];
 }>;
 
-/** `body` is JSON text. */
 export type NodeRequest = Readonly<{ body: string; expected: Expected }>;
 
 /** A node's request for a large body: the same JSON text in UTF-8, in parts, so that nothing is copied. */

@@ -1,5 +1,4 @@
-// Finds the first of several stop sequences in a text that comes in pieces, in time linear in the text for any
-// sequences (Aho and Corasick, 1975). It tracks how much of the text so far may be the beginning of one.
+// Finds the first of several stop sequences in a text that comes in pieces, in linear time (Aho and Corasick, 1975).
 
 /** Which sequence was found, and where it ends, counted from the start of the piece. */
 export type Found = Readonly<{ end: number; sequence: string }>;

@@ -1,6 +1,5 @@
-// Tool-call deltas -> "call" and "call-arguments" Pieces. Engines differ in everything: whole calls in one delta or the
-// name first; ids that are empty, numeric, repeated or missing; names that come repeated, in fragments or late; arguments
-// as an object.
+// Tool-call deltas -> Pieces. Engines differ: whole calls or names first; ids empty, numeric, repeated or missing;
+// names repeated, in fragments or late; arguments as an object.
 import { base62Digits } from "../core/base62.ts";
 import { JsonEnd } from "../core/json-end.ts";
 import { calledNameMaxLength } from "./limits.ts";
@@ -52,7 +51,6 @@ export class ToolCalls {
     return this.#sent;
   }
 
-  /** Piece index of the call that the node names `key`, or -1 before it was sent. */
   sentIndex(key: number): number {
     return this.#byKey?.get(key)?.index ?? -1;
   }

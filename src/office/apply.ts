@@ -1,4 +1,4 @@
-// Makes accounts, limits of keys and invitations what a file says, in one unit: all of it, or nothing. What the file does not
+// Brings accounts, key limits and invitations in line with a file, in one unit: all of it or nothing. What the file does not
 // name stays as it is, and a second time nothing changes. Secrets are neither read from the file nor shown.
 import { type Static, Type } from "@sinclair/typebox";
 import { limitInWords, limitsDetail, type NewLimits } from "../account/people/account-keys.ts";
@@ -26,7 +26,6 @@ const account = Type.Object(
   {
     email,
     plan: Type.Optional(planId("Its plan.")),
-    /** Of an account that the file makes. */
     credit: Type.Optional(tokens(0, "Balance tokens that a new account starts with.")),
     operator: Type.Optional(Type.Boolean({ description: "Whether it sees and changes all accounts in the console." })),
     disabled: Type.Optional(Type.Boolean({ description: "Whether its keys are refused." })),
@@ -56,7 +55,7 @@ export const shop = {
       flag: null,
     }),
   ),
-  dry_run: Type.Optional(Type.Boolean({ description: "Show what would change, and change nothing." })),
+  dry_run: Type.Optional(Type.Boolean({ description: "Show what would changewithout changing anything." })),
 };
 
 export type Shop = Readonly<{

@@ -1,4 +1,4 @@
-// Fields of verbs' inputs. A description is what help says; `placeholder` is what stands for a value there ("--limit N").
+// Fields of verbs' inputs. A description is what help says; `placeholder`stands for a value there ("--limit N").
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { passwordMaxLength, passwordMinLength } from "../core/limits.ts";
 

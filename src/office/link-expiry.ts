@@ -20,7 +20,7 @@ export const expiryProblem = ({ expires }: Readonly<{ expires?: string }>): Sche
     ? null
     : { path: ["expires"], problem: `${expected}, is ${JSON.stringify(expires)}` };
 
-/** Absent: `usualMs` from now. Throws CommandError for what was no problem a moment ago. */
+/** Absent: `usualMs` from now. Throws CommandError where the time has passed meanwhile. */
 export function expiryOf(text: string | undefined, now: Ms, usualMs: Ms): Ms {
   const at = text === undefined ? now + usualMs : momentOf(text, now);
   if (at === null) throw new CommandError(`expires ${expected}`);

@@ -49,7 +49,6 @@ export class OperatorsApi {
     }
   }
 
-  /** What there is, for programs; it reveals nothing of this server. */
   async description(): Promise<OperatorsDescription> {
     const { describeOperatorsApi } = await import("./operators-description.ts");
     return describeOperatorsApi(this.#work.consoleUrl);
@@ -113,7 +112,7 @@ async function inputOfBody(request: Request): Promise<unknown> {
   }
 }
 
-/** Null where there is more. */
+/** Null if the body is larger. */
 async function boundedBody(request: Request): Promise<Uint8Array | null> {
   if (Number(request.headers.get("content-length") ?? 0) > bodyMaxBytes) return null;
   const chunks: Uint8Array[] = [];
@@ -126,7 +125,7 @@ async function boundedBody(request: Request): Promise<Uint8Array | null> {
   return Buffer.concat(chunks);
 }
 
-/** A query has texts alone: what its schema wants is read from them, and what cannot be is left for the schema to refuse. */
+/** A query has only texts: values are read as the schema expects them, and the schema refuses what cannot be read. */
 function inputOfQuery(url: string, { properties }: TObject): Record<string, unknown> {
   const given = [...new URL(url).searchParams];
   return Object.fromEntries(

@@ -17,7 +17,7 @@ const groups: readonly Group[] = [
     load: async () => (await import("./verbs/purchases.ts")).default,
   },
   {
-    heading: "People and what they asked",
+    heading: "End users and their requests",
     words: ["end-users", "usage", "requests"],
     load: async () => (await import("./verbs/people.ts")).default,
   },
@@ -31,15 +31,18 @@ const groups: readonly Group[] = [
     words: ["nodes", "gateways", "models", "webhooks", "reload", "health", "backup"],
     load: async () => (await import("./verbs/server.ts")).default,
   },
+  {
+    heading: "What if",
+    words: ["simulate"],
+    load: async () => (await import("./verbs/simulation.ts")).default,
+  },
 ];
 
-/** Null: there is no such verb. */
 export async function findVerb(name: string): Promise<Verb | null> {
   const first = name.split(" ", 1)[0]!;
   const verbs = await groups.find(({ words }) => words.includes(first))?.load();
   return verbs?.find((each) => each.name === name) ?? null;
 }
 
-/** All of them, by heading. */
 export const allVerbs = (): Promise<readonly (readonly [heading: string, verbs: readonly Verb[]])[]> =>
   Promise.all(groups.map(async ({ heading, load }) => [heading, await load()] as const));

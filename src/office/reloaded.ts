@@ -1,12 +1,10 @@
-// What became of a reload.
+// The outcome of a reload.
 
-/** Options of the configuration by their names; `found` are nodes that turned out to be others than before, in words. */
+/** `found`: nodes that turned out to be different from before, in words. */
 export type ReloadReport = Readonly<{
-  /** They changed and were put in force. */
   applied: readonly string[];
   /** They differ from those the server was started with, and are not in force. */
   needsRestart: readonly string[];
-  /** Absent: none. */
   found?: readonly string[];
 }>;
 

@@ -18,7 +18,6 @@ export function formatTable(headings: readonly string[], rows: readonly (readonl
   return [headings, ...texts].map(line).join("\n");
 }
 
-/** Names and values, one pair a line. */
 export function formatPairs(pairs: readonly (readonly [string, Cell])[]): string {
   const width = Math.max(...pairs.map(([name]) => name.length));
   return pairs.map(([name, value]) => `${name.padEnd(width)}  ${formatCell(value)}`).join("\n");

@@ -1,5 +1,5 @@
-// What can be asked of a gateway, a value each: its name, its input, who may ask for it, what it does, its line in the audit
-// log and its words for people. The command line, the control socket and the console are doors to these values.
+// A verb of a gateway: its name, its input, who may ask for it, what it does, its line in the audit log and its output. The
+// command line, the control socket and the console are made from these values.
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
 import { auditDetailMaxLength, byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import type { Unit } from "../account/office.ts";
@@ -19,68 +19,59 @@ import type { AccountId, Ms } from "../core/types.ts";
 import { accountEmail } from "./fields.ts";
 import type { Fleet, Progress, Work } from "./work.ts";
 
-/** Who asks. */
 export type Actor =
-  /** A command of a user of this machine: whoever may open the data folder may do everything there. */
+  /** A user of this machine: access to the data folder allows everything there. */
   | Readonly<{ kind: "shell"; user: string }>
-  /** Somebody who is signed in to the console: as an operator, or for the own account. */
+  /** A console session: an operator's, or an owner's for the own account. */
   | Readonly<{ kind: "operator" | "account"; account: AccountRecord; session: SessionRecord; address: string }>
-  /** A program with an operator's token. */
   | Readonly<{ kind: "token"; name: string; scope: TokenScope }>;
 
-/** Where programs reach the verbs. */
 export const operatorsApiPath = "/api/v1";
 
-/** What these print is made by the command line itself, or is a file on the server's disk. */
+/** The command line prints these itself, or they are files on the server's disk. */
 const ofShell: ReadonlySet<string> = new Set(["accounts export", "end-users export", "backup"]);
 
-/** Whether tokens may ask for it at all. */
 export const isForApi = ({ name, scope }: Pick<Verb, "name" | "scope">): boolean =>
   scope !== null && !ofShell.has(name);
 
-/** A token asks for something on which its scope has no say. */
+/** The token's scope does not cover what it asks for. */
 export class ScopeTooSmall extends CommandError {}
 
-/** An operator may do everything, so to make one, or to change an account of one, takes the scope of everything. */
+/** An operator may do everything, so making or changing one takes the scope `all`. */
 export function checkMayTouchOperators(actor: Actor): void {
   if (actor.kind !== "token" || actor.scope === "all") return;
   throw new ScopeTooSmall(`accounts of operators need a token of the scope all; this one has ${actor.scope}`);
 }
 
-/** Whether a token may ask for what needs `needed`; null: the shell alone may. */
+/** `needed` null: only the shell may ask. */
 export const allows = (scope: TokenScope, needed: TokenScope | null): boolean =>
   needed !== null && tokenScopes.indexOf(needed) <= tokenScopes.indexOf(scope);
 
 export type Asked<Input> = Readonly<{ actor: Actor; input: Input; progress: Progress }>;
 
 export interface Verb<Input = unknown, Result = unknown> {
-  /** "accounts disable" */
   readonly name: string;
   /** One line that says what it does, as an imperative. */
   readonly summary: string;
   /** More, for its own page of help. */
   readonly details?: string;
-  /** Checks the input; flags, help and completion are made of it. */
   readonly input: TObject;
   /** Fields that a command line takes as words, in this order; the others are flags. */
   readonly words: readonly string[];
-  /** Null: the shell alone may ask for it. */
+  /** Null: only the shell may ask for it. */
   readonly scope: TokenScope | null;
   /** Owners may ask for it, for their own accounts. */
   readonly owner?: true;
-  /** Makes the data folder where there is none. */
   readonly makesFolder?: true;
-  /** There must be a running server. */
   readonly needsServer?: true;
-  /** What no schema says is wrong with the input; null: nothing. */
+  /** What is wrong with the input beyond its schema, or null. */
   problem?(input: Input): SchemaError | null;
-  /** What is lost for good, in words: the command line asks for --yes. */
+  /** What is lost for good: the command line asks for --yes. */
   warning?(input: Input): string;
-  /** Does it, with its audit line. Rejects with what is wrong, in words. */
+  /** Does it, with its audit line. Rejects with what is wrong. */
   run(work: Work, asked: Asked<Input>): Promise<Result>;
   /** What `--json` prints; absent: the result. */
   json?(result: Result): unknown;
-  /** What people read. */
   print(result: Result, input: Input): string;
 }
 
@@ -93,7 +84,7 @@ type Way<Given, Result> =
   | Readonly<{ read(unit: Unit, given: Given): Promise<Result> }>
   | Readonly<{ change(unit: Unit, given: Given, work: Work): Promise<Result> }>
   | Readonly<{
-      /** Does first what others must not wait for, such as the hash of a password. */
+      /** Slow work before the unit, such as hashing a password. */
       prepare(work: Work, given: Given): Promise<(unit: Unit) => Promise<Result>>;
       /** Once that is committed. */
       finish?(work: Work, given: Given, result: Result): Promise<void>;
@@ -101,11 +92,10 @@ type Way<Given, Result> =
   /** What is not in the books; the audit line comes after it. */
   | Readonly<{ run(work: Work, given: Given): Promise<Result> }>;
 
-/** What an author says of a verb. */
 type Spec<Fields, Input, Given, Result> = Words<Fields, Input, Given, Result> & Way<Given, Result>;
 type Words<Fields, Input, Given, Result> = Omit<Verb<Input, NoInfer<Result>>, "input" | "words" | "run"> &
   Readonly<{
-    /** Absent: none, but the e-mail of what is about an account. */
+    /** Absent: empty, or the e-mail of the account. */
     fields?: Fields;
     words?: readonly (keyof Input & string)[];
     /** Absent: it changes nothing. */
@@ -115,12 +105,12 @@ type Words<Fields, Input, Given, Result> = Omit<Verb<Input, NoInfer<Result>>, "i
       detail?(given: Given, result: NoInfer<Result>, work: Work): string | null;
       /** Absent: the account that the verb is about, or the server. */
       subject?(result: NoInfer<Result>): AccountId;
-      /** Owners who are no operators are in the log, too. */
+      /** Also log owners who are not operators. */
       ofOwners?: true;
-      /** What was done stays done where the line cannot be written. */
+      /** The work stays done if the line cannot be written. */
       isOptional?: true;
     }>;
-    /** Why it was not done, in words; null: it was. */
+    /** Why it was not done; null: it was. */
     refusal?(result: NoInfer<Result>): string | null;
   }>;
 
@@ -132,7 +122,7 @@ export function verb<Result, Fields extends TProperties = {}>(
   return { ...published(spec), run: (work, asked) => perform(work, spec, asked, asked, () => theServer) };
 }
 
-/** One that a running server alone can do. */
+/** Needs a running server. */
 export function fleetVerb<Result, Fields extends TProperties = {}>({
   run,
   ...spec
@@ -154,7 +144,7 @@ type FleetSpec<Fields, Input, Result> = Words<Fields, Input, Asked<Input>, Resul
 type Named = Readonly<{ email: string }>;
 type OnAccount<Input> = Asked<Input> & Readonly<{ account: AccountRecord }>;
 
-/** One that is about an account, which its first word names. */
+/** About the account that its first word names. */
 export function accountVerb<Result, Fields extends TProperties = {}>(
   spec: Spec<Fields, Of<Fields> & Named, OnAccount<Of<Fields> & Named>, Result>,
 ): Verb<Of<Fields> & Named, Result> {
@@ -185,7 +175,7 @@ function published<Fields extends TProperties, Input, Given, Result>({
   return { ...rest, words, input: Type.Object(fields ?? {}, { additionalProperties: false }) };
 }
 
-/** `find`: what the verb is given, or how that is found in its unit. */
+/** `find` looks up the subject in the unit. */
 async function perform<Fields, Input, Given extends Asked<Input>, Result>(
   work: Work,
   spec: Spec<Fields, Input, Given, Result>,
@@ -229,7 +219,7 @@ async function perform<Fields, Input, Given extends Asked<Input>, Result>(
   return result;
 }
 
-/** The same words for a copy that is made without the books. */
+/** For a copy that is made without the books. */
 export const notNoted = (name: string, reason: string): string => `the ${name} is not in the audit log: ${reason}`;
 
 function may(actor: Actor, scope: TokenScope | null, isForOwners: boolean): boolean {
@@ -245,7 +235,6 @@ function may(actor: Actor, scope: TokenScope | null, isForOwners: boolean): bool
   }
 }
 
-/** The line of an actor in the audit log. */
 export function entryBy(
   actor: Actor,
   at: Ms,

@@ -1,12 +1,13 @@
-// What verbs work on: the books of a running server, or those that a command opened by itself, and what keeps beside them.
+// What verbs work on: the books of a running server, or those that a command opened, and what is stored beside them.
 import type { Office } from "../account/office.ts";
 import type { Passwords } from "../account/sign-in/passwords.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";
+import type { Simulation, SimulationAsked } from "../core/simulation.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId } from "../core/types.ts";
 import type { ReloadOutcome } from "./reloaded.ts";
 
-/** Says how far a long operation is, in one line of words. */
+/** Reports the progress of a long operation in one line. */
 export type Progress = (line: string) => void;
 
 export type BackupMade = Readonly<{ file: string; bytes: number; integrity: string }>;
@@ -14,23 +15,23 @@ export type BackupMade = Readonly<{ file: string; bytes: number; integrity: stri
 export type Work = Readonly<{
   office: Office;
   passwords: Pick<Passwords, "hashNew">;
-  /** Where browsers find the console, without a slash at the end. */
+  /** The console's address, without a trailing slash. */
   consoleUrl: string;
   requestLog: RequestLogQueries & Readonly<{ erase(account: AccountId): Promise<void> }>;
-  /** Removes the stored responses of an account, wherever they are; `forEver`: none of that account are kept anymore. */
+  /** Removes an account's stored responses everywhere; `forEver`: none are stored for it anymore. */
   eraseResponses(account: AccountId, forEver: boolean): Promise<void>;
-  /** What an erasure takes away from the ledger, in words. */
+  /** What an erasure removes from the ledger, in words. */
   erasedInWords: string;
-  /** Copies the database to a new file while it is in use, and checks the copy. */
+  /** Copies the database while it is in use, and checks the copy. */
   backup(file: string, progress: Progress): Promise<BackupMade>;
-  /** Null where no server runs. */
+  /** Replays the journal's requests. Rejects with CommandError for what cannot be simulated. */
+  simulate(asked: SimulationAsked, progress: Progress): Promise<Simulation>;
   fleet: Fleet | null;
 }>;
 
-/** How a node stands after it was drained or resumed. `busy`: requests that still run there. */
+/** `busy`: requests still running there. */
 export type DrainReport = Readonly<{ name: string; drained: boolean; busy: number; gateway?: string }>;
 
-/** The running server and its nodes. */
 export type Fleet = Readonly<{
   nodes(): Soon<readonly object[]>;
   models(): Soon<object>;
@@ -38,10 +39,10 @@ export type Fleet = Readonly<{
   /** Throws CommandError where there is no such node, as `resume`. */
   drain(name: string): DrainReport;
   resume(name: string): DrainReport;
-  /** What is wrong with the configuration is `refused`, and then nothing has changed. */
+  /** `refused`: what is wrong with the configuration; then nothing has changed. */
   reload(): Promise<ReloadOutcome>;
-  /** `unready`: why requests should go elsewhere; `nodes`: what is wrong with all nodes. In words, or null. */
+  /** `unready`: why requests should go elsewhere; `nodes`: what is wrong with all nodes. Both may be null. */
   health(): Readonly<{ unready: string | null; nodes: string | null }>;
-  /** Posts a notice to a webhook: null, or why it was not taken. */
+  /** Posts a notice to a webhook: null, or why it was not accepted. */
   testWebhook(name: string): Promise<string | null>;
 }>;

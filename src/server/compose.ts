@@ -13,7 +13,14 @@ import { priorityOf } from "../core/priority.ts";
 import { resolve } from "node:path";
 import { serverEntry, theServer } from "../account/audit.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
-import { addressesOf, type ConfigFlags, type Environment, isBehindProxy, loadConfig } from "../config/config.ts";
+import {
+  type ConfigEdit,
+  addressesOf,
+  type ConfigFlags,
+  type Environment,
+  isBehindProxy,
+  loadConfig,
+} from "../config/config.ts";
 import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
 import { lazyConsole } from "../console/lazy-console.ts";
 import { LiveCatalog, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
@@ -81,7 +88,7 @@ const folderLookIntervalMs = 1_000;
 export type Given = Readonly<{
   flags: ConfigFlags;
   environment: Environment;
-  /** Told of each node when it was first looked at, which may be before the server listens. */
+  /** Called with each node when it was first checked, which may be before the server listens. */
   onFirstLook(node: NodeState): void;
   /** The disk failed, or a thread died: the process must end at once. What is on disk the next start finds out. */
   onFatal(error: Error): void;
@@ -96,7 +103,7 @@ export type ComposedServer = AsyncDisposable &
   Readonly<{
     /** Where it listens. */
     url: string;
-    /** So many serve clients. */
+    /** How many serve clients. */
     threads: number;
     /** How clients on this machine reach it, or all where `base_url` says it. */
     baseUrl: string;
@@ -414,7 +421,12 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
     unready: () => unready((reason) => reason), // who asks may know all
   });
   const consoleUrl = addressesOf(config, port).baseUrl;
-  const own = { requestLog, consoleUrl, eraseResponses, erasedInWords, fleet };
+  const simulate: OfficeWork["simulate"] = async (asked, progress) => {
+    const { simulate } = await import("./fleet/simulate.ts");
+    const load = (edit?: ConfigEdit) => loadConfig(flags, environment, edit);
+    return simulate({ requestLog, office: accounting.office, clock, load, pool }, asked, progress);
+  };
+  const own = { requestLog, consoleUrl, eraseResponses, erasedInWords, simulate, fleet };
   const officeWork = { ...accounting, ...own } satisfies OfficeWork;
   return {
     relays,

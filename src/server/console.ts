@@ -29,7 +29,7 @@ import type { SiteFiles } from "../docs/page-shell.ts";
 import type { LiveRequests, Site } from "../http/site.ts";
 import type { Log } from "../core/log.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
-import type { NodeLine } from "../nodes/queue/slot-queue.ts";
+import type { NodeLine } from "../nodes/queue/line-view.ts";
 import type { WebhookState } from "../notices/deliveries.ts";
 import type { Fleet, Work } from "../office/work.ts";
 import { freeBytesIn } from "../store/folder/disk-room.ts";
@@ -38,6 +38,7 @@ import { backupsName } from "../store/folder/data-folder.ts";
 import type { AccountExports } from "./kept/account-exports.ts";
 import { hadModels, type ModelReport, modelReport, seenNode } from "./fleet/model-report.ts";
 import type { NodeCare } from "./fleet/node-care.ts";
+import { lineReport } from "./fleet/line-report.ts";
 import { lineAccountsShownMax, nodeReports } from "./fleet/node-lines.ts";
 import type { NoticeWatch } from "./notice-watch.ts";
 import type { Reloader } from "./reload.ts";
@@ -103,6 +104,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       return { name, model, first_token_ms, took_ms: Math.round(tookMs), problem };
     },
     models: () => modelsOf(modelReport(catalog, served.areOwn, pool.states().map(seenNode)), catalog, pool),
+    line: () => lineReport(pool, office, config.databaseUrl === null ? null : config.gateway),
     get waiting() {
       return pool.waiting;
     },
@@ -200,7 +202,7 @@ function filesIn(folder: string): BackupFile[] {
   return files.toSorted((one, other) => other.madeAt - one.madeAt);
 }
 
-/** What an operator can put right is told. */
+/** Reports what an operator can put right. */
 async function orRefused<Done>(act: () => Promise<Done>): Promise<Done | Readonly<{ refused: string }>> {
   try {
     return await act();
@@ -240,26 +242,30 @@ const modelsOf = (
   });
 
 const nodeOf = (
-  { context, abilities, waiting, waiting_accounts, waiting_since, ...report }: ReturnType<typeof nodeReports>[number],
+  report: ReturnType<typeof nodeReports>[number],
   { load, slots, quickness: { firstPieceP50, firstPieceP99, tokensPerSecond } }: NodeState,
   most: OperatorNode["line"]["most"],
-): OperatorNode => ({
-  ...report,
-  line: { waiting, accounts: waiting_accounts, since: waiting_since, most },
-  slots,
-  load: load === null ? null : loadInWords(load),
-  context_tokens: context,
-  abilities: abilities.map((model) => ({
-    name: model.name,
-    context_tokens: model.contextTokens,
-    words: abilitiesInWords(model),
-  })),
-  below: [...report.below],
-  first_token_p50_ms: firstPieceP50,
-  first_token_p99_ms: firstPieceP99,
-  tokens_per_second: tokensPerSecond,
-  models: { ...report.models },
-});
+): OperatorNode => {
+  const { context, abilities, waiting, waiting_accounts, waiting_since, ...rest } = report;
+  const { waiting_by_priority: _, expected_first_token_ms: __, ...facts } = rest;
+  return {
+    ...facts,
+    line: { waiting, accounts: waiting_accounts, since: waiting_since, most },
+    slots,
+    load: load === null ? null : loadInWords(load),
+    context_tokens: context,
+    abilities: abilities.map((model) => ({
+      name: model.name,
+      context_tokens: model.contextTokens,
+      words: abilitiesInWords(model),
+    })),
+    below: [...report.below],
+    first_token_p50_ms: firstPieceP50,
+    first_token_p99_ms: firstPieceP99,
+    tokens_per_second: tokensPerSecond,
+    models: { ...report.models },
+  };
+};
 
 /** Where its fonts and its icon are, for pages beside it: their names hold a hash of their content. */
 export async function siteFiles(): Promise<SiteFiles | null> {

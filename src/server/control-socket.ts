@@ -1,5 +1,5 @@
 // The unix socket in the data folder through which commands reach a running server. Only the folder's owner can open it
-// (mode 0600), so whoever reaches it may do everything. The protocol: POST /<operation> with a JSON body; the reply is
+// (mode 0600), so access to it allows everything. The protocol: POST /<operation> with a JSON body; the reply is
 // JSON lines, any number of {"progress"} and then one {"result"} or {"error"}.
 import { CommandError } from "../core/expected-error.ts";
 import { chmodSync, existsSync, rmSync } from "node:fs";

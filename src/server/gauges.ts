@@ -117,7 +117,7 @@ export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
 }
 
 function* laneGauges({ counts, given, locked }: LaneState): Generator<Gauge> {
-  const told: readonly (readonly [name: string, help: string, value: number])[] = [
+  const counters: readonly (readonly [name: string, help: string, value: number])[] = [
     ["batches", "Batches that this gateway committed.", counts.batches],
     ["operations", "Request operations in committed batches.", counts.operations],
     ["conflicts", "Batch attempts repeated because other sessions held the locks.", counts.conflicts],
@@ -131,7 +131,8 @@ function* laneGauges({ counts, given, locked }: LaneState): Generator<Gauge> {
     ["lanes_given_up", "Times that this gateway found another one dead.", given.lanes],
     ["holds_given_back", "Holds of dead gateways that this one released.", given.holds],
   ];
-  for (const [name, help, value] of told) yield { name: `tollgate_lane_${name}_total`, help, value, type: "counter" };
+  for (const [name, help, value] of counters)
+    yield { name: `tollgate_lane_${name}_total`, help, value, type: "counter" };
   for (const { account, forMs, by } of locked) {
     yield {
       name: "tollgate_lane_locked_seconds",

@@ -1,4 +1,4 @@
-// Looks every few seconds whether there is something that operators should be told of, and tells the webhooks. It asks what
+// Checks every few seconds whether operators should be notified, and posts to the webhooks. It asks what
 // is known anyway: nothing of it is in a request's way, and without a webhook it does not look at all.
 import { createHash } from "node:crypto";
 import { rename, statfs, writeFile } from "node:fs/promises";
@@ -38,11 +38,14 @@ export const diskLookMs = 60_000;
 export const diskLowBytes = 1024 * 1024 * 1024;
 export const diskWellBytes = 1536 * 1024 * 1024;
 
-assert(diskReserveBytes < diskLowBytes && diskLowBytes < diskWellBytes, "a disk is told of before backups end");
+assert(
+  diskReserveBytes < diskLowBytes && diskLowBytes < diskWellBytes,
+  "the notice of a full disk comes before backups end",
+);
 
 type Parts = Readonly<{
   dataFolder: string;
-  /** Names the server in what is told. */
+  /** Names the server in notices. */
   baseUrl: string;
   pool: Pick<NodePool, "states">;
   accounting: Pick<Accounting, "memory" | "office"> & Partial<Pick<Accounting, "finds">>;
@@ -132,7 +135,7 @@ export class NoticeWatch {
     this.#timer = null;
   }
 
-  /** One look at everything; what must be read first is told a moment later. */
+  /** One check of everything; what must be read first is reported a moment later. */
   look(): void {
     this.#lookAtNodes();
     this.#lookAtAccounts();
@@ -145,7 +148,7 @@ export class NoticeWatch {
     const { pool, clock } = this.#parts;
     for (const { event, node, falls } of this.#nodes.look(pool.states(), clock.monotonic())) {
       const { name, since, problem } = node;
-      const often = falls > 1 ? ` It went away ${falls} times since that was last told.` : "";
+      const often = falls > 1 ? ` It went away ${falls} times since the last notice.` : "";
       const text =
         event === "node.down"
           ? `The node ${name} is down: ${problem ?? "it does not answer"}.${often}`
@@ -215,7 +218,7 @@ export class NoticeWatch {
         const amounts = `${used.toLocaleString("en-US")} of ${tokens(limit)}`;
         const text =
           used < limit
-            ? `A request of the key "${name}" of ${email} was refused: it needs more than is left of the key's budget of the ${period}, of which ${amounts} are used.`
+            ? `A request of the key "${name}" of ${email} was refused: it needs more than is left of the key's budget of the ${period} (${amounts} used).`
             : `The key "${name}" of ${email} has used up its budget of the ${period}: ${amounts}.`;
         return {
           text,
@@ -227,7 +230,7 @@ export class NoticeWatch {
     );
   }
 
-  /** By whichever of several gateways is first. `failed`: nobody knows who that is; the next look may. */
+  /** By the first of several gateways. `failed`: it is unknown which that is; the next check may find out. */
   #tellForAll(name: string, occurrence: string, forMs: Ms, tell: () => void, failed: () => void): void {
     const { finds = null } = this.#parts.accounting;
     if (finds === null) return tell();
@@ -343,42 +346,42 @@ async function freeBytesAt(folder: string): Promise<number> {
   return bavail * bsize;
 }
 
-/** Of which used-up budgets was told: once a period, also over restarts. */
+/** Used-up budgets that were reported: once a period, also across restarts. */
 class ToldBudgets {
   readonly #file: string;
   readonly #log: Log;
   /** "account key period" -> the first day of the period. */
-  #told: Map<string, number>;
+  #reported: Map<string, number>;
   #isWritten = true;
   #writing = false;
 
   constructor(file: string, log: Log) {
     this.#file = file;
     this.#log = log;
-    this.#told = this.#read();
+    this.#reported = this.#read();
   }
 
-  /** Whether it was not told yet; from here on it was. */
+  /** Whether it was not reported yet; marks it as reported. */
   take(place: string, since: number): boolean {
-    if (this.#told.get(place) === since) return false;
-    this.#told.set(place, since);
+    if (this.#reported.get(place) === since) return false;
+    this.#reported.set(place, since);
     this.#isWritten = false;
     return true;
   }
 
-  /** It was not told after all. */
+  /** Reporting failed. */
   drop(place: string): void {
-    this.#told.delete(place);
+    this.#reported.delete(place);
   }
 
   /** Those of the last 32 days, without waiting for it. */
   write(now: Ms): void {
     if (this.#isWritten || this.#writing) return;
     const oldest = Math.floor((now - toldBudgetsKeptMs) / dayMs);
-    this.#told = new Map([...this.#told].filter(([, since]) => since >= oldest));
+    this.#reported = new Map([...this.#reported].filter(([, since]) => since >= oldest));
     this.#isWritten = true;
     this.#writing = true;
-    void this.#write(`${JSON.stringify(Object.fromEntries(this.#told))}\n`);
+    void this.#write(`${JSON.stringify(Object.fromEntries(this.#reported))}\n`);
   }
 
   async #write(text: string): Promise<void> {

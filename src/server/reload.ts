@@ -52,11 +52,11 @@ export class Reloader {
   /** Throws what is wrong with the configuration; then nothing has changed. */
   apply(): Promise<ReloadReport> {
     const report = this.#last.then(() => this.#apply());
-    this.#last = report.catch(() => {}); // whoever asked for it is told
+    this.#last = report.catch(() => {}); // the caller gets the error
     return report;
   }
 
-  /** For SIGHUP and the console: the log tells what became of it, too. */
+  /** For SIGHUP and the console: the log reports the outcome, too. */
   async applyAndLog(): Promise<ReloadOutcome> {
     const { log } = this.#parts;
     try {

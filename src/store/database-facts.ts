@@ -9,7 +9,6 @@ import { type RecentInput, recentInputSql } from "./recent-input.ts";
 export type DatabaseFacts = Readonly<{
   sqliteVersion: string;
   journalMode: string;
-  /** Of the file, and the one that this program makes of it. */
   version: number;
   programVersion: number;
   bytes: number;
@@ -23,7 +22,6 @@ export type DatabaseFacts = Readonly<{
   recentInput: readonly RecentInput[];
 }>;
 
-/** Throws what SQLite throws. */
 export function databaseFacts(file: string): DatabaseFacts {
   const database = openForReading(file);
   try {

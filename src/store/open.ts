@@ -35,7 +35,6 @@ export function openForWriting(file: string): Database {
   return database;
 }
 
-/** A connection that cannot write. */
 export function openForReading(file: string): Database {
   return new Database(file, { readonly: true, strict: true });
 }

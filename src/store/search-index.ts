@@ -10,7 +10,6 @@ const version = 1;
 
 /** A file as it was when it was last looked at. */
 export type IndexedFile = Readonly<{
-  /** Below the folder, with slashes. */
   path: string;
   modifiedMs: number;
   bytes: number;
@@ -90,7 +89,6 @@ function openWriting(file: string): Database {
   return database;
 }
 
-/** The one that keeps the index up to date. */
 export class SearchIndexWriter {
   readonly #database: Database;
   readonly #statements;
@@ -165,7 +163,6 @@ export class SearchIndexWriter {
   }
 }
 
-/** The one that answers queries, beside the writer. */
 export class SearchIndexReader {
   readonly #database: Database;
   readonly #statements;
@@ -218,8 +215,6 @@ export class SearchIndexReader {
   }
 }
 
-// ---------------------------------------------------------------- words
-
 /** Scripts whose words have no spaces between them, or particles without one after them (Hangul). */
 const unspacedScripts =
   "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\p{Script=Lao}" +
@@ -257,7 +252,7 @@ function phrasesOf(query: string): string[] {
   return [...phrases];
 }
 
-/** Nobody says where the words in it begin: each two characters together are what most of them have in common. */
+/** Without word boundaries: most words are found by pairs of characters. */
 function pairsOf(run: string): string[] {
   const characters = [...run];
   if (characters.length <= 2) return [run];

@@ -10,7 +10,6 @@ import type { Quota } from "../account/money/quota.ts";
 import type { Priority } from "../core/priority.ts";
 import type { PlanId } from "../core/types.ts";
 
-/** The type that each database gives a kind of column. */
 export const columnTypes = {
   /** Money, milliseconds and ids: whole numbers below 2^53. */
   whole: { sqlite: "integer", postgres: "bigint" },
@@ -63,7 +62,6 @@ export type Column<
 
 export type Table = Readonly<{
   columns: Readonly<Record<string, Column>>;
-  /** The columns that tell its rows apart. */
   key: readonly string[];
   /** Columns whose values differ, by the names of their indexes. */
   unique?: Readonly<Record<string, string>>;
@@ -161,7 +159,7 @@ export const tables = {
       /** Counted from 1 within the account. */
       id: small,
       key_id: small,
-      /** Null where it was erased; empty for requests that named nobody. */
+      /** Null where it was erased; empty for requests that named no end user. */
       name: orNull(text),
       /** UTC days of its first and its last line. */
       first_day: small,
@@ -227,10 +225,11 @@ export const tables = {
       sent_ms: orNull(small),
       first_token_ms: orNull(small),
       duration_ms: orNull(small),
+      /** How urgent it was in line; null: standard. */
+      priority: orNull(text),
     },
     key: ["billing_key"],
   },
-  /** Browsers that are signed in to the console. */
   sessions: {
     columns: {
       id: whole,
@@ -328,7 +327,6 @@ export const tables = {
       /** The address that an invitation is for. */
       email: orNull(column("caseless")),
       plan,
-      /** Balance tokens. */
       credit: whole,
       created_at: whole,
       expires_at: whole,
@@ -338,7 +336,6 @@ export const tables = {
     unique: { access_links_by_token: "token_hash" },
     indexes: { access_links_by_account: ["account_id"] },
   },
-  /** Tokens of the operators' API. */
   operator_tokens: {
     columns: {
       id: whole,

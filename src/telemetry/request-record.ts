@@ -1,5 +1,6 @@
 // What is known about one request: filled in while it is served, and read once at its end by the metrics, the log and
 // the traces. Their cost comes after the client has its answer, and the code in between does not know its readers.
+import type { Priority } from "../core/priority.ts";
 import type {
   AccountId,
   Course,
@@ -41,6 +42,7 @@ export class RequestRecord {
   /** Null until the body was read. */
   model: Model | null = null;
   outputTokensMax: number | null = null;
+  priority: Priority = "standard";
   streamed = false;
   account: AccountId | null = null;
   /** Its number within the account; 0 for a signed-in browser. */
@@ -138,13 +140,14 @@ export class RequestRecord {
       sentAt ??= startedAt;
       node = of ?? node;
     }
-    const { firstPieceAt } = this;
+    const { firstPieceAt, priority } = this;
     return {
       node,
       waitMs: rounds.length === 0 ? null : Math.round(waitMs),
       sentMs: sentAt === null ? null : Math.round(sentAt - arrivedAt),
       firstTokenMs: firstPieceAt === null ? null : Math.round(firstPieceAt - arrivedAt),
       durationMs: Math.round(now - arrivedAt),
+      ...(priority === "standard" ? {} : { priority }),
     };
   }
 

@@ -139,7 +139,12 @@ export class RelayPool implements PoolFollower {
     for (const { endpoint } of this.#nodes.values()) if (this.#serves(knownOf(endpoint), modelId)) yield endpoint;
   }
 
-  *#wellFor(modelId: string): Iterable<NodeEndpoint> {
+  /** See Parts.pool. */
+  isServed(modelId: string): boolean {
+    return !this.#wellFor(modelId).next().done;
+  }
+
+  *#wellFor(modelId: string): Iterator<NodeEndpoint> & Iterable<NodeEndpoint> {
     for (const [name, { endpoint, health }] of this.#nodes) {
       if (health === "well" && !this.#drained.has(name) && this.#serves(knownOf(endpoint), modelId)) yield endpoint;
     }

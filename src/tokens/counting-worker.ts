@@ -1,5 +1,4 @@
-// The Worker that counts tokens. Only it holds the tables, so a gateway that counts nothing does not load them, and
-// counting never stops the main thread's streams. A message ends it; it is never terminated.
+// The Worker that counts tokens and holds the tables, so that counting stops no stream. A message ends it.
 import { setPriority } from "node:os";
 import type { AccountId, EncodingName } from "../core/types.ts";
 import { FairQueue } from "../core/fair-queue.ts";
@@ -80,7 +79,6 @@ function enter(call: Extract<CountingCall, { order: "count" }>, answer: Job["ans
 
 const tokenizers = new Map<EncodingName, Tokenizer>();
 
-/** The tokenizer of an encoding, whose tables load at first use. */
 function tokenizerOf(encoding: EncodingName): Tokenizer {
   let tokenizer = tokenizers.get(encoding);
   if (tokenizer === undefined) tokenizers.set(encoding, (tokenizer = new Tokenizer(encoding)));
@@ -98,7 +96,6 @@ function runSlice(): void {
   setImmediate(runSlice);
 }
 
-/** Counts until the tokenizer has made `lastStep` steps; true when all texts of the job are counted. */
 function advance(job: Job, lastStep: number): boolean {
   const { tokenizer } = job;
   while (job.index < job.ends.length) {

@@ -63,7 +63,6 @@ export class Merger {
     return this.#collect(start, length);
   }
 
-  /** Makes every byte a part by itself. */
   #lay(bytes: Uint8Array, start: number, length: number): void {
     const tokens = this.#tokens;
     const nexts = this.#nexts;

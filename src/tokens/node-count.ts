@@ -1,5 +1,4 @@
-// Counts the tokens of a request or text for its model: the node's own count if the node can count (then the reply's
-// usage will agree), otherwise ours, which is an estimate for models with another tokenizer.
+// Counts a request's tokens: by the node if it can, as the reply's usage will, otherwise by our estimate.
 import { type AnyCancelSignal, signalOf } from "../core/cancel-signal.ts";
 import { encodingDefault } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";

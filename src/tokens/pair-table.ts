@@ -1,5 +1,4 @@
-// Looks up the token that two tokens merge to, in two flat arrays of 2.3 MB. Most of it fits in a core's cache, and a
-// lookup that misses the cache takes longer than the rest of a merge.
+// Looks up the token that two tokens merge to, in arrays of 2.3 MB, which mostly fit in a core's cache.
 import { assert } from "../core/assert.ts";
 
 /** The two do not merge. */
@@ -25,7 +24,6 @@ export class PairTable {
   readonly #filter = new Int32Array(2 ** (filterBitsLog2 - 5));
   #size = 0;
 
-  /** The token that the two are merged to, or `none`. */
   find(left: number, right: number): number {
     const hash = hashOf(left, right);
     const bit = hash >>> (32 - filterBitsLog2);

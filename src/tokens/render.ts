@@ -1,6 +1,5 @@
-// Renders a request as its model sees it: texts to count and tokens to add. Templates differ between models, so the
-// result is an estimate, slightly high rather than low: everything is counted once, with what common templates (ChatML,
-// Llama 3, Qwen's tool instructions) write around it.
+// Renders a request as its model sees it, slightly high rather than low: each text once, with what common templates
+// (ChatML, Llama 3, Qwen's tool instructions) write around it.
 import { inlineImageHeader, type ImageSize } from "../core/image-header.ts";
 import { hasInputs, type InputsAsk, tokensOf } from "../core/inputs.ts";
 import { tokensAroundInput } from "../core/limits.ts";
@@ -69,7 +68,6 @@ export function renderTurns(turns: readonly Turn[]): Readonly<{ texts: string[];
   return { texts, extraTokens };
 }
 
-/** Adds the turn's texts; returns the tokens beyond them. */
 function renderTurn(turn: Turn, texts: string[]): number {
   switch (turn.role) {
     case "system":
@@ -143,7 +141,6 @@ const fileTokens = (url: string): number =>
 
 // ---------------------------------------------------------------- tools
 
-/** In the form of templates. */
 function toolText({ name, description, parameters }: Tool): string {
   return `${spacedJson({ type: "function", function: { name, ...(description === null ? {} : { description }), parameters } })}\n`;
 }

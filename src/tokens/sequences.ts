@@ -1,5 +1,4 @@
-// Reads the tiktoken package's rank files, which hold an encoding's byte sequences. They are files rather than modules,
-// so that only encodings in use are ever in memory.
+// Reads the tiktoken package's rank files. Files rather than modules: only encodings in use are in memory.
 import { readFileSync } from "node:fs";
 import cl100kBase from "tiktoken/encoders/cl100k_base.json" with { type: "file" };
 import o200kBase from "tiktoken/encoders/o200k_base.json" with { type: "file" };

@@ -165,7 +165,6 @@ export class Splitter {
     return first === 0x6c && lower === 0x6c ? at + 3 : at; // ll
   }
 
-  /** Whether there are only ASCII lowercase letters. */
   #isSmall(start: number, end: number): boolean {
     for (let at = start; at < end; at++) if (this.#bytes[at]! < 0x61 || this.#bytes[at]! > 0x7a) return false;
     return true;

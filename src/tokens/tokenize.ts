@@ -1,6 +1,5 @@
-// POST /v1/tokenize and the dialects' routes that count a request's input, apart from HTTP: what a body asks for, and
-// the reply. The specification leaves the form of the replies open: tokenize uses the names of vLLM's endpoint, the
-// others reply as their dialects' SDKs expect.
+// POST /v1/tokenize and the routes that count a request's input, apart from HTTP. The specification leaves the replies'
+// form open: tokenize uses vLLM's names, the others those that their dialects' SDKs expect.
 import { encodingDefault, type KnownModels } from "../core/catalog.ts";
 import { tokenizeTextMaxBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";

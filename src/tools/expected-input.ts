@@ -1,6 +1,5 @@
-// Estimates a request's own tokens before anything has counted them: rather too many than too few, and from lengths
-// alone, since it runs for every request. A token of text has at least one byte. What an engine adds is not included
-// (model-habits.ts). This is not what is charged; charges are counted.
+// Estimates a request's tokens before they are counted, from lengths alone: rather too many than too few. What an
+// engine adds is in model-habits.ts. Charges are counted.
 import { isPdf, pdfStartWithinBytes } from "../core/file-text.ts";
 import { expectedTokens, hasInputs, mostTokens } from "../core/inputs.ts";
 import type { Ask, Part } from "../core/types.ts";

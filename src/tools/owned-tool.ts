@@ -1,5 +1,4 @@
-// A tool that the gateway runs itself, between a model and its answer: web search, or a tool of an operator's MCP
-// server. Its results are untrusted text, fenced and bounded before a model reads them.
+// A tool that the gateway runs itself: web search, or an MCP server's. Its results are fenced, untrusted text.
 import type { AccountId, Call, ServerTool, Source, Tool, ToolOutcome } from "../core/types.ts";
 
 export type { Source, ToolOutcome };

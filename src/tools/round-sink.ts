@@ -1,5 +1,4 @@
-// Passes one round of the tool loop on to the client: text, reasoning and calls of the client's tools flow through as
-// they arrive; calls of our own tools are kept until the round ends.
+// Passes one round of the tool loop on: text, reasoning and the client's calls flow; calls of ours wait for its end.
 import { isRecord } from "../core/is-record.ts";
 import type { Call, Piece, Sink } from "../core/types.ts";
 import { CitationReader, type Sources } from "./search/citations.ts";

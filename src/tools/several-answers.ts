@@ -1,6 +1,5 @@
-// Several answers to one request: one or more for each of its prompts. Each is a round of its own, on any node with a
-// free slot, and their pieces reach the one sink interleaved. To the account they are one request: one hold, one
-// charge. As clients expect, a prompt is charged once, however many answers it gets; every answer's output is charged.
+// Several answers to one request: rounds of their own on any nodes, interleaved into one sink. One hold, one charge: a
+// prompt is charged once, every answer's output is charged.
 import type { AnyCancelSignal, CancelSignal } from "../core/cancel-signal.ts";
 import { answersOf } from "../core/answer-budget.ts";
 import { answersAtOnceMax } from "../core/limits.ts";
@@ -206,7 +205,6 @@ class PreparedPrompt implements PreparedTurns {
     this.messages = json;
   }
 
-  /** Hashes the raw JSON. */
   get blocks(): PromptBlocks {
     return promptBlocks([{ role: "prompt", content: this.messages.toString(), tokens: null }], []);
   }

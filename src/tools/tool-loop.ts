@@ -110,7 +110,6 @@ export class ToolLoop {
     return ending;
   }
 
-  /** Whether the request may call a tool that the gateway runs. */
   offers(ask: Ask, account: AccountId): boolean {
     if (ask.toolChoice === "none") return false;
     return (ask.webSearch !== null && this.#parts.provider !== null) || this.#serverTools(ask, account).length > 0;

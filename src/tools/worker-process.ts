@@ -1,5 +1,4 @@
-// How a process that the gateway starts for dangerous work behaves: it yields the processor to streams, does not
-// outlive the gateway, and can have the system end it when it hangs.
+// A process for dangerous work yields to streams, does not outlive the gateway, and may be ended when it hangs.
 import { dlopen, FFIType, ptr } from "bun:ffi";
 import { setPriority } from "node:os";
 

@@ -184,7 +184,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       const difference = await apply(shop, ["--dry-run"]);
       expect(difference).toContain(`+ made-${threads}@x.example: plan plus, credit 700`);
       expect(difference).toContain(`~ ${email}: plan from free to standard`);
-      expect(difference).toContain("5 changes, of which none was made");
+      expect(difference).toContain("5 changes, none applied");
       expect((await gateway.show(email)).plan).toBe("free");
       expect(await apply(shop)).toContain("5 changes");
       expect(await gateway.show(email)).toMatchObject({ plan: "standard", disabled: true });

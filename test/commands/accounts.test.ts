@@ -303,7 +303,7 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
       [["accounts", "invite", "--expires", "91d"], 1, "within 90 days"],
       [["accounts", "invite", "--plan", "gold"], 1, "no plan is called gold"],
       [["accounts", "invite", "--email", "ann@x.org"], 1, "exists already"],
-      [["accounts", "password", "ann@x.org", "--link", "--password", "correct horse"], 2, "choose one"],
+      [["accounts", "password", "ann@x.org", "--link", "--password", "correct horse"], 2, "choose either"],
       [["accounts", "password", "ann@x.org", "--expires", "1d"], 2, "--expires is for --link"],
       [["accounts", "password", "nobody@x.org", "--link"], 1, "no account has the e-mail"],
     ];
@@ -335,7 +335,7 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
       const { code, stdout, stderr } = await runToEnd(command, { stdin });
       return { code, stdout: stdout.trim(), stderr: stderr.trim() };
     };
-    const set = { code: 0, stdout: "The password of ann@x.org is set; all browsers were signed out.", stderr: "" };
+    const set = { code: 0, stdout: "The password of ann@x.org is set; all browsers are signed out.", stderr: "" };
     expect(await from("correct horse\nanother line\n")).toEqual(set);
     expect(await from("correct horse")).toEqual(set);
     expect((await from("short\n")).stderr).toBe("tollgate: the password must have 8 to 1024 characters, has 5");

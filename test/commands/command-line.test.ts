@@ -31,7 +31,7 @@ describe("the command line", () => {
 Change the plan of an account.
 
   EMAIL          The account's e-mail address.
-  PLAN           The plan that it gets.
+  PLAN           The new plan.
   --config FILE  The configuration file.
   --data DIR     The data folder.
   --json         Print JSON for programs.`,

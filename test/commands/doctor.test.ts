@@ -94,7 +94,7 @@ test("a ledger that was just restored is well", async () => {
 test("a folder that serve is to make is looked at where it will be", async () => {
   using folder = temporaryFolder();
   const future = await doctor("--data", join(folder.path, "later", "data"));
-  expect(detailOf(future, "data folder")).toEndWith("/later/data is not made yet; serve makes it");
+  expect(detailOf(future, "data folder")).toEndWith("/later/data does not exist yet; serve creates it");
   expect(detailOf(future, "free disk")).toMatch(/^[\d.]+ [GM]iB free of [\d.]+ [GM]iB/);
   const lost = await doctor("--data", "/dev/shm/tollgate-later/data");
   expect(detailOf(lost, "data folder")).toBe(

@@ -47,7 +47,7 @@ test("is 1 while the server stops, also where open streams may still end, and no
   await server.says(/"event":"stopping"/);
   expect(await run(["health", "--data", folder.path])).toMatchObject({
     code: 1,
-    stderr: "tollgate: the server takes no requests: stopping",
+    stderr: "tollgate: the server accepts no requests: stopping",
   });
   expect(await run(["reload", "--data", folder.path])).toMatchObject({
     code: 1,

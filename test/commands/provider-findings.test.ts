@@ -49,7 +49,7 @@ test("that everybody may come in, and that nobody knows the address, are warning
   await using provider = await ScriptedProvider.start();
   const levels = await found(provider.issuer, "", "");
   expect(levels.map(([level]) => level)).toEqual(["ok", "warning", "warning"]);
-  expect(levels.flat().join()).toContain("all of the provider's people may come in");
+  expect(levels.flat().join()).toContain("everyone at the provider may sign in");
   expect(levels.flat().join()).toContain("base_url is missing");
 });
 

@@ -21,6 +21,7 @@ const pages: readonly (readonly [path: string, heading: string])[] = [
   ["/operator/activity?range=1h", "Activity"],
   ["/operator/accounts", "Accounts"],
   ["/operator/requests", "Requests"],
+  ["/operator/line", "Line"],
   ["/operator/nodes", "Nodes"],
   ["/operator/models", "Models"],
   ["/operator/server", "Server"],

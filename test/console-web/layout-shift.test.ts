@@ -35,6 +35,7 @@ describe.skipIf(withoutBrowser)("at 390 pixels", () => {
     ["/usage", "Usage"],
     ["/key", "API key"],
     ["/playground", "Playground"],
+    ["/operator/line", "Line"],
     ["/operator/nodes", "Nodes"],
     ["/operator/accounts", "Accounts"],
   ])("%s does not move while it loads", async (path, heading) => {

@@ -3,6 +3,7 @@ import { Value } from "@sinclair/typebox/value";
 import { KnownBrowsers } from "../../src/account/sign-in/known-browsers.ts";
 import type { Activity } from "../../src/core/activity.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
+import type { OperatorLine } from "../../src/console/api/line.ts";
 import type { OperatorNode } from "../../src/console/api/nodes.ts";
 import { BrowserAddresses } from "../../src/console/browser-addresses.ts";
 import { consoleRoutes, openConsole } from "../../src/console/console.ts";
@@ -46,6 +47,16 @@ const noFigures = {
   firstTokenP95: [],
 };
 const noActivity: Activity = { from: 0, all: { steps: noFigures, total: noFigures }, series: [] };
+
+const none = { interactive: 0, standard: 0, bulk: 0 };
+const noLine: OperatorLine = {
+  gateway: null,
+  waiting: none,
+  next: [],
+  nodes: [],
+  running: [],
+  served: { account: [], class: [], model: [], node: [] },
+};
 
 export type Options = Partial<ConsoleParts> & Readonly<{ passwords?: Passwords }>;
 
@@ -103,6 +114,7 @@ export class ConsoleSite {
         passwords: office.passwords,
         consoleUrl: baseUrl,
         requestLog: { page: () => Promise.reject(new Error("the console asks its own")), erase: async () => {} },
+        simulate: () => Promise.reject(new Error("the console asks nothing of it")),
         eraseResponses: async () => {},
         erasedInWords: "e-mail",
         backup: () => Promise.reject(new Error("the console makes its own")),
@@ -122,6 +134,7 @@ export class ConsoleSite {
         states: () => [this.node],
         test: async (name) => ({ name, model: "core-3", first_token_ms: 12, took_ms: 15, problem: null }),
         models: () => [],
+        line: async () => noLine,
         waiting: 0,
         had: () => () => true,
         takes: () => this.node.health === "well",

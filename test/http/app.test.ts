@@ -321,7 +321,8 @@ describe("pages of other sites", () => {
         status,
         {
           "access-control-allow-origin": allowed,
-          "access-control-expose-headers": "x-request-id, request-id, retry-after, x-should-retry, x-priority",
+          "access-control-expose-headers":
+            "x-request-id, request-id, retry-after, x-should-retry, x-priority, x-fallback-from",
           vary: "origin",
         },
       ]);

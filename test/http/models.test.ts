@@ -34,6 +34,19 @@ test("all 21 models come on one page with the fields of both list shapes", () =>
     line: null,
     deprecated_at: null,
     retires_at: null,
+    pricing: { prompt: "0.00000335", completion: "0.00000335", input_cache_read: "0.00000335", request: "0" },
+    architecture: {
+      modality: "text+image->text",
+      input_modalities: ["text", "image", "file"],
+      output_modalities: ["text"],
+      tokenizer: "Other",
+      instruct_type: null,
+    },
+    supported_parameters: expect.arrayContaining(["temperature", "tools", "structured_outputs"]),
+    top_provider: { context_length: 196608, max_completion_tokens: 65536, is_moderated: false },
+    per_request_limits: null,
+    max_context_length: 196608,
+    loaded_context_length: 196608,
   });
 });
 

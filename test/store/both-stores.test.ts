@@ -332,7 +332,7 @@ for (const store of [sqlite(), postgres()]) {
       const kept = {
         accounts: ["plan"],
         api_keys: ["priority", "priority_max"],
-        journal: ["billing_key", "endpoint", "model", "node"],
+        journal: ["billing_key", "endpoint", "model", "node", "priority"],
         purchase_requests: ["plan"],
         payments: ["id"],
         audit_log: ["action"],

@@ -318,4 +318,8 @@ export const releasedLedgers: readonly string[] = [
   ALTER TABLE api_keys ADD COLUMN requests_per_minute INTEGER;
   ALTER TABLE api_keys ADD COLUMN tokens_per_minute INTEGER;
   `,
+  // How urgent requests were in line, for simulations.
+  `
+  ALTER TABLE journal ADD COLUMN priority TEXT;
+  `,
 ];

@@ -8,7 +8,7 @@
 // A request whose budget was reserved:
 //   (1) costs nothing, whatever it reads                              -> begins, and is no part of this
 //       whose budget is open, and of it too little is free of holds   -> waits, behind the account's others
-//   (2) nobody waits, and none runs or expected and its cost fit in   -> begins
+//   (2) none waits, and none runs or expected and its cost fit in   -> begins
 //   (3) the line is full                                              -> refused as busy
 //   (4) else                                                          -> waits, behind the account's others
 // After each event that may have changed that, the first in line:
@@ -74,7 +74,7 @@ export class BalanceLine {
   readonly #siteUrl: string;
   readonly #accounts = new Set<LoadedAccount>();
   #length = 0;
-  /** Wall clock of the latest event that told it, for those that cannot. */
+  /** Wall clock of the latest event that gave it, for those that do not. */
   #wall: Ms = 0;
 
   constructor(ledger: Ledger, journal: Pick<Journal, "writable">, siteUrl: string) {
@@ -169,7 +169,7 @@ export class BalanceLine {
     return this.#accountFits(account, cost, wall) && limitsFit(spendLimits, cost, wall);
   }
 
-  /** Whether nobody holds what an open budget needs to begin. */
+  /** Whether the tokens that an open budget needs to begin are free. */
   #leastIsFree(account: LoadedAccount, { least, spendLimits }: BalanceWaiter, wall: Ms): boolean {
     if (least === null) return true;
     if (least > this.#ledger.spendable(account, wall)) return false;

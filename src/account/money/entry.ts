@@ -51,7 +51,7 @@ export type Reply = Readonly<{
   billedTokens: number;
   /** True where the node gave no usable usage and the gateway counted by itself. */
   estimated: boolean;
-  /** Absent where nobody told. */
+  /** Absent if not reported. */
   course?: Course | undefined;
 }>;
 

@@ -1,7 +1,7 @@
 // Flood protection: 120 counted requests per account, or as many as its plan says, in a fixed window of 60 s that opens with
 // the first of them.
 //
-// Windows are durations: `now` is monotonic, so that a wall clock that steps opens none and locks nobody out.
+// Windows are durations: `now` is monotonic, so that a wall clock that steps opens none and locks no account out.
 import { floodRequestsMax } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 
@@ -24,7 +24,7 @@ export function countIn(window: OpenWindow, now: Ms, max: number): number {
 }
 
 export class Flood {
-  // Windows live in two generations, the younger of which takes all new ones. At most every 60 s the older one is
+  // Windows live in two generations; the younger takes all new ones. At most every 60 s the older one is
   // dropped whole, by when all its windows have ended: memory is bounded by the accounts of two minutes, without sweeps.
   #young = new Map<AccountId, FloodWindow>();
   #old = new Map<AccountId, FloodWindow>();

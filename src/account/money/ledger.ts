@@ -93,7 +93,7 @@ export class Ledger implements JournalListener {
     return this.balance(account, now) - account.held;
   }
 
-  /** Everything there is, whoever holds it. */
+  /** All of it, including what is held. */
   balance(account: LoadedAccount, now: Ms): number {
     return this.allowanceLeft(account, now) + account.credit;
   }
@@ -212,7 +212,7 @@ export class Ledger implements JournalListener {
     if (endUser !== null) this.endUsers.appended(account, endUser, now);
   }
 
-  /** Credit counts once it is on disk: nobody may spend a purchase that a crash could take back. */
+  /** Credit counts once it is on disk: a crash must not take back what an account has spent. */
   committed(entry: Entry): void {
     const account = this.#known(entry);
     if (entry.kind === "credit") {
@@ -292,7 +292,7 @@ export class Ledger implements JournalListener {
 
   #known(entry: Entry): LoadedAccount {
     const account = this.#accounts.get(entry.account);
-    assert(account !== undefined && account.uncommitted > 0, "a line's outcome is told once, for a loaded account");
+    assert(account !== undefined && account.uncommitted > 0, "a line's outcome is reported once, for a loaded account");
     return account;
   }
 

@@ -43,7 +43,7 @@ export class LoadedAccount {
   isUseUnwritten = false;
   /** Periods that were left while lines were uncommitted: the disk may not know their use yet. Nearly always null. */
   left: PeriodUse[] | null = null;
-  /** The most credit that it had in memory since it was last told of that its balance is low. */
+  /** The most credit in memory since the last notice of a low balance. */
   mostCredit: number;
 
   constructor(

@@ -49,7 +49,7 @@ export function billedTokens(rates: Rates, { inputFresh, inputCached, output }: 
   return (numerator - (numerator % (2 * centsPerMillionBalanceTokens))) / (2 * centsPerMillionBalanceTokens);
 }
 
-/** The most of a usage that costs no more than so many balance tokens: the input is cut first, since no client has seen it. */
+/** The largest usage within `tokens`: the input is cut first, since no client has seen it. */
 export function usageWithin(rates: Rates, usage: Usage, balanceTokens: number): Usage {
   let within = usage;
   for (const kind of ["inputFresh", "inputCached", "output"] as const) {
@@ -67,7 +67,7 @@ export function usageWithin(rates: Rates, usage: Usage, balanceTokens: number): 
   return cacheWritten === undefined ? shown : { ...shown, cacheWritten: Math.min(cacheWritten, inputFresh) };
 }
 
-/** The most output tokens, up to `max`, that cost no more than so many balance tokens. */
+/** The most output tokens, up to `max`, that fit into a number of balance tokens. */
 export function outputWithin(rates: Rates, balanceTokens: number, max: number): number {
   const fits = (output: number): boolean => billedTokens(rates, { ...noUsage, output }) <= balanceTokens;
   if (balanceTokens < 1) return 0; // whatever it is rounded to, an answer costs one

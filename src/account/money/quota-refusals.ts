@@ -1,4 +1,4 @@
-// What an account is told when a request does not fit into its quota: what was available, what was requested, and when
+// The refusal of a request that does not fit into its quota: what was available, what was requested, and when
 // there will be more (in Unix seconds, because Codex reads no error whose `resets_at` is a string). Of the
 // specification's models the message is the specification's. Else one that is used up and one into which only this
 // request does not fit have messages of their own, the latter with a budget that does.

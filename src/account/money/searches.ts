@@ -2,7 +2,7 @@
 // are ever written: a line that takes one back could reach the disk without the line it belongs to.
 //
 // The operator pays for each call of the search service, also for those that find nothing, so that the calls of a day
-// have an end too: so many for each search of the plan. Then there is no search for the account that day. One that
+// are limited, too: a fixed number for each search of the plan. Then there is no search for the account that day. One that
 // failed counts as well: only the service knows whether it did it.
 import { assert } from "../../core/assert.ts";
 import type { Soon } from "../../core/soon.ts";
@@ -79,12 +79,12 @@ class TakenSearch implements SearchHold {
   call(): boolean {
     if (this.#day.calls >= callsMax(this.#account)) return false;
     this.#day.calls += 1;
-    // Nobody waits for it either: a restart forgets no more than the calls of the last commit.
+    // No caller waits for it: a restart forgets no more than the calls of the last commit.
     this.#journal.change({ change: "search_calls", account: this.#account.id, ...this.#day });
     return true;
   }
 
-  // Nobody waits for the line: a search lost in a crash is one more for the caller, never one less.
+  // No caller waits for the line: a search lost in a crash is one more for the caller, never one less.
   keep(): void {
     assert(this.#open, "a search is resolved exactly once");
     this.#ledger.countSearch(this.#account, this.#takenAt);

@@ -35,7 +35,7 @@ export class SpendLimit {
     public perDay: number | null,
     public perMonth: number | null,
     read: (from: Period, before: Period) => readonly DayUse[],
-    /** Of which of the key's end users it is; null: of the key itself. */
+    /** The key's end user; null: the key itself. */
     readonly endUser: string | null = null,
   ) {
     this.#read = read;
@@ -49,7 +49,7 @@ export class SpendLimit {
     this.refusedAt = null; // that was by another limit
   }
 
-  /** What is not used, whoever holds it; below 0 after a charge above its hold. Throws StoreUnavailable. */
+  /** What is not used, including what is held; below 0 after a charge above its hold. Throws StoreUnavailable. */
   left(now: Ms): number {
     return this.perDay === null && this.perMonth === null ? Infinity : this.tightest(now).left;
   }

@@ -52,7 +52,7 @@ type WantedLimits = Readonly<{
 /** What is asked for; what is absent is not limited. */
 export type NewKey = Readonly<{ name: string }> & Partial<WantedLimits>;
 
-/** Other limits of a key: what is absent stays, and null is limited no more. One that forwards nobody limits nobody. */
+/** Other limits of a key: what is absent stays, and null is limited no more. Keys that forward no end users limit none. */
 export type NewLimits = Readonly<{ [Limit in keyof WantedLimits]?: WantedLimits[Limit] | null }>;
 
 /** In the words of `tollgate keys list --json`. */
@@ -91,7 +91,7 @@ type Parts = Readonly<{
   records: Pick<OfficeRecords, "keysOf" | "endUsersNamed">;
   standings: Standings;
   accounts: Pick<Accounts, "record" | "checkNotErased">;
-  /** The models that are served; absent where nobody knows what nodes list. */
+  /** The served models; absent if the nodes' lists are unknown. */
   catalog: Partial<KnownModels>;
   draft: Draft;
   now: Ms;

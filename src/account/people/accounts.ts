@@ -11,7 +11,7 @@ import { coderWindowName, coderWindowOf, dayName, dayOf } from "../money/quota.t
 import type { AccountRecord, NewAccessLink, OfficeRecords, PlanCount, Standings } from "../records.ts";
 import type { UsageRow } from "../usage-row.ts";
 
-/** A request about an account cannot be carried out; the message is one line for whoever asked. */
+/** A request about an account cannot be carried out; the message is one line for people. */
 export class AccountError extends Error {
   override readonly name = "AccountError";
 }
@@ -64,7 +64,7 @@ export type AccountView = Readonly<{
   searches: Readonly<{ day: string; used: number; limit: number | null }>;
 }>;
 
-/** A broken invariant: its number, the account (null where it is nobody's) and what does not fit. */
+/** A broken invariant: its number, the account (null where it has none) and what does not fit. */
 export type Violation = Readonly<{ invariant: string; account: AccountId | null; detail: string }>;
 export type Verification = Readonly<{ accounts: number; violations: readonly Violation[] }>;
 
@@ -233,7 +233,7 @@ export class Accounts {
     return { api_key: key };
   }
 
-  /** Null: nobody signs in with a password from then on. The account's sessions are the caller's business. */
+  /** Null: no sign-in with a password from then on. Sessions are the caller's business. */
   async setPassword(id: AccountId, passwordHash: string | null): Promise<void> {
     await this.checkNotErased(id);
     this.#parts.draft.changes.push({ change: "password", account: id, passwordHash });
@@ -248,7 +248,7 @@ export class Accounts {
     const { email } = await this.#existing(id);
     await this.checkNothingOpen(id);
     const name = await this.#nameOfErased(id);
-    const keyHash = hashApiKey(mintApiKey()); // nobody's
+    const keyHash = hashApiKey(mintApiKey()); // of no key
     draft.changes.push({ change: "erase", account: id, email, name, keyHash, at });
     return { id, name };
   }
@@ -258,7 +258,7 @@ export class Accounts {
   /** Adds purchased credit. The same reference counts once, however often it comes: `credited` is false for a repeated one. */
   async addCredit(id: AccountId, tokens: number, reference?: string): Promise<{ credited: boolean }> {
     await this.checkNotErased(id);
-    const isOnce = reference === undefined; // nobody has that
+    const isOnce = reference === undefined; // a fresh one
     return this.credit(id, tokens, isOnce ? `purchase:${crypto.randomUUID()}` : `credit:${reference}`);
   }
 
@@ -308,7 +308,7 @@ export class Accounts {
 
   // -------------------------------------------------------------- what is refused
 
-  /** Throws AccountError for the one operator that is not disabled: nobody could sign in to let others in again. */
+  /** Throws AccountError for the last enabled operator: no one could enable others again. */
   async checkNotLastOperator(id: AccountId): Promise<void> {
     const { email, operator } = await this.#existing(id);
     if (!operator) return;
@@ -320,7 +320,7 @@ export class Accounts {
     throw new AccountError(`${email} is the only operator; make another one first`);
   }
 
-  /** Throws AccountError for an account that was deleted: there is nobody to give it anything. */
+  /** Throws AccountError for a deleted account. */
   async checkNotErased(id: AccountId): Promise<AccountRecord> {
     const record = await this.#existing(id);
     if (isErased(record)) throw new AccountError(`${record.email} is a deleted account`);
@@ -368,7 +368,7 @@ export class Accounts {
     draft.entries.push({ billingKey, kind: "credit", account, key: defaultKey, at, creditDelta: tokens, ...never });
   }
 
-  /** Nobody can take such a name, but an account may have it from a time when anybody could. */
+  /** Such names are reserved, but older accounts may have one. */
   async #nameOfErased(id: AccountId): Promise<string> {
     for (let attempt = 1; ; attempt += 1) {
       const name = attempt === 1 ? `deleted-${id}@invalid` : `deleted-${id}-${attempt}@invalid`;
@@ -400,13 +400,13 @@ function summaryOf({ id, email, plan, credit, operator, disabledAt, createdAt }:
 /** What stands in the place of the e-mail of a deleted account. */
 const erasedName = /^deleted-[\d-]+@invalid$/i;
 
-/** One that is called so may be from a time when anybody could take the name. */
+/** An older account may have such a name, from before it was reserved. */
 export const isErased = ({ email, disabledAt, passwordHash }: AccountRecord): boolean =>
   erasedName.test(email) && disabledAt !== null && passwordHash === null;
 
 /**
  * What browsers take in a field for e-mail addresses (HTML's rule): ASCII alone, so that no two names look alike, and none
- * has characters that nobody sees. A domain with other letters has an ASCII form, `xn--...`, which shows what it is.
+ * has invisible characters. A domain with other letters has an ASCII form, `xn--...`, which shows what it is.
  */
 const emailShape =
   /^[\w.!#$%&'*+/=?^`{|}~-]+@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i;
@@ -416,7 +416,7 @@ function checkEmail(email: string): void {
   const shown = JSON.stringify(email.slice(0, emailMaxLength));
   if (/[^\x21-\x7e]/.test(email)) {
     throw new AccountError(
-      `${shown} is not an e-mail address that can be told from others: use plain letters (a-z), digits and signs, and ` +
+      `${shown} is not an e-mail address that is accepted: use plain letters (a-z), digits and signs, and ` +
         "the xn-- form of a domain with other letters",
     );
   }

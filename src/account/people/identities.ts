@@ -15,7 +15,7 @@ export class Identities {
     this.#now = now;
   }
 
-  /** Null: nobody here is called so. */
+  /** Null: no account has it. */
   async accountOf(issuer: string, subject: string): Promise<AccountId | null> {
     return this.#records.accountOfIdentity(issuer, subject);
   }
@@ -24,7 +24,7 @@ export class Identities {
     return this.#records.identitiesOf(account);
   }
 
-  /** Takes the place of the account's one of the same issuer; of a person that nobody here is. */
+  /** Replaces the account's identity at the same issuer; the new one must belong to no account here. */
   connect(issuer: string, subject: string, account: AccountId): void {
     const identity: Identity = { issuer, subject, account, connectedAt: this.#now };
     this.#draft.changes.push({ change: "identity", identity });

@@ -1,5 +1,5 @@
 // Recognizes browsers that signed in to an account before, so that a stranger's tries on its name do not count against
-// them. The browser keeps a signed text that anybody may read: the account's number and a random number of the browser.
+// them. The browser keeps a signed text that is no secret: the account's number and a random number of the browser.
 // It opens nothing, and is valid only while the account has the same password and is not disabled. Nothing is kept
 // here.
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
@@ -25,11 +25,11 @@ export class KnownBrowsers {
     return `${owner.id}.${browser}.${this.#sign(owner.id, browser, owner.passwordHash).toString("base64url")}`;
   }
 
-  /** The browser's number, where it signed in to the account of `owner` before. Any text is safe, and null for nobody. */
+  /** The browser's number, if it signed in to the account of `owner` before. Any text is safe; `owner` may be null. */
   recognize(kept: string | null, owner: Owner | null): string | null {
     const [, account, browser, signature] = shape.exec(kept ?? "") ?? [];
     if (account === undefined || browser === undefined || signature === undefined) return null;
-    // Also for nobody, so that how long it takes says nothing about who there is.
+    // Also for null, so that the time it takes does not reveal which accounts exist.
     const fits = timingSafeEqual(
       Buffer.from(signature, "base64url"),
       this.#sign(Number(account), browser, owner?.passwordHash ?? null),

@@ -70,7 +70,7 @@ export class KnownSessions implements SessionLookup, SessionRecords {
     for (const [tokenHash, session] of this.#known) if (isEnded(session, changes)) this.#known.delete(tokenHash);
   }
 
-  /** Nobody waits for the line: a last use that is lost ends a session a little earlier. */
+  /** No caller waits for the line: a last use that is lost ends a session a little earlier. */
   #used(session: SessionRecord, now: Ms): SessionRecord {
     const isNews = now - session.usedAt >= sessionUseIntervalMs;
     const used = isNews ? { ...session, usedAt: now } : session;

@@ -1,4 +1,4 @@
-// Tokens of the operators' API: named, with a scope and perhaps an expiry. A token is 256 random bits, of which the hash is
+// Tokens of the operators' API: named, with a scope and perhaps an expiry. A token is 256 random bits, and only their hash is
 // kept. In a unit of the office.
 import type { Ms } from "../../core/types.ts";
 import { AccountError } from "../people/accounts.ts";

@@ -1,5 +1,5 @@
 // Hashes passwords, a few at a time: argon2id is slow on purpose, and a crowd that signs in must neither fill the
-// memory nor keep the streams from a core. Whoever tried least often goes first, so a crowd of tries delays only
+// memory nor keep the streams from a core. Names with the fewest attempts go first, so a crowd of tries delays only
 // itself.
 import type { Ms } from "../../core/types.ts";
 import { AccountError } from "../people/accounts.ts";
@@ -90,7 +90,7 @@ export class Passwords {
     return this.#inTurn(turn, () => this.#hasher.verify(password, hash));
   }
 
-  /** A hash of a password that nobody has. One that could not be made (too many wait) is made by the next who wants it. */
+  /** A hash of an unknown password. One that could not be made (too many wait) is made by the next who wants it. */
   ofNobody(): Promise<string> {
     this.#nobodys ??= this.hash(crypto.getRandomValues(new Uint8Array(32)).toBase64()).catch((thrown: unknown) => {
       this.#nobodys = null;
@@ -124,7 +124,7 @@ export class Passwords {
     return waiting.place.promise;
   }
 
-  /** If there is none, whoever has the highest rank is sent away: the newest of those, and a newcomer before them. */
+  /** If there is none, the highest rank is refused: the newest of those, and a newcomer before them. */
   #makeRoom({ name, rank }: PasswordTurn): void {
     const ofName = name === null ? [] : this.#waiting.filter(({ turn }) => turn.name === name);
     const isFull = this.#waiting.length >= passwordHashesWaitingMax;

@@ -1,4 +1,4 @@
-// How often somebody may try to sign in. Nobody's tries may keep another out, so that what is refused counts only for who
+// Limits sign-in attempts. One person's attempts must not lock another out, so that what is refused counts only for who
 // tried: by name and address together, and by address. Tries on one name from many addresses are slowed down.
 //
 //   from                          refused after                       counted by name
@@ -26,13 +26,13 @@ assert(signInDelayMinMs < signInDelayMaxMs, "waits of a name that many try grow"
 /** Where a try comes from. */
 export type TryingPlace = Readonly<{
   address: string;
-  /** It is a proxy's: who is behind it cannot be told apart. */
+  /** A proxy's address, whose clients look alike. */
   isShared: boolean;
   /** The browser, where it signed in to this very account before. */
   knownBrowser: string | null;
 }>;
 
-/** Of a try, what it counts for: as hashes, so that other gateways can be told without saying who tried. */
+/** What an attempt counts for, as hashes: other gateways do not learn who tried. */
 type Counted = Readonly<{
   pair: string;
   place: string;
@@ -42,21 +42,21 @@ type Counted = Readonly<{
   isKnown: boolean;
 }>;
 
-/** What became of a try, for the other gateways. */
+/** The outcome of an attempt, for the other gateways. */
 export type TryEvent = Counted & Readonly<{ what: "try" | "succeeded" | "unchecked" }>;
 
-/** More are not told apart: the longest delay is reached long before. */
+/** More are not counted: the longest delay is reached long before. */
 const nameTriesMax = 8 * signInNameTriesStep;
 
 export class SignInTries {
-  /** Told of each try of this gateway, and of what becomes of it. */
+  /** Called with each attempt of this gateway, and with its outcome. */
   onEvent: (event: TryEvent) => void = () => {};
   /** Of a known browser, or of a name and an address. */
   readonly #byPair = new RecentTries(signInTriesMax, signInWindowMs);
   /** Of an address, or of an account's known browsers together. */
   readonly #byPlace = new RecentTries(signInAddressTriesMax, signInWindowMs);
   readonly #byName = new RecentTries(nameTriesMax, signInWindowMs);
-  /** Only whose turn it is depends on these: whoever has one network often has those beside it. */
+  /** Only whose turn it is depends on these: an attacker with one network often has those beside it. */
   readonly #byNeighbors = new RecentTries(signInAddressTriesMax, signInWindowMs);
 
   /** Counts a try; or gives the seconds until the next one is allowed, when it is not counted. `now` is monotonic. */
@@ -108,7 +108,7 @@ export class SignInTries {
 export type SignInTry = Readonly<{
   /** When its password is checked. */
   turn: PasswordTurn;
-  /** The password was right: nobody who knows it needs to be slowed down. */
+  /** The password was right: those who know it are not slowed down. */
   succeeded(): void;
   /** The password was not looked at. */
   unchecked(): void;

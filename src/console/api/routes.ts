@@ -10,62 +10,19 @@
 // cookie, the header `x-tollgate-console: 1` and the Origin header that browsers send with every POST. Everything else
 // about those calls, prices included, is as with a key. GET /v1/* still needs a key: the models are at /models here.
 import type { Static, TSchema } from "@sinclair/typebox";
-import { BrowserSessions, DeletionState, OwnDeletion, PasswordChange } from "./account.ts";
-import {
-  AccountDeletion,
-  AccountsPage,
-  AccountsQuery,
-  CreditGrant,
-  Invitations,
-  NewConsoleAccount,
-  NewInvitation,
-  NewLink,
-  OperatorAccount,
-  PasswordReset,
-  PlanChange,
-  StateChange,
-} from "./accounts.ts";
-import { ActivityPage, ActivityQuery } from "./activity.ts";
-import {
-  AccountKey,
-  AccountKeys,
-  CreatedAccountKey,
-  KeyLimits,
-  KeyName,
-  KeyRegeneration,
-  KeyState,
-  NewAccountKey,
-  NewKey,
-} from "./keys.ts";
-import { NamedNode, NodeTest, OperatorModels, OperatorNodes } from "./nodes.ts";
-import { ConsoleModels, Overview } from "./overview.ts";
-import {
-  Checkout,
-  CheckoutPage,
-  Decision,
-  NewPurchaseRequest,
-  PlanPage,
-  PurchaseRequest,
-  PurchaseRequestsPage,
-  PurchaseRequestsQuery,
-} from "./plan.ts";
-import { LogPage, LogQuery, RefusalsPage, RefusalsQuery } from "./request-log.ts";
-import { AuditPage, AuditQuery, NamedWebhook, OperatorServer, OperatorTotals, WebhookTest } from "./server.ts";
-import { Done } from "./shapes.ts";
-import {
-  CreatedAccount,
-  Entered,
-  LinkShown,
-  LinkToken,
-  LinkUse,
-  ProviderAnswer,
-  ProviderPage,
-  ProviderStart,
-  Session,
-  SignIn,
-  SignUp,
-} from "./sign-in.ts";
-import { UsageFilter, UsagePage, UsageQuery, UsageSummary } from "./usage.ts";
+import * as account from "./account.ts";
+import * as accounts from "./accounts.ts";
+import * as activity from "./activity.ts";
+import * as keys from "./keys.ts";
+import * as line from "./line.ts";
+import * as nodes from "./nodes.ts";
+import * as overview from "./overview.ts";
+import * as plan from "./plan.ts";
+import * as requestLog from "./request-log.ts";
+import * as server from "./server.ts";
+import * as shapes from "./shapes.ts";
+import * as signIn from "./sign-in.ts";
+import * as usage from "./usage.ts";
 
 /** `operator` is also signed in; the server refuses everybody else before a handler sees the call. */
 export type Access = "public" | "account" | "operator";
@@ -75,99 +32,116 @@ export type RouteShape = Readonly<{ access: Access; query?: TSchema; body?: TSch
 
 /** Of paths below /console/api, where `:id` stands for a whole number. */
 export const routes = {
-  "GET /session": { access: "public", reply: Session },
+  "GET /session": { access: "public", reply: signIn.Session },
   // 401 wrong, 429 too many attempts, 503 busy
-  "POST /sign-in": { access: "public", body: SignIn, reply: Session },
+  "POST /sign-in": { access: "public", body: signIn.SignIn, reply: signIn.Session },
   // 403 where it is off, 409 known e-mail
-  "POST /sign-up": { access: "public", body: SignUp, reply: CreatedAccount },
-  "POST /sign-out": { access: "public", reply: Session },
+  "POST /sign-up": { access: "public", body: signIn.SignUp, reply: signIn.CreatedAccount },
+  "POST /sign-out": { access: "public", reply: signIn.Session },
   // 404 where there is no identity provider, 503 while it is away
-  "POST /provider/start": { access: "public", body: ProviderStart, reply: ProviderPage },
+  "POST /provider/start": { access: "public", body: signIn.ProviderStart, reply: signIn.ProviderPage },
   // 401 it does not fit, 403 turned away, 409, 503
-  "POST /provider/finish": { access: "public", body: ProviderAnswer, reply: Entered },
+  "POST /provider/finish": { access: "public", body: signIn.ProviderAnswer, reply: signIn.Entered },
   // 400 used, expired or unknown
-  "POST /link": { access: "public", body: LinkToken, reply: LinkShown },
+  "POST /link": { access: "public", body: signIn.LinkToken, reply: signIn.LinkShown },
   // works once; 400 as above
-  "POST /link/use": { access: "public", body: LinkUse, reply: Entered },
+  "POST /link/use": { access: "public", body: signIn.LinkUse, reply: signIn.Entered },
 
   // ends the other sessions; 401 wrong old password
-  "POST /password": { access: "account", body: PasswordChange, reply: Done },
-  "GET /sessions": { access: "account", reply: BrowserSessions },
-  "POST /sessions/end-others": { access: "account", reply: Done },
-  "POST /sessions/:id/end": { access: "account", reply: Done },
+  "POST /password": { access: "account", body: account.PasswordChange, reply: shapes.Done },
+  "GET /sessions": { access: "account", reply: account.BrowserSessions },
+  "POST /sessions/end-others": { access: "account", reply: shapes.Done },
+  "POST /sessions/:id/end": { access: "account", reply: shapes.Done },
   // everything that is kept of the account, as `tollgate accounts export` gives it
   "POST /export": { access: "account", reply: null },
-  "GET /deletion": { access: "account", reply: DeletionState },
+  "GET /deletion": { access: "account", reply: account.DeletionState },
   // deleted and signed out, or requested; 403 where it is off
-  "POST /deletion": { access: "account", body: OwnDeletion, reply: Session },
+  "POST /deletion": { access: "account", body: account.OwnDeletion, reply: signIn.Session },
 
-  "GET /overview": { access: "account", reply: Overview },
+  "GET /overview": { access: "account", reply: overview.Overview },
   // text/event-stream of LiveEvent
   "GET /events": { access: "account", reply: null },
-  "GET /models": { access: "account", reply: ConsoleModels },
+  "GET /models": { access: "account", reply: overview.ConsoleModels },
 
-  "GET /key": { access: "account", reply: KeyState },
+  "GET /key": { access: "account", reply: keys.KeyState },
   // shows the key this once
-  "POST /key/regenerate": { access: "account", body: KeyRegeneration, reply: NewKey },
-  "GET /keys": { access: "account", reply: AccountKeys },
+  "POST /key/regenerate": { access: "account", body: keys.KeyRegeneration, reply: keys.NewKey },
+  "GET /keys": { access: "account", reply: keys.AccountKeys },
   // shows the key this once; 409 for a taken name
-  "POST /keys": { access: "account", body: NewAccountKey, reply: CreatedAccountKey },
-  "POST /keys/:id/name": { access: "account", body: KeyName, reply: AccountKey },
-  "POST /keys/:id/limits": { access: "account", body: KeyLimits, reply: AccountKey },
+  "POST /keys": { access: "account", body: keys.NewAccountKey, reply: keys.CreatedAccountKey },
+  "POST /keys/:id/name": { access: "account", body: keys.KeyName, reply: keys.AccountKey },
+  "POST /keys/:id/limits": { access: "account", body: keys.KeyLimits, reply: keys.AccountKey },
   // void at once
-  "POST /keys/:id/revoke": { access: "account", reply: Done },
+  "POST /keys/:id/revoke": { access: "account", reply: shapes.Done },
 
-  "GET /usage": { access: "account", query: UsageQuery, reply: UsagePage },
-  "GET /usage/summary": { access: "account", reply: UsageSummary },
+  "GET /usage": { access: "account", query: usage.UsageQuery, reply: usage.UsagePage },
+  "GET /usage/summary": { access: "account", reply: usage.UsageSummary },
   // text/csv, streamed
-  "GET /usage.csv": { access: "account", query: UsageFilter, reply: null },
-  "GET /refusals": { access: "account", query: RefusalsQuery, reply: RefusalsPage },
+  "GET /usage.csv": { access: "account", query: usage.UsageFilter, reply: null },
+  "GET /refusals": { access: "account", query: requestLog.RefusalsQuery, reply: requestLog.RefusalsPage },
 
-  "GET /plan": { access: "account", reply: PlanPage },
-  "POST /plan/requests": { access: "account", body: NewPurchaseRequest, reply: PurchaseRequest },
-  "POST /plan/requests/:id/withdraw": { access: "account", reply: PurchaseRequest },
+  "GET /plan": { access: "account", reply: plan.PlanPage },
+  "POST /plan/requests": { access: "account", body: plan.NewPurchaseRequest, reply: plan.PurchaseRequest },
+  "POST /plan/requests/:id/withdraw": { access: "account", reply: plan.PurchaseRequest },
   // 404 where no payment provider is configured
-  "POST /plan/checkout": { access: "account", body: Checkout, reply: CheckoutPage },
+  "POST /plan/checkout": { access: "account", body: plan.Checkout, reply: plan.CheckoutPage },
 
-  "GET /operator/accounts": { access: "operator", query: AccountsQuery, reply: AccountsPage },
-  "POST /operator/accounts": { access: "operator", body: NewConsoleAccount, reply: CreatedAccount },
-  "GET /operator/accounts/:id": { access: "operator", reply: OperatorAccount },
-  "POST /operator/accounts/:id/plan": { access: "operator", body: PlanChange, reply: OperatorAccount },
-  "POST /operator/accounts/:id/credit": { access: "operator", body: CreditGrant, reply: OperatorAccount },
-  "POST /operator/accounts/:id/state": { access: "operator", body: StateChange, reply: OperatorAccount },
-  "POST /operator/accounts/:id/password": { access: "operator", body: PasswordReset, reply: Done },
+  "GET /operator/accounts": { access: "operator", query: accounts.AccountsQuery, reply: accounts.AccountsPage },
+  "POST /operator/accounts": { access: "operator", body: accounts.NewConsoleAccount, reply: signIn.CreatedAccount },
+  "GET /operator/accounts/:id": { access: "operator", reply: accounts.OperatorAccount },
+  "POST /operator/accounts/:id/plan": {
+    access: "operator",
+    body: accounts.PlanChange,
+    reply: accounts.OperatorAccount,
+  },
+  "POST /operator/accounts/:id/credit": {
+    access: "operator",
+    body: accounts.CreditGrant,
+    reply: accounts.OperatorAccount,
+  },
+  "POST /operator/accounts/:id/state": {
+    access: "operator",
+    body: accounts.StateChange,
+    reply: accounts.OperatorAccount,
+  },
+  "POST /operator/accounts/:id/password": { access: "operator", body: accounts.PasswordReset, reply: shapes.Done },
   "POST /operator/accounts/:id/export": { access: "operator", reply: null },
   // 409 while requests are open
-  "POST /operator/accounts/:id/delete": { access: "operator", body: AccountDeletion, reply: OperatorAccount },
+  "POST /operator/accounts/:id/delete": {
+    access: "operator",
+    body: accounts.AccountDeletion,
+    reply: accounts.OperatorAccount,
+  },
   // shows the link this once, like the one of an invitation
-  "POST /operator/accounts/:id/password-link": { access: "operator", reply: NewLink },
-  "GET /operator/accounts/:id/usage": { access: "operator", query: UsageQuery, reply: UsagePage },
-  "GET /operator/invitations": { access: "operator", reply: Invitations },
-  "POST /operator/invitations": { access: "operator", body: NewInvitation, reply: NewLink },
-  "POST /operator/invitations/:id/withdraw": { access: "operator", reply: Invitations },
-  "GET /operator/requests": { access: "operator", query: PurchaseRequestsQuery, reply: PurchaseRequestsPage },
+  "POST /operator/accounts/:id/password-link": { access: "operator", reply: accounts.NewLink },
+  "GET /operator/accounts/:id/usage": { access: "operator", query: usage.UsageQuery, reply: usage.UsagePage },
+  "GET /operator/invitations": { access: "operator", reply: accounts.Invitations },
+  "POST /operator/invitations": { access: "operator", body: accounts.NewInvitation, reply: accounts.NewLink },
+  "POST /operator/invitations/:id/withdraw": { access: "operator", reply: accounts.Invitations },
+  "GET /operator/requests": { access: "operator", query: plan.PurchaseRequestsQuery, reply: plan.PurchaseRequestsPage },
   // 409 where it was decided otherwise
-  "POST /operator/requests/:id/approve": { access: "operator", body: Decision, reply: PurchaseRequest },
-  "POST /operator/requests/:id/decline": { access: "operator", body: Decision, reply: PurchaseRequest },
+  "POST /operator/requests/:id/approve": { access: "operator", body: plan.Decision, reply: plan.PurchaseRequest },
+  "POST /operator/requests/:id/decline": { access: "operator", body: plan.Decision, reply: plan.PurchaseRequest },
 
-  "GET /operator/nodes": { access: "operator", reply: OperatorNodes },
+  "GET /operator/line": { access: "operator", reply: line.OperatorLine },
+  "GET /operator/nodes": { access: "operator", reply: nodes.OperatorNodes },
   // it gets no new requests; 404 where there is no such node
-  "POST /operator/nodes/drain": { access: "operator", body: NamedNode, reply: OperatorNodes },
-  "POST /operator/nodes/resume": { access: "operator", body: NamedNode, reply: OperatorNodes },
+  "POST /operator/nodes/drain": { access: "operator", body: nodes.NamedNode, reply: nodes.OperatorNodes },
+  "POST /operator/nodes/resume": { access: "operator", body: nodes.NamedNode, reply: nodes.OperatorNodes },
   // asks it for one token, free of charge
-  "POST /operator/nodes/test": { access: "operator", body: NamedNode, reply: NodeTest },
-  "GET /operator/models": { access: "operator", reply: OperatorModels },
-  "GET /operator/totals": { access: "operator", reply: OperatorTotals },
-  "GET /operator/activity": { access: "operator", query: ActivityQuery, reply: ActivityPage },
-  "GET /operator/log": { access: "operator", query: LogQuery, reply: LogPage },
-  "GET /operator/audit": { access: "operator", query: AuditQuery, reply: AuditPage },
-  "GET /operator/server": { access: "operator", reply: OperatorServer },
+  "POST /operator/nodes/test": { access: "operator", body: nodes.NamedNode, reply: nodes.NodeTest },
+  "GET /operator/models": { access: "operator", reply: nodes.OperatorModels },
+  "GET /operator/totals": { access: "operator", reply: server.OperatorTotals },
+  "GET /operator/activity": { access: "operator", query: activity.ActivityQuery, reply: activity.ActivityPage },
+  "GET /operator/log": { access: "operator", query: requestLog.LogQuery, reply: requestLog.LogPage },
+  "GET /operator/audit": { access: "operator", query: server.AuditQuery, reply: server.AuditPage },
+  "GET /operator/server": { access: "operator", reply: server.OperatorServer },
   // `reload` of the reply says how it went
-  "POST /operator/server/reload": { access: "operator", reply: OperatorServer },
+  "POST /operator/server/reload": { access: "operator", reply: server.OperatorServer },
   // 409 while another one runs
-  "POST /operator/server/backup": { access: "operator", reply: OperatorServer },
+  "POST /operator/server/backup": { access: "operator", reply: server.OperatorServer },
   // posts a notice to it
-  "POST /operator/webhooks/test": { access: "operator", body: NamedWebhook, reply: WebhookTest },
+  "POST /operator/webhooks/test": { access: "operator", body: server.NamedWebhook, reply: server.WebhookTest },
 } as const satisfies Readonly<Record<`GET /${string}` | `POST /${string}`, RouteShape>>;
 
 type Routes = typeof routes;

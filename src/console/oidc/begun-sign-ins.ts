@@ -1,5 +1,4 @@
-// Started sign-ins with an identity provider. The browser keeps each one, signed and valid for ten minutes, so that the
-// server keeps nothing until it comes back. Each can come back once.
+// Started sign-ins with an identity provider: signed, kept by the browser for ten minutes, and each usable once.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { triedKeysMax } from "../../core/limits.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";

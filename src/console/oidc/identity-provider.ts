@@ -1,7 +1,7 @@
-// Sign-in with an OpenID Connect provider: authorization code flow with PKCE, state and nonce. The provider's metadata and
-// keys are fetched when a person signs in, with bounds on time and size; nothing else waits for them. The library is loaded
-// then, too.
+// Sign-in with an OpenID Connect provider: code flow with PKCE, state and nonce. Metadata, keys and the library are
+// fetched when a person signs in, with bounds on time and size.
 import type { Configuration } from "openid-client";
+import { boundedText } from "../../core/bounded-text.ts";
 import type { Clock } from "../../core/clock.ts";
 import { hourMs } from "../../core/units.ts";
 import { jsonExcess } from "../../core/outside-json.ts";
@@ -244,13 +244,7 @@ async function boundedFetch(url: string, { method, headers = {}, body }: FetchOp
 }
 
 async function textOf(response: Response, what: string): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > providerReplyMaxBytes) throw new ProviderAway(`${what}: its answer is too large`);
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text + decoder.decode();
+  const text = await boundedText(response, providerReplyMaxBytes);
+  if (text === null) throw new ProviderAway(`${what}: its answer is too large`);
+  return text;
 }

@@ -8,7 +8,7 @@ import type { AccountKey } from "../api/keys.ts";
 import { ask } from "../ask.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { type Call, done, fail, type Failure, type Route, route } from "./route.ts";
+import { type Call, done, fail, type Failure, type Route, route, sentence } from "./route.ts";
 
 export function keyRoutes(parts: ConsoleParts): Route[] {
   const asked = <Input, Result>(
@@ -67,9 +67,7 @@ async function orRefused<Reply>(work: () => Promise<Reply>): Promise<Reply | Fai
     return await work();
   } catch (thrown) {
     if (thrown instanceof KeyNotFound) return fail("not_found", "There is no such key.");
-    if (thrown instanceof AccountError) return fail("conflict", sentence(thrown.message));
+    if (thrown instanceof AccountError) return fail("conflict", sentence(thrown));
     throw thrown;
   }
 }
-
-const sentence = (message: string): string => `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;

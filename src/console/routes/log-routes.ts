@@ -8,7 +8,7 @@ import type { AccountId, KeyId } from "../../core/types.ts";
 import { refusals } from "../../core/refusals.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { limitOf } from "./paging.ts";
-import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
+import { fail, type Failure, isFailure, type Route, route, sentence } from "./route.ts";
 
 const nobody = "nobody";
 
@@ -25,7 +25,7 @@ export function logRoutes(parts: Parts): Route[] {
     route("GET /operator/log", async ({ query }) => {
       const { account, key, after, limit, ...words } = query;
       const filter = logFilterOf(words);
-      if (typeof filter === "string") return fail("invalid_request", `${filter[0]!.toUpperCase()}${filter.slice(1)}.`);
+      if (typeof filter === "string") return fail("invalid_request", sentence({ message: filter }));
       const asker = await askerOf(account?.trim() ?? "", key?.trim() ?? "");
       if (isFailure(asker)) return asker;
       const page = await requestLog.page({ ...filter, ...asker }, logPlaceOf(after), limitOf(limit));

@@ -17,6 +17,7 @@ export function nodeRoutes({ nodes, configuration, activity, work, clock }: Part
   });
 
   return [
+    route("GET /operator/line", () => nodes.line()),
     route("GET /operator/nodes", show),
     route("POST /operator/nodes/drain", (call) => setDrained(call, drain)),
     route("POST /operator/nodes/resume", (call) => setDrained(call, resume)),

@@ -1,5 +1,4 @@
-// Deletion of an account by its owner, who must prove the identity again: done at once, or requested from an operator, as
-// configured.
+// Deletion of an account by its owner, who proves the identity again: done at once or requested, as configured.
 import type { DeletionState } from "../api/account.ts";
 import { ask } from "../ask.ts";
 import { erase } from "../../office/verbs/accounts.ts";

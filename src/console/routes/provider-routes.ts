@@ -1,5 +1,4 @@
-// Sign-in with an identity provider: the browser goes there, comes back, and is signed in to the person's account, which the
-// first sign-in creates.
+// Sign-in with an identity provider: to it and back, into the person's account, which the first sign-in creates.
 import { busyRetrySeconds } from "../../core/limits.ts";
 import { AnswerRefused, ProviderAway, ProviderBusy } from "../oidc/identity-provider.ts";
 import { claimsWanted, type Person, personOf, type TurnedAway } from "../oidc/person.ts";

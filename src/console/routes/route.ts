@@ -54,13 +54,16 @@ export const done: Done = { done: true };
 export const fail = (failure: ApiErrorCode, message: string, retrySeconds?: number): Failure =>
   retrySeconds === undefined ? { failure, message } : { failure, message, retrySeconds };
 
+/** An error's message as a sentence for people. */
+export const sentence = ({ message }: Pick<Error, "message">): string =>
+  `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;
+
 export const isFailure = (answer: unknown): answer is Failure =>
   typeof answer === "object" && answer !== null && "failure" in answer;
 
 export type Route = Readonly<{
   /** "GET" or "POST". */
   method: string;
-  /** Below /console/api. */
   path: string;
   access: Access;
   body: TSchema | null;

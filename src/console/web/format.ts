@@ -9,34 +9,19 @@ const dayMs = 24 * hourMs;
 
 const whole = new Intl.NumberFormat("en-US");
 const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
-const dateTime = new Intl.DateTimeFormat("en-GB", {
-  day: "numeric",
-  month: "short",
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-});
-const fullDateTime = new Intl.DateTimeFormat("en-GB", {
-  day: "numeric",
-  month: "short",
-  year: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  timeZoneName: "short",
-});
+const dayMonth = { day: "numeric", month: "short" } as const;
+const dayMonthYear = { ...dayMonth, year: "numeric" } as const;
+const hourMinute = { hour: "2-digit", minute: "2-digit" } as const;
+const toSecond = { ...hourMinute, second: "2-digit" } as const;
+const dateTime = new Intl.DateTimeFormat("en-GB", { ...dayMonth, ...toSecond });
+const fullDateTime = new Intl.DateTimeFormat("en-GB", { ...dayMonthYear, ...toSecond, timeZoneName: "short" });
 const utcDateTime = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium", timeZone: "UTC" });
-const clockTimeOnly = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const dayAndTimeOnly = new Intl.DateTimeFormat("en-GB", {
-  day: "numeric",
-  month: "short",
-  hour: "2-digit",
-  minute: "2-digit",
-});
-const localDayOnly = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const clockTimeOnly = new Intl.DateTimeFormat("en-GB", hourMinute);
+const dayAndTimeOnly = new Intl.DateTimeFormat("en-GB", { ...dayMonth, ...hourMinute });
+const localDayOnly = new Intl.DateTimeFormat("en-GB", dayMonth);
 const tenths = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
-const dateOnly = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
-const dayOnly = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+const dateOnly = new Intl.DateTimeFormat("en-GB", { ...dayMonthYear, timeZone: "UTC" });
+const dayOnly = new Intl.DateTimeFormat("en-GB", { ...dayMonth, timeZone: "UTC" });
 
 export const count = (value: number): string => whole.format(value);
 /** 1.2K, 3.4M: for axes and small places. */

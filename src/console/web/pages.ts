@@ -10,87 +10,35 @@ export type PageEntry = Readonly<{
   load: () => Promise<ComponentType>;
 }>;
 
-const lazy = <Name extends string>(
+/** `component`: its name in the file. */
+const page = <Name extends string>(
+  path: string,
+  name: string,
+  icon: IconName,
   file: () => Promise<Readonly<Record<Name, ComponentType>>>,
-  name: Name,
-): (() => Promise<ComponentType>) => {
-  return async () => (await file())[name];
-};
+  component: Name,
+): PageEntry => ({ path, name, icon, load: async () => (await file())[component] });
 
 export const accountPages: readonly PageEntry[] = [
-  { path: "/", name: "Overview", icon: "overview", load: lazy(() => import("./pages/overview.tsx"), "OverviewPage") },
-  {
-    path: "/playground",
-    name: "Playground",
-    icon: "playground",
-    load: lazy(() => import("./pages/playground/page.tsx"), "PlaygroundPage"),
-  },
-  { path: "/key", name: "API key", icon: "key", load: lazy(() => import("./pages/key.tsx"), "KeyPage") },
-  { path: "/usage", name: "Usage", icon: "usage", load: lazy(() => import("./pages/usage.tsx"), "UsagePage") },
-  { path: "/plan", name: "Plan", icon: "plan", load: lazy(() => import("./pages/plan.tsx"), "PlanPage") },
-  {
-    path: "/account",
-    name: "Account",
-    icon: "account",
-    load: lazy(() => import("./pages/account.tsx"), "AccountPage"),
-  },
+  page("/", "Overview", "overview", () => import("./pages/overview.tsx"), "OverviewPage"),
+  page("/playground", "Playground", "playground", () => import("./pages/playground/page.tsx"), "PlaygroundPage"),
+  page("/key", "API key", "key", () => import("./pages/key.tsx"), "KeyPage"),
+  page("/usage", "Usage", "usage", () => import("./pages/usage.tsx"), "UsagePage"),
+  page("/plan", "Plan", "plan", () => import("./pages/plan.tsx"), "PlanPage"),
+  page("/account", "Account", "account", () => import("./pages/account.tsx"), "AccountPage"),
 ];
 
 export const operatorPages: readonly PageEntry[] = [
-  {
-    path: "/operator",
-    name: "Totals",
-    icon: "totals",
-    load: lazy(() => import("./pages/operator/totals.tsx"), "TotalsPage"),
-  },
-  {
-    path: "/operator/activity",
-    name: "Activity",
-    icon: "activity",
-    load: lazy(() => import("./pages/operator/activity.tsx"), "ActivityPage"),
-  },
-  {
-    path: "/operator/log",
-    name: "Request log",
-    icon: "log",
-    load: lazy(() => import("./pages/operator/log.tsx"), "LogPage"),
-  },
-  {
-    path: "/operator/accounts",
-    name: "Accounts",
-    icon: "accounts",
-    load: lazy(() => import("./pages/operator/accounts.tsx"), "AccountsPage"),
-  },
-  {
-    path: "/operator/requests",
-    name: "Requests",
-    icon: "requests",
-    load: lazy(() => import("./pages/operator/requests.tsx"), "RequestsPage"),
-  },
-  {
-    path: "/operator/nodes",
-    name: "Nodes",
-    icon: "nodes",
-    load: lazy(() => import("./pages/operator/nodes.tsx"), "NodesPage"),
-  },
-  {
-    path: "/operator/models",
-    name: "Models",
-    icon: "models",
-    load: lazy(() => import("./pages/operator/models.tsx"), "ModelsPage"),
-  },
-  {
-    path: "/operator/server",
-    name: "Server",
-    icon: "settings",
-    load: lazy(() => import("./pages/operator/server.tsx"), "ServerPage"),
-  },
-  {
-    path: "/operator/audit",
-    name: "Audit log",
-    icon: "audit",
-    load: lazy(() => import("./pages/operator/audit.tsx"), "AuditPage"),
-  },
+  page("/operator", "Totals", "totals", () => import("./pages/operator/totals.tsx"), "TotalsPage"),
+  page("/operator/activity", "Activity", "activity", () => import("./pages/operator/activity.tsx"), "ActivityPage"),
+  page("/operator/log", "Request log", "log", () => import("./pages/operator/log.tsx"), "LogPage"),
+  page("/operator/accounts", "Accounts", "accounts", () => import("./pages/operator/accounts.tsx"), "AccountsPage"),
+  page("/operator/requests", "Requests", "requests", () => import("./pages/operator/requests.tsx"), "RequestsPage"),
+  page("/operator/line", "Line", "line", () => import("./pages/operator/line.tsx"), "LinePage"),
+  page("/operator/nodes", "Nodes", "nodes", () => import("./pages/operator/nodes.tsx"), "NodesPage"),
+  page("/operator/models", "Models", "models", () => import("./pages/operator/models.tsx"), "ModelsPage"),
+  page("/operator/server", "Server", "settings", () => import("./pages/operator/server.tsx"), "ServerPage"),
+  page("/operator/audit", "Audit log", "audit", () => import("./pages/operator/audit.tsx"), "AuditPage"),
 ];
 
 /** With only one plan, there is nothing to choose on the plan page. */
@@ -98,4 +46,4 @@ export const nameOf = ({ path, name }: PageEntry): string =>
   path === "/plan" && session.value?.plans.length === 1 ? (sells.value ? "Balance" : "Models") : name;
 
 export const pageAt = (path: string): PageEntry | undefined =>
-  [...accountPages, ...operatorPages].find((page) => page.path === path);
+  [...accountPages, ...operatorPages].find((entry) => entry.path === path);

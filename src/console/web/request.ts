@@ -67,7 +67,6 @@ export function search(query: Query): string {
 /** How long the browser may take to copy a file. */
 const downloadMs = 60_000;
 
-/** Requests a file, and saves it under the name that the server gave it. */
 export async function download(path: FilePath): Promise<void> {
   const response = await ask("POST", path);
   if (!response.ok) throw errorOf(response, await json(response));

@@ -7,9 +7,7 @@ export type Resource<Value> = Readonly<{
   value: Value | null;
   error: string | null;
   loading: boolean;
-  /** Fetches again; the present value stays until then. */
   reload(): void;
-  /** Replaces the value by one that an action returned. */
   replace(value: Value): void;
 }>;
 
@@ -46,12 +44,22 @@ export function useResource<Value>(fetchValue: () => Promise<Value>, key: string
   return { ...state, reload, replace };
 }
 
+/** Acts at this interval; null: not now. */
+export function useEvery(intervalMs: number | null, act: () => void): void {
+  const latest = useRef(act);
+  latest.current = act;
+  useEffect(() => {
+    if (intervalMs === null) return;
+    const timer = setInterval(() => latest.current(), intervalMs);
+    return () => clearInterval(timer);
+  }, [intervalMs]);
+}
+
 export type Action = Readonly<{
   busy: boolean;
   error: string | null;
   /** Runs once at a time; resolves to true if it succeeded. */
   run(act: () => Promise<void>): Promise<boolean>;
-  clear(): void;
 }>;
 
 /** A change by the user: its button is busy until the answer, and an error is shown beside it. */
@@ -75,6 +83,5 @@ export function useAction(): Action {
         busy.current = false;
       }
     },
-    clear: () => setState({ busy: false, error: null }),
   };
 }

@@ -1,5 +1,4 @@
-// What the chat-completions dialect writes: an answer's pieces as the events of a stream, or collected as one message.
-// ChatChoice decides once what to say about an answer; Chunks and Message are the two ways to write it.
+// What chat-completions writes: ChatChoice decides once what to say about an answer; Chunks and Message write it.
 import { tierOf } from "../request/service-tier.ts";
 import type { ByteWriter } from "../../core/byte-writer.ts";
 import type { FinishReason, Piece } from "../../core/types.ts";

@@ -1,5 +1,4 @@
-// Log probabilities in the form of plain completions: lists with an entry for each token. llama-server returns them in
-// the form of chat-completions, an object for each token.
+// Log probabilities in the form of plain completions, also from llama-server's form of chat-completions.
 import { isRecord } from "../../core/is-record.ts";
 
 type Lists = Readonly<{

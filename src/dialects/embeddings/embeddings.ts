@@ -1,7 +1,6 @@
 // The embeddings dialect: POST /v1/embeddings, in OpenAI's form.
-import { refusals } from "../../core/refusals.ts";
-import type { Ask, Model, Piece } from "../../core/types.ts";
-import { type AnswerEnd, defineDialect, type Encoder } from "../dialect.ts";
+import type { Ask, Model } from "../../core/types.ts";
+import { type AnswerEnd, defineDialect } from "../dialect.ts";
 import { errorBody } from "../reply/error-object.ts";
 import { openAiEndUser } from "../request/end-user.ts";
 import { InputResults } from "../reply/input-results.ts";
@@ -15,32 +14,19 @@ export const embeddings = defineDialect<Ask>({
   modelKind: "embedding",
   coderBilling,
   bodyFields: ["input"],
-  keyHeaders: [],
-  clientHeaders: [],
   replyIdPrefix: "embd-",
-  storesResponses: false,
   endUser: openAiEndUser,
   read,
   encoder: ({ model }) => new VectorList(model),
-  statusOf: ({ refusal }) => refusals[refusal].status,
   errorBody,
 });
 
-/** A reply is one document without events. */
-class VectorList implements Encoder {
+class VectorList extends InputResults {
   readonly #model: Model;
-  readonly #vectors = new InputResults();
 
   constructor(model: Model) {
+    super();
     this.#model = model;
-  }
-
-  piece(piece: Piece): string {
-    return this.#vectors.piece(piece);
-  }
-
-  keepAlive(): string {
-    return "";
   }
 
   end(end: AnswerEnd): string {
@@ -49,7 +35,7 @@ class VectorList implements Encoder {
 
   *parts({ usage: { inputFresh } }: AnswerEnd): Generator<string> {
     let before = '{"object":"list","data":[';
-    for (const [index, vector] of this.#vectors.taken()) {
+    for (const [index, vector] of this.taken()) {
       yield `${before}{"object":"embedding","index":${index},"embedding":`;
       yield vector;
       before = "},";
@@ -57,9 +43,5 @@ class VectorList implements Encoder {
     const usage = JSON.stringify({ prompt_tokens: inputFresh, total_tokens: inputFresh });
     const close = before === "}," ? "}" : before;
     yield `${close}],"model":${JSON.stringify(this.#model.id)},"usage":${usage}}`;
-  }
-
-  failure(): string {
-    return "";
   }
 }

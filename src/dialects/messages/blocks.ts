@@ -1,5 +1,4 @@
-// The content blocks of the messages dialect as JSON texts: what the model wrote, what the gateway did itself (searches
-// and calls of MCP servers), and citations.
+// The messages dialect's content blocks as JSON texts: the model's, the gateway's own, and citations.
 import type { Piece, Source, ToolOutcome } from "../../core/types.ts";
 import { carried } from "../request/carried-text.ts";
 

@@ -1,5 +1,4 @@
-// A model's capabilities under the names of Anthropic's library: every member that it knows, so that programs find all
-// of them.
+// A model's capabilities under the names of Anthropic's library, with every member that it knows.
 import { claimsOf } from "../../core/catalog.ts";
 import type { Model } from "../../core/types.ts";
 

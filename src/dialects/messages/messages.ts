@@ -1,5 +1,4 @@
 // The messages dialect: POST /v1/messages.
-import { refusals } from "../../core/refusals.ts";
 import { defineDialect } from "../dialect.ts";
 import { messagesEndUser } from "../request/end-user.ts";
 import { capabilities } from "./capabilities.ts";
@@ -11,18 +10,15 @@ export const messages = defineDialect<MessagesAsk>({
   name: "messages",
   endpoint,
   routes: [{ path: endpoint }, { path: "/v1/messages/count_tokens", counted: (tokens) => ({ input_tokens: tokens }) }],
-  modelKind: "chat",
   coderBilling,
   bodyFields: ["messages", "system"],
   keyHeaders: ["x-api-key"],
   /** Its SDKs announce their version. */
   clientHeaders: ["anthropic-version"],
   replyIdPrefix: "msg_",
-  storesResponses: false,
   capabilities,
   endUser: messagesEndUser,
   read,
   encoder: (ask, identity, form) => new MessagesEncoder(ask, identity, form),
-  statusOf: ({ refusal }) => refusals[refusal].status,
   errorBody,
 });

@@ -1,5 +1,4 @@
-// What the messages dialect writes around an answer's content: the message, its usage and stop reason, and the error
-// body.
+// What the messages dialect writes around content: the message, its usage and stop reason, and the error body.
 import { factsOf, messageOf, refusals } from "../../core/refusals.ts";
 import type { Model, Refusal, RefusalName, Usage } from "../../core/types.ts";
 import type { AnswerEnd, ReplyIdentity } from "../dialect.ts";

@@ -1,5 +1,4 @@
-// The replies of the two dialects whose answers are choices: usually one, or several that arrive interleaved. A Choice
-// writes one of them; what applies to all of them, above all the usage, is written here.
+// The replies of the two dialects whose answers are choices: a Choice writes one, and what applies to all is here.
 import type { ByteWriter } from "../../core/byte-writer.ts";
 import type { FinishReason, Model, Piece, Refusal, Usage } from "../../core/types.ts";
 import type { AnswerEnd, Encoder, ReplyForm } from "../dialect.ts";

@@ -1,5 +1,4 @@
-// A non-streaming reply: the collected stream. The dialect's own encoder takes the pieces as for a stream, keeps their
-// content instead of writing events, and returns the whole reply at the end.
+// A non-streaming reply: the dialect's encoder keeps the pieces' content and returns the whole reply at the end.
 import { ByteWriter } from "../../core/byte-writer.ts";
 import type { Piece } from "../../core/types.ts";
 import type { AnswerEnd, Encoder } from "../dialect.ts";

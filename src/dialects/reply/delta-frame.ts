@@ -10,7 +10,6 @@ export class DeltaFrame {
     this.#end = Buffer.from(end);
   }
 
-  /** Writes the frame around the literal that lies in `bytes` from `start` to `end`. */
   write(bytes: Uint8Array, start: number, end: number, out: ByteWriter): void {
     out.bytes(this.#begin);
     out.slice(bytes, start, end);

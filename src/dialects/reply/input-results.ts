@@ -1,24 +1,31 @@
-// Collects the result of each input, for the dialects whose replies are lists of these.
+// The reply of the dialects whose replies are lists with a result for each input: one document without events.
 import type { Piece } from "../../core/types.ts";
+import type { AnswerEnd, Encoder } from "../dialect.ts";
 
-export class InputResults {
+export abstract class InputResults implements Encoder {
   /** JSON by input. */
-  readonly #results = new Map<number, string>();
+  protected readonly results = new Map<number, string>();
 
   piece(piece: Piece): string {
-    if (piece.kind === "input") this.#results.set(piece.index, piece.json);
+    if (piece.kind === "input") this.results.set(piece.index, piece.json);
     return "";
   }
 
-  get entries(): [number, string][] {
-    return [...this.#results];
+  keepAlive(): string {
+    return "";
+  }
+
+  abstract end(end: AnswerEnd): string;
+
+  failure(): string {
+    return "";
   }
 
   /** In the order of the inputs. Results that were returned are no longer kept. */
-  *taken(): Generator<[number, string]> {
-    for (const index of [...this.#results.keys()].sort((one, other) => one - other)) {
-      const json = this.#results.get(index)!;
-      this.#results.delete(index);
+  protected *taken(): Generator<[number, string]> {
+    for (const index of [...this.results.keys()].sort((one, other) => one - other)) {
+      const json = this.results.get(index)!;
+      this.results.delete(index);
       yield [index, json];
     }
   }

@@ -1,5 +1,4 @@
-// A text that grows by JSON string literals. Their contents are joined without decoding: two of them together are again
-// the content of one, even if an escaped surrogate pair was split between them.
+// A text of JSON string literals, joined without decoding: even a surrogate pair split between two stays whole.
 import { type ByteWriter, returnWriter, takeWriter } from "../../core/byte-writer.ts";
 
 export class LiteralText {

@@ -1,5 +1,4 @@
-// The part of reading structured output that all three dialects share: whether the model supports it, and whether the
-// schema is acceptable.
+// Reading structured output in all three dialects: whether the model supports it, and whether the schema will do.
 import type { Format, Model, Refusal } from "../../core/types.ts";
 import { malformed } from "./field.ts";
 import { schemaFault } from "./schema-limits.ts";

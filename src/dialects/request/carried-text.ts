@@ -1,5 +1,4 @@
-// Text that a client carries in a field that it must return unread. It is encoded, not encrypted: it contains nothing
-// that the caller has not seen or asked for.
+// Text that a client carries and returns unread: encoded, not encrypted, because the caller knows all of it.
 
 /** Distinguishes ours from foreign values, and later forms from this one; never empty, as clients expect. */
 const marker = "tg1.";

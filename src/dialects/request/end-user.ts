@@ -1,5 +1,4 @@
-// The end user that a request names, in the fields that clients have for it. The value may have any type: `endUserName`
-// of core/end-user.ts makes a name of it.
+// The end user that a request names. The value may have any type; core/end-user.ts makes a name of it.
 import { parseOutsideJson } from "../../core/outside-json.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,5 +1,4 @@
-// TypeBox types of single request fields, shared by the dialects' body schemas. Each `description` says what is
-// expected; error messages are made from it.
+// TypeBox types of single fields. Each `description` says what is expected; error messages are made from it.
 import { type TSchema, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { jsonDepthMax } from "../../core/limits.ts";

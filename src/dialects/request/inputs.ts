@@ -1,5 +1,4 @@
-// Makes an Ask from a request whose model holds no conversation: each input is a user turn, and the reply contains only
-// the inputs' results.
+// Makes an Ask without a conversation: each input is a user turn, and the reply has only the inputs' results.
 import type { Ask, Endpoint, Inputs, Model, Turn } from "../../core/types.ts";
 
 export const coderBilling = "tokens";

@@ -1,5 +1,4 @@
-// Reads images and files of a request from any field that a dialect has for them, by address or inline. Inline ones are
-// checked here as far as that is quick; addresses are fetched after admission.
+// Reads a request's images and files. Inline ones are checked here where that is quick; addresses are fetched later.
 import { fileAsText, isPdf, textOf } from "../../core/file-text.ts";
 import { inlineImageHeader } from "../../core/image-header.ts";
 import { imagePixelsMax } from "../../core/limits.ts";

@@ -1,6 +1,5 @@
-// Decides whether a client's JSON Schema is acceptable at all: small enough and self-contained. One walk without
-// recursion stops at the first limit, so no schema costs more than a few milliseconds here. Its meaning is checked
-// elsewhere.
+// Whether a client's JSON Schema is small and self-contained. One walk without recursion stops at the first limit, so
+// no schema costs more than a few milliseconds here.
 
 /** A schema beyond these limits is refused before anything is reserved; the vendors' own limits are far lower. */
 export const schemaDepthMax = 64;

@@ -1,5 +1,4 @@
-// Text that clients carry and only this service can read: reasoning and conversation summaries travel in
-// `encrypted_content` and come back with the next request, to any process that has the key. Nothing is stored.
+// Text that clients carry and only this service reads: reasoning and summaries in `encrypted_content`, never stored.
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { assert } from "../../core/assert.ts";
 

@@ -43,7 +43,6 @@ export function searchOf(hosted: WebSearch | null, tools: readonly Tool[], force
   return { ...(hosted ?? anySearch), asFunction, forced };
 }
 
-/** The query of an owned call. */
 export function queryOf(call: Call): string {
   const { query } = parseOutsideJson(call.arguments) as Definition;
   return typeof query === "string" ? query : "";

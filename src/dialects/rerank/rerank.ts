@@ -1,9 +1,7 @@
-// The rerank dialect: POST /v1/rerank and /v2/rerank. Its reply has the fields that clients of Jina, Cohere and vLLM
-// read.
+// The rerank dialect: POST /v1/rerank and /v2/rerank, for clients of Jina, Cohere and vLLM.
 import { jsonStringEnd } from "../../core/outside-json.ts";
-import { refusals } from "../../core/refusals.ts";
-import type { Ask, Piece } from "../../core/types.ts";
-import { type AnswerEnd, defineDialect, type Encoder, type ReplyIdentity } from "../dialect.ts";
+import type { Ask } from "../../core/types.ts";
+import { type AnswerEnd, defineDialect, type ReplyIdentity } from "../dialect.ts";
 import { errorBody } from "../reply/error-object.ts";
 import { openAiEndUser } from "../request/end-user.ts";
 import { InputResults } from "../reply/input-results.ts";
@@ -19,40 +17,27 @@ export const rerank = defineDialect<Ask>({
   modelKind: "rerank",
   coderBilling,
   bodyFields: ["query", "documents"],
-  keyHeaders: [],
-  clientHeaders: [],
   replyIdPrefix,
-  storesResponses: false,
   endUser: openAiEndUser,
   read,
   encoder: (ask, identity) => new Ranking(ask, identity),
-  statusOf: ({ refusal }) => refusals[refusal].status,
   errorBody,
 });
 
-/** A reply is one document without events. */
-class Ranking implements Encoder {
+class Ranking extends InputResults {
   readonly #ask: Ask;
   readonly #identity: ReplyIdentity;
-  readonly #scores = new InputResults();
 
   constructor(ask: Ask, identity: ReplyIdentity) {
+    super();
     this.#ask = ask;
     this.#identity = identity;
-  }
-
-  piece(piece: Piece): string {
-    return this.#scores.piece(piece);
-  }
-
-  keepAlive(): string {
-    return "";
   }
 
   end({ usage: { inputFresh: tokens } }: AnswerEnd): string {
     const { model, inputs } = this.#ask;
     const { best, returnsDocuments } = inputs as Extract<typeof inputs, { kind: "scores" }>;
-    const ranked = this.#scores.entries
+    const ranked = [...this.results]
       .map(([index, score]) => ({ index, score }))
       .sort((one, other) => Number(other.score) - Number(one.score) || one.index - other.index)
       .slice(0, best);
@@ -66,10 +51,6 @@ class Ranking implements Encoder {
     const meta = { billed_units: { input_tokens: tokens }, tokens: { input_tokens: tokens, output_tokens: 0 } };
     const rest = JSON.stringify({ usage, meta });
     return `{"id":"${id}","object":"list","model":${JSON.stringify(model.id)},"results":[${results.join(",")}],${rest.slice(1)}`;
-  }
-
-  failure(): string {
-    return "";
   }
 }
 

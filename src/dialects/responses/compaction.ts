@@ -1,5 +1,4 @@
-// Compaction: a client whose conversation grows too long asks for one opaque item that stands for all of it. Any chat
-// model can do it: the request becomes one for a summary, and the summary goes out sealed.
+// Compaction: one opaque item stands for a conversation. The request becomes one for a summary, which goes out sealed.
 import type { Ask, Turn } from "../../core/types.ts";
 import type { Item } from "../stored-responses.ts";
 

@@ -1,5 +1,4 @@
-// Bodies of POST /v1/conversations and below. They are read where conversations are stored, in a Worker, because their
-// items may be 32 MiB.
+// Bodies of POST /v1/conversations and below, read in the Worker that stores them: items may have 32 MiB.
 import { isRecord } from "../../core/is-record.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";

@@ -1,5 +1,4 @@
-// The `input` of a responses request: items -> turns. What a model did in one step arrives as several items
-// (reasoning, message, calls) and becomes one assistant turn, as chat templates expect it.
+// The `input` of a responses request: items -> turns. Items of one step of the model become one assistant turn.
 import { isRefusal } from "../../core/refusals.ts";
 import { isRecord } from "../../core/is-record.ts";
 import { type Call, type Model, type Part, type Refusal, searchFunctionName, type Turn } from "../../core/types.ts";

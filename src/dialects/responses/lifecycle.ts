@@ -1,5 +1,4 @@
-// The events about a response as a whole: created, in progress, and one end. The events of its items come between,
-// numbered in the same sequence.
+// The events about a response as a whole: created, in progress, and one end, numbered with those of its items.
 import type { Clock } from "../../core/clock.ts";
 import type { Refusal } from "../../core/types.ts";
 import type { AnswerEnd, ReplyForm, ReplyIdentity } from "../dialect.ts";

@@ -1,6 +1,5 @@
-// The tools of a responses request as a model sees them: plain functions with unique names. Namespaces are flattened to
-// `<namespace>__<name>`, custom tools become functions with one string parameter, and a call's flat name says which
-// tool it was.
+// The tools of a responses request as a model sees them: functions with unique flat names. Namespaces become
+// `<namespace>__<name>`, custom tools functions with one string parameter.
 import { isRefusal } from "../../core/refusals.ts";
 import { toolNameMaxLength } from "../../core/server-tool-name.ts";
 import type { Refusal, Tool, ToolChoice, WebSearch } from "../../core/types.ts";

@@ -125,7 +125,10 @@ export abstract class OutputItem {
   /** The item as JSON text; while it is in progress it is shown empty. */
   protected abstract json(status: ItemStatus): string;
   /** Events between `output_item.added` and the first delta. */
-  protected abstract openInside(): string;
+  protected openInside(): string {
+    return "";
+  }
+
   /** Events between the last delta and `output_item.done`. */
   protected abstract closeInside(): string;
 
@@ -182,7 +185,7 @@ export class ReasoningItem extends OutputItem {
     return `{"id":"${this.id}","type":"reasoning","summary":[${summaryPart(this.literal)}]${this.#sealed}}`;
   }
 
-  protected openInside(): string {
+  protected override openInside(): string {
     return this.event("response.reasoning_summary_part.added", `"summary_index":0,"part":${summaryPart('""')}`);
   }
 
@@ -218,7 +221,7 @@ export class MessageItem extends OutputItem {
     return `{"id":"${this.id}","type":"message","status":"${status}","role":"assistant","content":[${content}]}`;
   }
 
-  protected openInside(): string {
+  protected override openInside(): string {
     return this.event("response.content_part.added", `"content_index":0,"part":${textPart('""', [])}`);
   }
 
@@ -280,10 +283,6 @@ export class FunctionCallItem extends OutputItem {
     return `{"id":"${this.id}","type":"function_call","status":"${status}",${this.#called},"arguments":${json}}`;
   }
 
-  protected openInside(): string {
-    return "";
-  }
-
   /** With the name, which the official clients' types had until openai 7 and Python's 3. */
   protected closeInside(): string {
     const members = `"name":${JSON.stringify(this.#name)},"arguments":${this.literal}`;
@@ -320,10 +319,6 @@ export class CustomCallItem extends OutputItem {
   protected json(status: ItemStatus): string {
     const input = status === "in_progress" ? '""' : this.literal;
     return `{"id":"${this.id}","type":"custom_tool_call","status":"${status}",${this.#called},"input":${input}}`;
-  }
-
-  protected openInside(): string {
-    return "";
   }
 
   protected closeInside(): string {
@@ -386,7 +381,7 @@ export class WebSearchItem extends OwnedItem {
     return `{"id":"${this.id}","type":"web_search_call","status":"${this.statusOf(status)}","action":${action}}`;
   }
 
-  protected openInside(): string {
+  protected override openInside(): string {
     return this.event("response.web_search_call.in_progress", null) + this.running();
   }
 
@@ -430,7 +425,7 @@ export class McpCallItem extends OwnedItem {
     return JSON.stringify(item);
   }
 
-  protected openInside(): string {
+  protected override openInside(): string {
     return this.running();
   }
 

@@ -1,5 +1,4 @@
-// The response object: the body of a reply, and the payload of `response.created`, `.completed` and the other lifecycle
-// events. The Open Responses schema requires every one of these keys in each of them.
+// The response object: a reply's body, and the payload of lifecycle events. The schema requires every key in each.
 import type { FinishReason, Model, Refusal, Usage } from "../../core/types.ts";
 import { messageOf } from "../../core/refusals.ts";
 import type { RefusalName } from "../../core/types.ts";

@@ -1,4 +1,4 @@
-// The responses dialect: POST /v1/responses and POST /v1/responses/compact, where the reply is a `response.compaction` object.
+// The responses dialect: POST /v1/responses, and POST /v1/responses/compact with a `response.compaction` object.
 import { refusals } from "../../core/refusals.ts";
 import type { Ask, Refusal } from "../../core/types.ts";
 import { CompactionEncoder } from "./compaction-stream.ts";
@@ -24,11 +24,8 @@ export function responsesDialect({ sealingKey, clock, storesResponses }: Dialect
         counted: (tokens) => ({ object: "response.input_tokens", input_tokens: tokens }),
       },
     ],
-    modelKind: "chat",
     coderBilling,
     bodyFields: ["input", "instructions"],
-    keyHeaders: [],
-    clientHeaders: [],
     replyIdPrefix: "resp_",
     storesResponses: true,
     references: referencesOf,

@@ -1,5 +1,4 @@
-// The stream of a response: pieces -> events. Items open one after the other, never two at a time; pieces for a later
-// item wait until the earlier ones are complete.
+// The stream of a response: pieces -> events. One item is open at a time; pieces for later ones wait.
 import type { ByteWriter } from "../../core/byte-writer.ts";
 import type { Piece, Refusal, ToolOutcome } from "../../core/types.ts";
 import type { AnswerEnd, Encoder, ReplyForm, ReplyIdentity } from "../dialect.ts";

@@ -1,5 +1,4 @@
-// Measures how late the event loop is, with a timer that fires five times a second: every stream is as late as the
-// loop.
+// Measures five times a second how late the event loop is: every stream is as late as the loop.
 import type { Clock } from "../../core/clock.ts";
 import type { Ms } from "../../core/types.ts";
 

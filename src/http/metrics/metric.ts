@@ -1,5 +1,4 @@
-// Counters and histograms in Prometheus' text format 0.0.4. Counting a whole request takes 0.8 us, including its record
-// and the clock; prom-client takes 5 us for counting alone, which would be 4 % of a request.
+// Counters and histograms in Prometheus' text format. A request takes 0.8 us here; prom-client takes 5 us to count it.
 
 /** One value at the time of the scrape. `labels` and `name` are ours, never a client's. */
 export type Gauge = Readonly<{

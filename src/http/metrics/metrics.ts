@@ -1,5 +1,4 @@
-// What the process reports to Prometheus. Labels are bounded: endpoints are our routes, models are those of the
-// catalog, keys are the first named ones, and everything else is one of a few words.
+// What the process reports to Prometheus. Labels are bounded: our routes, the catalog's models, the first named keys.
 import { ActivityCounts } from "../../telemetry/activity-counts.ts";
 import { FailedRequests } from "../../telemetry/failed-requests.ts";
 import type { RequestRecord } from "../../telemetry/request-record.ts";
@@ -25,90 +24,105 @@ export class Metrics {
   readonly activity = new ActivityCounts();
   /** Requests of the log that are in no journal. */
   readonly failed = new FailedRequests();
-  readonly #requests = new Counter("tollgate_requests_total", "Requests by the status that their headers carried.", [
+  readonly #all: (Counter | Histogram)[] = [];
+  readonly #requests = this.#counter("tollgate_requests_total", "Requests by the status that their headers carried.", [
     "endpoint",
     "model",
     "status",
   ]);
-  readonly #refusals = new Counter("tollgate_refusals_total", "Refused and failed requests, by reason.", ["reason"]);
-  readonly #endings = new Counter(
+  readonly #refusals = this.#counter("tollgate_refusals_total", "Refused and failed requests, by reason.", ["reason"]);
+  readonly #endings = this.#counter(
     "tollgate_answers_total",
     "Answers by their ending: end, gone (the client left), failed.",
     ["ending"],
   );
-  readonly #tokens = new Counter("tollgate_tokens_total", "Charged tokens: input, cached input and output.", [
+  readonly #tokens = this.#counter("tollgate_tokens_total", "Charged tokens: input, cached input and output.", [
     "model",
     "kind",
   ]);
   readonly #tokenCells = new Map<string, TokenCells>();
-  readonly #keyTokens = new Counter(
+  readonly #keyTokens = this.#counter(
     "tollgate_key_tokens_total",
     "Charged tokens of named keys, input and output, by the numbers of account and key.",
     ["account", "key"],
   );
   readonly #keyCells = new Map<string, Cell>();
-  readonly #estimated = new Counter(
+  readonly #estimated = this.#counter(
     "tollgate_estimated_answers_total",
     "Answers whose usage the gateway counted, because no node reported it.",
   );
-  readonly #firstToken = new Histogram(
+  readonly #firstToken = this.#histogram(
     "tollgate_time_to_first_token_seconds",
     "From the request's arrival to the first piece of its answer.",
     waitSeconds,
     "model",
   );
-  readonly #queueWait = new Histogram(
+  readonly #queueWait = this.#histogram(
     "tollgate_queue_wait_seconds",
     "Time that requests wait for a slot on a node.",
     waitSeconds,
   );
-  readonly #gaps = new Histogram(
+  readonly #gaps = this.#histogram(
     "tollgate_token_gap_seconds",
     "Time between two reads of an answer, measured in one of 64 streams.",
     gapSeconds,
   );
-  readonly #duration = new Histogram(
+  readonly #duration = this.#histogram(
     "tollgate_request_duration_seconds",
     "From the request's arrival to the end of its answer.",
     requestSeconds,
     "endpoint",
   );
-  readonly #settle = new Histogram(
+  readonly #settle = this.#histogram(
     "tollgate_settle_duration_seconds",
     "Time that the end of an answer waits until its charge is on disk.",
     quickSeconds,
   );
-  readonly #batches = new Histogram(
+  readonly #batches = this.#histogram(
     "tollgate_journal_batch_entries",
     "Journal lines and changes in one commit.",
     batchEntries,
   );
-  readonly #commits = new Histogram(
+  readonly #commits = this.#histogram(
     "tollgate_journal_commit_duration_seconds",
     "Duration of a commit, from the main thread and back.",
     quickSeconds,
   );
-  readonly #loopDelay = new Histogram(
+  readonly #loopDelay = this.#histogram(
     "tollgate_event_loop_delay_seconds",
     "Delay of an event loop timer, measured five times a second.",
     quickSeconds,
   );
-  readonly #rounds = new Counter("tollgate_tool_rounds_total", "Rounds after an answer's first, for tool calls.");
-  readonly #toolCalls = new Counter("tollgate_tool_calls_total", "Tool calls that the gateway ran itself.", [
+  readonly #rounds = this.#counter("tollgate_tool_rounds_total", "Rounds after an answer's first, for tool calls.");
+  readonly #toolCalls = this.#counter("tollgate_tool_calls_total", "Tool calls that the gateway ran itself.", [
     "kind",
     "result",
   ]);
-  readonly #searches = new Counter("tollgate_searches_total", "Searches by result.", ["result"]);
-  readonly #repeats = new Counter(
+  readonly #searches = this.#counter("tollgate_searches_total", "Searches by result.", ["result"]);
+  readonly #repeats = this.#counter(
     "tollgate_structured_output_repeats_total",
     "Answers that missed their format and were requested again.",
   );
-  readonly #unlisted = new Counter(
+  readonly #unlisted = this.#counter(
     "tollgate_request_log_dropped_total",
     "Refused or failed requests without a row of their own in the request log, because there were too many in a minute.",
   );
-  readonly #fetches = new Counter("tollgate_media_fetches_total", "Images and files fetched for requests.", ["result"]);
-  readonly #fetchedBytes = new Counter("tollgate_media_fetched_bytes_total", "Bytes of images and files fetched.");
+  readonly #fetches = this.#counter("tollgate_media_fetches_total", "Images and files fetched for requests.", [
+    "result",
+  ]);
+  readonly #fetchedBytes = this.#counter("tollgate_media_fetched_bytes_total", "Bytes of images and files fetched.");
+
+  #counter(...given: ConstructorParameters<typeof Counter>): Counter {
+    const counter = new Counter(...given);
+    this.#all.push(counter);
+    return counter;
+  }
+
+  #histogram(...given: ConstructorParameters<typeof Histogram>): Histogram {
+    const histogram = new Histogram(...given);
+    this.#all.push(histogram);
+    return histogram;
+  }
 
   count(record: RequestRecord): void {
     this.activity.count(record);
@@ -194,43 +208,17 @@ export class Metrics {
 
   /** All counts, for `addCounted` on another thread. */
   counted(): readonly Counted[] {
-    return this.#all().map((metric) => metric.counted());
+    return this.#all.map((metric) => metric.counted());
   }
 
   addCounted(counted: readonly Counted[]): void {
-    for (const [place, metric] of this.#all().entries()) metric.addCounted(counted[place] ?? []);
+    for (const [place, metric] of this.#all.entries()) metric.addCounted(counted[place] ?? []);
   }
 
   text(gauges: Iterable<Gauge>): string {
     const lines: string[] = [];
-    for (const metric of this.#all()) lines.push(...metric.lines());
+    for (const metric of this.#all) lines.push(...metric.lines());
     lines.push(...gaugeLines(gauges));
     return `${lines.join("\n")}\n`;
-  }
-
-  #all(): readonly (Counter | Histogram)[] {
-    return [
-      this.#requests,
-      this.#refusals,
-      this.#endings,
-      this.#tokens,
-      this.#keyTokens,
-      this.#estimated,
-      this.#firstToken,
-      this.#queueWait,
-      this.#gaps,
-      this.#duration,
-      this.#settle,
-      this.#batches,
-      this.#commits,
-      this.#loopDelay,
-      this.#rounds,
-      this.#toolCalls,
-      this.#searches,
-      this.#repeats,
-      this.#unlisted,
-      this.#fetches,
-      this.#fetchedBytes,
-    ];
   }
 }

@@ -1,5 +1,4 @@
-// Turns the TypeBox schemas that check requests into the JSON Schema that people would write: a choice of words is an
-// enum, "this or null" is one type. What is accepted stays the same.
+// Turns the TypeBox schemas of requests into the JSON Schema that people would write. What is accepted stays the same.
 import type { TSchema } from "@sinclair/typebox";
 import type { JsonSchema } from "../../docs/openapi-document.ts";
 

@@ -358,6 +358,28 @@ const models = {
     line: only(null),
     deprecated_at: only(null),
     retires_at: only(null),
+    pricing: object({
+      prompt: text("Dollars per input token, as a decimal."),
+      completion: text("Dollars per output token."),
+      input_cache_read: text("Dollars per cached input token."),
+      request: text("Dollars per request."),
+    }),
+    architecture: object({
+      modality: text("`text+image->text`, for example."),
+      input_modalities: list(text()),
+      output_modalities: list(text()),
+      tokenizer: only("Other"),
+      instruct_type: only(null),
+    }),
+    supported_parameters: list(text("Names as in chat completions.")),
+    top_provider: object({
+      context_length: tokens("As `context_length`."),
+      max_completion_tokens: tokens("As `max_output_tokens`."),
+      is_moderated: only(false),
+    }),
+    per_request_limits: only(null),
+    max_context_length: tokens("As `context_window`."),
+    loaded_context_length: tokens("As `context_length`."),
   }),
   ModelList: object({
     object: only("list"),

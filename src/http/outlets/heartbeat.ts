@@ -1,5 +1,4 @@
-// One timer for all open replies, instead of two per request: it opens streams whose answers are slow to begin, sends
-// signs of life on silent ones and notices clients that stopped reading.
+// One timer for all open replies: opens slow streams, sends signs of life, and notices clients that stopped reading.
 import { keepAliveIntervalMs, streamOpenDelayMs } from "../../core/limits.ts";
 import { ActiveSet, type ActiveHandle } from "../../core/active-set.ts";
 

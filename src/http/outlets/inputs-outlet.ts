@@ -1,6 +1,5 @@
-// The outlet of a reply that lists the results of many inputs. It may have 200 MB, so the memory of such replies is
-// limited until their clients have read them, and a large one goes out as fast as its client reads rather than all at
-// once.
+// The outlet of a list of results, up to 200 MB: its memory is limited until the client has read it, and a large one
+// goes out as fast as its client reads.
 import type { ByteBudget } from "../../core/byte-budget.ts";
 import { busyRetrySeconds } from "../../core/limits.ts";
 import { refuse } from "../../core/refusals.ts";

@@ -1,5 +1,4 @@
-// The outlet of a streaming reply: pieces become server-sent events, and all events from one read of the node's socket
-// become one write to the client's.
+// The outlet of a stream: pieces become server-sent events, and those of one read of a node become one write.
 import { type ByteWriter, returnWriter, takeWriter } from "../../core/byte-writer.ts";
 import { CancelSignal } from "../../core/cancel-signal.ts";
 import type { AnswerEnd, Encoder } from "../../dialects/dialect.ts";
@@ -93,7 +92,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   #endWith(events: string): void {
     if (this.#state === "over") return; // its client left
     this.#write(events);
-    if (this.#state === "waiting") this.#open(); // an answer of which the client saw nothing
+    if (this.#state === "waiting") this.#open(); // the client saw nothing of the answer
     this.#finish();
   }
 

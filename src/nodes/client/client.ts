@@ -66,7 +66,6 @@ export class NodeClient implements ConnectionOwner {
     return this.#origin;
   }
 
-  /** Sends a whole HTTP/1.1 request, head and body in one or more parts, and hands its response to `handler`. */
   send(request: readonly RequestPart[], handler: ExchangeHandler): Exchange {
     const exchange = new PendingExchange(request, handler, this);
     if (this.#unsent.push(exchange) === 1) atEndOfTurn(this.#sendAll);

@@ -26,7 +26,6 @@ const nothing: readonly Buffer[] = [];
 /** Most requests are assembled here and leave in one write, which saves a buffer for each. */
 const scratch = Buffer.allocUnsafeSlow(128 * 1024);
 
-/** Writes a request of strings into `scratch` and returns its length; null where it has other parts or may not fit. */
 function putTogether(request: readonly RequestPart[]): number | null {
   let bytes = 0;
   for (const part of request) {

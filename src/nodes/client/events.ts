@@ -7,7 +7,6 @@ export const nodeLineMaxBytes = 4 * 1024 * 1024;
 export const nodeEventLinesMax = 50_000;
 
 export interface EventHandler {
-  /** The joined `data:` lines of one event; `named` is true for `event: error` (LM Studio). */
   event(payload: string, namedError: boolean): void;
   /** A line or the data of one event exceeds nodeLineMaxBytes, or an event has too many lines. Nothing more comes. */
   tooLong(): void;
@@ -163,7 +162,6 @@ export class EventParser {
     return after < end && bytes[after] === lineFeed ? after + 1 : after;
   }
 
-  /** Takes a recognized event that is one whole line in these bytes; returns the index after it, or -1. */
   #knownEvent(bytes: Buffer, at: number, end: number): number {
     if (this.#known === null || this.#payload !== null || this.#namedError) return -1;
     if (!startsWith(dataField, bytes, at, end) || bytes[at + 5] !== space) return -1;

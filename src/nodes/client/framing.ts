@@ -54,7 +54,6 @@ function isLastHead(bytes: Buffer, start: number): boolean {
   return true;
 }
 
-/** A head, or what is wrong with it. */
 function readHead(head: string): Head | string {
   const [first = "", ...lines] = head.split("\r\n");
   const status = statusLine.exec(first);

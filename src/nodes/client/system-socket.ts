@@ -1,5 +1,4 @@
-// What the system knows about a socket and the runtime does not expose: whether unread bytes are waiting, and when the
-// other side last answered.
+// What the system knows about a socket: whether unread bytes wait, and when the other side last answered.
 import { dlopen, FFIType } from "bun:ffi";
 
 const messagePeek = 0x02;

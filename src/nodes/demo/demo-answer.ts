@@ -232,7 +232,6 @@ function withoutReminders(text: string): string {
   return before + kept.join("");
 }
 
-/** The text of a message: a string, or the text parts of a list. */
 function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";

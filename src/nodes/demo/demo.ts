@@ -1,5 +1,4 @@
-// The demo node: a real HTTP server on a loopback port that speaks the OpenAI-compatible node protocol with made-up
-// answers, so that people can try Tollgate, and tests its whole path, without an inference engine.
+// The demo node: an HTTP server on a loopback port that speaks the node protocol with made-up answers.
 import type { Clock } from "../../core/clock.ts";
 import { isRecord } from "../../core/is-record.ts";
 import { answerTo, type DemoAnswer, type DemoRequest, type DemoToken } from "./demo-answer.ts";
@@ -20,13 +19,11 @@ export type DemoNodeOptions = Readonly<{
   tokensPerSecond?: number;
 }>;
 
-/** About as fast as people read, and what one user gets from a mid-sized model on one GPU. */
 const tokensPerSecondDefault = 80;
 /** The gateway limits what clients send; images come in the body as base64. */
 const bodyMaxBytes = 128 * 1024 * 1024;
 const contextTokens = 262_144;
 
-/** Starts a demo node on a free loopback port. */
 export function startDemoNode({ models, clock, tokensPerSecond = tokensPerSecondDefault }: DemoNodeOptions): DemoNode {
   const pauseMs = 1000 / tokensPerSecond;
   const list = models.map(({ id, contextTokens: max_model_len }) => ({

@@ -1,5 +1,4 @@
-// Decides what a node's error means for the client. A node's own text is read for its meaning but never passed on to a
-// client: it may name addresses, models and other people's settings. The operator's log gets it without those.
+// What a node's error means for the client, who never sees its words; the operator's log gets them cleaned.
 import { budgetLimitsAnswer } from "../../core/answer-budget.ts";
 import type { Forecast } from "../../core/forecast.ts";
 import { busyRetrySeconds } from "../../core/limits.ts";

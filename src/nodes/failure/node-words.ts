@@ -1,5 +1,4 @@
-// Cleans a node's own words about a failure for the operator's log: short, and without the addresses, paths and parts
-// of the prompt that nodes repeat.
+// Cleans a node's words for the operator's log: short, without addresses, paths and parts of the prompt.
 import { nodeErrorTextMaxLength } from "../limits.ts";
 import type { Ask, Turn } from "../../core/types.ts";
 import { visible } from "../../core/visible.ts";
@@ -64,7 +63,6 @@ function promptOf(ask: Ask): (words: readonly string[], at: number) => boolean {
   };
 }
 
-/** Every text that the client wrote; null where that is too much to search. */
 function textsOf({ turns, tools, format, stop, plain }: Ask): readonly string[] | null {
   const texts = [...stop, plain?.suffix ?? "", ...turns.flatMap(textsOfTurn)];
   if (texts.reduce((sum, { length }) => sum + length, 0) > promptMaxLength) return null;

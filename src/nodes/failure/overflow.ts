@@ -1,5 +1,4 @@
-// What engines say where a prompt, or prompt and answer together, exceeds their context. Each wording was observed from
-// an engine; test/nodes/failure/overflow.test.ts holds the recordings.
+// What engines say where a prompt exceeds their context; test/nodes/failure/overflow.test.ts has the recordings.
 
 /** The numbers in the message; null where it has none. */
 export type Overflow = Readonly<{

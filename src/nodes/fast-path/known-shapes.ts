@@ -1,5 +1,4 @@
-// The event shapes known for one model on one node. What one answer taught serves the next ones, so only an answer's
-// first event and its last ones are parsed.
+// The event shapes of one model on one node: what an answer taught serves the next, so that few events are parsed.
 import { type Simple, Template } from "./template.ts";
 
 /** Text, reasoning and call arguments, for an engine that writes some of them in two ways. */
@@ -12,13 +11,11 @@ export class KnownShapes<Channel> {
   readonly #templates: Template<Channel>[] = [];
   #lessonsLeft = lessonsMax;
 
-  /** The shape of the event that begins at `start`, which then holds its values, or null. */
   find(bytes: Uint8Array, start: number, end: number): Template<Channel> | null {
     for (const template of this.#templates) if (template.match(bytes, start, end) >= 0) return template;
     return null;
   }
 
-  /** Learns the shape of `payload`, as `Template.learn`; null where nothing could be learned. */
   learn(
     payload: string,
     simple: Simple<Channel>,

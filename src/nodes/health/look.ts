@@ -50,7 +50,6 @@ function noList({ status, body }: NodeReply): string {
   return `it answers, but with no list of models (status ${status} at /models): is this an engine's address?`;
 }
 
-/** Why a node gave no answer, in words. */
 export function problemOf({ kind, cause }: NoReply): string {
   switch (kind) {
     case "silent":

@@ -1,5 +1,4 @@
-// Reads a node's answer to a request for vectors or scores: each item goes to the sink as it comes, then the usage
-// decides the charge. An answer with a missing or repeated item is invalid.
+// Reads vectors or scores: each item goes to the sink as it comes. A missing or repeated one makes the answer invalid.
 import { type InputsAsk, mostTokens } from "../../core/inputs.ts";
 import { inputsAnswerMaxBytes } from "../../core/limits.ts";
 import { refuse } from "../../core/refusals.ts";

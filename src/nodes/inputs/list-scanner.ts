@@ -1,5 +1,4 @@
-// Splits the JSON of a list as it comes: into the list's objects, one by one, and the text around it. An answer of
-// 2,048 vectors has 45 to 184 MB, so it is neither kept whole nor parsed at once.
+// Splits the JSON of a list into its objects as it comes: 2,048 vectors have 45 to 184 MB, too much to keep.
 import { jsonDepthMax } from "../../core/limits.ts";
 
 /** What is read of a node's answer for one input: 8,192 numbers of 20 characters, and the names around them. */

@@ -1,5 +1,4 @@
-// Reads a vector from the JSON of an answer's item without parsing its numbers, and converts it where the node used the
-// other form.
+// Reads a vector from an item's JSON without parsing numbers, and converts it where the node used the other form.
 import type { VectorFormat } from "../../core/types.ts";
 import { parseNodeJson, record } from "../json.ts";
 

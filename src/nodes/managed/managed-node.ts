@@ -157,7 +157,6 @@ export class ManagedNode {
     }
   }
 
-  /** Engines answer 503 while they load. */
   async #answers(): Promise<boolean> {
     const { url, apiKey } = this.config;
     const address = new URL(url);
@@ -170,7 +169,6 @@ export class ManagedNode {
     return isReply(answer) && answer.status < 500;
   }
 
-  /** Returns early when the node is closed. */
   async #rest(pauseMs: Ms): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, pauseMs);

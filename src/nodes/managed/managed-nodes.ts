@@ -13,7 +13,6 @@ export type ManagedNodesParts = ManagedNodeParts &
     freePort(): number;
     /** The gateway's own port, even before it listens there. */
     ownPort: number;
-    /** Requests that run at this address. */
     busyAt(url: string): number;
     /** How long requests may continue on a program that is to end. */
     leaveGraceMs(): Ms;

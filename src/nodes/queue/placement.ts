@@ -12,6 +12,7 @@
 import type { PlanId } from "../../core/plan-ids.ts";
 import type { AccountId, Ms, PromptBlocks } from "../../core/types.ts";
 import type { KeptPrompts } from "../prefix-cache.ts";
+import { LastHour } from "./last-hour.ts";
 import { Line, type Link } from "./line.ts";
 import { assert } from "../../core/assert.ts";
 import { PrefixIndex } from "./prefix-index.ts";
@@ -41,6 +42,9 @@ export type Used = Readonly<{ inputTokens: number; cachedTokens: number; outputT
 /** Expected cache hits, and those that engines reported. */
 export type CacheCounts = Readonly<{ expectedTokens: number; reportedTokens: number }>;
 
+/** The same of a node in the last hour, and the input of these answers. */
+export type CacheHour = { inputTokens: number; expectedTokens: number; reportedTokens: number };
+
 /** A request that was sent to a node. */
 export type Sent = {
   readonly node: KnownNode;
@@ -64,6 +68,7 @@ export type Sent = {
 type Pace = Readonly<{ bytes: number; ms: Ms }>;
 
 type KnownNode = {
+  readonly name: string;
   readonly index: PrefixIndex;
   keeps: KeptPrompts;
   /** As the engine reports it; null where it does not. */
@@ -128,6 +133,14 @@ export class Placement {
   readonly #outputTokens = new Map<string, number>();
   #expectedTokens = 0;
   #reportedTokens = 0;
+  readonly #hour = new LastHour<string, CacheHour>(
+    () => ({ inputTokens: 0, expectedTokens: 0, reportedTokens: 0 }),
+    (sum, { inputTokens, expectedTokens, reportedTokens }) => {
+      sum.inputTokens += inputTokens;
+      sum.expectedTokens += expectedTokens;
+      sum.reportedTokens += reportedTokens;
+    },
+  );
   #last: { wanting: Wanting; shared: Keys | null; ofPlan: Keys | null; own: Keys | null } | null = null;
   readonly #planOf: (account: AccountId) => PlanId;
 
@@ -160,6 +173,11 @@ export class Placement {
 
   get counts(): CacheCounts {
     return { expectedTokens: Math.round(this.#expectedTokens), reportedTokens: this.#reportedTokens };
+  }
+
+  /** By node, where its engine reports cached tokens. */
+  lastHour(now: Ms): ReadonlyMap<string | null, Readonly<CacheHour>> {
+    return this.#hour.sums(now);
   }
 
   get memoryBytes(): number {
@@ -300,7 +318,7 @@ export class Placement {
       const unread = node.saysCached ? (used.inputTokens - used.cachedTokens) * perToken : sent.unreadBytes;
       if (unread >= paceBytesMin || headMs >= paceMinMs) this.#learnPace(node, wanting.modelId, unread, headMs);
     }
-    if (sent.keys.blocks.length > 0 || sent.keys.end !== 0) this.#learnCache(sent, used, perToken);
+    if (sent.keys.blocks.length > 0 || sent.keys.end !== 0) this.#learnCache(sent, used, perToken, now);
   }
 
   #learnPace(node: KnownNode, modelId: string, bytes: number, headMs: Ms): void {
@@ -315,13 +333,18 @@ export class Placement {
     if (fastest > 0) this.#fastest.set(modelId, fastest);
   }
 
-  #learnCache({ node, keys, readBlocks, wanting }: Sent, { cachedTokens, outputTokens }: Used, perToken: number): void {
-    const { index } = node;
+  #learnCache(sent: Sent, { inputTokens, cachedTokens, outputTokens }: Used, perToken: number, now: Ms): void {
+    const { node, keys, readBlocks, wanting } = sent;
+    const { index, name } = node;
     if (node.saysCached) {
       const expected = bytesOfBlocks(readBlocks);
       const reported = cachedTokens * perToken;
       this.#expectedTokens += expected / perToken;
       this.#reportedTokens += cachedTokens;
+      const hour = this.#hour.of(name, now);
+      hour.inputTokens += inputTokens;
+      hour.expectedTokens += expected / perToken;
+      hour.reportedTokens += cachedTokens;
       if (reported === 0 && expected >= coldBytes) index.clear();
       else if (reported + doubtBytes < expected) {
         node.share *= 0.97 * Math.min(1, index.bytes / index.bytesMax);
@@ -355,6 +378,7 @@ export class Placement {
     let node = this.#nodes.get(name);
     if (node === undefined) {
       node = {
+        name,
         index: new PrefixIndex(cacheTokensUsual * bytesPerTokenUsual),
         keeps: "by account",
         cacheTokens: null,

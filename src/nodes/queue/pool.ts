@@ -30,12 +30,14 @@ import {
   type NodeEndpoint,
   unknowingAmong,
 } from "../node-endpoint.ts";
-import { Placement, type CacheCounts } from "./placement.ts";
+import { type LineView, type NodeLine, noLine } from "./line-view.ts";
+import { Placement, type CacheCounts, type CacheHour } from "./placement.ts";
 import { type LastError, type NodeLimits, nodeLimitsDefault, type NodeLog, PooledNode } from "./pooled-node.ts";
 import { promptBlocksOf } from "./prompt-blocks.ts";
 import type { Quickness } from "./recent-replies.ts";
+import { type Served, workOf } from "./served-work.ts";
 import { SlotQueue } from "./slot-queue.ts";
-import type { Entrant, LineNeed, NodeHealth, NodeLine, Place, RefusalCause, WeightOf } from "./slot-queue.ts";
+import type { Entrant, LineNeed, NodeHealth, Place, RefusalCause, WeightOf } from "./slot-queue.ts";
 import { type Tested, testNode } from "./test-request.ts";
 
 export const nodeLooksAtOnceMax = 32;
@@ -120,6 +122,24 @@ export type NodeState = Readonly<{
   quickness: Quickness;
 }>;
 
+/** `firstTokenMs`: expected by someone with nothing in line for a short prompt; null where the node takes none now. */
+export type NodeOutlook = NodeLine & Readonly<{ firstTokenMs: Ms | null }>;
+
+/** Keyed by null: what has no row of its own. */
+type ServedRow<Key> = Served & Readonly<{ key: Key | null }>;
+
+/** What operators see of the line; times by the wall clock. */
+export type LineReport = LineView &
+  Readonly<{
+    /** Work of the last hour; those with most of it first. `weight`: an account's now. */
+    accounts: readonly (ServedRow<AccountId> & Readonly<{ weight: number | null }>)[];
+    classes: readonly ServedRow<Priority>[];
+    models: readonly ServedRow<string>[];
+    nodes: readonly ServedRow<string>[];
+    /** By node, where its engine reports cached tokens. */
+    caches: ReadonlyMap<string | null, Readonly<CacheHour>>;
+  }>;
+
 /** A connection that has not failed this long after its timeout is open. */
 const trialMarginMs = 250;
 
@@ -166,6 +186,11 @@ export class NodePool {
   /** Whether a configured node serves the model, even one that is down now. */
   serves(modelId: string): boolean {
     return this.#queue.serves(modelId);
+  }
+
+  /** Whether this node is configured to serve the model, healthy or not. */
+  servesOn(nodeName: string, modelId: string): boolean {
+    return this.#queue.servesOn(nodeName, modelId);
   }
 
   /**
@@ -359,6 +384,16 @@ export class NodePool {
     });
   }
 
+  /** See SlotQueue. */
+  takeServed(): ReadonlyMap<AccountId, number> {
+    return this.#queue.takeServed();
+  }
+
+  /** See SlotQueue. */
+  servedElsewhere(account: AccountId, work: number): void {
+    this.#queue.servedElsewhere(account, work);
+  }
+
   /** This gateway's shares, by node name. */
   limitSlots(shares: ReadonlyMap<string, number>): void {
     for (const [name, share] of shares) {
@@ -370,12 +405,43 @@ export class NodePool {
   }
 
   /** The line of each node, with its start by the wall clock. */
-  lines(shownMax: number): ReadonlyMap<string, NodeLine> {
-    const ahead = this.#options.clock.wall() - this.#now();
-    const lines = [...this.#queue.lines(shownMax)];
-    return new Map(
-      lines.map(([name, line]) => [name, { ...line, since: line.since === null ? null : line.since + ahead }]),
-    );
+  lines(shownMax: number): ReadonlyMap<string, NodeOutlook> {
+    const now = this.#now();
+    const ahead = this.#options.clock.wall() - now;
+    const lines = this.#queue.lines(shownMax);
+    const outlookOf = (name: string): NodeOutlook => {
+      const { since, ...line } = lines.get(name) ?? noLine;
+      const firstTokenMs = this.#queue.expectedMs(name, now);
+      return { ...line, since: since === null ? null : since + ahead, firstTokenMs };
+    };
+    return new Map([...this.#nodes.keys()].map((name) => [name, outlookOf(name)]));
+  }
+
+  /** `usersMax`: how many users of those that wait. */
+  line(usersMax: number): LineReport {
+    const now = this.#now();
+    const ahead = this.#options.clock.wall() - now;
+    const { served } = this.#queue;
+    const { waiting, next, running } = this.#queue.view(usersMax, now);
+    const weightOf = this.#options.weightOf ?? (() => 1);
+    return {
+      waiting,
+      next: next.map((user) => ({ ...user, since: user.since + ahead })),
+      running: running.map((group) => ({ ...group, since: group.since + ahead })),
+      accounts: mostFirst(served.accounts.sums(now)).map((row) => ({
+        ...row,
+        weight: row.key === null ? null : weightOf(row.key),
+      })),
+      classes: mostFirst(served.classes.sums(now)),
+      models: mostFirst(served.models.sums(now)),
+      nodes: mostFirst(served.nodes.sums(now)),
+      caches: this.#placement.lastHour(now),
+    };
+  }
+
+  /** Work since the start, by class. */
+  get servedWork(): Readonly<Record<Priority, number>> {
+    return this.#queue.served.work;
   }
 
   /** Asks a node for one token, outside the line and whatever its state. The outcome counts like that of any request. */
@@ -483,7 +549,12 @@ export class NodePool {
     return this.#closed ? busy : refusalOf(cause, modelId, this.#nodeModelOf(modelId) !== null, forecast);
   }
 
-  *#wellFor(modelId: string): Iterable<NodeEndpoint> {
+  /** Whether a node that is well serves the model. */
+  isServed(modelId: string): boolean {
+    return !this.#wellFor(modelId).next().done;
+  }
+
+  *#wellFor(modelId: string): Iterator<NodeEndpoint> & Iterable<NodeEndpoint> {
     for (const { health, endpoint, config } of this.#nodes.values()) {
       const isOpen = health === "well" && !this.#drained.has(config.name);
       if (isOpen && this.#queue.servesOn(config.name, modelId)) yield endpoint;
@@ -558,6 +629,9 @@ export class NodePool {
 }
 
 const none: ReadonlySet<string> = new Set();
+
+const mostFirst = <Key>(sums: ReadonlyMap<Key, Served>): (Served & { key: Key })[] =>
+  [...sums].map(([key, sum]) => ({ ...sum, key })).toSorted((one, other) => workOf(other) - workOf(one));
 
 /** The nodes of another configuration: nodes at the same address are kept, with what is known about them. */
 export function nodesAfter<Known extends Readonly<{ endpoint: NodeEndpoint }>>(

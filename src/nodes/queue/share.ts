@@ -67,6 +67,11 @@ export class Shares<Key> {
     return share;
   }
 
+  /** Of someone who was here before; undefined where not, or too long ago. */
+  known(key: Key): Share | undefined {
+    return this.#all.get(key);
+  }
+
   /** Call when a request begins to wait or run, or no longer does. */
   used(key: Key, { waiting, running }: Share): void {
     if (waiting + running > 0) return void this.#idle.delete(key);

@@ -31,7 +31,10 @@ import type { AccountId, Ms } from "../../core/types.ts";
 import { type AccountInLine, FairLine, requestsOf } from "./fair-line.ts";
 import { aheadOf, LinePace } from "./forecast.ts";
 import { Line, type Link } from "./line.ts";
+import { type LineView, type NodeLine, nodeLines, runningGroups, usersInLine, waitingByPriority } from "./line-view.ts";
 import type { Candidate, Choice, Used, Wanting } from "./placement.ts";
+import { noBlocks } from "./prompt-blocks.ts";
+import { ServedWork } from "./served-work.ts";
 import { idleAccountsMax, type Share, Shares } from "./share.ts";
 
 /**
@@ -62,7 +65,7 @@ export interface Place extends Wanting {
   readonly deadlineMs?: Ms | undefined;
   /** Effects. One of them is called, once, from within an event. */
   granted(node: string): void;
-  /** `forecast`: with "too-late". */
+  /** `forecast`: with "too-late" and "full". */
   refused(cause: RefusalCause, forecast?: Forecast): void;
 }
 export type RefusalCause = "unlisted" | "away" | "full" | "waited-too-long" | "drained" | "too-late";
@@ -70,17 +73,7 @@ export type RefusalCause = "unlisted" | "away" | "full" | "waited-too-long" | "d
 /** A request that may enter. */
 export type Entrant = Wanting & Pick<Place, "member" | "weight" | "priority" | "excluded">;
 
-/** A node's line. */
-export type NodeLine = Readonly<{
-  waiting: number;
-  /** Since when the longest wait lasts; null where no request waits. */
-  since: Ms | null;
-  accounts: number;
-  /** The accounts with the most requests in line, first. */
-  most: readonly Readonly<{ account: AccountId; waiting: number }>[];
-}>;
-
-/** `accounts`: those with waiting or running requests there; `waitedMs`: the oldest wait. */
+/** `accounts`: those with waiting or running requests there, each as many as its weight; `waitedMs`: the oldest wait. */
 export type LineNeed = Readonly<{ waiting: number; accounts: number; waitedMs: Ms }>;
 
 type NodeState = {
@@ -118,9 +111,15 @@ type NodeState = {
 };
 
 /** A request on a node. */
-type Running = Readonly<{ state: NodeState; share: Share; memberShare: Share; sent: SentWork; work: number }> & {
-  unread: number;
-};
+type Running = Readonly<{
+  state: NodeState;
+  share: Share;
+  memberShare: Share;
+  sent: SentWork;
+  work: number;
+  since: Ms;
+  waitedMs: Ms;
+}> & { unread: number; isReading: boolean };
 
 /** Requests that wait for the same set of nodes with the same priority. */
 type RouteLine = {
@@ -200,6 +199,17 @@ const lookAgainMs = 250;
 /** How many waiting requests are considered when a node has room. */
 const looksMax = 48;
 
+const newcomerMs = 1_000;
+/** Someone with no requests in line, who sends a short prompt. */
+const newcomer: Entrant = {
+  account: -1,
+  member: "",
+  modelId: "",
+  priority: "standard",
+  prompt: noBlocks,
+  excluded: new Set(),
+};
+
 /** How many requests at most wait for a preferred node while another has room: each is considered in every event. */
 const choosyMax = 16;
 
@@ -219,6 +229,12 @@ export class SlotQueue {
   #now: Ms = -Infinity;
   readonly #shares = new Shares<AccountId>(idleAccountsMax);
   readonly #running = new Map<Place, Running>();
+  /** For operators. */
+  readonly served = new ServedWork();
+  /** What newcomers would meet, by model and priority. */
+  readonly #newcomers = new Map<string, Readonly<{ at: Ms; forecast: Forecast }>>();
+  /** See takeServed. */
+  #untold: Map<AccountId, number> | null = null;
   #trials = 0;
   /** Counts requests that began to wait. */
   #order = 0;
@@ -330,15 +346,15 @@ export class SlotQueue {
         hasRoom(node) &&
         this.#mayHave(place.account, place.priority, share, node) &&
         this.#memberMayHave(share, memberShare, node);
-      if (mayHave) return this.#grant(place, share, memberShare, node); // (2)
+      if (mayHave) return this.#grant(place, share, memberShare, node, now); // (2)
       if (node === null) {
         this.#choosyWait(place, candidates, best, savedMs); // (5)
         return this.#refuseLate(place);
       }
-    } else if (free !== null) return this.#grant(place, share, memberShare, free); // (1)
+    } else if (free !== null) return this.#grant(place, share, memberShare, free, now); // (1)
     if (this.#all.length >= this.#placesMax) {
       this.#rest(place, share, memberShare);
-      return place.refused("full"); // (3)
+      return place.refused("full", this.#newcomer(place, open)); // (3)
     }
     this.#wait(place, candidates, now); // (4), (6)
     this.#refuseLate(place);
@@ -409,6 +425,26 @@ export class SlotQueue {
     return { position: ahead + 1, waitMs, firstTokenMs: waitMs + readMs };
   }
 
+  /** What someone with nothing in line would meet: counted once a second, because a full line refuses thousands. */
+  #newcomer({ modelId, priority }: Entrant, nodes: readonly NodeState[]): Forecast {
+    const key = `${modelId}\n${priority}`;
+    const known = this.#newcomers.get(key);
+    if (known !== undefined && this.#now - known.at < newcomerMs) return known.forecast;
+    const forecast = this.#forecastBehind({ ...newcomer, modelId, priority }, nodes, null);
+    this.#newcomers.set(key, { at: this.#now, forecast });
+    return forecast;
+  }
+
+  /** How long a newcomer's short prompt takes to its first token on that node; null where it takes none now. */
+  expectedMs(nodeName: string, now: Ms): Ms | null {
+    this.#now = Math.max(this.#now, now);
+    const state = this.#nodes.get(nodeName);
+    if (state === undefined || state.health !== "well" || state.drained || state.retired) return null;
+    return hasRoom(state) && state.lines.size === 0
+      ? this.#chooser.expectedMs(newcomer, state, this.#now)
+      : this.#forecastBehind(newcomer, [state], null).firstTokenMs;
+  }
+
   /** The client left while waiting. False when it does not wait (anymore). */
   leave(place: Place): boolean {
     const waiting = this.#waiting.get(place);
@@ -424,6 +460,7 @@ export class SlotQueue {
     if (running === undefined) return;
     const { state, sent } = running;
     this.#chooser.began(sent, this.#now);
+    running.isReading = false;
     this.#hasRead(place.account, running);
     this.#fill(state);
   }
@@ -438,9 +475,10 @@ export class SlotQueue {
     this.#hasRead(place.account, running);
     const all = this.#chooser.ended(sent, used, this.#now);
     if (used !== null) share.answered(Math.max(0, all - sent.unreadWork));
-    const more = all - running.work;
-    share.had(more);
-    memberShare.had(more);
+    const { account, modelId, priority } = place;
+    const node = state.node.name;
+    this.served.add({ account, modelId, node, priority, work: all, waitedMs: running.waitedMs }, this.#now);
+    this.#had(place, share, memberShare, all - running.work);
     share.running--;
     memberShare.running--;
     this.#rest(place, share, memberShare);
@@ -454,6 +492,21 @@ export class SlotQueue {
     if (state.retired && state.busy === 0) this.#nodes.delete(state.node.name);
     else if (state.health === "down") this.#passTrialOn(state);
     else this.#fill(state);
+  }
+
+  /** Work by account since the last call, for other gateways on the same nodes; empty at the first. Less than 0: a correction. */
+  takeServed(): ReadonlyMap<AccountId, number> {
+    const untold = this.#untold ?? new Map<AccountId, number>();
+    this.#untold = new Map();
+    return untold;
+  }
+
+  /**
+   * Another gateway on the same nodes did this much of an account's work. It counts as if done here while someone waits
+   * here. Otherwise no one lacked it, and the account owes nothing.
+   */
+  servedElsewhere(account: AccountId, work: number): void {
+    if (this.#all.length > 0) this.#shares.known(account)?.had(work);
   }
 
   /** The node is still down: a request could not connect. */
@@ -543,12 +596,18 @@ export class SlotQueue {
 
   /** The line of each node. A request that waits for several stands in each of their lines. Walks each line once, by account. */
   lines(shownMax: number): ReadonlyMap<string, NodeLine> {
-    const ofNodes = new Map<string, NodeLine>();
-    for (const route of this.#routes.values()) {
-      const line = lineOf(route, shownMax);
-      for (const { node } of route.nodes) ofNodes.set(node.name, together(ofNodes.get(node.name), line, shownMax));
-    }
-    return ofNodes;
+    return nodeLines(this.#routes.values(), shownMax);
+  }
+
+  view(shownMax: number, now: Ms): LineView {
+    this.#now = Math.max(this.#now, now);
+    const routes = [...this.#routes.values()];
+    const forecastOf = (waiting: Waiting): Forecast => this.#forecastOf(waiting);
+    return {
+      waiting: waitingByPriority(routes),
+      next: usersInLine(routes, shownMax, forecastOf),
+      running: runningGroups(this.#running),
+    };
   }
 
   /** What the requests that wait for a node need; `running`: accounts with slots there. */
@@ -563,7 +622,9 @@ export class SlotQueue {
         since = Math.min(since, inside.since);
       }
     }
-    return { waiting, accounts: accounts.size, waitedMs: now - since };
+    let weight = 0;
+    for (const account of accounts) weight += this.#weightOf(account);
+    return { waiting, accounts: Math.ceil(weight), waitedMs: now - since };
   }
 
   /** Asserts what must hold between any two events. */
@@ -678,7 +739,7 @@ export class SlotQueue {
     this.#grantNext(state);
   }
 
-  #grant(place: Place, share: Share, memberShare: Share, state: NodeState): void {
+  #grant(place: Place, share: Share, memberShare: Share, state: NodeState, since: Ms): void {
     if (state.health === "down") {
       state.trial = true;
       state.triedAt = ++this.#trials;
@@ -695,8 +756,7 @@ export class SlotQueue {
     if (work.interactive + work.standard + work.bulk > workOfLate)
       for (const priority of priorities) work[priority] /= 2;
     share.turn = Math.max(share.turn, memberShare.tag);
-    share.had(expected);
-    memberShare.had(expected);
+    this.#had(place, share, memberShare, expected);
     share.running++;
     memberShare.running++;
     this.#rest(place, share, memberShare);
@@ -709,8 +769,24 @@ export class SlotQueue {
     there.requests++;
     there.unread += sent.unreadWork;
     state.unread += sent.unreadWork;
-    this.#running.set(place, { state, share, memberShare, sent, work: expected, unread: sent.unreadWork });
+    this.#running.set(place, {
+      state,
+      share,
+      memberShare,
+      sent,
+      work: expected,
+      since: this.#now,
+      waitedMs: this.#now - since,
+      unread: sent.unreadWork,
+      isReading: true,
+    });
     place.granted(state.node.name);
+  }
+
+  #had({ account }: Place, share: Share, memberShare: Share, work: number): void {
+    share.had(work);
+    memberShare.had(work);
+    this.#untold?.set(account, (this.#untold.get(account) ?? 0) + work);
   }
 
   #hasRead(account: AccountId, running: Running): void {
@@ -840,7 +916,7 @@ export class SlotQueue {
           if (node !== null) {
             this.#remove(waiting);
             node.pace.took(this.#now, node.lines.size > 0);
-            this.#grant(waiting.place, waiting.share, waiting.memberShare, node);
+            this.#grant(waiting.place, waiting.share, waiting.memberShare, node, waiting.since);
             return true;
           }
           if (++looks >= looksMax) return false;
@@ -883,41 +959,6 @@ const isThere = (state: NodeState): boolean => !state.retired && !state.drained 
 function hasRoom({ node, health, busy, drained, retired }: NodeState): boolean {
   return health === "well" && !drained && !retired && busy < node.slots;
 }
-
-function lineOf({ line }: RouteLine, shownMax: number): NodeLine {
-  let waiting = 0;
-  let since = Number.POSITIVE_INFINITY;
-  let most: NodeLine["most"][number][] = [];
-  for (const { key: account, inside } of line) {
-    waiting += inside.length;
-    since = Math.min(since, inside.since);
-    if (most.length < shownMax || inside.length > most.at(-1)!.waiting) {
-      most = withMost([...most, { account, waiting: inside.length }], shownMax);
-    }
-  }
-  return { waiting, since, accounts: line.length, most };
-}
-
-/** An account that waits in both counts twice where it is not among those with the most. */
-function together(one: NodeLine | undefined, other: NodeLine, shownMax: number): NodeLine {
-  if (one === undefined) return other;
-  const most = new Map(one.most.map(({ account, waiting }) => [account, waiting]));
-  const known = most.size;
-  for (const { account, waiting } of other.most) most.set(account, (most.get(account) ?? 0) + waiting);
-  const twice = known + other.most.length - most.size;
-  return {
-    waiting: one.waiting + other.waiting,
-    since: Math.min(one.since ?? Infinity, other.since ?? Infinity),
-    accounts: one.accounts + other.accounts - twice,
-    most: withMost(
-      [...most].map(([account, waiting]) => ({ account, waiting })),
-      shownMax,
-    ),
-  };
-}
-
-const withMost = (accounts: NodeLine["most"][number][], shownMax: number): NodeLine["most"][number][] =>
-  accounts.toSorted((a, b) => b.waiting - a.waiting).slice(0, shownMax);
 
 /** The lines of each priority with waiting requests: the priority that had too little of the node's work first. */
 function linesOf(state: NodeState): RouteLine[][] {

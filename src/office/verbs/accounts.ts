@@ -13,7 +13,7 @@ import { formatPairs, formatTable } from "../table.ts";
 import { accountVerb, type Actor, verb, checkMayTouchOperators } from "../verb.ts";
 import type { Work } from "../work.ts";
 
-/** Unless its maker says otherwise. */
+/** The usual lifetime of an invitation. */
 export const invitationMs = 7 * dayMs;
 
 export const create = verb({
@@ -55,9 +55,9 @@ export const create = verb({
 export const invite = verb({
   name: "accounts invite",
   summary: "Create a link that makes one account",
-  details: `Whoever opens it chooses an address and a password, or signs in with the identity provider. ${whenInWords()}`,
+  details: `The person who opens it chooses an address and a password, or signs in with the identity provider. ${whenInWords()}`,
   fields: {
-    email: Type.Optional(text("The one address that may use it; without it any may.", "EMAIL")),
+    email: Type.Optional(text("The only address that may use it; without it any address may.", "EMAIL")),
     plan: Type.Optional(planId("The plan of the new account; without it the first one.")),
     credit: Type.Optional(tokens(0, "Balance tokens to start with.")),
     expires: Type.Optional(when("When the link expires; 7d unless you say otherwise.")),
@@ -107,7 +107,7 @@ export const plan = accountVerb({
   name: "accounts plan",
   summary: "Change the plan of an account",
   words: ["plan"],
-  fields: { plan: planId("The plan that it gets.") },
+  fields: { plan: planId("The new plan.") },
   scope: "people",
   audit: { action: "account.plan", detail: ({ account, input }) => `from ${account.plan} to ${input.plan}` },
   async change({ accounts }, { account, input }) {
@@ -123,13 +123,13 @@ export const credit = accountVerb({
   words: ["tokens"],
   fields: {
     tokens: tokens(1, "Balance tokens to add."),
-    reference: Type.Optional(text("Names the payment: the same one is credited once.", "R")),
+    reference: Type.Optional(text("Identifies the payment; the same reference is credited only once.", "R")),
     reason: Type.Optional(text("Why, for the audit log.", "TEXT")),
   },
   scope: "people",
   async change({ accounts }, { account: { id }, actor, input: { tokens, reference } }) {
     await accounts.checkNotErased(id);
-    // Of the console's grants each counts for its account alone: nobody else's may use it up.
+    // The console's references count per account: another account must not use them up.
     const once = reference ?? crypto.randomUUID();
     const place = actor.kind === "operator" ? `grant:${id}` : reference === undefined ? "purchase" : "credit";
     const { credited } = await accounts.credit(id, tokens, `${place}:${once}`);
@@ -154,8 +154,9 @@ export const credit = accountVerb({
 
 export const changePassword = accountVerb({
   name: "accounts password",
-  summary: "Set another password and sign all browsers out",
-  details: "Without --password it is the first line of standard input, or typed unseen; an empty one is generated.",
+  summary: "Set a new password and sign out all browsers",
+  details:
+    "Without --password it is read from standard input, or typed without echo. If it is empty, one is generated.",
   fields: { password: password("The new password.") },
   scope: "people",
   audit: { action: "account.password" },
@@ -167,7 +168,7 @@ export const changePassword = accountVerb({
       return { id, email };
     };
   },
-  print: ({ email }) => `The password of ${email} is set; all browsers were signed out.`,
+  print: ({ email }) => `The password of ${email} is set; all browsers are signed out.`,
 });
 
 export const passwordLink = accountVerb({
@@ -188,8 +189,8 @@ export const passwordLink = accountVerb({
 
 export const disable = accountVerb({
   name: "accounts disable",
-  summary: "Refuse the keys of an account and sign its browsers out",
-  details: "Requests that run may end, and the balance stays.",
+  summary: "Refuse the keys of an account and sign out its browsers",
+  details: "Running requests may finish. The balance stays.",
   scope: "people",
   audit: { action: "account.disable" },
   async change({ accounts, sessions }, { account: { id } }) {
@@ -203,7 +204,7 @@ export const disable = accountVerb({
 
 export const enable = accountVerb({
   name: "accounts enable",
-  summary: "Let a disabled account be used again, with the same keys and password",
+  summary: "Enable a disabled account again, with the same keys and password",
   scope: "people",
   audit: { action: "account.enable" },
   async change({ accounts }, { account: { id } }) {
@@ -213,11 +214,11 @@ export const enable = accountVerb({
   print: accountInWords,
 });
 
-/** Writes down that its data is given out, which the door itself does. */
+/** Records the export, which the door itself makes. */
 export const exportAccount = accountVerb({
   name: "accounts export",
-  summary: "Print everything that is kept of an account, as JSON",
-  details: "Usage, payments, sessions, stored responses, and what operators did.",
+  summary: "Print everything stored about an account, as JSON",
+  details: "Usage, payments, sessions, stored responses and operators' actions.",
   scope: "people",
   audit: { action: "account.export" },
   change: (_, { account: { id } }) => Promise.resolve({ id }),
@@ -232,21 +233,21 @@ async function checkErasable({ accounts, sessions }: Unit, id: AccountId, actor:
   if (actor.kind === "shell") return; // it may delete the last operator, and can make another one
   await accounts.checkNotLastOperator(id);
   if (actor.kind !== "account") return;
-  // Its owner was asked for the password, and hashing took its time.
+  // Hashing the owner's password took time: check again.
   const isStill = (await accounts.isAsItWas(actor.account)) && (await sessions.isOpen(actor.session));
   if (!isStill) throw new CommandError("sign in again first");
 }
 
 export const erase = accountVerb({
   name: "accounts delete",
-  summary: "Erase who an account was, its keys, sessions and stored responses",
-  details: "What it used and paid stays in the books, without a name.",
+  summary: "Erase the identity, keys, sessions and stored responses of an account",
+  details: "Its usage and payments stay in the books, without a name.",
   scope: "people",
   owner: true,
   warning: ({ email }) =>
     `this erases ${email}, its key, sessions and stored responses for good, and keeps its books without a name`,
   audit: { action: "account.delete", detail: erasedDetail, ofOwners: true },
-  /** What is kept elsewhere is erased while the e-mail still names the account: an erasure that failed can be asked for again. */
+  /** Erases other stores while the e-mail still names the account, so that a failed erasure can be repeated. */
   async prepare({ office, eraseResponses }, { account: { id }, actor }) {
     await office.change(async (unit) => {
       await checkErasable(unit, id, actor);
@@ -254,10 +255,10 @@ export const erase = accountVerb({
       await unit.sessions.endAll(id, null);
     });
     await office.read(({ accounts }) => accounts.checkNothingOpen(id));
-    await eraseResponses(id, false); // the account may still stay, with all that it stores
+    await eraseResponses(id, false); // the account may still fail to be erased
     return ({ accounts }) => accounts.erase(id);
   },
-  /** A request that ended when the first look was taken may have kept its response after it. */
+  /** A request that ended during the first pass may have stored its response afterwards. */
   async finish({ eraseResponses, requestLog }, { account: { email } }, { id, name }) {
     await eraseResponses(id, true).catch(({ message }: Error) => {
       throw new CommandError(`${email} is ${name} now, but may have stored responses; delete ${name}: ${message}`);
@@ -273,7 +274,6 @@ function whenInWords(): string {
 
 const timeOf = (at: Ms): string => new Date(at).toISOString();
 
-/** `link` is shown this once. */
 const shownLink = ({ consoleUrl }: Pick<Work, "consoleUrl">, made: MadeLink) => ({
   link: consoleUrl + pathOf(made),
   expires_at: timeOf(made.link.expiresAt),
@@ -287,7 +287,7 @@ function accountInWords(account: AccountView): string {
     ["e-mail", account.email],
     ["plan", account.plan],
     ["disabled", account.disabled],
-    ["spendable now", isLimited ? account.spendable : "anything: the plan is not limited"],
+    ["spendable now", isLimited ? account.spendable : "unlimited"],
     ...(isLimited
       ? [[`allowance of ${allowance.day}`, `${whole(allowance.left)} of ${whole(allowance.granted)} left`] as const]
       : []),
@@ -298,7 +298,7 @@ function accountInWords(account: AccountView): string {
   ]);
 }
 
-/** What a plan does not have is not shown. */
+/** Omits what the plan does not have. */
 const used = (what: string, { used, limit }: Readonly<{ used: number; limit: number | null }>) =>
   limit === 0 && used === 0 ? [] : [[what, `${whole(used)} of ${whole(limit)} used`] as const];
 
@@ -306,7 +306,7 @@ const whole = (value: number | null): string => (value === null ? "any number" :
 
 export const invitations = verb({
   name: "invitations list",
-  summary: "List the invitations that may still be used",
+  summary: "List the open invitations",
   scope: "read",
   async read({ links }) {
     const open = await links.invitations(invitationsShownMax);
@@ -333,12 +333,11 @@ export const invitations = verb({
     ),
 });
 
-/** The newest ones. */
 const invitationsShownMax = 200;
 
 export const withdrawInvitation = verb({
   name: "invitations withdraw",
-  summary: "Make the link of an invitation void",
+  summary: "Revoke the link of an invitation",
   words: ["id"],
   fields: { id: wholeNumber(1, "Its number in the list.", "ID") },
   scope: "people",

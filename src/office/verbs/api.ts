@@ -1,4 +1,4 @@
-// Tokens of the operators' API, and what a file says about accounts.
+// Tokens of the operators' API, and `apply`.
 import { Type } from "@sinclair/typebox";
 import { type OperatorToken, tokenScopes } from "../../account/records.ts";
 import { applied, shop } from "../apply.ts";
@@ -23,7 +23,7 @@ export const createToken = verb({
     expires: Type.Optional(when("When it expires; without it never.")),
   },
   details:
-    "With scope read it lists and shows, with people it also changes accounts and keys, with all also nodes and the server. " +
+    "The scope read lists and shows; people also changes accounts and keys; all also changes nodes and the server. " +
     "WHEN is a time such as 2030-01-31T00:00:00Z, or hours or days such as 48h or 7d.",
   scope: "all",
   problem: expiryProblem,
@@ -59,7 +59,7 @@ export const listTokens = verb({
 export const revokeToken = verb({
   name: "tokens revoke",
   fields: { id: wholeNumber(1, "The token's number in the list.", "ID") },
-  summary: "Make a token of the operators' API void at once",
+  summary: "Revoke a token of the operators' API at once",
   words: ["id"],
   scope: "all",
   audit: { action: "token.revoke", detail: ({ input }) => `token ${input.id}` },
@@ -73,11 +73,11 @@ export const revokeToken = verb({
 export const apply = verb({
   name: "apply",
   fields: shop,
-  summary: "Make accounts, limits of keys and invitations what a file says",
+  summary: "Bring accounts, key limits and invitations in line with a file",
   details:
     "The file is TOML or JSON: [[accounts]] with email, plan, operator, disabled, credit (of new ones) and keys, and " +
-    "[[invitations]] with email, plan, credit and expires. What it does not name stays as it is. Everything is checked first; " +
-    "all of it is done, or nothing. Keys of new accounts are not shown: owners make theirs in the console.",
+    "[[invitations]] with email, plan, credit and expires. What it does not name stays as it is. Everything is checked first, " +
+    "and either all of it is applied or none. Keys of new accounts are not shown: owners make theirs in the console.",
   scope: "people",
   run: ({ office }, { actor, input }) => applied(office, actor, input),
   print: ({ changes, dry_run }) =>
@@ -85,7 +85,7 @@ export const apply = verb({
       ? "no changes"
       : [
           ...changes,
-          `${changes.length} ${changes.length === 1 ? "change" : "changes"}${dry_run ? ", of which none was made" : ""}`,
+          `${changes.length} ${changes.length === 1 ? "change" : "changes"}${dry_run ? ", none applied" : ""}`,
         ].join("\n"),
 });
 

@@ -1,4 +1,4 @@
-// The people that programs ask for, and what accounts asked.
+// End users of programs, and the request log.
 import { Type } from "@sinclair/typebox";
 import { namesOf } from "../../account/people/account-names.ts";
 import { logFilterOf, logPlaceOf, type RequestRow, requestRowsOf } from "../../account/request-row.ts";
@@ -7,12 +7,12 @@ import { rowsMax, rowsMaxUsual, text } from "../fields.ts";
 import { formatTable } from "../table.ts";
 import { accountVerb, verb } from "../verb.ts";
 
-const name = text("As the program calls that person.", "NAME");
+const name = text("The program's name for that person.", "NAME");
 
-/** Whose they are: the door reads them by itself. */
+/** Their accounts' names: the door lists them itself. */
 export const endUsersList = accountVerb({
   name: "end-users list",
-  summary: "List the people that keys with --forwards-users asked for, the last ones first",
+  summary: "List the end users of keys with --forwards-users, most recent first",
   fields: { limit: rowsMax },
   scope: "read",
   read: (_, { account: { id } }) => Promise.resolve({ id }),
@@ -22,10 +22,10 @@ export const endUsersList = accountVerb({
 const endUserDetail = (_: unknown, { keys }: Readonly<{ keys: readonly string[] }>) =>
   `an end user of ${keys.join(", ")}`;
 
-/** Writes down that it is given out, without the name, which can be erased; the door does it. */
+/** Records the export without the name, which can be erased; the door makes the export. */
 export const endUsersExport = accountVerb({
   name: "end-users export",
-  summary: "Print everything that is kept of one of them, as JSON",
+  summary: "Print everything stored about one end user, as JSON",
   words: ["name"],
   fields: { name },
   scope: "people",
@@ -39,20 +39,20 @@ export const endUsersExport = accountVerb({
 
 export const endUsersErase = accountVerb({
   name: "end-users erase",
-  summary: "Erase the name of one of them",
-  details: "What was used stays, without the name.",
+  summary: "Erase the name of an end user",
+  details: "Usage stays, without the name.",
   words: ["name"],
   fields: { name },
   scope: "people",
   warning: (input) => `this erases the name ${input.name} from all that ${input.email} was charged for`,
   audit: { action: "end_user.erase", detail: endUserDetail },
   change: ({ accountKeys }, { account: { id }, input }) => accountKeys.eraseEndUser(id, input.name),
-  print: ({ keys }) => `erased; what was used stays, without a name (of ${keys.join(", ")})`,
+  print: ({ keys }) => `erased; usage stays, without a name (of ${keys.join(", ")})`,
 });
 
 export const usage = accountVerb({
   name: "usage",
-  summary: "List the replies to an account, the newest first",
+  summary: "List the replies to an account, newest first",
   fields: { limit: rowsMax },
   scope: "read",
   read: ({ accounts }, { account, input: { limit = rowsMaxUsual } }) => accounts.usage(account.id, limit),
@@ -74,14 +74,14 @@ const filter = (description: string, placeholder: string, more: object = {}) =>
 
 export const requests = verb({
   name: "requests",
-  summary: "List everything that was asked, the newest first, with what was refused or failed",
+  summary: "List all requests, newest first, including refused and failed ones",
   fields: {
     account: filter("Of one account.", "EMAIL"),
     model: filter("For one model.", "MODEL"),
     node: filter("On one node.", "NODE"),
     endpoint: filter("To one endpoint.", "PATH"),
     status: filter("With one status, or one of a hundred.", "4xx"),
-    reason: filter("Refused or failed for one reason; served or failed for the one or the other.", "REASON"),
+    reason: filter("Refused or failed for this reason; or `served`, or `failed` for any reason.", "REASON"),
     from: filter("From a time on.", "TIME"),
     to: filter("Before a time.", "TIME"),
     wait_min_ms: filter("Waited for a node for at least N ms.", "N", { flag: "wait-ms" }),
@@ -89,7 +89,7 @@ export const requests = verb({
     duration_min_ms: filter("Took at least N ms in all.", "N", { flag: "duration-ms" }),
     tokens_min: filter("Of at least N tokens.", "N", { flag: "tokens" }),
     billed_min: filter("Charged with at least N balance tokens.", "N", { flag: "billed" }),
-    request_id: filter("The beginning of a request's id, or of its reply's.", "ID", { flag: "id" }),
+    request_id: filter("The beginning of the id of a request or its reply.", "ID", { flag: "id" }),
     after: filter("The next page: next of the page before.", "PLACE", { flag: null }),
     limit: rowsMax,
   },
@@ -114,13 +114,12 @@ export const requests = verb({
   print({ rows }) {
     const [row] = rows;
     const table = formatTable(headings, rows.map(cellsOf));
-    // A single one is looked at more closely.
+    // One request is shown in detail.
     if (row === undefined || rows.length > 1) return table;
     return [table, ...(row.cause === null ? [] : [`${row.node}: ${row.cause}`]), row.sum ?? []].flat().join("\n");
   },
 });
 
-/** One page of the log. */
 const rowsEverMax = 1_000;
 
 const headings = [

@@ -1,4 +1,4 @@
-// What accounts ask operators for: credit, another plan, or their deletion.
+// Accounts' requests to operators: credit, another plan, or deletion.
 import { Type } from "@sinclair/typebox";
 import type { Unit } from "../../account/office.ts";
 import type { PurchaseRequest } from "../../account/records.ts";
@@ -7,7 +7,6 @@ import { oneOf, rowsMax, rowsMaxUsual, wholeNumber } from "../fields.ts";
 import { formatTable } from "../table.ts";
 import { checkMayTouchOperators, verb } from "../verb.ts";
 
-/** In the words of `tollgate purchases list --json`. */
 export type PurchaseView = Readonly<{
   id: number;
   account: { id: number; email: string };
@@ -39,19 +38,19 @@ export async function purchaseView({ accounts }: Unit, request: PurchaseRequest)
 
 export const list = verb({
   name: "purchases list",
-  summary: "List what accounts ask for, the newest first",
+  summary: "List requests for credit, plans and deletion, newest first",
   fields: {
     state: Type.Optional(
       oneOf(
         ["pending", "approved", "declined", "withdrawn"],
-        "Only those that are pending, approved, declined or withdrawn.",
+        "Only pending, approved, declined or withdrawn requests.",
         "PENDING",
       ),
     ),
     kind: Type.Optional(
-      oneOf(["credit", "plan", "deletion"], "Only those for credit, a plan or a deletion.", "CREDIT"),
+      oneOf(["credit", "plan", "deletion"], "Only requests for credit, a plan or a deletion.", "CREDIT"),
     ),
-    after: Type.Optional(wholeNumber(1, "Only older ones than this.", "ID")),
+    after: Type.Optional(wholeNumber(1, "Only requests older than this one.", "ID")),
     limit: rowsMax,
   },
   scope: "read",
@@ -75,9 +74,7 @@ export const list = verb({
 
 const decided = {
   id: wholeNumber(1, "Its number in the list.", "ID"),
-  note: Type.Optional(
-    Type.String({ maxLength: 500, description: "What the account reads about it.", placeholder: "TEXT" }),
-  ),
+  note: Type.Optional(Type.String({ maxLength: 500, description: "A note for the account.", placeholder: "TEXT" })),
 };
 
 const decision = (how: "approve" | "decline", summary: string) =>
@@ -106,8 +103,8 @@ const decision = (how: "approve" | "decline", summary: string) =>
       `Request ${request.id} of ${request.account.email} is ${request.state}: ${wantedInWords(request)}.`,
   });
 
-export const approve = decision("approve", "Give an account what it asks for");
-export const decline = decision("decline", "Decline what an account asks for");
+export const approve = decision("approve", "Approve a request of an account");
+export const decline = decision("decline", "Decline a request of an account");
 
 export default [list, approve, decline];
 

@@ -9,7 +9,7 @@ const nodeName = { name: text("The name of a node.", "NODE") };
 
 export const nodes = fleetVerb({
   name: "nodes",
-  summary: "List the nodes: how they are, since when, and what is wrong",
+  summary: "List the nodes: their state, since when, and what is wrong",
   scope: "read",
   run: (fleet) => fleet.nodes(),
   print: (reports) => JSON.stringify(reports),
@@ -17,20 +17,20 @@ export const nodes = fleetVerb({
 
 export const drain = fleetVerb({
   name: "nodes drain",
-  summary: "Give a node no new requests",
-  details: "Requests that run there may end.",
+  summary: "Send no new requests to a node",
+  details: "Running requests may finish.",
   words: ["name"],
   fields: nodeName,
   scope: "all",
   audit: { action: "node.drain", detail: ({ input }) => input.name },
   run: (fleet, { input }) => fleet.drain(input.name),
   print: ({ name, gateway, busy }) =>
-    `${name} gets no new requests${fromGateway(gateway)}; ${busy === 0 ? "none runs there" : busy === 1 ? "1 still runs there" : `${busy} still run there`}.`,
+    `${name} gets no new requests${fromGateway(gateway)}; ${busy === 0 ? "none is running there" : busy === 1 ? "1 is still running there" : `${busy} are still running there`}.`,
 });
 
 export const resume = fleetVerb({
   name: "nodes resume",
-  summary: "Give a drained node requests again",
+  summary: "Send requests to a drained node again",
   words: ["name"],
   fields: nodeName,
   scope: "all",
@@ -50,8 +50,8 @@ export const gateways = fleetVerb({
 
 export const models = fleetVerb({
   name: "models",
-  summary: "List what the nodes offer and what is served of it",
-  details: "Under which name, at which price, and what no node has.",
+  summary: "List the models that nodes offer and the server serves",
+  details: "With names and prices, and models that no node has.",
   scope: "read",
   run: (fleet) => fleet.models(),
   print: (report) => JSON.stringify(report),
@@ -73,7 +73,7 @@ export const testWebhook = fleetVerb({
 export const reload = fleetVerb({
   name: "reload",
   summary: "Apply the changed configuration to the running server",
-  details: "Says what needs a restart.",
+  details: "Prints which changes need a restart.",
   scope: "all",
   run: (fleet) => fleet.reload(),
   audit: { action: "server.reload", detail: (_, outcome) => reloadDetail(outcome) },
@@ -91,17 +91,17 @@ export const reload = fleetVerb({
 
 export const health = fleetVerb({
   name: "health",
-  summary: "Exit with 0 if the server runs and takes requests, else with 1",
+  summary: "Exit with 0 if the server runs and accepts requests, else with 1",
   scope: "read",
   run: (fleet) => fleet.health(),
-  refusal: ({ unready }) => (unready === null ? null : `the server takes no requests: ${unready}`),
+  refusal: ({ unready }) => (unready === null ? null : `the server accepts no requests: ${unready}`),
   json: ({ nodes }) => ({ ready: true, ...(nodes === null ? {} : { warning: nodes }) }),
   print: ({ nodes }) => (nodes === null ? "ready" : `ready, but ${nodes}`),
 });
 
 export const backup = verb({
   name: "backup",
-  summary: "Copy the database, also while it is in use, and check the copy",
+  summary: "Back up the database, even while it is in use, and check the copy",
   words: ["file"],
   fields: {
     file: Type.String({ description: "Where to write the copy; it must not exist.", placeholder: "FILE", path: true }),
@@ -119,8 +119,8 @@ export const backup = verb({
 export const backupDetail = ({ file, bytes }: Readonly<{ file: string; bytes: number }>): string =>
   `${file}: ${bytes} bytes, checked`;
 
-/** Of several gateways, which do so each. */
+/** With several gateways, each is drained separately. */
 const fromGateway = (gateway: DrainReport["gateway"]): string =>
-  gateway === undefined ? "" : ` from the gateway ${gateway}, and the others go on as they did`;
+  gateway === undefined ? "" : ` from the gateway ${gateway}; the others continue`;
 
 export default [nodes, drain, resume, gateways, models, testWebhook, reload, health, backup];

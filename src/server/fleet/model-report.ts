@@ -128,8 +128,8 @@ export function modelReport(models: KnownModels, areOwn: boolean, nodes: readonl
   });
   const offered = nodes.flatMap((node) =>
     (node.engine === null || node.engine.kind === "demo" ? [] : node.engine.models).map((facts): OfferedReport => {
-      const told = Object.entries(facts.capabilities) as [Capability, boolean][];
-      const only = (wanted: boolean) => told.filter(([, has]) => has === wanted).map(([capability]) => capability);
+      const known = Object.entries(facts.capabilities) as [Capability, boolean][];
+      const only = (wanted: boolean) => known.filter(([, has]) => has === wanted).map(([capability]) => capability);
       return {
         node: node.name,
         name: facts.name,

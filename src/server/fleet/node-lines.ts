@@ -4,8 +4,8 @@ import { abilitiesOf, leastContext, modelsOn, type ServedModel } from "../../nod
 import type { EngineLoad } from "../../nodes/engine-load.ts";
 import type { Model } from "../../core/types.ts";
 import { engineInWords, noneServed } from "../../nodes/engine.ts";
-import type { NodePool, NodeState } from "../../nodes/queue/pool.ts";
-import type { NodeHealth, NodeLine } from "../../nodes/queue/slot-queue.ts";
+import type { NodeOutlook, NodePool, NodeState } from "../../nodes/queue/pool.ts";
+import type { NodeHealth } from "../../nodes/queue/slot-queue.ts";
 
 /** Accounts of a node's line that operators see by name: those with the most requests in it. */
 export const lineAccountsShownMax = 5;
@@ -23,14 +23,17 @@ export type NodeReport = Readonly<{
   /** What is wrong with it, in words; null where nothing is known to be. */
   problem: string | null;
   last_error: Readonly<{ at: string; message: string }> | null;
-  /** Since when an operator wants it to get nothing new, as an ISO time; null where nobody does, or no server runs. */
+  /** Since when an operator wants it to get nothing new, as an ISO time; null if none does, or no server runs. */
   drained_since: string | null;
   /** Requests it runs now; null while no server runs. */
   busy: number | null;
   /** Requests in line for it, for how many accounts, and since when the one that waited longest does. */
   waiting: number | null;
+  waiting_by_priority: NodeOutlook["byPriority"] | null;
   waiting_accounts: number | null;
   waiting_since: string | null;
+  /** Expected by an account with nothing in line, for a short prompt; null where it takes none now, or no server runs. */
+  expected_first_token_ms: number | null;
   /** Null where they follow what its engine has to do, and no server runs. */
   slots: number | null;
   slots_auto: boolean;
@@ -64,7 +67,7 @@ export function nodeLine(state: NodeState, served: readonly Model[]): string {
   return `${node} is ${health}: ${problem}. It is looked at again every few seconds.`;
 }
 
-/** Null where a node can serve. Neither names nor addresses: anybody may read it. */
+/** Null where a node can serve. Neither names nor addresses: it is public. */
 export function noNodeServes(nodes: readonly Pick<NodeState, "health" | "drainedAt">[]): string | null {
   if (nodes.length === 0) return "no node is configured";
   const why = nodes.map(({ health, drainedAt }) => (drainedAt === null ? health : "drained"));
@@ -87,13 +90,12 @@ export function healthOf(unready: string | null, pool: Pick<NodePool, "states">)
 export const loadReport = (load: EngineLoad | null): NodeReport["load"] =>
   load === null ? null : { running: load.running, waiting: load.waiting, cache_use: load.cacheUse };
 
-const noLine: NodeLine = { waiting: 0, since: null, accounts: 0, most: [] };
 const timeOrNull = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
 
 /** What a running server tells of its nodes, in their order. */
 export function nodeReports(
   states: readonly NodeState[],
-  lines: ReadonlyMap<string, NodeLine>,
+  lines: ReadonlyMap<string, NodeOutlook>,
   catalog: Pick<Catalog, "models">,
 ) {
   const servedBy = modelsOn(states, catalog.models);
@@ -101,7 +103,7 @@ export function nodeReports(
     const { name, url, health, since, lastError, busy, slots, isAuto, load, engine, models } = node;
     const served = servedBy(node);
     const abilities = abilitiesOf(engine, node, served);
-    const { waiting, accounts, since: waitingSince } = lines.get(name) ?? noLine;
+    const { waiting, byPriority, accounts, since: waitingSince, firstTokenMs } = lines.get(name)!;
     return {
       name,
       url,
@@ -112,8 +114,10 @@ export function nodeReports(
       drained_since: timeOrNull(node.drainedAt),
       busy,
       waiting,
+      waiting_by_priority: byPriority,
       waiting_accounts: accounts,
       waiting_since: timeOrNull(waitingSince),
+      expected_first_token_ms: firstTokenMs === null ? null : Math.round(firstTokenMs),
       slots,
       slots_auto: isAuto,
       load: loadReport(load),

@@ -50,8 +50,8 @@ export function servedModels({
     return own.map((model) => modelOf(model, toldOf(factsOfOwn(model)), outputTokens));
   }
   const facts = Map.groupBy(
-    nodes.flatMap(({ engine: { kind, models } }) => (kind === "demo" ? [] : models.map((told) => ({ kind, told })))),
-    ({ told: { name } }) => withoutTag(name),
+    nodes.flatMap(({ engine: { kind, models } }) => (kind === "demo" ? [] : models.map((model) => ({ kind, model })))),
+    ({ model: { name } }) => withoutTag(name),
   );
   const ofCatalog = distinctModels(catalog);
   if (!servesListed) return ofCatalog;
@@ -83,7 +83,7 @@ export function kindOf({ name, capabilities }: ModelFacts): ModelKind {
 }
 
 /** What an engine of this kind tells of a model. */
-type Facts = Readonly<{ kind: EngineKind; told: ModelFacts }>;
+type Facts = Readonly<{ kind: EngineKind; model: ModelFacts }>;
 
 /** What the nodes that serve a model tell of it, each under the name by which it is asked for it. */
 function ownFacts(own: readonly OwnModel[], nodes: ModelSources["nodes"]): (model: OwnModel) => readonly Facts[] {
@@ -96,17 +96,17 @@ function ownFacts(own: readonly OwnModel[], nodes: ModelSources["nodes"]): (mode
     nodes.flatMap((node) => {
       const { models, engine } = node;
       if (engine.kind === "demo" || !serves(node, model.id)) return [];
-      const told = factsOf(engine, modelNameOn(models, model, engine));
-      return told === null ? [] : { kind: engine.kind, told };
+      const found = factsOf(engine, modelNameOn(models, model, engine));
+      return found === null ? [] : { kind: engine.kind, model: found };
     });
 }
 
 /** The least of what its nodes tell, so that a request goes to any of them. */
 function toldOf(facts: readonly Facts[]): ToldOfModel {
   if (facts.length === 0) return nothingTold;
-  const contexts = facts.flatMap(({ told }) => told.contextTokens ?? []);
+  const contexts = facts.flatMap(({ model }) => model.contextTokens ?? []);
   const all = (capability: Capability): boolean | null => {
-    const said = facts.flatMap(({ told }) => told.capabilities[capability] ?? []);
+    const said = facts.flatMap(({ model }) => model.capabilities[capability] ?? []);
     return said.length === 0 ? null : said.every(Boolean);
   };
   return {

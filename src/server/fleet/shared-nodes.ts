@@ -3,8 +3,10 @@ import { hostname } from "node:os";
 import type { NodePool } from "../../nodes/queue/pool.ts";
 import type { SharingPool } from "../../store/postgres/node-shares.ts";
 
+type SharedPool = Pick<NodePool, "needs" | "limitSlots" | "takeServed" | "servedElsewhere">;
+
 /** A loopback address means another node on each machine. Two nodes of one address stay two, in their order. */
-export function sharedNodes(pool: Pick<NodePool, "needs" | "limitSlots">, host = hostname()): SharingPool & NamedNodes {
+export function sharedNodes(pool: SharedPool, host = hostname()): SharingPool & NamedNodes {
   const byKey = () => {
     const keyed = new Map<string, ReturnType<NodePool["needs"]>[number]>();
     for (const need of pool.needs()) {
@@ -23,7 +25,13 @@ export function sharedNodes(pool: Pick<NodePool, "needs" | "limitSlots">, host =
         return value === undefined ? [] : [[name, value] as const];
       }),
     );
-  return { needs: byKey, named, share: (slots) => pool.limitSlots(named(slots)) };
+  return {
+    needs: byKey,
+    named,
+    share: (slots) => pool.limitSlots(named(slots)),
+    takeServed: () => pool.takeServed(),
+    servedElsewhere: (account, work) => pool.servedElsewhere(account, work),
+  };
 }
 
 type NamedNodes = Readonly<{

@@ -28,11 +28,11 @@ export class AccountExports {
   readonly #clock: Pick<Clock, "monotonic">;
   readonly #recent = new RecentTries(exportsPerHourMax, hourMs);
   /**
-   * Who has one of whom, until it was read or left: one each, so that files which nobody reads have a bound. Operators
+   * Who has one of whom, until it was read or left: one each, so that unread files have a bound. Operators
    * count for themselves: the account that they ask for can neither use up their exports, nor they its own.
    */
   readonly #underWay = new Set<string>();
-  /** How many are being written. A file that waits for its reader takes nobody's place. */
+  /** How many are being written. A file that waits for its reader takes no place. */
   #writing = 0;
 
   constructor(dataFolder: string, write: WriteExport, clock: Pick<Clock, "monotonic">) {
@@ -78,7 +78,7 @@ export class AccountExports {
   }
 }
 
-/** `ended` is called once, when everything was read or nobody wants the rest. */
+/** `ended` is called once, when everything was read or the reader has left. */
 function streamOf(file: FileHandle, ended: () => void): ReadableStream<Uint8Array> {
   let position = 0;
   const end = async (): Promise<void> => {

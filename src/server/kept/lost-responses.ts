@@ -1,4 +1,4 @@
-// Stored responses are no money: who removed their file while the server runs is told once what comes of it.
+// Stored responses are no money: if their file is removed while the server runs, it logs the consequences once.
 import { join } from "node:path";
 import type { Log } from "../../core/log.ts";
 import { responsesName } from "../../store/folder/data-folder.ts";

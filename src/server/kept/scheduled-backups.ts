@@ -90,7 +90,7 @@ export class ScheduledBackups {
       this.#removeCutOff();
       this.#checkRoom();
       const file = join(folder, nameOf(now));
-      const { bytes } = await backup(file, () => {}); // nobody waits for lines about its progress
+      const { bytes } = await backup(file, () => {}); // no one reads its progress
       this.#lastMadeAt = now;
       this.#failure = null;
       log("info", "backup made", { file, bytes });

@@ -20,7 +20,7 @@ export function firstStopSignal(clock: Clock, atOnce: () => void): Promise<void>
   });
 }
 
-/** SIGHUP, from now on: one that comes before anybody follows would end the process, and counts when somebody does. */
+/** SIGHUP, from now on: without a handler it would end the process. One that comes before `follow` counts then. */
 export class HangUps {
   #came = false;
   #tell = (): void => void (this.#came = true);

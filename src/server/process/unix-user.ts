@@ -1,4 +1,4 @@
-// Finds out which user runs a command, for the audit log. Whoever may run commands on a data folder may do everything
+// Finds out which user runs a command, for the audit log. A user who may run commands on a data folder may do everything
 // there.
 import { readFileSync } from "node:fs";
 import type { Environment } from "../../config/config.ts";

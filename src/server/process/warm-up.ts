@@ -1,8 +1,8 @@
-// Runs streams of nobody's through the code that serves requests, after a start: code runs slowly until it was compiled,
+// Runs synthetic streams through the code that serves requests, after a start: code runs slowly until it was compiled,
 // and without this the first 200 chats that begin at once wait 180 to 240 ms for their first token instead of 80 to 130.
 //
 // The classes are the real ones, since compiled code belongs to functions and not to instances; the instances are of no
-// use to anybody else. Their journal is on no disk, their node in memory, and their metrics and log are not read.
+// use to others. Their journal is on no disk, their node in memory, and their metrics and log are not read.
 import { Admission } from "../../account/money/admission.ts";
 import { Flood } from "../../account/money/flood.ts";
 import { hashApiKey, Keys, mintApiKey } from "../../account/people/keys.ts";
@@ -181,7 +181,7 @@ const reads = [
   `${choice({}, "stop")}${event([], { usage })}e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n`,
 ].map((text) => Buffer.from(text));
 
-/** Connections to a node in memory, each read of which is a turn of the event loop of its own. */
+/** Connections to a node in memory, where each read is a turn of the event loop. */
 const toNobody: Dial = (_origin, listener) => {
   const answer = (read: number): void => {
     listener.received(reads[read]!);

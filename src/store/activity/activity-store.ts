@@ -1,5 +1,5 @@
 // What happened in each minute of the last day and in each hour and day of the last 90, in a file of its own: the operators'
-// charts are made of it. Whoever writes is a Worker, every few seconds; a power cut may take the last of them.
+// charts are made of it. A Worker writes every few seconds; a power cut may take the last rows.
 import { Database } from "bun:sqlite";
 import { rmSync } from "node:fs";
 import {
@@ -158,7 +158,6 @@ export class ActivityStore {
     }
   }
 
-  /** As ActivityQueries.began. */
   began(range: ActivityRange): Ms | null {
     return this.#statements[beganLevelOf(range).table].began.get()?.at ?? null;
   }
@@ -177,13 +176,11 @@ export class ActivityStore {
     });
   }
 
-  /** As ActivityQueries.totals. */
   totals(split: ActivitySplit, from: Ms): ActivityTotal[] {
     const rows = this.#statements.hours.between.values(split, from, Number.MAX_SAFE_INTEGER);
     return totalsOf(rows as unknown as [Ms, ...Values][]);
   }
 
-  /** As ActivityQueries.reasons. */
   reasons(from: Ms): { reason: string; requests: number }[] {
     return this.#statements.minutes.reasons.all(from);
   }

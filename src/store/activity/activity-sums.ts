@@ -78,7 +78,6 @@ export function activityOf({ range, split, now, earlier, ranked, rows }: RangeRo
   return { from, all: all!, series: series.map((each, place) => ({ ...each, name: names[place]! })) };
 }
 
-/** As ActivityQueries.totals. */
 export function totalsOf(rows: Iterable<readonly [at: Ms, ...values: Values]>): ActivityTotal[] {
   const sums = new Map<string, Sum>();
   for (const [, ...values] of rows) {
@@ -107,7 +106,6 @@ export function levelOf(range: ActivityRange): (typeof activityLevels)[number] {
 export const beganLevelOf = (range: ActivityRange): (typeof activityLevels)[number] =>
   activityLevels[activityRanges[range].stepMs < hourMs ? 0 : 1];
 
-/** Whoever is in the journal was answered. */
 function addEarlier({ counts }: Sum, { requests, input, cachedInput, output }: EarlierActivity): void {
   [requests, requests, 0, 0, 0, input, cachedInput, output].forEach((count, place) => (counts[place]! += count));
 }

@@ -4,7 +4,6 @@ import type { Ms } from "../../core/types.ts";
 import { answerCalls, endWorker } from "../../core/workers.ts";
 import { ActivityStore } from "./activity-store.ts";
 
-/** What the Worker is called for; the result depends on it. */
 export type ActivityCall =
   | Readonly<{ order: "open"; file: string }>
   | Readonly<{ order: "add"; rows: readonly ActivityRow[]; now: Ms }>

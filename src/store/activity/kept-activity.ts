@@ -1,4 +1,4 @@
-// What the threads counted is taken every few seconds and handed to whoever keeps it; whoever asks is answered with all of it.
+// Takes the threads' counts every few seconds and hands them to the keeper. Queries see all counts so far.
 import type {
   Activity,
   ActivityQueries,
@@ -17,13 +17,11 @@ import type { ActivityCall } from "./activity-worker.ts";
 /** Between two writes: what a kill loses. */
 const activityIntervalMs = 10_000;
 
-/** Who keeps it: a Worker with a file, or a database. */
 export type ActivityKeeper = Readonly<{
   call<Result>(call: ActivityCall): Promise<Result>;
   close(): Promise<void>;
 }>;
 
-/** Takes what was counted since it was last called. */
 type Take = () => Promise<readonly ActivityRow[]> | readonly ActivityRow[];
 
 export class KeptActivity implements ActivityQueries {
@@ -32,7 +30,7 @@ export class KeptActivity implements ActivityQueries {
   readonly #keeper: ActivityKeeper;
   readonly #timer: Timer;
   #take: Take = () => [];
-  /** One after the other: whoever reads waits for what was taken before. */
+  /** One after the other: readers wait for the counts taken before. */
   #writing: Promise<void> = Promise.resolve();
 
   constructor(keeper: ActivityKeeper, clock: Clock, log: Log) {
@@ -43,7 +41,6 @@ export class KeptActivity implements ActivityQueries {
     this.#timer.unref();
   }
 
-  /** From where it takes what was counted. */
   follow(take: Take): void {
     this.#take = take;
   }
@@ -73,7 +70,7 @@ export class KeptActivity implements ActivityQueries {
     return this.#add(this.#take);
   }
 
-  /** What nobody takes anymore. */
+  /** Counts of a thread that has ended. */
   add(rows: readonly ActivityRow[]): Promise<void> {
     return this.#add(() => rows);
   }
@@ -92,7 +89,6 @@ export class KeptActivity implements ActivityQueries {
     return this.#writing;
   }
 
-  /** Writes the last of it and lets go of its keeper. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.write();
@@ -110,5 +106,4 @@ export class KeptActivity implements ActivityQueries {
 
 const notKept = "activity for the charts cannot be written";
 
-/** Its Worker did not answer for it. */
 export const activityFailed = (log: Log, error: Error): void => log("error", notKept, { reason: error.message });

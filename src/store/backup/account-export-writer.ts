@@ -6,7 +6,6 @@ import { type ExportCall, exportAccount } from "./account-export.ts";
 
 declare const self: Worker;
 
-/** Characters that are written together. */
 const chunkLength = 64 * 1024;
 
 answerCalls<ExportCall>(self, (call) => (call.order === "write" ? write(call) : endWorker(self)));

@@ -7,9 +7,8 @@ import { openForReading } from "../open.ts";
 
 /** In the words of `tollgate end-users list --json`. */
 export type EndUserView = Readonly<{
-  /** Empty for requests that named nobody. */
+  /** Empty for requests that named no end user. */
   name: string;
-  /** The name of the key. */
   key: string;
   first_day: string;
   last_day: string;

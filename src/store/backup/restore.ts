@@ -51,7 +51,6 @@ class RestoreFailed extends Error {
 }
 
 export type RestoreOrder = Readonly<{
-  /** The backup. A log beside it (`FILE-wal`) belongs to it. */
   file: string;
   dataFolder: string;
   /** Wall-clock time, which is in the names of what is kept. */
@@ -66,7 +65,6 @@ export type RestoreOrder = Readonly<{
 export type Restored = LedgerContents &
   Readonly<{
     bytes: number;
-    /** Places in which the ledger contradicts itself. */
     violations: number;
     /** Where the ledger of before is; null where there was none. */
     kept: string | null;
@@ -120,13 +118,13 @@ function checkedCopy(copy: string, { file, now, by, acceptViolations, progress }
   migrate(copy);
   noteInLedger(copy, serverEntry(now, by, "server.restore", theServer, `from ${file}`));
   // Before the check, whose statements keep their connection open.
-  assert(removeLog(copy), "nobody else has the copy open");
+  assert(removeLog(copy), "no other process has the copy open");
   const checked = inDatabase(openForReading(copy), (database) => {
     const violations = ledgerViolations(database, progress);
     if (violations.length > 0 && !acceptViolations) {
       const more = violations.length > violationsTold ? [`and ${violations.length - violationsTold} more`] : [];
-      const told = violations.slice(0, violationsTold).map(({ account, detail }) => `account ${account}: ${detail}`);
-      throw new DatabaseUnfit(`contradicts itself: ${[...told, ...more].join("; ")}`);
+      const shown = violations.slice(0, violationsTold).map(({ account, detail }) => `account ${account}: ${detail}`);
+      throw new DatabaseUnfit(`contradicts itself: ${[...shown, ...more].join("; ")}`);
     }
     return { ...contentsOf(database), violations: violations.length };
   });
@@ -247,7 +245,6 @@ function copyFile(from: string, to: string, progress: (line: string) => void): v
   giveToOwner(to);
 }
 
-/** Also through links. */
 const isSameFile = (one: string, other: string): boolean =>
   existsSync(one) && existsSync(other) && realpathSync(one) === realpathSync(other);
 

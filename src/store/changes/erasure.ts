@@ -55,7 +55,7 @@ export const erasure: Readonly<Record<TableName, Rule>> = {
     what: "links",
     writes: ({ account, email }) => [
       remove("access_links", { account }),
-      remove("access_links", { email }), // invitations that nobody used
+      remove("access_links", { email }), // unused invitations
     ],
   },
   identities: {

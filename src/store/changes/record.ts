@@ -14,7 +14,6 @@ import {
 } from "../tables.ts";
 
 type Field<Name extends string> = Name extends `${infer Of}_id` ? Of : Camel<Name>;
-/** The columns of a table by the fields of its records. */
 export type FieldsOf<Name extends TableName> = {
   readonly [Of in keyof ColumnsOf<Name> as Field<Of & string>]: ColumnsOf<Name>[Of];
 };
@@ -49,7 +48,6 @@ const columnsByField = new Map<TableName, ReadonlyMap<string, ColumnOfField>>(
   }),
 );
 
-/** The columns of a table by the fields of its records. */
 export const fieldsOf = (table: TableName): ReadonlyMap<string, ColumnOfField> => columnsByField.get(table)!;
 
 /** `named`: whether a row has its columns' names as they are, or in camel case as drizzle gives them. */

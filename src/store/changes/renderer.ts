@@ -6,15 +6,12 @@ import { Term, type Values, type Write } from "./write.ts";
 
 /** What the databases do not have alike. */
 export type Engine<Statement, Parameter> = Readonly<{
-  /** A statement by the shape of its writes. */
   statement: (shape: string, text: string) => Statement;
   /** The text of a parameter of a column of that kind, by its place from 1. */
   parameter: (kind: ColumnKind, place: number) => string;
   valueOf: (kind: ColumnKind, value: Value) => Parameter;
-  /** Whether a caseless column has a value. */
   isCaseless: (column: string, parameter: string) => string;
   greatest: string;
-  /** What an insert does about a row with the same key. */
   onConflict: (key: string) => string;
   usingIndex: (index: string) => string;
 }>;

@@ -30,7 +30,6 @@ export class Term {
 /** What the field has stays; null becomes the value. */
 export const unlessSet = (value: Value): Term => new Term("unless set", value);
 export const atLeast = (value: number): Term => new Term("at least", value);
-/** An expression that both databases read. */
 export const sql = (text: string): Term => new Term("sql", text);
 export const otherThan = (value: Value): Term => new Term("other than", value);
 export const below = (value: number): Term => new Term("below", value);

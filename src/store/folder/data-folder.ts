@@ -14,16 +14,14 @@ export const usageName = "usage.db";
 export const activityName = "activity.db";
 export const requestsName = "requests.db";
 export const sealingKeyName = "sealing.key";
-/** Which nodes an operator drained. */
 export const drainedName = "drained-nodes.json";
-/** Of which used-up budgets webhooks were told. */
+/** Used-up budgets that webhooks have reported. */
 export const toldName = "told-budgets.json";
 /** A folder, of the backups that the console and a schedule make. */
 export const backupsName = "backups";
 
 export type DataFolder = Readonly<{
   databaseFile: string;
-  /** Lets another process have the folder. */
   release(): void;
 }>;
 

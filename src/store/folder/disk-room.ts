@@ -7,7 +7,7 @@ export function freeBytesIn(folder: string): number | null {
     const { bavail, bsize } = statfsSync(folder);
     return bavail * bsize;
   } catch {
-    return null; // the disk is away: whoever asks has that from its writes
+    return null; // the disk is gone: the caller's writes report it
   }
 }
 

@@ -1,4 +1,4 @@
-// The mark of a data folder whose books were moved into a database: from before the move begins, so that nobody writes here
+// The mark of a data folder whose books were moved into a database: from before the move begins, so that no process writes here
 // what would not be there. Only a move that ended says that they are there.
 import { join } from "node:path";
 import type { Ms } from "../../core/types.ts";
@@ -10,13 +10,12 @@ const movedName = "moved.json";
 export type MovedMark = Readonly<{
   /** Of this move: the database knows it by it. */
   id: string;
-  /** Where to, without names and passwords. */
   to: string;
   state: "moving" | "moved";
   at: Ms;
 }>;
 
-/** Null: nobody has begun to move them. Throws DataFolderUnusable where it is damaged: the books may be in a database. */
+/** Null: no move has begun. Throws DataFolderUnusable if it is damaged: the books may be in a database. */
 export function movedMark(folder: string): MovedMark | null {
   const mark = readMark<MovedMark>(join(folder, movedName));
   if (mark === null) return null;
@@ -33,7 +32,7 @@ export function setMovedMark(folder: string, mark: MovedMark): void {
   writeWhole(join(folder, movedName), new TextEncoder().encode(JSON.stringify(mark)), folder);
 }
 
-/** Why nothing may be written here, in a sentence; null where nobody moved the books. */
+/** Why nothing may be written here, in a sentence; null if the books were not moved. */
 export function whyMoved(folder: string): string | null {
   const mark = movedMark(folder);
   if (mark === null) return null;
@@ -45,6 +44,6 @@ export function whyMoved(folder: string): string | null {
   }
   return (
     `a move of the books of ${folder} to ${mark.to} was cut off: run \`tollgate move --to URL --data ${folder}\` again, which ` +
-    `finds out what became of it (if that database is lost for good, remove ${join(folder, movedName)})`
+    `finds out how it ended (if that database is lost for good, remove ${join(folder, movedName)})`
   );
 }

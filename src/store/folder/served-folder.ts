@@ -1,5 +1,5 @@
 // The mark of a data folder whose gateway serves from a database: a start without the database's address would begin books of
-// its own there, in which nobody has a key.
+// its own there, without keys.
 import { createHash } from "node:crypto";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { readMark, writeWhole } from "./whole-file.ts";
 export const servedName = "served-from.json";
 
 export type ServedMark = Readonly<{
-  /** Tells the books from others, wherever their database is; null: the mark is damaged, and nobody knows. */
+  /** Identifies the books, wherever their database is; null: the mark is damaged. */
   books: string | null;
   /** The database, in words without user and password. */
   from: string;

@@ -40,7 +40,6 @@ export function writeWhole(file: string, bytes: Uint8Array, folder: string | nul
   if (folder !== null) flush(folder);
 }
 
-/** A file, or the names in a folder. */
 export function flush(path: string): void {
   const descriptor = openSync(path, "r");
   try {

@@ -35,6 +35,7 @@ export const journalColumns = [
   "sent_ms",
   "first_token_ms",
   "duration_ms",
+  "priority",
 ] as const;
 
 type Line = RowOf<"journal">;
@@ -45,7 +46,7 @@ export type JournalRow = [Missing] extends [never] ? InOrder<typeof journalColum
 
 /** `endUsers`: names for lines, by the lines' places; the writer knows their numbers. Absent where no line has one. */
 export type Batch = Readonly<{
-  /** In units, of which each is written or left out as a whole. */
+  /** In units, each of which is written or left out as a whole. */
   changes: readonly (readonly AccountChange[])[];
   rows: readonly JournalRow[];
   endUsers?: Readonly<Record<number, string>> | undefined;
@@ -74,7 +75,7 @@ export function accountsNotMade(changes: Batch["changes"], refused: readonly Ref
 }
 
 const noReply = [null, null, null, null, null, null, null, null, null, null, null, null, null, null] as const;
-const noCourse = [null, null, null, null, null] as const;
+const noCourse = [null, null, null, null, null, null] as const;
 
 export function rowOf(entry: Entry): JournalRow {
   const { billingKey, kind, account, key, at, period, used, creditDelta, reply } = entry;
@@ -109,10 +110,10 @@ export function rowOf(entry: Entry): JournalRow {
     reply.course?.sentMs ?? null,
     reply.course?.firstTokenMs ?? null,
     reply.course?.durationMs ?? null,
+    reply.course?.priority ?? null,
   ];
 }
 
-/** Where columns stand in a row. */
 export const atPlace = 3;
 export const keyPlace = 21;
 export const endUserPlace = 22;

@@ -23,7 +23,6 @@ export class ChangeWriter {
     });
   }
 
-  /** Throws what SQLite throws. */
   write(change: AccountChange): void {
     for (const write of writesOf(change)) {
       const { statement, parameters } = this.#renderer.render(write);

@@ -14,7 +14,6 @@ const ledgerPlaceIntervalMs = 1_000;
 /** After this long without a commit, the log is moved into the database. */
 const journalIdleCheckpointMs = 1_000;
 
-/** To the Worker. `json` is a Batch. */
 export type WriterOrder =
   /** `keepDays`: lines of the journal that are older are folded into sums; null: none are. */
   | Readonly<{ order: "open"; file: string; epoch: number; keepDays: number | null }>

@@ -7,7 +7,7 @@
 // A unit of the office that breaks a rule of a table (an e-mail that is another account's) is refused alone and as a whole:
 // the rest of its batch is committed.
 //
-// At most one batch is under way; it leaves memory only after the storage said what became of it.
+// At most one batch is under way; it leaves memory only when the storage has reported its outcome.
 import { assert } from "../../core/assert.ts";
 import type { Entry } from "../../account/money/entry.ts";
 import type { AccountChange, JournalListener, UnitJournal } from "../../account/journal.ts";
@@ -22,17 +22,14 @@ import { accountsNotMade, type Batch, batchOf, type RefusedChange } from "./batc
  */
 export type CommitOutcome = "committed" | "gave_up" | Readonly<{ refused: readonly RefusedChange[] }>;
 
-/** Where batches become durable. */
 export interface Storage {
   /** False from the first failed try until a write succeeds. */
   readonly writable: boolean;
   /** Tries for at most `patienceMs`, at least once, and tells the outcome once. Not called while a batch is under way. */
   commit(batch: Batch, patienceMs: Ms, resolved: (outcome: CommitOutcome) => void): void;
-  /** Resolves when the storage has let go of its files. */
   close(): Promise<void>;
 }
 
-/** What is gathered for one commit. */
 class Gathering {
   readonly entries: Entry[] = [];
   /** In units, by their sequence numbers, in order. */
@@ -43,7 +40,6 @@ class Gathering {
   /** Monotonic time of the first line or change. */
   since: Ms = 0;
 
-  /** `first` is the sequence number of the first line or change. */
   constructor(readonly first: number) {}
 
   get size(): number {
@@ -54,7 +50,7 @@ class Gathering {
     return this.first + this.size;
   }
 
-  /** One promise for all who wait for a line of this commit, and none when nobody does. */
+  /** One promise for all who wait for a line of this commit; none if there are none. */
   wait(sequence: number): Promise<void> {
     if (this.changes.has(sequence)) return this.#waitForChange(sequence);
     this.waiters ??= Promise.withResolvers();
@@ -68,7 +64,7 @@ class Gathering {
   }
 }
 
-/** Told of each commit: its lines and changes, and how long it was under way. */
+/** Called with each commit: its lines and changes, and how long it took. */
 export type CommitListener = (entries: number, durationMs: Ms) => void;
 
 export class BatchingJournal implements UnitJournal {
@@ -134,7 +130,6 @@ export class BatchingJournal implements UnitJournal {
     });
   }
 
-  /** Lines that are not on disk yet. */
   get pending(): number {
     return this.#gathering.size + (this.#underWay?.size ?? 0);
   }

@@ -30,7 +30,6 @@ export class LedgerPlace {
     this.#places = new FilePlaces([file, `${file}-wal`, `${file}-shm`]);
   }
 
-  /** Throws LedgerMisplaced. */
   check(isWritten = false): void {
     const { lost } = this.#places;
     if (lost !== null) throw new LedgerMisplaced(lost, isWritten, lost !== this.#file);

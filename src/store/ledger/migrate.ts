@@ -16,7 +16,6 @@ export const migrate = (file: string): number =>
     return raiseEpoch(database);
   });
 
-/** Of a ledger of any earlier version, or an empty one. */
 export function addWhatLacks(database: Database): void {
   database.transaction(() => {
     for (const [name, table] of Object.entries<SqliteTable>(ledgerTables)) {

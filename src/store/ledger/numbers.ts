@@ -6,7 +6,6 @@ export class Numbers {
   readonly #latest: () => Readonly<{ id: number }> | null;
   #given = 0;
 
-  /** `latest` reads the row with the highest number. */
   constructor(latest: () => Readonly<{ id: number }> | null) {
     this.#latest = latest;
   }

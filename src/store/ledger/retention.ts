@@ -14,7 +14,6 @@ export type RetentionParts = Readonly<{
   clock: Clock;
   /** Lines are kept for this many whole days after their own. */
   keepDays: number;
-  /** True while a commit is under way or the disk takes no writes. */
   busy: () => boolean;
   /** Takes what must not be retried. */
   onFatal: (thrown: unknown) => void;

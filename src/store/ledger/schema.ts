@@ -33,5 +33,4 @@ export const ledgerTables = {
   },
 } as const satisfies Readonly<Record<string, SqliteTable>>;
 
-/** A row of a table as SQLite gives it. */
 export type RowOf<Name extends keyof typeof ledgerTables> = RowIn<(typeof ledgerTables)[Name]["columns"]>;

@@ -35,7 +35,7 @@ export class WorkerStorage implements Storage {
 
   /**
    * Starts the Worker on a migrated database; throws StorageFailed where it cannot. `onFatal` is called once, for what must end the process: after it no
-   * outcome is told anymore, so no reply that waits for its charge can go out.
+   * outcome is reported anymore, so no reply that waits for its charge can go out.
    */
   static async open(
     file: string,
@@ -64,9 +64,8 @@ export class WorkerStorage implements Storage {
     return this.#misplaced;
   }
 
-  /** `told` is called whenever that changes. */
-  follow(told: (unwritable: string | null) => void): void {
-    this.#onWritable = told;
+  follow(listener: (unwritable: string | null) => void): void {
+    this.#onWritable = listener;
   }
 
   commit(batch: Batch, patienceMs: Ms, resolved: (outcome: CommitOutcome) => void): void {

@@ -108,7 +108,6 @@ export class Writer {
     this.#transaction(() => this.#database.run("UPDATE instance SET epoch = epoch"));
   }
 
-  /** Throws LedgerMisplaced. */
   checkPlace(): void {
     this.#place?.check();
   }

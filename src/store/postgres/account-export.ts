@@ -21,7 +21,6 @@ import { quotasInDatabase } from "./moved-tables.ts";
 
 const listsLimitMs = 60_000;
 const pageRows = 1_000;
-/** Characters that are written together. */
 const chunkLength = 64 * 1024;
 
 type Json = Readonly<{ json: string }>;
@@ -177,7 +176,6 @@ const inDays = <Of extends Readonly<{ first_day: number; last_day: number }>>(ro
   last_day: dayName(row.last_day),
 });
 
-/** Those who asked last first. */
 export const endUsersIn = async (database: Database, account: AccountId, limit: number): Promise<EndUserView[]> =>
   (await ask<Found>(database, endUsers, account, limit)).map((row) => inDays(row));
 

@@ -26,7 +26,7 @@ import type { Database } from "./database.ts";
 type Place = Readonly<{ stepMs: Ms; kind: ActivityKind; at: Ms; name: string }>;
 type Found = Readonly<Record<string, string | number>>;
 
-/** Nobody waits for it: what is late is not lost. */
+/** No request waits for it: late counts are not lost. */
 const addLimitMs = 30_000;
 
 export class PostgresActivity implements ActivityKeeper {
@@ -40,7 +40,6 @@ export class PostgresActivity implements ActivityKeeper {
     return this.#answer(call) as Promise<Result>;
   }
 
-  /** The connections are the database's. */
   async close(): Promise<void> {}
 
   async #answer(call: ActivityCall): Promise<unknown> {

@@ -7,7 +7,6 @@ import type { Database } from "./database.ts";
 /** Open requests and the balance tokens that they hold, over all gateways that are alive. */
 export type AllNumbers = Readonly<{ heldTokens: number; openRequests: number; gateways: number }>;
 
-/** An account and a session of it. */
 export type Seen = Readonly<{ account: number; session: number }>;
 
 const sums = statement(
@@ -29,7 +28,6 @@ const marks = statement(
 );
 
 export const allGateways = (database: Database) => ({
-  /** Rejects with StoreUnavailable. */
   async numbers(): Promise<AllNumbers> {
     const [found] = await ask<Readonly<{ held_tokens: number; open_requests: number; gateways: number }>>(
       database,

@@ -6,7 +6,6 @@ import { type Database, type Session, textParameter } from "./database.ts";
 export type Value = string | number | null;
 export type Send = <Row>(statement: Statement, ...values: readonly Value[]) => Promise<readonly Row[]>;
 
-/** Statements of a transaction, one after the other. */
 export const sendIn =
   (session: Session): Send =>
   async <Row>(statement: Statement, ...values: readonly Value[]) => {

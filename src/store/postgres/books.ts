@@ -41,7 +41,6 @@ import * as sql from "./statements.ts";
 
 export type BooksOptions = Readonly<{
   server: Server;
-  /** Its name among the gateways. */
   gateway: string;
   version: string;
   /** Of what all gateways should have alike. */
@@ -51,11 +50,9 @@ export type BooksOptions = Readonly<{
   pace?: Pace;
   /** Operations wait this long for others. */
   gatherMs?: Ms;
-  /** Told of each batch: its lines, and how long it was under way. */
   onCommit?: (lines: number, durationMs: Ms) => void;
 }>;
 
-/** An account's credit before and after a batch, and its balance then. */
 export type Fall = Readonly<{ account: AccountId; before: number; credit: number; balance: number }>;
 
 type Hint = Readonly<{ principal: Principal; name: string | null; at: Ms }>;
@@ -72,7 +69,7 @@ export class PostgresBooks implements RequestBooks {
   /** As they were when an account was last seen here. */
   readonly #plans = new Map<AccountId, PlanId>();
   readonly #asked = new Map<string, Promise<Principal | null>>();
-  /** Until when an account's window is full, as it was last told; by account and kind. */
+  /** When an account's full window opens again, as last reported; by account and kind. */
   readonly #floods = new Map<string, Ms>();
   readonly #log: Log;
   #configDigest: string;
@@ -80,9 +77,9 @@ export class PostgresBooks implements RequestBooks {
   #connecting: Promise<Connection> | null = null;
   #stopLooking: () => void = () => {};
 
-  /** Told of credit that fell by the gateway that committed it alone, so once in all. Null: nobody wants to know. */
+  /** Called for credit that fell, only by the gateway that committed it, so once in all. */
   onFall: ((fall: Fall) => void) | null = null;
-  /** Told of used-up budgets with each batch that finds one so, by any gateway. */
+  /** Called for used-up budgets with each batch that finds one, by any gateway. */
   onSpent: ((spent: SpentKey) => void) | null = null;
 
   /** For every request. Limits are the rules', which a reload changes. */
@@ -181,7 +178,6 @@ export class PostgresBooks implements RequestBooks {
     return keyHash === null ? null : this.#find(keyHash);
   }
 
-  /** The same by the key's hash. */
   ofHash(keyHash: string): Soon<Principal | null> {
     const hint = this.#hints.get(keyHash);
     if (hint !== undefined && this.#pace.monotonic() - hint.at < keyHintMs) return hint.principal;
@@ -198,7 +194,7 @@ export class PostgresBooks implements RequestBooks {
     return asking;
   }
 
-  /** Counts a malformed request for flood protection; it is told what is wrong with it also while nothing can be counted. */
+  /** Counts a malformed request for flood protection; its refusal goes out even while nothing can be counted. */
   async countRequest(account: AccountId, now: Ms, kind: ModelKind = "chat"): Promise<Refusal | null> {
     if (!this.#mayAsk(account)) return null;
     const answer = (await this.lane.put({ op: "count", account, kind })) as Refusal | null;
@@ -359,7 +355,7 @@ export class PostgresBooks implements RequestBooks {
 const unavailable = (thrown: unknown): StoreUnavailable =>
   new StoreUnavailable(`the database cannot be asked: ${(thrown as Error).message}`, { cause: thrown });
 
-/** A search of the day; nobody waits for its end. */
+/** A search of the day; no request waits for its end. */
 class LaneSearch implements SearchHold {
   readonly #lane: Lane;
   readonly #search: OpenSearch;
@@ -437,6 +433,6 @@ class LaneHold implements Hold {
     this.#isOpen = false;
     this.#resolved();
     this.#lane.put({ op: "release", hold: this.#hold }).catch(() => {}); // the lane's guard gives it back
-    this.#decided?.resolve(refuse("quota_unverified")); // nobody reads it: the client left
+    this.#decided?.resolve(refuse("quota_unverified")); // the client has left
   }
 }

@@ -9,7 +9,6 @@ export type Bulk<Name extends string = string> = Readonly<{
   /** `set` and `add` insert rows, or set columns of those that are there, or add to them. */
   verb: "insert" | "update" | "set" | "add" | "delete";
   table: string;
-  /** By which rows are found. */
   key: readonly NoInfer<Name>[];
   /** Types by the names of columns, in the order of parameters. */
   columns: Readonly<Record<Name, string>>;
@@ -63,7 +62,6 @@ export function bulkOf<Of extends TableName>(
   return bulk(name, { verb, table, ...of, changed });
 }
 
-/** `shared`: values of the columns that all rows have alike. */
 export function callOf<Name extends string>(
   statement: BulkStatement<Name>,
   rows: readonly Readonly<Record<Name, Cell>>[],

@@ -66,7 +66,6 @@ const raiseCounter = statement(
 );
 const auditId = sql("(SELECT value FROM counters WHERE name = 'audit_log')");
 
-/** The statements of a unit of work. */
 export function writesOf(changes: readonly AccountChange[], entries: readonly Entry[]): readonly Call[] {
   const calls = changes.flatMap(callsOf);
   if (entries.length === 0) return calls;

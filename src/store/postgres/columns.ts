@@ -60,7 +60,6 @@ function builderOf(table: TableName, name: string, { kind, mayBeNull, default: o
   return otherwise === undefined ? builder : builder.default(otherwise);
 }
 
-/** The key, rules and indexes of a table that both stores have. */
 export const rulesOf =
   (name: TableName) =>
   (built: Readonly<Record<string, ExtraConfigColumn>>): PgTableExtraConfigValue[] => {
@@ -77,6 +76,6 @@ export const rulesOf =
     ];
   };
 
-/** As values of a column are told apart, whatever the database's own order of letters is. */
+/** How values of a column are compared, independent of the database's collation. */
 const comparedAs = (column: string, { kind }: Column): SQL =>
   sql.raw(kind === "caseless" ? `lower(${column} COLLATE "C")` : column);

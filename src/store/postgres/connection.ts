@@ -73,7 +73,6 @@ export function arrayOf(values: readonly (string | number | boolean | null)[]): 
   return `${text}}`;
 }
 
-/** As Bun.SQL gives them. */
 type Results = readonly Row[] & { readonly command?: string | null };
 type Query = Promise<Results> & { values(): Promise<Results> };
 type Reserved = {
@@ -100,7 +99,7 @@ export class PostgresServer implements Server {
       try {
         return await this.#connectTo(address);
       } catch (thrown) {
-        // The next is tried, also where nobody waits for this one anymore.
+        // Tries the next, even if no caller waits for this one anymore.
         if (this.#addresses[0] === address) this.#addresses.push(this.#addresses.shift()!);
         if (left <= 1) throw thrown;
       }
@@ -189,7 +188,6 @@ function templateOf(text: string): TemplateStringsArray {
 /** As many as there are such statements. */
 const templates = new Map<string, TemplateStringsArray>();
 
-/** Nobody waits for a connection that was given up. */
 const ignore = (): void => {};
 
 /** SQLSTATE of an error of the server; what Bun says of the connection has none. */

@@ -45,7 +45,7 @@ export type TransactionOptions = Readonly<{
   limitMs?: Ms;
 }>;
 
-/** The connection broke while the end of a transaction was under way: nobody knows whether it was committed. */
+/** The connection broke during the end of a transaction: it may have been committed. */
 export class CommitUnknown extends StoreUnavailable {}
 
 export class Database {
@@ -64,7 +64,6 @@ export class Database {
     this.#free = connectionsMax;
   }
 
-  /** What reads alone. */
   read<Result>(work: (session: Session) => Promise<Result>, limitMs?: Ms): Promise<Result> {
     return this.transaction(work, { access: "read", ...(limitMs === undefined ? {} : { limitMs }) });
   }
@@ -90,7 +89,6 @@ export class Database {
     }
   }
 
-  /** Lets go of the connections, when what is under way has ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const connection of this.#idle.splice(0)) connection.close();
@@ -111,14 +109,14 @@ export class Database {
       session.begin(connection);
       const result = await work(session);
       if (access === "write") await session.commit();
-      else ending = session.rollBack(); // what was read is known: nobody waits for that
+      else ending = session.rollBack(); // the rows are here: no need to wait
       return { result };
     } catch (thrown) {
       const error = statementErrorOf(thrown);
       await session.rollBack();
       if (error === null) throw thrown;
       if (session.isUnknown) {
-        throw new CommitUnknown(`nobody knows whether it was committed: ${error.message}`, { cause: error });
+        throw new CommitUnknown(`it is unknown whether it was committed: ${error.message}`, { cause: error });
       }
       if (isConflict(error)) return new Again(error, true);
       // One that was idle may be gone since long: the next is another.
@@ -174,7 +172,6 @@ const ended = Promise.resolve();
 
 type Access = NonNullable<TransactionOptions["access"]>;
 
-/** Nothing was committed; the same may be tried again. */
 class Again {
   constructor(
     readonly error: StatementError,
@@ -190,7 +187,7 @@ const begins: Readonly<Record<Access, Call>> = {
 const commit = call({ name: "commit", text: "COMMIT" });
 const rollback = call({ name: "rollback", text: "ROLLBACK" });
 
-/** The server gives up by itself what nobody here waits for anymore, and who stands still with locks. */
+/** The server itself ends work that no caller waits for anymore, and idle transactions that hold locks. */
 const timeouts = (limitMs: Ms): Call =>
   call(
     {

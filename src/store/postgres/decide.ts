@@ -1,5 +1,5 @@
 // One batch: the accounting's own deciders on the rows that the batch has locked. Nothing outside of it is changed, so that
-// a batch may be decided again on other rows; its answers are told when it is committed.
+// a batch may be decided again on other rows; its answers go out when it is committed.
 import { Admission, type HoldRecord, type RecordedHold } from "../../account/money/admission.ts";
 import type { AdmissionRequest } from "../../account/money/books.ts";
 import type { Entry } from "../../account/money/entry.ts";
@@ -36,7 +36,6 @@ export type OpenHold = {
   readonly account: AccountId;
   /** Under which its row in `holds` was made: that of an earlier life of this gateway is gone. */
   readonly lane: string;
-  /** As of the latest commit. */
   record: HoldRecord;
   /** Monotonic, of this gateway. */
   readonly since: Ms;
@@ -58,12 +57,9 @@ export type LaneOperation =
   | Readonly<{ op: "settle"; hold: OpenHold; usage: Usage; estimated: boolean; course?: Course | undefined }>
   | Readonly<{ op: "release"; hold: OpenHold }>
   | Readonly<{ op: "expect"; hold: OpenHold; spent: Usage; inputTokens: number }>
-  /** The answer has so many output tokens. */
   | Readonly<{ op: "grow"; hold: OpenHold; written: number }>
   | Readonly<{ op: "count"; account: AccountId; kind: ModelKind }>
-  /** Takes a search of the day. */
   | Readonly<{ op: "search"; account: AccountId }>
-  /** Counts a call of the search service. */
   | Readonly<{ op: "search call"; search: OpenSearch }>
   /** `kept`: it found something and counts. */
   | Readonly<{ op: "search end"; search: OpenSearch; kept: boolean }>
@@ -111,7 +107,6 @@ export type LaneRules = {
   inputRequestsPerMinute: number;
 };
 
-/** What a batch has locked and read. */
 export type Loaded = Readonly<{
   accounts: readonly AccountRow[];
   keys: readonly KeyRow[];
@@ -151,7 +146,7 @@ export type SpentKey = Readonly<SpendSpent & { account: AccountId; key: KeyId; n
 export type LaneDecision = Readonly<{
   /** In the order of the operations; an Error is of that operation alone. */
   answers: readonly (LaneAnswer | Error)[];
-  /** What became of holds that were there before, beside those that the operations ended. */
+  /** Outcomes of earlier holds, other than those that the operations ended. */
   changed: ReadonlyMap<OpenHold, HoldRecord | Refusal>;
   entries: readonly Entry[];
   /** Numbers of those for whom they are, by their places. */
@@ -168,12 +163,11 @@ export type LaneDecision = Readonly<{
   keys: readonly KeyRow[];
   /** Budgets that are used up, or for which a request was refused. */
   spent: readonly SpentKey[];
-  /** Of periods that were left. */
   kept: readonly Readonly<{ account: AccountId; quota: Quota; period: Period; used: number }>[];
   now: Ms;
 }>;
 
-/** A decider that fails keeps nobody else's charge from the books: the others are decided without it. */
+/** A decider that fails must not keep other charges from the books: they are decided without it. */
 export function decide(batch: BatchOf, rules: LaneRules): LaneDecision {
   const failed = new Map<LaneOperation, Error>();
   for (;;) {
@@ -219,14 +213,13 @@ class FloodColumns {
     return seconds;
   }
 
-  /** Whoever asks has the row locked, and counts. */
+  /** The caller has the row locked, and counts. */
   isFull(): boolean {
     return true;
   }
 }
 
 class Batch {
-  /** Which is decided just now. */
   current: LaneOperation | null = null;
   readonly #batch: BatchOf;
   readonly #failed: ReadonlyMap<LaneOperation, Error>;
@@ -480,17 +473,17 @@ class Batch {
       }
     }
     const made: OpenHold[] = [];
-    const told = new Map<OpenHold, Refusal>();
+    const refused = new Map<OpenHold, Refusal>();
     for (const [hold, admitted] of this.#made) {
       const { state, record } = admitted;
-      hold.record = record; // nobody knows it yet
+      hold.record = record; // not published yet
       if (state === "waiting" || state === "begun") made.push(hold);
-      else if (state !== "over") told.set(hold, state); // it waited, and another of the batch's let it wait in vain
+      else if (state !== "over") refused.set(hold, state); // it waited, and another of the batch's let it wait in vain
     }
     const isHold = (answer: LaneAnswer | Error): answer is OpenHold =>
       typeof answer === "object" && answer !== null && "record" in answer;
     return {
-      answers: answers.map((answer) => (isHold(answer) ? (told.get(answer) ?? answer) : answer)),
+      answers: answers.map((answer) => (isHold(answer) ? (refused.get(answer) ?? answer) : answer)),
       changed,
       entries: this.#entries,
       ...this.#numbered(),
@@ -615,7 +608,7 @@ const isNamed =
   (other: EndUserName): boolean =>
     other.account === account && other.key === key && other.name === name;
 
-/** What a batch decided is on disk when it is told. */
+/** Answers go out only when the batch is on disk. */
 const committed = Promise.resolve();
 
 /** From which day on the use of keys must be read for a batch of that moment. */

@@ -31,7 +31,7 @@ export function fold(database: Database, keepDays: number, linesMax: number): Pr
 }
 
 /**
- * Sums do not say for whom: names go with their last lines. Their accounts are locked, as they are by whoever gives a name
+ * Sums do not say for whom: names go with their last lines. Their accounts are locked, as they are by work that adds a name
  * another line. An account's last number stays taken.
  */
 async function forgetEndUsers(send: Send, before: Ms, namesMax: number): Promise<boolean> {

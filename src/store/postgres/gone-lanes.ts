@@ -1,6 +1,6 @@
 // Gives back what gateways held that are gone. A lane's row changes at least at each heartbeat; one that has not changed for
-// 15 s is gone, by the clock of who looks, in looks of which none failed or came late. No clocks are compared, and neither an
-// outage of the server nor a pause of who looks makes anybody gone. Where one of its accounts is locked, the others' holds are
+// 15 s is gone, by the observer's clock, if no look in that time failed or came late. No clocks are compared, and neither an
+// outage of the server nor a pause of the observer makes a gateway gone. Where one of its accounts is locked, the others' holds are
 // given back account by account, and those of that account with a later look.
 import type { Log } from "../../core/log.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
@@ -27,7 +27,6 @@ type Seen = Readonly<{ mark: string; since: Ms }>;
 type LeftHold = Readonly<{ lane: string; account: AccountId; request: string }>;
 
 export class GoneLanes {
-  /** Lanes that were found gone, and their holds. */
   readonly counts = { lanes: 0, holds: 0 };
   /** Why this program may not write to the tables anymore, in words: a newer one has changed them; null: it may. */
   outdated: string | null = null;
@@ -60,7 +59,6 @@ export class GoneLanes {
     this.#disconnect();
   }
 
-  /** Never rejects. */
   async look(): Promise<void> {
     const startedAt = this.#pace.monotonic();
     if (startedAt - this.#lookedAt > lanesLookLateMs) this.#seen.clear();
@@ -161,7 +159,6 @@ export class GoneLanes {
   }
 }
 
-/** Throws where one failed. */
 const rowsOf = (outcomes: readonly StatementResult[]): readonly (readonly Row[])[] =>
   outcomes.map((outcome) => {
     if (isFailed(outcome)) throw outcome;

@@ -7,7 +7,7 @@
 // The lane's row has the number of its latest batch: batch n is committed if and only if the row says n or more. So a try
 // whose outcome is unknown is made again with the same number, and finds out:
 //
-//   the row says n        it was committed: the answers of the last try that was sent are told, after a write of our own
+//   the row says n        it was committed: the answers of the last attempt go out, after a write of our own
 //                         was acknowledged (a row can be seen that the standby does not have yet)
 //   the row says n - 1    it was not: decided again
 //   the row is gone       this gateway was away for so long that another gave its holds back: a new lane, decided again
@@ -16,7 +16,7 @@
 // A batch waits only briefly for rows that others have locked. Then the accounts that are locked are set aside, with all that is
 // asked of them (locked-accounts.ts), and it goes on without them.
 //
-// What waits too long is given up: what was in no try that was sent fails, and of the rest nobody can say what became of it
+// Operations that wait too long are given up: those in no attempt fail, and the outcome of the others is unknown
 // (OutcomeUnknown). It is released instead of charged when the server is back, unless it had been committed.
 import type { HoldRecord } from "../../account/money/admission.ts";
 import { dayOf } from "../../account/money/quota.ts";
@@ -82,7 +82,6 @@ import * as sql from "./statements.ts";
 
 export type LaneOptions = Readonly<{
   server: Server;
-  /** Its name among the gateways. */
   gateway: string;
   version: string;
   /** See `lanes.config_digest`. */
@@ -90,22 +89,19 @@ export type LaneOptions = Readonly<{
   rules: LaneRules;
   pace: Pace;
   log: Log;
-  /** For tests, which look at what is decided. */
   decide?: typeof decide;
   mint?: () => string;
-  /** Told of those who waited: null, or why not. */
+  /** Called with the outcome: null, or why it failed. */
   decided(hold: OpenHold, refusal: Refusal | null): void;
-  /** Told of each batch that is committed. */
   committed?(decision: LaneDecision, operations: number, durationMs: Ms): void;
   /** Operations wait this long for others, where nothing else is under way. */
   gatherMs?: Ms;
 }>;
 
-/** What happened, for metrics and `doctor`. */
 export type LaneCounts = {
   batches: number;
   operations: number;
-  /** Tries that were made again, since others had the locks; and since nobody knew what became of one. */
+  /** Repeated attempts: because others had the locks, and because the outcome of one was unknown. */
   conflicts: number;
   unknown: number;
   /** Batches that were found to be committed. */
@@ -116,7 +112,7 @@ export type LaneCounts = {
   lostCommits: number;
   /** Ends whose hold was given back and that did not fit anymore. */
   void: number;
-  /** Clients that were cut off, because nobody knew what became of their ends. */
+  /** Clients that were cut off, because the outcome of their end was unknown. */
   cut: number;
   /** Holds that belonged to no open request. */
   orphans: number;
@@ -127,13 +123,11 @@ type WaitingOperation = {
   readonly operation: LaneOperation;
   readonly resolve: (answer: LaneAnswer) => void;
   readonly reject: (error: Error) => void;
-  /** Monotonic. */
   readonly at: Ms;
   /** It was in a try that was sent whole, whose outcome may be unknown. */
   sent: boolean;
-  /** Nobody waits for the answer anymore: what it would hold or charge is given back. */
+  /** The caller has left: what the answer would hold or charge is given back. */
   givenUp: boolean;
-  /** It was told what became of it. */
   answered: boolean;
 };
 
@@ -245,7 +239,6 @@ export class Lane {
     return waiting;
   }
 
-  /** Accounts of which somebody waits here. */
   waitingAccounts(): Iterable<AccountId> {
     return this.#waiting.keys();
   }
@@ -260,20 +253,19 @@ export class Lane {
     return this.#locked.lockedMs(account) >= giveUpMs;
   }
 
-  /** Operations that have no answer yet. */
   get pending(): number {
     const locked = this.#locked.lines().reduce((sum, line) => sum + line.length, 0);
     return this.#queue.length + locked + this.#underWay.length;
   }
 
-  /** Rejects with StoreUnavailable: nothing was done; or with OutcomeUnknown: nobody knows. */
+  /** Rejects with StoreUnavailable: nothing was done; or with OutcomeUnknown. */
   put(operation: LaneOperation): Promise<LaneAnswer> {
     const { promise, resolve, reject } = Promise.withResolvers<LaneAnswer>();
     this.#enqueue(operation, resolve, reject);
     return promise;
   }
 
-  /** For what nobody waits. */
+  /** For operations without a waiting caller. */
   #release(hold: OpenHold): void {
     this.#enqueue({ op: "release", hold }, ignore, (error) =>
       this.#options.log("error", "a hold could not be released", { requestId: hold.requestId, error: String(error) }),
@@ -336,7 +328,7 @@ export class Lane {
       this.#underWay = [];
       if (trial !== undefined) this.#queue.push(...this.#locked.tried(trial));
       await this.#guard();
-      // Those who were just told, and what came in the same turn of the event loop, share the next batch.
+      // Callers that were just answered, and operations of the same turn of the event loop, share the next batch.
       if (this.#hasMore) await new Promise<void>((resolve) => this.#pace.soon(resolve));
     } while (this.#hasMore);
     this.#isRunning = false;
@@ -429,7 +421,7 @@ export class Lane {
     }
   }
 
-  /** Whoever has a row of one account locked must not keep the others from the books. */
+  /** A lock on one account's row must not keep the others from the books. */
   async #halveAccounts(asked: readonly WaitingOperation[]): Promise<void> {
     const accounts = accountsIn(asked);
     if (accounts.length === 1) return this.#setAside(accounts[0]!, asked);
@@ -622,7 +614,7 @@ export class Lane {
   async #takenBack(error: StatementError, isTaken: boolean): Promise<Tried> {
     const { state } = error;
     if (state === null) throw error;
-    if (state === "40003") throw error; // it says that nobody knows
+    if (state === "40003") throw error; // the outcome is unknown
     const isConflict = state === "40001" || state === "40P01" || state === "55P03";
     const isOfOperation = state.startsWith("22") || state.startsWith("23");
     if (!isConflict && !isOfOperation) throw error;
@@ -677,7 +669,7 @@ export class Lane {
     if (answer === "void") this.counts.void += 1;
     if (operation.op === "admit" && typeof answer === "object" && answer !== null && "record" in answer) {
       this.#open.set(answer.requestId, answer);
-      if (givenUp) return this.#release(answer); // nobody has it
+      if (givenUp) return this.#release(answer); // no caller has it
       if (answer.record.waits) this.#stand(answer);
     }
     asked.resolve(answer);
@@ -810,7 +802,7 @@ export class Lane {
     });
   }
 
-  /** Compares the rows in `holds` with the open requests: a living lane's holds are given back by nobody else. */
+  /** Compares the rows in `holds` with the open requests: only the lane itself gives back a living lane's holds. */
   async #guard(): Promise<void> {
     const now = this.#pace.monotonic();
     if (now - this.#guardedAt < guardIntervalMs || this.#connection === null || this.#id === null) return;
@@ -855,10 +847,10 @@ type KeyName = Readonly<{ account: AccountId; key: number }>;
 const namedKey = (account: AccountId, key: number | null): readonly KeyName[] =>
   key === null ? [] : [{ account, key }];
 
-/** Nobody waits for it, and it is done whenever it can be. */
+/** Done when possible; no caller waits for it. */
 const isForGood = ({ op }: LaneOperation): boolean => op === "release" || op === "search end";
 
-/** What is left of an operation that nobody waits for. */
+/** The rest of an operation without a waiting caller. */
 function givenBack(operation: LaneOperation): LaneOperation | null {
   if (operation.op === "settle" || operation.op === "release") return { op: "release", hold: operation.hold };
   return null;

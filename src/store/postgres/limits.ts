@@ -9,7 +9,7 @@ export const sideConnectionsMax = 4;
 export const responsesConnectionsMax = 2;
 /** All of a gateway's: its lane, its reader of keys, its shares of nodes and its watch for dead gateways have one each. */
 export const gatewayConnectionsMax = 4 + sideConnectionsMax + responsesConnectionsMax;
-/** A call that takes longer is given up with its connection; what became of it is found out on the next one. */
+/** A slower call is given up with its connection; its outcome is found out on the next one. */
 export const callTimeoutMs = 5_000;
 /** A transaction waits this long for the locks of others. Shorter than a call may take, so that the server says so. */
 export const lockTimeoutMs = 4_000;
@@ -35,7 +35,7 @@ export const idleInTransactionMs = 1_000;
 /** One that was cut off for that may hold them longer with its next try: without CPU to spare it would never come to an end. */
 export const idleInTransactionMostMs = 4_000;
 export const batchOperationsMax = 1_000;
-/** An operation that waits longer fails, or its client is cut off where nobody knows what became of it. */
+/** An operation that waits longer fails, or its client is cut off if its outcome is unknown. */
 export const giveUpMs = journalGiveUpMs;
 /** How often is looked for those. */
 export const giveUpLookMs = 200;
@@ -58,13 +58,19 @@ export const guardIntervalMs = 60_000;
 export const keyUsedStaleMs = 60_000;
 /** Who a key belongs to is asked again after so long; what a request may do is decided on the locked rows. */
 export const keyHintMs = 1_000;
-/** How often a gateway asks for its share of the nodes' slots; while somebody waits there, and where nobody does. */
+/** How often a gateway asks for its share of the nodes' slots: while requests wait there, and otherwise. */
 export const sharesBusyMs = 250;
 export const sharesIdleMs = 1_000;
+/** How often gateways tell each other what work they did, and for how many accounts: those with most. */
+export const workEveryMs = 900;
+export const workAccountsMax = 500;
 /** A line that begins has its gateway ask at once, but not more often. */
 export const sharesSoonestMs = 100;
 
-assert(idleInTransactionMs < lockTimeoutMs && lockTimeoutMs < callTimeoutMs, "a lock's end is told, not guessed");
+assert(
+  idleInTransactionMs < lockTimeoutMs && lockTimeoutMs < callTimeoutMs,
+  "the server reports the end of a lock wait",
+);
 assert(migrationLockMs < batchLockMs, "a batch outlives a migration that waits");
 assert(heartbeatMs + callTimeoutMs < laneGoneMs, "a lane whose heartbeat was lost once is not gone");
 assert(heartbeatMs + retryMostMs < laneStillMs, "a lane that has nothing to do does not seem to stand still");

@@ -30,7 +30,6 @@ export class LockedAccounts<Item> {
   readonly #server: Server;
   readonly #pace: Pace;
   readonly #log: Log;
-  /** Called when an account can be tried. */
   readonly #free: (account: AccountId) => void;
   readonly #locked = new Map<AccountId, Locked<Item>>();
   #waits: Connection | null = null;
@@ -111,7 +110,6 @@ export class LockedAccounts<Item> {
     this.#disconnect();
   }
 
-  /** Never rejects. */
   async #lookWhileLocked(): Promise<void> {
     this.#isLooking = true;
     for (let turn = 0; this.#locked.size > 0 && !this.#isClosed; turn += 1) {
@@ -128,7 +126,6 @@ export class LockedAccounts<Item> {
     this.#isLooking = false;
   }
 
-  /** Those that may be tried again. */
   #due(): readonly [AccountId, Locked<Item>][] {
     const now = this.#pace.monotonic();
     return [...this.#locked].filter(([, { isTried, dueAt }]) => !isTried && dueAt <= now);
@@ -148,11 +145,15 @@ export class LockedAccounts<Item> {
     const held = [...locked, ...resting];
     if (held.length === 0) return;
     const [account, state] = held[turn % held.length]!;
-    const [, , told] = await this.#send(this.#waits, [call(sql.begin), sql.setUpFor(batchLockMs), call(sql.backendId)]);
-    if (told === undefined || isFailed(told)) throw told ?? new Error("no answer");
+    const [, , backend] = await this.#send(this.#waits, [
+      call(sql.begin),
+      sql.setUpFor(batchLockMs),
+      call(sql.backendId),
+    ]);
+    if (backend === undefined || isFailed(backend)) throw backend ?? new Error("no answer");
     let isWaiting = true;
     const stop = this.#pace.after(lockedLookMs, () => {
-      void this.#whoBlocks(told[0]!["pid"] as number).then((by) => {
+      void this.#whoBlocks(backend[0]!["pid"] as number).then((by) => {
         if (isWaiting && by !== null) state.by = by;
       });
     });
@@ -176,7 +177,7 @@ export class LockedAccounts<Item> {
     this.#free(account);
   }
 
-  /** Null: nobody knows. Never rejects. */
+  /** Null: unknown. Never rejects. */
   async #whoBlocks(pid: number): Promise<readonly Blocker[] | null> {
     if (this.#isMute) return null;
     try {

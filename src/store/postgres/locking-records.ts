@@ -124,7 +124,7 @@ export class LockingRecords extends PostgresRecords {
     return this.#under(account === null ? [] : [account], read);
   }
 
-  /** Of which nobody knows before it is read whose it is. */
+  /** Records whose owner is unknown until they are read. */
   async #ofWhomItIs<Value>(
     read: () => Promise<Value | null>,
     accountOf: (value: Value) => AccountId,

@@ -1,6 +1,6 @@
 // Makes the ledger's tables in PostgreSQL as `schema.ts` describes them, and adds what an older ledger lacks, under the
 // lock of one row: gateways that start at once do it one after the other. Only additions: programs of both versions work on
-// the tables while gateways are replaced. Whoever asks for a table's lock has everybody else's requests behind it, so that it is
+// the tables while gateways are replaced. A request for a table's lock blocks all requests behind it, so that it is
 // asked for briefly, only where something is missing, and again a moment later.
 import { SQL } from "drizzle-orm";
 import { getTableConfig, IndexedColumn, PgDialect, type PgColumn, type PgTable } from "drizzle-orm/pg-core";
@@ -122,7 +122,6 @@ async function endLanes(connection: Connection): Promise<readonly string[]> {
   return ended!.map(({ id }) => id as string);
 }
 
-/** `isNew`: nobody has made the tables yet. */
 async function additions(connection: Connection, isNew: boolean, program: ProgramVersion): Promise<readonly Call[]> {
   const known = await columnsOf(connection);
   if (isNew) refuseForeign(known);

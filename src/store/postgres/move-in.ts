@@ -1,6 +1,6 @@
 // Moves the books of a data folder into an empty database: in one transaction, whose sums are compared and whose books are
-// checked before it ends. The folder is marked before, so that nobody writes to it anymore, and says that the books are there
-// only when they are. Whatever is killed, and wherever: the same command again finds out what became of it and goes on.
+// checked before it ends. The folder is marked before, so that no process writes to it anymore, and says that the books are there
+// only when they are. After a kill at any point the same command finds out how far it came, and continues.
 import { Database as Sqlite } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -184,9 +184,7 @@ async function copy(database: Database, order: MoveOrder, databaseFile: string, 
     );
   } catch (error) {
     if (error instanceof CommitUnknown) {
-      throw new CommandError(
-        "nobody knows whether the books have arrived: run the same command again, which finds out",
-      );
+      throw new CommandError("it is unknown whether the books have arrived: run the same command again to find out");
     }
     throw error instanceof CommandError
       ? error
@@ -294,7 +292,6 @@ async function setMarks(session: Session, source: Sqlite): Promise<void> {
   }
 }
 
-/** What stands in files beside the ledger's. */
 async function putBeside(session: Session, dataFolder: string, progress: (line: string) => void): Promise<void> {
   await fromFile(join(dataFolder, responsesName), "responses", async (file) => {
     const rows = file.query<Readonly<Record<string, Value>>, []>(

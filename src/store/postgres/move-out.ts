@@ -51,7 +51,7 @@ export type MovedOut = Readonly<{ accounts: number; lines: number; responses: nu
 const limitMs = 24 * 3_600_000;
 const rowsAtOnce = 1_000;
 const lookMs = 1_000;
-/** Who was killed is known to be gone after `laneGoneMs`; who lives is told to be stopped. */
+/** Killed gateways are known to be gone after `laneGoneMs`; the user has to stop the others. */
 const waitMs = 4 * laneGoneMs;
 /** What a folder may have in which no books are: its lock, and the parts of a move that was cut off. */
 const partSuffix = ".moving";
@@ -84,7 +84,7 @@ export async function moveOut({ dataFolder, url, progress }: MoveOrder): Promise
     if (strange.length > 0)
       throw new CommandError(`${dataFolder} is not empty: it has ${strange.slice(0, 3).join(", ")}`);
     for (const name of readdirSync(dataFolder)) if (isOurs(name)) rmSync(join(dataFolder, name), { force: true });
-    // Before it is closed: who is told to stop gateways first may end this, and nothing has changed.
+    // Before it is closed: the user may interrupt this to stop gateways, and nothing has changed.
     await waitForGateways(database, server, progress);
     await close(database);
     closing = earlier === null ? "closed" : "for good";
@@ -148,13 +148,13 @@ async function waitForGateways(
   const gone = new GoneLanes(server, systemPace, () => {});
   try {
     const until = systemPace.monotonic() + waitMs;
-    for (let told = ""; ;) {
+    for (let shown = ""; ;) {
       await gone.look();
       const alive = await database.read(async (session) => sendIn(session)<Readonly<{ gateway: string }>>(living));
       if (alive.length === 0) return;
       const names = alive.map(({ gateway }) => gateway).join(", ");
-      if (names !== told) progress(`waiting for gateways to end: ${names}`);
-      told = names;
+      if (names !== shown) progress(`waiting for gateways to end: ${names}`);
+      shown = names;
       if (systemPace.monotonic() > until) {
         throw new CommandError(
           `nothing was moved: ${names} still ${alive.length === 1 ? "runs" : "run"}; stop all gateways first`,

@@ -1,9 +1,10 @@
 // This gateway's shares of the nodes' slots: tells the other gateways what it needs there and hears what it has, four times
 // a second while somebody waits, else once. One transaction for all nodes. While the server is away, shares stay as they are.
+// Once a second gateways also tell each other how much work they did for whom.
 import type { Log } from "../../core/log.ts";
-import type { Ms } from "../../core/types.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
 import { arrayOf, type Call, call, type Connection, isFailed, type Row, type Server } from "./connection.ts";
-import { sharesBusyMs, sharesIdleMs, sharesSoonestMs } from "./limits.ts";
+import { sharesBusyMs, sharesIdleMs, sharesSoonestMs, workAccountsMax, workEveryMs } from "./limits.ts";
 import { limited, type Pace } from "./pace.ts";
 import { type NodeNeed, type Share, shareOf, type ShareRow, slotsOf } from "./shares.ts";
 import * as sql from "./statements.ts";
@@ -14,6 +15,10 @@ export interface SharingPool {
   needs(): ReadonlyMap<string, NodeNeed & Readonly<{ slots: number }>>;
   /** How many requests it may have at each of them from now on. */
   share(slots: ReadonlyMap<string, number>): void;
+  /** Work by account since the last call. Absent: gateways are told nothing about it. */
+  takeServed?(): ReadonlyMap<AccountId, number>;
+  /** Another gateway did this much of an account's work. */
+  servedElsewhere?(account: AccountId, work: number): void;
 }
 
 export type NodeSharesParts = Readonly<{
@@ -36,6 +41,11 @@ export class NodeShares {
   #isAway = false;
   #isClosed = false;
   #dealt: ReadonlyMap<string, Share> = new Map();
+  #workToldAt: Ms = Number.NEGATIVE_INFINITY;
+  /** The number of the latest row of work. */
+  #workTold = 0;
+  /** The number of the latest row that was heard of each lane. */
+  #workHeard: ReadonlyMap<string, number> = new Map();
 
   constructor(parts: NodeSharesParts) {
     this.#parts = parts;
@@ -98,9 +108,11 @@ export class NodeShares {
 
   async #exchange(): Promise<void> {
     const { pool, lane } = this.#parts;
-    const needs = pool.needs();
     const own = lane();
-    if (needs.size === 0 || own === null) return;
+    if (own === null) return;
+    await this.#exchangeWork(own);
+    const needs = pool.needs();
+    if (needs.size === 0) return;
     const nodes = arrayOf([...needs.keys()]);
     const lock = [call(sql.begin), sql.setUpFor(), call(sql.lockNodes, nodes), call(sql.readShares, nodes)];
     let [, , locked, rows] = await this.#send(lock);
@@ -135,6 +147,29 @@ export class NodeShares {
     ]);
     pool.share(new Map([...shares].map(([node, share]) => [node, slotsOf(share)])));
     this.#dealt = shares;
+  }
+
+  /** So that an account with requests at several gateways gets its share of all, not of each. */
+  async #exchangeWork(own: string): Promise<void> {
+    const { pool, pace } = this.#parts;
+    if (pool.takeServed === undefined || pace.monotonic() - this.#workToldAt < workEveryMs) return;
+    this.#workToldAt = pace.monotonic();
+    const served = [...pool.takeServed()].map(([account, work]) => [account, Math.round(work)] as const);
+    const most = served.toSorted(([, one], [, other]) => Math.abs(other) - Math.abs(one)).slice(0, workAccountsMax);
+    const [rows] = await this.#send([
+      call(sql.readWork, own),
+      ...(most.length === 0 ? [] : [call(sql.writeWork, own, ++this.#workTold, JSON.stringify(most))]),
+      call(sql.forgetWork, own),
+    ]);
+    const heard = new Map<string, number>();
+    for (const row of rows!) {
+      const [from, number] = [row["lane"] as string, row["number"] as number];
+      heard.set(from, number);
+      if (number <= (this.#workHeard.get(from) ?? 0)) continue;
+      for (const [account, work] of JSON.parse(row["work"] as string) as typeof most)
+        pool.servedElsewhere?.(account, work);
+    }
+    this.#workHeard = heard;
   }
 
   async #send(calls: readonly Call[]): Promise<readonly (readonly Row[])[]> {

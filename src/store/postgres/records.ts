@@ -65,8 +65,6 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     this.transaction = transaction;
   }
 
-  // -------------------------------------------------------------- accounts
-
   byId(account: AccountId): Promise<AccountRecord | null> {
     return this.#account(eq(accounts.id, account));
   }
@@ -217,8 +215,6 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     return rows.map(usageRowOf);
   }
 
-  // -------------------------------------------------------------- sessions
-
   async session(tokenHash: string): Promise<SessionRecord | null> {
     const [row] = await this.#db
       .select()
@@ -365,8 +361,6 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     }));
   }
 
-  // --------------------------------------------------------------
-
   get #db(): Session["db"] {
     return this.transaction.db;
   }
@@ -394,7 +388,7 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     return this.#db.select().from(purchaseRequests).orderBy(desc(purchaseRequests.id)).limit(limit).$dynamic();
   }
 
-  /** In a unit that gives several, none of which is written yet, and nobody else gives any meanwhile. */
+  /** A unit may take several numbers before any is written, and no other unit takes one meanwhile. */
   async #next(what: keyof typeof counterOf): Promise<number> {
     const next = (this.#given.get(what) ?? (await this.lastOf(what))) + 1;
     this.#given.set(what, next);

@@ -1,5 +1,6 @@
 // The request log in PostgreSQL: refused and failed requests of all gateways in a table, and served ones as lines of the
 // journal. What is asked for beside a time, an account or a request is looked for line by line, for a while.
+import { type ArrivalPage, arrivalPage, type ArrivalRow } from "../../core/arrivals.ts";
 import { systemClock } from "../../core/clock.ts";
 import { failedAccountRowsMax, failedRowsMax, logSearchLines, logSearchMs } from "../limits.ts";
 import {
@@ -19,7 +20,6 @@ import { arrayOf, type Statement } from "./connection.ts";
 import type { Database } from "./database.ts";
 import { isReply } from "./usage-days.ts";
 
-/** How often what is too old, or too much, is let go of. */
 const pruneIntervalMs = 60_000;
 const beginning: LogPlace = { served: `${Number.MAX_SAFE_INTEGER}.`, failed: Number.MAX_SAFE_INTEGER };
 
@@ -43,7 +43,6 @@ export class PostgresRequestLog implements RequestLogKeeper {
     return this.#answer(call) as Promise<Result>;
   }
 
-  /** The connections are the database's. */
   async close(): Promise<void> {}
 
   async #answer(call: RequestLogCall): Promise<unknown> {
@@ -59,6 +58,8 @@ export class PostgresRequestLog implements RequestLogKeeper {
         return change(this.#database, (send) => send(erase, call.account));
       case "page":
         return this.#page(call.filter, call.before ?? beginning, call.limit, call.now);
+      case "arrivals":
+        return this.#arrivals(call.from, call.after);
       case "open":
       case "close":
         return null;
@@ -86,6 +87,19 @@ export class PostgresRequestLog implements RequestLogKeeper {
       isServed ? this.#servedBefore(filter, named, String(before.served), limit + 1) : nothingServed,
     ]);
     return { ...merged(before, served, failed, limit), gone };
+  }
+
+  async #arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage> {
+    const place = after === null ? { at: from, key: "" } : placeOf(String(after));
+    const rows = await ask<ArrivalRow & Readonly<{ id: string }>>(
+      this.#database,
+      readArrivals,
+      place.at,
+      place.key,
+      arrivalsAtOnce,
+    );
+    const last = rows.at(-1);
+    return arrivalPage(rows, rows.length < arrivalsAtOnce ? null : `${last!.at}.${last!.id}`);
   }
 
   #failedBefore(
@@ -152,6 +166,17 @@ export class PostgresRequestLog implements RequestLogKeeper {
 type LinePlace = Readonly<{ at: Ms; key: string }>;
 type Counted = Readonly<{ requests: number }>;
 
+/** What a page of arrivals has: it is read in the turns of the event loop that requests leave. */
+const arrivalsAtOnce = 2_000;
+const readArrivals = statement(
+  "arrivals",
+  `SELECT billing_key AS id, at::float8 AS at, account_id::float8 AS account, key_id AS key, end_user_id AS "endUser", model, node,
+     priority, (input_fresh + input_cached)::float8 AS input, input_cached::float8 AS cached, output::float8 AS output,
+     wait_ms AS "waitMs", sent_ms AS "sentMs", first_token_ms AS "firstTokenMs", duration_ms AS "durationMs"
+   FROM journal WHERE at >= $1::text::bigint AND (at, billing_key) > ($1::text::bigint, $2::text) AND ${isReply}
+   ORDER BY at, billing_key LIMIT $3::text::int`,
+);
+
 const nothingServed: Served = { rows: [], stoppedAt: null };
 
 /** Of a place of another store nothing is known: it is the newest. */
@@ -183,7 +208,6 @@ async function addGone(send: Send, requests: number): Promise<void> {
 
 const sumOf = (removed: readonly Counted[]): number => removed.reduce((sum, { requests }) => sum + requests, 0);
 
-/** Columns of a row, and what stands in them. */
 const columnValues: Readonly<Record<string, (row: FailedRow) => string | number | null>> = {
   request_id: ({ requestId }) => requestId,
   at: ({ at }) => at,

@@ -51,7 +51,6 @@ type Row = Readonly<{
 type Kept = Readonly<{ locked: readonly KeptResponse[]; refused: readonly NotAdded[] }>;
 
 export class ResponseTables {
-  /** May become others. */
   limits: StoredResponseLimits;
   readonly #database: Database;
 
@@ -90,7 +89,7 @@ export class ResponseTables {
     }
   }
 
-  /** Leaves those whose accounts others have locked: nobody waits for these with a connection. */
+  /** Skips accounts that others have locked, so that no connection waits for them. */
   async #keepFree(responses: readonly KeptResponse[], now: Ms): Promise<Kept> {
     const whole: KeptResponse[] = [];
     const refused: NotAdded[] = [];
@@ -160,7 +159,6 @@ export class ResponseTables {
     );
   }
 
-  /** As StoredResponseTable.converse. */
   converse(account: AccountId, id: string, step: ConversationStep, now: Ms): Promise<string | Refusal> {
     return change(
       this.#database,
@@ -192,7 +190,6 @@ export class ResponseTables {
     return done.reply;
   }
 
-  /** As StoredResponseTable.find. */
   async find(
     account: AccountId,
     previousId: string | null,
@@ -211,7 +208,6 @@ export class ResponseTables {
     return row === undefined ? null : responseText(row);
   }
 
-  /** A page of the items of its request. */
   async input(
     account: AccountId,
     id: string,
@@ -309,7 +305,6 @@ export class ResponseTables {
     return this.#database.read((session) => sendIn(session)<Result>(text, ...values), limitMs);
   }
 
-  /** A table of its own for each question: several may be under way. */
   #inMemory<Result>(account: AccountId, rows: readonly Row[], look: (table: StoredResponseTable) => Result): Result {
     const memory: Memory = openStoredResponses(":memory:");
     try {
@@ -329,7 +324,7 @@ export class ResponseTables {
 
 type Removed = Readonly<{ account: AccountId; bytes: number }>;
 
-/** Locks accounts that nobody else has locked; says of each whether it was erased. */
+/** Locks accounts that are not locked yet; returns whether each was erased. */
 async function lockFree(
   session: Session,
   accounts: readonly AccountId[],

@@ -8,7 +8,7 @@ export const journalFolds = pgTable("journal_folds", columnsOf("journal_folds"),
 
 /**
  * Replies of days that are over, for the usage page; a mark in `counters` says up to which day. Account 0 is all accounts
- * together, end user 0 nobody. Nothing is decided by them.
+ * together, end user 0 none. Nothing is decided by them.
  */
 export const usageDays = pgTable(
   "usage_days",
@@ -61,7 +61,6 @@ export const activity = pgTable(
   ],
 );
 
-/** Requests that were refused or failed. */
 export const failedRequests = pgTable(
   "failed_requests",
   {
@@ -69,7 +68,7 @@ export const failedRequests = pgTable(
     /** From `counters`: in the order in which they were written. */
     sequence: whole().notNull(),
     at: whole().notNull(),
-    /** 0 is nobody. */
+    /** 0: none. */
     accountId: whole("account_id").notNull(),
     keyId: integer("key_id").notNull(),
     endpoint: text().notNull(),
@@ -94,7 +93,6 @@ export const failedRequests = pgTable(
   ],
 );
 
-/** Responses that later requests refer to. */
 export const storedResponses = pgTable(
   "stored_responses",
   {

@@ -55,7 +55,7 @@ export const accounts = pgTable(
   rulesOf("accounts"),
 );
 
-/** Keys beside the one that every account has. Whoever writes their sums holds the account's lock. */
+/** Keys beside the one that every account has. Writing their sums takes the account's lock. */
 export const apiKeys = pgTable("api_keys", { ...columnsOf("api_keys"), ...heldSums }, rulesOf("api_keys"));
 
 export const keyUse = pgTable("key_use", columnsOf("key_use"), rulesOf("key_use"));
@@ -111,7 +111,7 @@ export const holds = pgTable(
   ],
 );
 
-/** What each gateway has of a node's slots, and what it needs there. The row without a lane is locked by whoever changes them. */
+/** What each gateway has of a node's slots, and what it needs there. Changing them takes the lock of the row without a lane. */
 export const nodeShares = pgTable(
   "node_shares",
   {
@@ -127,10 +127,23 @@ export const nodeShares = pgTable(
   (table) => [primaryKey({ columns: [table.node, table.lane] })],
 );
 
+/** Work that a gateway did for accounts lately; a row each second, kept for ten. */
+export const servedWork = pgTable(
+  "served_work",
+  {
+    lane: text().notNull(),
+    number: integer().notNull(),
+    at: timestamp({ withTimezone: true }).notNull(),
+    /** JSON: a list of accounts and work. */
+    work: text().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.lane, table.number] })],
+);
+
 /** Numbers of accounts, without a sequence: those lose numbers, and are no part of a commit. */
 export const counters = pgTable("counters", { name: text().primaryKey(), value: whole().notNull() });
 
-/** One row, which is locked by whoever changes the tables. */
+/** One row; changing the tables takes its lock. */
 export const ledgerMeta = pgTable(
   "ledger_meta",
   {
@@ -145,7 +158,7 @@ export const ledgerMeta = pgTable(
   () => [check("ledger_meta_one_row", sql`id = 1`)],
 );
 
-export const schemaVersion = 4;
+export const schemaVersion = 5;
 /** Programs whose schema is older than this must not write: raised only where what they would write is wrong. */
 export const oldestProgram = 1;
 
@@ -159,6 +172,7 @@ export const postgresTables: readonly Readonly<{ table: PgTable; fillFactor?: nu
   { table: lanes, fillFactor: 50 },
   { table: holds, fillFactor: 80 },
   { table: nodeShares, fillFactor: 50 },
+  { table: servedWork },
   { table: counters, fillFactor: 50 },
   ...consoleTables,
   ...usageTables,

@@ -24,7 +24,6 @@ export type ServerFacts = Readonly<{
   connections: Readonly<{ open: number; most: number }> | null;
   /** Whether statements of one session reach different ones of the server, as behind a pooler. */
   isPooled: boolean;
-  /** Whether limits of time hold in a transaction. */
   keepsTimeouts: boolean;
   /** By how much its clock is ahead of this machine's. */
   clockAheadMs: Ms | null;
@@ -162,6 +161,6 @@ async function keepsTimeouts(connection: Connection, pace: Pace): Promise<boolea
     "ROLLBACK",
   ];
   const calls = texts.map((text) => call({ name: text, text }));
-  const [, , told] = await limited(pace, connection.send(calls), () => {});
-  return told !== undefined && !isFailed(told) && told[0]?.["value"] === "4321ms";
+  const [, , shown] = await limited(pace, connection.send(calls), () => {});
+  return shown !== undefined && !isFailed(shown) && shown[0]?.["value"] === "4321ms";
 }

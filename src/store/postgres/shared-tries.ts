@@ -1,4 +1,4 @@
-// Tries to sign in, told among gateways: whoever may try ten times may not try ten times at each.
+// Sign-in attempts, shared among gateways: a limit of ten attempts holds for all gateways together.
 import type { TryEvent } from "../../account/sign-in/sign-in-tries.ts";
 import { signInWindowMs } from "../../core/limits.ts";
 import type { Ms } from "../../core/types.ts";
@@ -37,7 +37,6 @@ export class SharedTries {
     this.#gateway = gateway;
   }
 
-  /** Rejects with StoreUnavailable. */
   async tell({ what, pair, place, neighbors, name, isKnown }: TryEvent): Promise<void> {
     const values = [crypto.randomUUID(), this.#gateway, what, pair, place, neighbors, name, String(isKnown)];
     await change(this.#database, async (send) => {

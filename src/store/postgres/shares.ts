@@ -1,14 +1,14 @@
 // How a node's slots are dealt out to the gateways that use it. A decider: what each needs in, one gateway's share out.
 //
-// One slot after the other goes to the gateway that has fewest for each account that runs or waits there, ties to the one
-// whose oldest waits longest, and what nobody asks for is dealt out evenly, so that the next request begins at once. A share
+// One slot after the other goes to the gateway that has fewest for the weight of the accounts that run or wait there, ties to the one
+// whose oldest waits longest, and unrequested slots are dealt out evenly, so that the next request begins at once. A share
 // grows only into what the others have given back, so that the sum never passes the node's slots, and shrinks only as its
 // requests end. A gateway starts a request only below both numbers: without `target` one with a few long requests would go
 // on with as many as it once had, and light accounts elsewhere starved (simulated: p99 of 674 s and more).
 
-/** What a gateway says of its part in a node; `waitedMs`: how long its oldest has waited. */
+/** What a gateway says of its part in a node; `accounts`: the sum of their weights; `waitedMs`: how long its oldest has waited. */
 export type NodeNeed = Readonly<{ busy: number; waiting: number; accounts: number; waitedMs: number }>;
-/** `granted`: slots that nobody else may use. */
+/** `granted`: slots that no other gateway may use. */
 export type ShareRow = NodeNeed & Readonly<{ granted: number }>;
 /** It starts a request only while it runs fewer than both. */
 export type Share = Readonly<{ granted: number; target: number }>;

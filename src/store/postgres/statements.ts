@@ -40,7 +40,7 @@ export const registerLane = statement(
    WHERE ledger_meta.id = 1 AND NOT closed AND oldest_program <= $5::text::integer FOR SHARE RETURNING 1 AS registered`,
 );
 
-/** What is true of the tables, whoever made them. */
+/** Facts about the tables, independent of their creator. */
 export const readMeta = statement("read meta", "SELECT schema, oldest_program, closed FROM ledger_meta WHERE id = 1");
 
 export const writeConfigDigest = statement(
@@ -365,7 +365,7 @@ export const findPlan = statement(
 
 const ofLivingLanes = "lane IN (SELECT id FROM lanes WHERE gone_at IS NULL)";
 
-/** A row for each node, by which whoever changes its shares is alone. */
+/** A row for each node, whose lock guards its shares. */
 export const makeNodes = statement(
   "make nodes",
   `INSERT INTO node_shares (node, lane) SELECT node, '' FROM ${unnest(["text"])} AS u(node) ON CONFLICT DO NOTHING`,
@@ -402,4 +402,23 @@ export const leaveNodes = statement(
 export const forgetShares = statement(
   "forget shares",
   `DELETE FROM node_shares WHERE lane <> '' AND NOT ${ofLivingLanes}`,
+);
+
+export const writeWork = statement(
+  "write work",
+  "INSERT INTO served_work (lane, number, at, work) VALUES ($1::text, $2::int, clock_timestamp(), $3::text)",
+);
+
+/** Of other lanes, in their order. */
+export const readWork = statement(
+  "read work",
+  `SELECT lane, number, work FROM served_work
+   WHERE lane <> $1::text AND at > clock_timestamp() - interval '5 seconds' ORDER BY lane, number`,
+);
+
+/** Old ones of a lane, and those that a lane left behind. */
+export const forgetWork = statement(
+  "forget work",
+  `DELETE FROM served_work WHERE at < clock_timestamp() - interval '10 seconds'
+   AND (lane = $1::text OR at < clock_timestamp() - interval '1 minute')`,
 );

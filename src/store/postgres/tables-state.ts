@@ -5,7 +5,6 @@ import { postgresTables, schemaVersion } from "./schema.ts";
 import { readMeta } from "./statements.ts";
 import { getTableConfig } from "drizzle-orm/pg-core";
 
-/** Of `ledger_meta`. */
 export type Meta = Readonly<{ schema: number; oldest_program: number; closed: boolean }>;
 
 /** Why this program may not write to tables, in words; null: it may. */

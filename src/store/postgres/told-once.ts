@@ -1,4 +1,4 @@
-// What one gateway tells for all: whoever is first with an occurrence tells of it, and nobody after it.
+// Notices that one gateway sends for all: the first to claim an occurrence reports it.
 import type { Ms } from "../../core/types.ts";
 import { change, statement } from "./asking.ts";
 import type { Database } from "./database.ts";
@@ -13,7 +13,7 @@ const take = statement(
 );
 
 /**
- * Whether nobody told of this `occurrence` of what has the name, within `forMs` after another one. Rejects with
+ * Whether this gateway is the first to report this `occurrence` of `name`, within `forMs` after another one. Rejects with
  * StoreUnavailable.
  */
 export type TellOnce = (name: string, occurrence: string, forMs: Ms) => Promise<boolean>;

@@ -80,7 +80,6 @@ export class Upkeep {
   }
 }
 
-/** The next part of the work; says whether there may be more. */
 export async function upkeepSlice(database: Database, keepDays: number | null): Promise<boolean> {
   if (await sumNextDay(database)) return true;
   if (keepDays !== null && (await fold(database, keepDays, foldSliceLines))) return true;

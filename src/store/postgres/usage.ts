@@ -97,7 +97,6 @@ export class PostgresUsage implements UsageQueries {
     return rows.map((row) => ({ account: row.account, ...sumOf(row) }));
   }
 
-  /** Lets go of nothing: the connections are the database's. */
   async close(): Promise<void> {}
 
   async #linesOf(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): Promise<Line[]> {
@@ -151,7 +150,7 @@ export class PostgresUsage implements UsageQueries {
       for (const row of days) {
         const [low, high] = [row.day * dayMs, (row.day + 1) * dayMs];
         ranges.push([Math.max(low, from), Math.min(high, to)]);
-        // Of a day that is asked for in part nobody knows how many there are.
+        // A partly requested day has an unknown number of them.
         if (low >= from && high <= to) requests += row.requests;
         if (requests >= limit) break;
       }

@@ -24,7 +24,7 @@ const restMaxMs = 2_000;
 const jobName = "verify";
 const jobMs = 60_000;
 const logLinesMax = 20;
-/** Of those, nobody reads more. */
+/** More are not read. */
 const violationsMax = 1_000;
 
 type Broken = Readonly<{ invariant: string; account: AccountId; detail: string }>;
@@ -140,7 +140,7 @@ export class PostgresWatch {
       this.#tell(all);
       const checkedAt = clock.wall();
       this.#state = { violations: all, checkedAt, durationMs: clock.monotonic() - from, wholePassAt: checkedAt };
-      // Until the next check is due, nobody else has to look.
+      // No other gateway has to look until the next check is due.
       await takeJob(database, jobName, holder, this.#options.intervalMs ?? ledgerCheckIntervalMs);
     } catch (thrown) {
       if (!this.#isClosed) log("error", "the ledger could not be checked", { reason: String(thrown) });

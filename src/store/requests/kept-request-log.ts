@@ -1,5 +1,6 @@
-// The request log as a running server keeps it: takes what was refused or failed once a second and has it written, and
-// answers whoever looks something up.
+// The request log of a running server: takes refused and failed requests once a second, has them written, and
+// answers queries.
+import type { ArrivalPage, ArrivalQueries } from "../../core/arrivals.ts";
 import type { Clock } from "../../core/clock.ts";
 import { hourMs } from "../../core/units.ts";
 import type { Log } from "../../core/log.ts";
@@ -11,23 +12,21 @@ import type { RequestLogCall } from "./request-log-worker.ts";
 /** Between two writes: what a kill loses. */
 const failedIntervalMs = 1_000;
 
-/** Who keeps it: a Worker with a file, or a database. */
 export type RequestLogKeeper = Readonly<{
   call<Result>(call: RequestLogCall): Promise<Result>;
   close(): Promise<void>;
 }>;
 
-/** Takes what was refused or failed since it was last called. */
 type Take = () => Promise<readonly FailedBatch[]> | readonly FailedBatch[];
 
-export class KeptRequestLog implements RequestLogQueries {
+export class KeptRequestLog implements RequestLogQueries, ArrivalQueries {
   readonly #clock: Clock;
   readonly #outage: Outage;
   readonly #keeper: RequestLogKeeper;
   readonly #timers: readonly Timer[];
   #keepMs: Ms;
   #take: Take = () => [];
-  /** One after the other: whoever reads waits for what was taken before. */
+  /** One after the other: readers wait for what was taken before. */
   #writing: Promise<void> = Promise.resolve();
 
   constructor(keeper: RequestLogKeeper, keepMs: Ms, clock: Clock, log: Log) {
@@ -42,15 +41,18 @@ export class KeptRequestLog implements RequestLogQueries {
     for (const timer of this.#timers) timer.unref();
   }
 
-  /** From where it takes what was refused or failed. */
   follow(take: Take): void {
     this.#take = take;
-    void this.#expire(); // what became too old while nobody ran
+    void this.#expire(); // expired while no server ran
   }
 
   async page(filter: LogFilter, before: LogPlace | null, limit: number): Promise<LogPage> {
     await this.write();
     return this.#asked({ order: "page", filter, before, limit, now: this.#clock.wall() });
+  }
+
+  arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage> {
+    return this.#asked({ order: "arrivals", from, after });
   }
 
   /** Another `keepMs` from here on. */
@@ -70,7 +72,7 @@ export class KeptRequestLog implements RequestLogQueries {
     return this.#add(this.#take);
   }
 
-  /** What nobody takes anymore. */
+  /** Rows of a thread that has ended. */
   add(batch: FailedBatch): Promise<void> {
     return this.#add(() => [batch]);
   }
@@ -99,7 +101,6 @@ export class KeptRequestLog implements RequestLogQueries {
     );
   }
 
-  /** Writes the last of it and lets go of its keeper. */
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     await this.write();
@@ -117,5 +118,4 @@ export class KeptRequestLog implements RequestLogQueries {
 
 const notKept = "the request log cannot be written";
 
-/** Its Worker did not answer for it. */
 export const requestLogFailed = (log: Log, error: Error): void => log("error", notKept, { reason: error.message });

@@ -1,4 +1,4 @@
-// The request log in a file beside the ledger's, which a Worker has that ends when nobody needs it.
+// The request log in a file beside the ledger's, owned by a Worker that ends when idle.
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
@@ -14,7 +14,6 @@ const failedIdleMs = 60_000;
 
 export type RequestLogOptions = Readonly<{
   dataFolder: string;
-  /** The ledger of the same folder. */
   journalFile: string;
   /** How long what was refused or failed is kept; 0: not at all. */
   keepMs: Ms;
@@ -25,7 +24,7 @@ export type RequestLogOptions = Readonly<{
 export class RequestLogFile extends KeptRequestLog {
   constructor({ dataFolder, journalFile, keepMs, clock, log }: RequestLogOptions) {
     const file = join(dataFolder, requestsName);
-    // A Worker that is started anew is told what the last one was.
+    // A restarted Worker gets the latest value.
     let kept = keepMs;
     const worker = new WorkerClient<RequestLogCall>({
       start: () => {
@@ -40,7 +39,7 @@ export class RequestLogFile extends KeptRequestLog {
     const keeper = {
       call<Result>(call: RequestLogCall): Promise<Result> {
         if (call.order === "keep") kept = call.keepMs;
-        // In a file that nobody has made yet is nothing to remove.
+        // A file that does not exist has nothing to remove.
         const isIdle = (call.order === "keep" || call.order === "erase") && !existsSync(file);
         return isIdle ? Promise.resolve(null as Result) : worker.call<Result>(call);
       },

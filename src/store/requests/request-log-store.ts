@@ -4,6 +4,7 @@
 // The journal has no index by time, model or node, because each would cost every charge. Its lines are nearly in the order
 // of time, so that a time is found by halving; whatever else is asked for is looked for line by line, for a while.
 import type { Database } from "bun:sqlite";
+import { type ArrivalPage, arrivalPage, type ArrivalRow } from "../../core/arrivals.ts";
 import { systemClock } from "../../core/clock.ts";
 import { failedAccountRowsMax, failedRowsMax, journalDisorderMs, logSearchLines, logSearchMs } from "../limits.ts";
 import {
@@ -22,13 +23,15 @@ import { merged, statusFits } from "./log-page.ts";
 /** Raised when the tables change: what another version wrote is let go of. */
 const storeVersion = 1;
 const pruneIntervalMs = 60_000;
+/** What a page of arrivals has: 20 ms. */
+const arrivalsAtOnce = 10_000;
 
 const tables = `
   CREATE TABLE failed (
     sequence INTEGER PRIMARY KEY,
     request_id TEXT NOT NULL UNIQUE,
     at INTEGER NOT NULL,
-    -- 0 is nobody
+    -- 0: none
     account_id INTEGER NOT NULL,
     key_id INTEGER NOT NULL,
     endpoint TEXT NOT NULL,
@@ -150,7 +153,6 @@ export class RequestLogStore {
     if (requests > 0) this.#statements.addGone.run(requests);
   }
 
-  /** Lets go of what is older than it is kept. */
   prune(now: Ms): void {
     this.#prunedAt = now;
     this.#statements.prune.run(now - this.#keepMs);
@@ -167,7 +169,6 @@ export class RequestLogStore {
     this.#database.run("PRAGMA main.wal_checkpoint(TRUNCATE)");
   }
 
-  /** As RequestLogQueries.page. */
   page(filter: LogFilter, before: LogPlace | null, limit: number, now: Ms, search: Search = usualSearch): LogPage {
     return this.#database.transaction(() => {
       const place = before ?? { served: Number.MAX_SAFE_INTEGER, failed: Number.MAX_SAFE_INTEGER };
@@ -187,6 +188,13 @@ export class RequestLogStore {
         : { rows: [], stoppedAt: null };
       return { ...merged(place, served, failed, limit), gone };
     })();
+  }
+
+  /** As ArrivalQueries. */
+  arrivals(from: Ms, after: number): ArrivalPage {
+    const first = Math.max(after, this.#sequenceAt(from - journalDisorderMs) - 1);
+    const rows = this.#statements.arrivals.all(first, from, arrivalsAtOnce);
+    return arrivalPage(rows, rows.length < arrivalsAtOnce ? null : rows.at(-1)!.sequence);
   }
 
   close(): void {
@@ -270,7 +278,7 @@ function conditionOf(filter: LogFilter, requestId: string | null): [condition: s
     parts.push(`AND ${condition}`);
     bounds.push(value);
   };
-  // Whoever names a request has found it: other indexes would be slower.
+  // A request id finds the row: other indexes would be slower.
   also(filter.account, requestId === null ? "account_id = ?" : "+account_id = ?");
   also(filter.key, "key_id = ?");
   also(filter.model, "model = ?");
@@ -322,6 +330,11 @@ function prepare(database: Database) {
     prune: database.prepare<unknown, [number]>("DELETE FROM failed WHERE at < ?"),
     erase: database.prepare<unknown, [number]>("DELETE FROM failed WHERE account_id = ?"),
     isFailed: database.prepare<unknown, [string]>("SELECT 1 FROM failed WHERE request_id = ?"),
+    arrivals: database.prepare<ArrivalRow & Readonly<{ sequence: number }>, [number, Ms, number]>(`
+      SELECT sequence, at, account_id AS account, key_id AS key, end_user_id AS endUser, model, node, priority,
+        input_fresh + input_cached AS input, input_cached AS cached, output,
+        wait_ms AS waitMs, sent_ms AS sentMs, first_token_ms AS firstTokenMs, duration_ms AS durationMs
+      FROM ledger.journal WHERE sequence > ? AND at >= ? AND kind IN ('charge', 'coder_usage') ORDER BY sequence LIMIT ?`),
     first: database.prepare<{ sequence: number }, []>("SELECT sequence FROM ledger.journal ORDER BY sequence LIMIT 1"),
     last: database.prepare<{ sequence: number }, []>(
       "SELECT sequence FROM ledger.journal ORDER BY sequence DESC LIMIT 1",

@@ -1,14 +1,14 @@
 // The Worker that owns the request log: neither its writes nor its searches are in the way of a stream or the journal.
 import type { FailedBatch, LogFilter, LogPlace } from "../../core/request-log.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
-import { answerCalls, endWorker } from "../../core/workers.ts";
+import { answerCalls, endWorker, Moved } from "../../core/workers.ts";
 import { RequestLogStore } from "./request-log-store.ts";
 
-/** What the Worker is called for; the result depends on it. */
 export type RequestLogCall =
   | Readonly<{ order: "open"; file: string; journalFile: string; keepMs: Ms }>
   | Readonly<{ order: "add"; batch: FailedBatch; now: Ms }>
   | Readonly<{ order: "page"; filter: LogFilter; before: LogPlace | null; limit: number; now: Ms }>
+  | Readonly<{ order: "arrivals"; from: Ms; after: number | string | null }>
   | Readonly<{ order: "keep"; keepMs: Ms; now: Ms }>
   | Readonly<{ order: "erase"; account: AccountId }>
   | Readonly<{ order: "close" }>;
@@ -27,6 +27,10 @@ answerCalls<RequestLogCall>(self, (order) => {
       return null;
     case "page":
       return store.page(order.filter, order.before, order.limit, order.now);
+    case "arrivals": {
+      const page = store.arrivals(order.from, Number(order.after ?? 0));
+      return new Moved(page, [page.numbers.buffer]);
+    }
     case "keep":
       store.keep(order.keepMs, order.now);
       return null;

@@ -1,6 +1,6 @@
 // The main thread's end of stored responses, which a Worker of their own has: however long a conversation is, no commit of
 // the ledger waits for it, and a failure here never affects a balance. The Worker works in order, so a request finds what was
-// kept before it although nobody waited for the disk.
+// kept before it, although no request waited for the disk.
 import type {
   ConversationAct,
   EarlierTexts,
@@ -30,7 +30,6 @@ const storedResponsesAwaitedGatherMs = 1;
 /** Concurrent look-ups, one per account: memory holds the largest conversations of this many accounts at a time. */
 const storedResponsesLookupsMax = 4;
 
-/** The limits that the configuration sets. */
 export type SetLimits = Pick<StoredResponseLimits, "keepMs" | "accountBytesMax">;
 
 const limitsOf = ({ keepMs, accountBytesMax }: SetLimits): StoredResponseLimits => ({
@@ -43,13 +42,13 @@ const limitsOf = ({ keepMs, accountBytesMax }: SetLimits): StoredResponseLimits 
 type KeeperOptions = Readonly<{
   limits: SetLimits;
   log: Log;
-  /** Whoever keeps a response waits for it, since another gateway may be asked for it. */
+  /** Callers wait until it is kept, since another gateway may be asked for it. */
   awaited: boolean;
   worker: Readonly<{ start(): Worker; open(limits: StoredResponseLimits): ResponsesCall }>;
 }>;
 
 /**
- * Keeping fails in silence: the client has its whole reply by then, and is told that the response is unknown when it
+ * Keeping fails in silence: the client has its whole reply by then, and learns that the response is unknown when it
  * refers to it. The log says once when keeping begins to fail and once when it works again.
  */
 export class KeptResponses implements StoredResponses {
@@ -126,7 +125,7 @@ export class KeptResponses implements StoredResponses {
     this.#gatheredBytes = 0;
     const kept = this.#gatheredKept;
     this.#gatheredKept = null;
-    // What others keep locked is kept later: nobody's reply waits for that.
+    // Locked accounts are kept later: no reply waits for that.
     this.#call<readonly NotAdded[]>({ order: "keep", packed }, () => kept?.resolve())
       .then(
         (left) => {
@@ -172,7 +171,6 @@ export class KeptResponses implements StoredResponses {
     this.#call({ order: "limits", limits: this.#limits }).catch((error: Error) => this.#failed(error));
   }
 
-  /** Writes what waits and lets go of it. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#keepGathered();

@@ -46,7 +46,6 @@ type Item = Readonly<{ id?: unknown; type?: unknown }>;
 
 export class StoredResponseTable {
   readonly #database: Database;
-  /** May become others. */
   limits: StoredResponseLimits;
   readonly #statements: ReturnType<typeof prepare>;
   readonly #inputItems: InputItems;
@@ -166,7 +165,6 @@ export class StoredResponseTable {
     return row === null ? null : responseText(row);
   }
 
-  /** A page of the items of its request. */
   input(account: AccountId, id: string, page: ItemPage, now: Ms): ReturnType<InputItems["page"]> {
     return this.#inputItems.page({ account, responseId: id, oldestKept: this.#oldestKept(now) }, page);
   }
@@ -238,7 +236,7 @@ export class StoredResponseTable {
   }
 
   /**
-   * Items by the ids under which replies and lists of input items told them. `too_large` where what the ids stand for is
+   * Items by the ids that replies and lists of input items gave them. `too_large` where what the ids stand for is
    * longer than `lengthMax`: an id of 40 bytes may name an item of megabytes, and name it a thousand times. What is read
    * to find them is held to the same.
    */

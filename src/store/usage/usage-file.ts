@@ -52,7 +52,6 @@ export class UsageFile implements UsageQueries {
     return this.#asked({ order: "topAccounts", fromDay, limit });
   }
 
-  /** Lets go of the files. */
   close(): Promise<void> {
     return this.#worker.close();
   }

@@ -1,5 +1,5 @@
 // An index of the journal's replies by account, model, endpoint, key and time, and their sums by day: in a file of its own,
-// made by whoever reads it, so that the journal's writer does nothing for it. It says up to which line it knows the
+// made by its reader, so that the journal's writer does nothing for it. It says up to which line it knows the
 // journal and is caught up before each look. It holds nothing that the journal does not: when it is lost, or belongs to
 // another journal (a backup was put back), it is made again.
 //
@@ -217,7 +217,6 @@ export class UsageIndex {
     setMarkToFolded.run();
   }
 
-  /** As UsageQueries.page. */
   page(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): UsagePage {
     return this.#database.transaction(() => {
       const place = before === null ? newest : { at: before.at, sequence: Number(before.sequence) || 0 };
@@ -228,7 +227,6 @@ export class UsageIndex {
     })();
   }
 
-  /** As UsageQueries.summary. */
   summary(account: AccountId, fromDay: number): UsageSummary {
     const days = new Map<string, DayUsage>();
     for (const row of this.#statements.daysFrom.all(account, fromDay)) {
@@ -252,7 +250,6 @@ export class UsageIndex {
     };
   }
 
-  /** As UsageQueries.topAccounts. */
   topAccounts(fromDay: number, limit: number): AccountUsage[] {
     const rows = this.#statements.topAccounts.all(fromDay, limit);
     return rows.map((row) => ({ account: row.account_id, ...sumOf(row) }));
@@ -302,7 +299,7 @@ export class UsageIndex {
   /** The newest places of each kind that fits, and of the requests that the text names. */
   #places(account: AccountId, filter: UsageFilter, before: LinePlace, limit: number): LinePlace[] {
     const { model, endpoint, key, text, endUser = null } = filter;
-    /** By their keys; null: whoever it was. */
+    /** By their keys; null: any. */
     const endUsers =
       endUser === null
         ? null

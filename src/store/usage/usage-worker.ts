@@ -7,7 +7,7 @@ import { answerCalls, endWorker } from "../../core/workers.ts";
 import { messageOf } from "../folder/folder-faults.ts";
 import { UsageIndex } from "./usage-index.ts";
 
-/** Between two looks for new lines while nobody asks for usage. */
+/** Between two looks for new lines while no query comes. */
 const usageIndexIntervalMs = 60_000;
 
 /** What the Worker is called for; the result depends on it. Its news is why it could not follow the journal. */
@@ -52,7 +52,7 @@ const { news } = answerCalls<UsageCall>(self, (order) => {
   }
 });
 
-/** A query must include everything on disk: whoever just got a reply looks for it. */
+/** A query must include everything on disk: clients look for the reply that they just got. */
 function catchUpNow(): void {
   while (index.catchUp());
 }

@@ -46,7 +46,7 @@ export class MemoryVerifier {
     });
   }
 
-  /** The first day of which the disk has surely let go of nothing that end users used. */
+  /** The first day whose end-user usage is surely complete on disk. */
   endUserDaysSince(): Period {
     return read(() => this.#statements.lastEndUserDay.get()!.day - endUserUseKeepDays);
   }

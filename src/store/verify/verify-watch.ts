@@ -137,7 +137,7 @@ export class LedgerWatch {
     return this.#worker.call<DiskReport>({ order: "check" });
   }
 
-  /** What a Worker is told first: bounds that hold for periods that begin from now on. */
+  /** A Worker's first message: bounds for periods that begin from now on. */
   #opening(): VerifyCall {
     const { databaseFile: file, plans, clock } = this.#options;
     // What began under other plans may end in the next period.
@@ -192,8 +192,8 @@ export class LedgerWatch {
     const leaked = (what: string) =>
       violations.push({ invariant: "I4", account: null, detail: `${what} with ${requests} open requests` });
     if (holds > requests) leaked(`${holds} reservations`);
-    if (holds === 0 && heldTokens !== 0) leaked(`${heldTokens} tokens reserved by nobody`);
-    if (holds === 0 && expectedTokens !== 0) leaked(`${expectedTokens} tokens expected of nobody`);
+    if (holds === 0 && heldTokens !== 0) leaked(`${heldTokens} tokens reserved without a hold`);
+    if (holds === 0 && expectedTokens !== 0) leaked(`${expectedTokens} tokens expected without a hold`);
     const places = requests * answersAtOnceMax; // a request for several answers has as many
     if (nodesBusy > places) leaked(`${nodesBusy} busy places on nodes`);
     if (waiting > places) leaked(`${waiting} places in line`);

@@ -1,5 +1,4 @@
-// Sends one GET over one connection to a checked address. It dials exactly that address and looks up no name. The
-// strict parser for nodes reads the framing; it refuses encoded bodies, so nothing inflates.
+// One GET over one connection to exactly a checked address. The strict parser for nodes refuses encoded bodies.
 import type { Socket } from "bun";
 import { ResponseParser, type ResponseHeaders } from "../../nodes/client/framing.ts";
 import type { Destination } from "./public-destination.ts";

@@ -1,5 +1,4 @@
-// Reads an address that a stranger chose without touching anything but the public internet. It serves images and files
-// given by URL, and web pages that a search found.
+// Reads an address that a stranger chose without touching anything but the public internet.
 import type { AccountId } from "../../core/types.ts";
 
 export type FetchOptions = Readonly<{

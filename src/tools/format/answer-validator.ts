@@ -1,5 +1,4 @@
-// Validates an answer against a client's JSON Schema. It compiles and runs anything that a client sends and may take
-// forever, so only the checking process uses it, which can be stopped and killed.
+// Validates an answer against a client's JSON Schema, which may take forever: only in a process that can be killed.
 import Ajv, { type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import Ajv2020 from "ajv/dist/2020.js";
 import { isRecord } from "../../core/is-record.ts";

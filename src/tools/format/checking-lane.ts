@@ -1,5 +1,4 @@
-// The gateway's end of one checking process: one order at a time, accounts in turn. The process ends its checks by
-// itself. One that does not return is ended by the system or from here, and the next order gets a new one.
+// The gateway's end of one checking process: one order at a time, accounts in turn. One that hangs is replaced.
 import { join } from "node:path";
 import type { Log } from "../../core/log.ts";
 import { FairQueue } from "../../core/fair-queue.ts";
@@ -80,7 +79,6 @@ export class CheckingLane {
     await Promise.all(this.#exits);
   }
 
-  /** Gives the process its next order, starts it first, or lets it rest. */
   #advance(): void {
     if (this.#running !== null) return;
     const job = this.#nextThatMay();

@@ -1,6 +1,5 @@
-// The process that compiles and runs clients' schemas. Anything that a client sends may take forever; its memory and
-// crashes stay in this process. A slow check is stopped from inside, so that the next need not wait for another
-// process. If that fails (a pattern that only the engine itself can run), the whole process is ended.
+// The process that compiles and runs clients' schemas, which may take forever. A slow check is stopped from inside; if
+// that fails (a pattern that only the engine can run), the process is ended.
 import type { Ms } from "../../core/types.ts";
 import { AnswerValidator, TooSlow, type Verdict } from "./answer-validator.ts";
 import { usedSince, withinProcessorTime } from "./processor-limit.ts";

@@ -1,6 +1,5 @@
-// Stops work that takes too much processor time, from inside and without harm to what follows. The engine can stop a
-// script after a time on the wall clock, which says little on a busy machine: then the script starts again with more
-// time. Only scripts can be stopped; a native function (such as a regular expression) runs to its end.
+// Stops work that takes too much processor time. A script that the wall clock stopped on a busy machine starts again; a
+// native function (such as a regular expression) runs to its end.
 import { Script } from "node:vm";
 import type { Ms } from "../../core/types.ts";
 
@@ -22,7 +21,6 @@ export function withinProcessorTime<Result>(limitMs: Ms, wallMs: Ms, work: () =>
   }
 }
 
-/** Processor time of this thread. */
 export function usedSince(before: NodeJS.CpuUsage): Ms {
   const { user, system } = process.threadCpuUsage(before);
   return (user + system) / 1000;

@@ -52,7 +52,6 @@ export function structuredOutput(round: Round, parts: StructuredOutputParts): Ro
   };
 }
 
-/** Lets the text flow and checks it at the end. */
 async function once(round: Round, ask: Ask, sink: Sink, form: Form, parts: StructuredOutputParts): Promise<Ending> {
   const answer = new FormText(form);
   const ending = await round(ask, {
@@ -72,7 +71,6 @@ async function once(round: Round, ask: Ask, sink: Sink, form: Form, parts: Struc
   return { ...failed(refusal), delivered: { usage: ending.usage, estimated: ending.estimated } };
 }
 
-/** Holds each answer back until it is known to fit. */
 async function repeatedly(
   round: Round,
   ask: Ask,
@@ -183,7 +181,6 @@ function formTool({ tools, toolChoice, ...ask }: Ask): Ask["tools"][number] | nu
   return isWish ? null : forcedTool({ ...ask, tools, toolChoice });
 }
 
-/** Collects the text to check, undecoded. */
 class FormText {
   readonly #tool: string | null;
   readonly #insides: string[] = [];

@@ -1,5 +1,4 @@
-// One connection to an MCP server, by streamable HTTP or as a child process, through the protocol's official client.
-// The client is loaded with the first connection, because it takes 28 MB that gateways without servers should not pay.
+// One connection to an MCP server through the official client, which loads with the first one: it takes 28 MB.
 import type { CallToolResult, Client, StreamableHTTPClientTransport, Tool } from "@modelcontextprotocol/client";
 import type { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { version } from "../../../package.json" with { type: "json" };

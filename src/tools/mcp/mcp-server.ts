@@ -1,5 +1,5 @@
-// One MCP server: keeps the connection, with growing pauses between attempts, and offers its tools as tools that the
-// gateway runs.
+// One MCP server: keeps the connection, with growing pauses between attempts, and offers its tools.
+import { setTimeout } from "node:timers/promises";
 import type { Clock } from "../../core/clock.ts";
 import type { McpConfig } from "../../config/config.ts";
 import { AccountTurns } from "../../core/account-turns.ts";
@@ -7,7 +7,7 @@ import { assert } from "../../core/assert.ts";
 import { isRecord } from "../../core/is-record.ts";
 import type { Log } from "../../core/log.ts";
 import { serverToolName } from "../../core/server-tool-name.ts";
-import type { Call, Ms, PlanId } from "../../core/types.ts";
+import type { Call, PlanId } from "../../core/types.ts";
 import { CallFailed, McpConnection, type ListedTool } from "./mcp-connection.ts";
 import { outcomeOf } from "./mcp-result.ts";
 import type { OwnedTool, RunContext, ToolOutcome } from "../owned-tool.ts";
@@ -69,7 +69,7 @@ export class McpServer {
       // A server that ends right after its start must not be restarted every second forever.
       if (this.#clock.monotonic() - since > mcpReconnectMaxMs) pauseMs = mcpReconnectMinMs;
       this.#log("warn", "an MCP server is not reachable", { reason, retrySeconds: pauseMs / 1000 });
-      await pause(pauseMs, closing);
+      await setTimeout(pauseMs, undefined, { signal: closing }).catch(() => {}); // aborted: it ends at once
       pauseMs = Math.min(2 * pauseMs, mcpReconnectMaxMs);
     }
   }
@@ -158,18 +158,4 @@ function readArguments(json: string): Record<string, unknown> | null {
     return null; // the model that wrote it gets the error as its result
   }
   return isRecord(value) ? value : null;
-}
-
-/** Resolves after `ms`, or at once when `ended` is aborted. */
-function pause(ms: Ms, ended: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const end = () => {
-    clearTimeout(timer);
-    ended.removeEventListener("abort", end);
-    resolve();
-  };
-  const timer = setTimeout(end, ms);
-  ended.addEventListener("abort", end);
-  if (ended.aborted) end();
-  return promise;
 }

@@ -1,5 +1,4 @@
-// Finds the parts of a conversation that must be fetched or read before a node is asked, and replaces them with the
-// result.
+// Finds the parts of a conversation that must be fetched or read first, and replaces them with the result.
 import type { Ask, MediaPart, Part, Turn, UnreadyPart } from "../../core/types.ts";
 
 const isUnready = (part: Part): part is MediaPart =>

@@ -1,5 +1,4 @@
-// Turns images and files of an admitted request into data and text before a node is asked, since nodes fetch nothing.
-// Parts that cannot be fetched are left out, and the request is answered without them.
+// Turns images and files into data and text before a node is asked. Parts that cannot be fetched are left out.
 import { assert } from "../../core/assert.ts";
 import { fileAsText, isPdf, textOf } from "../../core/file-text.ts";
 import { imageHeader } from "../../core/image-header.ts";
@@ -169,7 +168,6 @@ class MediaRequest {
     return text === null ? null : { kind: "text", text: fileAsText(name, text) };
   }
 
-  /** Reserves memory for the largest body before it comes, and frees what was not needed. */
   async #get({ url, kind }: MediaPart): Promise<Fetched | null> {
     if (this.#fetchesLeft === 0 || !this.#take(mediaFetchBytesMax)) return null;
     this.#fetchesLeft--;

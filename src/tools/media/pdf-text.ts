@@ -1,5 +1,4 @@
-// Extracts the text of a PDF, page by page. A PDF of 600 KB can claim to hold 500 MB of text, and its reader believes
-// it, so this runs only in a separate process (pdf-reader.ts).
+// Extracts a PDF's text page by page, in a process of its own: 600 KB can claim to hold 500 MB of text.
 import { getDocumentProxy } from "unpdf";
 import { pdfTextMaxLength } from "../limits.ts";
 

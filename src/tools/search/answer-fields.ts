@@ -1,4 +1,5 @@
 // Reads fields of a search service's answer, whose form is not guaranteed.
+import type { ServiceResult } from "./search-service.ts";
 
 /** The objects in a list; throws TypeError where there is no list. */
 export function objectsOf(value: unknown): Readonly<Record<string, unknown>>[] {
@@ -8,3 +9,11 @@ export function objectsOf(value: unknown): Readonly<Record<string, unknown>>[] {
 
 /** A text, or "" for anything else. */
 export const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** The results of services that give plain texts. */
+export const plainResults = ({ results }: Readonly<Record<string, unknown>>): ServiceResult[] =>
+  objectsOf(results).map(({ title, url, content }) => ({
+    title: textOf(title),
+    url: textOf(url),
+    text: textOf(content),
+  }));

@@ -1,5 +1,4 @@
-// The sources of an answer and the references to them: results are numbered for the model, the model marks statements
-// with [n], and the marks become citations, renumbered by their first use.
+// Numbered sources of an answer, and the marks [n] that become citations, renumbered by their first use.
 import type { Piece, Source } from "../../core/types.ts";
 
 /** The sources that a model got in one request, numbered from 1; an address keeps its number. */

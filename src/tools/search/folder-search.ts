@@ -1,5 +1,4 @@
-// Searches a folder of the operator's own files. Two Workers do the work, so that no model's stream waits for a query,
-// and no query for a file that is being read.
+// Searches a folder of the operator's files in two Workers: no stream waits for a query, and no query for a file.
 import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import type { FolderSearchConfig } from "../../config/config.ts";

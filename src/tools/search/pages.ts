@@ -1,5 +1,4 @@
-// Reads the pages behind a search's first results, so that a model sees more than a snippet. Strangers chose the
-// addresses, so the rules for those apply.
+// Reads the pages behind a search's first results, under the rules for addresses that strangers chose.
 import { searchResultTextMaxLength } from "../limits.ts";
 import type { Source } from "../owned-tool.ts";
 import { pageText } from "../media/page-text.ts";

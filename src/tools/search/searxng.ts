@@ -1,7 +1,6 @@
-// SearXNG, a metasearch engine that the operator runs (docs.searxng.org, Search API). It has no parameter for the
-// number of results; they are plain text.
+// SearXNG, which the operator runs (docs.searxng.org, Search API). It cannot limit the number of results.
 import type { WebSearchConfig } from "../../config/config.ts";
-import { objectsOf, textOf } from "./answer-fields.ts";
+import { plainResults } from "./answer-fields.ts";
 import type { SearchService } from "./search-service.ts";
 
 export function searxngSearch({ url, apiKey }: WebSearchConfig): SearchService {
@@ -13,12 +12,7 @@ export function searxngSearch({ url, apiKey }: WebSearchConfig): SearchService {
       body: null,
       headers,
     }),
-    results: (answer) =>
-      objectsOf(answer["results"]).map(({ title, url, content }) => ({
-        title: textOf(title),
-        url: textOf(url),
-        text: textOf(content),
-      })),
+    results: plainResults,
     remedy: (status) => {
       if (status === 403) return 'add "json" to search.formats in its settings.yml';
       return status === 429 ? "its limiter refuses; set server.limiter to false in its settings.yml" : null;

@@ -1,6 +1,6 @@
 // Tavily (docs.tavily.com, POST /search). Its `content` holds the passages of a page that match the query.
 import type { WebSearchConfig } from "../../config/config.ts";
-import { objectsOf, textOf } from "./answer-fields.ts";
+import { plainResults } from "./answer-fields.ts";
 import type { SearchService } from "./search-service.ts";
 
 const publicUrl = "https://api.tavily.com";
@@ -13,12 +13,7 @@ export function tavilySearch({ url, apiKey }: WebSearchConfig): SearchService {
       body: JSON.stringify({ query, max_results: Math.min(resultsMax, resultsLimit), search_depth: "basic" }),
       headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
     }),
-    results: (answer) =>
-      objectsOf(answer["results"]).map(({ title, url, content }) => ({
-        title: textOf(title),
-        url: textOf(url),
-        text: textOf(content),
-      })),
+    results: plainResults,
     remedy: (status) => {
       if (status === 401) return "is the API key right?";
       return status === 429 || status === 432 || status === 433 ? "the rate or quota of its plan is used up" : null;

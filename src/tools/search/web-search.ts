@@ -1,5 +1,6 @@
 // Searches with a web service: one request, limited in time and size, whose answer is not trusted.
 import type { WebSearchConfig } from "../../config/config.ts";
+import { boundedText } from "../../core/bounded-text.ts";
 import { AccountTurns } from "../../core/account-turns.ts";
 import { searchResultTextMaxLength } from "../limits.ts";
 import { assert } from "../../core/assert.ts";
@@ -80,21 +81,11 @@ export class WebSearch implements SearchProvider {
       const remedy = this.#service.remedy(response.status);
       throw this.#failed(`it answered with status ${response.status}${remedy === null ? "" : `: ${remedy}`}`);
     }
-    const answer: unknown = parseOutsideJson(await this.#textOf(response));
+    const text = await boundedText(response, searchAnswerMaxBytes);
+    if (text === null) throw this.#failed(`its answer is larger than ${searchAnswerMaxBytes} bytes`);
+    const answer: unknown = parseOutsideJson(text);
     if (typeof answer !== "object" || answer === null) throw this.#failed("its answer is no JSON object");
     return answer as Record<string, unknown>;
-  }
-
-  async #textOf(response: Response): Promise<string> {
-    const decoder = new TextDecoder();
-    let text = "";
-    let bytes = 0;
-    for await (const chunk of response.body ?? []) {
-      bytes += chunk.byteLength;
-      if (bytes > searchAnswerMaxBytes) throw this.#failed(`its answer is larger than ${searchAnswerMaxBytes} bytes`);
-      text += decoder.decode(chunk, { stream: true });
-    }
-    return text + decoder.decode();
   }
 
   #reasonOf(error: Error, cancelSignal: AbortSignal): string {

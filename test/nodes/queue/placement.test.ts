@@ -52,6 +52,15 @@ class World {
   }
 }
 
+test("gateways that list equal nodes in another order choose the same one for a new prompt", () => {
+  const names = ["a", "b", "c", "d"];
+  const gateways = [new World(names), new World(names.toReversed())];
+  const chosen = (world: World) => Array.from({ length: 100 }, (_, seed) => world.chosen(wantingOf(text(seed, 300))));
+  gateways[1]!.serve(wantingOf(text(1_000, 300)), "c"); // what one of them knows makes no difference
+  expect(chosen(gateways[0]!)).toEqual(chosen(gateways[1]!));
+  expect(new Set(chosen(gateways[0]!)).size).toBe(4);
+});
+
 describe("a prompt", () => {
   test("goes where its beginning was read, whatever stands behind it", () => {
     const world = new World(["a", "b", "c"]);

@@ -398,7 +398,13 @@ test("who stands in the line of each node: how many of how many accounts, since 
     { account: 2, waiting: 3 },
     { account: 3, waiting: 2 },
   ];
-  expect(lines.get("a")).toEqual({ waiting: 6, since: 10, accounts: 3, most });
+  expect(lines.get("a")).toEqual({
+    waiting: 6,
+    byPriority: { interactive: 0, standard: 6, bulk: 0 },
+    since: 10,
+    accounts: 3,
+    most,
+  });
   expect(lines.get("b")).toMatchObject({ waiting: 7, since: 5, most: [{ account: 2, waiting: 3 }, { waiting: 2 }] });
   expect(lines.get("c")).toBeUndefined();
 });

@@ -6,6 +6,8 @@ import { NodeShares } from "../../../src/store/postgres/node-shares.ts";
 import { systemPace } from "../../../src/store/postgres/pace.ts";
 import type { NodeNeed } from "../../../src/store/postgres/shares.ts";
 import { type Databases, startDatabases } from "../../fixtures/postgres.ts";
+import { randomOf } from "../../fixtures/random.ts";
+import { World } from "../../nodes/queue/several-gateways.ts";
 
 const idle: NodeNeed = { busy: 0, waiting: 0, accounts: 0, waitedMs: 0 };
 
@@ -71,4 +73,67 @@ describe("shares of nodes", () => {
     expect(gateways[1]!.has.get("a")).toBe(0); // 3 run, and the first has the odd one
     await client.close();
   });
+
+  test("an account at two gateways has what its weight says, because each tells the other what it served", async () => {
+    const url = await postgres.database("work");
+    const server = new PostgresServer(url);
+    const connection = await server.connect();
+    await migrate(connection);
+    connection.close();
+    const client = new Bun.SQL({ url, max: 1 });
+    const weights = { 1: 1, 2: 2 };
+    const world = new World(2, 16, weights);
+    const pace = { ...systemPace, monotonic: () => world.now, after: () => () => {} };
+    const exchanges = world.gateways.map(({ pool }, index) => {
+      const lane = `gateway ${index}`;
+      return new NodeShares({ server, pool, lane: () => lane, pace, log: (_, message) => expect(message).toBe("") });
+    });
+    for (const index of [0, 1])
+      await client.unsafe("INSERT INTO lanes VALUES ($1, 'g', 0, now(), NULL, 't', '')", [`gateway ${index}`]);
+    const random = randomOf(1);
+    const msOf = () => Math.ceil(random() * 1_000);
+    for (let n = 0; n < 40; n++) {
+      for (const gateway of world.gateways) gateway.ask(1, msOf());
+      world.gateways[0]!.ask(2, msOf());
+    }
+    for (let step = 0; step < 240; step++) {
+      for (const exchange of exchanges) await exchange.exchange();
+      world.run(world.now + 250, msOf);
+    }
+    expect(world.had.get(2)! / world.had.get(1)!).toBeWithin(1.9, 2.1);
+    const told = () => client.unsafe("SELECT lane, number, work FROM served_work ORDER BY lane, number");
+    expect((await told()).length).toBeWithin(2, 121);
+
+    // A gateway that begins hears no more than a moment of it, each row once, and old rows go.
+    const heard: number[][] = [];
+    const beginner = () =>
+      new NodeShares({
+        server,
+        pool: {
+          needs: () => new Map(),
+          share: () => {},
+          takeServed: () => new Map([[9, 1.4]]),
+          servedElsewhere: (...work) => void heard.push(work),
+        },
+        lane: () => "beginner",
+        pace,
+        log: () => {},
+      });
+    await client.unsafe("UPDATE served_work SET at = now() - interval '1 minute'");
+    await client.unsafe(`INSERT INTO served_work VALUES ('gateway 0', 1000, now(), '[[3,40],[4,-5]]')`);
+    const begins = beginner();
+    await begins.exchange();
+    world.now += 1_000;
+    await begins.exchange();
+    expect(heard).toEqual([
+      [3, 40],
+      [4, -5],
+    ]);
+    expect((await told()).map(({ lane, number, work }: Record<string, unknown>) => [lane, number, work])).toEqual([
+      ["beginner", 1, "[[9,1]]"],
+      ["beginner", 2, "[[9,1]]"],
+      ["gateway 0", 1_000, "[[3,40],[4,-5]]"],
+    ]);
+    await client.close();
+  }, 60_000);
 });

@@ -22,7 +22,7 @@ import { Button } from "../parts/button.tsx";
 import { Fact } from "../parts/fact.tsx";
 import { Card } from "../parts/card.tsx";
 import { figures, Table } from "../parts/table.tsx";
-import { Select } from "../parts/select.tsx";
+import { Select, type SelectOptions } from "../parts/select.tsx";
 
 const filterNames = ["text", "model", "endpoint", "key", "end_user", "from", "to"] as const;
 type Filter = Readonly<Record<(typeof filterNames)[number], string>>;
@@ -296,61 +296,43 @@ type FiltersProps = Readonly<{
   change: (name: keyof Filter, value: string) => void;
 }>;
 
-const Filters = ({ filter, summary, change }: FiltersProps): VNode => (
-  <div class="filters" role="search" aria-label="Filter requests">
-    <input
-      class="grow"
-      type="search"
-      aria-label="Part of a model's id, or the start of a request id"
-      placeholder="Model or request id"
-      value={filter.text}
-      onChange={(event) => change("text", event.currentTarget.value.trim())}
-    />
+function Filters({ filter, summary, change }: FiltersProps): VNode {
+  const select = (name: keyof Filter, label: string, options: SelectOptions = [], other?: string): VNode => (
     <Select
-      aria-label="Model"
-      value={filter.model}
-      onValue={(value) => change("model", value)}
-      all="All models"
-      options={summary?.models ?? []}
+      aria-label={label}
+      value={filter[name]}
+      onValue={(value) => change(name, value)}
+      all={`All ${label.toLowerCase()}s`}
+      options={options}
+      other={other}
     />
-    <Select
-      aria-label="Endpoint"
-      value={filter.endpoint}
-      onValue={(value) => change("endpoint", value)}
-      all="All endpoints"
-      options={summary?.endpoints ?? []}
-    />
-    {(hasSeveralKeys(summary) || filter.key !== "") && (
-      <Select
-        aria-label="Key"
-        value={filter.key}
-        onValue={(value) => change("key", value)}
-        all="All keys"
-        other={`Key ${filter.key}`}
-        options={(summary?.keys ?? []).map(
-          ({ id, name, ending }) => [id, ending === null ? name : `${name} …${ending}`] as const,
-        )}
+  );
+  const day = (name: "from" | "to"): VNode => (
+    <input type="date" value={filter[name]} onChange={(event) => change(name, event.currentTarget.value)} />
+  );
+  const keys = (summary?.keys ?? []).map(
+    ({ id, name, ending }) => [id, ending === null ? name : `${name} …${ending}`] as const,
+  );
+  return (
+    <div class="filters" role="search" aria-label="Filter requests">
+      <input
+        class="grow"
+        type="search"
+        aria-label="Part of a model's id, or the start of a request id"
+        placeholder="Model or request id"
+        value={filter.text}
+        onChange={(event) => change("text", event.currentTarget.value.trim())}
       />
-    )}
-    {(filter.end_user !== "" || (summary?.end_users.length ?? 0) > 0) && (
-      <Select
-        aria-label="End user"
-        value={filter.end_user}
-        onValue={(value) => change("end_user", value)}
-        all="All end users"
-        options={namesOf(summary?.end_users)}
-      />
-    )}
-    <label>
-      From
-      <input type="date" value={filter.from} onChange={(event) => change("from", event.currentTarget.value)} />
-    </label>
-    <label>
-      To
-      <input type="date" value={filter.to} onChange={(event) => change("to", event.currentTarget.value)} />
-    </label>
-  </div>
-);
+      {select("model", "Model", summary?.models)}
+      {select("endpoint", "Endpoint", summary?.endpoints)}
+      {(hasSeveralKeys(summary) || filter.key !== "") && select("key", "Key", keys, `Key ${filter.key}`)}
+      {(filter.end_user !== "" || (summary?.end_users.length ?? 0) > 0) &&
+        select("end_user", "End user", namesOf(summary?.end_users))}
+      <label>From {day("from")}</label>
+      <label>To {day("to")}</label>
+    </div>
+  );
+}
 
 /** Without duplicates: several keys may have named the same end user. */
 const namesOf = (endUsers: UsageSummary["end_users"] = []): readonly string[] => [

@@ -23,7 +23,6 @@ function open(): void {
   );
 }
 
-/** The key's name on this machine. */
 const isApple = /^(?:Mac|iPhone|iPad)/.test(navigator.platform);
 
 /** Every page has one. */

@@ -22,9 +22,26 @@ export type Item = Readonly<{
   run: () => void;
 }>;
 
+/** Items of one kind, apart from pages and commands. */
+const itemOf =
+  (kind: string, group: string, icon: IconName, words: string) =>
+  (id: string | number, name: string, about: string, run: () => void): Item => ({
+    id: `${kind} ${id}`,
+    group,
+    name,
+    about,
+    icon,
+    words,
+    run,
+  });
+const nodeItem = itemOf("node", "Nodes", "nodes", "node");
+const docsItem = itemOf("docs", "Documentation", "audit", "docs guide help");
+const modelItem = itemOf("model", "Models", "models", "model");
+const keyItem = itemOf("key", "Keys", "key", "key");
+const conversationItem = itemOf("conversation", "Conversations", "playground", "conversation chat");
+
 const isOperator = (): boolean => account.value?.operator === true;
 
-/** Items that need no request. */
 export function ownItems(): readonly Item[] {
   const pages = [...accountPages, ...(isOperator() ? operatorPages : [])].map((page): Item => ({
     id: `page ${page.path}`,
@@ -34,15 +51,9 @@ export function ownItems(): readonly Item[] {
     icon: page.icon,
     run: () => navigate(page.path),
   }));
-  const nodes = (operatorNumbers.value?.nodes ?? []).map(({ name, health }): Item => ({
-    id: `node ${name}`,
-    group: "Nodes",
-    name,
-    about: health,
-    icon: "nodes",
-    words: "node",
-    run: () => navigate("/operator/nodes"),
-  }));
+  const nodes = (operatorNumbers.value?.nodes ?? []).map(({ name, health }) =>
+    nodeItem(name, name, health, () => navigate("/operator/nodes")),
+  );
   return [...commands(), ...(isOperator() ? nodeCommands() : []), ...pages, ...docs, ...nodes];
 }
 
@@ -94,52 +105,20 @@ function commands(): readonly Item[] {
 const docs: readonly Item[] = [
   ...chapters.map(([id, name]) => [`/docs/guide/${id}`, name] as const),
   ["/docs", "API reference"] as const,
-].map(([path, name]) => ({
-  id: `docs ${path}`,
-  group: "Documentation",
-  name,
-  about: "",
-  icon: "audit",
-  words: "docs guide help",
-  run: () => location.assign(path),
-}));
+].map(([path, name]) => docsItem(path, name, "", () => location.assign(path)));
 
 /** Items that are fetched when the palette opens. Failed parts are left out; the pages behind them say why. */
 export const fetchedItems: readonly (() => Promise<readonly Item[]>)[] = [
   async () =>
-    (await get("/models")).models.map(({ id, served, usable, coder }) => ({
-      id: `model ${id}`,
-      group: "Models",
-      name: id,
-      about: !usable ? "Not in your plan" : served ? (coder ? "Coder" : "Try it in the playground") : "No node",
-      icon: "models",
-      words: "model",
-      run: () => navigate(`/playground?model=${encodeURIComponent(id)}`),
-    })),
+    (await get("/models")).models.map(({ id, served, usable, coder }) => {
+      const about = !usable ? "Not in your plan" : served ? (coder ? "Coder" : "Try it in the playground") : "No node";
+      return modelItem(id, id, about, () => navigate(`/playground?model=${encodeURIComponent(id)}`));
+    }),
+  async () => (await get("/keys")).keys.map(({ id, name }) => keyItem(id, name, "API key", () => navigate("/key"))),
   async () =>
-    (await get("/keys")).keys.map(({ id, name }) => ({
-      id: `key ${id}`,
-      group: "Keys",
-      name,
-      about: "API key",
-      icon: "key",
-      words: "key",
-      run: () => navigate("/key"),
-    })),
-  async () => {
-    const of = owner.value;
-    return of === null
-      ? []
-      : (await readEntries(of)).map(({ id, title }) => ({
-          id: `conversation ${id}`,
-          group: "Conversations",
-          name: title,
-          about: "",
-          icon: "playground" as const,
-          words: "conversation chat",
-          run: () => navigate(`/playground?c=${encodeURIComponent(id)}`),
-        }));
-  },
+    (owner.value === null ? [] : await readEntries(owner.value)).map(({ id, title }) =>
+      conversationItem(id, title, "", () => navigate(`/playground?c=${encodeURIComponent(id)}`)),
+    ),
 ];
 
 const accountsShown = 8;
@@ -151,15 +130,10 @@ export async function accountItems(search: string): Promise<readonly Item[]> {
   return accounts.map(({ id, email, plan }) => accountItem(id, email, plan));
 }
 
-const accountItem = (id: number, email: string, plan: string): Item => ({
-  id: `account ${id} ${email}`,
-  group: "Accounts",
-  name: email,
-  about: plan,
-  icon: "account",
-  words: "account",
-  run: () => navigate(`/operator/accounts?do=open:${id}`),
-});
+const accountItem = (id: number, email: string, plan: string): Item =>
+  itemOf("account", "Accounts", "account", "account")(`${id} ${email}`, email, plan, () =>
+    navigate(`/operator/accounts?do=open:${id}`),
+  );
 
 /** A recently chosen account, by its item id; null if the id is not of an account. */
 export function rememberedAccount(id: string): Item | null {

@@ -1,5 +1,4 @@
-// Dialogs that send something: a form, or a question before a change, with its button. Apart from dialog.tsx, so that the
-// first page loads without them.
+// Dialogs that send something, and buttons that ask first. Apart from dialog.tsx, which the first page needs.
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
 import { type Action, useAction } from "../resource.ts";

@@ -18,10 +18,10 @@ export const Button = ({ caption, class: look = "button", busy, disabled, ...but
 );
 
 type IconButtonProps = Omit<ComponentProps<"button">, "class" | "icon" | "size"> &
-  Readonly<{ icon: IconName; size?: number; label: string }>;
+  Readonly<{ icon: IconName; size?: number; label: string; look?: string | undefined }>;
 
-export const IconButton = ({ icon, size, label, ...button }: IconButtonProps): VNode => (
-  <button type="button" class="icon-button" aria-label={label} {...button}>
+export const IconButton = ({ icon, size, label, look = "", ...button }: IconButtonProps): VNode => (
+  <button type="button" class={`icon-button ${look}`.trim()} aria-label={label} {...button}>
     <Icon name={icon} size={size} />
   </button>
 );

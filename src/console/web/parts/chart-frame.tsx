@@ -1,5 +1,4 @@
-// The frame of a chart, as SVG: sharp at any size. It draws the grid, the axes, the legend, and a box with the figures of the
-// step below the pointer or chosen by arrow keys.
+// The frame of a chart as SVG: grid, axes, legend, and a box with the figures of the chosen step.
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
@@ -133,8 +132,7 @@ function tipLeft(stepLeft: number, stepWidth: number, width: number): number {
   return Math.max(0, Math.min(beside, width - tipWidth));
 }
 
-/** The width of an element, kept up to date. */
-function useWidth(): [{ current: HTMLDivElement | null }, number] {
+export function useWidth(): [{ current: HTMLDivElement | null }, number] {
   const frame = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   useEffect(() => {

@@ -1,5 +1,4 @@
-// Keeps the focus near the user's place of work. An action may remove or disable the focused element itself: a deleted row,
-// a sent form, a busy button. Browsers then silently give the focus to the whole page.
+// Keeps the focus near the user's work when an action removes the focused element: browsers give it to the page.
 
 /** Marks the element that gets the focus when the focused one is gone; without it, the page's heading does. */
 export const focusHome = { "data-focus-home": "" };

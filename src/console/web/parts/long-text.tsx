@@ -1,5 +1,4 @@
-// A text as it was written, of any length: a megabyte is drawn a few pieces at a time, and the browser lays out only the
-// visible pieces.
+// A text as it was written, of any length: drawn a few pieces at a time; only visible pieces are laid out.
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import { useDrawnCount } from "./drawn-count.ts";

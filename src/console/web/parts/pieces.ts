@@ -1,5 +1,4 @@
-// Cuts long texts of models and people into pieces, which are read and drawn a few at a time. Parsers of Markdown and code
-// take quadratic time for some texts, and a browser lays out a paragraph in one go.
+// Cuts long texts into pieces that are read and drawn a few at a time: parsers and layout may take quadratic time.
 
 /** Marked takes 50 ms for the worst text of this length, and four times as long for twice the length. */
 export const pieceMaxLength = 3_000;

@@ -1,15 +1,17 @@
 // A choice of one value from a list.
 import type { ComponentProps, VNode } from "preact";
 
+/** Values, with a caption where the value itself is none. */
+export type SelectOptions = readonly (string | readonly [value: string | number, caption: string])[];
+
 type SelectProps = Pick<ComponentProps<"select">, "aria-describedby" | "aria-invalid" | "aria-label" | "id"> &
   Readonly<{
     value: string;
-    /** Values, with a caption where the value itself is none. */
-    options: readonly (string | readonly [value: string | number, caption: string])[];
+    options: SelectOptions;
     /** The caption of the empty value; absent: there is none. */
     all?: string;
     /** The caption of a value that is none of the options; without it, the list would show another one. */
-    other?: string;
+    other?: string | undefined;
     onValue: (value: string) => void;
   }>;
 

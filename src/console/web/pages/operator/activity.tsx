@@ -1,7 +1,5 @@
-// Activity over time: requests, tokens, refusals, waits and first tokens by model, node, account or key; the most expensive
-// accounts, and today's reasons for refusals.
+// Activity over time by model, node, account or key; the most expensive accounts, and today's refusals.
 import type { VNode } from "preact";
-import { useEffect } from "preact/hooks";
 import type { ActivityFigures, ActivityPage as Activity, ActivityQuery } from "../../../api/activity.ts";
 import { compact, count, date, dollars, shortTime } from "../../format.ts";
 import { Choice } from "../../parts/choice.tsx";
@@ -10,7 +8,7 @@ import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { TimeChart, type TimeSeries } from "../../parts/time-chart.tsx";
 import { get, search } from "../../request.ts";
-import { useResource } from "../../resource.ts";
+import { useEvery, useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
 import { isFreeOfCharge } from "../../session.ts";
 import { Card } from "../../parts/card.tsx";
@@ -43,11 +41,8 @@ function queryOf(query: URLSearchParams): ActivityQuery {
 export function ActivityPage(): VNode {
   const query = queryOf(place.value.query);
   const activity = useResource(() => get("/operator/activity", query), search(query));
-  useEffect(() => {
-    const ms = activity.value?.is_complete === false ? soonMs : refreshMs;
-    const timer = setInterval(() => document.visibilityState === "visible" && activity.reload(), ms);
-    return () => clearInterval(timer);
-  }, [activity.value?.is_complete]);
+  const ms = activity.value?.is_complete === false ? soonMs : refreshMs;
+  useEvery(ms, () => document.visibilityState === "visible" && activity.reload());
   const show = (change: Partial<ActivityQuery>): void =>
     navigate(`/operator/activity${search({ ...query, ...change })}`, { replace: true });
   return (
@@ -79,7 +74,30 @@ function Shown({ activity }: { activity: Activity }): VNode {
     label: label === "left" ? "client left" : label,
     values: all.steps[label],
   }));
-  const charts = { from, stepMs };
+  const bars = (title: string, series: TimeSeries[]): VNode => (
+    <TimeChart from={from} stepMs={stepMs} title={title} kind="bars" series={series} short={compact} />
+  );
+  const times = (title: string, series: TimeSeries[]): VNode => (
+    <TimeChart
+      from={from}
+      stepMs={stepMs}
+      title={title}
+      kind="lines"
+      series={series}
+      short={shortTime}
+      words={bothTimes}
+    />
+  );
+  const tokens = bySeries((of) => sum(of.input, of.output));
+  const refusals = bySeries((of) => sum(of.refused, of.failed));
+  const waits = bySeries(
+    (of) => of.wait_p95_ms,
+    (of) => of.wait_p50_ms,
+  );
+  const firstTokens = bySeries(
+    (of) => of.first_token_p95_ms,
+    (of) => of.first_token_p50_ms,
+  );
   return (
     <div class="stack-large">
       <Totals total={all.total} />
@@ -89,44 +107,15 @@ function Shown({ activity }: { activity: Activity }): VNode {
         </section>
       ) : (
         <section class="grid-2" aria-label="Charts">
-          <TimeChart {...charts} title="Requests" kind="bars" series={bySeries((of) => of.requests)} short={compact} />
-          <TimeChart {...charts} title="Results" kind="bars" series={results} short={compact} />
-          <TimeChart
-            {...charts}
-            title="Tokens, input and output"
-            kind="bars"
-            series={bySeries((of) => sum(of.input, of.output))}
-            short={compact}
-          />
-          <TimeChart
-            {...charts}
-            title="Refused or failed"
-            kind="bars"
-            series={bySeries((of) => sum(of.refused, of.failed))}
-            short={compact}
-          />
-          <TimeChart
-            {...charts}
-            title="Wait for a node, p50 (dashed) and p95"
-            kind="lines"
-            series={bySeries(
-              (of) => of.wait_p95_ms,
-              (of) => of.wait_p50_ms,
-            )}
-            short={shortTime}
-            words={bothTimes}
-          />
-          <TimeChart
-            {...charts}
-            title="First token, p50 (dashed) and p95"
-            kind="lines"
-            series={bySeries(
-              (of) => of.first_token_p95_ms,
-              (of) => of.first_token_p50_ms,
-            )}
-            short={shortTime}
-            words={bothTimes}
-          />
+          {bars(
+            "Requests",
+            bySeries((of) => of.requests),
+          )}
+          {bars("Results", results)}
+          {bars("Tokens, input and output", tokens)}
+          {bars("Refused or failed", refusals)}
+          {times("Wait for a node, p50 (dashed) and p95", waits)}
+          {times("First token, p50 (dashed) and p95", firstTokens)}
         </section>
       )}
       <TopAccounts activity={activity} />

@@ -1,5 +1,4 @@
-// Accounts whose owners asked for their deletion: an operator deletes the account, or dismisses the request. Only the first
-// page of requests, the newest, is shown.
+// Accounts whose owners asked for their deletion, which an operator does or dismisses. Shows the newest page only.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { PurchaseRequest, PurchaseRequestsPage } from "../../../api/plan.ts";

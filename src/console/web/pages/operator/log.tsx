@@ -1,6 +1,6 @@
 // The request log: all requests, including refused and failed ones, live or by filter.
-import type { ComponentProps, VNode } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
 import type { LogPage as Log, RequestRow } from "../../../api/request-log.ts";
 import { compact, count, exactDollars, fullMoment, moment, shortTime, utc } from "../../format.ts";
 import { CopyButton } from "../../parts/copy-button.tsx";
@@ -10,14 +10,14 @@ import { Pager } from "../../parts/pager.tsx";
 import { Phases } from "../../parts/phases.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { get, search } from "../../request.ts";
-import { useResource } from "../../resource.ts";
+import { useEvery, useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
 import { isFreeOfCharge, sells } from "../../session.ts";
 import { Time } from "../../parts/time.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { figures, Table } from "../../parts/table.tsx";
-import { Select } from "../../parts/select.tsx";
+import { Select, type SelectOptions } from "../../parts/select.tsx";
 
 /** How often the visible page looks for new rows. */
 const liveMs = 2_000;
@@ -47,7 +47,7 @@ export function LogPage(): VNode {
   const query = { ...filter, from: timeOf(filter.from), to: timeOf(filter.to), after, limit: pageRows };
   const log = useResource(() => get("/operator/log", query), search(query));
   const follows = live && after === undefined;
-  useReloading(log.reload, follows);
+  useEvery(follows ? liveMs : null, () => document.visibilityState === "visible" && log.reload());
   const change = (more: Partial<Filter>): void => {
     setCursors([]);
     navigate(`/operator/log${search({ ...filter, ...more })}`, { replace: true });
@@ -101,14 +101,6 @@ export function LogPage(): VNode {
   );
 }
 
-function useReloading(reload: () => void, follows: boolean): void {
-  useEffect(() => {
-    if (!follows) return;
-    const timer = setInterval(() => document.visibilityState === "visible" && reload(), liveMs);
-    return () => clearInterval(timer);
-  }, [follows]);
-}
-
 type FiltersProps = Readonly<{ filter: Filter; choices: Log | null; change: (more: Partial<Filter>) => void }>;
 
 function Filters({ filter, choices, change }: FiltersProps): VNode {
@@ -122,7 +114,7 @@ function Filters({ filter, choices, change }: FiltersProps): VNode {
       {...more}
     />
   );
-  const select = (name: Name, all: string, options: ComponentProps<typeof Select>["options"]): VNode => (
+  const select = (name: Name, all: string, options: SelectOptions): VNode => (
     <Select
       aria-label={all}
       value={filter[name]}

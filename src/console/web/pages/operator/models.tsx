@@ -1,12 +1,11 @@
 // Every model: the nodes that have it, whether it is up, its price, the plans that include it and its use.
 import type { VNode } from "preact";
-import { useEffect } from "preact/hooks";
 import type { OperatorModels } from "../../../api/nodes.ts";
 import { compact, count, plural, price } from "../../format.ts";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
-import { useResource } from "../../resource.ts";
+import { useEvery, useResource } from "../../resource.ts";
 import { operatorNumbers, sells } from "../../session.ts";
 import { figures, Table } from "../../parts/table.tsx";
 
@@ -17,10 +16,7 @@ const refreshMs = 10_000;
 
 export function ModelsPage(): VNode {
   const models = useResource(() => get("/operator/models"), nodesNow());
-  useEffect(() => {
-    const timer = setInterval(models.reload, refreshMs);
-    return () => clearInterval(timer);
-  }, []);
+  useEvery(refreshMs, models.reload);
   return (
     <Page
       title="Models"

@@ -12,6 +12,8 @@ import { get, post } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { operatorNumbers } from "../../session.ts";
 import { useWish } from "../../wish.ts";
+import { Button } from "../../parts/button.tsx";
+import { Fact } from "../../parts/fact.tsx";
 
 /** What the palette asks the page to do. */
 type NodeWish = Readonly<{ act: "drain" | "resume"; name: string }>;
@@ -96,51 +98,24 @@ function StateBadge({ node: { health, problem, drained_since } }: { node: Operat
 
 const Facts = ({ node }: { node: OperatorNode }): VNode => (
   <dl class="facts">
-    <dt>Queue</dt>
-    <dd>
-      <Line of={node.line} />
-    </dd>
-    <dt>Address</dt>
-    <dd class="break">
-      <code>{node.url}</code>
-    </dd>
-    <dt>{healthNames[node.health] ?? node.health} since</dt>
-    <dd>{moment(node.since)}</dd>
+    <Fact name="Queue" value={<Line of={node.line} />} />
+    <Fact name="Address" class="break" value={<code>{node.url}</code>} />
+    <Fact name={`${healthNames[node.health] ?? node.health} since`} value={moment(node.since)} />
     {node.last_error !== null && node.last_error.message !== node.problem && (
-      <>
-        <dt>Last error</dt>
-        <dd>
-          {moment(node.last_error.at)}: {node.last_error.message}
-        </dd>
-      </>
+      <Fact name="Last error" value={`${moment(node.last_error.at)}: ${node.last_error.message}`} />
     )}
-    <dt>Engine</dt>
-    <dd>
+    <Fact name="Engine">
       {node.engine} {node.version}
       {node.context_tokens !== null && <span class="quiet"> · {count(node.context_tokens)} tokens of context</span>}
-    </dd>
-    {node.load !== null && (
-      <>
-        <dt>Load</dt>
-        <dd>{sentence(node.load)}</dd>
-      </>
-    )}
+    </Fact>
+    {node.load !== null && <Fact name="Load" value={sentence(node.load)} />}
     {node.abilities
       .filter(({ words }) => words !== "")
       .map(({ name, words }) => (
-        <>
-          <dt>{name}</dt>
-          <dd>{words}</dd>
-        </>
+        <Fact name={name} value={words} />
       ))}
-    {node.below.length > 0 && (
-      <>
-        <dt>Below the catalog</dt>
-        <dd>{node.below.map(sentence).join(" ")}</dd>
-      </>
-    )}
-    <dt>First token</dt>
-    <dd>
+    {node.below.length > 0 && <Fact name="Below the catalog" value={node.below.map(sentence).join(" ")} />}
+    <Fact name="First token">
       {node.first_token_p50_ms === null || node.first_token_p99_ms === null ? (
         <span class="quiet">no answer in the last ten minutes</span>
       ) : (
@@ -149,16 +124,10 @@ const Facts = ({ node }: { node: OperatorNode }): VNode => (
           <span class="quiet">p99 of the last ten minutes</span>
         </>
       )}
-    </dd>
-    <dt>Speed</dt>
-    <dd class="number">{count(Math.round(node.tokens_per_second))} tokens/s</dd>
+    </Fact>
+    <Fact name="Speed" class="number" value={`${count(Math.round(node.tokens_per_second))} tokens/s`} />
     {Object.entries(node.models).map(([id, name]) => (
-      <>
-        <dt>{id === "*" ? "Any other model" : id}</dt>
-        <dd>
-          <code>{name}</code>
-        </dd>
-      </>
+      <Fact name={id === "*" ? "Any other model" : id} value={<code>{name}</code>} />
     ))}
   </dl>
 );
@@ -204,17 +173,11 @@ function Actions({ node: { name, drained_since: drainedSince }, wish }: NodeProp
   return (
     <>
       <div class="row">
-        <button type="button" class="button small" aria-busy={testing.busy} disabled={testing.busy} onClick={test}>
-          {testing.busy ? "Testing…" : "Test"}
-        </button>
+        <Button caption={testing.busy ? "Testing…" : "Test"} class="button small" busy={testing.busy} onClick={test} />
         {drainedSince === null ? (
-          <button type="button" class="button small" onClick={() => setAsking(true)}>
-            Drain
-          </button>
+          <Button caption="Drain" class="button small" onClick={() => setAsking(true)} />
         ) : (
-          <button type="button" class="button small" disabled={resuming.busy} onClick={resume}>
-            Resume
-          </button>
+          <Button caption="Resume" class="button small" disabled={resuming.busy} onClick={resume} />
         )}
       </div>
       <div role="status">{tested !== null && <TestOutcome of={tested} />}</div>

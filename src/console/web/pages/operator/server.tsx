@@ -1,6 +1,5 @@
 // The server itself: reloads the configuration, makes backups, and shows the webhooks.
 import type { VNode } from "preact";
-import { useEffect } from "preact/hooks";
 import type { BackupFile, BackupResult, OperatorServer, ReloadResult } from "../../../api/server.ts";
 import { ago, bytes, count, interval, moment, utc } from "../../format.ts";
 import { AskButton } from "../../parts/asking-dialogs.tsx";
@@ -9,7 +8,7 @@ import { Page } from "../../parts/page.tsx";
 import { Loaded } from "../../parts/states.tsx";
 import { Webhooks } from "./webhooks.tsx";
 import { get, post } from "../../request.ts";
-import { useAction, useResource } from "../../resource.ts";
+import { useAction, useEvery, useResource } from "../../resource.ts";
 import { Time } from "../../parts/time.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Fact } from "../../parts/fact.tsx";
@@ -21,11 +20,7 @@ const refreshMs = 1_000;
 export function ServerPage(): VNode {
   const server = useResource(() => get("/operator/server"), "server");
   const running = server.value?.backup?.state === "running";
-  useEffect(() => {
-    if (!running) return;
-    const timer = setInterval(server.reload, refreshMs);
-    return () => clearInterval(timer);
-  }, [running]);
+  useEvery(running ? refreshMs : null, server.reload);
   return (
     <Page title="Server" lead="The active configuration, backups and notices.">
       <Loaded resource={server} lines={8}>

@@ -1,13 +1,13 @@
 // All accounts together: running requests, today's totals and the models used today.
 import type { VNode } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import type { OperatorTotals } from "../../../api/server.ts";
 import { count, dollars } from "../../format.ts";
 import { Figure } from "../../parts/figure.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
-import { useResource } from "../../resource.ts";
+import { useEvery, useResource } from "../../resource.ts";
 import { isFreeOfCharge, operatorNumbers, sells } from "../../session.ts";
 import { Card } from "../../parts/card.tsx";
 import { figures, Table } from "../../parts/table.tsx";
@@ -98,11 +98,8 @@ function Models({ models }: { models: OperatorTotals["models"] }): VNode {
 function useRefreshWhileBusy(reload: () => void): void {
   const numbers = operatorNumbers.value;
   const seen = useRef(numbers);
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (seen.current !== operatorNumbers.value) reload();
-      seen.current = operatorNumbers.value;
-    }, refreshMs);
-    return () => clearInterval(timer);
-  }, []);
+  useEvery(refreshMs, () => {
+    if (seen.current !== operatorNumbers.value) reload();
+    seen.current = operatorNumbers.value;
+  });
 }

@@ -1,5 +1,4 @@
-// Conversations and presets in this browser (IndexedDB), separate for each account. A step is a record of its own, so that
-// two tabs with the same conversation add to it without overwriting each other.
+// Conversations and presets in this browser (IndexedDB), by account. Each step is a record, so that two tabs can add.
 import { isRecord } from "../../../../core/is-record.ts";
 import { type Answer, defaultSettings, newAnswer, type Settings } from "./conversation.ts";
 import { readPicture } from "./pictures.tsx";

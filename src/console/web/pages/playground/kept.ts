@@ -1,5 +1,4 @@
-// The shown conversation, and what this browser keeps for the signed-in account: its conversations and presets. Accounts
-// never see each other's; tabs notify each other of changes.
+// The shown conversation, and the conversations and presets that this browser keeps for the signed-in account.
 import { computed, effect, signal } from "@preact/signals";
 import { now } from "../../clock.ts";
 import { toast } from "../../parts/toasts.tsx";

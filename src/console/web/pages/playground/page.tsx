@@ -1,11 +1,11 @@
 // The playground: a conversation with any model, or with two side by side, through the same endpoints and at the same
 // prices as every client.
-import type { VNode } from "preact";
+import type { ComponentProps, VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ConsoleModels } from "../../../api/overview.ts";
 import { SnippetTabs } from "../../parts/code-block.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
-import { Icon, type IconName } from "../../parts/icons.tsx";
+import { Icon } from "../../parts/icons.tsx";
 import { goHome } from "../../parts/kept-focus.ts";
 import { Failure } from "../../parts/states.tsx";
 import { toast } from "../../parts/toasts.tsx";
@@ -23,6 +23,7 @@ import { SettingsPanel } from "./settings-panel.tsx";
 import { dialects } from "./stream.ts";
 import { isEmpty, openCalls, pathOf, type Step, turnsOf, versionsByParent } from "./tree.ts";
 import { StepView } from "./turn-view.tsx";
+import { IconButton } from "../../parts/button.tsx";
 
 const suggestions = [
   "Explain how a token bucket limits a rate, with a short code example",
@@ -113,7 +114,7 @@ function Head({ models, onSheet }: { models: ConsoleModels | null; onSheet: (she
       <HeadButton
         icon="columns"
         label="Two models side by side"
-        pressed={comparing}
+        aria-pressed={comparing}
         disabled={model === ""}
         onClick={() => change({ second: comparing ? "" : otherThan(model, models) })}
       />
@@ -133,28 +134,14 @@ function Head({ models, onSheet }: { models: ConsoleModels | null; onSheet: (she
   );
 }
 
-type HeadButtonProps = Readonly<{
-  icon: IconName;
-  label: string;
-  /** Where it is shown; absent: everywhere. */
-  shown?: "only-without-list" | "only-narrow";
-  pressed?: boolean;
-  disabled?: boolean;
-  onClick: () => void;
-}>;
+type HeadButtonProps = ComponentProps<typeof IconButton> &
+  Readonly<{
+    /** Where it is shown; absent: everywhere. */
+    shown?: "only-without-list" | "only-narrow";
+  }>;
 
-const HeadButton = ({ icon, label, shown, pressed, disabled, onClick }: HeadButtonProps): VNode => (
-  <button
-    type="button"
-    class={shown === undefined ? "icon-button" : `icon-button ${shown}`}
-    aria-label={label}
-    title={label}
-    aria-pressed={pressed}
-    disabled={disabled}
-    onClick={onClick}
-  >
-    <Icon name={icon} />
-  </button>
+const HeadButton = ({ shown, ...button }: HeadButtonProps): VNode => (
+  <IconButton {...button} title={button.label} look={shown} />
 );
 
 /** A request needs a model: the first one that a node serves is chosen. */

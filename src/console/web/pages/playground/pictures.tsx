@@ -1,5 +1,4 @@
-// Pictures, PDFs and text files as attachments. They are read from files, and thumbnails are drawn on a canvas, so that the
-// browser never loads an address.
+// Pictures, PDFs and text files as attachments, read from files and drawn on a canvas: no address is ever loaded.
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { bytes as bytesText } from "../../format.ts";

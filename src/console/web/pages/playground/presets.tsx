@@ -73,6 +73,4 @@ const remove = ({ id, name }: Preset): Promise<void> =>
 
 type ToolButtonProps = Readonly<{ icon: IconName; label: string; onClick: () => void }>;
 
-const ToolButton = ({ icon, label, onClick }: ToolButtonProps): VNode => (
-  <IconButton icon={icon} label={label} title={label} onClick={onClick} />
-);
+const ToolButton = (button: ToolButtonProps): VNode => <IconButton {...button} title={button.label} />;

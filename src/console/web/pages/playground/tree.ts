@@ -1,5 +1,4 @@
-// A conversation as a tree: an edited question or a new version of an answer stands beside the earlier one. The path to the
-// chosen leaf is shown and sent.
+// A conversation as a tree: edited questions and new answers are versions. The path to the chosen leaf is sent.
 import { now } from "../../clock.ts";
 import { type Answer, type Call, isImage, type ToolTurn, type Turn, type UserTurn } from "./conversation.ts";
 

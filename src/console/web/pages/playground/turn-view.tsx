@@ -10,6 +10,7 @@ import type { Answer, Call, ServerCall, ToolTurn, UserTurn } from "./conversatio
 import { askAgain, askInstead, choose, giveResult, goOnWith } from "./exchange.ts";
 import { Thumbs } from "./pictures.tsx";
 import type { OpenCall, Replies, Step } from "./tree.ts";
+import { Button, IconButton } from "../../parts/button.tsx";
 
 /** Longer texts are cut at first: a browser takes seconds to lay out a megabyte. */
 const questionShownLength = 5_000;
@@ -59,15 +60,13 @@ function Versions({ step, versions, busy }: VersionsProps): VNode {
   const button = (index: number, label: string, icon: "back" | "chevron"): VNode => {
     const version = versions[index];
     return (
-      <button
-        type="button"
-        class="icon-button"
-        aria-label={label}
+      <IconButton
+        icon={icon}
+        size={14}
+        label={label}
         disabled={version === undefined || busy}
         onClick={() => version !== undefined && choose(version)}
-      >
-        <Icon name={icon} size={14} />
-      </button>
+      />
     );
   };
   return (
@@ -113,16 +112,14 @@ function Asked({ step, turn, chooser, busy }: AskedProps): VNode {
       {!editing && (
         <footer class="turn-tools">
           {text !== "" && <CopyButton text={text} label="Copy the question" />}
-          <button
-            type="button"
-            class="icon-button"
-            aria-label="Edit the question"
+          <IconButton
+            icon="pencil"
+            size={16}
+            label="Edit the question"
             title={text.length > editedMaxLength ? "Too long to edit here" : "Edit, and continue from here"}
             disabled={busy || text.length > editedMaxLength}
             onClick={() => setEditing(true)}
-          >
-            <Icon name="pencil" size={16} />
-          </button>
+          />
           {chooser}
         </footer>
       )}
@@ -167,12 +164,14 @@ function QuestionEditor({ text, busy, onSend, onCancel }: QuestionEditorProps): 
         }}
       />
       <footer onMouseDown={(event) => event.preventDefault()}>
-        <button type="button" class="button small" onClick={onCancel}>
-          Cancel
-        </button>
-        <button type="submit" class="button small primary" disabled={!canSend} title="Ctrl+Enter">
-          Send this instead
-        </button>
+        <Button caption="Cancel" class="button small" onClick={onCancel} />
+        <Button
+          caption="Send this instead"
+          type="submit"
+          class="button small primary"
+          disabled={!canSend}
+          title="Ctrl+Enter"
+        />
       </footer>
     </form>
   );
@@ -187,9 +186,11 @@ function Clipped({ text, length, children }: ClippedProps): VNode {
   return (
     <>
       {children(`${text.slice(0, length)}…`)}
-      <button type="button" class="link-button small-text" onClick={() => setWhole(true)}>
-        Show all {count(text.length)} characters
-      </button>
+      <Button
+        caption={`Show all ${count(text.length)} characters`}
+        class="link-button small-text"
+        onClick={() => setWhole(true)}
+      />
     </>
   );
 }
@@ -322,22 +323,16 @@ function AnswerFoot({ answer, busy, chooser, isOneOfTwo, onAgain, onAlone }: Ans
       <span class="turn-tools">
         {text !== "" && <CopyButton text={text} label="Copy the answer" />}
         {state !== "failed" && (
-          <button
-            type="button"
-            class="icon-button"
-            aria-label="Ask again"
+          <IconButton
+            icon="refresh"
+            size={16}
+            label="Ask again"
             title="Ask again; this answer stays as a version"
             disabled={busy}
             onClick={onAgain}
-          >
-            <Icon name="refresh" size={16} />
-          </button>
+          />
         )}
-        {isOneOfTwo && (
-          <button type="button" class="button small" disabled={busy} onClick={onAlone}>
-            Continue with this
-          </button>
-        )}
+        {isOneOfTwo && <Button caption="Continue with this" class="button small" disabled={busy} onClick={onAlone} />}
         {chooser}
       </span>
       {!isOneOfTwo && <span>{answer.model}</span>}
@@ -416,9 +411,7 @@ function CallView({ call, waits, onResult }: CallViewProps): VNode {
             value={output}
             onInput={(event) => setOutput(event.currentTarget.value)}
           />
-          <button type="submit" class="button">
-            Send result
-          </button>
+          <Button caption="Send result" type="submit" />
         </form>
       )}
     </section>

@@ -1,0 +1,70 @@
+// What the placement expected in the nodes' prompt caches in the last hour, beside what their engines reported.
+import type { VNode } from "preact";
+import type { OperatorLine } from "../../../api/line.ts";
+import { compact } from "../../format.ts";
+import { Empty } from "../../parts/states.tsx";
+import { inPercent } from "./line-shares.tsx";
+
+const height = 8;
+
+export function Caches({ nodes }: { nodes: OperatorLine["nodes"] }): VNode {
+  const shown = nodes.filter(({ cache }) => cache !== null && cache.input > 0);
+  return (
+    <figure class="card stack">
+      <figcaption>
+        <h2>Prompt caches of the last hour</h2>
+        <p class="quiet small-text">
+          Input tokens that a node should have had in its cache, and those that it reported.
+        </p>
+      </figcaption>
+      {shown.length === 0 ? (
+        <Empty icon="nodes" title="No engine reported cached tokens" />
+      ) : (
+        <ul class="share-list">
+          {shown.map(({ name, cache }) => (
+            <li key={name}>
+              <CacheBars name={name} cache={cache!} />
+            </li>
+          ))}
+        </ul>
+      )}
+      <ul class="legend">
+        <li>
+          <span class="swatch series-5" />
+          expected
+        </li>
+        <li>
+          <span class="swatch series-2" />
+          reported
+        </li>
+      </ul>
+    </figure>
+  );
+}
+
+type CacheBarsProps = Readonly<{ name: string; cache: NonNullable<OperatorLine["nodes"][number]["cache"]> }>;
+
+const CacheBars = ({ name, cache: { input, expected, reported } }: CacheBarsProps): VNode => (
+  <>
+    <div class="names">
+      <span class="break">{name}</span>
+      <span class="quiet small-text number">
+        expected {inPercent(expected / input)}, reported {inPercent(reported / input)} of {compact(input)}
+      </span>
+    </div>
+    <svg height={2 * height + 3} aria-hidden="true">
+      {[expected, reported].map((tokens, at) => (
+        <g key={at}>
+          <rect class="share-track" y={at * (height + 3)} width="100%" height={height} rx={3} />
+          <rect
+            class={`slot series-${at === 0 ? 5 : 2}`}
+            y={at * (height + 3)}
+            width={`${Math.min(100, (100 * tokens) / input)}%`}
+            height={height}
+            rx={3}
+          />
+        </g>
+      ))}
+    </svg>
+  </>
+);

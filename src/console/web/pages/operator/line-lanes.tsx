@@ -1,0 +1,143 @@
+// The line as a picture: a square for each request in line, and a lane of slots for each node.
+import type { VNode } from "preact";
+import type { OperatorLine } from "../../../api/line.ts";
+import { count, plural, shortTime } from "../../format.ts";
+import { useWidth } from "../../parts/chart-frame.tsx";
+
+type ByClass = OperatorLine["waiting"];
+type Priority = keyof ByClass;
+export const classes: readonly Priority[] = ["interactive", "standard", "bulk"];
+
+const height = 22;
+const gap = 3;
+/** Narrower slots than this are drawn as one bar for each class. */
+const slotMin = 5;
+const slotMax = 34;
+
+export function Lanes({ line: { waiting, nodes } }: { line: OperatorLine }): VNode {
+  const waits = classes.reduce((sum, priority) => sum + waiting[priority], 0);
+  return (
+    <figure class="card stack">
+      <figcaption>
+        <h2>Now</h2>
+      </figcaption>
+      <ol class="lane-list">
+        <li>
+          <div class="names">
+            <strong>In line</strong>
+            <span class="quiet small-text">{waits === 0 ? "nobody waits" : inClasses(waiting)}</span>
+          </div>
+          <Slots runs={runsOf(waiting)} slots={Math.max(waits, 1)} />
+        </li>
+        {nodes.map((node) => (
+          <li key={node.name}>
+            <div class="names">
+              <strong class="break">{node.name}</strong>
+              <span class="quiet small-text">{inWords(node)}</span>
+            </div>
+            <Slots runs={runsOf(node.running, node.reading)} slots={node.slots} />
+          </li>
+        ))}
+      </ol>
+      <ul class="legend">
+        {classes.map((priority) => (
+          <li key={priority}>
+            <span class={`swatch priority-${priority}`} />
+            {priority}
+          </li>
+        ))}
+        <li>
+          <span class="swatch reading" />
+          reads its prompt
+        </li>
+        <li>
+          <span class="swatch free" />
+          free slot
+        </li>
+      </ul>
+    </figure>
+  );
+}
+
+const inClasses = (counts: ByClass): string =>
+  classes
+    .filter((priority) => counts[priority] > 0)
+    .map((priority) => `${count(counts[priority])} ${priority}`)
+    .join(", ");
+
+function inWords({
+  health,
+  drained,
+  slots,
+  running,
+  reading,
+  expected_first_token_ms: ms,
+}: OperatorLine["nodes"][number]): string {
+  const runs = classes.reduce((sum, priority) => sum + running[priority], 0);
+  const reads = classes.reduce((sum, priority) => sum + reading[priority], 0);
+  const parts = [
+    `${count(runs)} of ${plural(slots, "slot")}${runs === 0 ? "" : `: ${inClasses(running)}`}`,
+    ...(reads === 0 ? [] : [`${count(reads)} ${reads === 1 ? "reads its prompt" : "read their prompts"}`]),
+    ...(drained ? ["drained"] : health === "well" ? [] : [health]),
+    ...(ms === null ? [] : [`a newcomer's first token in ${shortTime(ms)}`]),
+  ];
+  return parts.join(" · ");
+}
+
+type Run = Readonly<{ priority: Priority; isReading: boolean; requests: number }>;
+
+/** What writes comes before what still reads. */
+const runsOf = (counts: ByClass, reading: ByClass = { interactive: 0, standard: 0, bulk: 0 }): readonly Run[] =>
+  classes
+    .flatMap((priority) => [
+      { priority, isReading: false, requests: counts[priority] - reading[priority] },
+      { priority, isReading: true, requests: reading[priority] },
+    ])
+    .filter(({ requests }) => requests > 0);
+
+function Slots({ runs, slots }: Readonly<{ runs: readonly Run[]; slots: number }>): VNode {
+  const [frame, width] = useWidth();
+  const busy = runs.reduce((sum, { requests }) => sum + requests, 0);
+  const all = Math.max(slots, busy, 1);
+  const step = Math.min(width / all, slotMax + gap);
+  const isBar = step < slotMin + gap;
+  const cells = isBar
+    ? runs
+    : runs.flatMap((run) => Array.from({ length: run.requests }, () => ({ ...run, requests: 1 })));
+  let at = 0;
+  return (
+    <div ref={frame}>
+      <svg height={height} aria-hidden="true">
+        {isBar && <rect class="slot free" width={width} height={height} rx={4} />}
+        {!isBar &&
+          Array.from({ length: all - busy }, (_, free) => (
+            <rect
+              key={`free ${free}`}
+              class="slot free"
+              x={(busy + free) * step}
+              width={step - gap}
+              height={height}
+              rx={4}
+            />
+          ))}
+        {width > 0 &&
+          cells.map(({ priority, isReading, requests }, index) => {
+            const x = at * step;
+            at += requests;
+            const inset = isReading ? 0.75 : 0;
+            return (
+              <rect
+                key={index}
+                class={`slot priority-${priority}${isReading ? " reading" : ""}`}
+                x={x + inset}
+                y={inset}
+                width={Math.max(1, requests * step - (isBar ? 1 : gap) - 2 * inset)}
+                height={height - 2 * inset}
+                rx={4}
+              />
+            );
+          })}
+      </svg>
+    </div>
+  );
+}

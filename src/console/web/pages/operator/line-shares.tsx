@@ -1,0 +1,114 @@
+// How the work of the last hour was shared: a bar for each account, class, model or node, with a mark at its fair share.
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import type { OperatorLine, WorkShare } from "../../../api/line.ts";
+import { compact, count, shortTime } from "../../format.ts";
+import { Choice } from "../../parts/choice.tsx";
+import { Empty } from "../../parts/states.tsx";
+import { classes } from "./line-lanes.tsx";
+
+const height = 14;
+
+const splits = { account: "By account", class: "By class", model: "By model", node: "By node" };
+type Split = keyof typeof splits;
+
+const fairWords: Readonly<Record<Split, string | null>> = {
+  account: "fair share, by weight",
+  class: null,
+  model: null,
+  node: "its part of all slots",
+};
+
+export function Shares({ served }: { served: OperatorLine["served"] }): VNode {
+  const [split, setSplit] = useState<Split>("account");
+  const rows = served[split].map((row) => ({ ...row, sum: workOf(row) }));
+  const all = rows.reduce((sum, row) => sum + row.sum, 0);
+  const most = Math.max(0, ...rows.flatMap(({ sum, fair }) => [all === 0 ? 0 : sum / all, fair ?? 0]));
+  const percent = (share: number): number => (most === 0 ? 0 : (100 * share) / most);
+  return (
+    <figure class="card stack">
+      <figcaption>
+        <h2>Shares of the last hour</h2>
+        <p class="quiet small-text">
+          Work that ended: an input token that was read counts 1, an output token 4. Accounts only get less than their
+          fair share where they ask for less.
+        </p>
+      </figcaption>
+      <Choice name="Split" options={splits} chosen={split} onChoose={setSplit} />
+      {all === 0 ? (
+        <Empty icon="activity" title="Nothing ended in the last hour" />
+      ) : (
+        <ul class="share-list">
+          {rows.map((row) => (
+            <li key={row.name}>
+              <div class="names">
+                <span class="break">{row.name}</span>
+                <span class="number">{inPercent(row.sum / all)}</span>
+              </div>
+              <ShareBar row={row} all={all} percent={percent} />
+              <p class="quiet small-text">{aboutOf(row)}</p>
+            </li>
+          ))}
+        </ul>
+      )}
+      <ul class="legend">
+        {classes.map((priority) => (
+          <li key={priority}>
+            <span class={`swatch priority-${priority}`} />
+            {priority}
+          </li>
+        ))}
+        {fairWords[split] !== null && (
+          <li>
+            <span class="swatch fair" />
+            {fairWords[split]}
+          </li>
+        )}
+      </ul>
+    </figure>
+  );
+}
+
+const workOf = ({ work }: WorkShare): number => classes.reduce((sum, priority) => sum + work[priority], 0);
+
+export const inPercent = (share: number): string =>
+  `${(100 * share).toLocaleString("en-US", { maximumFractionDigits: share < 0.1 ? 1 : 0 })} %`;
+
+type ShareBarProps = Readonly<{ row: WorkShare; all: number; percent: (share: number) => number }>;
+
+function ShareBar({ row: { work, fair }, all, percent }: ShareBarProps): VNode {
+  let before = 0;
+  return (
+    <svg height={height} aria-hidden="true">
+      <rect class="share-track" width="100%" height={height} rx={4} />
+      {classes.map((priority) => {
+        const x = percent(before / all);
+        before += work[priority];
+        return (
+          work[priority] > 0 && (
+            <rect
+              key={priority}
+              class={`slot priority-${priority}`}
+              x={`${x}%`}
+              width={`${percent(work[priority] / all)}%`}
+              height={height}
+            />
+          )
+        );
+      })}
+      {fair !== null && (
+        <line class="fair-mark" x1={`${percent(fair)}%`} x2={`${percent(fair)}%`} y1={-3} y2={height + 3} />
+      )}
+    </svg>
+  );
+}
+
+function aboutOf(row: WorkShare & Readonly<{ sum: number }>): string {
+  const { weight, fair, requests, wait_ms: wait } = row;
+  return [
+    ...(fair === null ? [] : [`fair ${inPercent(fair)}${weight === null ? "" : `, weight ${count(weight)}`}`]),
+    `${compact(row.sum)} work`,
+    `${compact(requests)} ${requests === 1 ? "request" : "requests"}`,
+    `waited ${shortTime(wait)} on average`,
+  ].join(" · ");
+}

@@ -1,0 +1,190 @@
+// Who waits in line and who runs, for operators. It only reads.
+import type { Forecast } from "../../core/forecast.ts";
+import { type Priority, rankOf } from "../../core/priority.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
+import type { FairLine, InLine } from "./fair-line.ts";
+import type { Line } from "./line.ts";
+
+/** A node's line. */
+export type NodeLine = Readonly<{
+  waiting: number;
+  byPriority: Readonly<Record<Priority, number>>;
+  /** Since when the longest wait lasts; null where no request waits. */
+  since: Ms | null;
+  accounts: number;
+  /** The accounts with the most requests in line, first. */
+  most: readonly Readonly<{ account: AccountId; waiting: number }>[];
+}>;
+
+export const noLine: NodeLine = {
+  waiting: 0,
+  byPriority: { interactive: 0, standard: 0, bulk: 0 },
+  since: null,
+  accounts: 0,
+  most: [],
+};
+
+/** An end user's or key's requests in one line; `since`, `forecast`: of the first of them. */
+export type WaitingUser = Readonly<{
+  account: AccountId;
+  member: string;
+  priority: Priority;
+  models: readonly string[];
+  requests: number;
+  since: Ms;
+  /** Null where there are too many accounts in line to count for each. */
+  forecast: Forecast | null;
+}>;
+
+/** An account's requests for a model on a node; `reading`: those without a first token, `since`: of the oldest. */
+export type RunningGroup = {
+  readonly node: string;
+  readonly account: AccountId;
+  readonly priority: Priority;
+  readonly modelId: string;
+  requests: number;
+  reading: number;
+  since: Ms;
+};
+
+export type LineView = Readonly<{
+  /** All that wait, by class. */
+  waiting: Readonly<Record<Priority, number>>;
+  /** Those who are next first, at most so many as wanted. */
+  next: readonly WaitingUser[];
+  running: readonly RunningGroup[];
+}>;
+
+type Place = Readonly<{ account: AccountId; priority: Priority; modelId: string }>;
+type Waiter = InLine & Readonly<{ place: Place }>;
+type OneLine<Waiting extends Waiter> = Readonly<{ priority: Priority; line: FairLine<Waiting> }>;
+type Lines<Waiting extends Waiter> = Iterable<OneLine<Waiting>>;
+type Runner = Readonly<{ state: Readonly<{ node: Readonly<{ name: string }> }>; since: Ms; isReading: boolean }>;
+
+/** How many requests of a user are looked at for their models. */
+const modelsLookMax = 20;
+/** A forecast looks at every account in line: so many looks take about 5 ms. */
+const accountLooksMax = 200_000;
+
+/** By node. */
+export function nodeLines<Waiting extends Waiter>(
+  routes: Iterable<OneLine<Waiting> & Readonly<{ nodes: readonly Readonly<{ node: Readonly<{ name: string }> }>[] }>>,
+  shownMax: number,
+): ReadonlyMap<string, NodeLine> {
+  const ofNodes = new Map<string, NodeLine>();
+  for (const route of routes) {
+    const line = lineOf(route, shownMax);
+    for (const { node } of route.nodes) ofNodes.set(node.name, together(ofNodes.get(node.name), line, shownMax));
+  }
+  return ofNodes;
+}
+
+function lineOf({ line, priority }: OneLine<Waiter>, shownMax: number): NodeLine {
+  let waiting = 0;
+  let since = Number.POSITIVE_INFINITY;
+  let most: NodeLine["most"][number][] = [];
+  for (const { key: account, inside } of line) {
+    waiting += inside.length;
+    since = Math.min(since, inside.since);
+    if (most.length < shownMax || inside.length > (most.at(-1)?.waiting ?? Infinity)) {
+      most = withMost([...most, { account, waiting: inside.length }], shownMax);
+    }
+  }
+  return { waiting, byPriority: { ...noLine.byPriority, [priority]: waiting }, since, accounts: line.length, most };
+}
+
+/** An account that waits in both counts twice where it is not among those with the most. */
+function together(one: NodeLine | undefined, other: NodeLine, shownMax: number): NodeLine {
+  if (one === undefined) return other;
+  const most = new Map(one.most.map(({ account, waiting }) => [account, waiting]));
+  const known = most.size;
+  for (const { account, waiting } of other.most) most.set(account, (most.get(account) ?? 0) + waiting);
+  const twice = known + other.most.length - most.size;
+  return {
+    waiting: one.waiting + other.waiting,
+    byPriority: sumOf(one.byPriority, other.byPriority),
+    since: Math.min(one.since ?? Infinity, other.since ?? Infinity),
+    accounts: one.accounts + other.accounts - twice,
+    most: withMost(
+      [...most].map(([account, waiting]) => ({ account, waiting })),
+      shownMax,
+    ),
+  };
+}
+
+const withMost = (accounts: NodeLine["most"][number][], shownMax: number): NodeLine["most"][number][] =>
+  accounts.toSorted((a, b) => b.waiting - a.waiting).slice(0, shownMax);
+
+const sumOf = (one: NodeLine["byPriority"], other: NodeLine["byPriority"]): NodeLine["byPriority"] => ({
+  interactive: one.interactive + other.interactive,
+  standard: one.standard + other.standard,
+  bulk: one.bulk + other.bulk,
+});
+
+export function waitingByPriority(lines: Lines<Waiter>): Record<Priority, number> {
+  const waiting = { interactive: 0, standard: 0, bulk: 0 };
+  for (const { priority, line } of lines) for (const { inside } of line) waiting[priority] += inside.length;
+  return waiting;
+}
+
+/** Those who are next first, at most so many. */
+export function usersInLine<Waiting extends Waiter>(
+  lines: Lines<Waiting>,
+  shownMax: number,
+  forecastOf: (waiting: Waiting) => Forecast,
+): WaitingUser[] {
+  const all = [...lines].toSorted((one, other) => rankOf(one.priority) - rankOf(other.priority));
+  const accounts = all.reduce((sum, { line }) => sum + line.length, 0);
+  let forecasts = accountLooksMax / Math.max(1, accounts);
+  const users: WaitingUser[] = [];
+  for (const { priority, line } of all) {
+    for (const { account, member, places } of firstOf(line, shownMax)) {
+      const first = places.first!.value;
+      const { length: requests } = places;
+      const forecast = forecasts-- >= 1 ? forecastOf(first) : null;
+      users.push({ account, member, priority, models: modelsOf(places), requests, since: first.since, forecast });
+    }
+  }
+  const place = ({ forecast }: WaitingUser): number => forecast?.position ?? Infinity;
+  const inOrder = (one: WaitingUser, other: WaitingUser): number =>
+    rankOf(one.priority) - rankOf(other.priority) || place(one) - place(other) || one.since - other.since;
+  return users.toSorted(inOrder).slice(0, shownMax);
+}
+
+type UserInLine<Waiting> = Readonly<{ account: AccountId; member: string; places: Line<Waiting> }>;
+
+function* firstOf<Waiting extends Waiter>(line: FairLine<Waiting>, most: number): Generator<UserInLine<Waiting>> {
+  let left = most;
+  for (const { key: account, inside } of line.inTurn()) {
+    for (const { key: member, inside: places } of inside.ranks.inOrder()) {
+      if (left-- === 0) return;
+      yield { account, member, places };
+    }
+  }
+}
+
+function modelsOf(places: Line<Waiter>): readonly string[] {
+  const models = new Set<string>();
+  let link = places.first;
+  for (let looks = 0; link !== null && looks < modelsLookMax; looks++, link = link.after)
+    models.add(link.value.place.modelId);
+  return [...models];
+}
+
+/** By class; those with most requests first. */
+export function runningGroups(running: Iterable<readonly [Place, Runner]>): RunningGroup[] {
+  const groups = new Map<string, RunningGroup>();
+  for (const [{ account, modelId, priority }, { state, since, isReading }] of running) {
+    const node = state.node.name;
+    const key = `${account}\n${priority}\n${node}\n${modelId}`;
+    let group = groups.get(key);
+    if (group === undefined)
+      groups.set(key, (group = { node, account, priority, modelId, requests: 0, reading: 0, since }));
+    group.requests++;
+    if (isReading) group.reading++;
+    group.since = Math.min(group.since, since);
+  }
+  return [...groups.values()].toSorted(
+    (one, other) => rankOf(one.priority) - rankOf(other.priority) || other.requests - one.requests,
+  );
+}

@@ -184,7 +184,7 @@ export const refusals = {
     code: null,
     message: busyWords,
     retry: "after",
-    facts: ["reason"],
+    facts: ["reason", "position", "expected_first_token_ms"],
   },
   /** For a model of the catalog, whose refusal the specification words: none of its nodes can be reached. */
   busy_unreachable: { status: 429, type: rate, code: null, message: busyWords, retry: "after", facts: ["reason"] },

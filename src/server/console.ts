@@ -29,7 +29,7 @@ import type { SiteFiles } from "../docs/page-shell.ts";
 import type { LiveRequests, Site } from "../http/site.ts";
 import type { Log } from "../core/log.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
-import type { NodeLine } from "../nodes/queue/line-view.ts";
+import { type NodeLine, nodeLines } from "../nodes/queue/line-view.ts";
 import type { WebhookState } from "../notices/deliveries.ts";
 import type { Fleet, Work } from "../office/work.ts";
 import { freeBytesIn } from "../store/folder/disk-room.ts";
@@ -84,7 +84,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
   const nodes: NodesView = {
     states: async () => {
       const states = pool.states();
-      const lines = pool.lines(lineAccountsShownMax);
+      const lines = nodeLines(pool.seen(), lineAccountsShownMax);
       const waiting = [...lines.values()].flatMap(({ most }) => most.map(({ account }) => account));
       const emailOf = await namesOf(office, waiting);
       const emailed = ({ account, waiting: requests }: NodeLine["most"][number]) => ({

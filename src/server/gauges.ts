@@ -2,7 +2,9 @@
 import type { Accounting } from "../books/accounting.ts";
 import type { Gauge } from "../http/metrics/metric.ts";
 import type { EngineLoad } from "../nodes/engine-load.ts";
+import type { SeenLine } from "../nodes/queue/line-view.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
+import { mostFirst, workOf } from "../nodes/queue/served-work.ts";
 import type { LaneState } from "../books/postgres-accounting.ts";
 import type { Share } from "../store/postgres/shares.ts";
 import type { KeptResponses } from "../store/responses/kept-responses.ts";
@@ -17,7 +19,7 @@ export type GaugedParts = Readonly<{
   nodeShares(): ReadonlyMap<string, Share>;
   watch: Pick<LedgerWatch, "state">;
   storedResponses: Pick<KeptResponses, "waitingBytes"> | null;
-  pool: Pick<NodePool, "waiting" | "states" | "cacheCounts">;
+  pool: Pick<NodePool, "waiting" | "states" | "cacheCounts" | "seen">;
   backups: Pick<ScheduledBackups, "lastMadeAt">;
   notices: Pick<NoticeWatch, "states">;
 }>;
@@ -63,17 +65,8 @@ export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
       value: storedResponses.waitingBytes,
     };
   }
-  const { expectedTokens, reportedTokens } = pool.cacheCounts;
-  for (const [name, help, value] of [
-    [
-      "expected",
-      "Input tokens expected in nodes' prompt caches, of answers whose node reports cached tokens.",
-      expectedTokens,
-    ],
-    ["reported", "Input tokens of the same answers that their nodes reported as cached.", reportedTokens],
-  ] as const) {
-    yield { name: `tollgate_prefix_cache_${name}_tokens_total`, help, value, type: "counter" };
-  }
+  yield* cacheGauges(pool.cacheCounts);
+  yield* workGauges(pool.seen());
   for (const { name: node, health, since, lastError, drainedAt, busy, slots, load } of pool.states()) {
     const labels = { node };
     for (const each of ["well", "cooling", "down", "starting"] as const) {
@@ -115,6 +108,43 @@ export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {
     if (load !== null) yield* loadGauges(load, labels);
   }
 }
+
+function* cacheGauges({ expectedTokens, reportedTokens }: NodePool["cacheCounts"]): Generator<Gauge> {
+  for (const [name, help, value] of [
+    [
+      "expected",
+      "Input tokens expected in nodes' prompt caches, of answers whose node reports cached tokens.",
+      expectedTokens,
+    ],
+    ["reported", "Input tokens of the same answers that their nodes reported as cached.", reportedTokens],
+  ] as const) {
+    yield { name: `tollgate_prefix_cache_${name}_tokens_total`, help, value, type: "counter" };
+  }
+}
+
+/** Accounts that metrics name: those with the most work of the last hour. */
+const accountsMax = 10;
+
+function* workGauges({ served, now }: Pick<SeenLine, "served" | "now">): Generator<Gauge> {
+  for (const [priority, value] of Object.entries(served.work)) {
+    const help = "Work that nodes have done: an input token that was read counts 1, an output token 4.";
+    yield { name: "tollgate_work_total", help, value, labels: { priority }, type: "counter" };
+  }
+  const rows = mostFirst(served.accounts, now);
+  const all = rows.reduce((sum, row) => sum + workOf(row), 0);
+  let others = 1;
+  for (const row of rows.filter(({ key }) => key !== null).slice(0, accountsMax)) {
+    const value = all === 0 ? 0 : workOf(row) / all;
+    others -= value;
+    yield { ...accountShare, value, labels: { account: String(row.key) } };
+  }
+  if (all > 0 && rows.length > accountsMax) yield { ...accountShare, value: others, labels: { account: "others" } };
+}
+
+const accountShare = {
+  name: "tollgate_account_work_ratio",
+  help: "Part of the last hour's work, of the accounts with the most of it.",
+};
 
 function* laneGauges({ counts, given, locked }: LaneState): Generator<Gauge> {
   const counters: readonly (readonly [name: string, help: string, value: number])[] = [

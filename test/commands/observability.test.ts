@@ -113,7 +113,9 @@ describe("metrics", () => {
     expect(text).toContain('tollgate_refusals_total{reason="unknown_model"} 1');
     expect(text).toContain('tollgate_answers_total{ending="end"} 7');
     expect(text).toMatch(/^tollgate_time_to_first_token_seconds_count\{model="core-3"\} 7$/m);
-    expect(text).toMatch(/^tollgate_queue_wait_seconds_count [89]$/m);
+    expect(text).toMatch(/^tollgate_queue_wait_seconds_count\{priority="standard"\} [89]$/m);
+    expect(text).toMatch(/^tollgate_work_total\{priority="standard"\} [1-9]/m);
+    expect(text).toMatch(/^tollgate_account_work_ratio\{account="\d+"\} 1$/m);
     expect(text).toMatch(/^tollgate_settle_duration_seconds_count 7$/m);
     expect(text).toMatch(/^tollgate_journal_batch_entries_sum [1-9]/m);
     expect(text).toMatch(/^tollgate_tokens_total\{model="core-3",kind="output"\} [1-9]/m);

@@ -150,4 +150,21 @@ describe.skipIf(withoutBrowser)("the line", () => {
     expect(found).toEqual([]);
     expect(await other.page.evaluate<number>("document.documentElement.scrollWidth - innerWidth")).toBe(0);
   });
+
+  test("says in the playground where a request waits, until it does not", async () => {
+    await using other = await Visit.open(browser, gateway.url);
+    const { page } = other;
+    await other.signIn(head, password);
+    await page.goto("/playground");
+    await page.getByRole("textbox", { name: "Message" }).fill("It writes");
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    const place = page.getByText(/^Number \d in line, first token in about \d+ s$/);
+    await place.waitFor();
+    const folder = process.env["LINE_SHOTS"];
+    if (folder !== undefined) await page.screenshot({ path: `${folder}/playground.png` });
+    for (const node of [large, small]) node.endAll();
+    await page.getByText("Hello").first().waitFor();
+    expect(await place.count()).toBe(0);
+    expect(other.problems).toEqual([]);
+  });
 });

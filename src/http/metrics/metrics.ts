@@ -61,6 +61,7 @@ export class Metrics {
     "tollgate_queue_wait_seconds",
     "Time that requests wait for a slot on a node.",
     waitSeconds,
+    "priority",
   );
   readonly #gaps = this.#histogram(
     "tollgate_token_gap_seconds",
@@ -154,7 +155,7 @@ export class Metrics {
     if (firstPieceAt !== null) this.#firstToken.add((firstPieceAt - record.arrivedAt) / 1000, model);
     if (settling !== null && settling.to !== null) this.#settle.add((settling.to - settling.from) / 1000);
     for (const { queuedAt, startedAt, endedAt } of rounds) {
-      this.#queueWait.add(((startedAt ?? endedAt) - queuedAt) / 1000);
+      this.#queueWait.add(((startedAt ?? endedAt) - queuedAt) / 1000, record.priority);
     }
     for (const { isSearch, failed } of toolCalls) {
       this.#toolCalls.add(1, isSearch ? "search" : "mcp", failed ? "failed" : "done");

@@ -37,7 +37,7 @@ export function refusalOf(cause: RefusalCause, model: string, isOwn: boolean, fo
     case "drained":
       return refuse("model_paused", { model, seconds: pausedRetrySeconds });
     case "full":
-      return refuse("busy", { seconds, reason: "too_many_waiting" });
+      return refuse("busy", { seconds, reason: "too_many_waiting", ...factsOf(forecast) });
     case "waited-too-long":
       return refuse("busy", { seconds, reason: "waited_too_long" });
     case "too-late":
@@ -58,8 +58,13 @@ const away = (model: string, isOwn: boolean): Refusal =>
 
 /** `forecast` is absent where the deadline passed in line, and the request was just about to begin. */
 export function tooLate(forecast: Forecast = { position: 1, waitMs: 0, firstTokenMs: 0 }): Refusal {
+  return refuse("deadline_unmet", factsOf(forecast));
+}
+
+function factsOf(forecast: Forecast | undefined): NonNullable<Refusal["detail"]> {
+  if (forecast === undefined) return {};
   const { position, firstTokenMs } = forecast;
-  return refuse("deadline_unmet", { position, expected_first_token_ms: Math.round(firstTokenMs) });
+  return { position, expected_first_token_ms: Math.round(firstTokenMs) };
 }
 
 const isOwnModel = ({ tier }: Model): boolean => tier === "own";

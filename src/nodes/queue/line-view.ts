@@ -4,6 +4,8 @@ import { type Priority, rankOf } from "../../core/priority.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import type { FairLine, InLine } from "./fair-line.ts";
 import type { Line } from "./line.ts";
+import type { CacheHour } from "./placement.ts";
+import { mostFirst, type ServedRow, type ServedWork } from "./served-work.ts";
 
 /** A node's line. */
 export type NodeLine = Readonly<{
@@ -16,7 +18,7 @@ export type NodeLine = Readonly<{
   most: readonly Readonly<{ account: AccountId; waiting: number }>[];
 }>;
 
-export const noLine: NodeLine = {
+const noLine: NodeLine = {
   waiting: 0,
   byPriority: { interactive: 0, standard: 0, bulk: 0 },
   since: null,
@@ -47,36 +49,96 @@ export type RunningGroup = {
   since: Ms;
 };
 
+/** `firstTokenMs`: expected by someone with nothing in line for a short prompt; null where the node takes none now. */
+export type NodeOutlook = NodeLine & Readonly<{ firstTokenMs: Ms | null }>;
+
+/** What operators see of the line; times by the wall clock. */
 export type LineView = Readonly<{
   /** All that wait, by class. */
   waiting: Readonly<Record<Priority, number>>;
   /** Those who are next first, at most so many as wanted. */
   next: readonly WaitingUser[];
   running: readonly RunningGroup[];
+  /** Work of the last hour; those with most of it first. `weight`: an account's now. */
+  accounts: readonly (ServedRow<AccountId> & Readonly<{ weight: number | null }>)[];
+  classes: readonly ServedRow<Priority>[];
+  models: readonly ServedRow<string>[];
+  nodes: readonly ServedRow<string>[];
+  /** By node, where its engine reports cached tokens. */
+  caches: ReadonlyMap<string | null, Readonly<CacheHour>>;
 }>;
 
 type Place = Readonly<{ account: AccountId; priority: Priority; modelId: string }>;
 type Waiter = InLine & Readonly<{ place: Place }>;
-type OneLine<Waiting extends Waiter> = Readonly<{ priority: Priority; line: FairLine<Waiting> }>;
-type Lines<Waiting extends Waiter> = Iterable<OneLine<Waiting>>;
+type OneLine<Waiting extends Waiter> = Readonly<{
+  priority: Priority;
+  line: FairLine<Waiting>;
+  nodes: readonly Runner["state"][];
+}>;
 type Runner = Readonly<{ state: Readonly<{ node: Readonly<{ name: string }> }>; since: Ms; isReading: boolean }>;
+
+/** The queue as it is: it changes with the next event. */
+export type SeenQueue<Waiting extends Waiter> = Readonly<{
+  lines: readonly OneLine<Waiting>[];
+  running: Iterable<readonly [Place, Runner]>;
+  served: ServedWork;
+  forecastOf(waiting: Waiting): Forecast;
+  /** See NodeOutlook. */
+  expectedMs(nodeName: string): Ms | null;
+}>;
+
+/** `now` is monotonic, and `wall` the same moment. */
+export type SeenLine<Waiting extends Waiter = Waiter> = SeenQueue<Waiting> &
+  Readonly<{
+    now: Ms;
+    wall: Ms;
+    nodes: readonly string[];
+    weightOf(account: AccountId): number;
+    caches: LineView["caches"];
+  }>;
 
 /** How many requests of a user are looked at for their models. */
 const modelsLookMax = 20;
 /** A forecast looks at every account in line: so many looks take about 5 ms. */
 const accountLooksMax = 200_000;
 
-/** By node. */
-export function nodeLines<Waiting extends Waiter>(
-  routes: Iterable<OneLine<Waiting> & Readonly<{ nodes: readonly Readonly<{ node: Readonly<{ name: string }> }>[] }>>,
+/** The line of each node. A request that waits for several stands in each of their lines. */
+export function nodeLines(
+  seen: Pick<SeenLine, "lines" | "expectedMs" | "nodes" | "now" | "wall">,
   shownMax: number,
-): ReadonlyMap<string, NodeLine> {
+): ReadonlyMap<string, NodeOutlook> {
   const ofNodes = new Map<string, NodeLine>();
-  for (const route of routes) {
-    const line = lineOf(route, shownMax);
-    for (const { node } of route.nodes) ofNodes.set(node.name, together(ofNodes.get(node.name), line, shownMax));
+  for (const each of seen.lines) {
+    const line = lineOf(each, shownMax);
+    for (const { node } of each.nodes) ofNodes.set(node.name, together(ofNodes.get(node.name), line, shownMax));
   }
-  return ofNodes;
+  const outlookOf = (name: string): NodeOutlook => {
+    const { since, ...line } = ofNodes.get(name) ?? noLine;
+    const firstTokenMs = seen.expectedMs(name);
+    return { ...line, since: since === null ? null : since + seen.wall - seen.now, firstTokenMs };
+  };
+  return new Map(seen.nodes.map((name) => [name, outlookOf(name)]));
+}
+
+/** `usersMax`: how many users of those that wait. */
+export function lineView(
+  { lines, running, served, forecastOf, now, wall, weightOf, caches }: SeenLine,
+  usersMax: number,
+): LineView {
+  const byWall = <Of extends Readonly<{ since: Ms }>>(of: Of): Of => ({ ...of, since: of.since + wall - now });
+  return {
+    waiting: waitingByPriority(lines),
+    next: usersInLine(lines, usersMax, forecastOf).map(byWall),
+    running: runningGroups(running).map(byWall),
+    accounts: mostFirst(served.accounts, now).map((row) => ({
+      ...row,
+      weight: row.key === null ? null : weightOf(row.key),
+    })),
+    classes: mostFirst(served.classes, now),
+    models: mostFirst(served.models, now),
+    nodes: mostFirst(served.nodes, now),
+    caches,
+  };
 }
 
 function lineOf({ line, priority }: OneLine<Waiter>, shownMax: number): NodeLine {
@@ -121,19 +183,19 @@ const sumOf = (one: NodeLine["byPriority"], other: NodeLine["byPriority"]): Node
   bulk: one.bulk + other.bulk,
 });
 
-export function waitingByPriority(lines: Lines<Waiter>): Record<Priority, number> {
+function waitingByPriority(lines: SeenLine["lines"]): Record<Priority, number> {
   const waiting = { interactive: 0, standard: 0, bulk: 0 };
   for (const { priority, line } of lines) for (const { inside } of line) waiting[priority] += inside.length;
   return waiting;
 }
 
 /** Those who are next first, at most so many. */
-export function usersInLine<Waiting extends Waiter>(
-  lines: Lines<Waiting>,
+function usersInLine<Waiting extends Waiter>(
+  lines: readonly OneLine<Waiting>[],
   shownMax: number,
   forecastOf: (waiting: Waiting) => Forecast,
 ): WaitingUser[] {
-  const all = [...lines].toSorted((one, other) => rankOf(one.priority) - rankOf(other.priority));
+  const all = lines.toSorted((one, other) => rankOf(one.priority) - rankOf(other.priority));
   const accounts = all.reduce((sum, { line }) => sum + line.length, 0);
   let forecasts = accountLooksMax / Math.max(1, accounts);
   const users: WaitingUser[] = [];
@@ -172,7 +234,7 @@ function modelsOf(places: Line<Waiter>): readonly string[] {
 }
 
 /** By class; those with most requests first. */
-export function runningGroups(running: Iterable<readonly [Place, Runner]>): RunningGroup[] {
+function runningGroups(running: Iterable<readonly [Place, Runner]>): RunningGroup[] {
   const groups = new Map<string, RunningGroup>();
   for (const [{ account, modelId, priority }, { state, since, isReading }] of running) {
     const node = state.node.name;

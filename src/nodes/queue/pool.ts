@@ -30,12 +30,11 @@ import {
   type NodeEndpoint,
   unknowingAmong,
 } from "../node-endpoint.ts";
-import { type LineView, type NodeLine, noLine } from "./line-view.ts";
-import { Placement, type CacheCounts, type CacheHour } from "./placement.ts";
+import type { SeenLine } from "./line-view.ts";
+import { Placement, type CacheCounts } from "./placement.ts";
 import { type LastError, type NodeLimits, nodeLimitsDefault, type NodeLog, PooledNode } from "./pooled-node.ts";
 import { promptBlocksOf } from "./prompt-blocks.ts";
 import type { Quickness } from "./recent-replies.ts";
-import { type Served, workOf } from "./served-work.ts";
 import { SlotQueue } from "./slot-queue.ts";
 import type { Entrant, LineNeed, NodeHealth, Place, RefusalCause, WeightOf } from "./slot-queue.ts";
 import { type Tested, testNode } from "./test-request.ts";
@@ -121,24 +120,6 @@ export type NodeState = Readonly<{
   models: Readonly<Record<string, string>>;
   quickness: Quickness;
 }>;
-
-/** `firstTokenMs`: expected by someone with nothing in line for a short prompt; null where the node takes none now. */
-export type NodeOutlook = NodeLine & Readonly<{ firstTokenMs: Ms | null }>;
-
-/** Keyed by null: what has no row of its own. */
-type ServedRow<Key> = Served & Readonly<{ key: Key | null }>;
-
-/** What operators see of the line; times by the wall clock. */
-export type LineReport = LineView &
-  Readonly<{
-    /** Work of the last hour; those with most of it first. `weight`: an account's now. */
-    accounts: readonly (ServedRow<AccountId> & Readonly<{ weight: number | null }>)[];
-    classes: readonly ServedRow<Priority>[];
-    models: readonly ServedRow<string>[];
-    nodes: readonly ServedRow<string>[];
-    /** By node, where its engine reports cached tokens. */
-    caches: ReadonlyMap<string | null, Readonly<CacheHour>>;
-  }>;
 
 /** A connection that has not failed this long after its timeout is open. */
 const trialMarginMs = 250;
@@ -404,44 +385,17 @@ export class NodePool {
     }
   }
 
-  /** The line of each node, with its start by the wall clock. */
-  lines(shownMax: number): ReadonlyMap<string, NodeOutlook> {
+  /** What waits and runs, to be read at once: see line-view. */
+  seen(): SeenLine {
     const now = this.#now();
-    const ahead = this.#options.clock.wall() - now;
-    const lines = this.#queue.lines(shownMax);
-    const outlookOf = (name: string): NodeOutlook => {
-      const { since, ...line } = lines.get(name) ?? noLine;
-      const firstTokenMs = this.#queue.expectedMs(name, now);
-      return { ...line, since: since === null ? null : since + ahead, firstTokenMs };
-    };
-    return new Map([...this.#nodes.keys()].map((name) => [name, outlookOf(name)]));
-  }
-
-  /** `usersMax`: how many users of those that wait. */
-  line(usersMax: number): LineReport {
-    const now = this.#now();
-    const ahead = this.#options.clock.wall() - now;
-    const { served } = this.#queue;
-    const { waiting, next, running } = this.#queue.view(usersMax, now);
-    const weightOf = this.#options.weightOf ?? (() => 1);
     return {
-      waiting,
-      next: next.map((user) => ({ ...user, since: user.since + ahead })),
-      running: running.map((group) => ({ ...group, since: group.since + ahead })),
-      accounts: mostFirst(served.accounts.sums(now)).map((row) => ({
-        ...row,
-        weight: row.key === null ? null : weightOf(row.key),
-      })),
-      classes: mostFirst(served.classes.sums(now)),
-      models: mostFirst(served.models.sums(now)),
-      nodes: mostFirst(served.nodes.sums(now)),
+      ...this.#queue.seen(now),
+      now,
+      wall: this.#options.clock.wall(),
+      nodes: [...this.#nodes.keys()],
+      weightOf: this.#options.weightOf ?? (() => 1),
       caches: this.#placement.lastHour(now),
     };
-  }
-
-  /** Work since the start, by class. */
-  get servedWork(): Readonly<Record<Priority, number>> {
-    return this.#queue.served.work;
   }
 
   /** Asks a node for one token, outside the line and whatever its state. The outcome counts like that of any request. */
@@ -629,9 +583,6 @@ export class NodePool {
 }
 
 const none: ReadonlySet<string> = new Set();
-
-const mostFirst = <Key>(sums: ReadonlyMap<Key, Served>): (Served & { key: Key })[] =>
-  [...sums].map(([key, sum]) => ({ ...sum, key })).toSorted((one, other) => workOf(other) - workOf(one));
 
 /** The nodes of another configuration: nodes at the same address are kept, with what is known about them. */
 export function nodesAfter<Known extends Readonly<{ endpoint: NodeEndpoint }>>(

@@ -39,6 +39,12 @@ function addTo(sum: Served, priority: Priority, work: number, waitedMs: Ms): voi
   sum.waitedMs += waitedMs;
 }
 
+/** Null is the key of what has none of its own. */
+export type ServedRow<Key> = Served & Readonly<{ key: Key | null }>;
+
+export const mostFirst = <Key>(of: LastHour<Key, Served>, now: Ms): ServedRow<Key>[] =>
+  [...of.sums(now)].map(([key, sum]) => ({ ...sum, key })).toSorted((one, other) => workOf(other) - workOf(one));
+
 const noWork = (): Record<Priority, number> => ({ interactive: 0, standard: 0, bulk: 0 });
 
 export const noneServed = (): Served => ({ work: noWork(), requests: 0, waitedMs: 0 });

@@ -31,7 +31,7 @@ import type { AccountId, Ms } from "../../core/types.ts";
 import { type AccountInLine, FairLine, requestsOf } from "./fair-line.ts";
 import { aheadOf, LinePace } from "./forecast.ts";
 import { Line, type Link } from "./line.ts";
-import { type LineView, type NodeLine, nodeLines, runningGroups, usersInLine, waitingByPriority } from "./line-view.ts";
+import type { SeenQueue } from "./line-view.ts";
 import type { Candidate, Choice, Used, Wanting } from "./placement.ts";
 import { noBlocks } from "./prompt-blocks.ts";
 import { ServedWork } from "./served-work.ts";
@@ -436,8 +436,7 @@ export class SlotQueue {
   }
 
   /** How long a newcomer's short prompt takes to its first token on that node; null where it takes none now. */
-  expectedMs(nodeName: string, now: Ms): Ms | null {
-    this.#now = Math.max(this.#now, now);
+  #expectedMs(nodeName: string): Ms | null {
     const state = this.#nodes.get(nodeName);
     if (state === undefined || state.health !== "well" || state.drained || state.retired) return null;
     return hasRoom(state) && state.lines.size === 0
@@ -594,19 +593,15 @@ export class SlotQueue {
       .map(({ node, health, busy }) => ({ name: node.name, health, busy, slots: node.slots }));
   }
 
-  /** The line of each node. A request that waits for several stands in each of their lines. Walks each line once, by account. */
-  lines(shownMax: number): ReadonlyMap<string, NodeLine> {
-    return nodeLines(this.#routes.values(), shownMax);
-  }
-
-  view(shownMax: number, now: Ms): LineView {
+  /** What waits and runs, to be read at once: see line-view. */
+  seen(now: Ms): SeenQueue<Waiting> {
     this.#now = Math.max(this.#now, now);
-    const routes = [...this.#routes.values()];
-    const forecastOf = (waiting: Waiting): Forecast => this.#forecastOf(waiting);
     return {
-      waiting: waitingByPriority(routes),
-      next: usersInLine(routes, shownMax, forecastOf),
-      running: runningGroups(this.#running),
+      lines: [...this.#routes.values()],
+      running: this.#running,
+      served: this.served,
+      forecastOf: (waiting) => this.#forecastOf(waiting),
+      expectedMs: (nodeName) => this.#expectedMs(nodeName),
     };
   }
 

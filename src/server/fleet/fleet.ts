@@ -25,11 +25,11 @@ export function fleetOf(parts: Parts): Fleet {
   // Several gateways each see and drain the nodes by themselves.
   const byGateway = config.databaseUrl === null ? {} : { gateway: config.gateway };
   return {
-    nodes: () =>
-      nodeReports(pool.states(), pool.lines(lineAccountsShownMax), catalog).map((report) => ({
-        ...report,
-        ...byGateway,
-      })),
+    async nodes() {
+      const { nodeLines } = await import("../../nodes/queue/line-view.ts");
+      const lines = nodeLines(pool.seen(), lineAccountsShownMax);
+      return nodeReports(pool.states(), lines, catalog).map((report) => ({ ...report, ...byGateway }));
+    },
     models: () => modelReport(catalog, served.areOwn, pool.states().map(seenNode)),
     async gateways() {
       const { gatewayReports } = await import("./gateway-reports.ts");

@@ -6,8 +6,14 @@ import type { OperatorLine, WorkShare } from "../../console/api/line.ts";
 import { endUserInWords } from "../../core/end-user.ts";
 import type { Priority } from "../../core/priority.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
-import type { RunningGroup, WaitingUser } from "../../nodes/queue/line-view.ts";
-import type { LineReport, NodePool } from "../../nodes/queue/pool.ts";
+import {
+  lineView,
+  type LineView,
+  nodeLines,
+  type RunningGroup,
+  type WaitingUser,
+} from "../../nodes/queue/line-view.ts";
+import type { NodePool } from "../../nodes/queue/pool.ts";
 import { noneServed, plusServed, type Served } from "../../nodes/queue/served-work.ts";
 
 /** Users of those that wait, groups of what runs, and shares that operators see by name; the others are summed up. */
@@ -18,13 +24,14 @@ const sharesShownMax = 20;
 const timeOf = (at: Ms): string => new Date(at).toISOString();
 
 export async function lineReport(
-  pool: Pick<NodePool, "line" | "lines" | "states">,
+  pool: Pick<NodePool, "seen" | "states">,
   office: Pick<Office, "read">,
   gateway: string | null,
 ): Promise<OperatorLine> {
-  const line = pool.line(usersShownMax);
+  const seen = pool.seen();
+  const line = lineView(seen, usersShownMax);
   const states = pool.states();
-  const outlooks = pool.lines(0);
+  const outlooks = nodeLines(seen, 0);
   const running = line.running.slice(0, groupsShownMax);
   const accounts = shared(line.accounts, sharesShownMax);
   const named = [...line.next, ...running].map(({ account }) => account);
@@ -115,7 +122,7 @@ function inClasses(groups: readonly RunningGroup[], of: "requests" | "reading"):
   return sums;
 }
 
-function cacheOf({ caches }: LineReport, node: string): OperatorLine["nodes"][number]["cache"] {
+function cacheOf({ caches }: LineView, node: string): OperatorLine["nodes"][number]["cache"] {
   const hour = caches.get(node);
   if (hour === undefined) return null;
   const { inputTokens, expectedTokens, reportedTokens } = hour;

@@ -4,7 +4,8 @@ import { abilitiesOf, leastContext, modelsOn, type ServedModel } from "../../nod
 import type { EngineLoad } from "../../nodes/engine-load.ts";
 import type { Model } from "../../core/types.ts";
 import { engineInWords, noneServed } from "../../nodes/engine.ts";
-import type { NodeOutlook, NodePool, NodeState } from "../../nodes/queue/pool.ts";
+import type { NodeOutlook } from "../../nodes/queue/line-view.ts";
+import type { NodePool, NodeState } from "../../nodes/queue/pool.ts";
 import type { NodeHealth } from "../../nodes/queue/slot-queue.ts";
 
 /** Accounts of a node's line that operators see by name: those with the most requests in it. */

@@ -2,7 +2,10 @@
 import { describe, expect, test } from "bun:test";
 import type { Forecast } from "../../../src/core/forecast.ts";
 import type { Priority } from "../../../src/core/priority.ts";
+import { factsOf } from "../../../src/core/refusals.ts";
+import { refusalOf } from "../../../src/nodes/failure/failure.ts";
 import { LastHour } from "../../../src/nodes/queue/last-hour.ts";
+import { lineView, nodeLines } from "../../../src/nodes/queue/line-view.ts";
 import { noBlocks } from "../../../src/nodes/queue/prompt-blocks.ts";
 import { type Chooser, type Place, SlotQueue } from "../../../src/nodes/queue/slot-queue.ts";
 
@@ -25,6 +28,10 @@ class Line {
     this.queue = new SlotQueue(1_000_000, placesMax, chooser);
     this.queue.configure([{ name: "a", slots: 2, serves: () => true }]);
   }
+  seen(now: number) {
+    return { ...this.queue.seen(now), now, wall: 1_000 + now, nodes: ["a"], weightOf: () => 1, caches: new Map() };
+  }
+  expectedMs = (): number | null => this.queue.seen(0).expectedMs("a");
   ask({ account, member = "key 1", priority = "standard", modelId = "m" }: Asked, now: number): Place {
     const granted = (): void => {};
     const refused = (_cause: string, forecast?: Forecast) => void this.refusals.push(forecast);
@@ -53,32 +60,32 @@ describe("the line", () => {
     line.ask({ account: 3, member: "user ada" }, 20);
     line.ask({ account: 3, member: "user ada", modelId: "n" }, 30);
     line.ask({ account: 3, member: "user grace", priority: "interactive" }, 40);
-    const { waiting, next, running } = line.queue.view(10, 50);
+    const { waiting, next, running } = lineView(line.seen(50), 10);
     expect(waiting).toEqual({ interactive: 1, standard: 2, bulk: 1 });
     expect(
       next.map(({ account, member, priority, models, requests, since, forecast }) => {
         return [account, member, priority, models.join(), requests, since, forecast?.position];
       }),
     ).toEqual([
-      [3, "user grace", "interactive", "m", 1, 40, 1],
-      [3, "user ada", "standard", "m,n", 2, 20, 2],
-      [2, "key 1", "bulk", "m", 1, 10, 4],
+      [3, "user grace", "interactive", "m", 1, 1_040, 1],
+      [3, "user ada", "standard", "m,n", 2, 1_020, 2],
+      [2, "key 1", "bulk", "m", 1, 1_010, 4],
     ]);
     expect(running).toEqual([
-      { node: "a", account: 1, priority: "standard", modelId: "m", requests: 2, reading: 1, since: 0 },
+      { node: "a", account: 1, priority: "standard", modelId: "m", requests: 2, reading: 1, since: 1_000 },
     ]);
-    expect(line.queue.view(1, 50).next).toHaveLength(1);
-    expect(line.queue.lines(0).get("a")).toMatchObject({ waiting: 4, byPriority: waiting, most: [] });
+    expect(lineView(line.seen(50), 1).next).toHaveLength(1);
+    expect(nodeLines(line.seen(50), 0).get("a")).toMatchObject({ waiting: 4, byPriority: waiting, most: [] });
   });
 
   test("is as long for a newcomer as it is; a drained node has none", () => {
     const line = new Line();
-    expect(line.queue.expectedMs("a", 0)).toBe(100);
+    expect(line.expectedMs()).toBe(100);
     for (const account of [1, 1, 1, 1, 2]) line.ask({ account }, 0);
     // one of the first account and one of the second go first
-    expect(line.queue.expectedMs("a", 0)).toBe(3 * 100 + 100);
+    expect(line.expectedMs()).toBe(3 * 100 + 100);
     line.queue.drain(new Set(["a"]));
-    expect(line.queue.expectedMs("a", 0)).toBeNull();
+    expect(line.expectedMs()).toBeNull();
   });
 
   test("that is full says the place that a newcomer would have, counted once a second", () => {
@@ -91,6 +98,11 @@ describe("the line", () => {
       { position: 3, waitMs: 300, firstTokenMs: 400 },
     ]);
     expect(line.refusals[1]).toBe(line.refusals[0]);
+    expect(factsOf(refusalOf("full", "m", true, line.refusals[0]))).toEqual({
+      reason: "too_many_waiting",
+      position: 3,
+      expected_first_token_ms: 400,
+    });
     line.ask({ account: 4 }, 1_001);
     expect(line.refusals[2]).not.toBe(line.refusals[1]);
   });

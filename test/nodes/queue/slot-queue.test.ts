@@ -1,5 +1,6 @@
 // The slot queue without time or sockets: fairness, all small worlds, random large ones.
 import { describe, expect, test } from "bun:test";
+import { nodeLines } from "../../../src/nodes/queue/line-view.ts";
 import { SlotQueue } from "../../../src/nodes/queue/slot-queue.ts";
 import { noBlocks } from "../../../src/nodes/queue/prompt-blocks.ts";
 import type { Chooser, NodeHealth, Place, QueueNode, RefusalCause } from "../../../src/nodes/queue/slot-queue.ts";
@@ -393,12 +394,13 @@ test("who stands in the line of each node: how many of how many accounts, since 
   for (const model of ["m", "m", "k"]) enter(queue, new TestPlace(9, model));
   for (const [at, account] of [1, 2, 2, 3, 2, 3].entries()) enter(queue, new TestPlace(account), 10 + at);
   enter(queue, new TestPlace(1, "n"), 5);
-  const lines = queue.lines(2);
+  const lines = nodeLines({ ...queue.seen(20), now: 20, wall: 20, nodes: ["a", "b"] }, 2);
   const most = [
     { account: 2, waiting: 3 },
     { account: 3, waiting: 2 },
   ];
   expect(lines.get("a")).toEqual({
+    firstTokenMs: expect.any(Number),
     waiting: 6,
     byPriority: { interactive: 0, standard: 6, bulk: 0 },
     since: 10,

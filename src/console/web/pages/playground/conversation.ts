@@ -63,6 +63,8 @@ export type Answer = {
   /** The charge, as on the usage page; null: not known yet, or nothing was charged. */
   costUsd: number | null;
   firstTokenMs: number | null;
+  /** Its place in line, in words, as the server said it last. */
+  place?: string;
   totalMs: number | null;
   /** True once the stream has announced its end; a stream that just stops is broken. */
   complete: boolean;

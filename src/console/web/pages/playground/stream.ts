@@ -68,7 +68,11 @@ async function stream(
   }
   const read = dialect.reader(answer);
   const show = nowAndThen(onChange);
-  for await (const data of dataOf(response.body)) {
+  const waits = (place: string): void => {
+    answer.place = place;
+    show();
+  };
+  for await (const data of dataOf(response.body, waits)) {
     if (data === "[DONE]") answer.complete = true;
     else read(JSON.parse(data) as Json);
     if (answer.firstTokenMs === null && (answer.text !== "" || answer.reasoning !== "" || answer.calls.length > 0)) {
@@ -78,8 +82,13 @@ async function stream(
   }
 }
 
-/** The `data:` of each event, without the comments that keep the connection alive. */
-async function* dataOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string> {
+const placeComment = ": number ";
+
+/** The `data:` of each event. Of the comments that keep the connection alive, some say the request's place in line. */
+async function* dataOf(
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+  waits: (place: string) => void,
+): AsyncGenerator<string> {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
@@ -91,6 +100,7 @@ async function* dataOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGene
     rest = lines.pop() ?? "";
     for (const line of lines) {
       if (line.startsWith("data:")) yield line.slice("data:".length).trim();
+      else if (line.startsWith(placeComment)) waits(`Number ${line.slice(placeComment.length)}`);
     }
   }
 }

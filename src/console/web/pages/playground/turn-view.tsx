@@ -271,6 +271,7 @@ function AnswerView(props: AnswerViewProps): VNode {
       {answer.serverCalls.map((call, index) => (
         <ServerCallView key={call.id || index} call={call} runs={streaming && call.result === null} />
       ))}
+      <PlaceInLine of={answer} />
       <div class={streaming ? "caret" : undefined}>
         {answer.text !== "" && (
           <Clipped text={answer.text} length={answerShownLength}>
@@ -315,6 +316,13 @@ function AnswerView(props: AnswerViewProps): VNode {
     </article>
   );
 }
+
+const PlaceInLine = ({ of: { state, firstTokenMs, place } }: { of: Answer }): VNode | null =>
+  state === "streaming" && firstTokenMs === null && place !== undefined ? (
+    <p class="quiet small-text" role="status">
+      {place}
+    </p>
+  ) : null;
 
 function AnswerFoot({ answer, busy, chooser, isOneOfTwo, onAgain, onAlone }: AnswerViewProps): VNode {
   const { state, usage, finish, firstTokenMs, totalMs, requestId, text, costUsd } = answer;

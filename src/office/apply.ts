@@ -225,7 +225,10 @@ function refuseTwins<Row>(what: string, rows: readonly Row[], nameOf: (row: Row)
 
 /** The same text for two limits that mean the same: one moment, or lists of the same members. An empty list is no limit. */
 function sameOf(limit: unknown): string {
-  if (Array.isArray(limit)) return limit.length === 0 ? "null" : JSON.stringify([...new Set(limit)].sort());
+  if (Array.isArray(limit)) {
+    const members = [...new Set(limit.map(String))].sort((one, other) => (one < other ? -1 : 1));
+    return members.length === 0 ? "null" : JSON.stringify(members);
+  }
   return JSON.stringify((typeof limit === "string" ? momentOfText(limit) : null) ?? limit);
 }
 

@@ -31,7 +31,9 @@ export class OperatorsApi {
       if (path === "/openapi.json") return Response.json(await this.description());
       const token = await this.#tokenOf(request);
       if (token === null)
-        return refusal(401, "authentication_error", "The token is missing, wrong, expired or revoked.");
+        return refusal(401, "authentication_error", "The token is missing, wrong, expired or revoked.", {
+          "www-authenticate": "Bearer",
+        });
       const verb = await verbAt(path);
       if (verb === null) return refusal(404, "not_found_error", `There is nothing at ${operatorsApiPath}${path}.`);
       const reads = verb.scope === "read";

@@ -10,6 +10,7 @@ const node = "n";
 const byLength: Chooser = {
   choose: (_wanting, [first]) => ({ best: first!, free: first!, savedMs: 0 }),
   unreadMs: () => 0,
+  readMs: () => 0,
   expectedMs: () => 0,
   sent: (place) => ({ work: (place as Request).ms, unreadWork: 0 }),
   began() {},

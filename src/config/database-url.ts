@@ -59,9 +59,3 @@ function isDecodable(part: string): boolean {
     return false;
   }
 }
-
-/** For people: without user and password. */
-export function shownDatabaseUrl(url: string): string {
-  const addresses = addressesOf(url).map((address) => new URL(address));
-  return `postgres://${addresses.map(({ host }) => host).join(",")}${addresses[0]!.pathname}`;
-}

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Database } from "bun:sqlite";
 import { systemClock } from "../../src/core/clock.ts";
 import { configFindings } from "../../src/commands/doctor-config.ts";
+import { saltFindings, sharedFindings } from "../../src/commands/doctor-prefix-cache.ts";
 import { clockFinding, fileLimitFinding } from "../../src/commands/doctor-machine.ts";
 import type { Finding } from "../../src/commands/finding.ts";
 import { type Environment, readConfig } from "../../src/config/config.ts";
@@ -186,6 +187,42 @@ describe("warnings of a configuration", () => {
     expect(configFindings(readConfig(null, "", {}, {}), "", 0)).toEqual([
       expect.objectContaining({ level: "warning", detail: expect.stringContaining("no nodes") }),
     ]);
+  });
+});
+
+describe("prefix caches", () => {
+  const box = { name: "box", engine: "vllm", sharing: undefined } as const;
+  const recent = { model: "m", accounts: 20, input: 50_000, cached: 12_000 };
+  const said = (...words: Parameters<typeof saltFindings>) => saltFindings(...words).map(({ detail }) => detail);
+
+  test("that accounts share cost nothing, and those of engines that know no salt neither", () => {
+    expect(saltFindings([{ ...box, sharing: true }], [recent])).toEqual([]);
+    expect(saltFindings([{ ...box, engine: "ollama" }], [recent])).toEqual([]);
+  });
+  test("that accounts do not share cost what engines reported, or what was measured", () => {
+    expect(said([box], [recent])).toEqual([
+      expect.stringMatching(
+        /^each account has its own on box: .*; m, with 20 accounts, had 24 % of its latest 50,000 /,
+      ),
+    ]);
+    for (const recents of [[], [{ ...recent, accounts: 1 }]])
+      expect(said([box], recents)).toEqual([expect.stringContaining("24 % of the input was cached instead of 94 %")]);
+    expect(said([box], [{ ...recent, cached: 0 }])).toEqual([
+      expect.stringContaining("--enable-prompt-tokens-details"),
+    ]);
+  });
+  test("are told by how they are shared", () => {
+    const nodes = [box, { ...box, name: "other", sharing: "plan" }, { ...box, name: "third", sharing: false }] as const;
+    expect(said(nodes, []).map((detail) => detail.split(":")[0])).toEqual([
+      "each account has its own on box, third",
+      "each plan has its own on other",
+    ]);
+  });
+  test("that cannot be kept apart as configured are a warning", () => {
+    expect(sharedFindings({ ...box, engine: "ollama", sharing: "plan" })).toEqual([
+      expect.objectContaining({ level: "warning", detail: expect.stringContaining('share_prefix_cache = "plan"') }),
+    ]);
+    expect(sharedFindings({ ...box, engine: "ollama" })).toEqual([]);
   });
 });
 

@@ -71,7 +71,8 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
   test(
     "tells of its lane and its shares in metrics, and one with a data folder does not",
     async () => {
-      await using gateway = await start(await postgres.database("told"));
+      const url = await postgres.database("told");
+      await using gateway = await start(url);
       const account = await gateway.account();
       expect((await ask(gateway, account.api_key, "/v1/chat/completions")).status).toBe(200);
       const { text: told } = await asked(`${gateway.url}/metrics`);
@@ -89,6 +90,12 @@ describe.skipIf(noPostgres)("a gateway on PostgreSQL", () => {
       expect(await metric(gateway, "tollgate_journal_commit_duration_seconds_count")).toBeGreaterThanOrEqual(2);
       expect(told).toContain('tollgate_node_share_granted{node="scripted"} 8');
       expect(told).toContain('tollgate_node_share_target{node="scripted"} 8');
+      await using client = new Bun.SQL({ url, max: 1 });
+      const worked = async (): Promise<readonly { work: string }[]> => client.unsafe("SELECT work FROM served_work");
+      const whose = new RegExp(`"account":${account.id},"work":\\d+`);
+      await eventually("other gateways can read for whom it worked", async () =>
+        (await worked()).some(({ work }) => whose.test(work)),
+      );
       const [seen] = await gateway.cli<{ gateway?: string }[]>("nodes");
       expect(seen!.gateway).toMatch(/^gateway-\d+$/);
       // Its folder is said to be what it is, and nobody times its disk.

@@ -21,8 +21,12 @@ import { plainSchema } from "./plain-schema.ts";
 import { anything, described, either, flag, list, object, only, orNull, ref, text, whole } from "./shape.ts";
 
 /** What a field is for, and the form of its values where the checked schema allows anything. */
-type Detail = Readonly<{ prose: string; inside?: (checked: JsonSchema) => JsonSchema }>;
+type Detail = string | Readonly<{ prose: string; inside: (checked: JsonSchema) => JsonSchema }>;
 type Details = Readonly<Record<string, Detail>>;
+
+/** Fields with the same prose. */
+const all = (prose: string, ...names: readonly string[]): Details =>
+  Object.fromEntries(names.map((name) => [name, prose]));
 
 const toolName: JsonSchema = { type: "string", minLength: 1 };
 const jsonSchema = (description: string): JsonSchema => ({ type: "object", description });
@@ -35,24 +39,19 @@ const objectOf =
 
 const budget = `Output budget in tokens, held from the balance until the request ends. Values outside of 1 to ${outputTokensMax} are moved to the nearest end`;
 const sampling = {
-  temperature: { prose: "How freely the model chooses; passed on to the node." },
-  top_p: { prose: "Nucleus sampling; passed on to the node." },
-  presence_penalty: { prose: "Passed on to the node." },
-  frequency_penalty: { prose: "Passed on to the node." },
+  temperature: "How freely the model chooses; passed on to the node.",
+  top_p: "Nucleus sampling; passed on to the node.",
+  ...all("Passed on to the node.", "presence_penalty", "frequency_penalty"),
 } satisfies Details;
-const model: Detail = { prose: "Id of the model, as `GET /v1/models` lists it." };
-const stream: Detail = { prose: "`true`: server-sent events instead of one JSON reply." };
-const search: Detail = {
-  prose:
-    "`true`: the model may search the web, and its answer cites the results. Once the day's searches are used up, it " +
-    "answers without searching.",
-};
-const tier: Detail = {
-  prose:
-    'The urgency, like the header `x-priority`: `"priority"` is interactive, `"flex"` is bulk, `"default"` is standard. ' +
-    "The plan sets the maximum; the reply shows the priority that applied.",
-};
-const parallel: Detail = { prose: "`false`: at most one tool call in an answer." };
+const model = "Id of the model, as `GET /v1/models` lists it.";
+const stream = "`true`: server-sent events instead of one JSON reply.";
+const search =
+  "`true`: the model may search the web, and its answer cites the results. Once the day's searches are used up, it " +
+  "answers without searching.";
+const tier =
+  'The urgency, like the header `x-priority`: `"priority"` is interactive, `"flex"` is bulk, `"default"` is standard. ' +
+  "The plan sets the maximum; the reply shows the priority that applied.";
+const parallel = "`false`: at most one tool call in an answer.";
 
 // ---------------------------------------------------------------- chat-completions
 
@@ -109,16 +108,12 @@ const chatDetails: Details = {
     prose: "The conversation, oldest first.",
     inside: listOf(chatMessage),
   },
-  max_tokens: {
-    prose: `${budget}. Default ${outputTokensDefault}, for a coder model ${outputTokensMax}, unless the operator configured others.`,
-  },
-  max_completion_tokens: { prose: "Another name for `max_tokens`. It wins where both are given." },
+  max_tokens: `${budget}. Default ${outputTokensDefault}, for a coder model ${outputTokensMax}, unless the operator configured others.`,
+  max_completion_tokens: "Another name for `max_tokens`. It wins where both are given.",
   stream,
-  stream_options: {
-    prose:
-      "A stream's usage is in its last chunk, after the `finish_reason`. `include_usage: true`: that chunk's `choices` are " +
-      "empty; otherwise they repeat the last choice without text.",
-  },
+  stream_options:
+    "A stream's usage is in its last chunk, after the `finish_reason`. `include_usage: true`: that chunk's `choices` are " +
+    "empty; otherwise they repeat the last choice without text.",
   tools: {
     prose:
       "Functions that the model may call. A hosted web search enables the built-in search. Tools that the server would " +
@@ -142,9 +137,7 @@ const chatDetails: Details = {
       }),
     ),
   },
-  reasoning_effort: {
-    prose: "How deeply hosted models think. First-party tiers accept the field and choose their own depth.",
-  },
+  reasoning_effort: "How deeply hosted models think. First-party tiers accept the field and choose their own depth.",
   web_search: search,
   web_search_options: {
     prose: "Like `web_search: true`, with the user's location.",
@@ -159,25 +152,19 @@ const chatDetails: Details = {
       }),
     ),
   },
-  stop: { prose: "Texts that end the answer; the first 4 that are not empty count." },
-  functions: { prose: "The older form of `tools`, which is not supported: leave it out." },
-  function_call: { prose: "The older form of `tool_choice`, which is not supported: leave it out." },
-  n: {
-    prose:
-      `How many answers to return, at most ${answersMax} from models that the operator added; from others always 1. The input is ` +
-      "charged once, and `n` times the budget is reserved.",
-  },
+  stop: "Texts that end the answer; the first 4 that are not empty count.",
+  functions: "The older form of `tools`, which is not supported: leave it out.",
+  function_call: "The older form of `tool_choice`, which is not supported: leave it out.",
+  n:
+    `How many answers to return, at most ${answersMax} from models that the operator added; from others always 1. The input is ` +
+    "charged once, and `n` times the budget is reserved.",
   ...sampling,
-  top_k: { prose: "Passed on to the node." },
-  min_p: { prose: "Passed on to the node." },
-  repetition_penalty: { prose: "Passed on to the node." },
-  seed: { prose: "Passed on to the node." },
-  logit_bias: { prose: "Passed on to the node." },
-  logprobs: { prose: "`true`: return log probabilities of the answer's tokens, where the node provides them." },
-  top_logprobs: { prose: "How many alternatives to return for each token; requires `logprobs: true`." },
-  modalities: { prose: 'Always `["text"]`.' },
-  audio: { prose: "Refused: answers are text." },
-  moderation: { prose: "Refused: this server moderates nothing." },
+  ...all("Passed on to the node.", "top_k", "min_p", "repetition_penalty", "seed", "logit_bias"),
+  logprobs: "`true`: return log probabilities of the answer's tokens, where the node provides them.",
+  top_logprobs: "How many alternatives to return for each token; requires `logprobs: true`.",
+  modalities: 'Always `["text"]`.',
+  audio: "Refused: answers are text.",
+  moderation: "Refused: this server moderates nothing.",
 };
 
 // ---------------------------------------------------------------- messages
@@ -209,54 +196,36 @@ const messagesContent: JsonSchema = {
 
 const completionsDetails: Details = {
   model,
-  prompt: {
-    prose:
-      "The text to continue, sent unchanged without a chat template: a text, the model's own tokens where its engine reads " +
-      "tokens, or a list of one of these. Models that the operator added accept several prompts. Each gets " +
-      `${"`n`"} answers, in the order of the prompts; a request may have ${answersMax} answers in total.`,
-  },
-  suffix: {
-    prose:
-      "The text after the gap, for engines that fill in the middle themselves (Ollama). Refused elsewhere: use the model's " +
-      "own fill-in tokens in `prompt`.",
-  },
-  max_tokens: {
-    prose:
-      `${budget}. Default ${completionTokensDefault}. It limits the answers of all models. With ${"`echo`"}, 0 returns only ` +
-      "the prompt with its log probabilities, from models that the operator added.",
-  },
+  prompt:
+    "The text to continue, sent unchanged without a chat template: a text, the model's own tokens where its engine reads " +
+    "tokens, or a list of one of these. Models that the operator added accept several prompts. Each gets " +
+    `${"`n`"} answers, in the order of the prompts; a request may have ${answersMax} answers in total.`,
+  suffix:
+    "The text after the gap, for engines that fill in the middle themselves (Ollama). Refused elsewhere: use the model's " +
+    "own fill-in tokens in `prompt`.",
+  max_tokens:
+    `${budget}. Default ${completionTokensDefault}. It limits the answers of all models. With ${"`echo`"}, 0 returns only ` +
+    "the prompt with its log probabilities, from models that the operator added.",
   stream,
-  stream_options: {
-    prose:
-      "A stream's usage is in its last event, after the `finish_reason`. `include_usage: true`: that event's `choices` are " +
-      "empty; otherwise they repeat the last choice without text.",
-  },
-  echo: { prose: "`true`: the answer begins with the prompt. Refused where the engine cannot do it." },
-  n: {
-    prose: "Answers per prompt, from models that the operator added; from others always 1. The prompt is charged once.",
-  },
-  best_of: {
-    prose:
-      "How many answers the model writes to each prompt. All are charged, and the `n` likeliest are returned. Not " +
-      "available in streams; for other models always 1.",
-  },
-  stop: { prose: "Texts that end the answer. Hosted models use the first 4, others all of them." },
+  stream_options:
+    "A stream's usage is in its last event, after the `finish_reason`. `include_usage: true`: that event's `choices` are " +
+    "empty; otherwise they repeat the last choice without text.",
+  echo: "`true`: the answer begins with the prompt. Refused where the engine cannot do it.",
+  n: "Answers per prompt, from models that the operator added; from others always 1. The prompt is charged once.",
+  best_of:
+    "How many answers the model writes to each prompt. All are charged, and the `n` likeliest are returned. Not " +
+    "available in streams; for other models always 1.",
+  stop: "Texts that end the answer. Hosted models use the first 4, others all of them.",
   ...sampling,
-  top_k: { prose: "Passed on to nodes that know it." },
-  min_p: { prose: "Passed on to nodes that know it." },
-  repetition_penalty: { prose: "Passed on to nodes that know it." },
-  seed: { prose: "Passed on to the node." },
-  logit_bias: { prose: "A map from token ids to biases of -100 to 100; passed on to the node." },
-  logprobs: {
-    prose: "How many alternatives to return for each token, with their log probabilities; passed on to the node.",
-  },
+  ...all("Passed on to nodes that know it.", "top_k", "min_p", "repetition_penalty"),
+  seed: "Passed on to the node.",
+  logit_bias: "A map from token ids to biases of -100 to 100; passed on to the node.",
+  logprobs: "How many alternatives to return for each token, with their log probabilities; passed on to the node.",
 };
 
 const messagesDetails: Details = {
   model,
-  max_tokens: {
-    prose: `${budget}. The dialect requires it; here the default is ${outputTokensDefault}, for a coder model ${outputTokensMax}, unless the operator configured others.`,
-  },
+  max_tokens: `${budget}. The dialect requires it; here the default is ${outputTokensDefault}, for a coder model ${outputTokensMax}, unless the operator configured others.`,
   messages: {
     prose: "The conversation, oldest first.",
     inside: (checked) => ({
@@ -276,20 +245,20 @@ const messagesDetails: Details = {
       }),
     ),
   },
-  tool_choice: { prose: "Whether a tool must be called, and which." },
-  thinking: { prose: "Whether to show reasoning, and `budget_tokens`: how deeply a hosted model thinks." },
-  output_config: { prose: "`effort`: the depth as a word. `format`: a `json_schema` that the answer must match." },
-  output_format: { prose: "The older place of `output_config.format`." },
-  stop_sequences: { prose: "Texts that end the answer; the first 4 that are not empty count." },
+  tool_choice: "Whether a tool must be called, and which.",
+  thinking: "Whether to show reasoning, and `budget_tokens`: how deeply a hosted model thinks.",
+  output_config: "`effort`: the depth as a word. `format`: a `json_schema` that the answer must match.",
+  output_format: "The older place of `output_config.format`.",
+  stop_sequences: "Texts that end the answer; the first 4 that are not empty count.",
   stream,
-  mcp_servers: { prose: "Refused unless empty: operators connect servers, requests cannot." },
-  container: { prose: "Refused: this server runs no code and has no skills." },
-  compaction: { prose: "Refused: ask for a summary in `messages`." },
-  thread: { prose: "Refused: threads are not kept here. Send the whole conversation." },
+  mcp_servers: "Refused unless empty: operators connect servers, requests cannot.",
+  container: "Refused: this server runs no code and has no skills.",
+  compaction: "Refused: ask for a summary in `messages`.",
+  thread: "Refused: threads are not kept here. Send the whole conversation.",
   web_search: search,
   temperature: sampling.temperature,
   top_p: sampling.top_p,
-  top_k: { prose: "Passed on to the node." },
+  top_k: "Passed on to the node.",
 };
 
 // ---------------------------------------------------------------- responses
@@ -342,7 +311,7 @@ const responsesDetails: Details = {
     prose: "A text, or the items of the conversation, oldest first.",
     inside: () => ({ anyOf: [{ type: "string" }, list(responsesItem)] }),
   },
-  instructions: { prose: "Instructions before the conversation." },
+  instructions: "Instructions before the conversation.",
   tools: {
     prose: "Functions, custom tools and namespaces of them. `web_search` enables the built-in search.",
     inside: listOf(
@@ -379,27 +348,23 @@ const responsesDetails: Details = {
       }),
     ),
   },
-  max_output_tokens: { prose: `${budget}. Default ${outputTokensDefault}, unless the operator configured another.` },
-  max_tool_calls: { prose: "The maximum number of built-in searches." },
+  max_output_tokens: `${budget}. Default ${outputTokensDefault}, unless the operator configured another.`,
+  max_tool_calls: "The maximum number of built-in searches.",
   stream,
-  store: { prose: "`true` (default): later requests may continue from this response's id." },
-  include: { prose: "Additional parts of the reply: `reasoning.encrypted_content`, `web_search_call.action.sources`." },
-  previous_response_id: { prose: "A stored response that this one continues." },
-  conversation: {
-    prose:
-      "A conversation. Its items precede the input, and the input and the answer are added to it, even without `store`.",
-  },
-  prompt_cache_key: { prose: "Accepted and repeated in the reply." },
-  safety_identifier: { prose: "Accepted and repeated in the reply." },
-  user: { prose: "Accepted and repeated in the reply." },
-  metadata: { prose: "Stored with the response and repeated in the reply." },
-  truncation: { prose: "Accepted and repeated in the reply." },
+  store: "`true` (default): later requests may continue from this response's id.",
+  include: "Additional parts of the reply: `reasoning.encrypted_content`, `web_search_call.action.sources`.",
+  previous_response_id: "A stored response that this one continues.",
+  conversation:
+    "A conversation. Its items precede the input, and the input and the answer are added to it, even without `store`.",
+  ...all("Accepted and repeated in the reply.", "prompt_cache_key", "safety_identifier", "user"),
+  metadata: "Stored with the response and repeated in the reply.",
+  truncation: "Accepted and repeated in the reply.",
   web_search: search,
   ...sampling,
-  top_logprobs: { prose: "Accepted and repeated in the reply." },
-  background: { prose: "Always `false`: requests do not run in the background." },
-  prompt: { prose: "Refused: this server stores no prompts. Send `instructions` and `input`." },
-  moderation: { prose: "Refused: this server moderates nothing." },
+  top_logprobs: "Accepted and repeated in the reply.",
+  background: "Always `false`: requests do not run in the background.",
+  prompt: "Refused: this server stores no prompts. Send `instructions` and `input`.",
+  moderation: "Refused: this server moderates nothing.",
 };
 
 // ---------------------------------------------------------------- embeddings and reranking
@@ -417,17 +382,17 @@ const embeddingsDetails: Details = {
       ],
     }),
   },
-  encoding_format: { prose: "The form of a vector: numbers, or its little-endian 32-bit floats in base64." },
-  dimensions: { prose: "The length of a vector. Refused where the model produces another length." },
-  user: { prose: "Ignored." },
+  encoding_format: "The form of a vector: numbers, or its little-endian 32-bit floats in base64.",
+  dimensions: "The length of a vector. Refused where the model produces another length.",
+  user: "Ignored.",
 };
 
 const rerankDetails: Details = {
   model,
-  query: { prose: "The text to compare the documents with." },
-  documents: { prose: "Texts, or objects with `text`." },
-  top_n: { prose: "How many of the best documents to return; by default all." },
-  return_documents: { prose: "`true`: results include their documents' texts." },
+  query: "The text to compare the documents with.",
+  documents: "Texts, or objects with `text`.",
+  top_n: "How many of the best documents to return; by default all.",
+  return_documents: "`true`: results include their documents' texts.",
 };
 
 // ---------------------------------------------------------------- putting together
@@ -443,12 +408,12 @@ function bodyOf(
   const properties = Object.entries(plain.properties!).map(([name, field]): [string, JsonSchema] => {
     const detail = details[name];
     if (detail === undefined) throw new Error(`the field ${name} is not described`);
-    const inside = detail.inside?.(field) ?? field;
-    return [name, { ...inside, description: detail.prose }];
+    const { prose, inside } = typeof detail === "string" ? { prose: detail, inside: () => field } : detail;
+    return [name, { ...inside(field), description: prose }];
   });
-  const all = Object.fromEntries(properties);
-  all["model"] = { type: "string", ...namesOf(listed, kind), description: model.prose };
-  return { ...plain, properties: all, description: "Fields that are not listed are ignored." };
+  const fields = Object.fromEntries(properties);
+  fields["model"] = { type: "string", ...namesOf(listed, kind), description: model };
+  return { ...plain, properties: fields, description: "Fields that are not listed are ignored." };
 }
 
 /** Without listed models, any name will do. */

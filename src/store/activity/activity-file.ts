@@ -6,7 +6,8 @@ import type { Log } from "../../core/log.ts";
 import { startWorker, WorkerClient } from "../../core/workers.ts";
 import { activityName } from "../folder/data-folder.ts";
 import type { ActivityCall } from "./activity-worker.ts";
-import { activityFailed, KeptActivity } from "./kept-activity.ts";
+import { notKept } from "../kept.ts";
+import { activitySubject, KeptActivity } from "./kept-activity.ts";
 
 /** The Worker ends after this long without anything to count. */
 const activityIdleMs = 60_000;
@@ -22,7 +23,7 @@ export class ActivityFile extends KeptActivity {
       open: () => ({ order: "open", file }),
       close: { order: "close" },
       idleMs: activityIdleMs,
-      onFailure: (error) => activityFailed(log, error),
+      onFailure: (error) => log("error", notKept(activitySubject), { reason: error.message }),
     });
     super(worker, clock, log);
   }

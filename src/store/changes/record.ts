@@ -1,7 +1,8 @@
 // Records as deciders know them, beside the rows that both stores keep. A field of a record has its column's name in camel
 // case, and `account_id` is `account`.
 import type { KeyRecord } from "../../account/records.ts";
-import { hasLimits } from "../../core/key-limits.ts";
+import { hasLimits, noLimits } from "../../core/key-limits.ts";
+import type { KeyLimits } from "../../core/types.ts";
 import {
   type Camel,
   camel,
@@ -68,24 +69,23 @@ function valueIn(kind: ColumnKind, value: unknown): unknown {
 }
 
 /** A key's limits are a record of their own; null where it has none. */
-export function keyRecordOf({
-  expiresAt,
-  tokensPerDay,
-  tokensPerMonth,
-  models,
-  addresses,
-  forwardsUsers,
-  endUserTokensPerDay,
-  weight,
-  priority,
-  priorityMax,
-  parallel,
-  requestsPerMinute,
-  tokensPerMinute,
-  ...key
-}: RecordOf<"api_keys">): KeyRecord {
-  const spending = { tokensPerDay, tokensPerMonth, endUserTokensPerDay };
-  const inLine = { weight, priority, priorityMax, parallel, requestsPerMinute, tokensPerMinute };
-  const limits = { expiresAt, ...spending, models, addresses, forwardsUsers, ...inLine };
-  return { ...key, limits: hasLimits(limits) ? limits : null };
+export function keyRecordOf(record: RecordOf<"api_keys">): KeyRecord {
+  const { account, id, name, keyHash, keyEnding, createdAt, usedAt, revokedAt } = record;
+  const limits = limitsIn((limit) => record[limit]);
+  return { account, id, name, keyHash, keyEnding, createdAt, usedAt, revokedAt, limits };
+}
+
+/** The same of a row. */
+export function keyLimitsOf(row: Readonly<Record<string, unknown>>): KeyLimits | null {
+  const fields = fieldsOf("api_keys");
+  return limitsIn((limit) => {
+    const { kind, column } = fields.get(limit)!;
+    return valueIn(kind, row[column]);
+  });
+}
+
+function limitsIn(valueOf: (limit: keyof KeyLimits) => unknown): KeyLimits | null {
+  const limits: Record<string, unknown> = {};
+  for (const limit in noLimits) limits[limit] = valueOf(limit as keyof KeyLimits);
+  return hasLimits(limits as KeyLimits) ? (limits as KeyLimits) : null;
 }

@@ -18,7 +18,7 @@ import {
   valuesOf,
 } from "../activity/activity-sums.ts";
 import type { ActivityCall } from "../activity/activity-worker.ts";
-import type { ActivityKeeper } from "../activity/kept-activity.ts";
+import type { Keeper } from "../kept.ts";
 import { ask, change, type Send, statement } from "./asking.ts";
 import { arrayOf } from "./connection.ts";
 import type { Database } from "./database.ts";
@@ -29,7 +29,7 @@ type Found = Readonly<Record<string, string | number>>;
 /** No request waits for it: late counts are not lost. */
 const addLimitMs = 30_000;
 
-export class PostgresActivity implements ActivityKeeper {
+export class PostgresActivity implements Keeper<ActivityCall> {
   readonly #database: Database;
 
   constructor(database: Database) {

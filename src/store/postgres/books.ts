@@ -36,7 +36,7 @@ import { GoneLanes } from "./gone-lanes.ts";
 import { Lane } from "./lane.ts";
 import { keyHintMs } from "./limits.ts";
 import { limited, type Pace, systemPace } from "./pace.ts";
-import { keyLimitsOf } from "./rows.ts";
+import { keyLimitsOf } from "../changes/record.ts";
 import * as sql from "./statements.ts";
 
 export type BooksOptions = Readonly<{

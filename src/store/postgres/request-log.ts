@@ -12,7 +12,7 @@ import {
   requestIdBeginning,
 } from "../../core/request-log.ts";
 import type { Ms } from "../../core/types.ts";
-import type { RequestLogKeeper } from "../requests/kept-request-log.ts";
+import type { Keeper } from "../kept.ts";
 import { type FailedFound, type FoundRow, merged, type Served, statusFits } from "../requests/log-page.ts";
 import type { RequestLogCall } from "../requests/request-log-worker.ts";
 import { ask, change, type Send, statement, type Value } from "./asking.ts";
@@ -27,7 +27,7 @@ const beginning: LogPlace = { served: `${Number.MAX_SAFE_INTEGER}.`, failed: Num
 type Search = Readonly<{ lines: number; ms: Ms }>;
 const usualSearch: Search = { lines: logSearchLines, ms: logSearchMs };
 
-export class PostgresRequestLog implements RequestLogKeeper {
+export class PostgresRequestLog implements Keeper<RequestLogCall> {
   readonly #database: Database;
   readonly #search: Search;
   #keepMs: Ms;

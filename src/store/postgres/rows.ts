@@ -1,7 +1,7 @@
 // Rows as the statements of a batch read them, and what a batch decided as the statements that write it.
 import { dayOf, coderWindowOf, type Period, type Quota } from "../../account/money/quota.ts";
-import type { Priority } from "../../core/priority.ts";
 import { type KeyLimits, type AccountId, defaultKey, type KeyId, type Ms, type PlanId } from "../../core/types.ts";
+import { keyLimitsOf } from "../changes/record.ts";
 import { AccountSum, endUserPlace, type JournalRow, rowOf } from "../ledger/batch.ts";
 import { type BulkStatement, callOf } from "./bulk.ts";
 import { arrayOf, call, type Call, type Row } from "./connection.ts";
@@ -78,46 +78,6 @@ export function keyRowOf(row: Row): KeyRow {
     limits: keyLimitsOf(row),
   };
 }
-
-/** Null where nothing is limited. */
-export function keyLimitsOf(row: Row): KeyLimits | null {
-  const limits = row as Readonly<Record<LimitColumn, number | null>>;
-  const { priority, priority_max: priorityMax } = row as Readonly<Record<"priority" | "priority_max", Priority | null>>;
-  const { models, addresses } = row as Readonly<Record<"models" | "addresses", string | null>>;
-  if (!hasLimits(row)) return null;
-  return {
-    expiresAt: limits.expires_at,
-    tokensPerDay: limits.tokens_per_day,
-    tokensPerMonth: limits.tokens_per_month,
-    models: listOf(models),
-    addresses: listOf(addresses),
-    forwardsUsers: limits.forwards_users === 1,
-    endUserTokensPerDay: limits.end_user_tokens_per_day,
-    weight: limits.weight,
-    priority,
-    priorityMax,
-    parallel: limits.parallel,
-    requestsPerMinute: limits.requests_per_minute,
-    tokensPerMinute: limits.tokens_per_minute,
-  };
-}
-
-const numberColumns = [
-  "expires_at",
-  "tokens_per_day",
-  "tokens_per_month",
-  "forwards_users",
-  "end_user_tokens_per_day",
-  "weight",
-  "parallel",
-  "requests_per_minute",
-  "tokens_per_minute",
-] as const;
-type LimitColumn = (typeof numberColumns)[number];
-const limitColumns = [...numberColumns, "models", "addresses", "priority", "priority_max"] as const;
-const hasLimits = (row: Row): boolean => limitColumns.some((column) => row[column] !== null);
-const listOf = (json: string | null): readonly string[] | null =>
-  json === null ? null : (JSON.parse(json) as readonly string[]);
 
 /** Periods that accounts come to at a moment, whose use their rows do not have. */
 export function missingUse(

@@ -1,7 +1,7 @@
 // The usage page and what of it the operators' pages show, from the journal in PostgreSQL: lines of an account are found by
 // its times, and replies of days that are over are summed already (`usage-days.ts`). The sums also say on which days a filter
 // finds anything, so that a rare model of an account with millions of replies is not looked for line by line.
-import { sumOf } from "../usage/usage-sum.ts";
+import { endUserOf, type EndUserRow, namesIn, sumOf, type SumRow } from "../usage/usage-sum.ts";
 import type {
   AccountUsage,
   DayUsage,
@@ -17,20 +17,12 @@ import type { ActivitySplit, EarlierActivity } from "../../core/activity.ts";
 import { endUsersShownMax } from "../limits.ts";
 import { dayMs } from "../../core/units.ts";
 import { requestIdBeginning } from "../../core/request-log.ts";
-import { type AccountId, type KeyId, type Ms, noKey } from "../../core/types.ts";
+import { type AccountId, type KeyId, type Ms } from "../../core/types.ts";
 import { arrayOf, type Statement } from "./connection.ts";
 import { ask } from "./asking.ts";
 import type { Database } from "./database.ts";
 import { dayOfLine, isReply, type Mark, sumsOf, tailOf, usageMarks, usageSums } from "./usage-days.ts";
 
-type Sums = Readonly<{
-  requests: number;
-  input: number;
-  cached_input: number;
-  output: number;
-  reasoning: number;
-  billed_tokens: number;
-}>;
 type Line = JournalReply & Readonly<{ at: Ms; billingKey: string }>;
 /** Conditions on lines, and their values; `$` in a condition stands for the place of its value. */
 type Condition = readonly [sql: string, value: string | number];
@@ -60,11 +52,10 @@ export class PostgresUsage implements UsageQueries {
   }
 
   async summary(account: AccountId, fromDay: number): Promise<UsageSummary> {
-    type Row = Sums & Readonly<{ day: number; model: string; endpoint: string; key_id: KeyId }>;
-    type EndUser = Sums & Readonly<{ key_id: KeyId | null; name: string | null }>;
+    type Row = SumRow & Readonly<{ day: number; model: string; endpoint: string; key_id: KeyId }>;
     const [rows, endUsers] = await Promise.all([
       ask<Row>(this.#database, sumsByDay(account === everyAccount), account, fromDay),
-      account === everyAccount ? [] : ask<EndUser>(this.#database, topEndUsers, account, fromDay, endUsersShownMax),
+      account === everyAccount ? [] : ask<EndUserRow>(this.#database, topEndUsers, account, fromDay, endUsersShownMax),
     ]);
     const days = new Map<string, DayUsage>();
     let total = noUsage;
@@ -79,10 +70,8 @@ export class PostgresUsage implements UsageQueries {
     return {
       days: [...days.values()],
       total,
-      models: [...new Set(rows.map(({ model }) => model))].sort(),
-      endpoints: [...new Set(rows.map(({ endpoint }) => endpoint))].sort(),
-      keys: [...new Set(rows.map(({ key_id }) => key_id))].sort((one, other) => one - other),
-      endUsers: endUsers.map((row) => ({ key: row.key_id ?? noKey, name: row.name, ...sumOf(row) })),
+      ...namesIn(rows),
+      endUsers: endUsers.map(endUserOf),
     };
   }
 
@@ -93,7 +82,7 @@ export class PostgresUsage implements UsageQueries {
   }
 
   async topAccounts(fromDay: number, limit: number): Promise<readonly AccountUsage[]> {
-    const rows = await ask<Sums & { account: AccountId }>(this.#database, topAccounts, fromDay, limit);
+    const rows = await ask<SumRow & { account: AccountId }>(this.#database, topAccounts, fromDay, limit);
     return rows.map((row) => ({ account: row.account, ...sumOf(row) }));
   }
 

@@ -2,57 +2,39 @@
 // answers queries.
 import type { ArrivalPage, ArrivalQueries } from "../../core/arrivals.ts";
 import type { Clock } from "../../core/clock.ts";
-import { hourMs } from "../../core/units.ts";
 import type { Log } from "../../core/log.ts";
-import { Outage } from "../outage.ts";
 import type { FailedBatch, LogFilter, LogPage, LogPlace, RequestLogQueries } from "../../core/request-log.ts";
-import { type AccountId, type Ms, StoreUnavailable } from "../../core/types.ts";
+import type { AccountId, Ms } from "../../core/types.ts";
+import { hourMs } from "../../core/units.ts";
+import { Kept, type Keeper } from "../kept.ts";
 import type { RequestLogCall } from "./request-log-worker.ts";
 
-/** Between two writes: what a kill loses. */
 const failedIntervalMs = 1_000;
+export const requestLogSubject = "the request log";
 
-export type RequestLogKeeper = Readonly<{
-  call<Result>(call: RequestLogCall): Promise<Result>;
-  close(): Promise<void>;
-}>;
-
-type Take = () => Promise<readonly FailedBatch[]> | readonly FailedBatch[];
-
-export class KeptRequestLog implements RequestLogQueries, ArrivalQueries {
-  readonly #clock: Clock;
-  readonly #outage: Outage;
-  readonly #keeper: RequestLogKeeper;
-  readonly #timers: readonly Timer[];
+export class KeptRequestLog extends Kept<RequestLogCall, FailedBatch> implements RequestLogQueries, ArrivalQueries {
+  readonly #expiry: Timer;
   #keepMs: Ms;
-  #take: Take = () => [];
-  /** One after the other: readers wait for what was taken before. */
-  #writing: Promise<void> = Promise.resolve();
 
-  constructor(keeper: RequestLogKeeper, keepMs: Ms, clock: Clock, log: Log) {
-    this.#keeper = keeper;
+  constructor(keeper: Keeper<RequestLogCall>, keepMs: Ms, clock: Clock, log: Log) {
+    super(requestLogSubject, failedIntervalMs, keeper, clock, log);
     this.#keepMs = keepMs;
-    this.#clock = clock;
-    this.#outage = new Outage(log, notKept, "the request log is written again");
-    this.#timers = [
-      setInterval(() => void this.write(), failedIntervalMs),
-      setInterval(() => void this.#expire(), hourMs),
-    ];
-    for (const timer of this.#timers) timer.unref();
+    this.#expiry = setInterval(() => void this.#expire(), hourMs);
+    this.#expiry.unref();
   }
 
-  follow(take: Take): void {
-    this.#take = take;
+  override follow(take: Parameters<Kept<RequestLogCall, FailedBatch>["follow"]>[0]): void {
+    super.follow(take);
     void this.#expire(); // expired while no server ran
   }
 
   async page(filter: LogFilter, before: LogPlace | null, limit: number): Promise<LogPage> {
     await this.write();
-    return this.#asked({ order: "page", filter, before, limit, now: this.#clock.wall() });
+    return this.asked({ order: "page", filter, before, limit, now: this.clock.wall() });
   }
 
   arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage> {
-    return this.#asked({ order: "arrivals", from, after });
+    return this.asked({ order: "arrivals", from, after });
   }
 
   /** Another `keepMs` from here on. */
@@ -64,58 +46,30 @@ export class KeptRequestLog implements RequestLogQueries, ArrivalQueries {
   /** Removes all that is kept of an account's refused and failed requests. Rejects with StoreUnavailable. */
   async erase(account: AccountId): Promise<void> {
     await this.write();
-    await this.#asked({ order: "erase", account });
-  }
-
-  /** Resolves when everything that came before is kept, or could not be written: then that is in the log. */
-  write(): Promise<void> {
-    return this.#add(this.#take);
+    await this.asked({ order: "erase", account });
   }
 
   /** Rows of a thread that has ended. */
   add(batch: FailedBatch): Promise<void> {
-    return this.#add(() => [batch]);
+    return this.put([batch]);
   }
 
-  #add(take: Take): Promise<void> {
-    this.#writing = this.#writing.then(async () => {
-      try {
-        for (const batch of await take()) {
-          const { rows, more, lost } = batch;
-          if (rows.length === 0 && more.length === 0 && lost === 0) continue;
-          if (this.#keepMs === 0) continue;
-          await this.#keeper.call({ order: "add", batch, now: this.#clock.wall() });
-          this.#outage.worked();
-        }
-      } catch (thrown) {
-        this.#outage.failed(thrown as Error);
-      }
-    });
-    return this.#writing;
+  override async close(): Promise<void> {
+    clearInterval(this.#expiry);
+    await super.close();
+  }
+
+  protected callsOf(batches: readonly FailedBatch[]): readonly RequestLogCall[] {
+    if (this.#keepMs === 0) return [];
+    return batches
+      .filter(({ rows, more, lost }) => rows.length > 0 || more.length > 0 || lost > 0)
+      .map((batch) => ({ order: "add", batch, now: this.clock.wall() }));
   }
 
   async #expire(): Promise<void> {
-    await this.#keeper.call({ order: "keep", keepMs: this.#keepMs, now: this.#clock.wall() }).then(
-      () => this.#outage.worked(),
-      (error: Error) => this.#outage.failed(error),
+    await this.keeper.call({ order: "keep", keepMs: this.#keepMs, now: this.clock.wall() }).then(
+      () => this.outage.worked(),
+      (error: Error) => this.outage.failed(error),
     );
   }
-
-  async close(): Promise<void> {
-    for (const timer of this.#timers) clearInterval(timer);
-    await this.write();
-    await this.#keeper.close();
-  }
-
-  async #asked<Result>(call: RequestLogCall): Promise<Result> {
-    try {
-      return await this.#keeper.call<Result>(call);
-    } catch (thrown) {
-      throw new StoreUnavailable(`the request log cannot be read: ${(thrown as Error).message}`, { cause: thrown });
-    }
-  }
 }
-
-const notKept = "the request log cannot be written";
-
-export const requestLogFailed = (log: Log, error: Error): void => log("error", notKept, { reason: error.message });

@@ -6,7 +6,8 @@ import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
 import { startWorker, WorkerClient } from "../../core/workers.ts";
 import { requestsName } from "../folder/data-folder.ts";
-import { KeptRequestLog, requestLogFailed } from "./kept-request-log.ts";
+import { notKept } from "../kept.ts";
+import { KeptRequestLog, requestLogSubject } from "./kept-request-log.ts";
 import type { RequestLogCall } from "./request-log-worker.ts";
 
 /** The Worker ends after this long without anything to write. */
@@ -34,7 +35,7 @@ export class RequestLogFile extends KeptRequestLog {
       open: () => ({ order: "open", file, journalFile, keepMs: kept }),
       close: { order: "close" },
       idleMs: failedIdleMs,
-      onFailure: (error) => requestLogFailed(log, error),
+      onFailure: (error) => log("error", notKept(requestLogSubject), { reason: error.message }),
     });
     const keeper = {
       call<Result>(call: RequestLogCall): Promise<Result> {

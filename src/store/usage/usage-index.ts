@@ -5,7 +5,7 @@
 //
 // A page with any filter is a merge of the combinations of model, endpoint and key that fit, each in the order of time:
 // 63 places for each key in an index that are read side by side, however many replies there are.
-import { sumOf } from "./usage-sum.ts";
+import { endUserOf, type EndUserRow, namesIn, sumOf, type SumRow } from "./usage-sum.ts";
 import type { Database } from "bun:sqlite";
 import { noUsage, plus } from "../../account/usage-queries.ts";
 import type {
@@ -21,7 +21,7 @@ import type { ActivitySplit, EarlierActivity } from "../../core/activity.ts";
 import { endUsersShownMax, journalDisorderMs } from "../limits.ts";
 import { dayMs } from "../../core/units.ts";
 import { requestIdBeginning } from "../../core/request-log.ts";
-import { type AccountId, type KeyId, type Ms, noKey } from "../../core/types.ts";
+import { type AccountId, type KeyId, type Ms } from "../../core/types.ts";
 import { type BesideLedger, openBesideLedger } from "../beside-ledger.ts";
 import type { RowOf } from "../ledger/schema.ts";
 
@@ -112,14 +112,6 @@ const sliceTable = `
   ) STRICT`;
 
 type Kind = Readonly<{ id: number; model: string; endpoint: string; key_id: KeyId }>;
-type SumRow = Readonly<{
-  requests: number;
-  input: number;
-  cached_input: number;
-  output: number;
-  reasoning: number;
-  billed_tokens: number;
-}>;
 type EarlierRow = Readonly<{
   at: Ms;
   account: AccountId;
@@ -241,12 +233,8 @@ export class UsageIndex {
     return {
       days: [...days.values()],
       total: totals.map(sumOf).reduce(plus, noUsage),
-      models: [...new Set(kinds.map(({ model }) => model))].sort(),
-      endpoints: [...new Set(kinds.map(({ endpoint }) => endpoint))].sort(),
-      keys: [...new Set(kinds.map(({ key_id }) => key_id))].sort((one, other) => one - other),
-      endUsers: this.#statements.topEndUsers
-        .all(account, fromDay, endUsersShownMax)
-        .map((row) => ({ key: row.key_id ?? noKey, name: row.name, ...sumOf(row) })),
+      ...namesIn(kinds),
+      endUsers: this.#statements.topEndUsers.all(account, fromDay, endUsersShownMax).map(endUserOf),
     };
   }
 
@@ -443,7 +431,7 @@ function prepare(database: Database) {
     endUsersNamed: database.prepare<{ id: number; key_id: KeyId }, [number, string]>(
       "SELECT id, key_id FROM ledger.end_users WHERE account_id = ? AND name = ?",
     ),
-    topEndUsers: database.prepare<SumRow & { key_id: KeyId | null; name: string | null }, [number, number, number]>(`
+    topEndUsers: database.prepare<EndUserRow, [number, number, number]>(`
       WITH sums AS (
         SELECT end_user_id, sum(requests) AS requests, sum(input) AS input, sum(cached_input) AS cached_input,
           sum(output) AS output, sum(reasoning) AS reasoning, sum(billed_tokens) AS billed_tokens

@@ -1,5 +1,6 @@
 // Sums of usage, as both stores read them from their rows.
-import type { UsageSum } from "../../account/usage-queries.ts";
+import type { UsageSum, UsageSummary } from "../../account/usage-queries.ts";
+import { type KeyId, noKey } from "../../core/types.ts";
 
 export type SumRow = Readonly<
   Record<"requests" | "input" | "cached_input" | "output" | "reasoning" | "billed_tokens", number>
@@ -12,4 +13,21 @@ export const sumOf = ({ requests, input, cached_input, output, reasoning, billed
   output,
   reasoning,
   billedTokens: billed_tokens,
+});
+
+export type EndUserRow = SumRow & Readonly<{ key_id: KeyId | null; name: string | null }>;
+
+export const endUserOf = (row: EndUserRow): UsageSummary["endUsers"][number] => ({
+  key: row.key_id ?? noKey,
+  name: row.name,
+  ...sumOf(row),
+});
+
+/** What filters may name. */
+export const namesIn = (
+  rows: readonly Readonly<{ model: string; endpoint: string; key_id: KeyId }>[],
+): Pick<UsageSummary, "models" | "endpoints" | "keys"> => ({
+  models: [...new Set(rows.map(({ model }) => model))].sort(),
+  endpoints: [...new Set(rows.map(({ endpoint }) => endpoint))].sort(),
+  keys: [...new Set(rows.map(({ key_id }) => key_id))].sort((one, other) => one - other),
 });

@@ -247,7 +247,7 @@ describe("the file", () => {
     file.follow(() => [row]);
     await file.write();
     expect(logged).not.toEqual([]);
-    await expect(file.read("1h", "model")).rejects.toThrow("the activity cannot be read");
+    await expect(file.read("1h", "model")).rejects.toThrow("activity for the charts cannot be read");
     await file.close();
   });
 });

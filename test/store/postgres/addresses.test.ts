@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { problemOfDatabaseUrl, shownDatabaseUrl } from "../../../src/config/database-url.ts";
+import { problemOfDatabaseUrl } from "../../../src/config/database-url.ts";
 import { addressesOf } from "../../../src/core/database-addresses.ts";
 import { call, type Connection, isFailed, PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { databaseAndUser } from "../../../src/store/postgres/place-of-url.ts";
@@ -25,7 +25,6 @@ test("one address of several hosts is one of each", () => {
   ]);
   expect(problemOfDatabaseUrl(ofTwo)).toBeNull();
   expect(databaseAndUser(ofTwo)).toBe('the database "books" on one:5432, two:5432 as u');
-  expect(shownDatabaseUrl(ofTwo)).toBe("postgres://one:5432,two/books");
 });
 
 test("an address that asks for a server without writes is refused as that, a broken one as before", () => {

@@ -140,7 +140,7 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
       await kept.write();
       expect(logged).toEqual(["activity for the charts cannot be written"]);
       expect(String(await kept.began("1h").catch((thrown: unknown) => thrown))).toContain(
-        "the activity cannot be read",
+        "activity for the charts cannot be read",
       );
       await kept.close();
     }, 60_000);

@@ -4,7 +4,7 @@ import { findingsOfGateways, findingsOfServer } from "../../../src/commands/doct
 import { findingLine } from "../../../src/commands/finding.ts";
 import { type Connection, PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
-import { gatewayFacts, serverFacts, type ServerFacts } from "../../../src/store/postgres/server-facts.ts";
+import { gatewayFacts, recentInput, serverFacts, type ServerFacts } from "../../../src/store/postgres/server-facts.ts";
 import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
 
 describe.skipIf(noPostgres)("a real server", () => {
@@ -56,6 +56,19 @@ describe.skipIf(noPostgres)("a real server", () => {
     await reserved.unsafe("ROLLBACK");
     void reserved.release();
     expect((await serverFacts(connection)).oldestSnapshotMs).toBe(0);
+  });
+
+  test("knows how much of each model's input was cached", async () => {
+    expect(await recentInput(connection)).toEqual([]);
+    await client.unsafe(
+      `INSERT INTO journal (billing_key, kind, account_id, at, period, used, credit_delta, model, input_fresh, input_cached)
+       VALUES ('a', 'charge', 1, 1, 0, 0, 0, 'm', 700, 100), ('b', 'charge', 2, 2, 0, 0, 0, 'm', 100, 100),
+         ('c', 'charge', 1, 3, 0, 0, 0, 'n', 10, 0), ('d', 'credit', 1, 4, 0, 0, 5, NULL, NULL, NULL)`,
+    );
+    expect(await recentInput(connection)).toEqual([
+      { model: "m", accounts: 2, input: 1_000, cached: 200 },
+      { model: "n", accounts: 1, input: 10, cached: 0 },
+    ]);
   });
 
   test("knows its gateways, with their shares, and those that are gone last", async () => {

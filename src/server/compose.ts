@@ -46,7 +46,7 @@ import { roomInWords } from "../store/folder/disk-room.ts";
 import type { NodeShares } from "../store/postgres/node-shares.ts";
 import type { Share } from "../store/postgres/shares.ts";
 import { databaseAndUser } from "../store/postgres/place-of-url.ts";
-import type { LedgerState } from "../store/verify/verify-watch.ts";
+import type { LedgerState } from "../store/verify/ledger-report.ts";
 import { Tracing } from "../telemetry/tracing.ts";
 import { FollowedNodes } from "../threads/followed-nodes.ts";
 import { TokenCounter } from "../tokens/counter.ts";

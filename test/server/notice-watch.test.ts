@@ -17,7 +17,7 @@ import {
 } from "../../src/server/notice-watch.ts";
 import type { BackupFailure } from "../../src/server/kept/scheduled-backups.ts";
 import type { TellOnce } from "../../src/store/postgres/told-once.ts";
-import type { LedgerState } from "../../src/store/verify/verify-watch.ts";
+import type { LedgerState } from "../../src/store/verify/ledger-report.ts";
 import { ask, Office, output } from "../account/office.ts";
 import { eventually } from "../fixtures/eventually.ts";
 

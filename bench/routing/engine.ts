@@ -1,6 +1,7 @@
 // A model of an engine like vLLM: a prefix cache of pages (the least recently used go first, the end of a prompt before its
 // beginning), prompts read in chunks of a step's budget, continuous batching, first come, first served, and nothing taken
-// back. It knows no clock: `plan` says how long the next step takes, and `apply` ends that step.
+// back. Its cache is its own and not the index by which the gateway judges, so that the benchmark can show where that errs. It
+// knows no clock: `plan` says how long the next step takes, and `apply` ends that step.
 import { blockTokens, type EnginePrompt } from "./text.ts";
 
 export type EngineSettings = Readonly<{

@@ -110,6 +110,10 @@ const outputTokensUsual = 200;
 const stayUsualMs = 5_000;
 /** Each running request delays a first token by this part of a step, and is delayed as much by it. */
 const crowdSteps = 0.3;
+/** The last step of a prompt: when it is over can only be seen by the first token. */
+const lastReadMaxMs = 150;
+/** A step that takes longer reads prompts, too. Steps of 250 ms sent first tokens past idle nodes to reading ones. */
+const stepMaxMs = 20;
 /** Smaller differences in time do not show which node is sooner. */
 const alikeMs = 1;
 const alikePart = 0.05;
@@ -215,6 +219,11 @@ export class Placement {
       : { best, free, savedMs: freeMs - bestMs };
   }
 
+  /** How long it reads what it lacks of the prompt. */
+  readMs(wanting: Wanting, name: string): Ms {
+    return this.#unreadBytes(wanting, name) / this.#paceOf(this.#node(name), wanting.modelId);
+  }
+
   /** How long its first token is expected to take there. */
   expectedMs(wanting: Wanting, candidate: Candidate, now: Ms): Ms {
     return this.#msOf(wanting, candidate, this.#unreadBytes(wanting, candidate.node.name), now);
@@ -228,8 +237,7 @@ export class Placement {
     const node = this.#node(name);
     const head = node.reading.first?.value;
     if (head === undefined) return 0;
-    const patienceMs = Math.max(lateMinMs, lateTimes * head.readMs);
-    return Math.max(0, waitOf(node, now) - Math.max(0, now - node.headSince - patienceMs));
+    return Math.max(0, waitOf(node, now) - Math.max(0, now - node.headSince - patienceFor(head)));
   }
 
   #msOf({ modelId }: Wanting, candidate: Candidate, unread: number, now: Ms): Ms {
@@ -239,8 +247,10 @@ export class Placement {
       wanted = 0,
     } = candidate;
     const node = this.#node(name);
-    const expected = waitOf(node, now) + unread / this.#paceOf(node, modelId);
-    const crowd = crowdSteps * node.stepMs * (busy + elsewhere);
+    const head = node.reading.first?.value;
+    const lastRead = head === undefined || isGivenUp(node, head, now) ? 0 : Math.min(lastReadMaxMs, head.readMs / 4);
+    const expected = Math.max(waitOf(node, now), lastRead) + unread / this.#paceOf(node, modelId);
+    const crowd = crowdSteps * Math.min(node.stepMs, stepMaxMs) * (busy + elsewhere);
     // This many of its running requests must end first, and the requests that prefer it begin.
     const ends = busy < slots ? 0 : busy - slots + 1 + wanted;
     return expected + crowd + (ends * node.stayMs) / Math.max(1, busy);
@@ -447,5 +457,9 @@ function waitOf({ reading, readMs, headSince }: KnownNode, now: Ms): Ms {
   const head = reading.first?.value;
   return head === undefined ? 0 : Math.max(0, readMs - Math.min(head.readMs, now - headSince));
 }
+
+const patienceFor = ({ readMs }: Sent): Ms => Math.max(lateMinMs, lateTimes * readMs);
+
+const isGivenUp = ({ headSince }: KnownNode, head: Sent, now: Ms): boolean => now - headSince > patienceFor(head);
 
 const blend = (before: number, now: number, part: number): number => before + part * (now - before);

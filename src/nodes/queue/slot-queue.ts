@@ -11,7 +11,8 @@
 //   (4) otherwise                                           -> waits
 //   (5) a node without room is worth waiting for            -> waits for it as long as that saves time, then takes any
 //   (6) its node has much to read, and the account's own    -> waits
-//       part of that is more than fair
+//       part of that is more than fair; or light users come,
+//       and it would leave them no node that reads nothing
 // A trial exists because the report that the node is down may be wrong or outdated. It fails with its connection
 // (`trialFailed`): then waiting requests are refused. Otherwise they are let through (`trialHolds`).
 // When a node has room, or has read a prompt, the account with the least work among those that wait for it is next (see
@@ -96,6 +97,8 @@ type NodeState = {
   readonly running: Map<AccountId, { requests: number; unread: number; weight: number }>;
   /** The sum over `running`. */
   weight: number;
+  /** When a request of a light user came that it may serve. */
+  lightAt: Ms;
   /** Work of prompts that were sent there and whose first tokens have not come yet. */
   unread: number;
   /** Running requests with the priority "bulk". */
@@ -150,6 +153,8 @@ export interface Chooser {
   choose<Node extends Candidate>(wanting: Wanting, candidates: readonly Node[], now: Ms): Choice<Node>;
   /** How long the node reads what was sent there; without events it shrinks as time passes. */
   unreadMs(nodeName: string, now: Ms): Ms;
+  /** How long it reads the request, which it has not been sent. */
+  readMs(wanting: Wanting, nodeName: string): Ms;
   /** How long a request's first token takes on that node, its line left aside. */
   expectedMs(wanting: Wanting, candidate: Candidate, now: Ms): Ms;
   sent(wanting: Wanting, nodeName: string, now: Ms): SentWork;
@@ -170,6 +175,7 @@ const idlest: Chooser = {
     return { best: least, free: least, savedMs: 0 };
   },
   unreadMs: () => 0,
+  readMs: () => 0,
   expectedMs: () => 0,
   sent: () => aRequest,
   began() {},
@@ -192,6 +198,18 @@ const bulkFreePart = 0.25;
 const workLeastPart = 0.05;
 /** Beyond this, half of the recorded work is forgotten. */
 const workOfLate = 400_000;
+
+/**
+ * While light users come, one of at least this many nodes reads nothing long of bulk and of those with many requests: an
+ * engine's step reads up to 2,048 tokens, which delays a newcomer by a quarter of a second.
+ */
+const quietAmongNodesMin = 4;
+const lightForMs = 5_000;
+/** Nodes that hang hold no one back for longer. */
+const quietMaxMs = 2_000;
+/** Who runs this many requests, and this many times as many as others, is no light user. */
+const manyRequests = 16;
+const manyTimes = 1.5;
 
 /** How often a node that reads longer than expected is checked again. */
 const lookAgainMs = 250;
@@ -234,8 +252,10 @@ export class SlotQueue {
   /** What newcomers would meet, by model and priority. */
   readonly #newcomers = new Map<string, Readonly<{ at: Ms; forecast: Forecast }>>();
   /** See takeServed. */
-  #untold: Map<AccountId, number> | null = null;
+  #untold: Map<string, Map<AccountId, number>> | null = null;
   #trials = 0;
+  /** When a request of those who run many was last sent. */
+  #manyAt: Ms = -Infinity;
   /** Counts requests that began to wait. */
   #order = 0;
   #drained: ReadonlySet<string> = new Set();
@@ -275,6 +295,7 @@ export class SlotQueue {
           wanted: 0,
           running: new Map(),
           weight: 0,
+          lightAt: -Infinity,
           unread: 0,
           bulk: 0,
           work: { interactive: 0, standard: 0, bulk: 0 },
@@ -335,6 +356,8 @@ export class SlotQueue {
     const memberShare = share.members.of(place.member);
     memberShare.weight = place.weight ?? 1;
     this.#join(share, memberShare, candidates);
+    if (memberShare.waiting === 0 && !this.#hasMany(place.priority, share, memberShare))
+      for (const state of candidates) state.lightAt = this.#now;
     const mayWait = this.#choosy.size < choosyMax && this.#all.length < this.#placesMax;
     if (free !== null && "best" in free) {
       const { best, free: other, savedMs } = free;
@@ -345,7 +368,8 @@ export class SlotQueue {
         node !== null &&
         hasRoom(node) &&
         this.#mayHave(place.account, place.priority, share, node) &&
-        this.#memberMayHave(share, memberShare, node);
+        this.#memberMayHave(share, memberShare, node) &&
+        !this.#leavesQuiet(place, share, memberShare, node, candidates);
       if (mayHave) return this.#grant(place, share, memberShare, node, now); // (2)
       if (node === null) {
         this.#choosyWait(place, candidates, best, savedMs); // (5)
@@ -461,7 +485,7 @@ export class SlotQueue {
     this.#chooser.began(sent, this.#now);
     running.isReading = false;
     this.#hasRead(place.account, running);
-    this.#fill(state);
+    this.#fillAfterReading(state);
   }
 
   /** A granted place is done with its node; `used` is null where the answer was incomplete. */
@@ -477,7 +501,7 @@ export class SlotQueue {
     const { account, modelId, priority } = place;
     const node = state.node.name;
     this.served.add({ account, modelId, node, priority, work: all, waitedMs: running.waitedMs }, this.#now);
-    this.#had(place, share, memberShare, all - running.work);
+    this.#had(place, running, all - running.work);
     share.running--;
     memberShare.running--;
     this.#rest(place, share, memberShare);
@@ -490,12 +514,12 @@ export class SlotQueue {
     state.busy--;
     if (state.retired && state.busy === 0) this.#nodes.delete(state.node.name);
     else if (state.health === "down") this.#passTrialOn(state);
-    else this.#fill(state);
+    else this.#fillAfterReading(state);
   }
 
-  /** Work by account since the last call, for other gateways on the same nodes; empty at the first. Less than 0: a correction. */
-  takeServed(): ReadonlyMap<AccountId, number> {
-    const untold = this.#untold ?? new Map<AccountId, number>();
+  /** Work by node and account since the last call, for other gateways; empty at the first. Less than 0: a correction. */
+  takeServed(): ReadonlyMap<string, ReadonlyMap<AccountId, number>> {
+    const untold = this.#untold ?? new Map<string, Map<AccountId, number>>();
     this.#untold = new Map();
     return untold;
   }
@@ -581,6 +605,8 @@ export class SlotQueue {
     for (const state of this.#nodes.values()) {
       if (state.lines.size === 0 || !hasRoom(state)) continue;
       const unreadMs = this.#chooser.unreadMs(state.node.name, this.#now);
+      const mayStayQuiet = this.#now <= state.lightAt + lightForMs && this.#nodes.size >= quietAmongNodesMin;
+      if (mayStayQuiet) next = Math.min(next, this.#now + lookAgainMs);
       const most = [unreadAloneMaxMs, unreadMaxMs].find((ms) => unreadMs > ms);
       if (most !== undefined) next = Math.min(next, this.#now + Math.max(unreadMs - most, lookAgainMs));
     }
@@ -629,7 +655,8 @@ export class SlotQueue {
       const wait = waitingIn(route);
       waiting += wait.length;
       assert(wait.length > 0, "an empty line is forgotten");
-      const isReading = route.priority === "bulk" || route.nodes.some((state) => this.#isPressed(state));
+      const isReading =
+        route.priority === "bulk" || route.nodes.some((state) => this.#isPressed(state) || state.unread >= 1);
       for (const state of route.nodes)
         assert(
           !hasRoom(state) || isReading || wait.every(({ wants }) => wants !== null),
@@ -660,7 +687,8 @@ export class SlotQueue {
 
   /** Null where no node has room. */
   #choose(place: Entrant, open: readonly NodeState[]): Choice<NodeState> | null {
-    const well = open.filter(({ health, retired }) => health === "well" && !retired);
+    const isBulk = place.priority === "bulk";
+    const well = open.filter((state) => state.health === "well" && !state.retired && !(isBulk && hasBulkEnough(state)));
     const trusted = well.filter(({ doubtedUntil }) => doubtedUntil <= this.#now);
     const among = trusted.some(hasRoom) ? trusted : well;
     if (!among.some(hasRoom)) return null;
@@ -697,6 +725,7 @@ export class SlotQueue {
   #takes(waiting: Waiting, state: NodeState): NodeState | null {
     const { place, route, share, memberShare, wants, wantsUntil } = waiting;
     if (!this.#memberMayHave(share, memberShare, state)) return null;
+    if (this.#leavesQuiet(place, share, memberShare, state, route.nodes)) return null;
     if (wants !== null) return wants === state || state.health !== "well" ? state : null;
     if (state.health !== "well") return state;
     const choice = this.#choose(place, route.nodes.filter(isOpen));
@@ -704,7 +733,8 @@ export class SlotQueue {
     if (hasRoom(choice.best)) {
       const mayHave =
         this.#mayHave(place.account, place.priority, share, choice.best) &&
-        this.#memberMayHave(share, memberShare, choice.best);
+        this.#memberMayHave(share, memberShare, choice.best) &&
+        !this.#leavesQuiet(place, share, memberShare, choice.best, route.nodes);
       return mayHave ? choice.best : null;
     }
     if (wantsUntil !== null || this.#choosy.size >= choosyMax) return state;
@@ -742,6 +772,7 @@ export class SlotQueue {
     state.busy++;
     const sent = this.#chooser.sent(place, state.node.name, this.#now);
     state.turn = Math.max(state.turn, share.tag);
+    if (this.#hasMany(place.priority, share, memberShare)) this.#manyAt = this.#now;
     if (place.priority === "bulk") state.bulk++;
     const { work } = state;
     // An account's own answers predict its next ones best: those of others may be ten times as long.
@@ -751,7 +782,7 @@ export class SlotQueue {
     if (work.interactive + work.standard + work.bulk > workOfLate)
       for (const priority of priorities) work[priority] /= 2;
     share.turn = Math.max(share.turn, memberShare.tag);
-    this.#had(place, share, memberShare, expected);
+    this.#had(place, { state, share, memberShare }, expected);
     share.running++;
     memberShare.running++;
     this.#rest(place, share, memberShare);
@@ -778,10 +809,16 @@ export class SlotQueue {
     place.granted(state.node.name);
   }
 
-  #had({ account }: Place, share: Share, memberShare: Share, work: number): void {
+  #had(
+    { account }: Place,
+    { state, share, memberShare }: Pick<Running, "state" | "share" | "memberShare">,
+    work: number,
+  ): void {
     share.had(work);
     memberShare.had(work);
-    this.#untold?.set(account, (this.#untold.get(account) ?? 0) + work);
+    if (this.#untold === null) return;
+    const there = this.#untold.get(state.node.name) ?? new Map<AccountId, number>();
+    this.#untold.set(state.node.name, there.set(account, (there.get(account) ?? 0) + work));
   }
 
   #hasRead(account: AccountId, running: Running): void {
@@ -811,7 +848,7 @@ export class SlotQueue {
   /** Whether it may have more read there: at once where no one waits for that, otherwise in turn. */
   #mayHave(account: AccountId, priority: Priority, share: Share, state: NodeState): boolean {
     const isBulk = priority === "bulk";
-    if (isBulk && state.bulk >= Math.max(1, Math.floor(state.node.slots * (1 - bulkFreePart)))) return false;
+    if (isBulk && hasBulkEnough(state)) return false;
     const unreadMs = this.#chooser.unreadMs(state.node.name, this.#now);
     if (state.busy === 0 || unreadMs <= unreadMaxMs) return true;
     if (isBulk) return false;
@@ -833,6 +870,33 @@ export class SlotQueue {
   #memberMayHave({ members }: Share, { running }: Share, state: NodeState): boolean {
     const isAlone = this.#shares.active > 1 || members.active <= 1;
     return isAlone || running === 0 || state.busy === 0 || !this.#isPressed(state);
+  }
+
+  /** Bulk, and who runs many more requests than others. */
+  #hasMany(priority: Priority, share: Share, { running }: Share): boolean {
+    const { members } = share;
+    const isMany = (one: number, all: number, active: number) => one >= manyRequests && one * active > manyTimes * all;
+    return (
+      priority === "bulk" ||
+      isMany(share.running, this.#running.size, this.#shares.active) ||
+      isMany(running, share.running, members.active)
+    );
+  }
+
+  /** The next light user shall find one of these nodes that reads nothing. */
+  #leavesQuiet(
+    place: Entrant,
+    share: Share,
+    memberShare: Share,
+    state: NodeState,
+    nodes: readonly NodeState[],
+  ): boolean {
+    if (this.#now > state.lightAt + lightForMs || nodes.length < quietAmongNodesMin) return false;
+    if (this.#now > this.#manyAt + quietMaxMs) return false;
+    if (state.unread < 1 && nodes.some((other) => other !== state && hasRoom(other) && other.unread < 1)) return false;
+    return (
+      this.#hasMany(place.priority, share, memberShare) && this.#chooser.readMs(place, state.node.name) > unreadMaxMs
+    );
   }
 
   #isPressed(state: NodeState): boolean {
@@ -898,6 +962,13 @@ export class SlotQueue {
     while (hasRoom(state) && this.#grantNext(state));
   }
 
+  /** Where it has nothing to read now, others need not stay quiet. */
+  #fillAfterReading(state: NodeState): void {
+    this.#fill(state);
+    if (state.unread >= 1 || this.#now > state.lightAt + lightForMs) return;
+    for (const { nodes } of [...state.lines]) for (const other of nodes) if (other !== state) this.#fill(other);
+  }
+
   /** False where no request takes it. */
   #grantNext(state: NodeState): boolean {
     if (state.drained || state.lines.size === 0) return false;
@@ -954,6 +1025,9 @@ const isThere = (state: NodeState): boolean => !state.retired && !state.drained 
 function hasRoom({ node, health, busy, drained, retired }: NodeState): boolean {
   return health === "well" && !drained && !retired && busy < node.slots;
 }
+
+const hasBulkEnough = ({ bulk, node: { slots } }: NodeState): boolean =>
+  bulk >= Math.max(1, Math.floor(slots * (1 - bulkFreePart)));
 
 /** The lines of each priority with waiting requests: the priority that had too little of the node's work first. */
 function linesOf(state: NodeState): RouteLine[][] {

@@ -22,6 +22,8 @@ export class LockingRecords extends PostgresRecords {
   readonly #known: Set<AccountId>;
   readonly #locked = new Set<AccountId>();
   readonly #records = new Map<AccountId, Promise<AccountRecord | null>>();
+  /** E-mails that nobody had: where somebody takes one meanwhile, the unit runs again. */
+  readonly #nobody = new Set<string>();
   #highest = 0;
 
   constructor(transaction: Session, known: Set<AccountId>) {
@@ -44,9 +46,23 @@ export class LockingRecords extends PostgresRecords {
   }
 
   override async byEmail(email: string): Promise<AccountRecord | null> {
+    if (this.#nobody.has(email)) return null;
     const read = () => super.byEmail(email);
     const found = await this.#ofWhomItIs(read, ({ id }) => id);
     if (found !== null) this.#records.set(found.id, Promise.resolve(found));
+    return found;
+  }
+
+  override async byEmails(emails: readonly string[]): Promise<readonly AccountRecord[]> {
+    const read = () => super.byEmails(emails);
+    let found = await read();
+    while (found.some(({ id }) => !this.#locked.has(id))) {
+      const ids = found.map(({ id }) => id);
+      found = await this.#under(ids, read);
+    }
+    for (const record of found) this.#records.set(record.id, Promise.resolve(record));
+    const taken = new Set(found.map(({ email }) => email.toLowerCase()));
+    for (const email of emails) if (!taken.has(email.toLowerCase())) this.#nobody.add(email);
     return found;
   }
 

@@ -54,6 +54,7 @@ class World {
         return { best: least, free: least, savedMs: 0 };
       },
       unreadMs: (node) => this.unreadOf(node).reduce((sum, { work }) => sum + work.prompt, 0),
+      readMs: (wanting) => (wanting as Request).work.prompt,
       expectedMs: (_wanting, { node }) => this.unreadOf(node.name).reduce((sum, { work }) => sum + work.prompt, 0),
       // Nobody knows how long an answer will be.
       sent: (place, node) => {
@@ -219,6 +220,44 @@ describe("what is unread on a node", () => {
     expect(third.node).toBeNull();
     world.read("b");
     expect(third.node).not.toBeNull();
+  });
+});
+
+describe("a light user beside one who runs many", () => {
+  const nodes = ["a", "b", "c", "d"];
+  const busiest = (world: World): string =>
+    nodes.toSorted((one, other) => world.unreadOf(other).length - world.unreadOf(one).length)[0]!;
+
+  const full = (priority: Priority): World => {
+    const world = new World(100, {}, nodes);
+    world.ask(2, { prompt: 1, answer: 10 });
+    for (let n = 0; n < 200; n++) world.ask(1, { prompt: 100, answer: 1_000 }, "", priority);
+    for (let n = 0; n < 80; n++) world.read(busiest(world));
+    return world;
+  };
+  const isQuiet = (world: World) => (node: string) => world.unreadOf(node).length === 0;
+
+  test.each([["standard"], ["bulk"]] as const)("finds a node that reads nothing, beside %s", (priority) => {
+    const world = full(priority);
+    let others = 0;
+    for (let n = 0; n < 40; n++) {
+      if (n % 4 === 0) world.ask(2, { prompt: 70, answer: 10 }, `${n}`);
+      if (world.read(busiest(world))?.account === 1) others++;
+      if (n > 8) expect(nodes.some(isQuiet(world))).toBe(true);
+    }
+    expect(others).toBeGreaterThan(20);
+  });
+
+  test("has none kept free when it has gone, and for 2 s at most where nodes hang", () => {
+    const world = full("standard");
+    world.ask(2, { prompt: 70, answer: 10 });
+    while (!nodes.some(isQuiet(world))) world.read(busiest(world));
+    world.now += 1_000;
+    world.queue.expire(world.now);
+    expect(nodes.some(isQuiet(world))).toBe(true);
+    world.now += 1_500;
+    world.queue.expire(world.now);
+    expect(nodes.some(isQuiet(world))).toBe(false);
   });
 });
 

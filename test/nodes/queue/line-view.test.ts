@@ -13,6 +13,7 @@ import { type Chooser, type Place, SlotQueue } from "../../../src/nodes/queue/sl
 const chooser: Chooser = {
   choose: (_wanting, [first]) => ({ best: first!, free: first!, savedMs: 0 }),
   unreadMs: () => 0,
+  readMs: () => 0,
   expectedMs: () => 100,
   sent: () => ({ work: 10, unreadWork: 5 }),
   began() {},

@@ -10,6 +10,7 @@ const node = "n";
 const byLength: Chooser = {
   choose: (_wanting, [first]) => ({ best: first!, free: first!, savedMs: 0 }),
   unreadMs: () => 0,
+  readMs: () => 0,
   expectedMs: () => 0,
   sent: (place) => ({ work: (place as Request).ms, unreadWork: 0 }),
   began() {},
@@ -56,8 +57,13 @@ export class Gateway {
         return new Map([[node, { slots, busy: this.running.size, ...queue.needOf(node, accounts, world.now) }]]);
       },
       share: (given) => queue.setSlots(node, given.get(node)!, 0),
-      takeServed: () => queue.takeServed(),
-      servedElsewhere: (account, work) => queue.servedElsewhere(account, work),
+      takeServed: () =>
+        [...queue.takeServed()].flatMap(([name, byAccount]) =>
+          [...byAccount].map(([account, work]) => ({ node: name, account, work })),
+        ),
+      servedElsewhere(served) {
+        for (const { account, work } of served) queue.servedElsewhere(account, work);
+      },
     };
   }
 

@@ -98,6 +98,7 @@ describe("which node", () => {
     const asked: string[][] = [];
     const last: Chooser = {
       unreadMs: () => 0,
+      readMs: () => 0,
       expectedMs: () => 0,
       sent: () => ({ work: 1, unreadWork: 0 }),
       began() {},

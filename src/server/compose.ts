@@ -101,13 +101,10 @@ export type ComposedServer = AsyncDisposable &
   LiveRequests &
   Pick<Settings & OpenedBooks, "log" | "accounting"> &
   Readonly<{
-    /** Where it listens. */
     url: string;
-    /** How many serve clients. */
     threads: number;
     /** How clients on this machine reach it, or all where `base_url` says it. */
     baseUrl: string;
-    /** Where its data is, in words. */
     place: string;
     /** Whose disk must flush; null: the ledger is on no disk of this machine. */
     ledgerFolder: string | null;
@@ -117,7 +114,6 @@ export type ComposedServer = AsyncDisposable &
     passwordSignIn: boolean;
     /** Which nodes it works with and why, in one line. */
     nodes: string;
-    /** A model that samples name. */
     sampleModel(): string;
     /** The id of the last plan that is offered. */
     largestPlan: string;

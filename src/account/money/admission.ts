@@ -71,7 +71,6 @@ export type HoldRecord = Readonly<{
   keyHash: string;
   /** For whom it is asked; null where the key may not say so. */
   endUser: string | null;
-  /** See Hold. */
   output: OutputHeld | null;
 }>;
 
@@ -80,7 +79,6 @@ type HoldState = "waiting" | "begun" | "over" | Refusal;
 
 const isResolved = (state: HoldState): boolean => state !== "waiting" && state !== "begun";
 
-/** A hold as this module makes it. */
 export interface RecordedHold extends Hold {
   readonly priority: Priority;
   expect?(spent: Usage, inputTokens: number, now: Ms): boolean;
@@ -195,7 +193,6 @@ export class Admission implements Books {
     }
   }
 
-  /** Admits a request with a Hold, or says why not. */
   admit(request: AdmissionRequest, now: Moment): RecordedHold | Refusal {
     const { account, key: keyId, ask, inputTokens, requestId, endUser = null } = request;
     const { expected = { input: inputTokens, output: 0 } } = request;

@@ -61,7 +61,6 @@ export interface BalanceWaiter {
   refused(refusal: Refusal): void;
 }
 
-/** A place in an account's line. */
 export type BalancePlace = Readonly<{ waiter: BalanceWaiter; since: Ms }>;
 
 export class BalanceLine {
@@ -83,7 +82,6 @@ export class BalanceLine {
     this.#siteUrl = siteUrl;
   }
 
-  /** Those who wait, over all accounts. */
   get length(): number {
     return this.#length;
   }

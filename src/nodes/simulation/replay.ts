@@ -111,7 +111,8 @@ class World {
     this.#ranks[at] = rankOf(priority);
     const [model, member] = [trace.model[at]!, String(trace.member[at]!)];
     const [input, cached, output] = [trace.input[at]!, trace.cached[at]!, trace.output[at]!];
-    const { blocks, keys } = this.#chains.next({ who: `${account} ${member}`, model, input, cached, output });
+    const node = trace.node[at]!;
+    const { blocks, keys } = this.#chains.next({ who: `${account} ${member}`, model, input, cached, output, node });
     const place = { at, modelId: trace.models[model]!, account: trace.accounts[account]!, member, priority };
     const salts = {
       "for all": 0,

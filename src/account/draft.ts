@@ -8,6 +8,10 @@ import type { AccountRecord, KeyRecord } from "./records.ts";
 export class Draft {
   readonly changes: AccountChange[] = [];
   readonly entries: Entry[] = [];
+  /** The changes by account, as far as they were looked at: a unit may make 10,000 accounts, and asks for each. */
+  readonly #ofAccount = new Map<AccountId, AccountChange[]>();
+  readonly #made = new Map<string, AccountId>();
+  #seen = 0;
 
   get isEmpty(): boolean {
     return this.changes.length === 0 && this.entries.length === 0;
@@ -15,23 +19,29 @@ export class Draft {
 
   /** An account as it will be: `before` is as the disk has it. */
   record(account: AccountId, before: AccountRecord | null): AccountRecord | null {
-    return this.changes.reduce<AccountRecord | null>(
-      (record, change) => ("account" in change && change.account === account ? after(change, record) : record),
-      before,
-    );
+    return this.#of(account).reduce<AccountRecord | null>((record, change) => after(change, record), before);
   }
 
   /** The number of an account that is made here; null: none of that e-mail is. */
   made(email: string): AccountId | null {
-    const isIt = (other: string): boolean => other.toLowerCase() === email.toLowerCase();
-    const made = this.changes.find((change) => change.change === "create" && isIt(change.email));
-    return made?.change === "create" ? made.account : null;
+    this.#look();
+    return this.#made.get(email.toLowerCase()) ?? null;
+  }
+
+  /** Accounts that are operators by what is added here, unless something else that is added says otherwise. */
+  raised(): readonly AccountId[] {
+    return this.changes.flatMap((change) => {
+      const isRaised =
+        change.change === "create" || change.change === "operator"
+          ? change.operator
+          : change.change === "disabled" && change.at === null;
+      return isRaised && "account" in change ? [change.account] : [];
+    });
   }
 
   /** All named keys of an account as they will be. */
   keys(account: AccountId, before: readonly KeyRecord[]): readonly KeyRecord[] {
-    return this.changes.reduce<readonly KeyRecord[]>((keys, change) => {
-      if (!("account" in change) || change.account !== account) return keys;
+    return this.#of(account).reduce<readonly KeyRecord[]>((keys, change) => {
       if (change.change === "new_key") return [...keys, change.key];
       return keys.map((key) => ("key" in change && change.key === key.id ? keyAfter(change, key) : key));
     }, before);
@@ -40,6 +50,23 @@ export class Draft {
   /** Balance tokens that are added to an account's credit. */
   creditOf(account: AccountId): number {
     return this.entries.reduce((sum, entry) => (entry.account === account ? sum + entry.creditDelta : sum), 0);
+  }
+
+  #of(account: AccountId): readonly AccountChange[] {
+    this.#look();
+    return this.#ofAccount.get(account) ?? [];
+  }
+
+  #look(): void {
+    for (; this.#seen < this.changes.length; this.#seen += 1) {
+      const change = this.changes[this.#seen]!;
+      if (!("account" in change)) continue;
+      const { account } = change;
+      const others = this.#ofAccount.get(account);
+      if (others === undefined) this.#ofAccount.set(account, [change]);
+      else others.push(change);
+      if (change.change === "create") this.#made.set(change.email.toLowerCase(), account);
+    }
   }
 }
 

@@ -58,8 +58,8 @@ type ConsoleChange =
   | Readonly<{ change: "payment"; id: string; account: AccountId; tokens: number; at: Ms }>
   /** Takes the place of the account's one of the same issuer; an account that does not exist gets none. */
   | Readonly<{ change: "identity"; identity: Identity }>
-  /** Takes the place of the account's unused one; what is over since `forgetBefore` goes. */
-  | Readonly<{ change: "link"; link: AccessLink; forgetBefore: Ms }>
+  /** Takes the place of the account's unused one; what is over since `forgetBefore` goes, which looks at all links. */
+  | Readonly<{ change: "link"; link: AccessLink; forgetBefore: Ms | null }>
   /** Has no effect on one that was used. */
   | Readonly<{ change: "use_link"; id: number; account: AccountId; at: Ms }>
   | Readonly<{ change: "withdraw_link"; id: number }>

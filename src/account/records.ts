@@ -67,6 +67,8 @@ export interface AccountRecords {
 export interface OfficeRecords {
   byId(account: AccountId): Soon<AccountRecord | null>;
   byEmail(email: string): Soon<AccountRecord | null>;
+  /** Those that have one of these, in one look. */
+  byEmails(emails: readonly string[]): Soon<readonly AccountRecord[]>;
   /** All named keys of an account, in the order of their numbers. */
   keysOf(account: AccountId): Soon<readonly KeyRecord[]>;
   /** By which keys they came that are called so. */

@@ -2,8 +2,9 @@
 import { extname } from "node:path";
 import { CommandError } from "../core/expected-error.ts";
 import { parseOutsideJson } from "../core/outside-json.ts";
-import { formatPath, misfitsOf } from "../core/schema-errors.ts";
+import { formatPath } from "../core/schema-errors.ts";
 import { apply } from "../office/verbs/api.ts";
+import { problemWith } from "../office/verb.ts";
 import { type Invocation, textFlag, UsageError } from "./command.ts";
 import { perform } from "./perform.ts";
 import { inputOf, tell } from "./verb-input.ts";
@@ -12,8 +13,8 @@ export default async function applyFile(invocation: Invocation): Promise<number>
   const file = textFlag(invocation.flags, "file");
   if (file === undefined) throw new UsageError("apply: --file is missing");
   const wanted = { ...(await contentOf(file)), ...inputOf(apply, invocation) };
-  const [misfit] = misfitsOf(apply.input, wanted);
-  if (misfit !== undefined) throw new CommandError(`${file}: ${formatPath(misfit.path)} ${misfit.problem}`);
+  const wrong = problemWith(apply, wanted);
+  if (wrong !== null) throw new CommandError(`${file}: ${formatPath(wrong.path)} ${wrong.problem}`);
   return tell(invocation, apply, wanted, await perform(invocation, apply, wanted));
 }
 

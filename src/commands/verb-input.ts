@@ -2,7 +2,7 @@
 import type { TSchema } from "@sinclair/typebox";
 import { resolve } from "node:path";
 import { CommandError } from "../core/expected-error.ts";
-import type { Verb } from "../office/verb.ts";
+import { problemWith, type Verb } from "../office/verb.ts";
 import { type Invocation, readWhole, textFlag, UsageError } from "./command.ts";
 
 export function tell<Input, Result>(
@@ -27,12 +27,12 @@ export function inputOf<Input>(verb: Verb<Input>, { words, flags }: Invocation):
     else if (schema.required?.includes(field)) throw new UsageError(`${name}: --${flag} is missing`);
   }
   const input = read as Input; // each field was read by its schema
-  const wrong = verb.problem?.(input) ?? null;
+  const wrong = problemWith(verb, input);
   if (wrong !== null) {
-    const [field] = wrong.path;
-    throw new UsageError(
-      `${name}: ${field === undefined ? "" : `--${flagOf(String(field), schema.properties[field]!)} `}${wrong.problem}`,
-    );
+    const field = String(wrong.path[0] ?? "");
+    const isWord = verb.words.includes(field);
+    const named = field === "" ? "" : `${isWord ? field : `--${flagOf(field, schema.properties[field]!)}`} `;
+    throw new UsageError(`${name}: ${named}${wrong.problem}`);
   }
   if (verb.warning !== undefined && flags["yes"] !== true) {
     throw new CommandError(`${verb.warning(input)}; say --yes to do it`);

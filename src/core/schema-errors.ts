@@ -70,14 +70,35 @@ function problemOf(type: ValueErrorType, schema: TSchema, value: unknown, path: 
     const meant = nearest(String(path.at(-1)), known);
     return meant === null ? `is unknown; known keys: ${known.join(", ")}` : `is unknown; did you mean "${meant}"?`;
   }
-  const expected = schema.description ?? `of type ${String(schema["type"] ?? "another")}`;
-  // A description for help is a sentence.
-  if (/^[A-Z].*\.$/.test(expected)) {
-    if (type === ValueErrorType.ObjectRequiredProperty) return `is missing: ${expected}`;
-    return `is not what it must be: ${expected}${schema.writeOnly === true ? "" : ` It is ${show(value)}.`}`;
-  }
+  const { description } = schema;
+  // A description for help is a sentence, which says what the value is for.
+  const isForHelp = description === undefined || /^[A-Z].*\.$/.test(description);
+  const expected = isForHelp ? ruleOf(schema) : description;
   if (type === ValueErrorType.ObjectRequiredProperty) return `is missing: must be ${expected}`;
   return `must be ${expected}${schema.writeOnly === true ? "" : `, is ${show(value)}`}`;
+}
+
+/** What a schema asks for, to follow "must be"; `rule` says it where a pattern does. */
+function ruleOf(schema: TSchema): string {
+  const { rule, const: only, anyOf, type, minimum, maximum, minLength = 0, maxLength, maxItems } = schema;
+  if (typeof rule === "string") return rule;
+  if (only !== undefined) return show(only);
+  if (Array.isArray(anyOf)) return anyOf.map(ruleOf).join(" or ");
+  switch (type) {
+    case "integer":
+      return `a whole number${maximum === undefined || maximum === Number.MAX_SAFE_INTEGER ? ` of at least ${minimum}` : ` from ${minimum} to ${maximum}`}`;
+    case "string":
+      if (maxLength === undefined) return "text";
+      return `text of ${minLength === 0 ? "at most" : `${minLength} to`} ${maxLength} characters`;
+    case "array":
+      return maxItems === undefined ? "a list" : `a list of at most ${maxItems}`;
+    case "boolean":
+      return "true or false";
+    case "null":
+      return "null";
+    default:
+      return type === "object" ? "an object" : `of type ${String(type ?? "another")}`;
+  }
 }
 
 /** Turns a JSON pointer into steps; list positions become numbers where `value` has lists. */

@@ -1,23 +1,27 @@
 // Brings accounts, key limits and invitations in line with a file, in one unit: all of it or nothing. What the file does not
 // name stays as it is, and a second time nothing changes. Secrets are neither read from the file nor shown.
 import { type Static, Type } from "@sinclair/typebox";
-import { limitsDetail, type NewLimits } from "../account/people/account-keys.ts";
+import { limitInWords, limitsDetail, type NewLimits } from "../account/people/account-keys.ts";
 import { invitationInWords } from "../account/sign-in/access-links.ts";
 import { AccountError } from "../account/people/accounts.ts";
 import { theServer } from "../account/audit.ts";
-import type { Unit } from "../account/office.ts";
-import type { AccountRecord, AuditAction } from "../account/records.ts";
+import type { Office, Unit } from "../account/office.ts";
+import type { AccessLink, AccountRecord, AuditAction } from "../account/records.ts";
+import { momentOfText } from "../core/iso-time.ts";
 import type { AccountId } from "../core/types.ts";
-import { planId, tokens, when } from "./fields.ts";
+import { planId, text, tokens, when } from "./fields.ts";
 import { expiryOf } from "./link-expiry.ts";
 import { type Actor, checkMayTouchOperators, entryBy } from "./verb.ts";
 import { invitationMs } from "./verbs/accounts.ts";
 import { otherLimits } from "./verbs/keys.ts";
 
-const closed = { additionalProperties: false } as const;
-const email = Type.String({ minLength: 3, description: "An e-mail address." });
+/** What a database server commits within the time of one unit: 2,000 new accounts took 1 to 2 s. */
+const rowsMax = 2_000;
 
-const key = Type.Object({ name: Type.String({ description: "The name of a key." }), ...otherLimits }, closed);
+const closed = { additionalProperties: false } as const;
+const email = text("An e-mail address.", "EMAIL");
+
+const key = Type.Object({ name: text("The name of a key.", "NAME"), ...otherLimits }, closed);
 const account = Type.Object(
   {
     email,
@@ -41,11 +45,11 @@ const invitation = Type.Object(
 
 export const shop = {
   accounts: Type.Optional(
-    Type.Array(account, { maxItems: 10_000, description: "The accounts.", placeholder: "ACCOUNTS", flag: null }),
+    Type.Array(account, { maxItems: rowsMax, description: "The accounts.", placeholder: "ACCOUNTS", flag: null }),
   ),
   invitations: Type.Optional(
     Type.Array(invitation, {
-      maxItems: 10_000,
+      maxItems: rowsMax,
       description: "The invitations.",
       placeholder: "INVITATIONS",
       flag: null,
@@ -63,33 +67,63 @@ export type Shop = Readonly<{
 /** A line for each change; empty: everything is as the file says. */
 export type Applied = Readonly<{ changes: readonly string[]; dry_run: boolean }>;
 
-/** Throws AccountError naming the place in the file, and then nothing is written. */
-export async function applied(unit: Unit, actor: Actor, wanted: Shop): Promise<Applied> {
+type WantedAccount = Static<typeof account>;
+type WantedInvitation = Static<typeof invitation>;
+
+/** Ends a unit of which nothing is to be written. */
+class Rehearsed extends Error {}
+
+/** Throws AccountError naming the place in the file, and then nothing is written. A rehearsal finds what the real one would. */
+export async function applied(office: Office, actor: Actor, wanted: Shop): Promise<Applied> {
   const { accounts = [], invitations = [], dry_run = false } = wanted;
-  const applying = new Applying(unit, actor, !dry_run);
-  refuseTwins("accounts", accounts);
-  refuseTwins("invitations", invitations);
-  for (const [at, each] of accounts.entries()) await within(`accounts[${at}]`, () => applying.account(each));
-  for (const [at, each] of invitations.entries()) await within(`invitations[${at}]`, () => applying.invitation(each));
-  return { changes: applying.changes, dry_run };
+  refuseTwins("accounts", accounts, ({ email }) => email.toLowerCase());
+  refuseTwins("invitations", invitations, ({ email }) => email.toLowerCase());
+  for (const [at, { keys = [] }] of accounts.entries()) refuseTwins(`accounts[${at}].keys`, keys, ({ name }) => name);
+  let changes: readonly string[] = [];
+  try {
+    await office.change(async (unit) => {
+      const applying = new Applying(unit, actor);
+      await applying.all(accounts, invitations);
+      changes = applying.changes;
+      if (dry_run) throw new Rehearsed();
+    });
+  } catch (thrown) {
+    if (!(thrown instanceof Rehearsed)) throw thrown;
+  }
+  return { changes, dry_run };
 }
 
 class Applying {
   readonly changes: string[] = [];
   readonly #unit: Unit;
   readonly #actor: Actor;
-  readonly #isReal: boolean;
+  /** By e-mail in lower case. */
+  readonly #invited = new Map<string, AccessLink>();
 
-  constructor(unit: Unit, actor: Actor, isReal: boolean) {
+  constructor(unit: Unit, actor: Actor) {
     this.#unit = unit;
     this.#actor = actor;
-    this.#isReal = isReal;
   }
 
-  async account(wanted: NonNullable<Shop["accounts"]>[number]): Promise<void> {
+  async all(accounts: readonly WantedAccount[], invitations: readonly WantedInvitation[]): Promise<void> {
+    const records = await this.#unit.accounts.recordsOf(accounts.map(({ email }) => email));
+    // Who becomes an operator comes first, so that those who were may go.
+    const raises = ({ operator, disabled }: WantedAccount): boolean => operator === true || disabled === false;
+    const inOrder = [...accounts.keys()].sort((a, b) => Number(raises(accounts[b]!)) - Number(raises(accounts[a]!)));
+    for (const at of inOrder) await within(`accounts[${at}]`, () => this.#account(accounts[at]!, records[at]!));
+    if (invitations.length === 0) return;
+    for (const link of await this.#unit.links.invitations(invitationsMax)) {
+      if (link.email !== null) this.#invited.set(link.email.toLowerCase(), link);
+    }
+    const joined = await this.#unit.accounts.recordsOf(invitations.map(({ email }) => email));
+    for (const [at, each] of invitations.entries()) {
+      if (joined[at] === null) await within(`invitations[${at}]`, () => this.#invitation(each));
+    }
+  }
+
+  async #account(wanted: WantedAccount, record: AccountRecord | null): Promise<void> {
     const { accounts, sessions } = this.#unit;
     const { email, plan, operator, disabled, keys = [] } = wanted;
-    const record = await accounts.recordOf(email);
     if (operator === true || record?.operator === true) checkMayTouchOperators(this.#actor);
     if (record === null) return this.#create(wanted);
     const { id } = record;
@@ -99,10 +133,9 @@ class Applying {
     }
     if (operator !== undefined && operator !== record.operator) {
       const detail = operator ? "an operator" : "no operator";
-      await this.#change(`~ ${email}: ${detail}`, "account.operator", id, detail, async () => {
-        if (!operator) await accounts.checkNotLastOperator(id);
-        await accounts.setOperator(id, operator);
-      });
+      await this.#change(`~ ${email}: ${detail}`, "account.operator", id, detail, () =>
+        accounts.setOperator(id, operator),
+      );
     }
     if (disabled !== undefined && disabled !== (record.disabledAt !== null)) {
       const action = disabled ? "account.disable" : "account.enable";
@@ -115,23 +148,15 @@ class Applying {
     for (const each of keys) await this.#limit(record, each);
   }
 
-  async #create({
-    email,
-    plan,
-    credit,
-    operator,
-    disabled,
-    keys = [],
-  }: NonNullable<Shop["accounts"]>[number]): Promise<void> {
+  async #create({ email, plan, credit, operator, disabled, keys = [] }: WantedAccount): Promise<void> {
     const { accounts } = this.#unit;
     if (keys.length > 0) throw new AccountError(`${email} is new and has no keys of a name yet`);
     if (disabled === true) throw new AccountError(`${email} is new: create it without disabled`);
     const given = { email, plan: accounts.planStill(plan ?? null), credit: credit ?? 0, operator: operator === true };
     const detail = `plan ${given.plan}, credit ${given.credit}${given.operator ? ", an operator" : ""}`;
     if (plan !== undefined && given.plan !== plan) throw new AccountError(`there is no plan ${JSON.stringify(plan)}`);
-    this.changes.push(`+ ${email}: ${detail}`);
-    if (!this.#isReal) return;
     const { id } = await accounts.create(given);
+    this.changes.push(`+ ${email}: ${detail}`);
     this.#note("account.create", id, detail);
   }
 
@@ -139,28 +164,32 @@ class Applying {
     const { accountKeys } = this.#unit;
     const found = (await accountKeys.list(id)).find((one) => one.name === name);
     if (found === undefined) throw new AccountError(`${email} has no key with the name ${JSON.stringify(name)}`);
-    const differs = Object.entries(wanted).filter(
-      ([field, value]) => JSON.stringify(found[field as keyof NewLimits]) !== JSON.stringify(value),
-    );
+    const had = (field: string) => found[field as keyof NewLimits];
+    const differs = Object.entries(wanted).filter(([field, value]) => sameOf(had(field)) !== sameOf(value));
     if (differs.length === 0) return;
     const limits: NewLimits = Object.fromEntries(differs);
+    const words = differs.map(
+      ([field, value]) => `${field} from ${limitInWords(had(field))} to ${limitInWords(value)}`,
+    );
     const detail = limitsDetail(found.id, limits);
-    await this.#change(`~ ${email}, key "${name}": ${detail}`, "key.limits", id, detail, () =>
+    await this.#change(`~ ${email}, key "${name}": ${words.join(", ")}`, "key.limits", id, detail, () =>
       accountKeys.limit(id, found.id, limits),
     );
   }
 
   /** An address has one invitation, or an account. */
-  async invitation({ email, plan, credit = 0, expires }: NonNullable<Shop["invitations"]>[number]): Promise<void> {
+  async #invitation({ email, plan, credit, expires }: WantedInvitation): Promise<void> {
     const { accounts, links, now } = this.#unit;
-    if ((await accounts.recordOf(email)) !== null) return;
-    const open = await links.invitations(invitationsMax);
-    if (open.some((link) => link.email?.toLowerCase() === email.toLowerCase())) return;
+    const had = this.#invited.get(email.toLowerCase());
+    if (had !== undefined) {
+      if ((plan ?? had.plan) === had.plan && (credit ?? had.credit) === had.credit) return;
+      const is = `plan ${had.plan}, credit ${had.credit}`;
+      throw new AccountError(`${email} has invitation ${had.id} with ${is}: withdraw it first, and its link is void`);
+    }
     const expiresAt = expiryOf(expires, now, invitationMs);
-    const wanted = await accounts.invitation({ email, plan, credit, expiresAt });
-    this.changes.push(`+ invitation of ${email}: plan ${wanted.plan}, credit ${credit}`);
-    if (!this.#isReal) return;
+    const wanted = await accounts.invitation({ email, plan, credit: credit ?? 0, expiresAt });
     const { link } = await links.make(wanted);
+    this.changes.push(`+ invitation of ${email}: plan ${link.plan}, credit ${link.credit}`);
     this.#note("invitation.create", theServer, invitationInWords(link));
   }
 
@@ -171,9 +200,8 @@ class Applying {
     detail: string,
     make: () => Promise<unknown>,
   ): Promise<void> {
-    this.changes.push(words);
-    if (!this.#isReal) return;
     await make();
+    this.changes.push(words);
     this.#note(action, subject, detail);
   }
 
@@ -182,16 +210,26 @@ class Applying {
   }
 }
 
-const invitationsMax = 10_000;
+/** More than a file makes; a database of many years has no more that are open. */
+const invitationsMax = 100_000;
 
-function refuseTwins(what: string, rows: readonly Readonly<{ email: string }>[]): void {
+function refuseTwins<Row>(what: string, rows: readonly Row[], nameOf: (row: Row) => string): void {
   const places = new Map<string, number>();
-  for (const [at, { email }] of rows.entries()) {
-    const before = places.get(email.toLowerCase());
-    if (before !== undefined)
-      throw new AccountError(`${what}[${at}].email: ${email} stands in ${what}[${before}], too`);
-    places.set(email.toLowerCase(), at);
+  for (const [at, row] of rows.entries()) {
+    const name = nameOf(row);
+    const before = places.get(name);
+    if (before !== undefined) throw new AccountError(`${what}[${at}]: ${name} stands in ${what}[${before}], too`);
+    places.set(name, at);
   }
+}
+
+/** The same text for two limits that mean the same: one moment, or lists of the same members. An empty list is no limit. */
+function sameOf(limit: unknown): string {
+  if (Array.isArray(limit)) {
+    const members = [...new Set(limit.map(String))].sort((one, other) => (one < other ? -1 : 1));
+    return members.length === 0 ? "null" : JSON.stringify(members);
+  }
+  return JSON.stringify((typeof limit === "string" ? momentOfText(limit) : null) ?? limit);
 }
 
 async function within(place: string, work: () => Promise<void>): Promise<void> {

@@ -2,20 +2,40 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { passwordMaxLength, passwordMinLength } from "../core/limits.ts";
 
-export const accountEmail = Type.String({ description: "The account's e-mail address.", placeholder: "EMAIL" });
+/** Of a text that no rule makes shorter: errors show it in a line, and a database can index it. */
+const textMaxLength = 500;
+const line = {
+  maxLength: textMaxLength,
+  pattern: "^[^\\u0000-\\u001f\\u007f]*$",
+  rule: `a line of at most ${textMaxLength} characters`,
+};
 
-export const planId = (description: string) => Type.String({ description, placeholder: "PLAN" });
+export const text = (description: string, placeholder: string, more: object = {}) =>
+  Type.String({ ...line, description, placeholder, ...more });
 
-export const tokens = (least: number, description: string) =>
-  Type.Integer({ minimum: least, description, placeholder: "TOKENS" });
+export const accountEmail = text("The account's e-mail address.", "EMAIL");
+
+export const planId = (description: string) => text(description, "PLAN");
+
+export const wholeNumber = (
+  minimum: number,
+  description: string,
+  placeholder: string,
+  maximum = Number.MAX_SAFE_INTEGER,
+) => Type.Integer({ minimum, maximum, description, placeholder });
+
+/** Balance tokens. */
+export const tokens = (least: number, description: string) => wholeNumber(least, description, "TOKENS");
+
+export const oneOf = <const Word extends string>(words: readonly Word[], description: string, placeholder: string) =>
+  Type.Union(
+    words.map((word) => Type.Literal(word)),
+    { description, placeholder },
+  );
 
 export const rowsMaxUsual = 50;
 export const rowsMax = Type.Optional(
-  Type.Integer({
-    minimum: 1,
-    description: `How many to show, ${rowsMaxUsual} unless you say otherwise.`,
-    placeholder: "N",
-  }),
+  wholeNumber(1, `How many to show, ${rowsMaxUsual} unless you say otherwise.`, "N"),
 );
 
 export const password = (description: string) =>
@@ -27,10 +47,10 @@ export const password = (description: string) =>
     placeholder: "PASSWORD",
   });
 
-export const when = (description: string) => Type.String({ description, placeholder: "WHEN" });
+export const when = (description: string) => text(description, "WHEN");
 
 export const list = (placeholder: string, description: string) =>
-  Type.Array(Type.String(), { description, placeholder });
+  Type.Array(Type.String(line), { description, placeholder });
 
 /** `null` lifts a limit; on a command line the word "none" does. */
 export const orNull = <Schema extends TSchema>(schema: Schema) =>

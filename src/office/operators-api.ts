@@ -7,14 +7,16 @@ import { isExpected } from "../core/expected-error.ts";
 import { isRecord } from "../core/is-record.ts";
 import type { Log } from "../core/log.ts";
 import { parseOutsideJson } from "../core/outside-json.ts";
-import { formatPath, misfitsOf } from "../core/schema-errors.ts";
+import { formatPath } from "../core/schema-errors.ts";
 import { StoreUnavailable } from "../core/types.ts";
 import { findVerb } from "./registry.ts";
 import type { OperatorsDescription } from "./operators-description.ts";
-import { allows, isForApi, operatorsApiPath, ScopeTooSmall, type Verb } from "./verb.ts";
+import { allows, isForApi, operatorsApiPath, problemWith, ScopeTooSmall, type Verb } from "./verb.ts";
 import type { Work } from "./work.ts";
 
 const bodyMaxBytes = 8 * 1024 * 1024;
+/** The name of an unknown field may be as long as the body. */
+const fieldMaxLength = 200;
 
 export class OperatorsApi {
   readonly #work: Work;
@@ -31,7 +33,9 @@ export class OperatorsApi {
       if (path === "/openapi.json") return Response.json(await this.description());
       const token = await this.#tokenOf(request);
       if (token === null)
-        return refusal(401, "authentication_error", "The token is missing, wrong, expired or revoked.");
+        return refusal(401, "authentication_error", "The token is missing, wrong, expired or revoked.", {
+          "www-authenticate": "Bearer",
+        });
       const verb = await verbAt(path);
       if (verb === null) return refusal(404, "not_found_error", `There is nothing at ${operatorsApiPath}${path}.`);
       const reads = verb.scope === "read";
@@ -57,10 +61,9 @@ export class OperatorsApi {
   async #run(request: Request, verb: Verb, { name, scope }: OperatorToken): Promise<Response> {
     const input = request.method === "GET" ? inputOfQuery(request.url, verb.input) : await inputOfBody(request);
     if (input instanceof Response) return input;
-    const [misfit] = misfitsOf(verb.input, input);
-    const wrong = misfit ?? verb.problem?.(input) ?? null;
+    const wrong = problemWith(verb, input);
     if (wrong !== null) {
-      const field = formatPath(wrong.path);
+      const field = formatPath(wrong.path).slice(0, fieldMaxLength);
       return refusal(400, "invalid_request_error", `${field === "" ? "" : `${field} `}${wrong.problem}`, {}, field);
     }
     const asked = { actor: { kind: "token", name, scope }, input, progress: () => {} } as const;

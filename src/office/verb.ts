@@ -13,7 +13,7 @@ import {
 } from "../account/records.ts";
 import { assert } from "../core/assert.ts";
 import { CommandError } from "../core/expected-error.ts";
-import type { SchemaError } from "../core/schema-errors.ts";
+import { firstSchemaErrorOf, type SchemaError } from "../core/schema-errors.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import { accountEmail } from "./fields.ts";
@@ -74,6 +74,10 @@ export interface Verb<Input = unknown, Result = unknown> {
   json?(result: Result): unknown;
   print(result: Result, input: Input): string;
 }
+
+/** What is wrong with an input, at whatever door it comes in; null: nothing. */
+export const problemWith = <Input>(verb: Verb<Input>, input: Input): SchemaError | null =>
+  firstSchemaErrorOf(verb.input, input) ?? verb.problem?.(input) ?? null;
 
 /** How a verb is done. What changes the books is one unit of the office, with the audit line. */
 type Way<Given, Result> =

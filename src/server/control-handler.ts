@@ -2,9 +2,10 @@
 // beside a server must know.
 import { version } from "../../package.json" with { type: "json" };
 import { CommandError } from "../core/expected-error.ts";
-import { formatPath, misfitsOf } from "../core/schema-errors.ts";
+import { formatPath } from "../core/schema-errors.ts";
 import type { Soon } from "../core/soon.ts";
 import { findVerb } from "../office/registry.ts";
+import { problemWith } from "../office/verb.ts";
 import type { Fleet, Work } from "../office/work.ts";
 import type { Handler } from "./control-socket.ts";
 
@@ -32,10 +33,10 @@ export function controlHandler({ work, notices, started }: ControlParts): Handle
     if (verb === null) {
       throw new CommandError(`the running server (version ${version}) does not know "${name}"; restart it`);
     }
-    const [misfit] = misfitsOf(verb.input, input);
-    if (misfit !== undefined) {
-      const what = `${formatPath(misfit.path)} ${misfit.problem}`;
-      throw new CommandError(`the running server (version ${version}) takes other input for ${name}: ${what}`);
+    const wrong = problemWith(verb, input);
+    if (wrong !== null) {
+      const what = `${formatPath(wrong.path)} ${wrong.problem}`.trimStart();
+      throw new CommandError(`${name}: ${what} (the running server has version ${version})`);
     }
     return verb.run(work, { actor: { kind: "shell", user }, input, progress });
   };

@@ -119,6 +119,26 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
     expect(await ask("people", "accounts/create", { email: twice.email })).toMatchObject({ status: 409 });
   });
 
+  test.each([
+    ["accounts/list", { limit: 1e19 }, "limit", "limit must be a whole number of at least 1, is 10000000000000000000"],
+    ["accounts/list", { after: "x" }, "after", 'after must be a whole number of at least 0, is "x"'],
+    ["purchases/list", { state: "gone" }, "state", 'state must be "pending" or "approved" or "declined"'],
+    ["purchases/approve", { id: 1e300 }, "id", "id must be a whole number of at least 1, is 1e+300"],
+    ["accounts/show", { email: "x".repeat(100_000) }, "email", "email must be a line of at most 500 characters, is"],
+    ["accounts/plan", { email: "a@x", plan: "a\nb" }, "plan", "plan must be a line of at most 500 characters, is"],
+    ["keys/create", { email: "a@x", name: "k", weight: null }, "weight", "weight must be a whole number from 1 to"],
+    ["tokens/create", { name: "a\nb", scope: "all" }, "name", "name must be 1 to 60 letters, digits, spaces and"],
+    ["accounts/password", { email: "a@x", password: "short" }, "password", "password must be text of 8 to"],
+    ["accounts/list", { ["x".repeat(100_000)]: 1 }, "x".repeat(200), `${"x".repeat(200)} is unknown`],
+    ["accounts/disable", {}, "email", "email is missing: must be a line of at most 500 characters"],
+  ])("%s refuses %j by its field, its rule and its value, in a line", async (path, input, field, message) => {
+    const { status, body } = await ask("all", path, input);
+    expect([status, body.error.field]).toEqual([400, field]);
+    expect(body.error.message).toStartWith(message);
+    expect(body.error.message.length).toBeLessThan(300);
+    expect(body.error.message).not.toContain("short");
+  });
+
   test("the audit log names the token, and lists show no secret", async () => {
     const { email } = await gateway.account();
     await ask("people", "accounts/plan", { email, plan: "pro" });
@@ -186,4 +206,25 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
       await expect(gateway.show("half@x.example")).rejects.toThrow();
     });
   });
+});
+
+test("without a server, a command refuses the same input", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-stopped-"));
+  const command = (...words: string[]) => runToEnd([process.execPath, main, ...words, "--data", folder]);
+  try {
+    expect((await command("accounts", "create", "a@x.example")).code).toBe(0);
+    for (const [words, problem] of [
+      [["tokens", "create", "--name", "ci", "--scope", "everything"], '--scope must be "read" or "people" or "all"'],
+      [["tokens", "create", "--name", "a/b\nc", "--scope", "all"], "--name must be 1 to 60 letters"],
+      [["purchases", "list", "--state", "gone"], '--state must be "pending" or'],
+      [["keys", "create", "a@x.example", "--name", "k", "--priority", "none"], "--priority must be"],
+    ] as const) {
+      const { code, stderr } = await command(...words);
+      expect(code).not.toBe(0);
+      expect(stderr).toContain(problem);
+    }
+    expect((await command("tokens", "list", "--json")).stdout).toBe("[]\n");
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

@@ -2,6 +2,7 @@
 import type { AccountId, KeyId, Ms, Plan } from "../../core/types.ts";
 import type { BalancePlace } from "./balance-line.ts";
 import type { LoadedKey } from "./loaded-key.ts";
+import type { MinuteWindow } from "./minute-window.ts";
 import type { Period, PeriodUse } from "./quota.ts";
 
 const nothing: Readonly<Record<"allowance" | "coder_calls" | "searches", PeriodUse>> = {
@@ -22,6 +23,10 @@ export class LoadedAccount {
   /** Requests that have begun and cost something, and the balance tokens that they are expected to cost. */
   begun = 0;
   expected = 0;
+  /** Requests that have begun, also those that cost nothing. */
+  running = 0;
+  /** Null until a limit of a minute is looked at. */
+  minute: MinuteWindow | null = null;
   /** Requests that wait for others to settle, first in first out, and what they hold of `held`. Nearly always null. */
   waiting: BalancePlace[] | null = null;
   waitingHeld = 0;
@@ -56,5 +61,11 @@ export class LoadedAccount {
     public disabled = false,
   ) {
     this.mostCredit = credit;
+  }
+
+  /** It has as many requests under way as its plan allows. */
+  get isFull(): boolean {
+    const { parallel } = this.plan;
+    return parallel !== undefined && this.running >= parallel;
   }
 }

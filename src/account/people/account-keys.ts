@@ -350,8 +350,11 @@ function checkList(what: string, list: readonly string[] | null): readonly strin
 /** For the audit log. */
 export const limitsDetail = (key: KeyId, limits: NewLimits): string =>
   `key ${key}: ${Object.entries(limits)
-    .map(([limit, value]) => `${limit} ${value === null ? "none" : String(value)}`)
+    .map(([limit, value]) => `${limit} ${limitInWords(value)}`)
     .join(", ")}`;
+
+export const limitInWords = (limit: NewLimits[keyof NewLimits]): string =>
+  limit === null || limit === undefined ? "none" : String(limit) || "none"; // an empty list is none
 
 const timeOf = (at: Ms): string => new Date(at).toISOString();
 const timeOrNull = (at: Ms | null): string | null => (at === null ? null : timeOf(at));

@@ -23,6 +23,8 @@ type Parts = Readonly<{ records: AccessLinkRecords; draft: Draft; now: Ms }>;
 
 export class AccessLinks {
   readonly #parts: Parts;
+  /** A unit that makes thousands of links looks for old ones once. */
+  #forgot = false;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -36,7 +38,8 @@ export class AccessLinks {
       .toBase64({ alphabet: "base64url", omitPadding: true });
     const id = await records.nextLinkId();
     const made: AccessLink = { ...link, id, tokenHash: hashToken(token), createdAt: now, usedAt: null };
-    draft.changes.push({ change: "link", link: made, forgetBefore: now - linkKeptMs });
+    draft.changes.push({ change: "link", link: made, forgetBefore: this.#forgot ? null : now - linkKeptMs });
+    this.#forgot = true;
     return { link: made, token };
   }
 

@@ -366,8 +366,13 @@ export class NodePool {
   }
 
   /** See SlotQueue. */
-  takeServed(): ReadonlyMap<AccountId, number> {
+  takeServed(): ReturnType<SlotQueue["takeServed"]> {
     return this.#queue.takeServed();
+  }
+
+  /** The addresses of its nodes, by their names. */
+  get addresses(): ReadonlyMap<string, string> {
+    return new Map([...this.#nodes.values()].map(({ config: { name, url } }) => [name, url]));
   }
 
   /** See SlotQueue. */

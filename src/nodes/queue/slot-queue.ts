@@ -252,7 +252,7 @@ export class SlotQueue {
   /** What newcomers would meet, by model and priority. */
   readonly #newcomers = new Map<string, Readonly<{ at: Ms; forecast: Forecast }>>();
   /** See takeServed. */
-  #untold: Map<AccountId, number> | null = null;
+  #untold: Map<string, Map<AccountId, number>> | null = null;
   #trials = 0;
   /** When a request of those who run many was last sent. */
   #manyAt: Ms = -Infinity;
@@ -501,7 +501,7 @@ export class SlotQueue {
     const { account, modelId, priority } = place;
     const node = state.node.name;
     this.served.add({ account, modelId, node, priority, work: all, waitedMs: running.waitedMs }, this.#now);
-    this.#had(place, share, memberShare, all - running.work);
+    this.#had(place, running, all - running.work);
     share.running--;
     memberShare.running--;
     this.#rest(place, share, memberShare);
@@ -517,9 +517,9 @@ export class SlotQueue {
     else this.#fillAfterReading(state);
   }
 
-  /** Work by account since the last call, for other gateways on the same nodes; empty at the first. Less than 0: a correction. */
-  takeServed(): ReadonlyMap<AccountId, number> {
-    const untold = this.#untold ?? new Map<AccountId, number>();
+  /** Work by node and account since the last call, for other gateways; empty at the first. Less than 0: a correction. */
+  takeServed(): ReadonlyMap<string, ReadonlyMap<AccountId, number>> {
+    const untold = this.#untold ?? new Map<string, Map<AccountId, number>>();
     this.#untold = new Map();
     return untold;
   }
@@ -782,7 +782,7 @@ export class SlotQueue {
     if (work.interactive + work.standard + work.bulk > workOfLate)
       for (const priority of priorities) work[priority] /= 2;
     share.turn = Math.max(share.turn, memberShare.tag);
-    this.#had(place, share, memberShare, expected);
+    this.#had(place, { state, share, memberShare }, expected);
     share.running++;
     memberShare.running++;
     this.#rest(place, share, memberShare);
@@ -809,10 +809,16 @@ export class SlotQueue {
     place.granted(state.node.name);
   }
 
-  #had({ account }: Place, share: Share, memberShare: Share, work: number): void {
+  #had(
+    { account }: Place,
+    { state, share, memberShare }: Pick<Running, "state" | "share" | "memberShare">,
+    work: number,
+  ): void {
     share.had(work);
     memberShare.had(work);
-    this.#untold?.set(account, (this.#untold.get(account) ?? 0) + work);
+    if (this.#untold === null) return;
+    const there = this.#untold.get(state.node.name) ?? new Map<AccountId, number>();
+    this.#untold.set(state.node.name, there.set(account, (there.get(account) ?? 0) + work));
   }
 
   #hasRead(account: AccountId, running: Running): void {

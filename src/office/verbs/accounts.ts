@@ -7,7 +7,7 @@ import { CommandError } from "../../core/expected-error.ts";
 import { passwordLinkMs } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { dayMs } from "../../core/units.ts";
-import { password, planId, tokens, when } from "../fields.ts";
+import { password, planId, text, tokens, when, wholeNumber } from "../fields.ts";
 import { expiryOf, expiryProblem } from "../link-expiry.ts";
 import { formatPairs, formatTable } from "../table.ts";
 import { accountVerb, type Actor, verb, checkMayTouchOperators } from "../verb.ts";
@@ -22,7 +22,7 @@ export const create = verb({
   details: "The plans are free, plus, standard and pro, or those of [[plans]] in the configuration.",
   words: ["email"],
   fields: {
-    email: Type.String({ description: "The e-mail address of the new account.", placeholder: "EMAIL" }),
+    email: text("The e-mail address of the new account.", "EMAIL"),
     plan: Type.Optional(planId("Its plan; without it the first one.")),
     credit: Type.Optional(tokens(0, "Balance tokens to start with.")),
     password: Type.Optional(password("Lets its owner sign in to the console.")),
@@ -57,12 +57,7 @@ export const invite = verb({
   summary: "Create a link that makes one account",
   details: `The person who opens it chooses an address and a password, or signs in with the identity provider. ${whenInWords()}`,
   fields: {
-    email: Type.Optional(
-      Type.String({
-        description: "The only address that may use it; without it any address may.",
-        placeholder: "EMAIL",
-      }),
-    ),
+    email: Type.Optional(text("The only address that may use it; without it any address may.", "EMAIL")),
     plan: Type.Optional(planId("The plan of the new account; without it the first one.")),
     credit: Type.Optional(tokens(0, "Balance tokens to start with.")),
     expires: Type.Optional(when("When the link expires; 7d unless you say otherwise.")),
@@ -86,10 +81,8 @@ export const list = verb({
   name: "accounts list",
   summary: "List all accounts",
   fields: {
-    after: Type.Optional(
-      Type.Integer({ minimum: 0, description: "Only accounts with larger ids.", placeholder: "ID" }),
-    ),
-    limit: Type.Optional(Type.Integer({ minimum: 1, description: "How many at most.", placeholder: "N" })),
+    after: Type.Optional(wholeNumber(0, "Only accounts with larger ids.", "ID")),
+    limit: Type.Optional(wholeNumber(1, "How many at most.", "N")),
   },
   scope: "read",
   read: ({ accounts }, { input }) => accounts.list(input),
@@ -130,13 +123,8 @@ export const credit = accountVerb({
   words: ["tokens"],
   fields: {
     tokens: tokens(1, "Balance tokens to add."),
-    reference: Type.Optional(
-      Type.String({
-        description: "Identifies the payment; the same reference is credited only once.",
-        placeholder: "R",
-      }),
-    ),
-    reason: Type.Optional(Type.String({ description: "Why, for the audit log.", placeholder: "TEXT" })),
+    reference: Type.Optional(text("Identifies the payment; the same reference is credited only once.", "R")),
+    reason: Type.Optional(text("Why, for the audit log.", "TEXT")),
   },
   scope: "people",
   async change({ accounts }, { account: { id }, actor, input: { tokens, reference } }) {
@@ -351,7 +339,7 @@ export const withdrawInvitation = verb({
   name: "invitations withdraw",
   summary: "Revoke the link of an invitation",
   words: ["id"],
-  fields: { id: Type.Integer({ minimum: 1, description: "Its number in the list.", placeholder: "ID" }) },
+  fields: { id: wholeNumber(1, "Its number in the list.", "ID") },
   scope: "people",
   audit: { action: "invitation.withdraw", detail: ({ input }) => `invitation ${input.id}` },
   async change({ links }, { input: { id } }) {

@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { type OperatorToken, tokenScopes } from "../../account/records.ts";
 import { applied, shop } from "../apply.ts";
+import { oneOf, when, wholeNumber } from "../fields.ts";
 import { expiryOf, expiryProblem } from "../link-expiry.ts";
 import { formatTable } from "../table.ts";
 import { verb } from "../verb.ts";
@@ -14,14 +15,12 @@ export const createToken = verb({
   fields: {
     name: Type.String({
       pattern: "^[\\w .:@/-]{1,60}$",
-      description: `A name, which the audit log shows: at most ${nameMaxLength} letters, digits and . : @ / - _.`,
+      description: "A name, which the audit log shows.",
+      rule: `1 to ${nameMaxLength} letters, digits, spaces and . : @ / - _`,
       placeholder: "NAME",
     }),
-    scope: Type.Union(
-      tokenScopes.map((scope) => Type.Literal(scope)),
-      { description: "What it may do: one of read, people, all.", placeholder: "read|people|all" },
-    ),
-    expires: Type.Optional(Type.String({ description: "When it expires; without it never.", placeholder: "WHEN" })),
+    scope: oneOf(tokenScopes, "What it may do: one of read, people, all.", "read|people|all"),
+    expires: Type.Optional(when("When it expires; without it never.")),
   },
   details:
     "The scope read lists and shows; people also changes accounts and keys; all also changes nodes and the server. " +
@@ -59,7 +58,7 @@ export const listTokens = verb({
 
 export const revokeToken = verb({
   name: "tokens revoke",
-  fields: { id: Type.Integer({ minimum: 1, description: "The token's number in the list.", placeholder: "ID" }) },
+  fields: { id: wholeNumber(1, "The token's number in the list.", "ID") },
   summary: "Revoke a token of the operators' API at once",
   words: ["id"],
   scope: "all",
@@ -80,7 +79,7 @@ export const apply = verb({
     "[[invitations]] with email, plan, credit and expires. What it does not name stays as it is. Everything is checked first, " +
     "and either all of it is applied or none. Keys of new accounts are not shown: owners make theirs in the console.",
   scope: "people",
-  change: (unit, { actor, input }) => applied(unit, actor, input),
+  run: ({ office }, { actor, input }) => applied(office, actor, input),
   print: ({ changes, dry_run }) =>
     changes.length === 0
       ? "no changes"

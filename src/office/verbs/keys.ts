@@ -3,27 +3,18 @@ import { Type } from "@sinclair/typebox";
 import { type KeyView, limitsDetail } from "../../account/people/account-keys.ts";
 import { keyNameMaxLength, perMinuteMax, tokensPerMinuteMax, weightMax } from "../../core/limits.ts";
 import { priorities } from "../../core/priority.ts";
-import { list as listOf, orNull, tokens } from "../fields.ts";
+import { list as listOf, oneOf, orNull, text, tokens, wholeNumber } from "../fields.ts";
 import { formatTable } from "../table.ts";
 import { accountVerb } from "../verb.ts";
 
-const id = Type.Integer({ minimum: 1, description: "The key's number in the list.", placeholder: "ID" });
-const name = Type.String({ description: "The name of the key, which usage shows.", placeholder: "NAME" });
-const count = (maximum: number, description: string) =>
-  Type.Integer({ minimum: 1, maximum, description, placeholder: "N" });
-const priority = (description: string) =>
-  Type.Union(
-    priorities.map((priority) => Type.Literal(priority)),
-    { description, placeholder: "PRIORITY" },
-  );
+const id = wholeNumber(1, "The key's number in the list.", "ID");
+const name = text("The name of the key, which usage shows.", "NAME");
+const count = (maximum: number, description: string) => wholeNumber(1, description, "N", maximum);
+const priority = (description: string) => oneOf(priorities, description, "PRIORITY");
 const limits = {
   limit_day: tokens(1, "The most balance tokens of a day (UTC)."),
   limit_month: tokens(1, "The most balance tokens of a month (UTC)."),
-  expires_at: Type.String({
-    description: "When it expires, such as 2030-01-31T00:00:00Z.",
-    flag: "expires",
-    placeholder: "TIME",
-  }),
+  expires_at: text("When it expires, such as 2030-01-31T00:00:00Z.", "TIME", { flag: "expires" }),
   models: listOf("a,b", "The only models that it may ask for."),
   addresses: listOf("CIDR,CIDR", "The only addresses that it may be used from."),
   forwards_users: Type.Boolean({
@@ -88,7 +79,7 @@ export const rename = accountVerb({
   name: "keys rename",
   summary: "Give a key another name",
   words: ["id", "name"],
-  fields: { id, name: Type.String({ description: "Its new name.", placeholder: "NAME" }) },
+  fields: { id, name: text("Its new name.", "NAME") },
   scope: "people",
   owner: true,
   audit: { action: "key.rename", detail: ({ input }) => `key ${input.id} to ${JSON.stringify(input.name)}` },

@@ -3,11 +3,11 @@ import { Type } from "@sinclair/typebox";
 import { namesOf } from "../../account/people/account-names.ts";
 import { logFilterOf, logPlaceOf, type RequestRow, requestRowsOf } from "../../account/request-row.ts";
 import { anyRequest } from "../../core/request-log.ts";
-import { rowsMax, rowsMaxUsual } from "../fields.ts";
+import { rowsMax, rowsMaxUsual, text } from "../fields.ts";
 import { formatTable } from "../table.ts";
 import { accountVerb, verb } from "../verb.ts";
 
-const name = Type.String({ description: "The program's name for that person.", placeholder: "NAME" });
+const name = text("The program's name for that person.", "NAME");
 
 /** Their accounts' names: the door lists them itself. */
 export const endUsersList = accountVerb({
@@ -70,7 +70,7 @@ export const usage = accountVerb({
 });
 
 const filter = (description: string, placeholder: string, more: object = {}) =>
-  Type.Optional(Type.String({ description, placeholder, ...more }));
+  Type.Optional(text(description, placeholder, more));
 
 export const requests = verb({
   name: "requests",

@@ -3,9 +3,9 @@ import { Type } from "@sinclair/typebox";
 import type { Unit } from "../../account/office.ts";
 import type { PurchaseRequest } from "../../account/records.ts";
 import { CommandError } from "../../core/expected-error.ts";
-import { rowsMax, rowsMaxUsual } from "../fields.ts";
+import { oneOf, rowsMax, rowsMaxUsual, wholeNumber } from "../fields.ts";
 import { formatTable } from "../table.ts";
-import { verb } from "../verb.ts";
+import { checkMayTouchOperators, verb } from "../verb.ts";
 
 export type PurchaseView = Readonly<{
   id: number;
@@ -36,23 +36,21 @@ export async function purchaseView({ accounts }: Unit, request: PurchaseRequest)
   };
 }
 
-const oneOf = <const Words extends readonly string[]>(words: Words, description: string) =>
-  Type.Optional(
-    Type.Unsafe<Words[number]>(Type.String({ enum: words, description, placeholder: words[0]!.toUpperCase() })),
-  );
-
 export const list = verb({
   name: "purchases list",
   summary: "List requests for credit, plans and deletion, newest first",
   fields: {
-    state: oneOf(
-      ["pending", "approved", "declined", "withdrawn"],
-      "Only pending, approved, declined or withdrawn requests.",
+    state: Type.Optional(
+      oneOf(
+        ["pending", "approved", "declined", "withdrawn"],
+        "Only pending, approved, declined or withdrawn requests.",
+        "PENDING",
+      ),
     ),
-    kind: oneOf(["credit", "plan", "deletion"], "Only requests for credit, a plan or a deletion."),
-    after: Type.Optional(
-      Type.Integer({ minimum: 1, description: "Only requests older than this one.", placeholder: "ID" }),
+    kind: Type.Optional(
+      oneOf(["credit", "plan", "deletion"], "Only requests for credit, a plan or a deletion.", "CREDIT"),
     ),
+    after: Type.Optional(wholeNumber(1, "Only requests older than this one.", "ID")),
     limit: rowsMax,
   },
   scope: "read",
@@ -75,7 +73,7 @@ export const list = verb({
 });
 
 const decided = {
-  id: Type.Integer({ minimum: 1, description: "Its number in the list.", placeholder: "ID" }),
+  id: wholeNumber(1, "Its number in the list.", "ID"),
   note: Type.Optional(Type.String({ maxLength: 500, description: "A note for the account.", placeholder: "TEXT" })),
 };
 
@@ -86,8 +84,10 @@ const decision = (how: "approve" | "decline", summary: string) =>
     words: ["id"],
     fields: decided,
     scope: "people",
-    async change(unit, { input: { id, note = "" } }) {
-      if ((await unit.purchases.records.request(id)) === null) throw new CommandError(`there is no request ${id}`);
+    async change(unit, { actor, input: { id, note = "" } }) {
+      const asked = await unit.purchases.records.request(id);
+      if (asked === null) throw new CommandError(`there is no request ${id}`);
+      if ((await unit.accounts.record(asked.account))?.operator === true) checkMayTouchOperators(actor);
       const { request, isNew } = await unit.purchases[how](id, note);
       return { request: await purchaseView(unit, request), isNew };
     },

@@ -1,10 +1,11 @@
 // The running server, its nodes and gateways.
 import { Type } from "@sinclair/typebox";
+import { text } from "../fields.ts";
 import { reloadDetail } from "../reloaded.ts";
 import { fleetVerb, verb } from "../verb.ts";
 import type { DrainReport } from "../work.ts";
 
-const nodeName = { name: Type.String({ description: "The name of a node.", placeholder: "NODE" }) };
+const nodeName = { name: text("The name of a node.", "NODE") };
 
 export const nodes = fleetVerb({
   name: "nodes",
@@ -60,7 +61,7 @@ export const testWebhook = fleetVerb({
   name: "webhooks test",
   summary: "Post a notice to a webhook of the configuration",
   words: ["name"],
-  fields: { name: Type.String({ description: "The name of a webhook.", placeholder: "WEBHOOK" }) },
+  fields: { name: text("The name of a webhook.", "WEBHOOK") },
   scope: "all",
   async run(fleet, { input: { name } }) {
     const problem = await fleet.testWebhook(name);

@@ -3,15 +3,14 @@ import { hostname } from "node:os";
 import type { NodePool } from "../../nodes/queue/pool.ts";
 import type { SharingPool } from "../../store/postgres/node-shares.ts";
 
-type SharedPool = Pick<NodePool, "needs" | "limitSlots" | "takeServed" | "servedElsewhere">;
+type SharedPool = Pick<NodePool, "needs" | "limitSlots" | "takeServed" | "servedElsewhere" | "addresses">;
 
 /** A loopback address means another node on each machine. Two nodes of one address stay two, in their order. */
 export function sharedNodes(pool: SharedPool, host = hostname()): SharingPool & NamedNodes {
   const byKey = () => {
     const keyed = new Map<string, ReturnType<NodePool["needs"]>[number]>();
     for (const need of pool.needs()) {
-      const { hostname: name, host: address, pathname } = new URL(need.url);
-      const key = `${isLoopback(name) ? `${host} ` : ""}${address}${pathname.replace(/\/+$/, "")}`;
+      const key = keyOf(need.url, host);
       let unique = key;
       for (let number = 2; keyed.has(unique); number += 1) unique = `${key} ${number}`;
       keyed.set(unique, need);
@@ -29,8 +28,19 @@ export function sharedNodes(pool: SharedPool, host = hostname()): SharingPool & 
     needs: byKey,
     named,
     share: (slots) => pool.limitSlots(named(slots)),
-    takeServed: () => pool.takeServed(),
-    servedElsewhere: (account, work) => pool.servedElsewhere(account, work),
+    takeServed() {
+      const { addresses } = pool;
+      return [...pool.takeServed()].flatMap(([name, byAccount]) => {
+        const url = addresses.get(name);
+        return url === undefined
+          ? []
+          : [...byAccount].map(([account, work]) => ({ node: keyOf(url, host), account, work }));
+      });
+    },
+    servedElsewhere(served) {
+      const nodes = new Set([...pool.addresses.values()].map((url) => keyOf(url, host)));
+      for (const { node, account, work } of served) if (nodes.has(node)) pool.servedElsewhere(account, work);
+    },
   };
 }
 
@@ -38,5 +48,10 @@ type NamedNodes = Readonly<{
   /** By the names that the nodes have in this gateway's configuration. */
   named<Value>(byName: ReadonlyMap<string, Value>): ReadonlyMap<string, Value>;
 }>;
+
+function keyOf(url: string, host: string): string {
+  const { hostname: name, host: address, pathname } = new URL(url);
+  return `${isLoopback(name) ? `${host} ` : ""}${address}${pathname.replace(/\/+$/, "")}`;
+}
 
 const isLoopback = (name: string): boolean => name === "localhost" || name === "[::1]" || /^127\.\d/.test(name);

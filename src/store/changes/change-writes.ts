@@ -73,8 +73,12 @@ const byKind: { readonly [Of in Kind]: (change: OfKind<Of>) => readonly Write[] 
   ],
   link: ({ link, forgetBefore }) => [
     ...(link.account === null ? [] : [removePasswordLinks(link.account)]),
-    remove("access_links", { usedAt: below(forgetBefore) }),
-    remove("access_links", { usedAt: null, expiresAt: below(forgetBefore) }),
+    ...(forgetBefore === null
+      ? []
+      : [
+          remove("access_links", { usedAt: below(forgetBefore) }),
+          remove("access_links", { usedAt: null, expiresAt: below(forgetBefore) }),
+        ]),
     insert("access_links", link),
   ],
   use_link: ({ id, account, at }) => [

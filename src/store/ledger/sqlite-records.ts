@@ -26,6 +26,10 @@ export class SqliteRecords implements AccountRecords, OfficeRecords {
     return accountOf(read(() => this.#queries.byEmail.get({ email })));
   }
 
+  byEmails(emails: readonly string[]): readonly AccountRecord[] {
+    return emails.flatMap((email) => this.byEmail(email) ?? []);
+  }
+
   byKeyHash(keyHash: string): AccountRecord | null {
     return accountOf(read(() => this.#queries.byKeyHash.get({ keyHash: Buffer.from(keyHash, "base64") })));
   }

@@ -9,16 +9,19 @@ import { limited, type Pace } from "./pace.ts";
 import { type NodeNeed, type Share, shareOf, type ShareRow, slotsOf } from "./shares.ts";
 import * as sql from "./statements.ts";
 
+/** In units of the line. */
+export type NodeWork = Readonly<{ node: string; account: AccountId; work: number }>;
+
 /** Who speaks to the nodes. Nodes have names here that mean the same on all gateways. */
 export interface SharingPool {
   /** What it needs of each node whose slots it shares. */
   needs(): ReadonlyMap<string, NodeNeed & Readonly<{ slots: number }>>;
   /** How many requests it may have at each of them from now on. */
   share(slots: ReadonlyMap<string, number>): void;
-  /** Work by account since the last call. Absent: gateways are told nothing about it. */
-  takeServed?(): ReadonlyMap<AccountId, number>;
-  /** Another gateway did this much of an account's work. */
-  servedElsewhere?(account: AccountId, work: number): void;
+  /** The work since the last call. Absent: gateways are told nothing about it. */
+  takeServed?(): readonly NodeWork[];
+  /** Another gateway did this; its node may be none of this gateway's. */
+  servedElsewhere?(served: readonly NodeWork[]): void;
 }
 
 export type NodeSharesParts = Readonly<{
@@ -154,8 +157,8 @@ export class NodeShares {
     const { pool, pace } = this.#parts;
     if (pool.takeServed === undefined || pace.monotonic() - this.#workToldAt < workEveryMs) return;
     this.#workToldAt = pace.monotonic();
-    const served = [...pool.takeServed()].map(([account, work]) => [account, Math.round(work)] as const);
-    const most = served.toSorted(([, one], [, other]) => Math.abs(other) - Math.abs(one)).slice(0, workAccountsMax);
+    const served = pool.takeServed().map((one) => ({ ...one, work: Math.round(one.work) }));
+    const most = served.toSorted((one, other) => Math.abs(other.work) - Math.abs(one.work)).slice(0, workAccountsMax);
     const [rows] = await this.#send([
       call(sql.readWork, own),
       ...(most.length === 0 ? [] : [call(sql.writeWork, own, ++this.#workTold, JSON.stringify(most))]),
@@ -166,8 +169,7 @@ export class NodeShares {
       const [from, number] = [row["lane"] as string, row["number"] as number];
       heard.set(from, number);
       if (number <= (this.#workHeard.get(from) ?? 0)) continue;
-      for (const [account, work] of JSON.parse(row["work"] as string) as typeof most)
-        pool.servedElsewhere?.(account, work);
+      pool.servedElsewhere?.(JSON.parse(row["work"] as string) as NodeWork[]);
     }
     this.#workHeard = heard;
   }

@@ -30,6 +30,7 @@ import type {
 } from "../../account/records.ts";
 import type { DayUse } from "../../account/money/spend-limit.ts";
 import { type UsageRow, usageRowOf } from "../../account/usage-row.ts";
+import { arrayOf } from "./connection.ts";
 import { hasLimits } from "../../core/key-limits.ts";
 import type { Soon } from "../../core/soon.ts";
 import type { AccountId, KeyId, KeyLimits, Ms } from "../../core/types.ts";
@@ -70,6 +71,15 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
 
   byEmail(email: string): Promise<AccountRecord | null> {
     return this.#account(sql`lower(${accounts.email} COLLATE "C") = lower(${email} COLLATE "C")`);
+  }
+
+  async byEmails(emails: readonly string[]): Promise<readonly AccountRecord[]> {
+    const lowered = sql`SELECT lower(email COLLATE "C") FROM unnest(${arrayOf(emails)}::text::text[]) AS email`;
+    const rows = await this.#db
+      .select()
+      .from(accounts)
+      .where(sql`lower(${accounts.email} COLLATE "C") IN (${lowered})`);
+    return rows.map(accountOf);
   }
 
   async keysOf(account: AccountId): Promise<readonly KeyRecord[]> {
@@ -378,9 +388,9 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     return this.#db.select().from(purchaseRequests).orderBy(desc(purchaseRequests.id)).limit(limit).$dynamic();
   }
 
-  /** A unit may take several numbers before any is written. */
+  /** A unit may take several numbers before any is written, and no other unit takes one meanwhile. */
   async #next(what: keyof typeof counterOf): Promise<number> {
-    const next = Math.max(this.#given.get(what) ?? 0, await this.lastOf(what)) + 1;
+    const next = (this.#given.get(what) ?? (await this.lastOf(what))) + 1;
     this.#given.set(what, next);
     return next;
   }

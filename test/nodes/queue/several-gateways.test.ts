@@ -15,9 +15,10 @@ function exchanged(world: World, untilMs: number, msOf: (account: number) => num
       pool.share(new Map([["n", slotsOf(share)]]));
     }
     if (tells && step % 4 === 0) {
-      for (const from of world.gateways)
-        for (const [account, work] of from.pool.takeServed())
-          for (const to of world.gateways) if (to !== from) to.pool.servedElsewhere(account, work);
+      for (const from of world.gateways) {
+        const served = from.pool.takeServed();
+        for (const to of world.gateways) if (to !== from) to.pool.servedElsewhere(served);
+      }
     }
     world.run(world.now + 250, msOf);
   }
@@ -81,6 +82,6 @@ test("work is told once, with its corrections, and not before someone asks for i
   gateway!.ask(1, 100);
   expect([...queue.takeServed()]).toEqual([]);
   gateway!.ask(2, 300);
-  expect([...queue.takeServed()]).toEqual([[2, 300]]);
+  expect([...queue.takeServed()]).toEqual([["n", new Map([[2, 300]])]]);
   expect([...queue.takeServed()]).toEqual([]);
 });

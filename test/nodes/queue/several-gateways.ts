@@ -57,8 +57,13 @@ export class Gateway {
         return new Map([[node, { slots, busy: this.running.size, ...queue.needOf(node, accounts, world.now) }]]);
       },
       share: (given) => queue.setSlots(node, given.get(node)!, 0),
-      takeServed: () => queue.takeServed(),
-      servedElsewhere: (account, work) => queue.servedElsewhere(account, work),
+      takeServed: () =>
+        [...queue.takeServed()].flatMap(([name, byAccount]) =>
+          [...byAccount].map(([account, work]) => ({ node: name, account, work })),
+        ),
+      servedElsewhere(served) {
+        for (const { account, work } of served) queue.servedElsewhere(account, work);
+      },
     };
   }
 

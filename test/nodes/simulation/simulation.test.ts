@@ -127,6 +127,17 @@ describe("rules", () => {
     expect(classes.map((each) => each.class)).toEqual(["interactive", "bulk"]);
   });
 
+  test("a plan of few parallel requests makes its accounts wait, and others less", () => {
+    const trace = traceFrom(rowsOf({ seed: 4, requests: 2_000, perSecond: 12 }));
+    const limited = [onePlan, { ...onePlan, id: "pro", parallel: 1 }];
+    const [free, held] = [plans(1), limited].map((plans) => replay(trace, setupOf(trace, 1, { plans, planOf })));
+    expect(held!.refused + free!.refused).toBe(0);
+    expect(meanOf(held!, trace, isPro)).toBeGreaterThan(1.2 * meanOf(free!, trace, isPro));
+    expect(meanOf(held!, trace, (account) => !isPro(account))).toBeLessThan(
+      meanOf(free!, trace, (account) => !isPro(account)),
+    );
+  });
+
   test("a longest wait refuses, and refused requests are counted without a first token", () => {
     const trace = traceFrom(rowsOf({ seed: 6, requests: 1_000, perSecond: 30 }));
     const setup = { ...setupOf(trace, 1), maxWaitMs: 1_000 };
@@ -148,8 +159,8 @@ describe("prompts", () => {
 
   test("what was cached is the beginning of the same person's earlier request", () => {
     const chains = new PromptChains();
-    const ask = (who: string, input: number, cached: number) =>
-      chains.next({ who, model: 0, input, cached, output: 64 });
+    const ask = (who: string, input: number, cached: number, node = -1) =>
+      chains.next({ who, model: 0, input, cached, output: 64, node });
     const first = ask("ann", 3_200, 0);
     const stranger = ask("bob", 3_200, 0);
     const second = ask("ann", 4_000, 3_264);
@@ -162,9 +173,23 @@ describe("prompts", () => {
     expect(shared(third.keys, second.keys)).toBe(second.keys.length);
   });
 
+  test("what goes on with a request of another node shares its beginning, though nothing was cached", () => {
+    const chains = new PromptChains();
+    const ask = (input: number, cached: number, node: number) =>
+      chains.next({ who: "ann", model: 0, input, cached, output: 64, node });
+    let before = ask(2_000, 0, 0);
+    for (let input = 3_000; input < 30_000; input += 1_000) before = ask(input, input - 936, 0);
+    const same = ask(30_000, 0, 0);
+    expect(shared(same.keys, before.keys)).toBe(0);
+    const moved = ask(31_000, 0, 1);
+    expect(shared(moved.keys, same.keys)).toBe(same.keys.length);
+    expect(shared(ask(50_000, 0, 0).keys, moved.keys)).toBe(0); // longer than it would be if it went on
+  });
+
   test("what nobody asked before is the beginning that all share", () => {
     const chains = new PromptChains();
-    const ask = (who: string) => chains.next({ who, model: 0, input: 2_000, cached: 1_600, output: 10 }).blocks.hashes;
+    const ask = (who: string) =>
+      chains.next({ who, model: 0, input: 2_000, cached: 1_600, output: 10, node: -1 }).blocks.hashes;
     const [one, other] = [ask("ann"), ask("bob")];
     expect(shared(one, other)).toBeGreaterThan(10);
     expect(shared(one, other)).toBeLessThan(one.length);
@@ -183,7 +208,14 @@ describe("a trace with times", () => {
     for (const row of rowsOf({ seed: 7, requests: 3_000, perSecond })) {
       runTo(row.at);
       const { input, cached, output } = row;
-      const { blocks, keys } = chains.next({ who: `${row.account} ${row.endUser}`, model: 0, input, cached, output });
+      const { blocks, keys } = chains.next({
+        who: `${row.account} ${row.endUser}`,
+        model: 0,
+        input,
+        cached,
+        output,
+        node: 0,
+      });
       let firstTokenMs = 0;
       const job: Job = {
         inputTokens: input,

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
-import { NodeShares } from "../../../src/store/postgres/node-shares.ts";
+import { NodeShares, type NodeWork } from "../../../src/store/postgres/node-shares.ts";
 import { systemPace } from "../../../src/store/postgres/pace.ts";
 import type { NodeNeed } from "../../../src/store/postgres/shares.ts";
 import { type Databases, startDatabases } from "../../fixtures/postgres.ts";
@@ -105,34 +105,35 @@ describe("shares of nodes", () => {
     expect((await told()).length).toBeWithin(2, 121);
 
     // A gateway that begins hears no more than a moment of it, each row once, and old rows go.
-    const heard: number[][] = [];
+    const heard: NodeWork[] = [];
     const beginner = () =>
       new NodeShares({
         server,
         pool: {
           needs: () => new Map(),
           share: () => {},
-          takeServed: () => new Map([[9, 1.4]]),
-          servedElsewhere: (...work) => void heard.push(work),
+          takeServed: () => [{ node: "n", account: 9, work: 1.4 }],
+          servedElsewhere: (served) => void heard.push(...served),
         },
         lane: () => "beginner",
         pace,
         log: () => {},
       });
     await client.unsafe("UPDATE served_work SET at = now() - interval '1 minute'");
-    await client.unsafe(`INSERT INTO served_work VALUES ('gateway 0', 1000, now(), '[[3,40],[4,-5]]')`);
+    const work: readonly NodeWork[] = [
+      { node: "n", account: 3, work: 40 },
+      { node: "m", account: 4, work: -5 },
+    ];
+    await client.unsafe("INSERT INTO served_work VALUES ('gateway 0', 1000, now(), $1)", [JSON.stringify(work)]);
     const begins = beginner();
     await begins.exchange();
     world.now += 1_000;
     await begins.exchange();
-    expect(heard).toEqual([
-      [3, 40],
-      [4, -5],
-    ]);
+    expect(heard).toEqual([...work]);
     expect((await told()).map(({ lane, number, work }: Record<string, unknown>) => [lane, number, work])).toEqual([
-      ["beginner", 1, "[[9,1]]"],
-      ["beginner", 2, "[[9,1]]"],
-      ["gateway 0", 1_000, "[[3,40],[4,-5]]"],
+      ["beginner", 1, '[{"node":"n","account":9,"work":1}]'],
+      ["beginner", 2, '[{"node":"n","account":9,"work":1}]'],
+      ["gateway 0", 1_000, JSON.stringify(work)],
     ]);
     await client.close();
   }, 60_000);

@@ -22,21 +22,13 @@ export function Lanes({ line: { waiting, nodes } }: { line: OperatorLine }): VNo
         <h2>Now</h2>
       </figcaption>
       <ol class="lane-list">
-        <li>
-          <div class="names">
-            <strong>In line</strong>
-            <span class="quiet small-text">{waits === 0 ? "nobody waits" : inClasses(waiting)}</span>
-          </div>
-          <Slots runs={runsOf(waiting)} slots={Math.max(waits, 1)} />
-        </li>
+        <Lane name="In line" words={waits === 0 ? "no request waits" : inClasses(waiting)}>
+          <Slots runs={runsOf(waiting)} slots={waits} />
+        </Lane>
         {nodes.map((node) => (
-          <li key={node.name}>
-            <div class="names">
-              <strong class="break">{node.name}</strong>
-              <span class="quiet small-text">{inWords(node)}</span>
-            </div>
-            <Slots runs={runsOf(node.running, node.reading)} slots={node.slots} />
-          </li>
+          <Lane key={node.name} name={node.name} words={inWords(node)} side={newcomerOf(node)}>
+            <Slots runs={runsOf(node.running, node.reading)} slots={isOpen(node) ? node.slots : 0} />
+          </Lane>
         ))}
       </ol>
       <ul class="legend">
@@ -59,30 +51,44 @@ export function Lanes({ line: { waiting, nodes } }: { line: OperatorLine }): VNo
   );
 }
 
+type LaneProps = Readonly<{ name: string; words: string; side?: string | null; children: VNode }>;
+
+const Lane = ({ name, words, side = null, children }: LaneProps): VNode => (
+  <li>
+    <div class="names">
+      <p>
+        <strong class="break">{name}</strong> <span class="quiet small-text">{words}</span>
+      </p>
+      {side !== null && <span class="quiet small-text">{side}</span>}
+    </div>
+    {children}
+  </li>
+);
+
 const inClasses = (counts: ByClass): string =>
   classes
     .filter((priority) => counts[priority] > 0)
     .map((priority) => `${count(counts[priority])} ${priority}`)
     .join(", ");
 
-function inWords({
-  health,
-  drained,
-  slots,
-  running,
-  reading,
-  expected_first_token_ms: ms,
-}: OperatorLine["nodes"][number]): string {
+type LineNode = OperatorLine["nodes"][number];
+
+/** Others give none of their free slots. */
+const isOpen = ({ health, drained }: Pick<LineNode, "health" | "drained">): boolean => health === "well" && !drained;
+
+function inWords({ health, drained, slots, running, reading }: LineNode): string {
   const runs = classes.reduce((sum, priority) => sum + running[priority], 0);
   const reads = classes.reduce((sum, priority) => sum + reading[priority], 0);
   const parts = [
+    ...(isOpen({ health, drained }) ? [] : [drained ? "drained" : health]),
     `${count(runs)} of ${plural(slots, "slot")}${runs === 0 ? "" : `: ${inClasses(running)}`}`,
     ...(reads === 0 ? [] : [`${count(reads)} ${reads === 1 ? "reads its prompt" : "read their prompts"}`]),
-    ...(drained ? ["drained"] : health === "well" ? [] : [health]),
-    ...(ms === null ? [] : [`a newcomer's first token in ${shortTime(ms)}`]),
   ];
   return parts.join(" · ");
 }
+
+const newcomerOf = ({ expected_first_token_ms: ms }: LineNode): string | null =>
+  ms === null ? null : `a newcomer's first token in ${shortTime(ms)}`;
 
 type Run = Readonly<{ priority: Priority; isReading: boolean; requests: number }>;
 
@@ -110,7 +116,7 @@ function Slots({ runs, slots }: Readonly<{ runs: readonly Run[]; slots: number }
       <svg height={height} aria-hidden="true">
         {isBar && <rect class="slot free" width={width} height={height} rx={4} />}
         {!isBar &&
-          Array.from({ length: all - busy }, (_, free) => (
+          Array.from({ length: Math.max(0, slots - busy) }, (_, free) => (
             <rect
               key={`free ${free}`}
               class="slot free"

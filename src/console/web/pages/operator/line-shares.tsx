@@ -23,15 +23,15 @@ export function Shares({ served }: { served: OperatorLine["served"] }): VNode {
   const [split, setSplit] = useState<Split>("account");
   const rows = served[split].map((row) => ({ ...row, sum: workOf(row) }));
   const all = rows.reduce((sum, row) => sum + row.sum, 0);
-  const most = Math.max(0, ...rows.flatMap(({ sum, fair }) => [all === 0 ? 0 : sum / all, fair ?? 0]));
+  const most = 1.08 * Math.max(0, ...rows.flatMap(({ sum, fair }) => [all === 0 ? 0 : sum / all, fair ?? 0]));
   const percent = (share: number): number => (most === 0 ? 0 : (100 * share) / most);
   return (
     <figure class="card stack">
       <figcaption>
         <h2>Shares of the last hour</h2>
         <p class="quiet small-text">
-          Work that ended: an input token that was read counts 1, an output token 4. Accounts only get less than their
-          fair share where they ask for less.
+          Work that ended: an input token that was read counts 1, an output token 4. An account below its mark asked for
+          less, or waited.
         </p>
       </figcaption>
       <Choice name="Split" options={splits} chosen={split} onChoose={setSplit} />
@@ -80,7 +80,7 @@ function ShareBar({ row: { work, fair }, all, percent }: ShareBarProps): VNode {
   let before = 0;
   return (
     <svg height={height} aria-hidden="true">
-      <rect class="share-track" width="100%" height={height} rx={4} />
+      <rect class="share-track" width="100%" height={height} />
       {classes.map((priority) => {
         const x = percent(before / all);
         before += work[priority];
@@ -88,7 +88,7 @@ function ShareBar({ row: { work, fair }, all, percent }: ShareBarProps): VNode {
           work[priority] > 0 && (
             <rect
               key={priority}
-              class={`slot priority-${priority}`}
+              class={`share-part priority-${priority}`}
               x={`${x}%`}
               width={`${percent(work[priority] / all)}%`}
               height={height}
@@ -107,8 +107,8 @@ function aboutOf(row: WorkShare & Readonly<{ sum: number }>): string {
   const { weight, fair, requests, wait_ms: wait } = row;
   return [
     ...(fair === null ? [] : [`fair ${inPercent(fair)}${weight === null ? "" : `, weight ${count(weight)}`}`]),
-    `${compact(row.sum)} work`,
+    `work ${compact(row.sum)}`,
     `${compact(requests)} ${requests === 1 ? "request" : "requests"}`,
-    `waited ${shortTime(wait)} on average`,
+    wait === 0 ? "no wait" : `mean wait ${shortTime(wait)}`,
   ].join(" · ");
 }

@@ -46,11 +46,11 @@ const Shown = ({ line }: { line: OperatorLine }): VNode => (
     )}
     <Lanes line={line} />
     <InLine line={line} />
-    <OnNodes running={line.running} />
     <div class="grid-2">
       <Shares served={line.served} />
       <Caches nodes={line.nodes} />
     </div>
+    <OnNodes running={line.running} />
   </div>
 );
 
@@ -82,8 +82,7 @@ function InLine({ line: { next, waiting } }: { line: OperatorLine }): VNode {
           tabIndex={0}
           caption="Users and keys that wait; places and times are those of their first requests"
           columns={[
-            "Account",
-            "User or key",
+            "Account, and its user or key",
             "Class",
             "Model",
             ...figures("Requests", "Waits for", "Place", "First token in"),
@@ -91,8 +90,10 @@ function InLine({ line: { next, waiting } }: { line: OperatorLine }): VNode {
         >
           {next.map(({ account, user, priority, models, requests, since, position, expected_first_token_ms: ms }) => (
             <tr key={`${account.id} ${user} ${priority}`}>
-              <td class="break">{account.email}</td>
-              <td class="break">{user}</td>
+              <td class="break">
+                {account.email}
+                <p class="quiet small-text">{user}</p>
+              </td>
               <td>
                 <Priority of={priority} />
               </td>

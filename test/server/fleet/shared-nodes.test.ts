@@ -1,0 +1,31 @@
+// Nodes by names that mean the same on all gateways: work elsewhere counts where a node of this gateway did it.
+import { expect, test } from "bun:test";
+import { sharedNodes } from "../../../src/server/fleet/shared-nodes.ts";
+
+function gatewayOn(host: string, addresses: Readonly<Record<string, string>>) {
+  const heard: [number, number][] = [];
+  const pool = {
+    needs: () => [],
+    limitSlots: () => {},
+    addresses: new Map(Object.entries(addresses)),
+    takeServed: () =>
+      new Map(Object.keys(addresses).map((name, at) => [name, new Map([[at + 1, 10 * (at + 1)]])] as const)),
+    servedElsewhere: (account: number, work: number) => void heard.push([account, work]),
+  };
+  return { heard, shared: sharedNodes(pool, host) };
+}
+
+test("an address that is this machine's is another node elsewhere, and a node may have another name there", () => {
+  const one = gatewayOn("east", {
+    own: "http://localhost:8000/v1",
+    gpu: "http://10.0.0.5:8000/v1",
+    left: "http://x/v1",
+  });
+  const other = gatewayOn("west", { own: "http://localhost:8000/v1", big: "http://10.0.0.5:8000/v1/" });
+  const beside = gatewayOn("east", { mine: "http://localhost:8000/v1" });
+  const served = one.shared.takeServed!();
+  other.shared.servedElsewhere!(served);
+  beside.shared.servedElsewhere!(served);
+  expect(other.heard).toEqual([[2, 20]]);
+  expect(beside.heard).toEqual([[1, 10]]);
+});

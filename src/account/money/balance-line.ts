@@ -70,7 +70,6 @@ export interface BalanceWaiter {
 
 type Begun = Pick<BalanceWaiter, "spendLimits" | "named" | "cost">;
 
-/** A place in an account's line. */
 export type BalancePlace = Readonly<{ waiter: BalanceWaiter; since: Ms }>;
 
 export class BalanceLine {
@@ -92,7 +91,6 @@ export class BalanceLine {
     this.#siteUrl = siteUrl;
   }
 
-  /** Those who wait, over all accounts. */
   get length(): number {
     return this.#length;
   }

@@ -73,7 +73,6 @@ export type HoldRecord = Readonly<{
   keyHash: string;
   /** For whom it is asked; null where the key may not say so. */
   endUser: string | null;
-  /** See Hold. */
   output: OutputHeld | null;
   /** Null where nothing limits a minute's tokens. */
   counted: CountedTokens | null;
@@ -84,7 +83,6 @@ type HoldState = "waiting" | "begun" | "over" | Refusal;
 
 const isResolved = (state: HoldState): boolean => state !== "waiting" && state !== "begun";
 
-/** A hold as this module makes it. */
 export interface RecordedHold extends Hold {
   rates: RatesLeft | null;
   counted: CountedTokens | null;
@@ -203,7 +201,6 @@ export class Admission implements Books {
     }
   }
 
-  /** Admits a request with a Hold, or says why not. */
   admit(request: AdmissionRequest, now: Moment): RecordedHold | Refusal {
     const { account, key: keyId, ask, inputTokens, requestId, endUser = null } = request;
     const { expected = { input: inputTokens, output: 0 } } = request;

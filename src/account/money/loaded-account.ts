@@ -12,11 +12,9 @@ const nothing: Readonly<Record<"allowance" | "coder_calls" | "searches", PeriodU
   searches: Object.freeze({ quota: "searches", period: -1, used: 0 }),
 };
 
-/** Calls of the search service on a day. */
 export type SearchCalls = { readonly day: Period; calls: number };
 
 export class LoadedAccount {
-  /** Balance tokens reserved for open requests. */
   held = 0;
   /** Open requests that were admitted; those that are coder calls hold no tokens. */
   holds = 0;

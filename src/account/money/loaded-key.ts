@@ -25,7 +25,6 @@ export class LoadedKey {
     readonly keyHash: string,
     public limits: KeyLimits | null,
     spendLimit: SpendLimit | null,
-    /** It was revoked. */
     public isVoid = false,
   ) {
     this.spendLimits = spendLimit === null ? noSpendLimits : [spendLimit];
@@ -46,7 +45,6 @@ export class LoadedKey {
     return models === null || models.includes(id) || aliases.some((alias) => models.includes(alias));
   }
 
-  /** Balance tokens that its open requests hold. */
   get held(): number {
     return this.spendLimits[0]?.held ?? 0;
   }

@@ -3,7 +3,14 @@
 //
 // Locks are taken in everybody's order (statements.ts): accounts by their numbers, then the rest. An account that a unit meets
 // late is locked without waiting; where somebody has it, the unit runs again from its start and begins with all that it knows of.
-import type { AccessLink, AccountRecord, KeyRecord, PurchaseRequest, SessionRecord } from "../../account/records.ts";
+import type {
+  AccessLink,
+  AccountRecord,
+  KeyRecord,
+  OperatorToken,
+  PurchaseRequest,
+  SessionRecord,
+} from "../../account/records.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { arrayOf, call } from "./connection.ts";
 import type { Session } from "./database.ts";
@@ -22,8 +29,8 @@ export class LockingRecords extends PostgresRecords {
   readonly #known: Set<AccountId>;
   readonly #locked = new Set<AccountId>();
   readonly #records = new Map<AccountId, Promise<AccountRecord | null>>();
-  /** E-mails that nobody had: where somebody takes one meanwhile, the unit runs again. */
-  readonly #nobody = new Set<string>();
+  /** E-mails without an account: if another unit takes one meanwhile, this one runs again. */
+  readonly #free = new Set<string>();
   #highest = 0;
 
   constructor(transaction: Session, known: Set<AccountId>) {
@@ -46,7 +53,7 @@ export class LockingRecords extends PostgresRecords {
   }
 
   override async byEmail(email: string): Promise<AccountRecord | null> {
-    if (this.#nobody.has(email)) return null;
+    if (this.#free.has(email)) return null;
     const read = () => super.byEmail(email);
     const found = await this.#ofWhomItIs(read, ({ id }) => id);
     if (found !== null) this.#records.set(found.id, Promise.resolve(found));
@@ -62,7 +69,7 @@ export class LockingRecords extends PostgresRecords {
     }
     for (const record of found) this.#records.set(record.id, Promise.resolve(record));
     const taken = new Set(found.map(({ email }) => email.toLowerCase()));
-    for (const email of emails) if (!taken.has(email.toLowerCase())) this.#nobody.add(email);
+    for (const email of emails) if (!taken.has(email.toLowerCase())) this.#free.add(email);
     return found;
   }
 
@@ -101,6 +108,16 @@ export class LockingRecords extends PostgresRecords {
   override async linkById(id: number): Promise<AccessLink | null> {
     const found = await super.linkById(id);
     return this.#ofAccount(found?.account ?? null, () => this.#late(() => super.linkById(id, true)));
+  }
+
+  /** Who looks at all of them makes one that is not among them: one at a time. */
+  override openInvitations(limit: number): Promise<readonly AccessLink[]> {
+    return this.#counted("lastLinkId", () => super.openInvitations(limit));
+  }
+
+  /** As invitations. */
+  override operatorTokens(limit: number): Promise<readonly OperatorToken[]> {
+    return this.#counted("lastTokenId", () => super.operatorTokens(limit));
   }
 
   /** A person who is new is made, or connected, by one at a time: two who come at once are one. */

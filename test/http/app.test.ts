@@ -322,7 +322,7 @@ describe("pages of other sites", () => {
         {
           "access-control-allow-origin": allowed,
           "access-control-expose-headers":
-            "x-request-id, request-id, retry-after, x-should-retry, x-priority, x-fallback-from",
+            "x-request-id, request-id, retry-after, x-should-retry, x-priority, x-fallback-from, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens",
           vary: "origin",
         },
       ]);

@@ -12,7 +12,7 @@ import { keepResult } from "./result.ts";
 import { policies, tollgate } from "./routing/policies.ts";
 import { type Measured, keepPicture, rowsOf, routingColumns } from "./routing/picture.ts";
 import { summaryOf } from "./routing/summary.ts";
-import { alone, type Trace, traceNamed, traceNames } from "./routing/traces.ts";
+import { alone, type Trace, traceNamed, traceNames, usualModel } from "./routing/traces.ts";
 import { runOver, ways } from "./routing/ways.ts";
 import { type PolicyOf, type Row, workOf, World } from "./routing/world.ts";
 
@@ -64,7 +64,7 @@ export function measureVirtual(flags: Flags, tell: (line: string) => void): Meas
 }
 
 /** Each way over HTTP on each trace, and how busy the machine was. */
-async function measureWays(flags: Flags, tell: (line: string) => void): Promise<Measured[]> {
+async function measureWays(flags: Flags, lateMs: number[], tell: (line: string) => void): Promise<Measured[]> {
   const wanted = flags.ways === "" ? Object.keys(ways) : flags.ways.split(",");
   for (const name of wanted) {
     const missing = ways[name]?.missing();
@@ -74,11 +74,14 @@ async function measureWays(flags: Flags, tell: (line: string) => void): Promise<
   const present = wanted.filter((name) => ways[name]!.missing() === null);
   const measured: Measured[] = [];
   for (const name of flags.only.split(",")) {
-    const { judged, endMs } = traceNamed(name, flags.seed, flags.seconds, flags.file);
+    const { judged, endMs, nodes } = traceNamed(name, flags.seed, flags.seconds, flags.file);
+    if (nodes.some(({ models }) => !models.includes(usualModel))) {
+      tell(`  ${name} skipped: the engines over HTTP have one model`);
+      continue;
+    }
     const isOfOthers = (row: Row): boolean => judged !== null && !judged(row.session);
     const add = async (label: string, way: string, isAlone: boolean): Promise<void> => {
       const rows: Row[] = [];
-      const lateMs: number[] = [];
       for (let run = 0; run < flags.runs; run++) {
         const replay = { trace: name, seed: flags.seed + run, seconds: flags.seconds, file: flags.file, isAlone };
         const { rows: more, latenessMs } = await runOver(ways[way]!, replay);
@@ -97,7 +100,7 @@ async function measureWays(flags: Flags, tell: (line: string) => void): Promise<
       for (const { failure } of rows) if (failure !== null) failures.set(failure, (failures.get(failure) ?? 0) + 1);
       tell(
         `  ${name}, ${label}: mean ${summary.meanMs.toFixed(0)} ms, p99 ${summary.p99Ms.toFixed(0)} ms of ${summary.requests}, ` +
-          `${summary.failed} failed; steps ${lateMs.map((ms) => ms.toFixed(1)).join(", ")} ms late, load ${loadavg()[0]!.toFixed(1)}`,
+          `${summary.failed} failed; steps ${lateMs.at(-1)!.toFixed(1)} ms late, load ${loadavg()[0]!.toFixed(1)}`,
       );
       for (const [failure, count] of failures) tell(`    ${count} x ${failure}`);
     };
@@ -107,10 +110,25 @@ async function measureWays(flags: Flags, tell: (line: string) => void): Promise<
   return measured;
 }
 
+const columnNotes =
+  "`times`: the mean as a multiple of the oracle's, or of what the same users wait without the others. `beside`: work of " +
+  "those others, as a part of the most in this table.";
+const virtualNotes =
+  "Tollgate's line and placement are the program's own; `cache_aware rule`, `by session` and `round robin` are other routers' " +
+  "rules as published. The oracle sees the engines' caches and takes the node where the first token is soonest; it does " +
+  "not plan ahead, so that a gateway can do better, and it knows no accounts. Accounts share the caches.";
+const wayNotes =
+  "SMG and vllm-router go by `cache_aware`, `by session` is vllm-router's `consistent_hash` with the conversation in a header, " +
+  "nginx takes nodes in turn; Tollgate does all of its accounting.";
+
 if (import.meta.main) {
   const flags = readFlags(routingDefaults, { seconds: 10, warmUpSeconds: 2 });
   if (!flags.virtual) setPlacement("free");
-  const measured = flags.virtual ? measureVirtual(flags, console.log) : await measureWays(flags, console.log);
+  const lateMs: number[] = [];
+  const measured = flags.virtual ? measureVirtual(flags, console.log) : await measureWays(flags, lateMs, console.log);
+  const business =
+    `The engines' steps ended ${Math.min(...lateMs).toFixed(1)} to ${Math.max(...lateMs).toFixed(1)} ms late on average; ` +
+    `the machine's load was ${loadavg()[2]!.toFixed(1)} in the last 15 minutes.`;
   const where = flags.virtual ? "in virtual time" : "over HTTP";
   const variant = flags.virtual ? "virtual" : "";
   const title = `Mean time to the first token, ${flags.seconds} s of load ${where}`;
@@ -123,6 +141,6 @@ if (import.meta.main) {
     rows: rowsOf(measured),
     chart: null,
     failures: 0,
-    notes: [picture],
+    notes: [picture, columnNotes, flags.virtual ? virtualNotes : `${wayNotes} ${business}`],
   });
 }

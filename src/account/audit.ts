@@ -38,7 +38,6 @@ export class AuditLog {
     this.#draft = draft;
   }
 
-  /** In one commit with what it tells of. */
   append(entry: Omit<AuditEntry, "id">): void {
     this.#draft.changes.push({ change: "audit", entry: { ...entry, id: this.#records.nextAuditId() } });
   }

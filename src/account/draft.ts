@@ -39,7 +39,6 @@ export class Draft {
     });
   }
 
-  /** All named keys of an account as they will be. */
   keys(account: AccountId, before: readonly KeyRecord[]): readonly KeyRecord[] {
     return this.#of(account).reduce<readonly KeyRecord[]>((keys, change) => {
       if (change.change === "new_key") return [...keys, change.key];

@@ -12,7 +12,6 @@ import type {
 } from "./records.ts";
 import type { Period } from "./money/quota.ts";
 
-/** A change of an account that moves no money. */
 export type AccountChange =
   | Readonly<{
       change: "create";
@@ -81,7 +80,6 @@ export interface Journal {
   durable(sequence: number): Promise<void>;
 }
 
-/** Of the office beside SQLite. */
 export interface UnitJournal extends Journal {
   /** Queues all changes of a unit, as `change` does one: all of them are written, or none. */
   changes(unit: readonly AccountChange[]): number;

@@ -44,7 +44,6 @@ export class QueuedOffice implements Office {
     return result;
   }
 
-  /** Resolves when no unit is under way. */
   async idle(): Promise<void> {
     await this.#last;
   }

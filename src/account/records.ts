@@ -48,7 +48,6 @@ export interface AccountRecords {
   byKeyHash(keyHash: string): AccountRecord | null;
   /** The named key of that hash, which is not void. */
   keyByHash(keyHash: string): KeyRecord | null;
-  /** All named keys of an account, in the order of their numbers. */
   keysOf(account: AccountId): readonly KeyRecord[];
   /** Balance tokens that a named key was charged for on the days from `from` to before `before`. */
   keyUse(account: AccountId, key: KeyId, from: Period, before: Period): readonly DayUse[];
@@ -59,17 +58,14 @@ export interface AccountRecords {
   /** As `keyUse`, of one end user; days that are over may be missing. */
   endUserUse(account: AccountId, key: KeyId, name: string, from: Period, before: Period): readonly DayUse[];
   used(account: AccountId, quota: Quota, period: Period): number;
-  /** Calls of the search service on a day. */
   searchCalls(account: AccountId, day: Period): number;
 }
 
-/** What the office asks of accounts and keys. */
 export interface OfficeRecords {
   byId(account: AccountId): Soon<AccountRecord | null>;
   byEmail(email: string): Soon<AccountRecord | null>;
   /** Those that have one of these, in one look. */
   byEmails(emails: readonly string[]): Soon<readonly AccountRecord[]>;
-  /** All named keys of an account, in the order of their numbers. */
   keysOf(account: AccountId): Soon<readonly KeyRecord[]>;
   /** By which keys they came that are called so. */
   endUsersNamed(account: AccountId, name: string): Soon<readonly Readonly<{ id: number; key: KeyId }>[]>;
@@ -81,15 +77,12 @@ export interface OfficeRecords {
   nextId(): Soon<AccountId>;
   /** How many accounts there are of each plan, without those that are disabled. Looks at all of them. */
   byPlan(): Soon<readonly PlanCount[]>;
-  /** Operators that are not disabled. */
   operators(): Soon<readonly AccountId[]>;
   /** The account of the line that has a billing key; null if there is none. */
   ownerOfEntry(billingKey: string): Soon<AccountId | null>;
-  /** Replies, newest first. */
   usage(account: AccountId, limit: number): Soon<readonly UsageRow[]>;
 }
 
-/** What an account holds and used. */
 export type Standing = Readonly<{
   /** Balance tokens. */
   credit: number;
@@ -98,7 +91,6 @@ export type Standing = Readonly<{
   holds: number;
   /** In the periods of `now`. */
   used: Readonly<Record<Quota, number>>;
-  /** When its first key was last used. */
   keyUsedAt: Ms | null;
 }>;
 
@@ -108,7 +100,6 @@ export type KeyUse = Readonly<{ usedAt: Ms | null; day: number; month: number }>
 /** What changes with every request: the ledger in memory knows it, or a database server. */
 export interface Standings {
   of(record: AccountRecord, now: Ms): Soon<Standing>;
-  /** Of an account's named keys. */
   ofKeys(account: AccountId, now: Ms): Soon<ReadonlyMap<KeyId, KeyUse>>;
   /** How many accounts there are, without those that were erased. */
   count(): Soon<number>;

@@ -24,6 +24,8 @@ const words: Readonly<Record<FailedReason, string>> = {
   upgrade_required: "WebSockets are not served here; the program must use HTTP.",
   too_many_requests:
     "The account sent more requests in a minute than its plan allows. Wait a little, or send fewer at once.",
+  rate_limited:
+    "The plan or the API key limits the requests or tokens of a minute. Nothing was charged. Wait a little, or send fewer at once.",
   quota_exceeded:
     "The balance did not cover what the request might cost. The day's allowance renews at 00:00 UTC; credit can be added on the plan page.",
   budget_over_quota:

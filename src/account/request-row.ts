@@ -21,7 +21,6 @@ export type RequestRow = Readonly<{
   status: number;
   /** Null where it was served. */
   reason: string | null;
-  /** The reason in plain words. */
   why: string | null;
   /** What its node said of it, where that failed. For operators alone. */
   cause: string | null;

@@ -4,7 +4,6 @@ import type { ActivitySplit, EarlierActivity } from "../core/activity.ts";
 import type { AccountId, KeyId, Ms } from "../core/types.ts";
 import type { UsageRow } from "./usage-row.ts";
 
-/** Replies that all of it fits. */
 export type UsageFilter = Readonly<{
   model: string | null;
   endpoint: string | null;
@@ -12,9 +11,7 @@ export type UsageFilter = Readonly<{
   key: KeyId | null;
   /** By its name, whatever key it came by. Absent or null: all. */
   endUser?: string | null;
-  /** At or after. */
   from: Ms | null;
-  /** Before. */
   to: Ms | null;
   /**
    * A part of a model's id in any case of ASCII letters, or the beginning of a request id or of the id of its reply;
@@ -66,7 +63,6 @@ type EndUserUsage = UsageSum & Readonly<{ key: KeyId; name: string | null }>;
 export type UsageSummary = Readonly<{
   /** Of the days asked for, ascending. */
   days: readonly DayUsage[];
-  /** Of all days. */
   total: UsageSum;
   models: readonly string[];
   endpoints: readonly string[];

@@ -40,7 +40,6 @@ export class BodyReader {
     });
   }
 
-  /** Whether the Worker is in memory. */
   get isLoaded(): boolean {
     return this.#worker.isLoaded;
   }

@@ -44,19 +44,16 @@ type OtherTries = Readonly<{
 }>;
 
 export type Accounting = Readonly<{
-  /** For the command line and the console. */
   office: Office;
   /** Hashes and checks, a few at a time. */
   passwords: Passwords;
   /** Who the console's browsers are. */
   sessions: SessionLookup;
-  /** For every request. */
   admission: Books;
   keys: BookKeys;
   searches: Readonly<{ take(account: AccountId, now: Ms): Soon<SearchHold | null> }>;
   /** Of an account that a request was read for. */
   planOf(account: AccountId): Plan;
-  /** Balance tokens reserved by open requests of all accounts. */
   reserved: Readonly<{ heldTokens: number }>;
   /** The same and open requests over all gateways, what has changed, and who tried to sign in; null: there is one. */
   everywhere: (ReturnType<typeof allGateways> & OtherTries) | null;

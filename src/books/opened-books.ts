@@ -41,6 +41,5 @@ export type OpenedBooks = Readonly<{
   shareNodes: PostgresAccounting["shareNodes"] | null;
   /** How this gateway does among others; null: there are none. */
   laneState: PostgresAccounting["laneState"] | null;
-  /** Another configuration is in force. */
   adopt(config: Config): Promise<void>;
 }>;

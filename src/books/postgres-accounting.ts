@@ -50,7 +50,6 @@ export async function openPostgresOffice({
   return { ...officeOn(database, { catalog, clock }), database, [Symbol.asyncDispose]: () => database.close() };
 }
 
-/** Throws as `openPostgresOffice`. */
 export async function openPostgresAccounting(options: PostgresAccountingOptions): Promise<PostgresAccounting> {
   const { url, gateway, version, catalog, siteUrl, clock, log, gatherMs, maxWaitMs, onCommit } = options;
   const { inputRequestsPerMinute, configDigest, usageKeepDays } = options;
@@ -144,7 +143,6 @@ export type PostgresAccounting = Accounting &
     shareNodes(pool: SharingPool): NodeShares;
     /** How this gateway does among those of the database. */
     laneState(): LaneState;
-    /** Another configuration is in force. */
     adopt(configDigest: string): Promise<void>;
   }>;
 

@@ -7,7 +7,7 @@ import type { FileTable } from "./rows.ts";
 
 /** What matters for the line, and by what its rows are known. */
 const lists = {
-  plans: { name: "id", keys: ["weight", "priority", "priority_max"] },
+  plans: { name: "id", keys: ["weight", "priority", "priority_max", "parallel"] },
   nodes: { name: "name", keys: ["slots", "share_prefix_cache"] },
 } as const;
 type List = keyof typeof lists;

@@ -1,6 +1,6 @@
 // [[plans]]: a shop's own plans, one each, in the order in which they are offered.
 import { priorities, type Priority } from "../core/priority.ts";
-import { amountMax, floodRequestsMax, perMinuteMax, weightMax } from "../core/limits.ts";
+import { amountMax, floodRequestsMax, perMinuteMax, tokensPerMinuteMax, weightMax } from "../core/limits.ts";
 import type { Plan } from "../core/types.ts";
 import { type Kind, listOf, mapped, oneOf, textLike, whole, yesOrNo } from "./kinds.ts";
 import { key, required, table } from "./rows.ts";
@@ -17,6 +17,8 @@ const priority = mapped(oneOf(priorities), (word): Priority | null => word);
 /** Null: nothing is said. */
 const amount = (most: number): Kind<number | null> => mapped(whole(0, most), (value): number | null => value);
 
+const countTo = (most: number): Kind<number | null> => mapped(whole(1, most), (value): number | null => value);
+
 export const planTable = table(
   {
     id: required("id", planId(), "The name that accounts and commands use."),
@@ -30,15 +32,21 @@ export const planTable = table(
       otherwise: null,
       shown: "0",
     }),
-    requestsPerMinute: key(
-      "requests_per_minute",
-      mapped(whole(1, perMinuteMax), (value): number | null => value),
-      {
-        about: "Flood protection: the most requests in a minute.",
-        otherwise: null,
-        shown: `${floodRequestsMax}; of an unlimited plan any number`,
-      },
-    ),
+    requestsPerMinute: key("requests_per_minute", countTo(perMinuteMax), {
+      about: "Flood protection: the most requests in a minute.",
+      otherwise: null,
+      shown: `${floodRequestsMax}; of an unlimited plan any number`,
+    }),
+    tokensPerMinute: key("tokens_per_minute", countTo(tokensPerMinuteMax), {
+      about: "The most tokens read and written within 60 seconds; more are refused.",
+      otherwise: null,
+      shown: "any number",
+    }),
+    parallel: key("parallel", countTo(perMinuteMax), {
+      about: "The most requests of an account at once; others wait in line.",
+      otherwise: null,
+      shown: "any number",
+    }),
     searchesPerDay: key("searches_per_day", amount(1_000_000), {
       about: "Web searches that found something.",
       otherwise: null,
@@ -88,6 +96,8 @@ export const planTable = table(
       coderCallsPerWindow: coderCallsPerWindow ?? unsaid,
       searchesPerDay: searchesPerDay ?? unsaid,
       requestsPerMinute: requestsPerMinute ?? (unlimited ? amountMax : floodRequestsMax),
+      ...(row.tokensPerMinute === null ? {} : { tokensPerMinute: row.tokensPerMinute }),
+      ...(row.parallel === null ? {} : { parallel: row.parallel }),
       ...(row.weight === 1 ? {} : { weight: row.weight }),
       ...(row.priority === null ? {} : { priority: row.priority }),
       ...(row.priorityMax === null ? {} : { priorityMax: row.priorityMax }),

@@ -22,7 +22,6 @@ export class AccountTurns {
     return this.#all;
   }
 
-  /** Turns that the account has or waits for. */
   openOf(account: AccountId): number {
     return (this.#running.get(account) ?? 0) + this.waitingOf(account);
   }

@@ -3,7 +3,6 @@
 import { dayMs, hourMs } from "./units.ts";
 import type { Ms } from "./types.ts";
 
-/** What the charts can be split by. */
 export const activitySplits = ["model", "node", "account", "key"] as const;
 export type ActivitySplit = (typeof activitySplits)[number];
 /** `reason`: why requests were refused or failed. */
@@ -80,7 +79,6 @@ export function startOf(range: ActivityRange, now: Ms): Ms {
 export type EarlierActivity = Readonly<{
   /** When its step begins. */
   at: Ms;
-  /** As in `ActivityRow`. */
   name: string;
   requests: number;
   input: number;

@@ -87,7 +87,6 @@ export class ByteWriter {
   }
 }
 
-/** Writers for reuse. */
 const spareWriters: ByteWriter[] = [];
 const spareWritersMax = 64;
 const writerBytes = 4_096;

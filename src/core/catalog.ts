@@ -30,10 +30,8 @@ export const modelsByName = (models: Iterable<Model>): ReadonlyMap<string, Model
   return byName;
 };
 
-/** Each model once. */
 export const distinctModels = ({ models }: KnownModels): readonly Model[] => [...new Set(models.values())];
 
-/** The models that lists show. */
 export const listedModels = (catalog: KnownModels): readonly Model[] =>
   distinctModels(catalog).filter(({ hidden }) => !hidden);
 
@@ -196,7 +194,6 @@ const CatalogFile = Type.Object(
 
 // ---------------------------------------------------------------- reading
 
-/** The program's own catalog. `budget`: see `readCatalog`. */
 export function embeddedCatalog(budget?: number): Catalog {
   return readCatalog(embedded, "data/catalog.json", budget);
 }

@@ -25,7 +25,6 @@ export function endUserName(given: unknown): string {
   return `${shown.slice(0, endUserNameMaxLength - digestLength - 1).toWellFormed()}~${digest}`;
 }
 
-/** For messages to people. */
 export function endUserInWords(name: string): string {
   return name === nobodyNamed ? "(nobody named)" : name;
 }

@@ -22,7 +22,6 @@ export class FairQueue<Job extends Readonly<{ account: AccountId }>> {
     else jobs.push(job);
   }
 
-  /** How many jobs of an account are in the queue. */
   countOf(account: AccountId): number {
     return this.#jobs.get(account)?.length ?? 0;
   }

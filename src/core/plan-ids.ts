@@ -2,5 +2,4 @@
 // that names its own plans has those instead.
 
 export const planIds = ["free", "plus", "standard", "pro"] as const;
-/** The id of any plan. */
 export type PlanId = string;

@@ -1,5 +1,7 @@
 // The error table: every way a request can be refused, with status, type, code and message. A dialect turns a row into
 // its own body; nothing else writes an error message for a client.
+import type { RatesLeft } from "./rates-left.ts";
+
 export type RefusalRow = Readonly<{
   status: number;
   type: string;
@@ -115,6 +117,14 @@ export const refusals = {
     type: rate,
     code: null,
     message: "Too many requests. Retry in {seconds}s.",
+    retry: "after",
+  },
+  /** By a limit of the shop's own, of a plan or a key. */
+  rate_limited: {
+    status: 429,
+    type: rate,
+    code: "rate_limit_exceeded",
+    message: "Rate limit reached: {limit} {unit} a minute{of}. Retry in {seconds}s.",
     retry: "after",
   },
   quota_exceeded: {
@@ -283,7 +293,12 @@ export const refusals = {
 export type RefusalName = keyof typeof refusals;
 
 /** A request that is not served: the name of a row and the values its message needs. */
-export type Refusal = Readonly<{ refusal: RefusalName; detail?: Readonly<Record<string, string | number>> }>;
+export type Refusal = Readonly<{
+  refusal: RefusalName;
+  detail?: Readonly<Record<string, string | number>>;
+  /** Where a limit of a minute is the reason. */
+  rates?: RatesLeft;
+}>;
 
 export const refuse = (refusal: RefusalName, detail?: Refusal["detail"]): Refusal =>
   detail === undefined ? { refusal } : { refusal, detail };

@@ -6,7 +6,6 @@ import type { AccountId, Course, KeyId, Ms } from "./types.ts";
 /** `left`: its client left before a byte of the reply. */
 export type FailedReason = RefusalName | "left";
 
-/** A request that was refused or failed. */
 export type FailedRow = Readonly<{
   requestId: string;
   /** When it ended. */
@@ -46,7 +45,6 @@ export type LogFilter = Readonly<{
   model: string | null;
   node: string | null;
   endpoint: string | null;
-  /** The range of the status. */
   status: readonly [from: number, to: number] | null;
   /** "served" and "failed": without and with any reason. */
   reason: string | null;

@@ -1,6 +1,7 @@
 // Every noun of the gateway. A request becomes an Ask, an Ask is admitted as a Hold, waits for a Slot, and the
 // node's answer arrives as Pieces and one Ending. Nothing here knows a dialect, a database or a socket.
 import type { Priority } from "./priority.ts";
+import type { RatesLeft } from "./rates-left.ts";
 import type { AnyCancelSignal } from "./cancel-signal.ts";
 import type { EngineField } from "./engine-fields.ts";
 import type { GenerationBudget } from "./generation-budget.ts";
@@ -172,6 +173,10 @@ export type Plan = Readonly<{
   coderCallsPerWindow: number;
   searchesPerDay: number;
   requestsPerMinute: number;
+  /** Tokens read and written within 60 s; others are refused. Absent: any number. */
+  tokensPerMinute?: number;
+  /** Requests under way; others wait. Absent: any number. */
+  parallel?: number;
   /** Its share of the nodes' work where accounts wait for each other; absent: 1. */
   weight?: number;
   /** The priority of a request that asks for none, and the highest that one may ask for; absent: "standard". */
@@ -516,6 +521,8 @@ export interface Hold extends Disposable {
   readonly ready: Promise<Refusal | null> | null;
   /** Absent: "standard". */
   readonly priority?: Priority;
+  /** What is left of a minute's requests and tokens where they are limited; else null. Absent: null. */
+  readonly rates?: RatesLeft | null;
   /**
    * Expects a further round with this many input tokens after rounds with the usage `spent`, and holds as much. False
    * where the account's open requests had used up its balance before that input: then no further round may begin, and

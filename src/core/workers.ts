@@ -75,12 +75,10 @@ export class WorkerClient<Call extends object> {
     this.#options = options;
   }
 
-  /** Whether a Worker is in memory. */
   get isLoaded(): boolean {
     return this.#thread !== null;
   }
 
-  /** Calls that wait for their answer. */
   get waiting(): number {
     return this.#thread?.waiting.size ?? 0;
   }

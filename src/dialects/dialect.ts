@@ -5,6 +5,7 @@ import type { Clock } from "../core/clock.ts";
 import type { ByteWriter } from "../core/byte-writer.ts";
 import type { KnownModels } from "../core/catalog.ts";
 import { endUserName } from "../core/end-user.ts";
+import type { RateLeft } from "../core/rates-left.ts";
 import { isRefusal, refusals } from "../core/refusals.ts";
 import type {
   Ask,
@@ -13,6 +14,7 @@ import type {
   FinishReason,
   Model,
   ModelKind,
+  Ms,
   Piece,
   Refusal,
   Usage,
@@ -95,6 +97,8 @@ type DialectFacts = Readonly<{
   replyIdPrefix: string;
   /** True if its responses can be stored and fetched by id below its endpoint. */
   storesResponses: boolean;
+  /** Headers in which its clients read what is left of a minute, beside the usual ones; `at`: wall clock. Absent: none. */
+  rateHeaders?: (unit: "requests" | "tokens", left: RateLeft, at: Ms) => Iterable<readonly [string, string]>;
   /** A model's capabilities in GET /v1/models under its clients' names; absent: the usual names. */
   capabilities?: (model: Model) => object;
 }>;

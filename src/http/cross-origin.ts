@@ -2,12 +2,21 @@
 // them. They authenticate with a key, never with a cookie: a reply to a request with a cookie is never opened to them.
 import type { Soon } from "../core/soon.ts";
 import type { KeyHeaders } from "./key-headers.ts";
+import { rateHeaderNames } from "./rate-headers.ts";
 
 /** A browser asks before a page's first request, then not again for this long; Chromium caps it at 2 hours. */
 const preflightMaxAgeSeconds = 7_200;
 
 /** Headers of our replies, beside those that every page may read. */
-const readableHeaders = "x-request-id, request-id, retry-after, x-should-retry, x-priority, x-fallback-from";
+const readableHeaders = [
+  "x-request-id",
+  "request-id",
+  "retry-after",
+  "x-should-retry",
+  "x-priority",
+  "x-fallback-from",
+  ...rateHeaderNames,
+].join(", ");
 const methods = "GET, POST, DELETE";
 /** Headers with this prefix belong to the console. */
 const ownHeader = /^x-tollgate-/i;

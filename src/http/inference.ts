@@ -1,6 +1,5 @@
 // The routes that models answer, and how a request of a dialect becomes a reply. Every thread that serves clients has
 // these routes and passes on what it cannot serve itself.
-import type { Priority } from "../core/priority.ts";
 import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Dialect, Keep, RequestHead } from "../dialects/dialect.ts";
@@ -22,6 +21,7 @@ import { clientAddress } from "./client-address.ts";
 import type { Connection } from "./peer-address.ts";
 import { ArrivedHead, incomingOf, type RawBody } from "./incoming.ts";
 import type { KeyHeaders } from "./key-headers.ts";
+import { setRateHeaders } from "./rate-headers.ts";
 import { refusalReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
 import type { RequestWatch } from "./metrics/request-watch.ts";
@@ -214,9 +214,14 @@ export class Inference implements LiveRequests {
       throw thrown;
     });
     const { standsFor } = admitted.ask.model;
-    return priority === undefined && standsFor === undefined
-      ? outlet.response
-      : outlet.response.then((response) => withHeaders(response, priority, standsFor));
+    const rates = hold.rates ?? null;
+    if (priority === undefined && standsFor === undefined && rates === null) return outlet.response;
+    return outlet.response.then((response) => {
+      if (priority !== undefined) response.headers.set("x-priority", priority);
+      if (standsFor !== undefined) response.headers.set("x-fallback-from", encodeURI(standsFor));
+      if (rates !== null) setRateHeaders(response.headers, rates, dialect);
+      return response;
+    });
   }
 
   #allServed(): Promise<void>[] {
@@ -236,12 +241,6 @@ export class Inference implements LiveRequests {
     if (left === 0) this.#openOf.delete(account);
     else this.#openOf.set(account, left);
   }
-}
-
-function withHeaders(response: Response, priority?: Priority, standsFor?: string): Response {
-  if (priority !== undefined) response.headers.set("x-priority", priority);
-  if (standsFor !== undefined) response.headers.set("x-fallback-from", encodeURI(standsFor));
-  return response;
 }
 
 /** Resolves when none is left, or after `limitMs`. */

@@ -2,6 +2,7 @@
 import type { Dialect } from "../dialects/dialect.ts";
 import { refusals, refuse } from "../core/refusals.ts";
 import type { Ask, Refusal } from "../core/types.ts";
+import { setRateHeaders } from "./rate-headers.ts";
 import { requestAddress } from "./request-address.ts";
 
 /** Each reply copies these. Setting two more names costs half as much as building all headers anew. */
@@ -29,6 +30,7 @@ export function refusalReply(dialect: Dialect, refusal: Refusal, requestId: stri
   const reply = jsonReply(dialect.errorBody(refusal, requestId), requestId, dialect.statusOf(refusal, ask));
   const { retry } = refusals[refusal.refusal];
   if (retry === "after") reply.headers.set("retry-after", String(refusal.detail?.seconds ?? 1));
+  if (refusal.rates !== undefined) setRateHeaders(reply.headers, refusal.rates, dialect);
   if (retry === "never") reply.headers.set("x-should-retry", "false");
   return reply;
 }

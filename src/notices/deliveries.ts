@@ -27,12 +27,9 @@ export type Post = (webhook: WebhookConfig, notice: Notice, now: Ms) => Promise<
 export type WebhookState = Readonly<{
   config: WebhookConfig;
   sent: number;
-  /** Failed attempts. */
   failed: number;
-  /** Given up. */
   dropped: number;
   waiting: number;
-  /** By the wall clock. */
   lastSentAt: Ms | null;
   /** Why the last attempt failed; null where it did not. */
   problem: string | null;

@@ -15,6 +15,8 @@ import { allows, isForApi, operatorsApiPath, problemWith, ScopeTooSmall, type Ve
 import type { Work } from "./work.ts";
 
 const bodyMaxBytes = 8 * 1024 * 1024;
+/** The name of an unknown field may be as long as the body. */
+const fieldMaxLength = 200;
 
 export class OperatorsApi {
   readonly #work: Work;
@@ -61,7 +63,7 @@ export class OperatorsApi {
     if (input instanceof Response) return input;
     const wrong = problemWith(verb, input);
     if (wrong !== null) {
-      const field = formatPath(wrong.path);
+      const field = formatPath(wrong.path).slice(0, fieldMaxLength);
       return refusal(400, "invalid_request_error", `${field === "" ? "" : `${field} `}${wrong.problem}`, {}, field);
     }
     const asked = { actor: { kind: "token", name, scope }, input, progress: () => {} } as const;

@@ -46,7 +46,7 @@ import { roomInWords } from "../store/folder/disk-room.ts";
 import type { NodeShares } from "../store/postgres/node-shares.ts";
 import type { Share } from "../store/postgres/shares.ts";
 import { databaseAndUser } from "../store/postgres/place-of-url.ts";
-import type { LedgerState } from "../store/verify/verify-watch.ts";
+import type { LedgerState } from "../store/verify/ledger-report.ts";
 import { Tracing } from "../telemetry/tracing.ts";
 import { FollowedNodes } from "../threads/followed-nodes.ts";
 import { TokenCounter } from "../tokens/counter.ts";
@@ -100,13 +100,10 @@ export type ComposedServer = AsyncDisposable &
   LiveRequests &
   Pick<Settings & OpenedBooks, "log" | "accounting"> &
   Readonly<{
-    /** Where it listens. */
     url: string;
-    /** How many serve clients. */
     threads: number;
     /** How clients on this machine reach it, or all where `base_url` says it. */
     baseUrl: string;
-    /** Where its data is, in words. */
     place: string;
     /** Whose disk must flush; null: the ledger is on no disk of this machine. */
     ledgerFolder: string | null;
@@ -116,7 +113,6 @@ export type ComposedServer = AsyncDisposable &
     passwordSignIn: boolean;
     /** Which nodes it works with and why, in one line. */
     nodes: string;
-    /** A model that samples name. */
     sampleModel(): string;
     /** The id of the last plan that is offered. */
     largestPlan: string;

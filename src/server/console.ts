@@ -64,12 +64,10 @@ type Parts = Readonly<{
   notices: Pick<NoticeWatch, "states">;
   work: Work & Readonly<{ fleet: Fleet }>;
   reloader: Pick<Reloader, "loadedAt">;
-  /** The one in force. */
   backupSchedule: () => BackupSchedule | null;
   /** True where the built-in demo node answers. */
   demo: boolean;
   port: number;
-  /** The data folder's own. */
   sealingKey: Uint8Array;
   clock: Clock;
   log: Log;
@@ -192,7 +190,6 @@ const ofDatabase: Backups = {
   make: () => Promise.resolve({ failed: noBackup }),
 };
 
-/** Backups in a folder, the newest first. */
 function filesIn(folder: string): BackupFile[] {
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return [];
   const files = readdirSync(folder).flatMap((name) => {

@@ -13,7 +13,6 @@ import type { Handler } from "./control-socket.ts";
 export type StartedWith = Readonly<{
   /** The configuration's file; null without one. */
   config: string | null;
-  /** Of `--node`. */
   nodes: readonly string[];
 }>;
 

@@ -8,7 +8,8 @@ import { mostFirst, workOf } from "../nodes/queue/served-work.ts";
 import type { LaneState } from "../books/postgres-accounting.ts";
 import type { Share } from "../store/postgres/shares.ts";
 import type { KeptResponses } from "../store/responses/kept-responses.ts";
-import type { LedgerState, LedgerWatch } from "../store/verify/verify-watch.ts";
+import type { LedgerState } from "../store/verify/ledger-report.ts";
+import type { LedgerWatch } from "../store/verify/verify-watch.ts";
 import type { NoticeWatch } from "./notice-watch.ts";
 import type { ScheduledBackups } from "./kept/scheduled-backups.ts";
 

@@ -3,7 +3,6 @@ import type { Config, Environment } from "../config/config.ts";
 import type { LiveValues } from "../config/running.ts";
 
 export class LiveConfig {
-  /** Those in force. */
   readonly values: LiveValues;
   #secrets: readonly string[];
   #keys: readonly string[];

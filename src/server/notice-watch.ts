@@ -86,7 +86,6 @@ export class NoticeWatch {
     this.#budgets = new ToldBudgets(join(parts.dataFolder, toldName), parts.log);
   }
 
-  /** From here on. */
   configure(webhooks: readonly WebhookConfig[]): void {
     this.#deliveries.configure(webhooks);
     const { finds = null } = this.#parts.accounting;
@@ -124,7 +123,6 @@ export class NoticeWatch {
     if (left > 0) this.#parts.log("warn", "undelivered notices are lost with this process", { notices: left });
   }
 
-  /** Names it in what it sees itself. */
   get #server(): NamedServer {
     const { baseUrl, gateway } = this.#parts;
     return { baseUrl, gateway };
@@ -369,7 +367,6 @@ class ToldBudgets {
     return true;
   }
 
-  /** Reporting failed. */
   drop(place: string): void {
     this.#reported.delete(place);
   }

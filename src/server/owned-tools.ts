@@ -84,7 +84,6 @@ export class OwnedTools {
     this.#toolLoop = await this.#loop();
   }
 
-  /** Ends connections, children and indexes. */
   async close(): Promise<void> {
     await Promise.all([this.#freed, this.#provider?.close(), this.#servers?.close()]);
   }

@@ -44,7 +44,6 @@ export class Reloader {
     this.#loadedAt = parts.clock.wall();
   }
 
-  /** When the configuration in force was read. */
   get loadedAt(): Ms {
     return this.#loadedAt;
   }

@@ -73,7 +73,6 @@ export class ActivityCounts {
     }
   }
 
-  /** Everything since the last call. */
   take(): ActivityRow[] {
     const minutes = this.#minutes;
     this.#minutes = [];

@@ -25,7 +25,6 @@ export class FailedRequests {
   #minute = -1;
   #inMinute = 0;
   readonly #ofAccount = new Map<AccountId, number>();
-  /** Requests without a row. */
   #lost = 0;
 
   /** A request ended in a refusal or failure. False where it has no row of its own. */
@@ -65,7 +64,6 @@ export class FailedRequests {
     return true;
   }
 
-  /** Everything since the last call. */
   take(): FailedBatch {
     const batch = { rows: this.#rows, more: [...this.#more], lost: this.#lost };
     this.#lost = 0;

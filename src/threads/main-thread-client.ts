@@ -6,6 +6,7 @@ import { askedOf } from "../account/money/asked.ts";
 import type { AdmissionRequest, BookKeys, RequestBooks } from "../account/money/books.ts";
 import { keyHashOf } from "../account/people/keys.ts";
 import type { Priority } from "../core/priority.ts";
+import type { RatesLeft } from "../core/rates-left.ts";
 import { assert } from "../core/assert.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
 import type { Forecast } from "../core/forecast.ts";
@@ -126,6 +127,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
         const hold: RelayHold = new RelayHold(this, id, answer.waits ? this.#ready(id, () => hold) : null);
         hold.outputHeld = answer.output ?? null;
         hold.priority = answer.priority ?? "standard";
+        hold.rates = answer.rates ?? null;
         resolve(hold);
       },
     });
@@ -302,6 +304,7 @@ class RelayHold implements Hold {
   readonly ready: Promise<Refusal | null> | null;
   outputHeld: OutputHeld | null = null;
   priority: Priority = "standard";
+  rates: RatesLeft | null = null;
   readonly #mainThread: MainThreadClient;
   readonly #number: number;
   #open = true;

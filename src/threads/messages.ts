@@ -13,6 +13,7 @@ import type { Engine } from "../nodes/engine.ts";
 import type { NodeOutcome } from "../nodes/node-endpoint.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import type { Priority } from "../core/priority.ts";
+import type { RatesLeft } from "../core/rates-left.ts";
 import type { AccountId, Course, Model, ModelKind, Ms, OutputHeld, Principal, Refusal, Usage } from "../core/types.ts";
 
 /** From a relay, executed in order. */
@@ -57,7 +58,14 @@ export type MainThreadAnswer =
   | Readonly<{ answer: "principal"; id: number; principal: Principal | null; version: number }>
   | Readonly<{ answer: "counted"; id: number; refusal: Refusal | null }>
   /** `waits`: for its count to reach the disk, or for other requests of its account; "ready" or "refused" follows. */
-  | Readonly<{ answer: "admitted"; id: number; waits: boolean; output?: OutputHeld; priority?: Priority }>
+  | Readonly<{
+      answer: "admitted";
+      id: number;
+      waits: boolean;
+      output?: OutputHeld;
+      priority?: Priority;
+      rates?: RatesLeft;
+    }>
   | Readonly<{ answer: "ready"; id: number; output?: OutputHeld }>
   /** How many tokens are held for it now. */
   | Readonly<{ answer: "grown"; id: number; held: number }>

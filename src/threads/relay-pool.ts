@@ -53,7 +53,6 @@ export class RelayPool implements PoolFollower {
     this.#estimate = estimate;
   }
 
-  /** See Parts.pool. */
   enter(
     ask: Ask,
     account: AccountId,
@@ -87,7 +86,6 @@ export class RelayPool implements PoolFollower {
     return this.#mainThread.forecastOf(waiting);
   }
 
-  /** See Slot. */
   alikeTo(endpoint: NodeEndpoint, modelId: string): ReadonlySet<string> {
     return alikeAmong(
       [...this.#nodes.values()].map((node) => node.endpoint),
@@ -139,7 +137,6 @@ export class RelayPool implements PoolFollower {
     for (const { endpoint } of this.#nodes.values()) if (this.#serves(knownOf(endpoint), modelId)) yield endpoint;
   }
 
-  /** See Parts.pool. */
   isServed(modelId: string): boolean {
     return !this.#wellFor(modelId).next().done;
   }

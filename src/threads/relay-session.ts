@@ -169,9 +169,16 @@ export class RelaySession {
   #admitted(id: number, account: AccountId, hold: Hold | Refusal): void {
     if (isRefusal(hold)) return this.#refuse(id, hold);
     this.#open.set(id, { account, hold });
-    const { ready, priority = "standard" } = hold;
+    const { ready, priority = "standard", rates = null } = hold;
     const urgency = priority === "standard" ? nothing : { priority };
-    this.#batcher.put({ answer: "admitted", id, waits: ready !== null, ...outputOf(hold), ...urgency });
+    this.#batcher.put({
+      answer: "admitted",
+      id,
+      waits: ready !== null,
+      ...outputOf(hold),
+      ...urgency,
+      ...(rates && { rates }),
+    });
     ready?.then(
       (refusal) => {
         if (refusal === null) this.#batcher.put({ answer: "ready", id, ...outputOf(hold) });

@@ -45,7 +45,6 @@ export type Opening = Readonly<{
   rules: RelayRules;
 }>;
 
-/** A relay ended or failed. */
 class RelayFailed extends Error {
   override readonly name = "RelayFailed";
 }
@@ -111,7 +110,6 @@ export class Relays {
     await this.reports("metrics");
   }
 
-  /** From each relay. */
   reports(of: Reported): Promise<readonly unknown[]> {
     return Promise.all(this.#relays.map((relay) => relay.report(of)));
   }

@@ -102,7 +102,7 @@ describe.each(["a data folder", "PostgreSQL"])("simulate in %s", (where) => {
       [["--set", "plans.gold.weight=3"], '--set plans.gold.weight=3: no [[plans]] has the id "gold"'],
       [
         ["--set", "plans.pro.wieght=3"],
-        "only weight, priority, priority_max matter for the line; did you mean weight?",
+        "only weight, priority, priority_max, parallel matter for the line; did you mean weight?",
       ],
       [["--set", "plans.pro.weight=0"], "plans[1].weight must be a whole number from 1 to 100, is 0"],
       [["--set", "search.key=x"], "--set search.key"],

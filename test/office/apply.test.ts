@@ -94,6 +94,17 @@ for (const store of stores) {
       );
     });
 
+    test("what comes eight times at once is made once", async () => {
+      const eight = Array.from({ length: 8 });
+      const shop = { invitations: [{ email: "a@x" }, { email: "b@x" }] };
+      const changes = await Promise.all(eight.map(() => apply(shop)));
+      expect(changes.flat()).toHaveLength(2);
+      const made = await Promise.allSettled(
+        eight.map(() => office.units.change(({ tokens }) => tokens.create("ci", "read", null))),
+      );
+      expect(made.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    });
+
     test("a thousand of each are one unit", async () => {
       const rows = (of: string) => Array.from({ length: 1_000 }, (_, at) => ({ email: `${of}${at}@x`, plan: "pro" }));
       const shop = { accounts: rows("a"), invitations: rows("i") };

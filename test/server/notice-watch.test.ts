@@ -17,7 +17,7 @@ import {
 } from "../../src/server/notice-watch.ts";
 import type { BackupFailure } from "../../src/server/kept/scheduled-backups.ts";
 import type { TellOnce } from "../../src/store/postgres/told-once.ts";
-import type { LedgerState } from "../../src/store/verify/verify-watch.ts";
+import type { LedgerState } from "../../src/store/verify/ledger-report.ts";
 import { ask, Office, output } from "../account/office.ts";
 import { eventually } from "../fixtures/eventually.ts";
 
@@ -201,9 +201,7 @@ describe("a key's budget", () => {
     }
     await spend(id, key, 8_000);
     expect(office.admit(id, ask(4_096), 0, key)).toMatchObject({ refusal: "key_quota_exceeded" });
-    expect(await look(watch)).toMatchObject([
-      { text: expect.stringContaining("8,000 of 10,000 balance tokens are used") },
-    ]);
+    expect(await look(watch)).toMatchObject([{ text: expect.stringContaining("8,000 of 10,000 balance tokens used") }]);
   });
 
   test("is told of one that has none only once it gets one, and not for a refusal by one that it had before", async () => {

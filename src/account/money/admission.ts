@@ -1,8 +1,8 @@
 // Whether a request may start, and what it holds while it runs. Decided in this order:
 //   (1) a disabled account gets nothing, nor does a key that is void, whoever found it before that: on another thread, or
 //       before a long body; nor does a model that the plan has not, or the key may not use
-//   (2) a model of the coder tier, in a dialect that is billed in calls, counts a call and skips (3) and (5)
-//   (3) flood protection
+//   (2) a model of the coder tier, in a dialect that is billed in calls, counts a call and skips flood protection and (5)
+//   (3) flood protection, then what the plan and the key may use in a minute; calls skip the first of them
 //   (4) the journal must take writes, else nothing could be charged
 //   (5) the output budget is reserved from the balance, and from what the key may spend; an open one when it begins
 //   (6) it begins, or waits for the account's others to settle, or the key's (balance-line.ts)
@@ -15,6 +15,7 @@ import {
   outputTokensDefault,
 } from "../../core/limits.ts";
 import { allows } from "../../core/plans.ts";
+import type { RatesLeft } from "../../core/rates-left.ts";
 import { refuse } from "../../core/refusals.ts";
 import {
   StoreUnavailable,
@@ -38,6 +39,7 @@ import { BalanceLine, type BalanceWaiter } from "./balance-line.ts";
 import type { EndUser } from "./end-users.ts";
 import type { Reply } from "./entry.ts";
 import { Flood } from "./flood.ts";
+import { type CountedTokens, noWindows, refusedByMinute, tightest, tokensOf, windowsOf } from "./minute-limits.ts";
 import type { Journal } from "../journal.ts";
 import type { Ledger } from "./ledger.ts";
 import { KeysUsed } from "../people/keys-used.ts";
@@ -71,8 +73,9 @@ export type HoldRecord = Readonly<{
   keyHash: string;
   /** For whom it is asked; null where the key may not say so. */
   endUser: string | null;
-  /** See Hold. */
   output: OutputHeld | null;
+  /** Null where nothing limits a minute's tokens. */
+  counted: CountedTokens | null;
 }>;
 
 /** What became of a hold; a Refusal: it waited in vain, and has given its budget back. */
@@ -80,8 +83,9 @@ type HoldState = "waiting" | "begun" | "over" | Refusal;
 
 const isResolved = (state: HoldState): boolean => state !== "waiting" && state !== "begun";
 
-/** A hold as this module makes it. */
 export interface RecordedHold extends Hold {
+  rates: RatesLeft | null;
+  counted: CountedTokens | null;
   readonly priority: Priority;
   expect?(spent: Usage, inputTokens: number, now: Ms): boolean;
   /** What of a usage would be charged now. Throws StoreUnavailable. */
@@ -135,6 +139,8 @@ export class Admission implements Books {
   readonly #floods: Readonly<Record<ModelKind, FloodWindows>>;
   /** Of an account, to models of embeddings and reranking. */
   inputRequestsPerMinute = inputRequestsPerMinuteDefault;
+  /** The one by which limits of a minute are counted: gateways that share them have that of the database. */
+  windowClock: keyof Moment = "monotonic";
   readonly #journal: Journal;
   readonly #siteUrl: string;
   readonly keysUsed: KeysUsed;
@@ -160,11 +166,11 @@ export class Admission implements Books {
 
   /** Counts a malformed request for flood protection; it reserves nothing. `now` is monotonic. */
   countRequest(account: AccountId, now: Ms, kind: ModelKind = "chat"): Refusal | null {
-    return this.#count(account, now, kind, kind === "chat" ? this.#requestsPerMinute(account) : 0);
+    return this.#countFlood(account, now, kind, kind === "chat" ? this.#requestsPerMinute(account) : 0);
   }
 
   /** `ofPlan`: what the account's plan allows of requests for answers. */
-  #count(account: AccountId, now: Ms, kind: ModelKind, ofPlan: number): Refusal | null {
+  #countFlood(account: AccountId, now: Ms, kind: ModelKind, ofPlan: number): Refusal | null {
     const seconds = this.#floods[kind].count(account, now, kind === "chat" ? ofPlan : this.inputRequestsPerMinute);
     return seconds === 0 ? null : refuse("too_many_requests", { seconds });
   }
@@ -195,7 +201,6 @@ export class Admission implements Books {
     }
   }
 
-  /** Admits a request with a Hold, or says why not. */
   admit(request: AdmissionRequest, now: Moment): RecordedHold | Refusal {
     const { account, key: keyId, ask, inputTokens, requestId, endUser = null } = request;
     const { expected = { input: inputTokens, output: 0 } } = request;
@@ -211,11 +216,13 @@ export class Admission implements Books {
       this.keysUsed.used(loaded, key, keyId, now.wall);
       // (2)
       if (ask.model.coder && ask.coderBilling === "calls") {
-        return this.#admitCall(loaded, key, request, now.wall);
+        return this.#admitCall(loaded, key, request, now);
       }
       // (3)
-      const flooded = this.#count(account, now.monotonic, model.kind, loaded.plan.requestsPerMinute);
+      const flooded = this.#countFlood(account, now.monotonic, model.kind, loaded.plan.requestsPerMinute);
       if (flooded !== null) return flooded;
+      const limited = this.#refuseByMinute(loaded, key, request, now);
+      if (limited !== null) return limited;
       // (4)
       if (!this.#journal.writable) return refuse("quota_unverified");
       // (5)
@@ -258,11 +265,39 @@ export class Admission implements Books {
         hold.refused(begins);
         return begins;
       }
-      return hold;
+      return this.#countMinute(hold, loaded, key, request, now);
     } catch (thrown) {
       if (thrown instanceof StoreUnavailable) return refuse("quota_unverified");
       throw thrown;
     }
+  }
+
+  #refuseByMinute(
+    loaded: LoadedAccount,
+    key: LoadedKey | null,
+    request: AdmissionRequest,
+    now: Moment,
+  ): Refusal | null {
+    const windows = windowsOf(loaded, key);
+    return windows === noWindows ? null : refusedByMinute(windows, tokensOf(request), now[this.windowClock], now.wall);
+  }
+
+  /** Counts an admitted request in what its plan and its key may use in a minute. */
+  #countMinute<Admitted extends RecordedHold>(
+    hold: Admitted,
+    loaded: LoadedAccount,
+    key: LoadedKey | null,
+    request: AdmissionRequest,
+    now: Moment,
+  ): Admitted {
+    const windows = windowsOf(loaded, key);
+    if (windows === noWindows) return hold;
+    const at = now[this.windowClock];
+    const tokens = tokensOf(request);
+    for (const window of windows) window.count(tokens, at);
+    hold.counted = { tokens, at, wall: now.wall };
+    hold.rates = tightest(windows, at, now.wall);
+    return hold;
   }
 
   /** Goes on with a hold that the account's rows know of. `since`: from when it has waited, if it does. */
@@ -270,13 +305,26 @@ export class Admission implements Books {
     const { key, ask, kind, budget, requestId, keyHash, unlimited, output } = record;
     const named = key > defaultKey ? this.#ledger.key(loaded, key) : null;
     const caller: Caller = { account: loaded, key, named, endUser: this.#resumedFor(loaded, named, record) };
+    const counted = record.counted;
     if (kind === "call") {
-      return new CallHold(this.#ledger, this.#journal, caller, ask, requestId, Promise.resolve(null));
+      const call = new CallHold(this.#ledger, this.#journal, this.#line, caller, ask, requestId, Promise.resolve(null));
+      call.counted = counted;
+      return this.#resumed(call, loaded, record, since);
     }
     const spendLimits = (caller.endUser ?? named)?.spendLimits ?? noSpendLimits;
     const by: By = { ...caller, spendLimits, budget, output, keyHash, unlimited };
     const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, record, requestId);
-    if (!record.waits) hold.begun();
+    hold.counted = counted;
+    return this.#resumed(hold, loaded, record, since);
+  }
+
+  #resumed<Resumed extends TokenHold | CallHold>(
+    hold: Resumed,
+    loaded: LoadedAccount,
+    { waits }: HoldRecord,
+    since: Ms,
+  ): Resumed {
+    if (!waits) hold.begun();
     else {
       hold.waits();
       this.#line.resume(loaded, hold, since);
@@ -301,6 +349,8 @@ export class Admission implements Books {
       if (!fitsWithout(0, this.#ledger, loaded, spendLimits, now)) return false;
       if (this.#ledger.reserve(loaded, spendLimits, budget, now) !== null) return false;
     }
+    loaded.running += 1;
+    if (named !== null) named.running += 1;
     void this.resume(loaded, { ...record, budget, cost: 0, waits: false }, 0).settle(usage, estimated, now, course);
     return true;
   }
@@ -317,9 +367,13 @@ export class Admission implements Books {
   #admitCall(
     loaded: LoadedAccount,
     named: LoadedKey | null,
-    { key, ask, requestId, endUser: name = null }: AdmissionRequest,
-    now: Ms,
+    request: AdmissionRequest,
+    moment: Moment,
   ): RecordedHold | Refusal {
+    const { key, ask, requestId, endUser: name = null } = request;
+    const now = moment.wall;
+    const limited = this.#refuseByMinute(loaded, named, request, moment);
+    if (limited !== null) return limited;
     const endUser = this.#endUserOf(loaded, named, name, now);
     if (!this.#journal.writable) return refuse("quota_unverified");
     if (!this.#ledger.takeCoderCall(loaded, now)) {
@@ -341,7 +395,15 @@ export class Admission implements Books {
     });
     const ready = this.#journal.durable(counted).then(() => null);
     const caller = { account: loaded, key, named, endUser };
-    return new CallHold(this.#ledger, this.#journal, caller, ask, requestId, ready);
+    const hold = new CallHold(this.#ledger, this.#journal, this.#line, caller, ask, requestId, ready);
+    const begins = this.#line.enter(loaded, hold, moment);
+    if (begins === true) hold.begun();
+    else if (begins === false) hold.waits();
+    else {
+      hold.refused(begins);
+      return begins;
+    }
+    return this.#countMinute(hold, loaded, named, request, moment);
   }
 }
 
@@ -387,7 +449,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
   readonly #line: BalanceLine;
   readonly #account: LoadedAccount;
   readonly #key: KeyId;
-  readonly #named: LoadedKey | null;
+  readonly named: LoadedKey | null;
   readonly #endUser: EndUser | null;
   /** Of the account's first key when it was admitted. */
   readonly #keyHash: string;
@@ -403,6 +465,8 @@ class TokenHold implements RecordedHold, BalanceWaiter {
   cost: number;
   readonly #writes: number;
   outputHeld: OutputHeld | null;
+  rates: RatesLeft | null = null;
+  counted: CountedTokens | null = null;
   #state: HoldState = "waiting";
   #ready: PromiseWithResolvers<Refusal | null> | null = null;
 
@@ -421,7 +485,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
     this.#account = account;
     this.priority = priorityOf(account.plan, ask.priority, named?.limits);
     this.#key = key;
-    this.#named = named;
+    this.named = named;
     this.#endUser = endUser;
     if (endUser !== null) endUser.uses += 1;
     this.#keyHash = keyHash;
@@ -455,6 +519,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
       keyHash: this.#keyHash,
       endUser: this.#endUser?.name ?? null,
       output: this.outputHeld,
+      counted: this.counted,
     };
   }
 
@@ -468,7 +533,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
   }
 
   isVoidAt(now: Ms): boolean {
-    if (this.#named !== null) return this.#named.isVoidAt(now);
+    if (this.named !== null) return this.named.isVoidAt(now);
     return this.#key === defaultKey && this.#account.keyHash !== this.#keyHash;
   }
 
@@ -492,6 +557,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
 
   refused(refusal: Refusal): void {
     this.#isOver(refusal);
+    correct(this, this.#account, noUsage);
     this.#ledger.release(this.#account, this.spendLimits, this.budget);
     this.#ready?.resolve(refusal);
   }
@@ -574,6 +640,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
     }
     this.#ledger.appended(this.#account, this.#endUser, now);
     this.#isOver();
+    correct(this, this.#account, usage, now);
     const sequence = this.#journal.append({
       billingKey: this.#requestId,
       kind: "charge",
@@ -586,7 +653,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
       creditDelta: fromAllowance - billed,
       reply: replyOf(this.ask, charged, rates, billed, estimated || charged !== usage, course),
     });
-    this.#line.end(this.#account, this.spendLimits, this.cost, now);
+    this.#line.end(this.#account, this, now);
     return this.#journal.durable(sequence).then(() => charged);
   }
 
@@ -594,9 +661,10 @@ class TokenHold implements RecordedHold, BalanceWaiter {
     if (isResolved(this.#state)) return;
     const waited = this.#state === "waiting";
     this.#isOver();
+    correct(this, this.#account, noUsage);
     this.#ledger.release(this.#account, this.spendLimits, this.budget);
     if (waited) this.#line.leave(this.#account, this);
-    else this.#line.end(this.#account, this.spendLimits, this.cost);
+    else this.#line.end(this.#account, this);
     this.#ready?.resolve(givenUp);
   }
 
@@ -604,6 +672,19 @@ class TokenHold implements RecordedHold, BalanceWaiter {
     this.#state = state;
     if (this.#endUser !== null) this.#endUser.uses -= 1;
   }
+}
+
+/** What a request counted of a minute's tokens becomes what it used; `wall` only matters where that is more. */
+function correct(
+  { counted, named }: Readonly<{ counted: CountedTokens | null; named: LoadedKey | null }>,
+  account: LoadedAccount,
+  { inputFresh, inputCached, output }: Usage,
+  wall?: Ms,
+): void {
+  if (counted === null) return;
+  const now = counted.at + Math.max(0, (wall ?? counted.wall) - counted.wall);
+  const used = inputFresh + inputCached + output;
+  for (const window of windowsOf(account, named)) window.correct(counted.tokens, counted.at, used, now);
 }
 
 /** Nobody reads it: the client left. */
@@ -631,48 +712,96 @@ function expectedCost({ model }: Asked, budget: number, spent: Usage, inputToken
 
 /**
  * A counted coder call. The call stays counted however the request ends; settling it records its tokens. A class of its own,
- * because it shares nothing with TokenHold but the shape of a line: no price, no line to wait in, no rounds that cost.
+ * because it shares little with TokenHold: no price, no balance to wait for, no rounds that cost.
  */
-class CallHold implements RecordedHold {
-  readonly ready: Promise<null>;
+class CallHold implements RecordedHold, BalanceWaiter {
+  readonly budget = 0;
+  readonly cost = 0;
+  readonly least = null;
+  readonly spendLimits = noSpendLimits;
+  readonly named: LoadedKey | null;
+  readonly ask: Asked;
+  rates: RatesLeft | null = null;
+  counted: CountedTokens | null = null;
+  /** Its count is on disk. */
+  readonly #counted: Promise<null>;
   readonly #ledger: Ledger;
   readonly #journal: Journal;
+  readonly #line: BalanceLine;
   readonly #caller: Caller;
-  readonly #ask: Asked;
   readonly priority: Priority;
   readonly #requestId: string;
-  #open = true;
+  readonly #keyHash: string;
+  #state: HoldState = "waiting";
+  #ready: PromiseWithResolvers<Refusal | null> | null = null;
 
-  constructor(ledger: Ledger, journal: Journal, caller: Caller, ask: Asked, requestId: string, ready: Promise<null>) {
+  constructor(
+    ledger: Ledger,
+    journal: Journal,
+    line: BalanceLine,
+    caller: Caller,
+    ask: Asked,
+    requestId: string,
+    counted: Promise<null>,
+  ) {
     this.#ledger = ledger;
     this.#journal = journal;
+    this.#line = line;
     this.#caller = caller;
+    this.#keyHash = caller.account.keyHash;
     if (caller.endUser !== null) caller.endUser.uses += 1;
-    this.#ask = ask;
+    this.ask = ask;
+    this.named = caller.named;
     this.priority = priorityOf(caller.account.plan, ask.priority, caller.named?.limits);
     this.#requestId = requestId;
-    this.ready = ready;
+    this.#counted = counted;
+  }
+
+  get ready(): Promise<Refusal | null> {
+    return this.#ready === null ? this.#counted : this.#ready.promise.then((refusal) => refusal ?? this.#counted);
   }
 
   get state(): HoldState {
-    return this.#open ? "begun" : "over";
+    return this.#state;
   }
+
+  waits(): void {
+    this.#ready = Promise.withResolvers();
+  }
+
+  begun(): void {
+    this.#state = "begun";
+    this.#ready?.resolve(null);
+  }
+
+  refused(refusal: Refusal): void {
+    this.#close(noUsage, refusal);
+    this.#ready?.resolve(refusal);
+  }
+
+  isVoidAt(now: Ms): boolean {
+    if (this.named !== null) return this.named.isVoidAt(now);
+    return this.#caller.key === defaultKey && this.#caller.account.keyHash !== this.#keyHash;
+  }
+
+  reserves(): void {}
 
   get record(): HoldRecord {
     const { account, key, endUser } = this.#caller;
     return {
       requestId: this.#requestId,
       key,
-      ask: this.#ask,
+      ask: this.ask,
       kind: "call",
       budget: 0,
       cost: 0,
       writes: 0,
-      waits: false,
+      waits: this.#state === "waiting",
       unlimited: false,
       keyHash: account.keyHash,
       endUser: endUser?.name ?? null,
       output: null,
+      counted: this.counted,
     };
   }
 
@@ -681,10 +810,11 @@ class CallHold implements RecordedHold {
   }
 
   settle(usage: Usage, estimated: boolean, now: Ms, course?: Course): Promise<Usage> {
-    assert(this.#open, "a hold is resolved exactly once");
+    assert(this.#state === "begun", "a hold is resolved exactly once");
     const { account, key, endUser } = this.#caller;
     this.#ledger.appended(account, endUser, now);
-    this.#close();
+    this.#close(usage, "over", now);
+    this.#line.end(account, this, now);
     const sequence = this.#journal.append({
       billingKey: this.#requestId,
       kind: "coder_usage",
@@ -695,19 +825,26 @@ class CallHold implements RecordedHold {
       period: 0,
       used: 0,
       creditDelta: 0,
-      reply: replyOf(this.#ask, usage, freeRates, 0, estimated, course),
+      reply: replyOf(this.ask, usage, freeRates, 0, estimated, course),
     });
     return this.#journal.durable(sequence).then(() => usage);
   }
 
   [Symbol.dispose](): void {
-    if (this.#open) this.#close();
+    if (isResolved(this.#state)) return;
+    const waited = this.#state === "waiting";
+    this.#close(noUsage, "over");
+    if (waited) this.#line.leave(this.#caller.account, this);
+    else this.#line.end(this.#caller.account, this);
+    this.#ready?.resolve(givenUp);
   }
 
-  #close(): void {
-    this.#open = false;
-    if (this.#caller.endUser !== null) this.#caller.endUser.uses -= 1;
-    this.#ledger.release(this.#caller.account, noSpendLimits, 0);
+  #close(usage: Usage, state: "over" | Refusal, wall?: Ms): void {
+    this.#state = state;
+    const { account, endUser } = this.#caller;
+    correct(this, account, usage, wall);
+    if (endUser !== null) endUser.uses -= 1;
+    this.#ledger.release(account, noSpendLimits, 0);
   }
 }
 

@@ -6,9 +6,11 @@
 //   expected = what its begun requests are expected to cost, inputs and budgets at their models' prices
 //
 // A request whose budget was reserved:
-//   (1) costs nothing, whatever it reads                              -> begins, and is no part of this
+//   (1) costs nothing, whatever it reads, and nothing limits how many -> begins, and is no part of this
+//       run at once
 //       whose budget is open, and of it too little is free of holds   -> waits, behind the account's others
-//   (2) none waits, and none runs or expected and its cost fit in   -> begins
+//   (2) none waits, none runs or expected and its cost fit in, and    -> begins
+//       its plan and key allow one more at once
 //   (3) the line is full                                              -> refused as busy
 //   (4) else                                                          -> waits, behind the account's others
 // After each event that may have changed that, the first in line:
@@ -16,7 +18,9 @@
 //   (6) its account was disabled, or its key is void by now           -> refused, as a request with that key
 //   (7) its budget does not fit beside those of the begun             -> refused, quota exceeded
 //       its open budget has too little that is free                   -> waits, and those behind it do not for it
-//   (8) none runs, or expected and its cost fit in                    -> begins
+//   (8) its plan allows no more at once                               -> waits
+//       its key allows no more at once                                -> waits, and those of other keys do not for it
+//   (9) none runs, or expected and its cost fit in                    -> begins
 //
 // An open budget reserves what it finds when it begins, and more while its answer grows: beside others what they are not
 // expected to cost, alone all there is.
@@ -36,6 +40,7 @@ import type { Asked } from "./asked.ts";
 import type { Journal } from "../journal.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
+import type { LoadedKey } from "./loaded-key.ts";
 import { keyQuotaExceeded, quotaExceeded } from "./quota-refusals.ts";
 import type { SpendLimit } from "./spend-limit.ts";
 
@@ -50,6 +55,8 @@ export interface BalanceWaiter {
   readonly least: number | null;
   /** Of its key, and of the key's end user. */
   readonly spendLimits: readonly SpendLimit[];
+  /** Its key, if that has a name. */
+  readonly named: LoadedKey | null;
   /** Balance tokens that it is expected to cost. */
   readonly cost: number;
   /** Whether its key was revoked or replaced, or has expired: what waits begins no more. */
@@ -61,7 +68,8 @@ export interface BalanceWaiter {
   refused(refusal: Refusal): void;
 }
 
-/** A place in an account's line. */
+type Begun = Pick<BalanceWaiter, "spendLimits" | "named" | "cost">;
+
 export type BalancePlace = Readonly<{ waiter: BalanceWaiter; since: Ms }>;
 
 export class BalanceLine {
@@ -83,7 +91,6 @@ export class BalanceLine {
     this.#siteUrl = siteUrl;
   }
 
-  /** Those who wait, over all accounts. */
   get length(): number {
     return this.#length;
   }
@@ -91,13 +98,20 @@ export class BalanceLine {
   /** Whether the request begins (true), waits (false) or is refused: see (1) to (4). */
   enter(account: LoadedAccount, waiter: BalanceWaiter, now: Moment): boolean | Refusal {
     this.#wall = now.wall;
-    if (waiter.cost === 0) return true;
     const { waiting } = account;
+    if (waiter.cost === 0 && !isCounted(account, waiter.named)) {
+      begin(account, waiter, now.wall);
+      return true;
+    }
     if (waiting === null ? this.#fits(account, waiter, now.wall) : this.#passes(account, waiter, now.wall)) {
       begin(account, waiter, now.wall);
       return true;
     }
-    if (waiting !== null && waiting.length >= balanceWaitingAccountMax) return busy;
+    if (
+      waiting !== null &&
+      waiting.length >= (isCounted(account, waiter.named) ? queuePlacesMax : balanceWaitingAccountMax)
+    )
+      return busy;
     if (this.#length >= queuePlacesMax) return busy;
     const place: BalancePlace = { waiter, since: now.monotonic };
     if (waiting === null) account.waiting = [place];
@@ -105,6 +119,7 @@ export class BalanceLine {
     this.#accounts.add(account);
     account.waitingHeld += waiter.budget;
     for (const limit of waiter.spendLimits) limit.waitingHeld += waiter.budget;
+    if (waiter.named !== null) waiter.named.waiting += 1;
     this.#length += 1;
     if (this.#length === 1) this.onWaiting();
     return false;
@@ -116,6 +131,7 @@ export class BalanceLine {
     if (account.waiting === null) account.waiting = [place];
     else account.waiting.push(place);
     this.#accounts.add(account);
+    if (waiter.named !== null) waiter.named.waiting += 1;
     this.#length += 1;
   }
 
@@ -136,13 +152,16 @@ export class BalanceLine {
   }
 
   /** A begun request has settled, or ended without a charge. */
-  end(account: LoadedAccount, spendLimits: readonly SpendLimit[], cost: number, wall: Ms = this.#wall): void {
-    if (cost === 0) return;
-    account.begun -= 1;
-    account.expected -= cost;
-    for (const limit of spendLimits) {
-      limit.begun -= 1;
-      limit.expected -= cost;
+  end(account: LoadedAccount, { spendLimits, named, cost }: Begun, wall: Ms = this.#wall): void {
+    account.running -= 1;
+    if (named !== null) named.running -= 1;
+    if (cost > 0) {
+      account.begun -= 1;
+      account.expected -= cost;
+      for (const limit of spendLimits) {
+        limit.begun -= 1;
+        limit.expected -= cost;
+      }
     }
     this.#wall = wall;
     this.#decide(account);
@@ -164,8 +183,8 @@ export class BalanceLine {
 
   /** Whether the account and its key have room beside what has begun. Throws StoreUnavailable. */
   #fits(account: LoadedAccount, waiter: BalanceWaiter, wall: Ms): boolean {
-    const { cost, spendLimits } = waiter;
-    if (!this.#leastIsFree(account, waiter, wall)) return false;
+    const { cost, spendLimits, named } = waiter;
+    if (account.isFull || named?.isFull === true || !this.#leastIsFree(account, waiter, wall)) return false;
     return this.#accountFits(account, cost, wall) && limitsFit(spendLimits, cost, wall);
   }
 
@@ -189,13 +208,14 @@ export class BalanceLine {
   }
 
   #accountFits(account: LoadedAccount, cost: number, wall: Ms): boolean {
-    return account.begun === 0 || account.expected + cost <= this.#ledger.balance(account, wall);
+    return cost === 0 || account.begun === 0 || account.expected + cost <= this.#ledger.balance(account, wall);
   }
 
   /** Whether it begins though others wait: each of them waits for its key's others, and it has another key. */
   #passes(account: LoadedAccount, waiter: BalanceWaiter, wall: Ms): boolean {
+    if (account.isFull || waiter.named?.isFull === true) return false;
     try {
-      const blocked = new Set<SpendLimit>();
+      const blocked = new Set<Blocked>();
       for (const { waiter: other } of account.waiting!) {
         if (!this.#leastIsFree(account, other, wall)) continue;
         if (!waitsForKey(other, blocked, wall)) return false;
@@ -211,7 +231,9 @@ export class BalanceLine {
   #decide(account: LoadedAccount): void {
     /** Those at the front who are passed over, because they wait for their keys' others; nearly always none. */
     let passed = 0;
-    let blocked: Set<SpendLimit> | null = null;
+    let blocked: Set<Blocked> | null = null;
+    /** Requests of keys that have as many under way as they may: nobody among them can begin. */
+    let ofFull = 0;
     for (let next = account.waiting?.[0]; next !== undefined; next = account.waiting?.[passed]) {
       const { waiter } = next;
       const decision = this.#decisionFor(account, waiter, blocked ?? noneBlocked);
@@ -223,7 +245,10 @@ export class BalanceLine {
       if (decision === "waits for its key") {
         passed += 1;
         blocked ??= new Set();
+        const { named } = waiter;
+        if (named?.isFull === true && !blocked.has(named)) ofFull += named.waiting;
         block(waiter, blocked, this.#wall);
+        if (ofFull === account.waiting!.length) return;
         continue;
       }
       this.#remove(account, passed);
@@ -237,7 +262,7 @@ export class BalanceLine {
   #decisionFor(
     account: LoadedAccount,
     waiter: BalanceWaiter,
-    blocked: ReadonlySet<SpendLimit>,
+    blocked: ReadonlySet<Blocked>,
   ): "begins" | "waits" | "waits for its key" | "waits for what others hold" | Refusal {
     const { ask, budget, cost, least, spendLimits } = waiter;
     if (account.disabled || waiter.isVoidAt(this.#wall)) return refuse("invalid_api_key"); // (6)
@@ -255,8 +280,9 @@ export class BalanceLine {
           return keyQuotaExceeded(limit, ask, budget, wall, limit.waitingHeld);
         }
       }
+      if (account.isFull) return "waits"; // (8)
       if (waitsForKey(waiter, blocked, wall)) return "waits for its key";
-      return account.begun === 0 || account.expected + cost <= balance ? "begins" : "waits"; // (8)
+      return this.#accountFits(account, cost, wall) ? "begins" : "waits"; // (9)
     } catch (thrown) {
       if (thrown instanceof StoreUnavailable) return "waits"; // for the next look
       throw thrown;
@@ -265,7 +291,8 @@ export class BalanceLine {
 
   #remove(account: LoadedAccount, index: number): void {
     const [place] = account.waiting!.splice(index, 1);
-    const { budget, spendLimits } = place!.waiter;
+    const { budget, spendLimits, named } = place!.waiter;
+    if (named !== null) named.waiting -= 1;
     account.waitingHeld -= budget;
     for (const limit of spendLimits) limit.waitingHeld -= budget;
     this.#length -= 1;
@@ -275,9 +302,16 @@ export class BalanceLine {
   }
 }
 
+/** Whether its plan or key says how many may be under way. */
+const isCounted = ({ plan }: LoadedAccount, named: LoadedKey | null): boolean =>
+  plan.parallel !== undefined || (named !== null && named.limits !== null && named.limits.parallel !== null);
+
 function begin(account: LoadedAccount, waiter: BalanceWaiter, wall: Ms): void {
+  account.running += 1;
+  if (waiter.named !== null) waiter.named.running += 1;
   if (waiter.least !== null) waiter.reserves(wall);
   const { cost, spendLimits } = waiter;
+  if (cost === 0) return;
   account.begun += 1;
   account.expected += cost;
   for (const limit of spendLimits) {
@@ -288,7 +322,7 @@ function begin(account: LoadedAccount, waiter: BalanceWaiter, wall: Ms): void {
 
 /** Throws StoreUnavailable. */
 const fits = (limit: SpendLimit, cost: number, wall: Ms): boolean =>
-  limit.begun === 0 || limit.expected + cost <= limit.left(wall);
+  cost === 0 || limit.begun === 0 || limit.expected + cost <= limit.left(wall);
 
 /** Throws StoreUnavailable. */
 function limitsFit(spendLimits: readonly SpendLimit[], cost: number, wall: Ms): boolean {
@@ -297,14 +331,19 @@ function limitsFit(spendLimits: readonly SpendLimit[], cost: number, wall: Ms): 
 }
 
 /** What one waits for keeps up those behind it: its end user's limit only that end user's. Throws StoreUnavailable. */
-function block({ spendLimits, cost }: BalanceWaiter, blocked: Set<SpendLimit>, wall: Ms): void {
+function block({ spendLimits, named, cost }: BalanceWaiter, blocked: Set<Blocked>, wall: Ms): void {
+  if (named?.isFull === true) blocked.add(named);
   for (const limit of spendLimits) if (!fits(limit, cost, wall)) blocked.add(limit);
 }
 
 /** Also where one before it waits for the same. Throws StoreUnavailable. */
-const waitsForKey = ({ spendLimits, cost }: BalanceWaiter, blocked: ReadonlySet<SpendLimit>, wall: Ms): boolean =>
-  spendLimits.some((limit) => blocked.has(limit)) || !limitsFit(spendLimits, cost, wall);
+const waitsForKey = ({ spendLimits, named, cost }: BalanceWaiter, blocked: ReadonlySet<Blocked>, wall: Ms): boolean =>
+  (named !== null && (named.isFull || blocked.has(named))) ||
+  (cost > 0 && spendLimits.some((limit) => blocked.has(limit))) ||
+  !limitsFit(spendLimits, cost, wall);
 
-const noneBlocked: ReadonlySet<SpendLimit> = new Set();
+/** What requests in line wait for. */
+type Blocked = SpendLimit | LoadedKey;
+const noneBlocked: ReadonlySet<Blocked> = new Set();
 
 const busy: Refusal = refuse("busy", { seconds: busyRetrySeconds });

@@ -46,7 +46,6 @@ export interface Books {
   refuseFlooded(account: AccountId, now: Ms, kind?: ModelKind): Soon<Refusal | null>;
   /** Why the account's plan or the key may not ask the model; null: it may. */
   refuseModel(asker: Asker, model: Model): Soon<Refusal | null>;
-  /** A hold, or why there is none. */
   admit(request: AdmissionRequest, now: Moment): Soon<Hold | Refusal>;
 }
 
@@ -58,6 +57,5 @@ export interface BookKeys {
   /** Where that may be a second old: as it is now, for what no admission decides. */
   principalNow?(key: string): Soon<Principal | null>;
   ofHash(keyHash: string): Soon<Principal | null>;
-  /** Called when a key is void. */
   onVoid: () => void;
 }

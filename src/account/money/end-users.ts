@@ -142,7 +142,6 @@ export class EndUsers {
     }
   }
 
-  /** Names that came new on this day. */
   #newOf(account: LoadedAccount, now: Ms): { readonly day: Period; count: number } {
     const day = dayOf(now);
     if (account.newEndUsers?.day === day) return account.newEndUsers;

@@ -3,7 +3,6 @@ import type { AccountId, CentParts, Course, Endpoint, KeyId, Ms } from "../../co
 import type { Period, Quota } from "./quota.ts";
 
 export type EntryKind =
-  /** A reply paid in balance tokens. */
   | "charge"
   /** A coder call, counted when it was accepted. */
   | "coder_call"
@@ -11,7 +10,6 @@ export type EntryKind =
   | "coder_usage"
   /** A search of the day that found something. */
   | "search"
-  /** Credit bought or granted. */
   | "credit";
 
 export type Entry = Readonly<{

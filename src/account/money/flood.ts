@@ -49,7 +49,6 @@ export class Flood {
     return window !== undefined && !isOver(window, now) && window.requests >= window.max;
   }
 
-  /** Windows in memory. */
   get size(): number {
     return this.#young.size + this.#old.size;
   }

@@ -72,7 +72,6 @@ export class Ledger implements JournalListener {
     return (account.keys = new Map(records.map((record) => [record.id, this.#keyOf(record)])));
   }
 
-  /** Takes in a key that is on disk. */
   addKey(account: LoadedAccount, record: KeyRecord): void {
     if (account.keys === null || account.keys.has(record.id)) return;
     account.keys.set(record.id, this.#keyOf(record));
@@ -193,7 +192,6 @@ export class Ledger implements JournalListener {
     account.searchesHeld -= 1;
   }
 
-  /** Counts a held search for the day on which it was taken. */
   countSearch(account: LoadedAccount, takenAt: Ms): void {
     const use = this.use(account, "searches", dayOf(takenAt));
     this.releaseSearch(account);

@@ -2,6 +2,7 @@
 import type { AccountId, KeyId, Ms, Plan } from "../../core/types.ts";
 import type { BalancePlace } from "./balance-line.ts";
 import type { LoadedKey } from "./loaded-key.ts";
+import type { MinuteWindow } from "./minute-window.ts";
 import type { Period, PeriodUse } from "./quota.ts";
 
 const nothing: Readonly<Record<"allowance" | "coder_calls" | "searches", PeriodUse>> = {
@@ -11,17 +12,19 @@ const nothing: Readonly<Record<"allowance" | "coder_calls" | "searches", PeriodU
   searches: Object.freeze({ quota: "searches", period: -1, used: 0 }),
 };
 
-/** Calls of the search service on a day. */
 export type SearchCalls = { readonly day: Period; calls: number };
 
 export class LoadedAccount {
-  /** Balance tokens reserved for open requests. */
   held = 0;
   /** Open requests that were admitted; those that are coder calls hold no tokens. */
   holds = 0;
   /** Requests that have begun and cost something, and the balance tokens that they are expected to cost. */
   begun = 0;
   expected = 0;
+  /** Requests that have begun, also those that cost nothing. */
+  running = 0;
+  /** Null until a limit of a minute is looked at. */
+  minute: MinuteWindow | null = null;
   /** Requests that wait for others to settle, first in first out, and what they hold of `held`. Nearly always null. */
   waiting: BalancePlace[] | null = null;
   waitingHeld = 0;
@@ -56,5 +59,11 @@ export class LoadedAccount {
     public disabled = false,
   ) {
     this.mostCredit = credit;
+  }
+
+  /** It has as many requests under way as its plan allows. */
+  get isFull(): boolean {
+    const { parallel } = this.plan;
+    return parallel !== undefined && this.running >= parallel;
   }
 }

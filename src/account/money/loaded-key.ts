@@ -1,6 +1,7 @@
 // A named key of an account in memory. The account's first key, "default", is part of the account itself.
 import { isExpired } from "../../core/key-limits.ts";
 import type { KeyId, KeyLimits, Model, Ms } from "../../core/types.ts";
+import type { MinuteWindow } from "./minute-window.ts";
 import { noSpendLimits, type SpendLimit } from "./spend-limit.ts";
 
 export class LoadedKey {
@@ -12,6 +13,11 @@ export class LoadedKey {
   /** When it was last used; the disk follows in batches. */
   usedAt: Ms | null = null;
   isUseUnwritten = false;
+  /** Requests that have begun, also those that cost nothing; and those that wait for others to end. */
+  running = 0;
+  waiting = 0;
+  /** Null until a limit of a minute is looked at. */
+  minute: MinuteWindow | null = null;
 
   constructor(
     readonly id: KeyId,
@@ -19,10 +25,15 @@ export class LoadedKey {
     readonly keyHash: string,
     public limits: KeyLimits | null,
     spendLimit: SpendLimit | null,
-    /** It was revoked. */
     public isVoid = false,
   ) {
     this.spendLimits = spendLimit === null ? noSpendLimits : [spendLimit];
+  }
+
+  /** It has as many requests under way as it may. */
+  get isFull(): boolean {
+    const parallel = this.limits?.parallel ?? null;
+    return parallel !== null && this.running >= parallel;
   }
 
   isVoidAt(now: Ms): boolean {
@@ -34,7 +45,6 @@ export class LoadedKey {
     return models === null || models.includes(id) || aliases.some((alias) => models.includes(alias));
   }
 
-  /** Balance tokens that its open requests hold. */
   get held(): number {
     return this.spendLimits[0]?.held ?? 0;
   }

@@ -16,7 +16,6 @@ export function ratesOf(price: Price): Rates {
   return { inputCents: price.cents, cachedInputCents: price.cents, outputCents: price.cents };
 }
 
-/** Whether nothing costs anything. */
 export const isFreeOfCharge = ({ inputCents, cachedInputCents, outputCents, parts }: Rates): boolean =>
   inputCents + cachedInputCents + outputCents === 0 && parts === undefined;
 

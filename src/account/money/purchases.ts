@@ -15,7 +15,6 @@ export type Wanted =
   | Readonly<{ kind: "plan"; plan: PlanId }>
   | Readonly<{ kind: "deletion" }>;
 
-/** It was decided otherwise before. */
 export class DecidedOtherwise extends AccountError {
   constructor({ state }: Pick<PurchaseRequest, "state">) {
     super(`this request is ${state} already`);
@@ -79,7 +78,6 @@ export class Purchases {
     return this.#decide(id, "approved", note);
   }
 
-  /** As `approve`. */
   decline(id: number, note: string): Promise<Decided> {
     return this.#decide(id, "declined", note);
   }

@@ -3,7 +3,6 @@
 import type { Ms } from "../../core/types.ts";
 import { dayOf, firstDayOfMonth, firstDayOfNextMonth, type Period } from "./quota.ts";
 
-/** Of one UTC day. */
 export type DayUse = Readonly<{ day: Period; used: number }>;
 
 /** What was used in a month, by day. */
@@ -16,7 +15,6 @@ export type SpendLeft = Readonly<{ left: number; limit: number; period: "day" | 
 export type SpendSpent = Readonly<{ period: "day" | "month"; since: Period; used: number; limit: number }>;
 
 export class SpendLimit {
-  /** Balance tokens reserved for open requests. */
   held = 0;
   /** Requests that have begun and cost something, and what they are expected to cost. */
   begun = 0;
@@ -121,5 +119,4 @@ const left = (limit: number, used: number, period: "day" | "month"): SpendLeft =
   period,
 });
 
-/** Of most requests. */
 export const noSpendLimits: readonly SpendLimit[] = [];

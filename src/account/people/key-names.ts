@@ -16,5 +16,4 @@ export function keyNumberOf(name: string): KeyId | undefined {
   return name === defaultKeyName ? defaultKey : name === noKeyName ? noKey : undefined;
 }
 
-/** No key may be given such a name. */
 export const isReservedName = (name: string): boolean => [defaultKeyName, noKeyName].includes(name.toLowerCase());

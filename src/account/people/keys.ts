@@ -66,7 +66,6 @@ export class Keys implements BookKeys {
     return keyHash === null ? null : this.ofHash(keyHash);
   }
 
-  /** The same by the key's hash. */
   ofHash(keyHash: string): Principal | null {
     return this.#principals.get(keyHash) ?? this.#find(keyHash);
   }

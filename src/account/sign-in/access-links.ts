@@ -65,7 +65,6 @@ export class AccessLinks {
     return (await this.#parts.records.openInvitations(limit)).filter((link) => this.#isUsable(link));
   }
 
-  /** Throws LinkVoid. */
   async withdraw(id: number): Promise<void> {
     await this.findById(id);
     this.#parts.draft.changes.push({ change: "withdraw_link", id });

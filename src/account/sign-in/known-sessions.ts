@@ -9,7 +9,6 @@ import { isOver, type SessionLookup, sessionUseIntervalMs, tokenHashOf } from ".
 /** Sessions in memory; others are read from disk when they are used. */
 const sessionsCachedMax = 10_000;
 
-/** What the disk knows, at once. */
 export type SessionsOnDisk = Readonly<{
   session(tokenHash: string): SessionRecord | null;
   sessionsOf(account: AccountId): readonly SessionRecord[];

@@ -52,7 +52,6 @@ export class Passwords {
   readonly #sleep: (ms: Ms) => Promise<void>;
   /** Compared with where there is no password to compare with; made when it is first wanted. */
   #nobodys: Promise<string> | null = null;
-  /** In the order in which they came. */
   readonly #waiting: Waiting[] = [];
   #running = 0;
 
@@ -61,7 +60,6 @@ export class Passwords {
     this.#sleep = sleep;
   }
 
-  /** Throws PasswordsBusy. */
   hash(password: string, turn = atOnce): Promise<string> {
     return this.#inTurn(turn, () => this.#hasher.hash(password));
   }
@@ -85,7 +83,6 @@ export class Passwords {
     return matches && mayCome ? record : null;
   }
 
-  /** Throws PasswordsBusy. */
   verify(password: string, hash: string, turn = atOnce): Promise<boolean> {
     return this.#inTurn(turn, () => this.#hasher.verify(password, hash));
   }

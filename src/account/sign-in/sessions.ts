@@ -69,7 +69,6 @@ export class Sessions {
     return isThere;
   }
 
-  /** Ends all sessions of the account but one. */
   async endAll(account: AccountId, except: number | null): Promise<void> {
     await this.#parts.accounts.record(account); // no session is opened meanwhile
     this.#parts.draft.changes.push({ change: "end_sessions", account, except });

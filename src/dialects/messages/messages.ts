@@ -15,6 +15,11 @@ export const messages = defineDialect<MessagesAsk>({
   keyHeaders: ["x-api-key"],
   /** Its SDKs announce their version. */
   clientHeaders: ["anthropic-version"],
+  rateHeaders: (unit, { limit, remaining, resetMs }, at) => [
+    [`anthropic-ratelimit-${unit}-limit`, String(limit)],
+    [`anthropic-ratelimit-${unit}-remaining`, String(remaining)],
+    [`anthropic-ratelimit-${unit}-reset`, new Date(at + resetMs).toISOString()],
+  ],
   replyIdPrefix: "msg_",
   capabilities,
   endUser: messagesEndUser,

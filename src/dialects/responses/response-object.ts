@@ -130,6 +130,7 @@ function failureCode(refusal: RefusalName): string {
     case "busy_unreachable":
     case "busy_unlisted":
     case "too_many_requests":
+    case "rate_limited":
       return "rate_limit_exceeded";
     default:
       return "server_error";

@@ -26,6 +26,8 @@ export type LinePlan = Readonly<{
   weight: number;
   priority?: Priority | undefined;
   priorityMax?: Priority | undefined;
+  /** Requests of an account at once; the others wait before the line. Absent: any number. */
+  parallel?: number | undefined;
   unasked: Priority;
 }>;
 
@@ -79,6 +81,11 @@ class World {
   readonly #nodes: readonly Running[];
   readonly #byName: ReadonlyMap<string, Running>;
   readonly #chains = new PromptChains();
+  /** By the places of accounts: requests in line or on nodes, and those that wait for one of them to end. */
+  readonly #open: Uint32Array;
+  readonly #held = new Map<number, Request[]>();
+  /** Accounts of which a request has ended. */
+  readonly #freed: number[] = [];
   #expiresAt = Infinity;
   #refused = 0;
 
@@ -88,6 +95,7 @@ class World {
     this.firstMs = new Float32Array(trace.length).fill(Number.NaN);
     this.waitMs = new Float32Array(trace.length).fill(Number.NaN);
     this.#ranks = new Uint8Array(trace.length);
+    this.#open = new Uint32Array(trace.accounts.length);
     const planOf = new Map(trace.accounts.map((account, at) => [account, setup.plans[setup.planOf[at]!]!]));
     const placement = new Placement((account) => planOf.get(account)!.id);
     this.queue = new SlotQueue(setup.maxWaitMs, setup.placesMax, placement, (account) => planOf.get(account)!.weight);
@@ -120,8 +128,27 @@ class World {
       "by account": place.account,
       nothing: 0,
     };
-    this.queue.enter(new Request(this, { ...place, salts }, blocks, keys), this.now);
+    const request = new Request(this, { ...place, salts }, blocks, keys);
+    if (this.#open[account]! >= (plan.parallel ?? Infinity)) {
+      const held = this.#held.get(account);
+      if (held === undefined) this.#held.set(account, [request]);
+      else held.push(request);
+    } else this.#begin(account, request);
+    this.#letIn();
+  }
+
+  #begin(account: number, request: Request): void {
+    this.#open[account]!++;
+    this.queue.enter(request, this.now);
     this.#lookLater();
+  }
+
+  #letIn(): void {
+    for (let account = this.#freed.pop(); account !== undefined; account = this.#freed.pop()) {
+      this.#open[account]!--;
+      const next = this.#held.get(account)?.shift();
+      if (next !== undefined) this.#begin(account, next);
+    }
   }
 
   grant(request: Request, name: string): void {
@@ -132,8 +159,13 @@ class World {
     running.engine.take(request, this.now);
   }
 
-  refuse(): void {
+  refuse(at: number): void {
     this.#refused++;
+    this.ended(at);
+  }
+
+  ended(at: number): void {
+    this.#freed.push(this.trace.account[at]!);
   }
 
   /** Lets everything happen that is due before `until`. */
@@ -150,6 +182,7 @@ class World {
         this.#expiresAt = Infinity;
         this.queue.expire(this.now);
       }
+      this.#letIn();
       if (next === null || this.#expiresAt === Infinity) this.#lookLater();
     }
     if (until !== Infinity) this.now = until;
@@ -237,7 +270,7 @@ class Request implements Place, Job {
     this.#world.grant(this, node);
   }
   refused(): void {
-    this.#world.refuse();
+    this.#world.refuse(this.at);
   }
 
   /** As that engine keeps its blocks. */
@@ -259,5 +292,6 @@ class Request implements Place, Job {
     this.#on!.input += inputTokens;
     this.#on!.cached += cachedTokens;
     this.#world.queue.ended(this, { inputTokens, cachedTokens, outputTokens }, now);
+    this.#world.ended(this.at);
   }
 }

@@ -22,7 +22,6 @@ export type ServedReport = Readonly<{
   kind: ModelKind;
   /** The name on nodes; null where the nodes' own configuration says. */
   node_model: string | null;
-  /** Names of the nodes that have it. */
   nodes: readonly string[];
   /** Why no node has it, in words; null where one has. */
   missing: string | null;
@@ -39,7 +38,6 @@ export type ServedReport = Readonly<{
 
 export type OfferedReport = Readonly<{
   node: string;
-  /** As the node calls it. */
   name: string;
   kind: ModelKind;
   context: number | null;
@@ -56,7 +54,6 @@ export type SeenNode = Readonly<{
   name: string;
   models: NodeConfig["models"];
   engine: Engine | null;
-  /** Whether it answers. */
   isWell: boolean;
 }>;
 

@@ -38,7 +38,6 @@ export class NodeCare {
     if (this.#drained.size > 0) parts.pool.drain(this.#drained);
   }
 
-  /** Throws CommandError where there is no such node. */
   drain(name: string): DrainReport {
     this.#nodeOf(name);
     if (!this.#drained.has(name)) this.#keep(new Map([...this.#drained, [name, this.#parts.clock.wall()]]));

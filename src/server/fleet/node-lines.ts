@@ -14,7 +14,6 @@ export const lineAccountsShownMax = 5;
 /** What a running server answers: why requests should go elsewhere, or null, and what is wrong with all its nodes. */
 export type Health = Readonly<{ unready: string | null; nodes: string | null }>;
 
-/** One node, for the `nodes` command. */
 export type NodeReport = Readonly<{
   name: string;
   url: string;

@@ -21,7 +21,6 @@ export type ServingNodes = Readonly<{
   demo: boolean;
   /** Starts and ends what another configuration asks for, and gives its nodes; one without any keeps those of the start. */
   replace(nodes: readonly NodeConfig[]): AppliedNodes;
-  /** Stops what was started here. */
   stop(): Promise<void>;
 }>;
 
@@ -29,7 +28,6 @@ export type ServingNodesParts = Readonly<{
   catalog: Catalog;
   clock: Clock;
   log: Log;
-  /** The gateway's own. */
   port: number;
   /** What programs that are started here get beside their own `env`, at each start. */
   environment(): Readonly<Record<string, string>>;
@@ -90,7 +88,6 @@ async function foundNode(catalog: Catalog, clock: Clock): Promise<FoundNode> {
   return { ...(await demoNode(catalog, clock)), description };
 }
 
-/** On a free port. */
 async function demoNode(catalog: Catalog, clock: Clock): Promise<Pick<FoundNode, "node"> & Pick<ServingNodes, "stop">> {
   const { startDemoNode } = await import("../../nodes/demo/demo.ts"); // most servers have nodes of their own
   const { url, stop } = startDemoNode({ models: distinctModels(catalog), clock });

@@ -23,7 +23,6 @@ import { engineTraits } from "../../nodes/engine-traits.ts";
 const listedModelsMax = 1_000;
 
 export type ModelSources = Readonly<{
-  /** Models of the catalog's file. */
   catalog: Catalog;
   /** Rows of `[[models]]`; none: the catalog's models are served. */
   own: readonly OwnModel[];
@@ -120,7 +119,6 @@ function toldOf(facts: readonly Facts[]): ToldOfModel {
 type Parts = Readonly<{
   /** What all of the server looks models up in. */
   live: LiveCatalog;
-  /** Of the file. */
   catalog: Catalog;
   config: Pick<Config, "models" | "plans" | "listNodeModels" | "outputTokensDefault" | "signUp">;
   nodes: Readonly<{
@@ -132,7 +130,6 @@ type Parts = Readonly<{
 
 /** Keeps the live catalog to what is configured and what the nodes tell. */
 export class ServedModels {
-  /** Called after that. */
   onChange: () => void = () => {};
   readonly #live: LiveCatalog;
   readonly #nodes: Parts["nodes"];
@@ -155,12 +152,10 @@ export class ServedModels {
     this.#servesListed = !config.signUp;
   }
 
-  /** Whether the shop names its models. */
   get areOwn(): boolean {
     return this.#own.length > 0;
   }
 
-  /** The file's. */
   get catalog(): Catalog {
     return this.#catalog;
   }

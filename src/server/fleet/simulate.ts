@@ -163,8 +163,8 @@ async function changedBy(
   });
   const written = new Map(config.plans.map((plan) => [plan.id, plan]));
   const changedPlans = ids.map((id) => {
-    const { weight, priority, priorityMax } = written.get(id) ?? plans[id]!;
-    return [id, { ...plans[id]!, weight, priority, priorityMax }] as const;
+    const { weight, priority, priorityMax, parallel } = written.get(id) ?? plans[id]!;
+    return [id, { ...plans[id]!, weight, priority, priorityMax, parallel }] as const;
   });
   return { config, plans: Object.fromEntries(changedPlans) as Plans };
 }
@@ -175,9 +175,9 @@ function plansIn(plans: Plans, today: Plans, accounts: readonly Known[]): Pick<S
   const placeOf = (id: string): number => {
     const known = listed.get(id);
     if (known !== undefined) return known;
-    const { weight = 1, priority, priorityMax } = planOf(plans, id);
+    const { weight = 1, priority, priorityMax, parallel } = planOf(plans, id);
     listed.set(id, found.length);
-    return found.push({ id, weight, priority, priorityMax, unasked: priorityOf(planOf(today, id)) }) - 1;
+    return found.push({ id, weight, priority, priorityMax, parallel, unasked: priorityOf(planOf(today, id)) }) - 1;
   };
   const planOfEach = accounts.map(({ plan }) => placeOf(plan));
   return { plans: found, planOf: planOfEach };

@@ -13,7 +13,6 @@ type SuggestedModel = Readonly<{
   price: PriceInDollars | null;
   context: number | null;
   images: boolean | null;
-  /** Nodes that list it. */
   nodes: readonly string[];
 }>;
 

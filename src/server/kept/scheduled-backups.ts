@@ -136,7 +136,6 @@ export class ScheduledBackups {
     }
   }
 
-  /** Made before the clock was set back. */
   #isOfFuture(at: Ms): boolean {
     return at > this.#parts.clock.wall();
   }

@@ -119,11 +119,7 @@ function* pieces(
     yield `{"account":${JSON.stringify(readable(account))}`;
     for (const [name, sql] of accountLists) {
       yield `,\n"${name}":[`;
-      let before = "\n";
-      for (const row of database.query(sql).iterate(account.id) as Iterable<ExportRow>) {
-        yield before + JSON.stringify(readable(row));
-        before = ",\n";
-      }
+      yield* listed(database.query(sql).iterate(account.id) as Iterable<ExportRow>, textOfRow);
       yield "]";
     }
   } finally {
@@ -137,7 +133,18 @@ function* pieces(
   yield "]}\n";
 }
 
-/** What of its requests was refused or failed, as far as it is written: the last second may be missing. */
+/** Items of a JSON array, a line each. */
+function* listed<Row>(rows: Iterable<Row>, textOf: (row: Row) => string): Iterable<string> {
+  let before = "\n";
+  for (const row of rows) {
+    yield before + textOf(row);
+    before = ",\n";
+  }
+}
+
+const textOfRow = (row: ExportRow): string => JSON.stringify(readable(row));
+
+/** Its refused and failed requests, as far as they are written: the last second may be missing. */
 function* refusedRequests(file: string, account: AccountId): Iterable<string> {
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
   const database = openForReading(file);
@@ -145,11 +152,7 @@ function* refusedRequests(file: string, account: AccountId): Iterable<string> {
     // A server that was just started for the first time has the file before its tables.
     if (database.query("SELECT 1 FROM sqlite_schema WHERE name = 'failed'").get() === null) return;
     const rows = database.query(`SELECT ${refusedColumns} FROM failed WHERE account_id = ? ORDER BY sequence`);
-    let before = "\n";
-    for (const row of rows.iterate(account) as Iterable<ExportRow>) {
-      yield before + JSON.stringify(readable(row));
-      before = ",\n";
-    }
+    yield* listed(rows.iterate(account) as Iterable<ExportRow>, textOfRow);
   } finally {
     database.close();
   }
@@ -178,11 +181,7 @@ function* storedResponses(file: string, account: AccountId): Iterable<string> {
     const rows = database.query(
       `SELECT id, previous_id, kept_at, input, output, settings FROM responses WHERE account_id = ? ORDER BY sequence`,
     );
-    let before = "\n";
-    for (const row of rows.iterate(account) as Iterable<ResponseRow>) {
-      yield before + responseOf(row);
-      before = ",\n";
-    }
+    yield* listed(rows.iterate(account) as Iterable<ResponseRow>, responseOf);
   } finally {
     database.close();
   }

@@ -11,6 +11,7 @@ import type { Log } from "../../core/log.ts";
 import { balanceLookMs, keyCacheEntriesMax } from "../../core/limits.ts";
 import { firstPlan, planOf } from "../../core/plans.ts";
 import type { Priority } from "../../core/priority.ts";
+import type { RatesLeft } from "../../core/rates-left.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import type { Soon } from "../../core/soon.ts";
 import {
@@ -387,6 +388,7 @@ class LaneSearch implements SearchHold {
 class LaneHold implements Hold {
   readonly ready: Promise<Refusal | null> | null;
   readonly priority: Priority;
+  readonly rates: RatesLeft | null;
   readonly #lane: Lane;
   readonly #hold: OpenHold;
   readonly #resolved: () => void;
@@ -396,6 +398,7 @@ class LaneHold implements Hold {
   /** `resolved` is called when it is decided, or over. */
   constructor(lane: Lane, hold: OpenHold, resolved: () => void) {
     this.priority = hold.priority;
+    this.rates = hold.rates;
     this.#lane = lane;
     this.#hold = hold;
     this.#resolved = resolved;

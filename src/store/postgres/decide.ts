@@ -8,6 +8,7 @@ import type { AccountChange, Journal } from "../../account/journal.ts";
 import { Ledger } from "../../account/money/ledger.ts";
 import { LoadedAccount } from "../../account/money/loaded-account.ts";
 import { LoadedKey } from "../../account/money/loaded-key.ts";
+import { MinuteWindow, type WrittenSlots } from "../../account/money/minute-window.ts";
 import { dayOf, firstDayOfMonth, type Period, type PeriodUse, type Quota } from "../../account/money/quota.ts";
 import type { AccountRecords } from "../../account/records.ts";
 import { type SearchHold, Searches } from "../../account/money/searches.ts";
@@ -16,6 +17,7 @@ import { assert } from "../../core/assert.ts";
 import { otherEndUsers } from "../../core/end-user.ts";
 import { planOf, type Plans } from "../../core/plans.ts";
 import type { Priority } from "../../core/priority.ts";
+import type { RatesLeft } from "../../core/rates-left.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import {
   type AccountId,
@@ -40,6 +42,7 @@ export type OpenHold = {
   /** Monotonic, of this gateway. */
   readonly since: Ms;
   readonly priority: Priority;
+  readonly rates: RatesLeft | null;
 };
 
 /** A search of the day that this gateway took, until its end. */
@@ -116,6 +119,8 @@ export type Loaded = Readonly<{
   use: readonly Readonly<{ account: AccountId; quota: Quota; period: Period; used: number }>[];
   searchCalls: readonly Readonly<{ account: AccountId; day: Period; calls: number }>[];
   endUsers: LoadedEndUsers;
+  /** Begun requests by account and key, of accounts for which anything limits how many there are. */
+  running: readonly Readonly<{ account: AccountId; key: KeyId; running: number }>[];
   now: Ms;
 }>;
 
@@ -271,6 +276,7 @@ class Batch {
     const flood = new FloodColumns(this.#rows, now, "flood");
     const ofInputs = new FloodColumns(this.#rows, now, "inputs");
     this.#admission = new Admission(this.#ledger, flood, journal, rules.siteUrl, ofInputs);
+    this.#admission.windowClock = "wall";
     this.#admission.inputRequestsPerMinute = rules.inputRequestsPerMinute;
     this.#admission.line.maxWaitMs = rules.maxWaitMs;
     this.#searches = new Searches(this.#ledger, records, journal);
@@ -348,8 +354,8 @@ class Batch {
     const now = { wall: loaded.now, monotonic };
     const admitted = this.#admission.admit(operation, now);
     if (isRefusal(admitted)) return admitted;
-    const { record, priority } = admitted;
-    const hold: OpenHold = { requestId, account, lane, record, since: monotonic, priority };
+    const { record, priority, rates } = admitted;
+    const hold: OpenHold = { requestId, account, lane, record, since: monotonic, priority, rates };
     this.#made.push([hold, admitted]);
     return hold;
   }
@@ -415,6 +421,8 @@ class Batch {
   #accountOf(row: AccountRow, plans: Plans): LoadedAccount {
     const account = new LoadedAccount(row.id, planOf(plans, row.plan), row.credit, row.key_hash, row.disabled);
     account.usedAt = row.key_used_at;
+    account.running = this.#runningOf(row.id, null);
+    account.minute = minuteOf(row.minute, this.#batch.loaded.now);
     account.held = row.held;
     account.holds = row.holds;
     account.begun = row.begun;
@@ -444,7 +452,16 @@ class Batch {
     }
     const key = new LoadedKey(id, name, row.key_hash ?? "", limits, limit, row.revoked);
     key.usedAt = row.used_at;
+    key.running = this.#runningOf(account, id);
+    key.minute = minuteOf(row.minute, this.#batch.loaded.now);
     return key;
+  }
+
+  /** Of an account whose plan or key limits how many are under way, by all gateways; `key`: of that key alone. */
+  #runningOf(account: AccountId, key: KeyId | null): number {
+    return this.#batch.loaded.running
+      .filter((each) => each.account === account && (key === null || each.key === key))
+      .reduce((sum, { running }) => sum + running, 0);
   }
 
   #keyUse({ account, id }: KeyRow, from: Period, before: Period): readonly DayUse[] {
@@ -527,6 +544,7 @@ class Batch {
     return {
       ...row,
       credit: account.credit,
+      minute: textOf(account.minute),
       key_used_at: account.usedAt,
       held: account.held,
       waiting_held: account.waitingHeld,
@@ -554,9 +572,11 @@ class Batch {
       waiting_held: limit?.waitingHeld ?? row.waiting_held,
       begun: limit?.begun ?? row.begun,
       expected: limit?.expected ?? row.expected,
+      minute: textOf(key.minute),
     };
     const isStale = next.used_at !== null && next.used_at - (row.used_at ?? 0) >= keyUsedStaleMs;
     const isChanged =
+      next.minute !== row.minute ||
       next.held !== row.held ||
       next.waiting_held !== row.waiting_held ||
       next.begun !== row.begun ||
@@ -613,3 +633,9 @@ const committed = Promise.resolve();
 
 /** From which day on the use of keys must be read for a batch of that moment. */
 export const keyUseFromOf = (now: Ms): Period => firstDayOfMonth(now);
+
+const minuteOf = (text: string | null, now: Ms): MinuteWindow | null =>
+  text === null ? null : MinuteWindow.of(JSON.parse(text) as WrittenSlots, now);
+
+const textOf = (minute: MinuteWindow | null): string | null =>
+  minute === null || minute.slots.length === 0 ? null : JSON.stringify(minute.slots);

@@ -21,6 +21,7 @@
 import type { HoldRecord } from "../../account/money/admission.ts";
 import { dayOf } from "../../account/money/quota.ts";
 import type { Log } from "../../core/log.ts";
+import { planOf } from "../../core/plans.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import {
   type AccountId,
@@ -74,7 +75,7 @@ import {
   retryMostMs,
 } from "./limits.ts";
 import { isLocked, type LockedAccount, LockedAccounts } from "./locked-accounts.ts";
-import { type AccountRow, keyRowOf, missingUse, writesOf } from "./rows.ts";
+import { type AccountRow, type KeyRow, keyRowOf, missingUse, writesOf } from "./rows.ts";
 import { limited, type Pace } from "./pace.ts";
 import { type Meta, outdated } from "./tables-state.ts";
 import { schemaVersion } from "./schema.ts";
@@ -552,7 +553,7 @@ export class Lane {
 
   /** Where an account comes to another period, which is nearly never, its use is read under the locks. */
   async #complete(
-    read: Omit<Loaded, "use" | "searchCalls" | "endUsers"> & { keyNames: readonly [string, string] },
+    read: Omit<Loaded, "use" | "searchCalls" | "endUsers" | "running"> & { keyNames: readonly [string, string] },
     operations: readonly LaneOperation[],
     waiting: readonly OpenHold[],
   ): Promise<Loaded> {
@@ -560,9 +561,12 @@ export class Lane {
     const from = keyUseFromOf(read.now);
     const isShort = read.keys.length > 0 && from < read.keyUseFrom;
     const few = this.#callsForFew(operations, waiting, read.now);
+    const counted = this.#countedAccounts(read);
     const calls: Call[] = [...few.endUsers, ...few.searches];
+    const runningAt = calls.length;
+    if (counted.length > 0) calls.push(call(sql.readRunning, arrayOf(counted)));
     if (missing.length === 0 && !isShort && calls.length === 0) {
-      return { ...read, use: [], searchCalls: [], endUsers: noEndUsers };
+      return { ...read, use: [], searchCalls: [], endUsers: noEndUsers, running: [] };
     }
     const missingAt = calls.length;
     if (missing.length > 0) {
@@ -583,10 +587,21 @@ export class Lane {
         use: rows(2, hasNames),
         counts: rows(3, hasNames),
       },
+      running: rows(runningAt, counted.length > 0),
       searchCalls: rows(few.endUsers.length, few.searches.length > 0),
       use: rows(missingAt, missing.length > 0),
       ...(isShort ? { keyUse: rowsOf(outcomes.at(-1)) as unknown as Loaded["keyUse"], keyUseFrom: from } : {}),
     };
+  }
+
+  /** Those whose plan or key says how many requests may be under way. */
+  #countedAccounts({ accounts, keys }: Pick<Loaded, "accounts" | "keys">): readonly AccountId[] {
+    const { plans } = this.#options.rules;
+    const isKeyCounted = ({ limits }: KeyRow): boolean => limits !== null && limits.parallel !== null;
+    const byKeys = new Set(keys.filter(isKeyCounted).map(({ account }) => account));
+    return accounts
+      .filter(({ id, plan }) => byKeys.has(id) || planOf(plans, plan).parallel !== undefined)
+      .map(({ id }) => id);
   }
 
   /** The row has another number, or is gone. */

@@ -3,7 +3,14 @@
 //
 // Locks are taken in everybody's order (statements.ts): accounts by their numbers, then the rest. An account that a unit meets
 // late is locked without waiting; where somebody has it, the unit runs again from its start and begins with all that it knows of.
-import type { AccessLink, AccountRecord, KeyRecord, PurchaseRequest, SessionRecord } from "../../account/records.ts";
+import type {
+  AccessLink,
+  AccountRecord,
+  KeyRecord,
+  OperatorToken,
+  PurchaseRequest,
+  SessionRecord,
+} from "../../account/records.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { arrayOf, call } from "./connection.ts";
 import type { Session } from "./database.ts";
@@ -101,6 +108,16 @@ export class LockingRecords extends PostgresRecords {
   override async linkById(id: number): Promise<AccessLink | null> {
     const found = await super.linkById(id);
     return this.#ofAccount(found?.account ?? null, () => this.#late(() => super.linkById(id, true)));
+  }
+
+  /** Who looks at all of them makes one that is not among them: one at a time. */
+  override openInvitations(limit: number): Promise<readonly AccessLink[]> {
+    return this.#counted("lastLinkId", () => super.openInvitations(limit));
+  }
+
+  /** As invitations. */
+  override operatorTokens(limit: number): Promise<readonly OperatorToken[]> {
+    return this.#counted("lastTokenId", () => super.operatorTokens(limit));
   }
 
   /** A person who is new is made, or connected, by one at a time: two who come at once are one. */

@@ -31,6 +31,8 @@ export type AccountRow = Readonly<
     credit: number;
     disabled: boolean;
     key_used_at: Ms | null;
+    /** See MinuteWindow. */
+    minute: string | null;
     holds: number;
     searches_held: number;
     allowance_day: Period;
@@ -59,11 +61,12 @@ export type KeyRow = Readonly<
     used_at: Ms | null;
     revoked: boolean;
     limits: KeyLimits | null;
+    minute: string | null;
   } & Sums
 >;
 
 export function keyRowOf(row: Row): KeyRow {
-  const { account, id, name, key_hash, used_at, revoked, held, waiting_held, begun, expected } = row as KeyRow;
+  const { account, id, name, key_hash, used_at, revoked, held, waiting_held, begun, expected, minute } = row as KeyRow;
   return {
     account,
     id,
@@ -75,6 +78,7 @@ export function keyRowOf(row: Row): KeyRow {
     waiting_held,
     begun,
     expected,
+    minute,
     limits: keyLimitsOf(row),
   };
 }

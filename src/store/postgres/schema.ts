@@ -29,11 +29,15 @@ const heldSums = {
   expected: whole().notNull().default(0),
 };
 
+/** What was used of the limits of a minute; null where nothing was. See MinuteWindow. */
+const minute = () => text();
+
 export const accounts = pgTable(
   "accounts",
   {
     ...columnsOf("accounts"),
     ...heldSums,
+    minute: minute(),
     /** Requests in `holds`, also those that hold no tokens. */
     holds: integer().notNull().default(0),
     searchesHeld: integer("searches_held").notNull().default(0),
@@ -56,7 +60,11 @@ export const accounts = pgTable(
 );
 
 /** Keys beside the one that every account has. Writing their sums takes the account's lock. */
-export const apiKeys = pgTable("api_keys", { ...columnsOf("api_keys"), ...heldSums }, rulesOf("api_keys"));
+export const apiKeys = pgTable(
+  "api_keys",
+  { ...columnsOf("api_keys"), ...heldSums, minute: minute() },
+  rulesOf("api_keys"),
+);
 
 export const keyUse = pgTable("key_use", columnsOf("key_use"), rulesOf("key_use"));
 
@@ -105,6 +113,7 @@ export const holds = pgTable(
   },
   (table) => [
     index("holds_by_lane").on(table.lane),
+    index("holds_by_account").on(table.accountId),
     index("holds_by_end_user")
       .on(table.accountId, table.keyId, table.endUser)
       .where(sql`end_user IS NOT NULL`),

@@ -100,7 +100,7 @@ const sumsOf = "held::float8 AS held, waiting_held::float8 AS waiting_held, begu
 export const lockAccounts = statement(
   "lock accounts",
   `SELECT id::float8 AS id, encode(key_hash, 'base64') AS key_hash, plan, credit::float8 AS credit,
-     disabled_at IS NOT NULL AS disabled, key_used_at::float8 AS key_used_at, ${sumsOf}, holds, searches_held,
+     disabled_at IS NOT NULL AS disabled, minute, key_used_at::float8 AS key_used_at, ${sumsOf}, holds, searches_held,
      allowance_day, allowance_used::float8 AS allowance_used, coder_window, coder_used::float8 AS coder_used,
      searches_day, searches_used::float8 AS searches_used, flood_opens::float8 AS flood_opens,
      flood_latest::float8 AS flood_latest, flood_count, inputs_opens::float8 AS inputs_opens,
@@ -164,7 +164,7 @@ export const otherTransactions = statement(
 export const readKeys = statement(
   "read keys",
   `SELECT account_id::float8 AS account, id, name, encode(key_hash, 'base64') AS key_hash, used_at::float8 AS used_at,
-     revoked_at IS NOT NULL AS revoked, ${limitsOf}, ${sumsOf}
+     revoked_at IS NOT NULL AS revoked, minute, ${limitsOf}, ${sumsOf}
    FROM api_keys WHERE (account_id, id) IN (SELECT * FROM ${unnest(["bigint", "int"])})`,
 );
 
@@ -208,6 +208,13 @@ export const readEndUserHolds = statement(
      sum(CASE WHEN waits THEN 0 ELSE cost END)::float8 AS expected
    FROM holds WHERE end_user IS NOT NULL AND (account_id, key_id, end_user) IN ${named}
    GROUP BY account_id, key_id, end_user`,
+);
+
+/** Of all gateways. */
+export const readRunning = statement(
+  "read running",
+  `SELECT account_id::float8 AS account, key_id AS key, count(*)::int AS running FROM holds
+   WHERE account_id = ANY($1::text::bigint[]) AND NOT waits AND searches = 0 GROUP BY account_id, key_id`,
 );
 
 /** From a day on. */
@@ -272,6 +279,7 @@ export const updateAccounts = bulk("update accounts", {
     id: "bigint",
     credit: "bigint",
     key_used_at: "bigint",
+    minute: "text",
     ...heldSums,
     holds: "int",
     searches_held: "int",
@@ -294,7 +302,7 @@ export const updateKeys = bulk("update keys", {
   verb: "update",
   table: "api_keys",
   key: ["account_id", "id"],
-  columns: { account_id: "bigint", id: "int", used_at: "bigint", ...heldSums },
+  columns: { account_id: "bigint", id: "int", used_at: "bigint", minute: "text", ...heldSums },
 });
 
 export const addKeyUse = bulkOf("add key use", "add", "key_use", ["used"]);

@@ -12,7 +12,8 @@ import type { Log } from "../../core/log.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { type ChecksOf, ledgerChecks } from "../verify/ledger-checks.ts";
 import { type BoundsSince, boundsOf, type QuotaBounds } from "../verify/quota-bounds.ts";
-import type { LedgerState, OpenWork } from "../verify/verify-watch.ts";
+import { type LedgerState, notChecked, report } from "../verify/ledger-report.ts";
+import type { OpenWork } from "../verify/verify-watch.ts";
 import { ask, statement } from "./asking.ts";
 import { call } from "./connection.ts";
 import type { Database, Session } from "./database.ts";
@@ -23,7 +24,6 @@ const restsPerSlice = 20;
 const restMaxMs = 2_000;
 const jobName = "verify";
 const jobMs = 60_000;
-const logLinesMax = 20;
 /** More are not read. */
 const violationsMax = 1_000;
 
@@ -85,7 +85,7 @@ export type PostgresWatchOptions = Readonly<{
 /** As LedgerWatch: checks again and again, on the gateway that has the job; `state` is what this gateway found itself. */
 export class PostgresWatch {
   readonly #options: PostgresWatchOptions;
-  #state: LedgerState = { violations: [], checkedAt: null, durationMs: null, wholePassAt: null };
+  #state = notChecked;
   #open: (() => OpenWork) | null = null;
   #timer: Timer | null = null;
   #isClosed = false;
@@ -137,7 +137,7 @@ export class PostgresWatch {
       const { violations, isWhole } = await verifyBooks(database, boundsOf(plans), this.#since(), rest, clock);
       if (!isWhole) return;
       const all = [...violations, ...this.#checkOpen()];
-      this.#tell(all);
+      report(log, this.#state, all);
       const checkedAt = clock.wall();
       this.#state = { violations: all, checkedAt, durationMs: clock.monotonic() - from, wholePassAt: checkedAt };
       // No other gateway has to look until the next check is due.
@@ -150,7 +150,7 @@ export class PostgresWatch {
   /** Another gateway checks now, and finds what is wrong with the books: what was found here may be over. */
   #leaveToOthers(): void {
     const violations = this.#checkOpen();
-    this.#tell(violations);
+    report(this.#options.log, this.#state, violations);
     this.#state = { ...this.#state, violations };
   }
 
@@ -168,21 +168,6 @@ export class PostgresWatch {
         ? []
         : [{ invariant: "I4", account: null, detail: `${count} ${what} with ${requests} open requests` }];
     return [...leaked(nodesBusy, "busy places on nodes"), ...leaked(waiting, "places in line")];
-  }
-
-  /** Logs what was not there in the check before. */
-  #tell(violations: readonly Violation[]): void {
-    const { log } = this.#options;
-    const textOf = ({ invariant, account, detail }: Violation): string => `${invariant} ${account} ${detail}`;
-    const known = new Set(this.#state.violations.map(textOf));
-    const fresh = violations.filter((violation) => !known.has(textOf(violation)));
-    for (const { invariant, account, detail } of fresh.slice(0, logLinesMax)) {
-      log("error", "the ledger breaks an invariant", { invariant, account, detail });
-    }
-    if (fresh.length > logLinesMax) {
-      log("error", "the ledger breaks more invariants", { more: fresh.length - logLinesMax });
-    }
-    if (violations.length === 0 && known.size > 0) log("info", "the ledger keeps its invariants again");
   }
 }
 

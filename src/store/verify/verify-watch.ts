@@ -14,6 +14,7 @@ import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
 import { startWorker, WorkerClient } from "../../core/workers.ts";
 import { messageOf } from "../folder/folder-faults.ts";
+import { type LedgerState, notChecked, report } from "./ledger-report.ts";
 import { boundsOf } from "./quota-bounds.ts";
 import { MemoryVerifier } from "./verify-memory.ts";
 import type { DiskReport, VerifyCall } from "./verify-worker.ts";
@@ -23,21 +24,8 @@ const accountsPerTurn = 25;
 const accountsPerCheck = 5_000;
 /** A stop does not wait longer for the Worker, which lets go of the file between two parts of its work. */
 const closeMaxMs = 2_000;
-/** New violations written to the log in one check; all are counted. */
-const logLinesMax = 20;
-
 /** Requests that are open, and what nodes and queue have of them. */
 export type OpenWork = Readonly<{ requests: number; nodesBusy: number; waiting: number }>;
-
-/** What the latest checks found. Times are wall-clock; null before the first. */
-export type LedgerState = Readonly<{
-  violations: readonly Violation[];
-  checkedAt: Ms | null;
-  /** How long the latest check took, its rests included. */
-  durationMs: Ms | null;
-  /** When a walk over all accounts on disk was last completed. */
-  wholePassAt: Ms | null;
-}>;
 
 export type WatchOptions = Readonly<{
   databaseFile: string;
@@ -54,7 +42,7 @@ export type WatchOptions = Readonly<{
 export class LedgerWatch {
   readonly #options: WatchOptions;
   readonly #memory: MemoryVerifier;
-  #state: LedgerState = { violations: [], checkedAt: null, durationMs: null, wholePassAt: null };
+  #state = notChecked;
   readonly #worker: WorkerClient<VerifyCall>;
   #timer: Timer | null = null;
   #loaded: Iterator<LoadedAccount> | null = null;
@@ -116,7 +104,7 @@ export class LedgerWatch {
       const disk = await this.#checkDisk();
       if (this.#closed) return;
       const violations = [...disk.violations, ...(await this.#checkMemory()), ...this.#checkOpen()];
-      this.#tell(violations);
+      report(log, this.#state, violations);
       const checkedAt = clock.wall();
       this.#state = {
         violations,
@@ -199,19 +187,4 @@ export class LedgerWatch {
     if (waiting > places) leaked(`${waiting} places in line`);
     return violations;
   }
-
-  /** Logs what was not there in the check before. */
-  #tell(violations: readonly Violation[]): void {
-    const { log } = this.#options;
-    const known = new Set(this.#state.violations.map(textOf));
-    const fresh = violations.filter((violation) => !known.has(textOf(violation)));
-    for (const { invariant, account, detail } of fresh.slice(0, logLinesMax)) {
-      log("error", "the ledger breaks an invariant", { invariant, account, detail });
-    }
-    if (fresh.length > logLinesMax)
-      log("error", "the ledger breaks more invariants", { more: fresh.length - logLinesMax });
-    if (violations.length === 0 && known.size > 0) log("info", "the ledger keeps its invariants again");
-  }
 }
-
-const textOf = ({ invariant, account, detail }: Violation): string => `${invariant} ${account} ${detail}`;

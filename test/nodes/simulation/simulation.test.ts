@@ -127,6 +127,17 @@ describe("rules", () => {
     expect(classes.map((each) => each.class)).toEqual(["interactive", "bulk"]);
   });
 
+  test("a plan of few parallel requests makes its accounts wait, and others less", () => {
+    const trace = traceFrom(rowsOf({ seed: 4, requests: 2_000, perSecond: 12 }));
+    const limited = [onePlan, { ...onePlan, id: "pro", parallel: 1 }];
+    const [free, held] = [plans(1), limited].map((plans) => replay(trace, setupOf(trace, 1, { plans, planOf })));
+    expect(held!.refused + free!.refused).toBe(0);
+    expect(meanOf(held!, trace, isPro)).toBeGreaterThan(1.2 * meanOf(free!, trace, isPro));
+    expect(meanOf(held!, trace, (account) => !isPro(account))).toBeLessThan(
+      meanOf(free!, trace, (account) => !isPro(account)),
+    );
+  });
+
   test("a longest wait refuses, and refused requests are counted without a first token", () => {
     const trace = traceFrom(rowsOf({ seed: 6, requests: 1_000, perSecond: 30 }));
     const setup = { ...setupOf(trace, 1), maxWaitMs: 1_000 };

@@ -32,6 +32,7 @@ test("who leaves while a batch refuses it gives back nothing twice", async () =>
     coder_used: 0,
     searches_day: -1,
     searches_used: 0,
+    minute: null,
     flood_opens: 0,
     flood_latest: 0,
     flood_count: 0,

@@ -167,6 +167,7 @@ export class World {
       flood_opens: 0,
       flood_latest: 0,
       flood_count: 0,
+      minute: null,
       inputs_opens: 0,
       inputs_latest: 0,
       inputs_count: 0,
@@ -197,6 +198,7 @@ export class World {
         parallel: null,
         requests_per_minute: null,
         tokens_per_minute: null,
+        minute: null,
         ...sums,
       });
       const big = (limit: number | null) => (limit === null ? null : BigInt(limit));

@@ -1,0 +1,77 @@
+// Which limits of a minute a request meets, and what it counts there.
+import type { RateLeft, RatesLeft } from "../../core/rates-left.ts";
+import { refuse } from "../../core/refusals.ts";
+import type { Ms, Refusal } from "../../core/types.ts";
+import type { AdmissionRequest } from "./books.ts";
+import type { LoadedAccount } from "./loaded-account.ts";
+import type { LoadedKey } from "./loaded-key.ts";
+import { MinuteWindow } from "./minute-window.ts";
+
+/** Output tokens that a request counts without a budget, until its end says how many there were. */
+const openBudgetTokens = 256;
+
+/** What a request counted, by the windows' clock and by the wall clock. */
+export type CountedTokens = Readonly<{ tokens: number; at: Ms; wall: Ms }>;
+
+/** Of a plan's account and a key: nearly always none. */
+export function windowsOf(account: LoadedAccount, key: LoadedKey | null): readonly MinuteWindow[] {
+  const { tokensPerMinute } = account.plan;
+  const limits = key?.limits ?? null;
+  const isKeyLimited = limits !== null && (limits.requestsPerMinute !== null || limits.tokensPerMinute !== null);
+  if (tokensPerMinute === undefined && !isKeyLimited) return noWindows;
+  const windows: MinuteWindow[] = [];
+  if (tokensPerMinute !== undefined) {
+    account.minute ??= new MinuteWindow();
+    account.minute.tokensMax = tokensPerMinute;
+    windows.push(account.minute);
+  }
+  if (isKeyLimited) {
+    const ofKey = (key!.minute ??= new MinuteWindow());
+    ofKey.requestsMax = limits.requestsPerMinute;
+    ofKey.tokensMax = limits.tokensPerMinute;
+    windows.push(ofKey);
+  }
+  return windows;
+}
+
+export const noWindows: readonly MinuteWindow[] = [];
+
+/** What a request counts when it is admitted. */
+export function tokensOf({ ask, inputTokens, expected }: AdmissionRequest): number {
+  const { model, openBudget, outputTokensMax } = ask;
+  const input = expected?.input ?? inputTokens;
+  if (model.kind !== "chat") return input;
+  return input + (openBudget === true ? Math.min(openBudgetTokens, outputTokensMax) : outputTokensMax);
+}
+
+/** Why a request of that many tokens is not admitted; null: it may be. */
+export function refusedByMinute(windows: readonly MinuteWindow[], tokens: number, now: Ms, wall: Ms): Refusal | null {
+  let waitMs = 0;
+  let full: MinuteWindow | null = null;
+  for (const window of windows) {
+    const ms = window.waitMs(tokens, now);
+    if (ms <= waitMs) continue;
+    waitMs = ms;
+    full = window;
+  }
+  if (full === null) return null;
+  const unit = full.rates(now).requests?.remaining === 0 ? "requests" : "tokens";
+  const limit = unit === "requests" ? full.requestsMax! : full.tokensMax!;
+  return {
+    ...refuse("rate_limited", { limit, unit, seconds: Math.ceil(waitMs / 1000) }),
+    rates: tightest(windows, now, wall),
+  };
+}
+
+/** Of each limit, what has less left. */
+export function tightest(windows: readonly MinuteWindow[], now: Ms, wall: Ms): RatesLeft {
+  const all = windows.map((window) => window.rates(now));
+  return {
+    at: wall,
+    requests: all.map(({ requests }) => requests).reduce(less, null),
+    tokens: all.map(({ tokens }) => tokens).reduce(less, null),
+  };
+}
+
+const less = (one: RateLeft | null, other: RateLeft | null): RateLeft | null =>
+  one === null || (other !== null && other.remaining < one.remaining) ? other : one;

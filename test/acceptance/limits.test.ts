@@ -1,0 +1,179 @@
+// Limits of plans and keys under 200 requests at once: as many at once as they say, and as many in a minute, on one thread, over
+// two, and over two gateways of one PostgreSQL.
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { join } from "node:path";
+import { temporaryFolder } from "../commands/program.ts";
+import { eventually } from "../fixtures/eventually.ts";
+import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";
+import { noPostgres, TestPostgres } from "../fixtures/postgres.ts";
+import { CountingNode } from "../threads/counting-node.ts";
+
+setDefaultTimeout(240_000);
+const plan = (id: string, more: string) =>
+  `[[plans]]\nid = "${id}"\ntokens_per_day = 900000000\nrequests_per_minute = 100000\n${more}\n`;
+const plans = [plan("wide", ""), plan("narrow", "parallel = 5"), plan("short", "tokens_per_minute = 1000")].join("");
+const models = `[[models]]\nid = "free"\n[[models]]\nid = "paid"\nprice = { input = 1, output = 1 }\n`;
+const messages = [{ role: "user", content: "Hi" }];
+const atOnce = 200;
+
+describe.each([
+  ["on one thread", 1],
+  ["over two threads", 2],
+  ["over two gateways", 0],
+] as const)("%s", (_, threads) => {
+  const isShared = threads === 0;
+  describe.skipIf(isShared && noPostgres)("200 requests at once", () => {
+    const folder = temporaryFolder();
+    let node: CountingNode;
+    let postgres: TestPostgres | null = null;
+    let gateways: GatewayProcess[] = [];
+
+    beforeAll(async () => {
+      node = new CountingNode();
+      const nodes = `[[nodes]]\nname = "n"\nurl = "${node.url}"\nslots = 300\n`;
+      const config = `${nodes}models = { free = "m", paid = "m" }\n${models}${plans}`;
+      if (!isShared) return void (gateways = [await GatewayProcess.start({ config, threads })]);
+      postgres = await TestPostgres.start();
+      const env = { TOLLGATE_DATABASE_URL: await postgres.database("limits") };
+      for (const index of [0, 1]) {
+        const ledger = `[ledger]\ngateway = "g${index}"\n`;
+        gateways.push(
+          await GatewayProcess.start({ config: config + ledger, env, dataFolder: join(folder.path, `g${index}`) }),
+        );
+      }
+    });
+    afterAll(async () => {
+      for (const gateway of gateways) await gateway[Symbol.asyncDispose]();
+      await postgres?.[Symbol.asyncDispose]();
+      node.stop();
+      folder[Symbol.dispose]();
+    });
+    afterEach(() => gateways[0]!.expectNothingReserved());
+
+    const keyOf = async (plan: string, ...limits: string[]): Promise<Account> => {
+      const account = await gateways[0]!.account(0, plan);
+      if (limits.length === 0) return account;
+      const made = await gateways[0]!.cli<Account>("keys", "create", account.email, "--name", "k", ...limits);
+      return { ...account, api_key: made.api_key };
+    };
+    const post = (key: string, index = 0, body: object = {}, path = "chat/completions", signal?: AbortSignal) =>
+      fetch(`${gateways[index % gateways.length]!.url}/v1/${path}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, connection: "close" },
+        body: JSON.stringify({ model: "paid", max_tokens: 90, messages, ...body }),
+        ...(signal && { signal }),
+      });
+    const postAll = (key: string, body: object = {}) =>
+      Promise.all(Array.from({ length: atOnce }, (_, index) => post(key, index, body)));
+
+    test.each([
+      ["a plan's parallel requests", "narrow", []],
+      ["a key's parallel requests", "wide", ["--parallel", "5"]],
+    ])("%s: the others wait, and all are answered", async (_, plan, limits) => {
+      const { api_key } = await keyOf(plan, ...limits);
+      for (const model of ["paid", "free"]) {
+        node.answer = "when told";
+        [node.mostAtOnce, node.served] = [0, 0];
+        let answered = 0;
+        const replies = Promise.all(
+          Array.from({ length: atOnce }, async (_, index) => {
+            const reply = await post(api_key, index, { model });
+            await reply.text();
+            answered += 1;
+            return reply.status;
+          }),
+        );
+        while (answered < atOnce) {
+          await eventually("some run", async () => node.running > 0 || answered === atOnce);
+          node.finish();
+          await Bun.sleep(0);
+        }
+        expect(new Set(await replies)).toEqual(new Set([200]));
+        expect([model, node.mostAtOnce, node.served]).toEqual([model, 5, atOnce]);
+      }
+    });
+
+    test("one that waits and leaves gives up its place, and the next begins", async () => {
+      const { api_key, email } = await keyOf("wide", "--parallel", "1");
+      node.answer = "when told";
+      node.served = 0;
+      const first = post(api_key);
+      await eventually("it runs", async () => node.running === 1);
+      const { reserved } = await gateways[0]!.show(email);
+      const leaving = new AbortController();
+      const left = post(api_key, 0, {}, "chat/completions", leaving.signal).catch(() => "left");
+      await eventually("another waits", async () => (await gateways[0]!.show(email)).reserved === 2 * reserved);
+      leaving.abort();
+      expect(await left).toBe("left");
+      const last = post(api_key);
+      node.finish();
+      expect((await first).status).toBe(200);
+      await eventually("the next runs", async () => node.served === 2);
+      node.finish();
+      expect((await last).status).toBe(200);
+      await (await first).text();
+      await (await last).text();
+    });
+
+    test("a key's requests of a minute: the others are refused with the time, and cost nothing", async () => {
+      const { api_key, email } = await keyOf("wide", "--requests-per-minute", "30");
+      node.answer = "at once";
+      node.served = 0;
+      const replies = await postAll(api_key);
+      const [good, refused] = [replies.filter(({ ok }) => ok), replies.filter(({ ok }) => !ok)];
+      expect([good.length, refused.length]).toEqual([30, atOnce - 30]);
+      const remaining = good.map(({ headers }) => Number(headers.get("x-ratelimit-remaining-requests")));
+      expect(remaining.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 30 }, (_, left) => left));
+      for (const { status, headers } of refused) {
+        expect([status, headers.get("x-ratelimit-limit-requests")]).toEqual([429, "30"]);
+        expect(headers.get("x-ratelimit-remaining-requests")).toBe("0");
+        expect(Number(headers.get("retry-after"))).toBeWithin(1, 61);
+      }
+      const { error } = (await refused[0]!.json()) as { error: object };
+      expect(error).toMatchObject({ type: "rate_limit_error", code: "rate_limit_exceeded" });
+      await Promise.all(replies.slice(0).map((reply) => (reply.bodyUsed ? "" : reply.text())));
+      expect([node.served, (await gateways[0]!.usage(email)).length]).toEqual([30, 30]);
+    });
+
+    test.each([
+      ["a plan's tokens of a minute", "short", []],
+      ["a key's tokens of a minute", "wide", ["--tokens-per-minute", "1000"]],
+    ])("%s: what is reserved counts, and at the end what was used", async (_, plan, limits) => {
+      const { api_key } = await keyOf(plan, ...limits);
+      node.answer = "when told";
+      node.inputTokens = 10;
+      node.served = 0;
+      let refused = 0;
+      const replies = Array.from({ length: atOnce }, async (_, index) => {
+        const reply = await post(api_key, index);
+        if (reply.status === 429) refused += 1;
+        await reply.text();
+        return reply;
+      });
+      // Each counts 90 tokens of output and what it is expected to read.
+      await eventually("all are decided", async () => refused + node.running === atOnce);
+      expect(node.running).toBeWithin(3, 11);
+      const admitted = node.running;
+      node.finish();
+      const good = (await Promise.all(replies)).filter(({ ok }) => ok);
+      expect(good).toHaveLength(admitted);
+      node.answer = "at once";
+      const next = await post(api_key, 1, {}, "messages");
+      await next.text();
+      const left = (name: string) => Number(next.headers.get(name));
+      // The node reported 15 tokens for each.
+      const free = 1000 - 15 * admitted - 90;
+      expect(left("x-ratelimit-remaining-tokens")).toBeWithin(free - 200, free + 1);
+      expect(left("anthropic-ratelimit-tokens-remaining")).toBe(left("x-ratelimit-remaining-tokens"));
+      expect(Date.parse(next.headers.get("anthropic-ratelimit-tokens-reset")!)).toBeGreaterThan(0);
+      expect(next.headers.get("x-ratelimit-limit-requests")).toBeNull();
+    });
+
+    test("nothing is said of limits where there are none", async () => {
+      const { api_key } = await keyOf("wide");
+      node.answer = "at once";
+      const { headers } = await post(api_key);
+      expect([...headers.keys()].filter((name) => name.includes("ratelimit"))).toEqual([]);
+    });
+  });
+});

@@ -14,7 +14,7 @@ import { type Measured, keepPicture, rowsOf, routingColumns } from "./routing/pi
 import { summaryOf } from "./routing/summary.ts";
 import { alone, type Trace, traceNamed, traceNames, usualModel } from "./routing/traces.ts";
 import { runOver, ways } from "./routing/ways.ts";
-import { type PolicyOf, type Row, workOf, World } from "./routing/world.ts";
+import { type PolicyOf, type Row, World } from "./routing/world.ts";
 
 export const routingDefaults = {
   virtual: false,
@@ -74,12 +74,11 @@ async function measureWays(flags: Flags, lateMs: number[], tell: (line: string) 
   const present = wanted.filter((name) => ways[name]!.missing() === null);
   const measured: Measured[] = [];
   for (const name of flags.only.split(",")) {
-    const { judged, endMs, nodes } = traceNamed(name, flags.seed, flags.seconds, flags.file);
+    const { judged, nodes } = traceNamed(name, flags.seed, flags.seconds, flags.file);
     if (nodes.some(({ models }) => !models.includes(usualModel))) {
       tell(`  ${name} skipped: the engines over HTTP have one model`);
       continue;
     }
-    const isOfOthers = (row: Row): boolean => judged !== null && !judged(row.session);
     const add = async (label: string, way: string, isAlone: boolean): Promise<void> => {
       const rows: Row[] = [];
       for (let run = 0; run < flags.runs; run++) {
@@ -89,13 +88,8 @@ async function measureWays(flags: Flags, lateMs: number[], tell: (line: string) 
         lateMs.push(latenessMs);
       }
       const summary = summaryOf(rows, isAlone ? null : judged, 1_000 * flags.warmUpSeconds);
-      const complete = rows.filter((row) => isOfOthers(row) && row.endMs !== null && row.endMs < endMs);
-      measured.push({
-        trace: name,
-        way: label,
-        othersWork: complete.reduce((sum, row) => sum + workOf(row), 0),
-        ...summary,
-      });
+      // What the others did is only known in virtual time: most of their answers are incomplete at the end.
+      measured.push({ trace: name, way: label, othersWork: 0, ...summary });
       const failures = new Map<string, number>();
       for (const { failure } of rows) if (failure !== null) failures.set(failure, (failures.get(failure) ?? 0) + 1);
       tell(

@@ -235,5 +235,5 @@ export class World implements Fleet {
   }
 }
 
-export const workOf = ({ inputTokens, cachedTokens, outputTokens }: Row): number =>
+const workOf = ({ inputTokens, cachedTokens, outputTokens }: Row): number =>
   inputTokens - cachedTokens + 4 * outputTokens;

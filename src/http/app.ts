@@ -209,7 +209,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   inference.addRoutesTo(api);
   for (const dialect of dialects.all) if (dialect.storesResponses) addStored(dialect);
   if (site !== null) app.use(site.routes);
-  if (options.operators !== undefined) addOperators(app, options.operators, documentation);
+  if (options.operators !== undefined) addOperators(app, options.operators, documentation, addressHeader);
   app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });
   const always = { maxRequestBodySize: serverBodyMaxBytes, development: false } as const;
   if (unix === null) {
@@ -327,15 +327,23 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
 
 /** What programs of operators ask; it knows its own keys. */
 export type Operators = Readonly<{
-  answer(request: Request, path: string): Promise<Response>;
+  answer(request: Request, path: string, address: string | null): Promise<Response>;
   description(): Promise<OpenApiDocument>;
 }>;
 
-function addOperators(app: AnyElysia, operators: Operators, documentation: Documentation): void {
+function addOperators(
+  app: AnyElysia,
+  operators: Operators,
+  documentation: Documentation,
+  addressHeader: string | null,
+): void {
   const base = "/api/v1";
   app.all(
     `${base}/*`,
-    ({ request }) => operators.answer(request, requestAddress(request).pathname.slice(base.length)),
+    ({ request, server }) => {
+      const path = requestAddress(request).pathname.slice(base.length);
+      return operators.answer(request, path, clientAddress(request, server, addressHeader));
+    },
     { parse: "none" },
   );
   app.get("/docs/operators", ({ request }) => documentation.operators(request, operators.description));

@@ -18,6 +18,8 @@ const bodyMaxBytes = 8 * 1024 * 1024;
 /** The name of an unknown field may be as long as the body. */
 const fieldMaxLength = 200;
 
+type Asker = OperatorToken & Readonly<{ address: string | null }>;
+
 export class OperatorsApi {
   readonly #work: Work;
   readonly #log: Log;
@@ -28,7 +30,7 @@ export class OperatorsApi {
   }
 
   /** The reply at `path`, which is below `operatorsApiPath`. */
-  async answer(request: Request, path: string): Promise<Response> {
+  async answer(request: Request, path: string, address: string | null): Promise<Response> {
     try {
       if (path === "/openapi.json") return Response.json(await this.description());
       const token = await this.#tokenOf(request);
@@ -47,7 +49,7 @@ export class OperatorsApi {
         const needed = `${verb.name} needs a token of the scope ${verb.scope}; this one has ${token.scope}.`;
         return refusal(403, "permission_error", needed);
       }
-      return await this.#run(request, verb, token);
+      return await this.#run(request, verb, { ...token, address });
     } catch (thrown) {
       return this.#failed(thrown);
     }
@@ -58,7 +60,7 @@ export class OperatorsApi {
     return describeOperatorsApi(this.#work.consoleUrl);
   }
 
-  async #run(request: Request, verb: Verb, { name, scope }: OperatorToken): Promise<Response> {
+  async #run(request: Request, verb: Verb, { name, scope, address }: Asker): Promise<Response> {
     const input = request.method === "GET" ? inputOfQuery(request.url, verb.input) : await inputOfBody(request);
     if (input instanceof Response) return input;
     const wrong = problemWith(verb, input);
@@ -66,7 +68,7 @@ export class OperatorsApi {
       const field = formatPath(wrong.path).slice(0, fieldMaxLength);
       return refusal(400, "invalid_request_error", `${field === "" ? "" : `${field} `}${wrong.problem}`, {}, field);
     }
-    const asked = { actor: { kind: "token", name, scope }, input, progress: () => {} } as const;
+    const asked = { actor: { kind: "token", name, scope, address }, input, progress: () => {} } as const;
     const result = await verb.run(this.#work, asked);
     return Response.json(verb.json?.(result) ?? result ?? null, { headers: noStore });
   }

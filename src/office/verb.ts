@@ -24,7 +24,8 @@ export type Actor =
   | Readonly<{ kind: "shell"; user: string }>
   /** A console session: an operator's, or an owner's for the own account. */
   | Readonly<{ kind: "operator" | "account"; account: AccountRecord; session: SessionRecord; address: string }>
-  | Readonly<{ kind: "token"; name: string; scope: TokenScope }>;
+  /** `address`: of the program that sends it; null where it is unknown. */
+  | Readonly<{ kind: "token"; name: string; scope: TokenScope; address: string | null }>;
 
 export const operatorsApiPath = "/api/v1";
 
@@ -246,7 +247,7 @@ export function entryBy(
     case "shell":
       return serverEntry(at, byCommandOf(actor.user), action, subject, detail);
     case "token":
-      return serverEntry(at, `token ${actor.name}`, action, subject, detail);
+      return serverEntry(at, `token ${actor.name} (${actor.address ?? "unknown"})`, action, subject, detail);
     case "operator":
     case "account":
       return {

@@ -625,7 +625,7 @@ function lazyOperators(work: OfficeWork, log: Log): Operators {
   const operators = (): Promise<Operators> =>
     (loaded ??= import("../office/operators-api.ts").then(({ OperatorsApi }) => new OperatorsApi(work, log)));
   return {
-    answer: async (request, path) => (await operators()).answer(request, path),
+    answer: async (...asked) => (await operators()).answer(...asked),
     description: async () => (await operators()).description(),
   };
 }

@@ -146,7 +146,7 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
     for (const token of Object.values(tokens)) expect(shown).not.toContain(token);
     using ledger = new Database(join(gateway.dataFolder, "tollgate.db"), { readonly: true });
     const last = ledger.query("SELECT action, address FROM audit_log ORDER BY id DESC LIMIT 1").get();
-    expect(last).toEqual({ action: "account.plan", address: "token the people one" });
+    expect(last).toEqual({ action: "account.plan", address: "token the people one (127.0.0.1)" });
   });
 
   test("the description lists each verb, with its schema", async () => {

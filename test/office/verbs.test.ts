@@ -93,13 +93,15 @@ test("requests of accounts are listed, approved once and declined", async () => 
 test("a token of the scope people decides nothing that an operator asked for", async () => {
   await site.office.accounts.create({ email: "ops@x", operator: true });
   await site.office.purchases.ask(1, { kind: "credit", tokens: 1_000_000 }, "");
-  const token = (scope: "people" | "all"): Actor => ({ kind: "token", name: "ci", scope });
+  const token = (scope: "people" | "all"): Actor => ({ kind: "token", name: "ci", scope, address: "192.0.2.7" });
   for (const verb of [approve, decline]) {
     await expect(run(verb, { id: 1 }, token("people"))).rejects.toThrow("need a token of the scope all");
   }
   expect((await run(show, { email: "ops@x" })).credit).toBe(0);
   await run(approve, { id: 1 }, token("all"));
-  expect(await lines()).toEqual([["request.approve", 0, "token ci", 1, "request 1: 1000000 balance tokens"]]);
+  expect(await lines()).toEqual([
+    ["request.approve", 0, "token ci (192.0.2.7)", 1, "request 1: 1000000 balance tokens"],
+  ]);
 });
 
 test("invitations are listed and withdrawn", async () => {

@@ -21,7 +21,7 @@ export default async function updateIndex(invocation: Invocation): Promise<numbe
     if (invocation.flags["json"] === true) {
       console.log(JSON.stringify({ files, indexed, removed, skipped, skippedFiles }));
     } else {
-      console.log(`${files} files in ${search.folder}, of which ${skipped} cannot be found by searches`);
+      console.log(`${files} files in ${search.folder}; searches cannot find ${skipped} of them`);
       console.log(`${indexed} were read because they are new or have changed, ${removed} are gone`);
       for (const { path, reason } of skippedFiles) console.log(`cannot be found: ${JSON.stringify(path)}: ${reason}`);
     }

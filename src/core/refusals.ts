@@ -124,7 +124,7 @@ export const refusals = {
     status: 429,
     type: rate,
     code: "rate_limit_exceeded",
-    message: "Rate limit reached: {limit} {unit} a minute{of}. Retry in {seconds}s.",
+    message: "Rate limit reached: {limit} {unit} a minute. Retry in {seconds}s.",
     retry: "after",
   },
   quota_exceeded: {

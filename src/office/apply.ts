@@ -70,7 +70,7 @@ export type Applied = Readonly<{ changes: readonly string[]; dry_run: boolean }>
 type WantedAccount = Static<typeof account>;
 type WantedInvitation = Static<typeof invitation>;
 
-/** Ends a unit of which nothing is to be written. */
+/** Ends a unit without writing anything. */
 class Rehearsed extends Error {}
 
 /** Throws AccountError naming the place in the file, and then nothing is written. A rehearsal finds what the real one would. */

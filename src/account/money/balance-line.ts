@@ -232,7 +232,7 @@ export class BalanceLine {
     /** Those at the front who are passed over, because they wait for their keys' others; nearly always none. */
     let passed = 0;
     let blocked: Set<Blocked> | null = null;
-    /** Requests of keys that have as many under way as they may: nobody among them can begin. */
+    /** Requests of keys at their limit of parallel requests: none of them can begin. */
     let ofFull = 0;
     for (let next = account.waiting?.[0]; next !== undefined; next = account.waiting?.[passed]) {
       const { waiter } = next;

@@ -39,7 +39,8 @@ export const noWindows: readonly MinuteWindow[] = [];
 /** What a request counts when it is admitted. */
 export function tokensOf({ ask, inputTokens, expected }: AdmissionRequest): number {
   const { model, openBudget, outputTokensMax } = ask;
-  const input = expected?.input ?? inputTokens;
+  // What the engine puts around a prompt is not known before its first answer.
+  const input = Math.min(inputTokens, expected?.input ?? inputTokens);
   if (model.kind !== "chat") return input;
   return input + (openBudget === true ? Math.min(openBudgetTokens, outputTokensMax) : outputTokensMax);
 }

@@ -68,7 +68,7 @@ export class MinuteWindow {
     }
   }
 
-  /** A request that counted so many tokens at a time used `used`. */
+  /** A request that counted `counted` tokens at a time used `used`. */
   correct(counted: number, countedAt: Ms, used: number, now: Ms): void {
     if (used === counted) return;
     const isMore = used > counted;

@@ -168,7 +168,7 @@ function keepLedger(live: string, kept: string, { progress }: RestoreOrder): voi
 }
 
 /**
- * Numbers of accounts that were made after the backup will be given again, and whoever gets one must not find the stored
+ * Numbers of accounts that were made after the backup will be given again, and their new owners must not find the stored
  * responses of another. Those of accounts that both ledgers know stay; where that cannot be found out, all are set aside,
  * and their place is returned.
  */

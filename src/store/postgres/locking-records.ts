@@ -29,8 +29,8 @@ export class LockingRecords extends PostgresRecords {
   readonly #known: Set<AccountId>;
   readonly #locked = new Set<AccountId>();
   readonly #records = new Map<AccountId, Promise<AccountRecord | null>>();
-  /** E-mails that nobody had: where somebody takes one meanwhile, the unit runs again. */
-  readonly #nobody = new Set<string>();
+  /** E-mails without an account: if another unit takes one meanwhile, this one runs again. */
+  readonly #free = new Set<string>();
   #highest = 0;
 
   constructor(transaction: Session, known: Set<AccountId>) {
@@ -53,7 +53,7 @@ export class LockingRecords extends PostgresRecords {
   }
 
   override async byEmail(email: string): Promise<AccountRecord | null> {
-    if (this.#nobody.has(email)) return null;
+    if (this.#free.has(email)) return null;
     const read = () => super.byEmail(email);
     const found = await this.#ofWhomItIs(read, ({ id }) => id);
     if (found !== null) this.#records.set(found.id, Promise.resolve(found));
@@ -69,7 +69,7 @@ export class LockingRecords extends PostgresRecords {
     }
     for (const record of found) this.#records.set(record.id, Promise.resolve(record));
     const taken = new Set(found.map(({ email }) => email.toLowerCase()));
-    for (const email of emails) if (!taken.has(email.toLowerCase())) this.#nobody.add(email);
+    for (const email of emails) if (!taken.has(email.toLowerCase())) this.#free.add(email);
     return found;
   }
 

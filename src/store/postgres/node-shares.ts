@@ -18,7 +18,7 @@ export interface SharingPool {
   needs(): ReadonlyMap<string, NodeNeed & Readonly<{ slots: number }>>;
   /** How many requests it may have at each of them from now on. */
   share(slots: ReadonlyMap<string, number>): void;
-  /** The work since the last call. Absent: gateways are told nothing about it. */
+  /** The work since the last call. Absent: other gateways do not learn it. */
   takeServed?(): readonly NodeWork[];
   /** Another gateway did this; its node may be none of this gateway's. */
   servedElsewhere?(served: readonly NodeWork[]): void;

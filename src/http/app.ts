@@ -26,7 +26,6 @@ import type { Connection } from "./peer-address.ts";
 import { LoopDelay } from "./metrics/loop-delay.ts";
 import type { Gauge } from "./metrics/metric.ts";
 import { Metrics } from "./metrics/metrics.ts";
-import { metricsReply } from "./metrics/metrics-route.ts";
 import { modelBody, modelsBody, type ModelsView } from "./models.ts";
 import { jsonReply, refusalReply, unknownAddressReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
@@ -35,6 +34,9 @@ import { type OtherThreads, together } from "./other-threads.ts";
 import type { LiveRequests, Site } from "./site.ts";
 import type { Quotes } from "./quote.ts";
 import { TokenRoutes } from "./token-routes.ts";
+
+/** Most servers are up for a while before they are first scraped. */
+const metricsRoute = () => import("./metrics/metrics-route.ts");
 
 /** For a server with every route: it knows keys and stored responses itself. */
 export type ServerParts = GatewayParts &
@@ -75,7 +77,7 @@ export type ServerOptions = Readonly<{
   /** The context in tokens that a model's nodes report; null where they report none. */
   nodesContext?: (modelId: string) => number | null;
   /** Other parts' values for Prometheus, read at each scrape. */
-  gauges?: () => Iterable<Gauge>;
+  gauges?: () => Promise<Iterable<Gauge>>;
   /** Shared metrics; absent: the server's own. */
   metrics?: Metrics;
   /** The token that a scraper must send; null: it must be on this machine. It may change, like the next ones. */
@@ -132,7 +134,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     openSite,
     unready = () => null,
     hindrances = () => [],
-    gauges = () => [],
+    gauges = async () => [],
   } = options;
   const { nodesContext = () => null, addressHeader = null } = options;
   const { metrics = new Metrics(), unix = null, others = null } = options;
@@ -187,7 +189,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
       const body = { ready: reason === null, reason: reason ?? undefined, waits: waits.length > 0 ? waits : undefined };
       return Response.json(body, { status: reason === null ? 200 : 503 });
     })
-    .get("/metrics", ({ request, server }) => metricsReply(request, server, scraped))
+    .get("/metrics", async ({ request, server }) => (await metricsRoute()).metricsReply(request, server, scraped))
     .head("/", () => new Response(null))
     .head("/api/hello", () => new Response(null))
     .get("/openapi.json", ({ request }) => documentation.description(request))

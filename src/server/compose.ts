@@ -63,7 +63,6 @@ import { AccountExports } from "./kept/account-exports.ts";
 import { countedFetch } from "./counted-tools.ts";
 import { checkFolderRights } from "./process/folder-rights.ts";
 import { fleetOf } from "./fleet/fleet.ts";
-import { gaugesOf } from "./gauges.ts";
 import { cannotListen, listen } from "./process/listening.ts";
 import { LiveConfig } from "./live-config.ts";
 import { openBooks } from "../books/open-books.ts";
@@ -589,7 +588,10 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
           return live.values.logLevel === "debug";
         },
         nodesContext: (modelId) => pool.contextTokensOf(modelId),
-        gauges: () => gaugesOf({ accounting, laneState, nodeShares, watch, storedResponses, pool, backups, notices }),
+        gauges: async () => {
+          const { gaugesOf } = await import("./gauges.ts");
+          return gaugesOf({ accounting, laneState, nodeShares, watch, storedResponses, pool, backups, notices });
+        },
       },
     ),
   );

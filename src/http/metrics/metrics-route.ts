@@ -11,7 +11,7 @@ type MetricsRouteParts = Readonly<{
   others: OtherThreads | null;
   requests: LiveRequests;
   watch: Readonly<{ heldEnds: number }>;
-  gauges: () => Iterable<Gauge>;
+  gauges: () => Promise<Iterable<Gauge>>;
   /** The current settings: see ServerOptions. */
   access: () => Readonly<{ token: string | null; behindProxy: boolean }>;
 }>;
@@ -25,7 +25,9 @@ export async function metricsReply(
   const { token, behindProxy } = access();
   if (mayReadMetrics(request.headers, { address: peerAddress(request, connection), token, behindProxy })) {
     const all = others === null ? metrics : await others.withTheirs(metrics);
-    return new Response(all.text(allGauges(parts)), { headers: { "content-type": "text/plain; version=0.0.4" } });
+    return new Response(all.text(allGauges(parts, await parts.gauges())), {
+      headers: { "content-type": "text/plain; version=0.0.4" },
+    });
   }
   const wanted =
     token === null
@@ -34,7 +36,7 @@ export async function metricsReply(
   return new Response(`${wanted}\n`, { status: token === null ? 403 : 401 });
 }
 
-function* allGauges({ requests, watch, others, gauges }: MetricsRouteParts): Iterable<Gauge> {
+function* allGauges({ requests, watch, others }: MetricsRouteParts, gauges: Iterable<Gauge>): Iterable<Gauge> {
   const { openRequests } = requests;
   yield { name: "tollgate_open_requests", help: "Admitted requests that have not ended.", value: openRequests };
   yield {
@@ -50,5 +52,5 @@ function* allGauges({ requests, watch, others, gauges }: MetricsRouteParts): Ite
     type: "counter",
   };
   yield { name: "tollgate_resident_memory_bytes", help: "Resident memory.", value: process.memoryUsage.rss() };
-  yield* gauges();
+  yield* gauges;
 }

@@ -80,6 +80,7 @@ function priceOf(input: number, cachedInput: number, output: number): Price {
 }
 
 const noFields: PresetFields = { sampling: {}, effort: null, stop: [], engineFields: [] };
+const noPreset: Preset = { set: noFields, default: noFields, remove: [], system: "" };
 const presetFields: Kind<PresetFields> = {
   schema: Type.Record(Type.String(), Type.Unknown(), { description: "a table of request fields" }),
   read(written: Readonly<Record<string, unknown>>, place) {
@@ -186,16 +187,20 @@ export const modelTable = table(
       otherwise: false,
     }),
   },
-  ({ set = noFields, default: otherwise = noFields, remove = [], system = "", ...model }, place, given) => {
+  ({ set, default: otherwise, remove, system, ...model }, place, given) => {
     if (model.aliases.length > modelNamesMax) place.at("aliases").fault(`must be at most ${modelNamesMax} names`);
     if (model.presetOf !== null) {
       for (const key of ["node_model", "kind"]) {
         if (given[key] !== undefined) place.at(key).fault("must be absent beside preset_of, whose row says it");
       }
     }
-    const says = ["set", "default", "remove", "system"].some((key) => given[key] !== undefined);
-    const preset: Preset | undefined = says ? { set, default: otherwise, remove, system } : undefined;
-    return { ...model, nodeModel: model.nodeModel ?? model.id, ...(preset && { preset }) };
+    const preset: Partial<Preset> = {
+      ...(set && { set }),
+      ...(otherwise && { default: otherwise }),
+      ...(remove && { remove }),
+      ...(system !== undefined && { system }),
+    };
+    return { ...model, nodeModel: model.nodeModel ?? model.id, ...(!isEmpty(preset) && { preset }) };
   },
 );
 
@@ -213,9 +218,13 @@ export function basedModels(models: readonly OwnModel[], faults: (row: number, p
     }
     const said = Object.fromEntries(Object.entries(model).filter(([, value]) => value !== null));
     const { kind, nodeModel } = base;
-    return { ...base, ...said, kind, nodeModel, readsDepth: base.readsDepth && model.readsDepth };
+    const preset = { ...base.preset, ...model.preset };
+    const own = { ...base, ...said, kind, nodeModel, readsDepth: base.readsDepth && model.readsDepth };
+    return isEmpty(preset) ? own : { ...own, preset };
   });
 }
+
+const isEmpty = (preset: Partial<Preset>): boolean => Object.keys(preset).length === 0;
 
 /** One row; null where it says nothing: then what the nodes tell holds. */
 export type OwnModel = Readonly<ReturnType<typeof modelTable.read>>;
@@ -285,9 +294,10 @@ export function modelOf(
     formats: model.structuredOutput !== null || reported.keepsFormats === true,
   };
   const abilities = ["images", "tools", "formats"] as const;
-  const { presetOf: _, ...row } = model;
+  const { presetOf: _, preset, ...row } = model;
   return {
     ...row,
+    ...(preset && { preset: { ...noPreset, ...preset } }),
     price: model.price ?? free,
     structuredOutput: model.structuredOutput ?? "json_schema",
     unclaimed: abilities.filter((ability) => claimed[ability] !== true),

@@ -46,10 +46,16 @@ export function replacePlans(live: Record<PlanId, Plan>, next: Plans): void {
   for (const id of Object.keys(live)) delete live[id];
   ofPlans.clear();
   for (const plan of Object.values(next)) {
-    live[plan.id] = Object.assign(known.get(plan.id) ?? {}, plan);
+    live[plan.id] = become(known.get(plan.id) ?? { ...plan }, plan);
     known.delete(plan.id);
   }
-  for (const [id, plan] of known) ofPlans.set(id, Object.assign(plan, standInFor(live, id)));
+  for (const [id, plan] of known) ofPlans.set(id, become(plan, standInFor(live, id)));
+}
+
+/** Limits that the next one leaves out do not stay. */
+function become(plan: Plan, next: Plan): Plan {
+  for (const key of Object.keys(plan)) if (!Object.hasOwn(next, key)) Reflect.deleteProperty(plan, key);
+  return Object.assign(plan, next);
 }
 
 /** Whether accounts of the plan may use the model. */

@@ -2,6 +2,7 @@
 // put instructions in front, whatever the dialect.
 import { beforeAll, expect, test } from "bun:test";
 import { readConfig } from "../../src/config/config.ts";
+import { modelOf, nothingTold } from "../../src/config/models.ts";
 import { largeBodyMinBytes } from "../../src/core/limits.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import type { Account } from "../fixtures/gateway-process.ts";
@@ -97,6 +98,15 @@ test("a node that names a model serves its presets", () => {
   const { nodes, models } = readConfig("f.toml", node + rows, {}, {});
   expect(nodes[0]!.models).toEqual({ base: "scripted", "base:fast": "scripted" });
   expect(models[1]).toMatchObject({ id: "base:fast", nodeModel: "scripted", kind: "chat" });
+});
+
+test("a preset has what its row does not say of the one that it starts from", () => {
+  const base = `[[models]]\nid = "base"\nsystem = "Obey."\nset = { top_k = 7 }\nremove = ["stop"]\n`;
+  const more = `[[models]]\nid = "more"\npreset_of = "base"\nset = { top_k = 9 }\n[[models]]\nid = "as"\npreset_of = "base"\n`;
+  const { models } = readConfig("f.toml", base + more, {}, {});
+  const [first, second, third] = models.map((model) => modelOf(model, nothingTold, null).preset);
+  expect(second).toMatchObject({ system: "Obey.", remove: ["stop"], set: { sampling: { top_k: 9 } } });
+  expect(third).toEqual(first);
 });
 
 test.each([

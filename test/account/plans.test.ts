@@ -172,6 +172,14 @@ describe("a plan that is no longer configured", () => {
     expect(await next.accounts.show("a@x")).toMatchObject({ allowance: { granted: 80 } });
   });
 
+  test("has no limit anymore that its plan no longer names, nor one of the plan that stands in", () => {
+    const limits = { parallel: 1, tokensPerMinute: 9, weight: 3, priority: "bulk", priorityMax: "bulk" } as const;
+    const live = structuredClone(plansById([plan("a", limits), plan("b", limits)]));
+    const [a, b] = [planOf(live, "a"), planOf(live, "b")];
+    replacePlans(live, plansById([plan("a")]));
+    expect([a, b]).toEqual([plan("a"), { ...plan("a"), id: "b", name: "b" }]);
+  });
+
   test("is the same object for ever, as accounts hold it", () => {
     const live = new LiveCatalog({
       models: new Map(),

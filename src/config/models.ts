@@ -128,6 +128,11 @@ export const modelTable = table(
       otherwise: undefined,
       shown: "none",
     }),
+    parallel: key("parallel", whole(1, 1_000_000), {
+      about: "The most of its requests under way at once, over all accounts; others wait in line.",
+      otherwise: undefined,
+      shown: "any number",
+    }),
     nodeModel: key("node_model", name(), {
       about: "Its name on the nodes. Nodes that list it serve it.",
       otherwise: null,

@@ -74,9 +74,11 @@ export class LiveCatalog implements Catalog {
   /** The plans' objects stay the same forever, because the accounts in memory hold them. */
   readonly #plans: Record<string, Plan>;
   #current: Catalog;
+  #parallel: ReadonlyMap<string, number>;
 
   constructor(catalog: Catalog) {
     this.#current = catalog;
+    this.#parallel = parallelOf(catalog);
     this.#plans = structuredClone(catalog.plans);
   }
 
@@ -95,11 +97,18 @@ export class LiveCatalog implements Catalog {
   /** The nodes' name for a model; null where their own configuration has it. */
   readonly nodeModelOf = (modelId: string): string | null => this.models.get(modelId)?.nodeModel ?? null;
 
+  /** The most requests under way, of the models that have a limit. */
+  readonly parallel = (): ReadonlyMap<string, number> => this.#parallel;
+
   replace(catalog: Catalog): void {
     this.#current = catalog;
+    this.#parallel = parallelOf(catalog);
     replacePlans(this.#plans, catalog.plans);
   }
 }
+
+const parallelOf = (catalog: KnownModels): ReadonlyMap<string, number> =>
+  new Map(distinctModels(catalog).flatMap(({ id, parallel }) => (parallel === undefined ? [] : [[id, parallel]])));
 
 /** The catalog is wrong; the message has one line for each fault, with file, row and what was expected. */
 export class CatalogError extends Error {

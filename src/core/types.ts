@@ -137,6 +137,8 @@ export type Model = Readonly<{
   coder: boolean;
   /** What the shop does to its requests; absent: nothing. */
   preset?: Preset;
+  /** The most of its requests under way at once, over all accounts and gateways; others wait. Absent: any number. */
+  parallel?: number;
   /** Names of models that serve its requests while no node can, the first that can. Absent: none. */
   fallback?: readonly string[];
   /** The id of the model that was asked for and that no node can serve. Absent: this one was asked for. */

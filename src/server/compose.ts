@@ -264,6 +264,7 @@ async function openWork(earlier: Given & Settings & OpenedBooks, opened: AsyncDi
     log: ({ level, node, message }) => log(level, message, { node }),
     nodeModelOf: catalog.nodeModelOf,
     saltSeed: saltSeedOf(sealingKey),
+    parallel: catalog.parallel,
     weightOf: (account) => accounting.planOf(account).weight ?? 1,
     planOf: (account) => accounting.planOf(account).id,
     onEngines: () => served.update(),

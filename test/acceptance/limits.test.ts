@@ -12,7 +12,8 @@ setDefaultTimeout(240_000);
 const plan = (id: string, more: string) =>
   `[[plans]]\nid = "${id}"\ntokens_per_day = 900000000\nrequests_per_minute = 100000\n${more}\n`;
 const plans = [plan("wide", ""), plan("narrow", "parallel = 5"), plan("short", "tokens_per_minute = 1000")].join("");
-const models = `[[models]]\nid = "free"\n[[models]]\nid = "paid"\nprice = { input = 1, output = 1 }\n`;
+const models = `[[models]]\nid = "free"\n[[models]]\nid = "paid"\nprice = { input = 1, output = 1 }
+[[models]]\nid = "few"\nparallel = 5\n`;
 const messages = [{ role: "user", content: "Hi" }];
 const atOnce = 200;
 
@@ -31,7 +32,7 @@ describe.each([
     beforeAll(async () => {
       node = new CountingNode();
       const nodes = `[[nodes]]\nname = "n"\nurl = "${node.url}"\nslots = 300\n`;
-      const config = `${nodes}models = { free = "m", paid = "m" }\n${models}${plans}`;
+      const config = `${nodes}models = { free = "m", paid = "m", few = "m" }\n${models}${plans}`;
       if (!isShared) return void (gateways = [await GatewayProcess.start({ config, threads })]);
       postgres = await TestPostgres.start();
       const env = { TOLLGATE_DATABASE_URL: await postgres.database("limits") };
@@ -67,11 +68,12 @@ describe.each([
       Promise.all(Array.from({ length: atOnce }, (_, index) => post(key, index, body)));
 
     test.each([
-      ["a plan's parallel requests", "narrow", []],
-      ["a key's parallel requests", "wide", ["--parallel", "5"]],
-    ])("%s: the others wait, and all are answered", async (_, plan, limits) => {
+      ["a plan's parallel requests", "narrow", [], ["paid", "free"]],
+      ["a key's parallel requests", "wide", ["--parallel", "5"], ["paid", "free"]],
+      ["a model's parallel requests", "wide", [], ["few"]],
+    ])("%s: the others wait, and all are answered", async (_, plan, limits, models) => {
       const { api_key } = await keyOf(plan, ...limits);
-      for (const model of ["paid", "free"]) {
+      for (const model of models) {
         node.answer = "when told";
         [node.mostAtOnce, node.served] = [0, 0];
         let answered = 0;

@@ -61,6 +61,7 @@ export async function tryEveryCommand(program: readonly string[], folder: string
     ["nodes", "resume", "demo", ...here],
     ["backup", "copy.db", ...here],
     ["check", "--json"],
+    ["simulate", ...here],
     ["accounts", "export", "a@example.com", ...here],
     ["reload", ...here],
     ["health", ...here],

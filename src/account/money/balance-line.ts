@@ -155,6 +155,7 @@ export class BalanceLine {
   end(account: LoadedAccount, { spendLimits, named, cost }: Begun, wall: Ms = this.#wall): void {
     account.running -= 1;
     if (named !== null) named.running -= 1;
+    if (cost === 0 && !isCounted(account, named)) return;
     if (cost > 0) {
       account.begun -= 1;
       account.expected -= cost;

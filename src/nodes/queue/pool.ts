@@ -60,6 +60,8 @@ export type PoolOptions = Readonly<{
   saltSeed?: bigint;
   /** An account's share of the nodes' work relative to others. Absent: all are equal. */
   weightOf?: WeightOf;
+  /** The most requests under way, of the models that have a limit. Absent: none has. */
+  parallel?: () => ReadonlyMap<string, number>;
   /** Absent: all accounts have one plan. */
   planOf?: (account: AccountId) => PlanId;
   /** Probes nodes at the start and where no request ends. Off: probes only those that went down, and engines stay unknown. */
@@ -147,13 +149,21 @@ export class NodePool {
   /** Called when a request waits, where other gateways also use the nodes. */
   #lineBegan: (() => void) | null = null;
   readonly #nodeModelOf: NodeModelOf;
+  /** Of models with a limit that gateways share; null: this gateway has them alone. */
+  #modelShares: ReadonlyMap<string, number> | null = null;
   #serves: ReturnType<typeof servesAmong>;
 
   constructor(nodes: readonly NodeConfig[], options: PoolOptions) {
     this.#options = options;
     this.#limits = { ...defaultLimits, ...options.limits };
     this.#placement = new Placement(options.planOf);
-    this.#queue = new SlotQueue(options.queueMaxWaitMs, queuePlacesMax, this.#placement, options.weightOf);
+    const { queueMaxWaitMs, weightOf } = options;
+    const parallelOf = (modelId: string): number | null => {
+      const most = this.#parallel.get(modelId);
+      if (most === undefined) return null;
+      return this.#modelShares === null ? most : Math.min(most, this.#modelShares.get(modelId) ?? 0);
+    };
+    this.#queue = new SlotQueue(queueMaxWaitMs, queuePlacesMax, this.#placement, weightOf, parallelOf);
     this.#nodeModelOf = options.nodeModelOf ?? (() => null);
     this.#serves = servesAmong(() => [], this.#nodeModelOf);
     this.reconfigure(nodes, options.queueMaxWaitMs, options.arrivals);
@@ -354,6 +364,7 @@ export class NodePool {
    */
   shareSlots(lineBegan: () => void): void {
     this.#lineBegan = lineBegan;
+    this.#modelShares = new Map();
     this.reconfigure(this.#configs);
   }
 
@@ -363,6 +374,26 @@ export class NodePool {
       if (isAuto || share === null) return [];
       return [{ name, url, slots: slotsInAll, busy, ...this.#queue.needOf(name, running, this.#now()) }];
     });
+  }
+
+  get #parallel(): ReadonlyMap<string, number> {
+    return this.#options.parallel?.() ?? noLimits;
+  }
+
+  /** This gateway's demand for each model with a limit, while gateways share; `slots`: the limit. */
+  modelNeeds(): ReadonlyMap<string, LineNeed & Readonly<{ slots: number; busy: number }>> {
+    if (this.#modelShares === null) return noLimits;
+    const now = this.#now();
+    return new Map(
+      [...this.#parallel].map(([id, slots]) => [id, { slots, ...this.#queue.needOfModel(id, now) }] as const),
+    );
+  }
+
+  /** This gateway's shares, by model. */
+  limitModels(shares: ReadonlyMap<string, number>): void {
+    const before = this.#modelShares;
+    this.#modelShares = shares;
+    for (const [id, share] of shares) if (share > (before?.get(id) ?? 0)) this.#queue.fillModel(id);
   }
 
   /** See SlotQueue. */
@@ -588,6 +619,7 @@ export class NodePool {
 }
 
 const none: ReadonlySet<string> = new Set();
+const noLimits: ReadonlyMap<string, never> = new Map<string, never>();
 
 /** The nodes of another configuration: nodes at the same address are kept, with what is known about them. */
 export function nodesAfter<Known extends Readonly<{ endpoint: NodeEndpoint }>>(

@@ -128,6 +128,8 @@ type Running = Readonly<{
 type RouteLine = {
   readonly key: string;
   readonly priority: Priority;
+  /** Of requests for a model that limits how many are under way; else null. */
+  readonly modelId: string | null;
   readonly nodes: readonly NodeState[];
   readonly line: FairLine<Waiting>;
 };
@@ -165,6 +167,9 @@ export interface Chooser {
 
 /** An account's share of the nodes' work relative to others. */
 export type WeightOf = (account: AccountId) => number;
+
+/** How many requests of a model may be under way at once; null: any number. */
+export type ParallelOf = (modelId: string) => number | null;
 
 const aRequest: SentWork = { work: 1, unreadWork: 0 };
 
@@ -247,6 +252,9 @@ export class SlotQueue {
   #now: Ms = -Infinity;
   readonly #shares = new Shares<AccountId>(idleAccountsMax);
   readonly #running = new Map<Place, Running>();
+  readonly #parallelOf: ParallelOf;
+  /** Requests on nodes, by model. */
+  readonly #underWay = new Map<string, number>();
   /** For operators. */
   readonly served = new ServedWork();
   /** What newcomers would meet, by model and priority. */
@@ -265,8 +273,10 @@ export class SlotQueue {
     placesMax: number = queuePlacesMax,
     chooser: Chooser = idlest,
     weightOf: WeightOf = () => 1,
+    parallelOf: ParallelOf = () => null,
   ) {
     this.#chooser = chooser;
+    this.#parallelOf = parallelOf;
     this.#weightOf = weightOf;
     this.maxWaitMs = maxWaitMs;
     this.#placesMax = placesMax;
@@ -345,11 +355,12 @@ export class SlotQueue {
     const open = this.#drained.size === 0 ? candidates : candidates.filter(isOpen);
     // (0) a request that another node failed has waited enough
     const waitsForDrained = open.length === 0 && candidates.length > 0 && place.excluded.size === 0;
-    const free = waitsForDrained
-      ? null
-      : open.every(isAway)
-        ? this.#forTrial(open, place) // (1)
-        : this.#choose(place, open);
+    const free =
+      waitsForDrained || this.#isFull(place.modelId)
+        ? null
+        : open.every(isAway)
+          ? this.#forTrial(open, place) // (1)
+          : this.#choose(place, open);
     if (free === "none") return place.refused(this.serves(place.modelId) ? "away" : "unlisted");
     const share = this.#shares.of(place.account);
     share.weight = this.#weightOf(place.account);
@@ -367,6 +378,7 @@ export class SlotQueue {
       const mayHave =
         node !== null &&
         hasRoom(node) &&
+        !this.#isFull(place.modelId) &&
         this.#mayHave(place.account, place.priority, share, node) &&
         this.#memberMayHave(share, memberShare, node) &&
         !this.#leavesQuiet(place, share, memberShare, node, candidates);
@@ -410,6 +422,7 @@ export class SlotQueue {
     const begins =
       choice !== null &&
       hasRoom(choice.best) &&
+      !this.#isFull(entrant.modelId) &&
       this.#mayHave(entrant.account, entrant.priority, share, choice.best) &&
       this.#memberMayHave(share, memberShare, choice.best);
     this.#rest(entrant, share, memberShare);
@@ -512,9 +525,23 @@ export class SlotQueue {
       state.weight -= there.weight;
     }
     state.busy--;
+    this.#underWay.set(modelId, this.#underWay.get(modelId)! - 1);
     if (state.retired && state.busy === 0) this.#nodes.delete(state.node.name);
     else if (state.health === "down") this.#passTrialOn(state);
     else this.#fillAfterReading(state);
+    this.fillModel(modelId);
+  }
+
+  /** More requests of the model may be under way than before. */
+  fillModel(modelId: string): void {
+    for (const route of [...this.#routes.values()])
+      if (route.modelId === modelId) for (const state of route.nodes) this.#fill(state);
+  }
+
+  /** Whether as many requests of the model are under way as may be. */
+  #isFull(modelId: string): boolean {
+    const most = this.#parallelOf(modelId);
+    return most !== null && (this.#underWay.get(modelId) ?? 0) >= most;
   }
 
   /** Work by node and account since the last call, for other gateways; empty at the first. Less than 0: a correction. */
@@ -633,10 +660,22 @@ export class SlotQueue {
 
   /** What the requests that wait for a node need; `running`: accounts with slots there. */
   needOf(nodeName: string, running: ReadonlySet<AccountId>, now: Ms): LineNeed {
+    return this.#needOf(this.#nodes.get(nodeName)?.lines ?? [], running, now);
+  }
+
+  /** The same of a model with a limit, and how many of its requests are under way. */
+  needOfModel(modelId: string, now: Ms): LineNeed & Readonly<{ busy: number }> {
+    const running = new Set<AccountId>();
+    for (const place of this.#running.keys()) if (place.modelId === modelId) running.add(place.account);
+    const lines = [...this.#routes.values()].filter((route) => route.modelId === modelId);
+    return { busy: this.#underWay.get(modelId) ?? 0, ...this.#needOf(lines, running, now) };
+  }
+
+  #needOf(lines: Iterable<RouteLine>, running: ReadonlySet<AccountId>, now: Ms): LineNeed {
     const accounts = new Set(running);
     let waiting = 0;
     let since = now;
-    for (const route of this.#nodes.get(nodeName)?.lines ?? []) {
+    for (const route of lines) {
       for (const { key, inside } of route.line) {
         accounts.add(key);
         waiting += inside.length;
@@ -655,8 +694,9 @@ export class SlotQueue {
       const wait = waitingIn(route);
       waiting += wait.length;
       assert(wait.length > 0, "an empty line is forgotten");
+      const isFull = route.modelId !== null && this.#isFull(route.modelId);
       const isReading =
-        route.priority === "bulk" || route.nodes.some((state) => this.#isPressed(state) || state.unread >= 1);
+        isFull || route.priority === "bulk" || route.nodes.some((state) => this.#isPressed(state) || state.unread >= 1);
       for (const state of route.nodes)
         assert(
           !hasRoom(state) || isReading || wait.every(({ wants }) => wants !== null),
@@ -664,7 +704,7 @@ export class SlotQueue {
         );
       const open = route.nodes.filter(isOpen);
       assert(
-        open.length === 0 || open.some((state) => !isAway(state) || state.trial),
+        isFull || open.length === 0 || open.some((state) => !isAway(state) || state.trial),
         "no request waits for nodes that are all away and not tried",
       );
     }
@@ -770,6 +810,7 @@ export class SlotQueue {
       state.triedAt = ++this.#trials;
     }
     state.busy++;
+    this.#underWay.set(place.modelId, (this.#underWay.get(place.modelId) ?? 0) + 1);
     const sent = this.#chooser.sent(place, state.node.name, this.#now);
     state.turn = Math.max(state.turn, share.tag);
     if (this.#hasMany(place.priority, share, memberShare)) this.#manyAt = this.#now;
@@ -904,7 +945,7 @@ export class SlotQueue {
   }
 
   #wait(place: Place, nodes: NodeState[], since: Ms): void {
-    const route = this.#routeOf(nodes, place.priority);
+    const route = this.#routeOf(nodes, place);
     const share = this.#shares.of(place.account);
     const memberShare = share.members.of(place.member);
     const waiting: Waiting = {
@@ -926,11 +967,12 @@ export class SlotQueue {
     this.#waiting.set(place, waiting);
   }
 
-  #routeOf(nodes: NodeState[], priority: Priority): RouteLine {
-    const key = [priority, ...nodes.map(({ node }) => node.name)].join("\n");
+  #routeOf(nodes: NodeState[], { priority, modelId: model }: Place): RouteLine {
+    const modelId = this.#parallelOf(model) === null ? null : model;
+    const key = [priority, modelId ?? "", ...nodes.map(({ node }) => node.name)].join("\n");
     const known = this.#routes.get(key);
     if (known !== undefined) return known;
-    const route: RouteLine = { key, priority, nodes, line: new FairLine() };
+    const route: RouteLine = { key, priority, modelId, nodes, line: new FairLine() };
     this.#routes.set(key, route);
     for (const state of nodes) {
       const { work, lines } = state;
@@ -973,7 +1015,8 @@ export class SlotQueue {
   #grantNext(state: NodeState): boolean {
     if (state.drained || state.lines.size === 0) return false;
     let looks = 0;
-    for (const lines of linesOf(state)) {
+    const isOpenTo = ({ modelId }: RouteLine): boolean => modelId === null || !this.#isFull(modelId);
+    for (const lines of linesOf(state, isOpenTo)) {
       for (const account of inTurn(lines)) {
         const mayHave = state.health !== "well" || this.#mayHave(account.key, lines[0]!.priority, account.share, state);
         if (!mayHave) break;
@@ -1030,8 +1073,10 @@ const hasBulkEnough = ({ bulk, node: { slots } }: NodeState): boolean =>
   bulk >= Math.max(1, Math.floor(slots * (1 - bulkFreePart)));
 
 /** The lines of each priority with waiting requests: the priority that had too little of the node's work first. */
-function linesOf(state: NodeState): RouteLine[][] {
-  const lines = [...state.lines].filter(({ nodes }) => !isAway(state) || !nodes.some(isThere)); // they wait for those
+function linesOf(state: NodeState, isOpenTo: (line: RouteLine) => boolean): RouteLine[][] {
+  const lines = [...state.lines].filter(
+    (line) => isOpenTo(line) && (!isAway(state) || !line.nodes.some(isThere)), // they wait for those
+  );
   if (lines.length < 2) return lines.length === 0 ? [] : [lines];
   const { work } = state;
   const least = leastWork(state) - state.lastWork;

@@ -7,7 +7,8 @@ import { rowsMax, rowsMaxUsual, text } from "../fields.ts";
 import { formatTable } from "../table.ts";
 import { accountVerb, verb } from "../verb.ts";
 
-const name = text("The program's name for that person.", "NAME");
+/** Programs may have sent any characters, and such a name can be erased, too. */
+const name = text("The program's name for that person.", "NAME", { pattern: "^[^\\u0000]*$" });
 
 /** Their accounts' names: the door lists them itself. */
 export const endUsersList = accountVerb({

@@ -3,7 +3,10 @@ import { hostname } from "node:os";
 import type { NodePool } from "../../nodes/queue/pool.ts";
 import type { SharingPool } from "../../store/postgres/node-shares.ts";
 
-type SharedPool = Pick<NodePool, "needs" | "limitSlots" | "takeServed" | "servedElsewhere" | "addresses">;
+type SharedPool = Pick<
+  NodePool,
+  "needs" | "limitSlots" | "modelNeeds" | "limitModels" | "takeServed" | "servedElsewhere" | "addresses"
+>;
 
 /** A loopback address means another node on each machine. Two nodes of one address stay two, in their order. */
 export function sharedNodes(pool: SharedPool, host = hostname()): SharingPool & NamedNodes {
@@ -25,9 +28,14 @@ export function sharedNodes(pool: SharedPool, host = hostname()): SharingPool & 
       }),
     );
   return {
-    needs: byKey,
+    needs: () =>
+      new Map([...byKey(), ...[...pool.modelNeeds()].map(([id, need]) => [`${modelMark}${id}`, need] as const)]),
     named,
-    share: (slots) => pool.limitSlots(named(slots)),
+    share(slots) {
+      pool.limitSlots(named(slots));
+      const ofModels = [...slots].filter(([key]) => key.startsWith(modelMark));
+      pool.limitModels(new Map(ofModels.map(([key, share]) => [key.slice(modelMark.length), share])));
+    },
     takeServed() {
       const { addresses } = pool;
       return [...pool.takeServed()].flatMap(([name, byAccount]) => {
@@ -43,6 +51,9 @@ export function sharedNodes(pool: SharedPool, host = hostname()): SharingPool & 
     },
   };
 }
+
+/** Models with a limit are shared as nodes are. No address begins so. */
+const modelMark = "[model] ";
 
 type NamedNodes = Readonly<{
   /** By the names that the nodes have in this gateway's configuration. */

@@ -7,6 +7,8 @@ function gatewayOn(host: string, addresses: Readonly<Record<string, string>>) {
   const pool = {
     needs: () => [],
     limitSlots: () => {},
+    modelNeeds: () => new Map<string, never>(),
+    limitModels: () => {},
     addresses: new Map(Object.entries(addresses)),
     takeServed: () =>
       new Map(Object.keys(addresses).map((name, at) => [name, new Map([[at + 1, 10 * (at + 1)]])] as const)),

@@ -51,7 +51,7 @@ export class MinuteWindow {
       if (requests >= 0 && left >= 0) break;
       requests += slot.requests;
       left += slot.tokens;
-      wait = slot.at + windowMs - now;
+      wait = windowMs - (now - slot.at);
     }
     return wait;
   }
@@ -84,7 +84,7 @@ export class MinuteWindow {
       if (slot.at + windowMs <= now) continue;
       requests += slot.requests;
       tokens += slot.tokens;
-      resetMs = slot.at + windowMs - now;
+      resetMs = windowMs - (now - slot.at);
     }
     return { requests: left(this.requestsMax, requests, resetMs), tokens: left(this.tokensMax, tokens, resetMs) };
   }

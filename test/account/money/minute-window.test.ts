@@ -57,3 +57,12 @@ test("a clock that steps back opens no window and locks nobody out for longer", 
   const after = Object.assign(MinuteWindow.of(window.slots, 400_000), { requestsMax: 1 });
   expect(after.waitMs(0, 400_000)).toBe(60_000);
 });
+
+test("a request's place is free after a minute at most, at any fraction of a millisecond", () => {
+  for (let at = 1_000; at < 1_300; at += 0.37) {
+    const window = new MinuteWindow();
+    window.requestsMax = 1;
+    window.count(0, at);
+    expect([window.rates(at).requests?.resetMs, window.waitMs(0, at)]).toEqual([60_000, 60_000]);
+  }
+});

@@ -80,11 +80,11 @@ function parse(name: string, flags: FlagTable, argv: readonly string[]) {
     ]),
   );
   try {
-    return parseArgs({ args: [...argv], options, allowPositionals: true, strict: true });
+    return parseArgs({ args: withNegatives(argv, flags), options, allowPositionals: true, strict: true });
   } catch (error) {
     const { code, message } = error as Error & { code?: string };
     if (code !== "ERR_PARSE_ARGS_UNKNOWN_OPTION") throw new UsageError(`${name}: ${message.split("\n")[0]}`);
-    const negative = argv.find((word) => /^-\d/.test(word)); // would be read as flags, digit by digit
+    const negative = argv.find(isNegative); // would be read as flags, digit by digit
     if (negative !== undefined) throw new UsageError(`${name}: ${negative} is below zero, which no number here may be`);
     const typed = argv.find((word) => message.includes(`'${word.split("=")[0]}'`)) ?? "";
     const known = Object.keys(flags).map((flag) => `--${flag}`);
@@ -92,6 +92,20 @@ function parse(name: string, flags: FlagTable, argv: readonly string[]) {
     const hint = meant === null ? `known flags: ${known.join(", ")}` : `did you mean ${meant}?`;
     throw new UsageError(`${name}: unknown flag ${typed}; ${hint}`);
   }
+}
+
+const isNegative = (word: string): boolean => /^-\d/.test(word);
+
+/** A negative number behind a flag is its value: `--nodes -1` is `--nodes=-1`. */
+function withNegatives(argv: readonly string[], flags: FlagTable): string[] {
+  const args: string[] = [];
+  for (const word of argv) {
+    const before = args.at(-1) ?? "";
+    const takes = before.startsWith("--") && flags[before.slice(2)]?.type === "string";
+    if (takes && isNegative(word)) args[args.length - 1] = `${before}=${word}`;
+    else args.push(word);
+  }
+  return args;
 }
 
 export function textFlag(flags: Flags, name: string): string | undefined {

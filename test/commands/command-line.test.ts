@@ -72,6 +72,7 @@ Change the plan of an account.
     [["accounts", "list", "--dta", "x"], "accounts list: unknown flag --dta; did you mean --data?"],
     [["accounts", "show"], "accounts show: EMAIL is missing"],
     [["accounts", "credit", "a@b.example", "-50"], "accounts credit: -50 is below zero, which no number here may be"],
+    [["simulate", "--nodes", "-1", "extra"], 'simulate: "extra" is one word too many'],
     [["accounts", "show", "a", "b"], 'accounts show: "b" is one word too many'],
     [["accounts", "credit", "a@b.c", "1.5"], 'TOKENS must be a whole number >= 1, is "1.5"'],
     [["accounts", "create", "a@b.c", "--password", "short"], "--password must have 8 to 1024 characters, has 5"],

@@ -59,7 +59,7 @@ test("a clock that steps back opens no window and locks nobody out for longer", 
 });
 
 test("a request's place is free after a minute at most, at any fraction of a millisecond", () => {
-  for (let at = 1_000; at < 1_300; at += 0.37) {
+  for (let at = 100_000; at < 100_100; at += 1 / 7) {
     const window = new MinuteWindow();
     window.requestsMax = 1;
     window.count(0, at);

@@ -210,7 +210,16 @@ export async function admit(
     const endUser = forwardsUsers ? endUserOf(incoming.head, read, parts) : null;
     const { requestId } = incoming;
     const { key, keyHash } = principal;
-    const request = { account, key, keyHash, ask: heldFor(read.ask), inputTokens, expected, requestId, endUser };
+    const request = {
+      account,
+      key,
+      keyHash,
+      ask: heldFor(asItself(read.ask, parts)),
+      inputTokens,
+      expected,
+      requestId,
+      endUser,
+    };
     const admitted = parts.admission.admit(request, now);
     const hold = admitted instanceof Promise ? await admitted : admitted;
     if (isRefusal(hold)) return { refused: hold, ask, by };
@@ -253,6 +262,12 @@ function endUserOf({ headers }: RequestHead, { endUser }: Reading, { endUserHead
   const header = endUserHeader?.() ?? null;
   const said = header === null ? null : headers.get(header);
   return said === null || said.trim() === "" ? (endUser ?? nobodyNamed) : endUserName(said);
+}
+
+/** Plans and keys must allow the model that serves the request, whatever it stands for. */
+function asItself(ask: Ask, { catalog }: Pick<GatewayParts, "catalog">): Ask {
+  const { id, standsFor } = ask.model;
+  return standsFor === undefined ? ask : { ...ask, model: catalog.models.get(id) ?? ask.model };
 }
 
 /** The budget applies to each answer. */

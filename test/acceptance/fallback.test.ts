@@ -26,10 +26,10 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
     second[Symbol.dispose]();
   });
 
-  async function ask(model: string, path = "chat/completions", more: object = {}) {
+  async function ask(model: string, path = "chat/completions", more: object = {}, key = account.api_key) {
     const reply = await fetch(`${gateway.url}/v1/${path}`, {
       method: "POST",
-      headers: { authorization: `Bearer ${account.api_key}` },
+      headers: { authorization: `Bearer ${key}` },
       body: JSON.stringify({ model, max_tokens: 9, messages: [{ role: "user", content: "Hi" }], ...more }),
     });
     const body = (await reply.json()) as { model?: string };
@@ -50,6 +50,8 @@ describe.each([[1], [2]])("with %i threads", (threads) => {
     expect(await ask("one", "messages")).toEqual(instead);
     expect(await ask("one", "chat/completions", { padding: "x".repeat(largeBodyMinBytes) })).toEqual(instead);
     expect(await ask("two")).toEqual({ ...instead, from: null });
+    const limited = await gateway.makeKey(account.email, { name: "one alone", models: ["one"] });
+    expect((await ask("one", "chat/completions", {}, limited.api_key)).status).toBe(403);
     await gateway.cli("nodes", "resume", "a");
     await eventually("it is back", async () => (await ask("one")).from === null);
   });

@@ -210,16 +210,8 @@ export async function admit(
     const endUser = forwardsUsers ? endUserOf(incoming.head, read, parts) : null;
     const { requestId } = incoming;
     const { key, keyHash } = principal;
-    const request = {
-      account,
-      key,
-      keyHash,
-      ask: heldFor(asItself(read.ask, parts)),
-      inputTokens,
-      expected,
-      requestId,
-      endUser,
-    };
+    const asked = heldFor(asItself(read.ask, parts));
+    const request = { account, key, keyHash, ask: asked, inputTokens, expected, requestId, endUser };
     const admitted = parts.admission.admit(request, now);
     const hold = admitted instanceof Promise ? await admitted : admitted;
     if (isRefusal(hold)) return { refused: hold, ask, by };

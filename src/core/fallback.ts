@@ -1,5 +1,5 @@
 // Which model serves a request for one that no node can serve now: the first of its row's `fallback` that some node can.
-import type { Catalog, KnownModels } from "./catalog.ts";
+import { type Catalog, distinctModels, type KnownModels } from "./catalog.ts";
 import type { Model } from "./types.ts";
 
 const fallingBack = new WeakMap<Catalog["models"], readonly Model[]>();
@@ -9,7 +9,7 @@ export function servedModels(catalog: KnownModels, isServed: (modelId: string) =
   const { models } = catalog;
   let rows = fallingBack.get(models);
   if (rows === undefined) {
-    rows = [...new Set(models.values())].filter(({ fallback = [] }) => fallback.length > 0);
+    rows = distinctModels(catalog).filter(({ fallback = [] }) => fallback.length > 0);
     fallingBack.set(models, rows);
   }
   let replaced: Map<string, Model> | null = null;

@@ -258,14 +258,7 @@ export class Admission implements Books {
       const cost = expectedCost(ask, least ?? ask.outputTokensMax, noUsage, expected.input, writes);
       const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, { cost, writes }, requestId);
       // (6)
-      const begins = this.#line.enter(loaded, hold, now);
-      if (begins === true) hold.begun();
-      else if (begins === false) hold.waits();
-      else {
-        hold.refused(begins);
-        return begins;
-      }
-      return this.#countMinute(hold, loaded, key, request, now);
+      return this.#enter(hold, loaded, key, request, now);
     } catch (thrown) {
       if (thrown instanceof StoreUnavailable) return refuse("quota_unverified");
       throw thrown;
@@ -283,13 +276,21 @@ export class Admission implements Books {
   }
 
   /** Counts an admitted request in what its plan and its key may use in a minute. */
-  #countMinute<Admitted extends RecordedHold>(
-    hold: Admitted,
+  /** The hold begins or waits, and counts in its limits of a minute; or it is refused. */
+  #enter(
+    hold: TokenHold | CallHold,
     loaded: LoadedAccount,
     key: LoadedKey | null,
     request: AdmissionRequest,
     now: Moment,
-  ): Admitted {
+  ): RecordedHold | Refusal {
+    const begins = this.#line.enter(loaded, hold, now);
+    if (begins === true) hold.begun();
+    else if (begins === false) hold.waits();
+    else {
+      hold.refused(begins);
+      return begins;
+    }
     const windows = windowsOf(loaded, key);
     if (windows === noWindows) return hold;
     const at = now[this.windowClock];
@@ -396,14 +397,7 @@ export class Admission implements Books {
     const ready = this.#journal.durable(counted).then(() => null);
     const caller = { account: loaded, key, named, endUser };
     const hold = new CallHold(this.#ledger, this.#journal, this.#line, caller, ask, requestId, ready);
-    const begins = this.#line.enter(loaded, hold, moment);
-    if (begins === true) hold.begun();
-    else if (begins === false) hold.waits();
-    else {
-      hold.refused(begins);
-      return begins;
-    }
-    return this.#countMinute(hold, loaded, named, request, moment);
+    return this.#enter(hold, loaded, named, request, moment);
   }
 }
 

@@ -529,7 +529,7 @@ export class SlotQueue {
     if (state.retired && state.busy === 0) this.#nodes.delete(state.node.name);
     else if (state.health === "down") this.#passTrialOn(state);
     else this.#fillAfterReading(state);
-    this.fillModel(modelId);
+    if (this.#parallelOf(modelId) !== null) this.fillModel(modelId);
   }
 
   /** More requests of the model may be under way than before. */

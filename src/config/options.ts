@@ -252,7 +252,7 @@ export const options = {
   files: section("files", filesTable, "empty", {
     reload: (running, limits) => void (limits !== null && running.limitFiles(limits)),
     beyond: {
-      what: "whether files are taken, and their folder",
+      what: "whether and where files are kept",
       is: (atStart, next) => (atStart === null) !== (next === null) || atStart?.folder !== next?.folder,
     },
   }),

@@ -14,7 +14,13 @@ import type { Usage } from "../core/types.ts";
 import { linesOf } from "./lines.ts";
 
 /** What a charge is made from, if it is not made at once. `model`: the place of its model in the log. */
-export type Answered = Readonly<{ answered: number; model: number; usage: Usage; estimated: boolean; endUser?: string }>;
+export type Answered = Readonly<{
+  answered: number;
+  model: number;
+  usage: Usage;
+  estimated: boolean;
+  endUser?: string;
+}>;
 export type Head =
   | Answered
   | Readonly<{ model: number; as: unknown; answered?: undefined }>
@@ -98,7 +104,7 @@ export class BatchLog {
       try {
         if (this.#isTorn) await this.#file.truncate(this.#end);
         this.#isTorn = true;
-        for (let at = 0; at < bytes.length; ) {
+        for (let at = 0; at < bytes.length;) {
           at += (await this.#file.write(bytes, at, bytes.length - at, this.#end + at)).bytesWritten;
         }
         await this.#file.datasync();

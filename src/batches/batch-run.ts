@@ -11,12 +11,23 @@ import { billedTokens, ratesOf } from "../account/money/price.ts";
 import type { BookKeys, Books } from "../account/money/books.ts";
 import { largeBodyMinBytes, smallBodyTokensMax } from "../core/limits.ts";
 import { isRefusal, messageOf, refuse, type RefusalName } from "../core/refusals.ts";
-import { type AccountId, type Endpoint, type Model, type Ms, noKey, type Plan, type Principal, type Refusal, type Usage } from "../core/types.ts";
+import {
+  type AccountId,
+  type Ask,
+  type Endpoint,
+  type Model,
+  type Ms,
+  noKey,
+  type Plan,
+  type Principal,
+  type Refusal,
+  type Usage,
+} from "../core/types.ts";
 import { momentOf } from "../core/clock.ts";
 import type { WorkerClient } from "../core/workers.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import type { Files, FileWriter } from "../files/files.ts";
-import { admit, type Body, type GatewayParts, isRefused, serve } from "../gateway.ts";
+import { admit, type Admitted, type Body, type GatewayParts, isRefused, serve } from "../gateway.ts";
 import type { RequestWatch } from "../http/metrics/request-watch.ts";
 import { RequestRecord } from "../telemetry/request-record.ts";
 import { readBodyJson } from "../bodies/body-json.ts";
@@ -70,20 +81,37 @@ type Group = ModelLines & {
   later: { place: number; at: Ms }[];
 };
 
+type Line = Readonly<{ place: number; customId: string; record: RequestRecord }>;
+
 /** How a line ended, or why it must run again. */
-type Outcome =
-  | "done"
-  | Readonly<{ later: Refusal }>
-  | Readonly<{ isVoid: Refusal }>;
+type Outcome = "done" | Readonly<{ later: Refusal }> | Readonly<{ isVoid: Refusal }>;
 
 /** What will be otherwise later. All else is an answer to the line, or a fault that may be of the line. */
 const waitsFor: ReadonlySet<RefusalName> = new Set<RefusalName>([
-  ...(["busy", "busy_unreachable", "busy_unlisted", "model_unreachable", "model_unlisted", "model_unavailable"] as const),
-  ...(["model_paused", "quota_exceeded", "budget_over_quota", "key_quota_exceeded", "end_user_quota_exceeded"] as const),
+  ...([
+    "busy",
+    "busy_unreachable",
+    "busy_unlisted",
+    "model_unreachable",
+    "model_unlisted",
+    "model_unavailable",
+  ] as const),
+  ...([
+    "model_paused",
+    "quota_exceeded",
+    "budget_over_quota",
+    "key_quota_exceeded",
+    "end_user_quota_exceeded",
+  ] as const),
   ...(["budget_over_key_quota", "budget_over_end_user_quota", "coder_quota_reached", "quota_unverified"] as const),
   ...(["stopping", "too_many_requests", "rate_limited", "deadline_unmet"] as const),
 ]);
-const mayBeOfNode: ReadonlySet<RefusalName> = new Set<RefusalName>(["node_failed", "internal", "answer_misfit", "not_called"]);
+const mayBeOfNode: ReadonlySet<RefusalName> = new Set<RefusalName>([
+  "node_failed",
+  "internal",
+  "answer_misfit",
+  "not_called",
+]);
 
 export class BatchRun {
   readonly batch: Batch;
@@ -120,7 +148,8 @@ export class BatchRun {
   /** Resolves when it has ended, or was closed. Rejects where the disk or the database fails: then it may be run again. */
   async run(): Promise<void> {
     const path = await this.#inputPath();
-    if (path === null) return this.#endUnread("input_file_not_found", "The input file was deleted before all lines had run");
+    if (path === null)
+      return this.#endUnread("input_file_not_found", "The input file was deleted before all lines had run");
     this.#index = await this.#parts.worker.call<LineIndex>({ order: "index", path, endpoint: this.batch.endpoint });
     if (this.#isClosed) return;
     if (this.batch.state === "validating" && !(await this.#isValid())) return;
@@ -153,6 +182,10 @@ export class BatchRun {
   close(): void {
     this.#isClosed = true;
     this.#cut();
+  }
+
+  get underWay(): number {
+    return this.#open.size + (this.#settling ? 1 : 0);
   }
 
   /** Whether something has changed since it was last asked. */
@@ -197,7 +230,12 @@ export class BatchRun {
       if (wrong?.refusal === "quota_unverified") throw new Error(messageOf(wrong));
       if (wrong !== null) found.push({ code: "model_not_found", line, message: messageOf(wrong), param });
       else if (model!.kind !== this.#dialect.modelKind) {
-        found.push({ code: "model_not_found", line, message: `The model \`${name}\` is not one for ${batch.endpoint}`, param });
+        found.push({
+          code: "model_not_found",
+          line,
+          message: `The model \`${name}\` is not one for ${batch.endpoint}`,
+          param,
+        });
       }
     }
     if (found.length > 0) {
@@ -206,7 +244,10 @@ export class BatchRun {
       return false;
     }
     Object.assign(batch, { total: starts.length, model: models[0]!.model });
-    Object.assign(batch, { state: batch.end === "cancelled" ? "cancelling" : "in_progress", startedAt: gateway.clock.wall() });
+    Object.assign(batch, {
+      state: batch.end === "cancelled" ? "cancelling" : "in_progress",
+      startedAt: gateway.clock.wall(),
+    });
     await save(batch, true);
     return true;
   }
@@ -286,7 +327,9 @@ export class BatchRun {
   }
 
   #hasRoom(): boolean {
-    return this.#open.size < linesAtOnceMax && this.#bodiesBytes < bodiesBytesMax && this.#answersBytes < answersBytesMax;
+    return (
+      this.#open.size < linesAtOnceMax && this.#bodiesBytes < bodiesBytesMax && this.#answersBytes < answersBytesMax
+    );
   }
 
   #take(group: Group, now: Ms): number | null {
@@ -366,9 +409,8 @@ export class BatchRun {
   async #line(place: number, leaves: () => void): Promise<Outcome> {
     const { gateway, watch } = this.#parts;
     const { batch } = this;
-    const read = await this.#read(place);
+    const { customId, body } = await this.#read(place);
     if (this.#isClosed || batch.end !== null) return { later: refuse("stopping") };
-    const { customId, body } = read;
     const requestId = lineRequestId(batch.id, place);
     const { clock } = gateway;
     const record = new RequestRecord(requestId, batchesEndpoint[batch.form], clock.wall(), clock.monotonic());
@@ -378,63 +420,76 @@ export class BatchRun {
     const parts = this.#partsOf(leaves);
     const incoming = { requestId, head, key: null, signedIn, address, body: async () => body };
     const admitted = await admit(incoming, this.#dialect, parts);
-    const failed = async (why: Refusal): Promise<Outcome> => {
-      if (waitsFor.has(why.refusal)) return { later: why };
-      if (why.refusal === "invalid_api_key" || why.refusal === "address_not_allowed") return { isVoid: why };
-      const tries = (this.#tries.get(place) ?? 0) + 1;
-      if (mayBeOfNode.has(why.refusal) && tries < triesMax) {
-        this.#tries.set(place, tries);
-        return { later: why };
-      }
-      this.#tries.delete(place);
-      const ask = admitted === "for others" || isRefused(admitted) ? null : admitted.ask;
-      const status = this.#dialect.statusOf(why, ask);
-      const error = this.#dialect.errorBody(why, requestId);
-      await this.#log.write({ failed: place }, repliedLine(batch.form, requestId, customId, status, error));
-      this.#done += 1;
-      batch.sums.failed += 1;
-      this.#isChanged = true;
-      watch.replied(record, status);
-      return "done";
-    };
     if (admitted === "for others") throw new Error("the main thread serves all lines");
+    const line = { place, customId, record };
     if (isRefused(admitted)) {
       watch.refused(record, admitted);
-      return failed(admitted.refused);
+      return this.#failed(line, admitted.refused);
     }
-    const { principal, ask, writer, endUser } = admitted;
-    let roomTaken = 0;
-    let owed: Answered | null = null;
-    const outlet = new LineOutlet({
-      encoder: writer.encoder({ requestId, createdSeconds: Math.floor(record.arrivedWall / 1000) }, "whole", null),
-      takeRoom: (bytes) => {
-        roomTaken += bytes;
-        this.#answersBytes += bytes;
-        return this.#answersBytes <= answersBytesMax || this.#answersBytes === roomTaken;
-      },
-      keep: async ({ usage, estimated }, reply) => {
-        if (!this.#parts.isOurs()) throw new Error("another gateway runs the batch now");
-        const model = this.#placeOf(ask.model);
-        const answered = { answered: place, model, usage, estimated, ...(endUser === null ? {} : { endUser }) };
-        await this.#log.write(answered, repliedLine(batch.form, requestId, customId, 200, reply));
-        owed = answered;
-      },
-    });
+    const watched = watch.admitted(record, admitted.principal, admitted.ask, admitted.endUser);
+    const { outlet, room, isOwed } = this.#outletOf(line, admitted);
     this.#open.set(place, outlet);
-    const watched = watch.admitted(record, principal, ask, endUser);
     if (this.#isClosed || batch.end !== null) outlet.cancelSignal.abort(refuse("stopping"));
     try {
       await serve(admitted, outlet, parts, record);
     } finally {
       watch.ended(record, watched);
-      this.#answersBytes -= roomTaken;
+      this.#answersBytes -= room.taken;
     }
-    if (owed === null) return failed(outlet.failure ?? refuse("internal"));
-    const answered: Answered = owed;
+    const answered = isOwed();
+    if (answered === null) return this.#failed(line, outlet.failure ?? refuse("internal"), admitted.ask);
     if (outlet.charged === null) this.#owed.set(place, answered);
     else this.#wasCharged(answered, outlet.charged);
     watch.replied(record, 200);
     return "done";
+  }
+
+  #outletOf({ place, customId, record }: Line, { ask, writer, endUser }: Admitted) {
+    const { requestId, arrivedWall } = record;
+    const room = { taken: 0 };
+    let owed: Answered | null = null;
+    const outlet = new LineOutlet({
+      encoder: writer.encoder({ requestId, createdSeconds: Math.floor(arrivedWall / 1000) }, "whole", null),
+      takeRoom: (bytes) => {
+        room.taken += bytes;
+        this.#answersBytes += bytes;
+        return this.#answersBytes <= answersBytesMax || this.#answersBytes === room.taken;
+      },
+      keep: async ({ usage, estimated }, reply) => {
+        if (!this.#parts.isOurs()) throw new Error("another gateway runs the batch now");
+        const model = this.#placeOf(ask.model);
+        const answered = { answered: place, model, usage, estimated, ...(endUser === null ? {} : { endUser }) };
+        await this.#log.write(answered, repliedLine(this.batch.form, requestId, customId, 200, reply));
+        owed = answered;
+      },
+    });
+    return { outlet, room, isOwed: (): Answered | null => owed };
+  }
+
+  /** It runs again later, or never: then the client gets why. */
+  async #failed({ place, customId, record }: Line, why: Refusal, ask: Ask | null = null): Promise<Outcome> {
+    if (waitsFor.has(why.refusal)) return { later: why };
+    if (why.refusal === "invalid_api_key" || why.refusal === "address_not_allowed") return { isVoid: why };
+    const tries = (this.#tries.get(place) ?? 0) + 1;
+    if (mayBeOfNode.has(why.refusal) && tries < triesMax) {
+      this.#tries.set(place, tries);
+      return { later: why };
+    }
+    this.#tries.delete(place);
+    const status = this.#dialect.statusOf(why, ask);
+    await this.#writeFailed(place, customId, status, why);
+    this.#parts.watch.replied(record, status);
+    return "done";
+  }
+
+  async #writeFailed(place: number, customId: string, status: number, why: Refusal): Promise<void> {
+    const { id, form, sums } = this.batch;
+    const requestId = lineRequestId(id, place);
+    const error = this.#dialect.errorBody(why, requestId);
+    await this.#log.write({ failed: place }, repliedLine(form, requestId, customId, status, error));
+    this.#done += 1;
+    sums.failed += 1;
+    this.#isChanged = true;
   }
 
   #wasCharged(answered: Answered, usage: Usage): void {
@@ -554,12 +609,9 @@ export class BatchRun {
     if (isRefusal(admitted)) {
       if (waitsFor.has(admitted.refusal)) return admitted;
       // Nobody can pay for it, so nobody gets it.
-      const error = this.#dialect.errorBody(admitted, requestId);
       const { customId } = await this.#read(place);
-      await this.#log.write({ failed: place }, repliedLine(batch.form, requestId, customId, 401, error));
+      await this.#writeFailed(place, customId, this.#dialect.statusOf(admitted, null), admitted);
       this.#owed.delete(place);
-      this.#done += 1;
-      batch.sums.failed += 1;
       return null;
     }
     using hold = admitted;
@@ -589,7 +641,11 @@ export class BatchRun {
     }
     if (batch.form === "anthropic") {
       const results = Bun.file(join(this.#folder, "results.jsonl")).writer();
-      await copy({ append: async (bytes) => void (results.write(bytes), await results.flush()) }, [shownIn(log, "charged"), shownIn(log, "failed"), bytesOf(unrun)]);
+      await copy({ append: async (bytes) => void (results.write(bytes), await results.flush()) }, [
+        shownIn(log, "charged"),
+        shownIn(log, "failed"),
+        bytesOf(unrun),
+      ]);
       await results.end();
       await rm(path, { force: true });
     } else {
@@ -623,7 +679,8 @@ export class BatchRun {
 
 function whyUnrun({ end, errors, waits }: Batch): Unrun {
   const because = waits === null ? "" : ` It waited: ${waits}`;
-  if (end === "cancelled") return { code: "batch_cancelled", message: "The batch was cancelled before this request ran" };
+  if (end === "cancelled")
+    return { code: "batch_cancelled", message: "The batch was cancelled before this request ran" };
   if (end === "failed") return { code: "batch_failed", message: errors[0]?.message ?? "The batch failed" };
   return { code: "batch_expired", message: `The completion window ended before this request ran.${because}` };
 }
@@ -634,7 +691,9 @@ async function* shownIn(log: string, which: "charged" | "failed"): AsyncGenerato
   if (which === "charged") for await (const { head } of recordsOf(log)) if ("failed" in head) failed.add(head.failed);
   for await (const { head, shown } of recordsOf(log)) {
     const isShown =
-      which === "failed" ? "failed" in head : "answered" in head && head.answered !== undefined && !failed.has(head.answered);
+      which === "failed"
+        ? "failed" in head
+        : "answered" in head && head.answered !== undefined && !failed.has(head.answered);
     if (isShown) yield Buffer.concat([shown, newline]);
   }
 }

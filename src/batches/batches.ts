@@ -58,6 +58,8 @@ export class Batches {
   readonly #looks: Timer;
   #looking: Promise<void> | null = null;
   #saved: Promise<void> = Promise.resolve();
+  /** Something came up while it looked. */
+  #mustLook = false;
   #sweptAt: Ms = 0;
   #isClosed = false;
 
@@ -70,6 +72,11 @@ export class Batches {
     });
     this.#looks = setInterval(() => this.look(), lookMs);
     this.look();
+  }
+
+  /** Lines that hold something of the books or the nodes. */
+  get underWay(): number {
+    return [...this.#running.values()].reduce((sum, { run }) => sum + run.underWay, 0);
   }
 
   // ---------------------------------------------------------------- what is asked
@@ -185,12 +192,17 @@ export class Batches {
 
   /** Looks for what there is to do; called after whatever may bring some. */
   look(): void {
+    this.#mustLook = true;
     if (this.#isClosed || this.#looking !== null) return;
+    this.#mustLook = false;
     this.#looking = this.#look()
       .catch((error: unknown) => {
         this.#options.gateway.log("error", "batches could not be looked at", { error: String(error) });
       })
-      .finally(() => (this.#looking = null));
+      .finally(() => {
+        this.#looking = null;
+        if (this.#mustLook) this.look();
+      });
   }
 
   async #look(): Promise<void> {
@@ -222,7 +234,11 @@ export class Batches {
     const at = gateway.clock.monotonic();
     if (lease !== undefined && !(await lease(`batch ${id}`, leaseMs))) return;
     const marker = join(this.#openFolder, id);
-    const account = Number(await Bun.file(marker).text().catch(() => Number.NaN));
+    const account = Number(
+      await Bun.file(marker)
+        .text()
+        .catch(() => Number.NaN),
+    );
     const batch = Number.isNaN(account) ? null : await this.get(account, id);
     if (batch === null || hasEnded(batch)) return rm(marker, { force: true });
     const run = new BatchRun(batch, this.#folderOf(account, id), {

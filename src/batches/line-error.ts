@@ -19,7 +19,13 @@ export function lineRequestId(batchId: string, line: number): string {
 const lineIdOf = (requestId: string): string => `batch_req_${requestId.slice("req_".length)}`;
 
 /** `reply` and what it stands in are JSON. A reply from a node may have line breaks between its values. */
-export function repliedLine(form: BatchForm, requestId: string, customId: string, status: number, reply: string): string {
+export function repliedLine(
+  form: BatchForm,
+  requestId: string,
+  customId: string,
+  status: number,
+  reply: string,
+): string {
   const body = /[\n\r]/.test(reply) ? reply.replace(/[\n\r]/g, " ") : reply;
   const custom = JSON.stringify(customId);
   if (form === "openai") {

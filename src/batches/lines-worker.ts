@@ -22,7 +22,10 @@ answerCalls<LinesCall>(self, async (call) => {
     case "index": {
       const index = await indexOf(call.path, call.endpoint);
       const { starts, sizes, numbers, order } = index;
-      return new Moved(index, [starts, sizes, numbers, order].map(({ buffer }) => buffer as ArrayBuffer));
+      return new Moved(
+        index,
+        [starts, sizes, numbers, order].map(({ buffer }) => buffer as ArrayBuffer),
+      );
     }
     case "inline":
       return writeInline(call.body, call.endpoint, call.path);

@@ -2,6 +2,7 @@
 // would stop it. Nothing but numbers of each line is kept.
 import { open } from "node:fs/promises";
 import { isRecord } from "../core/is-record.ts";
+import { jsonExcess } from "../core/outside-json.ts";
 import type { BatchError, BatchForm } from "./batch.ts";
 import { lineRequestId, unrunLine, type Unrun } from "./line-error.ts";
 
@@ -43,9 +44,10 @@ export async function* linesOf(path: string, maxBytes = Number.POSITIVE_INFINITY
       const { bytesRead } = await file.read(chunk, 0, chunkBytes);
       const isLast = bytesRead === 0;
       // A line over many chunks is put together once, by doubling reads would save little: 20 chunks at most.
-      const bytes = rest.length === 0 ? chunk.subarray(0, bytesRead) : Buffer.concat([rest, chunk.subarray(0, bytesRead)]);
+      const bytes =
+        rest.length === 0 ? chunk.subarray(0, bytesRead) : Buffer.concat([rest, chunk.subarray(0, bytesRead)]);
       let from = 0;
-      for (let searched = rest.length; ; ) {
+      for (let searched = rest.length; ;) {
         const end = bytes.indexOf(10, Math.max(from, searched));
         if (end === -1 && !(isLast && from < bytes.length)) break;
         const to = end === -1 ? bytes.length : end;
@@ -108,7 +110,9 @@ export async function indexOf(path: string, endpoint: string): Promise<LineIndex
       lines.ids[count] = BigInt(Bun.hash(read.customId));
       const prompt = promptOf(read.body);
       for (let place = 0; place < numbersOfPrefix; place += 1) {
-        lines.prefixes[count * numbersOfPrefix + place] = Number(Bun.hash(prompt.slice(0, prefixLengths[place])) & 0xffffffffn);
+        lines.prefixes[count * numbersOfPrefix + place] = Number(
+          Bun.hash(prompt.slice(0, prefixLengths[place])) & 0xffffffffn,
+        );
       }
       count += 1;
     }
@@ -121,7 +125,8 @@ export async function indexOf(path: string, endpoint: string): Promise<LineIndex
     wrong(number, "duplicate_custom_id", "custom_id must be unique within a batch", "custom_id");
   }
   const order = Uint32Array.from({ length: count }, (_, place) => place).sort(
-    (one, other) => lines.models[one]! - lines.models[other]! || comparePrefixes(lines.prefixes, one, other) || one - other,
+    (one, other) =>
+      lines.models[one]! - lines.models[other]! || comparePrefixes(lines.prefixes, one, other) || one - other,
   );
   let from = 0;
   return {
@@ -134,7 +139,11 @@ export async function indexOf(path: string, endpoint: string): Promise<LineIndex
   };
 }
 
-function columns(room: number, before?: ReturnType<typeof columns>) {
+type Columns = Pick<LineIndex, "starts" | "sizes" | "numbers"> &
+  Readonly<{ models: Uint16Array; ids: BigUint64Array; prefixes: Uint32Array }>;
+
+/** Those of `before`, with more room. */
+function columns(room: number, before?: Columns): Columns {
   const made = {
     starts: new Float64Array(room),
     sizes: new Uint32Array(room),
@@ -144,12 +153,13 @@ function columns(room: number, before?: ReturnType<typeof columns>) {
     prefixes: new Uint32Array(room * numbersOfPrefix),
   };
   if (before === undefined) return made;
-  made.starts.set(before.starts);
-  made.sizes.set(before.sizes);
-  made.numbers.set(before.numbers);
-  made.models.set(before.models);
-  made.ids.set(before.ids);
-  made.prefixes.set(before.prefixes);
+  const { starts, sizes, numbers, models, ids, prefixes } = before;
+  made.starts.set(starts);
+  made.sizes.set(sizes);
+  made.numbers.set(numbers);
+  made.models.set(models);
+  made.ids.set(ids);
+  made.prefixes.set(prefixes);
   return made;
 }
 
@@ -184,8 +194,11 @@ export type ReadLine = Readonly<{ customId: string; model: string; body: Readonl
 /** The line, or what is wrong with it as "code|param|message". */
 function readLine(bytes: Buffer, endpoint: string): ReadLine | string {
   let json: unknown;
+  const text = bytes.toString();
+  const excess = jsonExcess(text);
+  if (excess !== null) return `invalid_json_line||This line ${excess}`;
   try {
-    json = JSON.parse(bytes.toString());
+    json = JSON.parse(text);
   } catch {
     return "invalid_json_line||This line is not valid JSON";
   }
@@ -201,7 +214,8 @@ function readLine(bytes: Buffer, endpoint: string): ReadLine | string {
   if (typeof model !== "string" || model === "") {
     return "missing_required_parameter|body.model|body.model must name the model";
   }
-  if (body["stream"] === true) return "invalid_request|body.stream|body.stream must be absent: a batch has whole replies";
+  if (body["stream"] === true)
+    return "invalid_request|body.stream|body.stream must be absent: a batch has whole replies";
   return { customId, model, body };
 }
 
@@ -214,8 +228,11 @@ function promptOf(body: Readonly<Record<string, unknown>>): string {
 /** The requests of a body such as Anthropic's clients send become the lines of a file; or says what is wrong with it. Gives their number. */
 export async function writeInline(body: Uint8Array, endpoint: string, path: string): Promise<string | number> {
   let json: unknown;
+  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
+  const excess = jsonExcess(text);
+  if (excess !== null) return `The request body ${excess}`;
   try {
-    json = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString());
+    json = JSON.parse(text);
   } catch (error) {
     return `The request body is not valid JSON: ${(error as Error).message}`;
   }
@@ -236,7 +253,7 @@ export async function writeInline(body: Uint8Array, endpoint: string, path: stri
   }
   const file = Bun.file(path).writer();
   for (const { custom_id, params } of requests as { custom_id: string; params: object }[]) {
-    file.write(`${JSON.stringify({ custom_id, method: "POST", url: endpoint, body: params })}\n`);
+    void file.write(`${JSON.stringify({ custom_id, method: "POST", url: endpoint, body: params })}\n`);
   }
   await file.end();
   return requests.length;
@@ -245,7 +262,13 @@ export async function writeInline(body: Uint8Array, endpoint: string, path: stri
 /** Writes what is said of the lines that have not run, of which `isDone` has 0. */
 export async function writeUnrun(
   path: string,
-  { to, batchId, form, isDone, unrun }: Readonly<{ to: string; batchId: string; form: BatchForm; isDone: Uint8Array; unrun: Unrun }>,
+  {
+    to,
+    batchId,
+    form,
+    isDone,
+    unrun,
+  }: Readonly<{ to: string; batchId: string; form: BatchForm; isDone: Uint8Array; unrun: Unrun }>,
 ): Promise<number> {
   const file = Bun.file(to).writer();
   let place = 0;
@@ -253,7 +276,7 @@ export async function writeUnrun(
   for await (const { bytes } of linesOf(path)) {
     if (isDone[place] === 0) {
       const { custom_id: customId } = JSON.parse(bytes.toString()) as { custom_id: string };
-      file.write(`${unrunLine(form, lineRequestId(batchId, place), customId, unrun)}\n`);
+      void file.write(`${unrunLine(form, lineRequestId(batchId, place), customId, unrun)}\n`);
       if (++written % 1_000 === 0) await file.flush();
     }
     place += 1;

@@ -2,7 +2,7 @@
 import { priorities, type Priority } from "../core/priority.ts";
 import { amountMax, floodRequestsMax, perMinuteMax, tokensPerMinuteMax, weightMax } from "../core/limits.ts";
 import type { Plan } from "../core/types.ts";
-import { type Kind, listOf, mapped, oneOf, textLike, whole, yesOrNo } from "./kinds.ts";
+import { type Kind, listOf, mapped, number, oneOf, textLike, whole, yesOrNo } from "./kinds.ts";
 import { key, required, table } from "./rows.ts";
 
 const dailyAllowanceMaxTokens = 1_000_000_000_000;
@@ -71,6 +71,10 @@ export const planTable = table(
       otherwise: null,
       shown: "standard",
     }),
+    batchDiscount: key("batch_discount", number(0, 0.99), {
+      about: "The part of models' prices that lines of batches do not cost, such as 0.5.",
+      otherwise: 0,
+    }),
     /** Null = all. */
     models: key("models", listOf(textLike("^\\S+$", "the name of a model"), "a list of one or more models", 1), {
       about: "Models that it may use.",
@@ -101,6 +105,7 @@ export const planTable = table(
       ...(row.weight === 1 ? {} : { weight: row.weight }),
       ...(row.priority === null ? {} : { priority: row.priority }),
       ...(row.priorityMax === null ? {} : { priorityMax: row.priorityMax }),
+      ...(row.batchDiscount === 0 ? {} : { batchDiscount: row.batchDiscount }),
       models: row.models,
       unlimited,
     };

@@ -21,6 +21,7 @@ import type { OpenApiDocument } from "../docs/openapi-document.ts";
 import { Documentation, type DocumentationOptions } from "./documentation.ts";
 import { askerOf } from "./incoming.ts";
 import { KeyHeaders } from "./key-headers.ts";
+import { addKeptRoutes, type OpenKept } from "./kept-routes.ts";
 import { idleTimeoutSeconds, Inference } from "./inference.ts";
 import type { Connection } from "./peer-address.ts";
 import { LoopDelay } from "./metrics/loop-delay.ts";
@@ -62,6 +63,8 @@ export type ServerOptions = Readonly<{
   quotes?: Quotes;
   /** Absent: there is no API for operators. */
   operators?: Operators;
+  /** Routes about what accounts keep. Absent: there are none. */
+  openKept?: OpenKept;
   /** Pages and routes that another part adds, and the browsers that are signed in to them. */
   openSite?: (requests: LiveRequests) => Site;
   /** {base_url}; null: the address where it listens. */
@@ -208,6 +211,11 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   tokens.addRoutesTo(api);
   inference.addRoutesTo(api);
   for (const dialect of dialects.all) if (dialect.storesResponses) addStored(dialect);
+  addKeptRoutes(
+    api,
+    { parts, dialects, watch },
+    { ...options, keyHeaders, whoseIs, dialectOf: (request) => inference.dialectOf(request) },
+  );
   if (site !== null) app.use(site.routes);
   if (options.operators !== undefined) addOperators(app, options.operators, documentation, addressHeader);
   app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });

@@ -29,6 +29,8 @@ import { CommandError, isExpected } from "../core/expected-error.ts";
 import { type Log, openLog, usualLogFormat } from "../core/log.ts";
 import { lastPlan, unconfiguredPlans, unknownModels } from "../core/plans.ts";
 import type { Accounting } from "../books/accounting.ts";
+import type { FileStore } from "../files/file-store.ts";
+import type { Inside } from "../http/kept-routes.ts";
 import type { Quotes } from "../http/quote.ts";
 import { type Operators, startServer } from "../http/app.ts";
 import { holdFreePort } from "../http/free-port.ts";
@@ -473,6 +475,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
   const { accounting, laneState, usage, activity, requestLog, writeExport, watch, storedResponses, sealingKey } =
     earlier;
+  const { files } = earlier;
   const { pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
   const { relays, backups, notices, reloader, nodeCare, officeWork, unready, sampleModel } = earlier;
 
@@ -533,6 +536,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   }, folderLookIntervalMs);
   opened.defer(() => clearInterval(looks));
 
+  const batches = files === null ? null : await openBatches({ accounting, files });
   const server = listen(config.host, port, () =>
     startServer(
       {
@@ -557,6 +561,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
         host: config.host,
         port,
         counts,
+        ...(batches === null ? {} : { openKept: (inside: Inside) => batches.open(inside) }),
         operators: lazyOperators(officeWork, log),
         quotes: quotesOf(accounting, pool),
         unix: relays?.unix ?? null,
@@ -602,6 +607,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
     const relaysStopping = await relays?.stop(stopGraceMs); // what they pass on is answered until they take no more
     await Promise.all([relaysStopping?.stopped, server.stop(stopGraceMs)]);
   });
+  opened.defer(() => batches?.close());
   if (relays !== null) {
     releasePort();
     await relays.listen().catch((error: unknown) => {
@@ -611,7 +617,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   const requests = relays === null ? server : together(server, relays);
 
   watch.begin(() => ({
-    requests: requests.openRequests,
+    requests: requests.openRequests + (batches?.underWay ?? 0),
     nodesBusy: pool.states().reduce((sum, { busy }) => sum + busy, 0),
     waiting: pool.waiting,
   }));
@@ -619,6 +625,18 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   backups.follow(config.backups);
   opened.defer(() => backups.close());
   return { url: server.url, requests };
+}
+
+async function openBatches({ accounting, files }: Readonly<{ accounting: Accounting; files: FileStore }>) {
+  const { LazyBatches } = await import("../batches/lazy-batches.ts");
+  return new LazyBatches({
+    folder: files.batchesFolder,
+    files,
+    ofHash: (keyHash) => accounting.keys.ofHash(keyHash),
+    planOf: (account) => accounting.planOf(account),
+    isCharged: (requestId) => accounting.office.read(({ accounts }) => accounts.hasEntry(requestId)),
+    lease: accounting.finds?.lease,
+  });
 }
 
 /** Loaded when somebody asks: most servers are never asked. */

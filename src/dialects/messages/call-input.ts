@@ -4,6 +4,7 @@
 // that no client runs half of it: its members become null (the last of a name counts), and all that the model wrote
 // stands beside them, under the key that Anthropic's documentation uses.
 import { jsonDepthMax } from "../../core/limits.ts";
+import { parseOutsideJson } from "../../core/outside-json.ts";
 
 type Expected = "object" | "key" | "first key" | "colon" | "value" | "first value" | "next" | "nothing";
 
@@ -67,7 +68,7 @@ export class CallInput {
     else if (this.#expects === "key") end += '"":null';
     for (const bracket of this.#open.slice(1).reverse()) end += bracket === "{" ? "}" : "]";
     const sent = new CallInput().push(JSON.parse(literal) as string);
-    const names = Object.keys(JSON.parse(`${sent}${end}}`) as object).map((name) => JSON.stringify(name));
+    const names = Object.keys(parseOutsideJson(`${sent}${end}}`) as object).map((name) => JSON.stringify(name));
     const comma = names.length === 0 ? "" : ",";
     return `${end}${comma}${names.map((name) => `${name}:null,`).join("")}"INVALID_JSON":${literal}}`;
   }

@@ -103,6 +103,7 @@ export const planTable = table(
       tokensPerDay: tokensPerDay ?? unsaid,
       coderCallsPerWindow: coderCallsPerWindow ?? unsaid,
       searchesPerDay: searchesPerDay ?? unsaid,
+      ...(requestsPerMinute === null ? {} : { saysRequests: true }),
       requestsPerMinute: requestsPerMinute ?? (unlimited ? amountMax : floodRequestsMax),
       ...(weight === 1 ? {} : { weight }),
       ...notNull(said),

@@ -1,12 +1,13 @@
 // Limits that are whole numbers, of keys and of plans. From this table come the columns of keys, the options of plans, the
 // flags, the fields of the console, and the words that show them.
 import { type Camel, camel } from "./camel.ts";
-import { perMinuteMax, tokensPerMinuteMax, weightMax } from "./limits.ts";
+import { perMinuteMax, weightMax } from "./limits.ts";
 
 /** `about`: of a key, for people. `words`: with the number in the place of N. */
 export type CountRow = Readonly<{ most: number; about: string; words: string }>;
 
-const each = "for each person it asks for";
+const tokensPerMinuteMax = 1_000_000_000_000;
+const each = "for each end user";
 
 export const countLimits = {
   weight: {

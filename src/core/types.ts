@@ -170,6 +170,8 @@ export type Plan = Readonly<{
   coderCallsPerWindow: number;
   searchesPerDay: number;
   requestsPerMinute: number;
+  /** The shop says how many, so replies do; absent: it is the specification's flood protection. */
+  saysRequests?: boolean;
   /** The priority of a request that asks for none, and the highest that one may ask for; absent: "standard". */
   priority?: Priority;
   priorityMax?: Priority;

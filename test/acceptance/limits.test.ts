@@ -14,6 +14,8 @@ const plan = (id: string, more: string) =>
 const plans = [
   plan("wide", ""),
   plan("narrow", "parallel = 5"),
+  plan("silent", "").replace(/requests.*\n/, ""),
+  plan("paced", "").replace("100000", "30"),
   plan("short", "tokens_per_minute = 1000"),
   plan("each", "end_user_parallel = 5\nend_user_requests_per_minute = 30"),
 ].join("");
@@ -150,6 +152,28 @@ describe.each([
       await Promise.all([refused.text(), other.text()]);
     });
 
+    test("a plan's requests of a minute: headers in the forms of both APIs say what is left", async () => {
+      const { api_key } = await keyOf("paced");
+      node.answer = "at once";
+      const first = await post(api_key, 0, {}, "messages");
+      const left = (headers: Headers, name: string) => headers.get(`anthropic-ratelimit-requests-${name}`);
+      expect([left(first.headers, "limit"), left(first.headers, "remaining")]).toEqual(["30", "29"]);
+      expect(Date.parse(left(first.headers, "reset")!) - Date.now()).toBeWithin(50_000, 61_000);
+      expect([await first.text(), first.headers.get("x-ratelimit-reset-requests")]).toEqual([
+        expect.any(String),
+        "60s",
+      ]);
+      const replies = await postAll(api_key);
+      const good = replies.filter(({ ok }) => ok);
+      const remaining = good.map(({ headers }) => Number(headers.get("x-ratelimit-remaining-requests")));
+      expect(remaining.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 29 }, (_, left) => left));
+      for (const { headers } of replies.filter(({ ok }) => !ok)) {
+        const said = ["limit", "remaining", "reset"].map((what) => headers.get(`x-ratelimit-${what}-requests`));
+        expect(said).toEqual(["30", "0", `${headers.get("retry-after")}s`]);
+      }
+      await Promise.all(replies.map((reply) => reply.text()));
+    });
+
     test("a key's tokens of a minute of each end user: at the end what was used", async () => {
       const { api_key } = await keyOf("wide", "--forwards-users", "--end-user-tokens-per-minute", "250");
       node.answer = "at once";
@@ -240,11 +264,11 @@ describe.each([
       expect(left("x-ratelimit-remaining-tokens")).toBeWithin(free - 110, free + 1);
       expect(left("anthropic-ratelimit-tokens-remaining")).toBe(left("x-ratelimit-remaining-tokens"));
       expect(Date.parse(next.headers.get("anthropic-ratelimit-tokens-reset")!)).toBeGreaterThan(0);
-      expect(next.headers.get("x-ratelimit-limit-requests")).toBeNull();
+      expect(next.headers.get("x-ratelimit-limit-requests")).toBe("100000");
     });
 
     test("nothing is said of limits where there are none", async () => {
-      const { api_key } = await keyOf("wide");
+      const { api_key } = await keyOf("silent");
       node.answer = "at once";
       const { headers } = await post(api_key);
       expect([...headers.keys()].filter((name) => name.includes("ratelimit"))).toEqual([]);

@@ -15,7 +15,7 @@ import {
   outputTokensDefault,
 } from "../../core/limits.ts";
 import { allows } from "../../core/plans.ts";
-import type { RatesLeft } from "../../core/rates-left.ts";
+import type { RateLeft, RatesLeft } from "../../core/rates-left.ts";
 import { refuse } from "../../core/refusals.ts";
 import {
   StoreUnavailable,
@@ -132,7 +132,7 @@ const isFree = ({ tier, price }: Model): boolean => tier === "own" && isFreeOfCh
 
 const freeRates: Rates = { inputCents: 0, cachedInputCents: 0, outputCents: 0 };
 
-type FloodWindows = Pick<Flood, "count" | "isFull">;
+type FloodWindows = Pick<Flood, "count" | "isFull" | "left">;
 
 export class Admission implements Books {
   readonly #ledger: Ledger;
@@ -220,7 +220,10 @@ export class Admission implements Books {
       }
       // (3)
       const flooded = this.#countFlood(account, now.monotonic, model.kind, loaded.plan.requestsPerMinute);
-      if (flooded !== null) return flooded;
+      if (flooded !== null) {
+        const ofFlood = this.#floodLeft(loaded, model.kind, now);
+        return ofFlood === null ? flooded : { ...flooded, rates: tightest([], 0, now.wall, ofFlood) };
+      }
       const asking = this.#endUserOf(loaded, key, endUser, now);
       const limited = this.#refuseByMinute(loaded, key, asking, request, now);
       if (limited !== null) return limited;
@@ -273,7 +276,16 @@ export class Admission implements Books {
     now: Moment,
   ): Refusal | null {
     const windows = windowsOf(loaded, key, endUser);
-    return windows === noWindows ? null : refusedByMinute(windows, tokensOf(request), now[this.windowClock], now.wall);
+    if (windows === noWindows) return null;
+    const ofFlood = this.#floodLeft(loaded, request.ask.model.kind, now);
+    return refusedByMinute(windows, tokensOf(request), now[this.windowClock], now.wall, ofFlood);
+  }
+
+  /** Of the requests that the shop says that the plan has a minute; null: nothing is said. */
+  #floodLeft({ id, plan }: LoadedAccount, kind: ModelKind, { monotonic }: Moment): RateLeft | null {
+    return kind === "chat" && plan.saysRequests === true
+      ? this.#floods.chat.left(id, monotonic, plan.requestsPerMinute)
+      : null;
   }
 
   /** The hold begins or waits, and counts in its limits of a minute; or it is refused. */
@@ -292,12 +304,13 @@ export class Admission implements Books {
       return begins;
     }
     const windows = windowsOf(loaded, key, hold.endUser);
-    if (windows === noWindows) return hold;
+    const ofFlood = this.#floodLeft(loaded, request.ask.model.kind, now);
+    if (windows === noWindows && ofFlood === null) return hold;
     const at = now[this.windowClock];
     const tokens = tokensOf(request);
     for (const window of windows) window.count(tokens, at);
-    hold.counted = { tokens, at, wall: now.wall };
-    hold.rates = tightest(windows, at, now.wall);
+    hold.counted = windows === noWindows ? null : { tokens, at, wall: now.wall };
+    hold.rates = tightest(windows, at, now.wall, ofFlood);
     return hold;
   }
 

@@ -15,8 +15,8 @@ import { SpendLimit } from "./spend-limit.ts";
 const endUsersNewPerDayMax = 20_000;
 /** End users of all accounts in memory; the disk knows the others. About 0.7 KB each. */
 const endUsersLoadedMax = 10_000;
-/** Those whose limits of a minute count something stay beyond that; with still more, the oldest are forgotten. */
-const endUsersCountedMax = 50_000;
+/** Those whose limits of a minute count something stay beyond that, up to so many times as many. */
+const countedMaxTimes = 5;
 
 type PerEndUser = Extract<CountField, `endUser${string}`>;
 
@@ -161,7 +161,8 @@ export class EndUsers {
     for (const [id, endUser] of this.#loaded) {
       if (endUser === latest || (looked += 1) > lookedAt) return;
       this.#loaded.delete(id);
-      const isCounted = endUser.minute?.isOver(this.#now) === false && this.#loaded.size < endUsersCountedMax;
+      const isCounted =
+        endUser.minute?.isOver(this.#now) === false && this.#loaded.size < countedMaxTimes * this.#loadedMax;
       if (endUser.uses > 0 || isCounted) this.#loaded.set(id, endUser);
       else if (this.#loaded.size <= this.#loadedMax) return;
     }

@@ -50,7 +50,13 @@ export function tokensOf({ ask, inputTokens, expected }: AdmissionRequest): numb
 }
 
 /** Why a request of that many tokens is not admitted; null: it may be. */
-export function refusedByMinute(windows: readonly MinuteWindow[], tokens: number, now: Ms, wall: Ms): Refusal | null {
+export function refusedByMinute(
+  windows: readonly MinuteWindow[],
+  tokens: number,
+  now: Ms,
+  wall: Ms,
+  ofFlood: RateLeft | null,
+): Refusal | null {
   let waitMs = 0;
   let full: MinuteWindow | null = null;
   for (const window of windows) {
@@ -62,18 +68,21 @@ export function refusedByMinute(windows: readonly MinuteWindow[], tokens: number
   if (full === null) return null;
   const unit = full.rates(now).requests?.remaining === 0 ? "requests" : "tokens";
   const limit = unit === "requests" ? full.requestsMax! : full.tokensMax!;
-  return {
-    ...refuse("rate_limited", { limit, unit, seconds: Math.ceil(waitMs / 1000) }),
-    rates: tightest(windows, now, wall),
-  };
+  const rates = tightest(windows, now, wall, ofFlood);
+  return { ...refuse("rate_limited", { limit, unit, seconds: Math.ceil(waitMs / 1000) }), rates };
 }
 
-/** Of each limit, what has less left. */
-export function tightest(windows: readonly MinuteWindow[], now: Ms, wall: Ms): RatesLeft {
+/** Of each limit, what has less left; `ofFlood`: of a plan's requests. */
+export function tightest(
+  windows: readonly MinuteWindow[],
+  now: Ms,
+  wall: Ms,
+  ofFlood: RateLeft | null = null,
+): RatesLeft {
   const all = windows.map((window) => window.rates(now));
   return {
     at: wall,
-    requests: all.map(({ requests }) => requests).reduce(less, null),
+    requests: all.map(({ requests }) => requests).reduce(less, ofFlood),
     tokens: all.map(({ tokens }) => tokens).reduce(less, null),
   };
 }

@@ -4,7 +4,7 @@ import { Admission, type HoldRecord, type RecordedHold } from "../../account/mon
 import type { AdmissionRequest } from "../../account/money/books.ts";
 import type { EndUser } from "../../account/money/end-users.ts";
 import type { Entry } from "../../account/money/entry.ts";
-import { countIn, isOver } from "../../account/money/flood.ts";
+import { countIn, isOver, leftIn } from "../../account/money/flood.ts";
 import type { AccountChange, Journal } from "../../account/journal.ts";
 import { Ledger } from "../../account/money/ledger.ts";
 import { LoadedAccount } from "../../account/money/loaded-account.ts";
@@ -18,7 +18,7 @@ import { assert } from "../../core/assert.ts";
 import { otherEndUsers } from "../../core/end-user.ts";
 import { planOf, type Plans } from "../../core/plans.ts";
 import type { Priority } from "../../core/priority.ts";
-import type { RatesLeft } from "../../core/rates-left.ts";
+import type { RateLeft, RatesLeft } from "../../core/rates-left.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import {
   type AccountId,
@@ -222,6 +222,11 @@ class FloodColumns {
     const seconds = countIn(window, this.#now, max);
     row[this.#count] = window.requests;
     return seconds;
+  }
+
+  left(account: AccountId, _now: Ms, limit: number): RateLeft {
+    const row = this.#rows.get(account)!;
+    return leftIn({ opensAt: row[this.#opens], requests: row[this.#count] }, this.#now, limit);
   }
 
   /** The caller has the row locked, and counts. */

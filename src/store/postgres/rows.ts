@@ -158,9 +158,11 @@ export function writesOf(decision: LaneDecision, lane: string): readonly Call[] 
   );
   write(
     setEndUserMinutes,
-    endUserMinutes.map(({ account, key, name, minute }) => {
-      return { account_id: account, key_id: key, name_hash: nameHashOf(name), minute, latest: now };
-    }),
+    endUserMinutes
+      .map(({ account, key, name, minute }) => {
+        return { account_id: account, key_id: key, name_hash: nameHashOf(name), minute, latest: now };
+      })
+      .sort((a, b) => a.account_id - b.account_id || a.key_id - b.key_id || (a.name_hash < b.name_hash ? -1 : 1)),
   );
   write(insertHolds, [...made.map(heldRow), ...searches.map(searchRow)], lane, now);
   write(

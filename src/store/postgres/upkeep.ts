@@ -88,13 +88,13 @@ export async function upkeepSlice(database: Database, keepDays: number | null): 
   return removed.length === foldSliceLines || over.length === foldSliceLines;
 }
 
-/** Those that count no more; one that a batch has just now is passed over, and waits for nobody. */
+/** Those that count no more. Batches lock such rows in the same order. */
 const pruneEndUserMinutes = statement(
   "prune end user minutes",
   `DELETE FROM end_user_minutes WHERE (account_id, key_id, name_hash) IN (
      SELECT account_id, key_id, name_hash FROM end_user_minutes
      WHERE latest < floor(extract(epoch FROM clock_timestamp()) * 1000) - 120000
-     ORDER BY latest LIMIT $1::text::int FOR UPDATE SKIP LOCKED)
+     ORDER BY account_id, key_id, name_hash COLLATE "C" LIMIT $1::text::int FOR UPDATE)
    RETURNING 1 AS removed`,
 );
 

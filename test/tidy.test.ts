@@ -75,7 +75,19 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   "server/threads": ["books", "config", "dialects", "http", "nodes", "threads"],
   "server/process/warm-up": ["account", "dialects", "http", "nodes", "store", "tools"],
   "server/compose": [
-    ...["account", "bodies", "config", "console", "http", "nodes", "server", "server/console", "books"],
+    ...[
+      "account",
+      "batches",
+      "bodies",
+      "config",
+      "console",
+      "files",
+      "http",
+      "nodes",
+      "server",
+      "server/console",
+      "books",
+    ],
     ...["office", "server/threads", "store", "telemetry", "threads", "tokens", "tools"],
   ],
   commands: [

@@ -14,7 +14,7 @@ const dayWindowMs = dayMs;
 const windowMaxMs = 7 * dayMs;
 const metadataMax = 16;
 
-export type AnswerParts = Readonly<{
+type AnswerParts = Readonly<{
   batches: Batches;
   files: Pick<Files, "get">;
   /** Those that lines may ask. */

@@ -7,7 +7,7 @@ export type BatchError = Readonly<{ code: string; line: number | null; message: 
 
 /** How it ends, once no more of its lines run. */
 export type BatchEnd = "completed" | "expired" | "cancelled" | "failed";
-export type BatchState = "validating" | "in_progress" | "cancelling" | "finalizing" | BatchEnd;
+type BatchState = "validating" | "in_progress" | "cancelling" | "finalizing" | BatchEnd;
 
 /** What its lines have come to; billed in balance tokens. */
 export type BatchSums = {

@@ -6,8 +6,8 @@ import { jsonExcess } from "../core/outside-json.ts";
 import type { BatchError, BatchForm } from "./batch.ts";
 import { lineRequestId, unrunLine, type Unrun } from "./line-error.ts";
 
-export const linesMax = 1_000_000;
-export const lineBytesMax = 20_000_000;
+const linesMax = 1_000_000;
+const lineBytesMax = 20_000_000;
 const customIdMaxLength = 512;
 /** A longer list says no more, and each is a mistake of the same program. */
 const errorsMax = 100;
@@ -189,7 +189,7 @@ function repeatedIn(ids: BigUint64Array, numbers: Uint32Array): number[] {
   return found;
 }
 
-export type ReadLine = Readonly<{ customId: string; model: string; body: Readonly<Record<string, unknown>> }>;
+type ReadLine = Readonly<{ customId: string; model: string; body: Readonly<Record<string, unknown>> }>;
 
 /** The line, or what is wrong with it as "code|param|message". */
 function readLine(bytes: Buffer, endpoint: string): ReadLine | string {

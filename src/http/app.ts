@@ -11,7 +11,7 @@ import { listedModels, sampleModelOf, usualSampleModel } from "../core/catalog.t
 import { bodyMaxBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
-import type { Model, Principal, Refusal } from "../core/types.ts";
+import type { Endpoint, Model, Principal, Refusal } from "../core/types.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import { ApiRoutes, type DirectRoutes } from "./api-routes.ts";
@@ -21,7 +21,7 @@ import type { OpenApiDocument } from "../docs/openapi-document.ts";
 import { Documentation, type DocumentationOptions } from "./documentation.ts";
 import { askerOf } from "./incoming.ts";
 import { KeyHeaders } from "./key-headers.ts";
-import { addKeptRoutes, type OpenKept } from "./kept-routes.ts";
+import type { AnswerKept, answerKept, Inside } from "./kept-routes.ts";
 import { idleTimeoutSeconds, Inference } from "./inference.ts";
 import type { Connection } from "./peer-address.ts";
 import { LoopDelay } from "./metrics/loop-delay.ts";
@@ -63,8 +63,8 @@ export type ServerOptions = Readonly<{
   quotes?: Quotes;
   /** Absent: there is no API for operators. */
   operators?: Operators;
-  /** Routes about what accounts keep. Absent: there are none. */
-  openKept?: OpenKept;
+  /** Answers requests about batches. Absent: there are none. */
+  openBatches?: (inside: Inside) => AnswerKept;
   /** Pages and routes that another part adds, and the browsers that are signed in to them. */
   openSite?: (requests: LiveRequests) => Site;
   /** {base_url}; null: the address where it listens. */
@@ -126,6 +126,27 @@ const stored = [
     ],
   },
 ] as const;
+
+const batchRoutes = {
+  "/v1/batches": ["POST ", "GET ", "GET /:id", "POST /:id/cancel"],
+  "/v1/messages/batches": ["POST ", "GET ", "GET /:id", "POST /:id/cancel", "GET /:id/results", "DELETE /:id"],
+} as const;
+
+type BatchParties = Omit<Parameters<typeof answerKept>[2], "dialectOf"> & Readonly<{ inference: Inference }>;
+
+function addBatches(api: ApiRoutes, { inference, ...parties }: BatchParties): void {
+  const dialectOf = (request: Request) => inference.dialectOf(request);
+  for (const [at, routes] of Object.entries(batchRoutes)) {
+    for (const route of routes) {
+      const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];
+      const path = `${at}${below}` as Endpoint;
+      api.add(method, path, async (request, connection, id) => {
+        const { answerKept } = await import("./kept-routes.ts");
+        return answerKept(`${method} ${path}`, { request, connection, id }, { ...parties, dialectOf });
+      });
+    }
+  }
+}
 
 /** Starts to listen. Throws if the address is in use. */
 export function startServer(parts: ServerParts, options: ServerOptions): RunningServer {
@@ -211,11 +232,8 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   tokens.addRoutesTo(api);
   inference.addRoutesTo(api);
   for (const dialect of dialects.all) if (dialect.storesResponses) addStored(dialect);
-  addKeptRoutes(
-    api,
-    { parts, dialects, watch },
-    { ...options, keyHeaders, whoseIs, dialectOf: (request) => inference.dialectOf(request) },
-  );
+  const answer = options.openBatches?.({ parts, dialects, watch });
+  if (answer !== undefined) addBatches(api, { answer, inference, keyHeaders, addressHeader, whoseIs, ...parts });
   if (site !== null) app.use(site.routes);
   if (options.operators !== undefined) addOperators(app, options.operators, documentation, addressHeader);
   app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });

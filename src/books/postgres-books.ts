@@ -8,8 +8,8 @@ import { KeptActivity } from "../store/activity/kept-activity.ts";
 import { takeFolderBeside } from "../store/folder/data-folder.ts";
 import { booksOf, setServedMark } from "../store/folder/served-folder.ts";
 import { writeExportOf } from "../store/postgres/account-export.ts";
-import { PostgresActivity } from "../store/postgres/activity.ts";
-import { PostgresRequestLog } from "../store/postgres/request-log.ts";
+import { ActivityTables } from "../store/activity/activity-tables.ts";
+import { requestLogIn } from "../store/postgres/served-lines.ts";
 import { eraseResponsesIn } from "../store/postgres/response-tables.ts";
 import { databaseName } from "../store/postgres/place-of-url.ts";
 import { PostgresResponses } from "../store/postgres/responses.ts";
@@ -44,10 +44,10 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
   const storedResponses =
     config.storedResponses === null ? null : new PostgresResponses(url, config.storedResponses, log);
   opened.defer(() => storedResponses?.close());
-  const activity = new KeptActivity(new PostgresActivity(database), clock, log);
+  const activity = new KeptActivity({ keeper: new ActivityTables(database), clock, log });
   opened.defer(() => activity.close());
   const keepMs = config.failedKeepDays * dayMs;
-  const requestLog = new KeptRequestLog(new PostgresRequestLog(database, keepMs), keepMs, clock, log);
+  const requestLog = new KeptRequestLog({ keeper: requestLogIn(database, keepMs), keepMs, clock, log });
   opened.defer(() => requestLog.close());
   const sealingKey = await sharedSealingKey(database, sealingKeyBytes);
   const mark = { books: booksOf(sealingKey), from: databaseName(url), at: clock.wall() };

@@ -60,7 +60,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "office/operators-description.ts": "names of our own verbs",
   "store/backup/account-export.ts": "names of our own columns",
   "store/changes/record.ts": "names of our own columns",
-  "store/tables.ts": "names of our own columns",
+  "core/camel.ts": "names of our own columns",
   "core/since.ts": [/^(\d{1,5})([mhdw])$/],
   "server/fleet/simulate.ts": [/^[+-]\d{1,3}$/],
   "core/iso-time.ts": [/^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z|[+-]\d\d:?\d\d)?)?$/],

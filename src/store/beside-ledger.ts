@@ -1,9 +1,7 @@
 // Files that stand beside the ledger's, each with a Worker of its own: a file may be made anew at any time, and the ledger is
 // read in some, as `ledger`.
 import { constants, Database } from "bun:sqlite";
-import { closeSync, openSync, rmSync } from "node:fs";
-import type { Ms } from "../core/types.ts";
-import { type HostCall, startWorker, WorkerClient, type WorkerFailed } from "../core/workers.ts";
+import { rmSync } from "node:fs";
 
 /**
  * What its file is made of. `pragmas` say, among others, how much of it a power cut may take; `upgrades`: the SQL that takes
@@ -66,20 +64,3 @@ function openFitting<Made>(
     throw thrown;
   }
 }
-
-/** The Worker of such a file, which only its owner may read. `open`: what the Worker's `host` is given. */
-export const besideWorker = (
-  file: string,
-  worker: Parameters<typeof startWorker>[0],
-  open: () => readonly unknown[],
-  options: Readonly<{ idleMs?: Ms; onNews?(news: unknown): void; onFailure(error: WorkerFailed): void }>,
-): WorkerClient<HostCall> =>
-  new WorkerClient<HostCall>({
-    ...options,
-    start: () => {
-      closeSync(openSync(file, "a", 0o600));
-      return startWorker(worker);
-    },
-    open: () => ({ order: "open", given: open() }),
-    close: { order: "close", given: [] },
-  });

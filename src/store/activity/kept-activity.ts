@@ -13,7 +13,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
 import { type Remote, remote } from "../../core/workers.ts";
-import { besideWorker } from "../beside-ledger.ts";
+import { besideWorker } from "../beside-worker.ts";
 import { activityName } from "../folder/data-folder.ts";
 import { Kept, type KeptOptions, notKept } from "../kept.ts";
 import type { ActivityTables } from "./activity-tables.ts";

@@ -9,7 +9,7 @@ import type { FailedBatch, LogFilter, LogPage, LogPlace, RequestLogQueries } fro
 import type { AccountId, Ms } from "../../core/types.ts";
 import { hourMs } from "../../core/units.ts";
 import { type Remote, remote } from "../../core/workers.ts";
-import { besideWorker } from "../beside-ledger.ts";
+import { besideWorker } from "../beside-worker.ts";
 import { requestsName } from "../folder/data-folder.ts";
 import { Kept, type KeptOptions, notKept } from "../kept.ts";
 import type { RequestLogTables } from "./request-log-tables.ts";

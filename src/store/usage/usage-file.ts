@@ -6,7 +6,7 @@ import type { UsageQueries } from "../../account/usage-queries.ts";
 import type { Log } from "../../core/log.ts";
 import { StoreUnavailable } from "../../core/types.ts";
 import { remote } from "../../core/workers.ts";
-import { besideWorker } from "../beside-ledger.ts";
+import { besideWorker } from "../beside-worker.ts";
 import { usageName } from "../folder/data-folder.ts";
 import { messageOf } from "../folder/folder-faults.ts";
 

@@ -142,7 +142,15 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     /^\s*[a-z][a-z0-9+.-]*:/i,
     /^[0-9a-f]{2}$/i,
   ],
-  "dialects/messages/stream.ts": [/^(?:null)?$/],
+  "dialects/messages/call-input.ts": [
+    /[ \t\r\n]/,
+    /[-+.\w]/,
+    /[-+.\w]+/y,
+    within(256, /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)$/), // numberMaxLength
+    /\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[\da-fA-F]{4}|u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2})/y,
+    /["\\\x00-\x1f]/g,
+    /^(?:null)?$/,
+  ],
   "dialects/request/system-text.ts": [/^x-anthropic-billing-header[^\n]*\n*/],
   "dialects/responses/offered-tools.ts": [/[^a-zA-Z0-9_-]/g],
   "dialects/stored-responses.ts": [/^[a-z]+_([0-9A-Za-z]+)_(?:in)?\d+$/, /_in\d+$/],

@@ -436,6 +436,8 @@ export type Piece =
   | Readonly<{ kind: "reasoning"; literal: string }>
   /** `logprobs` is the JSON text of the choice's logprobs object, or null. */
   | Readonly<{ kind: "text"; literal: string; logprobs: string | null }>
+  /** What a model says where it refuses, and its node says that it does: text that is not what was asked for. */
+  | Readonly<{ kind: "refusal"; literal: string; logprobs: string | null }>
   /** The start of a tool call; `index` counts from 0 in order of appearance, `id` and `name` are never empty. */
   | Readonly<{ kind: "call"; index: number; id: string; name: string }>
   | Readonly<{ kind: "call-arguments"; index: number; literal: string }>

@@ -53,7 +53,7 @@ const pauseMaxMs = 60_000;
 /** Of a line that a node failed. */
 const triesMax = 3;
 
-export const batchesEndpoint: Record<Batch["form"], Endpoint> = {
+const batchesEndpoint: Record<Batch["form"], Endpoint> = {
   openai: "/v1/batches",
   anthropic: "/v1/messages/batches",
 };

@@ -132,17 +132,26 @@ const batchRoutes = {
   "/v1/messages/batches": ["POST ", "GET ", "GET /:id", "POST /:id/cancel", "GET /:id/results", "DELETE /:id"],
 } as const;
 
-type BatchParties = Omit<Parameters<typeof answerKept>[2], "dialectOf"> & Readonly<{ inference: Inference }>;
+type BatchParties = Pick<Parameters<typeof answerKept>[2], "keyHeaders" | "addressHeader" | "whoseIs"> &
+  Readonly<{ inference: Inference }>;
 
-function addBatches(api: ApiRoutes, { inference, ...parties }: BatchParties): void {
+function addBatches(
+  api: ApiRoutes,
+  open: ServerOptions["openBatches"],
+  inside: Inside,
+  { inference, ...parties }: BatchParties,
+): void {
+  const answer = open?.(inside);
+  if (answer === undefined) return;
+  const { clock } = inside.parts;
   const dialectOf = (request: Request) => inference.dialectOf(request);
   for (const [at, routes] of Object.entries(batchRoutes)) {
     for (const route of routes) {
       const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];
-      const path = `${at}${below}` as Endpoint;
-      api.add(method, path, async (request, connection, id) => {
+      api.add(method, `${at}${below}` as Endpoint, async (request, connection, id) => {
         const { answerKept } = await import("./kept-routes.ts");
-        return answerKept(`${method} ${path}`, { request, connection, id }, { ...parties, dialectOf });
+        const asked = { request, connection, id };
+        return answerKept(`${method} ${at}${below}`, asked, { ...parties, answer, clock, dialectOf });
       });
     }
   }
@@ -199,7 +208,6 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     access: () => ({ token: options.metricsToken ?? null, behindProxy: options.behindProxy ?? false }),
   };
   let stopping = false;
-
   const direct: DirectRoutes = {};
   // The limit is for a unix socket, for which Bun's types allow none below; Elysia's own is shorter.
   const serve = { idleTimeout: idleTimeoutSeconds, routes: direct };
@@ -232,8 +240,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   tokens.addRoutesTo(api);
   inference.addRoutesTo(api);
   for (const dialect of dialects.all) if (dialect.storesResponses) addStored(dialect);
-  const answer = options.openBatches?.({ parts, dialects, watch });
-  if (answer !== undefined) addBatches(api, { answer, inference, keyHeaders, addressHeader, whoseIs, ...parts });
+  addBatches(api, options.openBatches, { parts, dialects, watch }, { inference, keyHeaders, addressHeader, whoseIs });
   if (site !== null) app.use(site.routes);
   if (options.operators !== undefined) addOperators(app, options.operators, documentation, addressHeader);
   app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });

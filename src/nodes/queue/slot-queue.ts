@@ -194,7 +194,7 @@ const idlest: Chooser = {
  */
 const unreadMaxMs = 60;
 /** No one waits for an account that is alone there, but a newcomer waits until everything it sent is read. */
-const unreadAloneMaxMs = 2_000;
+const unreadAloneMaxMs = 1_000;
 
 /** The part of a node's slots that bulk leaves free, because running requests cannot be taken back. */
 const bulkFreePart = 0.25;
@@ -582,6 +582,13 @@ export class SlotQueue {
     if (state === undefined || (state.node.slots === slots && state.node.elsewhere === elsewhere)) return;
     state.node = { ...state.node, slots, elsewhere };
     this.#fill(state);
+  }
+
+  /** Its free slots, where only bulk waits for them, which must leave them to others. */
+  keptFromBulk(nodeName: string): number {
+    const state = this.#nodes.get(nodeName);
+    if (state === undefined || state.lines.size === 0 || !hasRoom(state) || !hasBulkEnough(state)) return 0;
+    return [...state.lines].every(({ priority }) => priority === "bulk") ? state.node.slots - state.busy : 0;
   }
 
   setHealth(nodeName: string, health: NodeHealth): void {

@@ -6,10 +6,12 @@ import { dayMs } from "../core/units.ts";
 import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
 import { ActivityFile } from "../store/activity/activity-file.ts";
 import { sealingKeyOf } from "../store/folder/sealing-key.ts";
+import { fileRowsIn } from "../store/files/files-file.ts";
 import { RequestLogFile } from "../store/requests/request-log-file.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 import { UsageFile } from "../store/usage/usage-file.ts";
 import { openAccounting } from "./accounting.ts";
+import { eraseFilesIn, openFiles } from "./open-files.ts";
 import type { BooksParts, OpenedBooks } from "./opened-books.ts";
 
 export async function openBooks(parts: BooksParts, opened: AsyncDisposableStack): Promise<OpenedBooks> {
@@ -44,6 +46,8 @@ async function inFolder(parts: BooksParts, opened: AsyncDisposableStack): Promis
       ? null
       : await StoredResponsesFile.open({ dataFolder, log, ...config.storedResponses });
   opened.defer(() => storedResponses?.close());
+  const files = config.files === null ? null : await openFiles(config, fileRowsIn(dataFolder), clock, log);
+  opened.defer(() => files?.close());
   const activity = new ActivityFile(dataFolder, clock, log);
   opened.defer(() => activity.close());
   const keepMs = config.failedKeepDays * dayMs;
@@ -63,8 +67,11 @@ async function inFolder(parts: BooksParts, opened: AsyncDisposableStack): Promis
     databaseBytes: () => statSync(databaseFile).size,
     watch: accounting.watch(log),
     storedResponses,
-    eraseResponses: (account, forEver) =>
-      storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(dataFolder, account, log),
+    files,
+    async eraseResponses(account, forEver) {
+      await (storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(dataFolder, account, log));
+      await (files?.eraseAccount(account) ?? eraseFilesIn(config, fileRowsIn(dataFolder), account, clock, log));
+    },
     sealingKey: sealingKeyOf(dataFolder, sealingKeyBytes),
     shareNodes: null,
     laneState: null,

@@ -326,7 +326,7 @@ type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
 async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opened: AsyncDisposableStack) {
   const { flags, environment, config, live, life, catalog, clock, log, metrics, tracing, port, onFatal } = earlier;
-  const { activity, requestLog, databaseBytes, eraseResponses, adopt, programEnvironment } = earlier;
+  const { activity, requestLog, files, databaseBytes, eraseResponses, adopt, programEnvironment } = earlier;
   const { accounting, watch, storedResponses, sealingKey, followedNodes, pool, served, serving, ownedTools } = earlier;
   const relays =
     followedNodes === null
@@ -388,6 +388,7 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
       requestLog,
       watch,
       storedResponses,
+      files,
       serving,
       pool,
       ownedTools,

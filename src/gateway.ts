@@ -4,7 +4,7 @@
 //
 // What the client received is charged before it sees the end, even one with an error event, unless the gateway or a node
 // failed. Every other exit gives the whole hold back, and every refusal is a row of core/refusals.ts.
-import type { Forecast } from "./core/forecast.ts";
+import { type Outlook, outlookOf } from "./core/forecast.ts";
 import { isPriority, priorities } from "./core/priority.ts";
 import { type Standing } from "./core/standing.ts";
 import type { Catalog } from "./core/catalog.ts";
@@ -78,7 +78,7 @@ export type GatewayParts = Readonly<{
       standing?: Standing,
     ): Soon<Slot | Refusal>;
     /** What a request that waits can expect; null where it does not wait (anymore). Absent: nobody here knows. */
-    forecastOf?(waiting: Promise<Slot | Refusal>): Forecast | null;
+    forecastOf?(waiting: Promise<Slot | Refusal>): Outlook | null;
     /** Whether a node that is well serves the model. Absent: nobody here knows, and no model falls back. */
     isServed?(modelId: string): boolean;
   };
@@ -126,7 +126,7 @@ export interface Outlet extends Sink {
   /** Whether part of the answer was written, beyond signs of life. */
   readonly delivered: boolean;
   /** The request waits in line; `forecast` says what it can expect now, and null once it no longer waits. */
-  waits?(forecast: () => Forecast | null): void;
+  waits?(forecast: () => Outlook | null): void;
   /** The last word of a served request, whose charge is on disk. A promise where the reply must be stored first. */
   end(end: AnswerEnd): void | Promise<void>;
   /** The last word of a refused or failed request; the charge for what was delivered is on disk. */
@@ -351,6 +351,7 @@ export async function serve(
   try {
     if (hold.ready !== null) {
       // A coder call is on disk before the first byte goes out; others wait for requests of their account to settle.
+      outlet.waits?.(outlookOf(() => hold.position?.() ?? null, clock.monotonic));
       const refusal = await begun(hold, outlet.cancelSignal);
       if (refusal !== null) return fail(refusal, hold, outlet, record);
     }

@@ -37,19 +37,19 @@ export const countLimits = {
   end_user_parallel: {
     most: perMinuteMax,
     about: `Requests at once ${each}; others wait in line.`,
-    label: "Requests at once for each person",
+    label: "Requests at once per person",
     words: "N requests at once for each",
   },
   end_user_requests_per_minute: {
     most: perMinuteMax,
     about: `Requests within 60 seconds ${each}; others are refused.`,
-    label: "Requests a minute for each person",
+    label: "Requests a minute per person",
     words: "N requests a minute for each",
   },
   end_user_tokens_per_minute: {
     most: tokensPerMinuteMax,
     about: `Tokens read and written within 60 seconds ${each}; others are refused.`,
-    label: "Tokens a minute for each person",
+    label: "Tokens a minute per person",
     words: "N tokens a minute for each",
   },
 } as const satisfies Readonly<Record<string, CountRow>>;

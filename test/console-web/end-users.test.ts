@@ -101,7 +101,7 @@ describe.skipIf(withoutBrowser)("end users in the console", () => {
       await dialog.getByLabel("Tokens a month").fill("400000");
       await dialog.getByLabel("It belongs to a program that serves people").check();
       await dialog.getByLabel("Tokens a day for each person").fill("30");
-      await dialog.getByLabel("Requests at once for each person").fill("2");
+      await dialog.getByLabel("Requests at once per person").fill("2");
       await dialog.getByText("Requests, and their place in line").click();
       await dialog.getByLabel("Requests a minute", { exact: true }).fill("60");
       await dialog.getByLabel("Priority", { exact: true }).selectOption("bulk");

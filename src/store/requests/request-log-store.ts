@@ -21,7 +21,7 @@ import { type BesideLedger, openBesideLedger } from "../beside-ledger.ts";
 import { merged, statusFits } from "./log-page.ts";
 
 /** Raised when the tables change: what another version wrote is let go of. */
-const storeVersion = 1;
+const storeVersion = 2;
 const pruneIntervalMs = 60_000;
 /** What a page of arrivals has: 20 ms. */
 const arrivalsAtOnce = 10_000;
@@ -36,6 +36,7 @@ const tables = `
     key_id INTEGER NOT NULL,
     endpoint TEXT NOT NULL,
     model TEXT NOT NULL,
+    asked_model TEXT,
     status INTEGER NOT NULL,
     reason TEXT NOT NULL,
     cause TEXT,
@@ -73,19 +74,19 @@ const ratesAsNamed = `input_cents AS inputCents, cached_input_cents AS cachedInp
 /** The same columns of both, by which filters and readers know them. */
 const views = `
   CREATE TEMP VIEW served_log AS
-    SELECT sequence, at, billing_key AS request_id, account_id, key_id, endpoint, model, 200 AS status, NULL AS reason, NULL AS cause,
+    SELECT sequence, at, billing_key AS request_id, account_id, key_id, endpoint, model, asked_model, 200 AS status, NULL AS reason, NULL AS cause,
       node, wait_ms, sent_ms, first_token_ms, duration_ms, input_fresh + input_cached AS input, input_cached AS cached_input,
       output, reasoning, billed_tokens, input_cents, cached_input_cents, output_cents, input_parts, cached_input_parts, output_parts, 0 AS more
     FROM ledger.journal WHERE kind IN ('charge', 'coder_usage');
 
   CREATE TEMP VIEW failed_log AS
-    SELECT sequence, at, request_id, account_id, key_id, endpoint, model, status, reason, cause,
+    SELECT sequence, at, request_id, account_id, key_id, endpoint, model, asked_model, status, reason, cause,
       node, wait_ms, sent_ms, first_token_ms, duration_ms, input, 0 AS cached_input, output, 0 AS reasoning,
       coalesce((SELECT billed_tokens FROM ledger.journal WHERE billing_key = request_id), 0) AS billed_tokens,
       ${noRates}, more
     FROM main.failed;
 `;
-const logColumns = `sequence, at, request_id AS requestId, account_id AS account, key_id AS key, endpoint, model, status, reason, cause,
+const logColumns = `sequence, at, request_id AS requestId, account_id AS account, key_id AS key, endpoint, model, asked_model AS askedModel, status, reason, cause,
   node, wait_ms AS waitMs, sent_ms AS sentMs, first_token_ms AS firstTokenMs, duration_ms AS durationMs, input,
   cached_input AS cachedInput, output, reasoning, billed_tokens AS billedTokens, ${ratesAsNamed}, more,
   (SELECT name FROM ledger.api_keys AS k WHERE k.account_id = log.account_id AND k.id = key_id) AS keyName`;
@@ -304,15 +305,15 @@ function valuesOf(row: FailedRow): (string | number | null)[] {
   const { requestId, at, account, key, endpoint, model, status, reason, cause, course, input, output, more } = row;
   const { node, waitMs, sentMs, firstTokenMs, durationMs } = course;
   const values = [requestId, at, account, key, endpoint, model, status, reason, node, waitMs, sentMs, firstTokenMs];
-  return [...values, durationMs, input, output, more, cause];
+  return [...values, durationMs, input, output, more, cause, course.askedModel ?? null];
 }
 
 function prepare(database: Database) {
   return {
     insert: database.prepare<unknown, (string | number | null)[]>(`
       INSERT INTO failed (request_id, at, account_id, key_id, endpoint, model, status, reason, node, wait_ms, sent_ms,
-        first_token_ms, duration_ms, input, output, more, cause)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`),
+        first_token_ms, duration_ms, input, output, more, cause, asked_model)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`),
     addMore: database.prepare<unknown, [number, string]>("UPDATE failed SET more = more + ? WHERE request_id = ?"),
     addGone: database.prepare<unknown, [number]>("UPDATE gone SET requests = requests + ?"),
     gone: database.prepare<{ requests: number }, []>("SELECT requests FROM gone"),

@@ -11,9 +11,11 @@ import {
   type LogPlace,
   requestIdBeginning,
 } from "../../core/request-log.ts";
+import type { ReportAsked, ReportPart } from "../../core/report.ts";
 import type { Ms } from "../../core/types.ts";
 import type { Keeper } from "../kept.ts";
 import { type FailedFound, type FoundRow, merged, type Served, statusFits } from "../requests/log-page.ts";
+import { cutDayText, type FoundSums, reportRowOf, reportText, reportValues } from "../requests/report.ts";
 import type { RequestLogCall } from "../requests/request-log-worker.ts";
 import { ask, change, type Send, statement, type Value } from "./asking.ts";
 import { arrayOf, type Statement } from "./connection.ts";
@@ -60,6 +62,8 @@ export class PostgresRequestLog implements Keeper<RequestLogCall> {
         return this.#page(call.filter, call.before ?? beginning, call.limit, call.now);
       case "arrivals":
         return this.#arrivals(call.from, call.after);
+      case "report":
+        return this.#report(call.asked);
       case "open":
       case "close":
         return null;
@@ -100,6 +104,17 @@ export class PostgresRequestLog implements Keeper<RequestLogCall> {
     );
     const last = rows.at(-1);
     return arrivalPage(rows, rows.length < arrivalsAtOnce ? null : `${last!.at}.${last!.id}`);
+  }
+
+  async #report(asked: ReportAsked): Promise<ReportPart> {
+    const parameter = (place: number) => `$${place}::text::bigint`;
+    const text = reportText(asked, { parameter, number: (sum) => `(${sum})::float8`, lines: "" });
+    const cut = cutDayText(asked);
+    const [rows, cutDay] = await Promise.all([
+      ask<FoundSums>(this.#database, { name: "report", text }, ...reportValues(asked)),
+      cut === null ? [] : ask(this.#database, { name: "cut days", text: cut }),
+    ]);
+    return { rows: rows.map(reportRowOf), cutsFoldedDay: cutDay.length > 0 };
   }
 
   #failedBefore(

@@ -4,6 +4,7 @@ import type { ArrivalPage, ArrivalQueries } from "../../core/arrivals.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import type { FailedBatch, LogFilter, LogPage, LogPlace, RequestLogQueries } from "../../core/request-log.ts";
+import type { ReportAsked, ReportPart } from "../../core/report.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { hourMs } from "../../core/units.ts";
 import { Kept, type Keeper } from "../kept.ts";
@@ -35,6 +36,10 @@ export class KeptRequestLog extends Kept<RequestLogCall, FailedBatch> implements
 
   arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage> {
     return this.asked({ order: "arrivals", from, after });
+  }
+
+  report(asked: ReportAsked): Promise<ReportPart> {
+    return this.asked({ order: "report", asked });
   }
 
   /** Another `keepMs` from here on. */

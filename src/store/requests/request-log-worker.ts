@@ -1,4 +1,5 @@
 // The Worker that owns the request log: neither its writes nor its searches are in the way of a stream or the journal.
+import type { ReportAsked } from "../../core/report.ts";
 import type { FailedBatch, LogFilter, LogPlace } from "../../core/request-log.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { answerCalls, endWorker, Moved } from "../../core/workers.ts";
@@ -9,6 +10,7 @@ export type RequestLogCall =
   | Readonly<{ order: "add"; batch: FailedBatch; now: Ms }>
   | Readonly<{ order: "page"; filter: LogFilter; before: LogPlace | null; limit: number; now: Ms }>
   | Readonly<{ order: "arrivals"; from: Ms; after: number | string | null }>
+  | Readonly<{ order: "report"; asked: ReportAsked }>
   | Readonly<{ order: "keep"; keepMs: Ms; now: Ms }>
   | Readonly<{ order: "erase"; account: AccountId }>
   | Readonly<{ order: "close" }>;
@@ -31,6 +33,8 @@ answerCalls<RequestLogCall>(self, (order) => {
       const page = store.arrivals(order.from, Number(order.after ?? 0));
       return new Moved(page, [page.numbers.buffer]);
     }
+    case "report":
+      return store.report(order.asked);
     case "keep":
       store.keep(order.keepMs, order.now);
       return null;

@@ -11,8 +11,13 @@ const row: ReportRow = {
   model: "core-3",
   endpoint: "/v1/messages",
   end_user: null,
-  ...{ requests: 2, input: 10, cached: 4, output: 5, billed: 1_000 },
+  requests: 2,
+  input: 10,
+  cached: 4,
+  output: 5,
+  billed: 1_000,
 };
+const sums = { requests: 2, input: 10, cached: 4, output: 5, billed: 1_000, cost_usd: 0.005 };
 
 async function asked(input: object, cutsFoldedDay = false) {
   const site = new ConsoleSite();
@@ -38,10 +43,7 @@ test("a month in a time zone is its days, over a change of the clock", async () 
   expect(times[0]).toEqual(["2026-09-30T22:00", "2026-10-01T22:00"]);
   expect(times[24]).toEqual(["2026-10-24T22:00", "2026-10-25T23:00"]);
   for (const [at, [from]] of times.entries()) if (at > 0) expect(from).toBe(times[at - 1]![1]!);
-  expect(rows[30]).toEqual({
-    ...{ day: "2026-10-31", model: "core-3" },
-    ...{ requests: 2, input: 10, cached: 4, output: 5, billed: 1_000, cost_usd: 0.005 },
-  });
+  expect(rows[30]).toEqual({ day: "2026-10-31", model: "core-3", ...sums });
 });
 
 test("months begin and end with the days asked for, and a key comes with its account", async () => {

@@ -1,8 +1,7 @@
 // The rows of files in PostgreSQL, for gateways that share their folder.
 import { fileStatements, FileRowsIn, type FileValue } from "../files/file-rows.ts";
-import { change, statement } from "./asking.ts";
+import { type Question, statement } from "../questions.ts";
 import type { Database } from "./database.ts";
-import type { Statement } from "./connection.ts";
 
 type Name = keyof typeof fileStatements;
 
@@ -17,7 +16,7 @@ const statements = Object.fromEntries(
         .replaceAll(/:list(\d+)/g, "SELECT json_array_elements_text($$$1::text::json)"),
     ),
   ]),
-) as Record<Name, Statement>;
+) as Record<Name, Question>;
 
 /** Sums see what others are about to add only one after the other. */
 const lock = statement("lock stored files", "SELECT pg_advisory_xact_lock(hashtext('tollgate stored files'))");
@@ -25,7 +24,7 @@ const lock = statement("lock stored files", "SELECT pg_advisory_xact_lock(hashte
 export const fileRowsOf = (database: Database): FileRowsIn =>
   new FileRowsIn(
     <Row>(name: Name, ...values: readonly FileValue[]) =>
-      change(database, async (send) => {
+      database.change(async (send) => {
         if (name === "add") await send(lock);
         return send<Row>(statements[name], ...values);
       }),

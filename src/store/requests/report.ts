@@ -3,15 +3,9 @@ import { keyNameOf } from "../../account/people/key-names.ts";
 import type { ReportAsked, ReportGroup, ReportRow } from "../../core/report.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { dayMs } from "../../core/units.ts";
-
-/** How a store writes what the two of them write differently. */
-export type ReportForm = Readonly<{
-  parameter(place: number): string;
-  /** A sum, as a number of JavaScript. */
-  number(sum: string): string;
-  /** More that lines must meet, in SQL: it spares reading the others. */
-  lines: string;
-}>;
+import { type Question, statement, type Value } from "../questions.ts";
+import { isReply } from "../usage/usage-sum.ts";
+import type { Condition } from "./request-log-tables.ts";
 
 const columnsOf: Readonly<Record<ReportGroup, string>> = {
   account: "account_id",
@@ -21,37 +15,37 @@ const columnsOf: Readonly<Record<ReportGroup, string>> = {
   end_user: "end_user_id",
 };
 const sums = ["requests", "input", "cached", "output", "billed"];
-const isReply = "kind IN ('charge', 'coder_usage')";
 
-/** Takes the times from and until, the first folded day and the one after the last, how many rows, and the account if one is asked for. */
-export function reportText({ by, account }: ReportAsked, { parameter, number, lines }: ReportForm): string {
+/** How many values it takes before those of `lines`. */
+export const reportValues = 6;
+
+/** `lines`: a condition that spares reading lines of other times, with its values. */
+export function reportQuestion(asked: ReportAsked, lines: Condition): readonly [Question, ...Value[]] {
+  const { from, until, by, account, rowsMax } = asked;
   const groups = by.map((group) => columnsOf[group]);
-  const isAsked = account === null ? isReply : `account_id = ${parameter(6)} AND ${isReply}`;
+  const values = [from, until, Math.ceil(from / dayMs), Math.floor(until / dayMs), rowsMax, account, ...lines.values];
+  const isAsked = `${isReply} AND ($6::text IS NULL OR account_id = $6::text::bigint)`;
   const name = (group: ReportGroup, table: string): string =>
     by.includes(group)
       ? `(SELECT name FROM ${table} AS named WHERE named.account_id = found.account_id AND named.id = found.${columnsOf[group]})`
       : "NULL";
-  return `
+  const text = `
     SELECT found.*, ${name("key", "api_keys")} AS key_name, ${name("end_user", "end_users")} AS end_user_name
     FROM (
-      SELECT ${[...groups, ...sums.map((sum) => `${number(`sum(${sum})`)} AS ${sum}`)].join(", ")}
+      SELECT ${[...groups, ...sums.map((sum) => `sum(${sum})::float8 AS ${sum}`)].join(", ")}
       FROM (
         SELECT account_id, key_id, model, endpoint, end_user_id, 1 AS requests, input_fresh + input_cached AS input,
           input_cached AS cached, output, billed_tokens AS billed
-        FROM journal WHERE at >= ${parameter(1)} AND at < ${parameter(2)} AND ${isAsked} ${lines}
+        FROM journal WHERE at >= $1::text::bigint AND at < $2::text::bigint AND ${isAsked} ${lines.where}
         UNION ALL
         SELECT account_id, key_id, model, endpoint, NULL, lines, input_fresh + input_cached, input_cached, output, billed_tokens
-        FROM journal_folds WHERE day >= ${parameter(3)} AND day < ${parameter(4)} AND ${isAsked}
+        FROM journal_folds WHERE day >= $3::text::int AND day < $4::text::int AND ${isAsked}
       ) AS part
       ${groups.length === 0 ? "HAVING count(*) > 0" : `GROUP BY ${groups.join(", ")}`}
     ) AS found
-    ORDER BY ${["billed DESC", "requests DESC", ...groups].join(", ")} LIMIT ${parameter(5)}`;
+    ORDER BY ${["billed DESC", "requests DESC", ...groups].join(", ")} LIMIT $5::text::int`;
+  return [statement("report", text), ...values];
 }
-
-export const reportValues = ({ from, until, rowsMax, account }: ReportAsked): number[] => [
-  ...[from, until, Math.ceil(from / dayMs), Math.floor(until / dayMs), rowsMax],
-  ...(account === null ? [] : [account]),
-];
 
 export type FoundSums = Readonly<
   Record<"requests" | "input" | "cached" | "output" | "billed", number> & {
@@ -86,9 +80,8 @@ export const reportRowOf = ({
 });
 
 /** Finds a folded day that the time has only a part of; null where it begins and ends with UTC days. */
-export function cutDayText({ from, until }: ReportAsked): string | null {
-  const days = [from, until].filter((at) => at % dayMs !== 0).map((at) => Math.floor(at / dayMs));
-  return days.length === 0
-    ? null
-    : `SELECT 1 FROM journal_folds WHERE day IN (${days.join(", ")}) AND ${isReply} LIMIT 1`;
+export function cutDay({ from, until }: ReportAsked): readonly [Question, ...Value[]] | null {
+  const days = [from, until].map((at) => (at % dayMs === 0 ? null : Math.floor(at / dayMs)));
+  const text = `SELECT 1 AS found FROM journal_folds WHERE day IN ($1::text::int, $2::text::int) AND ${isReply} LIMIT 1`;
+  return days.every((day) => day === null) ? null : [statement("cut day", text), ...days];
 }

@@ -15,9 +15,8 @@ import { activitySplits } from "../../../src/core/activity.ts";
 import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { reportGroups } from "../../../src/core/report.ts";
-import { PostgresRequestLog } from "../../../src/store/postgres/request-log.ts";
+import { requestLogIn } from "../../../src/store/postgres/served-lines.ts";
 import { KeptRequestLog } from "../../../src/store/requests/kept-request-log.ts";
-import { RequestLogFile } from "../../../src/store/requests/request-log-file.ts";
 import { mintRequestId } from "../../../src/core/request-id.ts";
 import { migrate as migrateSqlite } from "../../../src/store/ledger/migrate.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
@@ -25,7 +24,7 @@ import { Database } from "../../../src/store/postgres/database.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
 import { PostgresUsage } from "../../../src/store/postgres/usage.ts";
 import { sumNextDay } from "../../../src/store/postgres/usage-days.ts";
-import { UsageFile } from "../../../src/store/usage/usage-file.ts";
+import { usageInFile } from "../../../src/store/usage/usage-file.ts";
 import { type Databases, startDatabases } from "../../fixtures/postgres.ts";
 import { randomOf } from "../../fixtures/random.ts";
 
@@ -73,7 +72,7 @@ describe("usage", () => {
   let postgres: Databases;
   let client: Bun.SQL;
   let database: Database;
-  let here: UsageFile;
+  let here: ReturnType<typeof usageInFile>;
   let there: PostgresUsage;
 
   beforeAll(async () => {
@@ -113,7 +112,7 @@ describe("usage", () => {
     }
     sqlite.close();
     database = new Database(server);
-    here = new UsageFile(folder, file, () => {});
+    here = usageInFile(folder, file, () => {});
     there = new PostgresUsage(database);
   }, 60_000);
   afterAll(async () => {
@@ -207,8 +206,9 @@ describe("usage", () => {
     const log = () => {};
     const file = join(folder, "tollgate.db");
     const keepMs = 7 * dayMs;
-    const sqlite = new RequestLogFile({ dataFolder: folder, journalFile: file, keepMs, clock: systemClock, log });
-    const beside = new KeptRequestLog(new PostgresRequestLog(database, keepMs), keepMs, systemClock, log);
+    const sqlite = KeptRequestLog.inFile({ dataFolder: folder, journalFile: file, keepMs, clock: systemClock, log });
+    const keeper = requestLogIn(database, keepMs);
+    const beside = new KeptRequestLog({ keeper, keepMs, clock: systemClock, log });
     const nameOfEndUser = (line: Line) => (line["end_user_id"] === 1 ? "ann" : null);
     for (let round = 0; round < 25; round += 1) {
       const times = round === 0 ? [0, today * dayMs + 2 * dayMs] : [someTime() + below(hourMs), someTime()].sort();

@@ -3,9 +3,8 @@ import { keyNameOf } from "../../account/people/key-names.ts";
 import type { ReportAsked, ReportGroup, ReportRow } from "../../core/report.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { dayMs } from "../../core/units.ts";
-import { type Question, statement, type Value } from "../questions.ts";
+import { type Condition, type Question, statement, type Value } from "../questions.ts";
 import { isReply } from "../usage/usage-sum.ts";
-import type { Condition } from "./request-log-tables.ts";
 
 const columnsOf: Readonly<Record<ReportGroup, string>> = {
   account: "account_id",

@@ -13,7 +13,7 @@ import {
 } from "../../core/request-log.ts";
 import type { ReportAsked, ReportPart } from "../../core/report.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
-import { type Questions, rowsIn, rowsText, type Send, statement, type Value } from "../questions.ts";
+import { type Condition, type Questions, rowsIn, rowsText, type Send, statement, type Value } from "../questions.ts";
 import { cutDay, type FoundSums, reportQuestion, reportRowOf, reportValues } from "./report.ts";
 import { type FailedFound, type FoundRow, merged, type Served, statusFits } from "./log-page.ts";
 
@@ -38,9 +38,6 @@ export interface ServedLines {
   /** What spares reading lines of other times, with values behind the first `taken`. */
   near(from: Ms, until: Ms, taken: number): Promise<Condition>;
 }
-
-/** More that lines must meet. */
-export type Condition = Readonly<{ where: string; values: readonly Value[] }>;
 
 /** Journal lines that a search reads in its first step, and how long it goes on. */
 export type Search = Readonly<{ lines: number; ms: Ms }>;

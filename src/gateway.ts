@@ -7,10 +7,10 @@
 import { type Outlook, outlookOf } from "./core/forecast.ts";
 import { isPriority, priorities } from "./core/priority.ts";
 import { type Standing } from "./core/standing.ts";
-import type { Catalog } from "./core/catalog.ts";
+import type { Catalog, KnownModels } from "./core/catalog.ts";
 import { answersOf, asksForSeveral } from "./core/answer-budget.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
-import type { BookKeys, RequestBooks } from "./account/money/books.ts";
+import type { Asker, BookKeys, RequestBooks } from "./account/money/books.ts";
 import { endUserName, nobodyNamed } from "./core/end-user.ts";
 import type { LargeBodies, LargeBody } from "./bodies/large-bodies.ts";
 import { type AnyCancelSignal, CancelSignal, signalOf } from "./core/cancel-signal.ts";
@@ -22,7 +22,7 @@ import { earlierOf, bytesOf, type References, type StoredResponses } from "./dia
 import { busyRetrySeconds, largeBodyMinBytes } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 import { refusedByLimits } from "./core/key-limits.ts";
-import { servedModels } from "./core/fallback.ts";
+import { standIns, withStandIns } from "./core/fallback.ts";
 import { isRefusal, refuse } from "./core/refusals.ts";
 import type { Soon } from "./core/soon.ts";
 import { GapSink } from "./telemetry/gap-sink.ts";
@@ -185,7 +185,7 @@ export async function admit(
     if (flooded !== null) return { refused: flooded, ask, by };
     // The end user is read only where the key may name one.
     const forwardsUsers = first.limits?.forwardsUsers === true;
-    const read = withUrgency(await readAsk(incoming.head, body, account, dialect, parts, forwardsUsers), incoming.head);
+    const read = withUrgency(await readAsk(incoming.head, body, first, dialect, parts, forwardsUsers), incoming.head);
     if (!isRefusal(read)) {
       ask = read.ask;
       prepared = ask.prepared ?? null;
@@ -283,18 +283,29 @@ const refusedAs = (
 const unknownAddress = (): null => null;
 
 type ReadParts = Pick<GatewayParts, "catalog" | "storedResponses" | "largeBodies"> &
-  Readonly<{ pool?: Pick<GatewayParts["pool"], "isServed"> }>;
+  Readonly<{ pool?: Pick<GatewayParts["pool"], "isServed">; admission: Pick<RequestBooks, "refuseModel"> }>;
 
 /** Reads a body together with the stored responses that it refers to. */
 export async function readAsk(
   head: RequestHead,
   body: Body,
-  account: AccountId,
+  asker: Asker,
   dialect: Dialect,
-  { catalog: all, storedResponses, largeBodies, pool }: ReadParts,
+  { catalog: all, storedResponses, largeBodies, pool, admission }: ReadParts,
   namesUser = false,
 ): Promise<Reading | Refusal> {
-  const catalog = pool?.isServed === undefined ? all : servedModels(all, (id) => pool.isServed!(id));
+  const { account } = asker;
+  const isServed = (id: string): boolean => pool?.isServed?.(id) !== false;
+  const others = standIns(all, isServed);
+  let catalog: KnownModels = all;
+  if (others.length > 0) {
+    const refusals = await Promise.all(others.map((model) => admission.refuseModel(asker, model)));
+    catalog = withStandIns(
+      all,
+      isServed,
+      others.filter((_, place) => refusals[place] === null),
+    );
+  }
   const find = storedResponses === null ? null : (references: References) => storedResponses.find(account, references);
   if (isLarge(body)) return largeBodies!.readAsk(head, body, account, dialect, catalog, find, null, namesUser);
   const { json, bytes } = body;

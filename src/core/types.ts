@@ -36,6 +36,8 @@ export type Course = Readonly<{
   durationMs: Ms;
   /** How urgent it was in line; absent: standard. */
   priority?: Priority;
+  /** The model that was asked for, where another one stood in for it. */
+  askedModel?: string;
 }>;
 
 /** What a key may be used for; null: unlimited. */

@@ -3,7 +3,7 @@
 import type { PlanId } from "../core/plan-ids.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { askedOf } from "../account/money/asked.ts";
-import type { AdmissionRequest, BookKeys, RequestBooks } from "../account/money/books.ts";
+import type { AdmissionRequest, Asker, BookKeys, RequestBooks } from "../account/money/books.ts";
 import { keyHashOf } from "../account/people/keys.ts";
 import type { Priority } from "../core/priority.ts";
 import type { RatesLeft } from "../core/rates-left.ts";
@@ -19,6 +19,7 @@ import {
   type AccountId,
   type Course,
   type Hold,
+  type Model,
   type ModelKind,
   type Ms,
   OutcomeUnknown,
@@ -107,6 +108,10 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
 
   refuseFlooded(account: AccountId, _now: number, kind: ModelKind): Promise<Refusal | null> {
     return this.#count(account, kind, true);
+  }
+
+  async refuseModel(asker: Asker, { id: model }: Model): Promise<Refusal | null> {
+    return this.#refusal({ op: "may ask", id: this.#nextId++, asker, model });
   }
 
   /** Rejects with StoreUnavailable. */
@@ -276,9 +281,13 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
     return null;
   }
 
-  async #count(account: AccountId, kind: ModelKind, ifFull: boolean): Promise<Refusal | null> {
-    const answer = await this.#ask({ op: "count", id: this.#nextId++, account, kind, ifFull });
-    assert(answer.answer === "counted", "a request is counted");
+  #count(account: AccountId, kind: ModelKind, ifFull: boolean): Promise<Refusal | null> {
+    return this.#refusal({ op: "count", id: this.#nextId++, account, kind, ifFull });
+  }
+
+  async #refusal(operation: Extract<RelayOperation, { op: "count" | "may ask" }>): Promise<Refusal | null> {
+    const answer = await this.#ask(operation);
+    assert(answer.answer === "counted", "a request is counted or looked at");
     return answer.refusal;
   }
 

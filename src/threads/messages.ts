@@ -4,7 +4,7 @@
 // A question's `id` is the relay's own number; its answer has the same. A request's hold and its place on a node are
 // known by the id of the question that got them.
 import type { PlanId } from "../core/plan-ids.ts";
-import type { AdmissionRequest } from "../account/money/books.ts";
+import type { AdmissionRequest, Asker } from "../account/money/books.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Outlook } from "../core/forecast.ts";
 import type { LiveOptions, NodeConfig } from "../config/config.ts";
@@ -22,6 +22,8 @@ export type RelayOperation =
   | Readonly<{ op: "principal"; id: number; keyHash: string }>
   /** Counts a request that is not admitted for flood protection; with `ifFull`, only where its window is already full. */
   | Readonly<{ op: "count"; id: number; account: AccountId; kind: ModelKind; ifFull: boolean }>
+  /** Why the sender may not ask the model. */
+  | Readonly<{ op: "may ask"; id: number; asker: Asker; model: string }>
   | (Readonly<{ op: "admit"; id: number }> & AdmissionRequest<string>)
   | Readonly<{ op: "settle"; id: number; hold: number; usage: Usage; estimated: boolean; course?: Course | undefined }>
   /** The answer has this many output tokens. */

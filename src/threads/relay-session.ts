@@ -115,6 +115,13 @@ export class RelaySession {
       }
       case "count":
         return this.#count(operation);
+      case "may ask": {
+        const { id, asker, model } = operation;
+        const { admission, models } = this.#parts;
+        const known = models().get(model);
+        const refusal = known === undefined ? refuse("unknown_model", { model }) : admission.refuseModel(asker, known);
+        return this.#whenKnown(id, refusal, (refusal) => this.#batcher.put({ answer: "counted", id, refusal }));
+      }
       case "admit":
         return this.#admit(operation);
       case "settle":

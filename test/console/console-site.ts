@@ -189,6 +189,7 @@ export class ConsoleSite {
       return { name, drained, busy: 0 };
     };
     return {
+      batches: null,
       nodes: () => [],
       models: () => ({}),
       gateways: async () => [],

@@ -557,6 +557,13 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
         port,
         counts,
         operators: lazyOperators(officeWork, log),
+        managedSettings: async (id) => {
+          const tables = live.values.managedSettings;
+          if (tables.length === 0) return null;
+          const account = await accounting.office.read(({ accounts }) => accounts.record(id));
+          const fits = tables.find(({ plans }) => account !== null && (plans?.includes(account.plan) ?? true));
+          return fits?.settings ?? null;
+        },
         quotes: quotesOf(accounting, pool),
         unix: relays?.unix ?? null,
         others: relays,

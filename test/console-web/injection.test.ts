@@ -433,6 +433,7 @@ const accountKeys: AccountKeys = {
     parallel: 1,
     requests_per_minute: 1,
     tokens_per_minute: 1_000,
+    machine: true,
   })),
 };
 

@@ -59,6 +59,8 @@ export const AccountKey = Type.Object({
   parallel: nullable(count()),
   requests_per_minute: nullable(count()),
   tokens_per_minute: nullable(tokens()),
+  /** The token of a machine that signed in. */
+  machine: Type.Boolean(),
 });
 export type AccountKey = Static<typeof AccountKey>;
 

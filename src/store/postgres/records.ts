@@ -15,6 +15,7 @@ import type {
   AccountRecord,
   AuditAction,
   AuditEntry,
+  DeviceCode,
   Identity,
   KeyRecord,
   KeyUse,
@@ -31,14 +32,15 @@ import type {
 import type { DayUse } from "../../account/money/spend-limit.ts";
 import { type UsageRow, usageRowOf } from "../../account/usage-row.ts";
 import { arrayOf } from "./connection.ts";
-import { hasLimits } from "../../core/key-limits.ts";
 import type { Soon } from "../../core/soon.ts";
-import type { AccountId, KeyId, KeyLimits, Ms } from "../../core/types.ts";
+import type { AccountId, KeyId, Ms } from "../../core/types.ts";
+import { keyRecordOf, recordOf } from "../changes/record.ts";
 import type { Session } from "./database.ts";
 import { accounts, apiKeys, counters, journal, keyUse, quotaUse } from "./schema.ts";
 import {
   accessLinks,
   auditLog,
+  deviceCodes,
   endUsers,
   identities,
   operatorTokens,
@@ -85,6 +87,14 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
   async keysOf(account: AccountId): Promise<readonly KeyRecord[]> {
     const rows = await this.#db.select().from(apiKeys).where(eq(apiKeys.accountId, account)).orderBy(asc(apiKeys.id));
     return rows.map(keyOf);
+  }
+
+  async keyWith(hash: "keyHash" | "familyHash", is: string): Promise<KeyRecord | null> {
+    const [row] = await this.#db
+      .select()
+      .from(apiKeys)
+      .where(eq(apiKeys[hash], Uint8Array.fromBase64(is)));
+    return row === undefined ? null : keyOf(row);
   }
 
   async ofKeys(account: AccountId, now: Ms): Promise<ReadonlyMap<KeyId, KeyUse>> {
@@ -328,6 +338,21 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     return this.#next("lastTokenId");
   }
 
+  async deviceCode(hash: "deviceHash" | "userCodeHash", is: string, isLocked = false): Promise<DeviceCode | null> {
+    const asked = this.#db
+      .select()
+      .from(deviceCodes)
+      .where(eq(deviceCodes[hash], Uint8Array.fromBase64(is)))
+      .$dynamic();
+    const [row] = await (isLocked ? asked.for("update") : asked);
+    return row === undefined ? null : recordOf("device_codes", row, "camel");
+  }
+
+  async deviceCodes(): Promise<number> {
+    const [row] = await this.#db.select(count).from(deviceCodes);
+    return row!.count;
+  }
+
   async accountOfIdentity(issuer: string, subject: string): Promise<AccountId | null> {
     const [row] = await this.#db
       .select({ account: identities.accountId })
@@ -432,38 +457,7 @@ function accountOf(row: typeof accounts.$inferSelect): AccountRecord {
   };
 }
 
-function keyOf({ accountId, keyHash, models, addresses, ...row }: typeof apiKeys.$inferSelect): KeyRecord {
-  const { id, name, createdAt, usedAt, revokedAt, expiresAt, tokensPerDay, tokensPerMonth } = row;
-  const { forwardsUsers, endUserTokensPerDay, keyEnding } = row;
-  const { weight, priority, priorityMax, parallel, requestsPerMinute, tokensPerMinute } = row;
-  const list = (text: string | null) => (text === null ? null : (JSON.parse(text) as readonly string[]));
-  const limits: KeyLimits = {
-    expiresAt,
-    tokensPerDay,
-    tokensPerMonth,
-    models: list(models),
-    addresses: list(addresses),
-    forwardsUsers: forwardsUsers === 1,
-    endUserTokensPerDay,
-    weight,
-    priority,
-    priorityMax,
-    parallel,
-    requestsPerMinute,
-    tokensPerMinute,
-  };
-  return {
-    account: accountId,
-    id,
-    name,
-    keyHash: keyHash === null ? null : base64Of(keyHash),
-    keyEnding,
-    limits: hasLimits(limits) ? limits : null,
-    createdAt,
-    usedAt,
-    revokedAt,
-  };
-}
+const keyOf = (row: typeof apiKeys.$inferSelect): KeyRecord => keyRecordOf(recordOf("api_keys", row, "camel"));
 
 const sessionOf = ({ tokenHash, accountId, ...row }: typeof sessions.$inferSelect): SessionRecord => ({
   ...row,

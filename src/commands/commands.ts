@@ -218,7 +218,7 @@ export async function printHelp(names: readonly string[]): Promise<number> {
 export async function findCommand(argv: readonly string[]): Promise<Command> {
   const [first = "", second = ""] = argv;
   const wanted = [`${first} ${second}`, first];
-  const local = [...serving, ...others, ...words, ...internal];
+  const local = [...serving, ...others, ...signingIn, ...words, ...internal];
   const isWanted = ({ name }: Command): boolean => wanted.includes(name);
   const found = local.findLast(isWanted) ?? (await verbCommand(wanted[0]!)) ?? (await verbCommand(first));
   if (found !== null) return found;

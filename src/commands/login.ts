@@ -152,7 +152,9 @@ async function revoke({ revocation_endpoint, refresh_token }: Login): Promise<vo
 
 async function printSettings({ gateway, email, access_token }: Login, file: string, { flags }: Invocation) {
   const listed = await ask(gateway, `${gateway}/v1/models`, null, access_token);
-  const [model] = (listed.body["data"] ?? []) as { id?: unknown; context_length?: unknown }[];
+  type Listed = { id?: unknown; context_length?: unknown; architecture?: { output_modalities?: unknown[] } };
+  const models = (listed.body["data"] ?? []) as Listed[];
+  const model = models.find(({ architecture }) => architecture?.output_modalities?.includes("text") ?? true);
   const [name, contextTokens] = [lineOf(model?.id) || "MODEL", Number(model?.context_length) || 196_608];
   const settings = agentSettings({ baseUrl: gateway, key: "$TOLLGATE_KEY", model: name, contextTokens });
   if (flags["json"] === true) {
@@ -210,8 +212,14 @@ async function send(url: string, form: Readonly<Record<string, string>> | null, 
 }
 
 function gatewayOf(written: string): string {
-  const url = URL.parse(/^https?:\/\//i.test(written) ? written : `https://${written}`);
-  if (url === null || url.username !== "" || url.search !== "" || url.hash !== "") {
+  const url = URL.parse(written.includes("://") ? written : `https://${written}`);
+  if (
+    !/^https?:$/.test(url?.protocol ?? "") ||
+    url === null ||
+    url.username !== "" ||
+    url.search !== "" ||
+    url.hash !== ""
+  ) {
     throw new UsageError(
       `login: --gateway must be an address such as https://ai.example.com, is ${JSON.stringify(written)}`,
     );

@@ -24,24 +24,8 @@ type Context = Readonly<{ request: Request; server: Parameters<typeof peerAddres
 type Ask = Context & Readonly<{ form: URLSearchParams }>;
 
 export function addDeviceFlow(app: AnyElysia, parts: ConsoleParts): void {
-  const { office, clock, log, addresses, baseUrl, machineTokenMs } = parts;
-  const tries = new AddressTries();
-  const polls = new RecentTries(1, pollMs);
-  const post = (path: string, handle: (ask: Ask) => Promise<Response>): void => {
-    const answer = async ({ request, server }: Context): Promise<Response> => {
-      try {
-        const text = await readBody(request, formMaxBytes);
-        return text === null
-          ? refused("invalid_request", 413)
-          : await handle({ request, server, form: new URLSearchParams(text) });
-      } catch (thrown) {
-        if (!(thrown instanceof StoreUnavailable)) log("error", "a sign-in failed", { path, error: String(thrown) });
-        return refused("temporarily_unavailable", 503);
-      }
-    };
-    app.post(path, (context) => answer(context as Context), { parse: "none" });
-  };
-
+  const { log, baseUrl } = parts;
+  const flow = new DeviceFlow(parts);
   app.get("/.well-known/oauth-authorization-server", () =>
     reply({
       issuer: baseUrl,
@@ -54,10 +38,38 @@ export function addDeviceFlow(app: AnyElysia, parts: ConsoleParts): void {
       gateway_protocol_version: 1,
     }),
   );
+  for (const [path, handle] of [
+    ["/oauth/device_authorization", (ask) => flow.begin(ask)],
+    ["/oauth/token", (ask) => flow.token(ask)],
+    ["/oauth/revoke", (ask) => flow.revoke(ask)],
+  ] satisfies [string, (ask: Ask) => Promise<Response>][]) {
+    const answer = async ({ request, server }: Context): Promise<Response> => {
+      try {
+        const text = await readBody(request, formMaxBytes);
+        if (text === null) return refused("invalid_request", 413);
+        return await handle({ request, server, form: new URLSearchParams(text) });
+      } catch (thrown) {
+        if (!(thrown instanceof StoreUnavailable)) log("error", "a sign-in failed", { path, error: String(thrown) });
+        return refused("temporarily_unavailable", 503);
+      }
+    };
+    app.post(path, (context) => answer(context as Context), { parse: "none" });
+  }
+}
 
-  post("/oauth/device_authorization", async ({ request, server, form }) => {
+class DeviceFlow {
+  readonly #parts: ConsoleParts;
+  readonly #tries = new AddressTries();
+  readonly #polls = new RecentTries(1, pollMs);
+
+  constructor(parts: ConsoleParts) {
+    this.#parts = parts;
+  }
+
+  async begin({ request, server, form }: Ask): Promise<Response> {
+    const { office, clock, addresses, baseUrl } = this.#parts;
     const from = addresses.of(request, server);
-    const tooMany = tries.begin({ ...from, visitor: null, browser: "" }, clock.monotonic());
+    const tooMany = this.#tries.begin({ ...from, visitor: null, browser: "" }, clock.monotonic());
     if (isFailure(tooMany)) return refused("slow_down", 429);
     const said = { ...programOf(request, form), address: from.address };
     const begun = await office.change(({ devices }) => devices.begin(said));
@@ -71,25 +83,18 @@ export function addDeviceFlow(app: AnyElysia, parts: ConsoleParts): void {
       expires_in: deviceCodeMs / 1000,
       interval: pollSeconds,
     });
-  });
+  }
 
-  post("/oauth/token", async ({ form }) => {
+  async token({ form }: Ask): Promise<Response> {
+    const { office, machineTokenMs: lifeMs } = this.#parts;
     switch (form.get("grant_type")) {
-      case deviceGrant: {
-        const code = form.get("device_code") ?? "";
-        if (code === "") return refused("invalid_request");
-        const [known, now] = [hashApiKey(code), clock.monotonic()];
-        if (polls.waitMs(known, now) > 0) return refused("slow_down", 429);
-        polls.add(known, now);
-        const state = await office.read(({ devices }) => devices.state(code));
-        if (state !== null) return refused(state);
-        return granted(await office.change(({ devices }) => devices.fetch(code, machineTokenMs)), "expired_token", 400);
-      }
+      case deviceGrant:
+        return this.#poll(form.get("device_code") ?? "");
       case "refresh_token": {
         const token = form.get("refresh_token") ?? "";
         if (token === "") return refused("invalid_request");
-        return granted(
-          await office.change(({ devices }) => devices.refresh(token, machineTokenMs)),
+        return this.#granted(
+          await office.change(({ devices }) => devices.refresh(token, lifeMs)),
           "invalid_grant",
           401,
         );
@@ -99,20 +104,32 @@ export function addDeviceFlow(app: AnyElysia, parts: ConsoleParts): void {
       default:
         return refused("unsupported_grant_type");
     }
-  });
+  }
+
+  async #poll(code: string): Promise<Response> {
+    const { office, clock, machineTokenMs: lifeMs } = this.#parts;
+    if (code === "") return refused("invalid_request");
+    const [known, now] = [hashApiKey(code), clock.monotonic()];
+    if (this.#polls.waitMs(known, now) > 0) return refused("slow_down", 429);
+    this.#polls.add(known, now);
+    const state = await office.read(({ devices }) => devices.state(code));
+    if (state !== null) return refused(state);
+    return this.#granted(await office.change(({ devices }) => devices.issue(code, lifeMs)), "expired_token", 400);
+  }
 
   /** A token that is none is signed out already. */
-  post("/oauth/revoke", async ({ form }) => {
+  async revoke({ form }: Ask): Promise<Response> {
     const token = form.get("token") ?? "";
     if (token === "") return refused("invalid_request");
-    await office.change(({ devices }) => devices.signOut(token, keyHashOf(token)));
+    await this.#parts.office.change(({ devices }) => devices.signOut(token, keyHashOf(token)));
     return reply({});
-  });
+  }
 
-  function granted(tokens: MachineTokens | null, error: string, status: number): Response {
+  #granted(tokens: MachineTokens | null, error: string, status: number): Response {
     if (tokens === null) return refused(error, status);
     const { access: access_token, refresh: refresh_token, email } = tokens;
-    return reply({ access_token, refresh_token, token_type: "Bearer", expires_in: machineTokenMs / 1000, email });
+    const expires_in = Math.floor(this.#parts.machineTokenMs / 1000);
+    return reply({ access_token, refresh_token, token_type: "Bearer", expires_in, email });
   }
 }
 

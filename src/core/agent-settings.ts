@@ -10,12 +10,11 @@ export type AgentSettings = Readonly<{
 }>;
 
 /** `baseUrl` has no /v1; `key` is as a shell reads it. */
-export const agentSettings = ({
-  baseUrl,
-  key,
-  model,
-  contextTokens,
-}: Readonly<{ baseUrl: string; key: string; model: string; contextTokens: number }>): readonly AgentSettings[] => [
+type Given = Readonly<{ baseUrl: string; key: string; model: string; contextTokens: number }>;
+
+export const agentSettings = (given: Given): readonly AgentSettings[] => [...inShells(given), ...inFiles(given)];
+
+const inShells = ({ baseUrl, key, model, contextTokens }: Given): readonly AgentSettings[] => [
   {
     name: "Claude Code",
     file: null,
@@ -26,6 +25,17 @@ export ANTHROPIC_MODEL=${model}
 export CLAUDE_CODE_MAX_CONTEXT_TOKENS=${contextTokens}
 claude`,
   },
+  {
+    name: "aider",
+    file: null,
+    language: "bash",
+    code: `export OPENAI_API_BASE=${baseUrl}/v1
+export OPENAI_API_KEY=${key}
+aider --model openai/${model}`,
+  },
+];
+
+const inFiles = ({ baseUrl, model }: Given): readonly AgentSettings[] => [
   {
     name: "Codex",
     file: "~/.codex/config.toml",
@@ -58,14 +68,6 @@ wire_api = "responses"`,
       null,
       2,
     ),
-  },
-  {
-    name: "aider",
-    file: null,
-    language: "bash",
-    code: `export OPENAI_API_BASE=${baseUrl}/v1
-export OPENAI_API_KEY=${key}
-aider --model openai/${model}`,
   },
   {
     name: "Continue",

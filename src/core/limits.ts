@@ -96,8 +96,6 @@ export const signInWindowMs = 15 * 60_000;
 export const signInTriesMax = 10;
 /** Per address: many people may share one, and one may try many accounts. */
 export const signInAddressTriesMax = 100;
-/** Codes of machines that an account tries within the window and that are none. */
-export const deviceTriesMax = 20;
 export const passwordLinkMs = dayMs;
 export const linkMaxMs = 90 * dayMs;
 /** Names and addresses whose attempts are remembered; beyond it the oldest are forgotten. */

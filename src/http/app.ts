@@ -11,7 +11,7 @@ import { listedModels, sampleModelOf, usualSampleModel } from "../core/catalog.t
 import { bodyMaxBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
-import type { AccountId, Model, Principal, Refusal } from "../core/types.ts";
+import type { Model, Principal, Refusal } from "../core/types.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import { ApiRoutes, type DirectRoutes } from "./api-routes.ts";
@@ -23,6 +23,7 @@ import { askerOf } from "./incoming.ts";
 import { KeyHeaders } from "./key-headers.ts";
 import { idleTimeoutSeconds, Inference } from "./inference.ts";
 import type { Connection } from "./peer-address.ts";
+import { addMachineRoutes, type ManagedSettingsOf } from "./machine-routes.ts";
 import { LoopDelay } from "./metrics/loop-delay.ts";
 import type { Gauge } from "./metrics/metric.ts";
 import { Metrics } from "./metrics/metrics.ts";
@@ -61,7 +62,7 @@ export type ServerOptions = Readonly<{
   /** Absent: nothing is quoted. */
   quotes?: Quotes;
   /** What Claude Code does on an account's machines; null: as its person likes. */
-  managedSettings?: (account: AccountId) => Promise<Readonly<Record<string, unknown>> | null>;
+  managedSettings?: ManagedSettingsOf;
   /** Absent: there is no API for operators. */
   operators?: Operators;
   /** Pages and routes that another part adds, and the browsers that are signed in to them. */
@@ -138,8 +139,13 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     hindrances = () => [],
     gauges = async () => [],
   } = options;
-  const { nodesContext = () => null, addressHeader = null } = options;
-  const { metrics = new Metrics(), unix = null, others = null } = options;
+  const {
+    nodesContext = () => null,
+    addressHeader = null,
+    metrics = new Metrics(),
+    unix = null,
+    others = null,
+  } = options;
   const watch = new RequestWatch({
     metrics,
     clock: parts.clock,
@@ -207,9 +213,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     .add("GET", "/v1/models", (request, connection) => listModels(request, connection))
     // An id may contain slashes, which not every client encodes.
     .add("GET", "/v1/models/*", (request, connection, id) => showModel(request, connection, id));
-  const ofMachine = dialects.all.find(({ name }) => name === "messages") ?? dialects.usual;
-  app.get("/managed/settings", ({ request, server }) => manage(request, server));
-  for (const signal of ["metrics", "logs", "traces"] as const) api.add("POST", `/v1/${signal}`, takeTelemetry);
+  addMachineRoutes(app, api, { whoseIs, dialects, clock: parts.clock, settingsOf: options.managedSettings });
   tokens.addRoutesTo(api);
   inference.addRoutesTo(api);
   for (const dialect of dialects.all) if (dialect.storesResponses) addStored(dialect);
@@ -255,22 +259,6 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   /** A header may show which library the list is for. */
   function viewOf(request: Request): ModelsView {
     return { nodesContext, ownCapabilities: dialects.speaking(request.headers)?.capabilities ?? null };
-  }
-
-  /** What programs tell of themselves, such as Claude Code where it signed in: nothing of it is read. */
-  async function takeTelemetry(request: Request, connection: Connection | null): Promise<Response> {
-    const requestId = mintRequestId(parts.clock.wall());
-    const asker = await whoseIs(request, connection);
-    return isRefusal(asker) ? refusalReply(ofMachine, asker, requestId) : jsonReply("{}", requestId);
-  }
-
-  /** Claude Code's settings on a machine that signed in. */
-  async function manage(request: Request, connection: Connection | null): Promise<Response> {
-    const requestId = mintRequestId(parts.clock.wall());
-    const asker = await whoseIs(request, connection);
-    if (isRefusal(asker)) return refusalReply(ofMachine, asker, requestId);
-    const { managedReply } = await import("./managed-settings.ts");
-    return managedReply(request, requestId, (await options.managedSettings?.(asker.account)) ?? null);
   }
 
   /** The models that the caller may use, because clients pick from the list. */

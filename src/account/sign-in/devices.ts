@@ -74,7 +74,7 @@ export class Devices {
     return code;
   }
 
-  /** Why there is no token for a code; null: one may be fetched, by `fetch`. Any string is safe. */
+  /** Why there is no token for a code; null: `issue` gives one. Any string is safe. */
   async state(deviceCode: string): Promise<NotYet | null> {
     const { codes, keys, now } = this.#parts;
     const is = hashOf(deviceCode);
@@ -86,7 +86,7 @@ export class Devices {
   }
 
   /** Works once. */
-  async fetch(deviceCode: string, lifeMs: Ms): Promise<MachineTokens | null> {
+  async issue(deviceCode: string, lifeMs: Ms): Promise<MachineTokens | null> {
     const key = await this.#parts.keys.keyWith("familyHash", hashOf(deviceCode));
     return isUnfetched(key, this.#parts.now) ? this.#renew(key, deviceCode, lifeMs) : null;
   }

@@ -2,11 +2,14 @@
 import { RecentTries } from "../../account/sign-in/recent-tries.ts";
 import { AccountError } from "../../account/people/accounts.ts";
 import type { DeviceCode } from "../../account/records.ts";
-import { deviceTriesMax, keyNameMaxLength, signInWindowMs } from "../../core/limits.ts";
+import { keyNameMaxLength, signInWindowMs } from "../../core/limits.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { noteOwn, tooManyTries } from "./entering.ts";
 import { type Call, done, fail, type Failure, type Route, route, sentence } from "./route.ts";
+
+/** Of one account, within the window of sign-in attempts. */
+const deviceTriesMax = 20;
 
 export function deviceRoutes({ office, clock }: ConsoleParts): Route[] {
   /** A code has 34 bits and lives for ten minutes; still, nobody may try many. */

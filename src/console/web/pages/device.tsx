@@ -59,21 +59,7 @@ export function DevicePage(): VNode {
           />
         ) : (
           <>
-            <p>
-              <strong>{waiting.program}</strong>
-              {waiting.machine !== "" && (
-                <>
-                  {" "}
-                  on <strong>{waiting.machine}</strong>
-                </>
-              )}
-              , at the address {waiting.address || "unknown"}, wants to use your account{" "}
-              <strong>{account.value?.email}</strong>.
-            </p>
-            <p class="quiet">
-              These are its own words. Approve only if you have just started this sign-in yourself and your program
-              shows the code <code>{code.toUpperCase()}</code>; whoever has it will spend your balance.
-            </p>
+            <Asking waiting={waiting} code={code} />
             <TextField label="Name" hint="Usage shows it" required maxLength={64} value={name} onValue={setName} />
           </>
         )}
@@ -93,3 +79,23 @@ export function DevicePage(): VNode {
     </Page>
   );
 }
+
+const Asking = ({ waiting, code }: Readonly<{ waiting: WaitingDevice; code: string }>): VNode => (
+  <>
+    <p>
+      <strong>{waiting.program}</strong>
+      {waiting.machine !== "" && (
+        <>
+          {" "}
+          on <strong>{waiting.machine}</strong>
+        </>
+      )}
+      , at the address {waiting.address || "unknown"}, wants to use your account <strong>{account.value?.email}</strong>
+      .
+    </p>
+    <p class="quiet">
+      These are its own words. Approve only if you have just started this sign-in yourself and your program shows the
+      code <code>{code.toUpperCase()}</code>; whoever has it will spend your balance.
+    </p>
+  </>
+);

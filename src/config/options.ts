@@ -264,9 +264,13 @@ export const options = {
     }),
     restart,
   ),
-  managedSettings: list("managed_settings", managedSettingsTable, {
-    reload: ({ values }, settings) => void (values.managedSettings = settings),
-  }),
+  managedSettings: list(
+    "managed_settings",
+    managedSettingsTable,
+    { reload: ({ values }, settings) => void (values.managedSettings = settings) },
+    undefined,
+    null,
+  ),
   /** Null = no identity provider. */
   oidc: section("oidc", oidcTable, "none", restart),
   /** Null = credit is not sold: an operator grants it. */

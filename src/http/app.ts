@@ -139,13 +139,8 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     hindrances = () => [],
     gauges = async () => [],
   } = options;
-  const {
-    nodesContext = () => null,
-    addressHeader = null,
-    metrics = new Metrics(),
-    unix = null,
-    others = null,
-  } = options;
+  const { nodesContext = () => null, addressHeader = null } = options;
+  const { metrics = new Metrics(), unix = null, others = null } = options;
   const watch = new RequestWatch({
     metrics,
     clock: parts.clock,
@@ -162,8 +157,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   const keyHeaders = new KeyHeaders(dialects.keyHeaders);
   const inference = new Inference(parts, { dialects, keyHeaders, counts, watch, addressHeader });
   const live = others === null ? inference : together(inference, others);
-  const site = openSite?.(live) ?? null;
-  inference.site = site;
+  const site = (inference.site = openSite?.(live) ?? null);
   const tokens = new TokenRoutes({ ...parts, dialects, keyHeaders }, counts, site, addressHeader, options.quotes);
   const documentation = new Documentation({
     facts: () => ({

@@ -322,6 +322,12 @@ export const releasedLedgers: readonly string[] = [
   `
   ALTER TABLE journal ADD COLUMN priority TEXT;
   `,
+  // Keys' limits of each end user.
+  `
+  ALTER TABLE api_keys ADD COLUMN end_user_parallel INTEGER;
+  ALTER TABLE api_keys ADD COLUMN end_user_requests_per_minute INTEGER;
+  ALTER TABLE api_keys ADD COLUMN end_user_tokens_per_minute INTEGER;
+  `,
   // Machines that sign in.
   `
   ALTER TABLE api_keys ADD COLUMN family_hash BLOB CHECK (length(family_hash) = 32);

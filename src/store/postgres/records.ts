@@ -31,10 +31,10 @@ import type {
 } from "../../account/records.ts";
 import type { DayUse } from "../../account/money/spend-limit.ts";
 import { type UsageRow, usageRowOf } from "../../account/usage-row.ts";
+import { keyRecordOf, recordOf } from "../changes/record.ts";
 import { arrayOf } from "./connection.ts";
 import type { Soon } from "../../core/soon.ts";
 import type { AccountId, KeyId, Ms } from "../../core/types.ts";
-import { keyRecordOf, recordOf } from "../changes/record.ts";
 import type { Session } from "./database.ts";
 import { accounts, apiKeys, counters, journal, keyUse, quotaUse } from "./schema.ts";
 import {

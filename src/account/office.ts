@@ -10,7 +10,7 @@ import { AccessLinks } from "./sign-in/access-links.ts";
 import { AccountKeys } from "./people/account-keys.ts";
 import { Accounts } from "./people/accounts.ts";
 import { AuditLog } from "./audit.ts";
-import { Devices } from "./sign-in/devices.ts";
+import type { DeviceParts } from "./sign-in/devices.ts";
 import type { Draft } from "./draft.ts";
 import { OperatorTokens } from "./sign-in/operator-tokens.ts";
 import { Identities } from "./people/identities.ts";
@@ -34,7 +34,8 @@ export type Unit = Readonly<{
   accountKeys: AccountKeys;
   sessions: Sessions;
   links: AccessLinks;
-  devices: Devices;
+  /** For `new Devices`, whose code loads where machines sign in. */
+  devices: DeviceParts;
   purchases: Purchases;
   identities: Identities;
   tokens: OperatorTokens;
@@ -83,7 +84,7 @@ export function unitOf({ records, sessions, beside, standings, catalog }: UnitPa
     accountKeys,
     sessions: new Sessions({ records: sessions, accounts, draft, now }),
     links: new AccessLinks({ records: beside, draft, now }),
-    devices: new Devices({ keys: records, codes: beside, accounts, accountKeys, auditLog, draft, now }),
+    devices: { keys: records, codes: beside, accounts, accountKeys, auditLog, draft, now },
     purchases: new Purchases({ accounts, records: beside, draft, now }),
     identities: new Identities({ records: beside, draft, now }),
     tokens: new OperatorTokens({ records: beside, draft, now }),

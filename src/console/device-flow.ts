@@ -3,7 +3,7 @@
 // of another site gains nothing here.
 import type { AnyElysia } from "elysia";
 import { hashApiKey, keyHashOf } from "../account/people/keys.ts";
-import { deviceCodeMs, type MachineTokens } from "../account/sign-in/devices.ts";
+import { deviceCodeMs, Devices, type MachineTokens } from "../account/sign-in/devices.ts";
 import { RecentTries } from "../account/sign-in/recent-tries.ts";
 import type { peerAddress } from "../http/peer-address.ts";
 import { StoreUnavailable } from "../core/types.ts";
@@ -72,7 +72,7 @@ class DeviceFlow {
     const tooMany = this.#tries.begin({ ...from, visitor: null, browser: "" }, clock.monotonic());
     if (isFailure(tooMany)) return refused("slow_down", 429);
     const said = { ...programOf(request, form), address: from.address };
-    const begun = await office.change(({ devices }) => devices.begin(said));
+    const begun = await office.change(({ devices }) => new Devices(devices).begin(said));
     if (begun === null) return refused("slow_down", 429);
     const page = `${baseUrl}/device`;
     return reply({
@@ -94,7 +94,7 @@ class DeviceFlow {
         const token = form.get("refresh_token") ?? "";
         if (token === "") return refused("invalid_request");
         return this.#granted(
-          await office.change(({ devices }) => devices.refresh(token, lifeMs)),
+          await office.change(({ devices }) => new Devices(devices).refresh(token, lifeMs)),
           "invalid_grant",
           401,
         );
@@ -112,16 +112,20 @@ class DeviceFlow {
     const [known, now] = [hashApiKey(code), clock.monotonic()];
     if (this.#polls.waitMs(known, now) > 0) return refused("slow_down", 429);
     this.#polls.add(known, now);
-    const state = await office.read(({ devices }) => devices.state(code));
+    const state = await office.read(({ devices }) => new Devices(devices).state(code));
     if (state !== null) return refused(state);
-    return this.#granted(await office.change(({ devices }) => devices.issue(code, lifeMs)), "expired_token", 400);
+    return this.#granted(
+      await office.change(({ devices }) => new Devices(devices).issue(code, lifeMs)),
+      "expired_token",
+      400,
+    );
   }
 
   /** A token that is none is signed out already. */
   async revoke({ form }: Ask): Promise<Response> {
     const token = form.get("token") ?? "";
     if (token === "") return refused("invalid_request");
-    await this.#parts.office.change(({ devices }) => devices.signOut(token, keyHashOf(token)));
+    await this.#parts.office.change(({ devices }) => new Devices(devices).signOut(token, keyHashOf(token)));
     return reply({});
   }
 

@@ -16,7 +16,7 @@ const deviceCodesMax = 5_000;
 const letters = "BCDFGHJKLMNPQRSTVWXZ";
 const userCodeLetters = 8;
 
-type Parts = Readonly<{
+export type DeviceParts = Readonly<{
   keys: Pick<OfficeRecords, "keyWith">;
   codes: DeviceCodeRecords;
   accounts: Pick<Accounts, "record">;
@@ -30,9 +30,9 @@ export type MachineTokens = Readonly<{ access: string; refresh: string; email: s
 export type NotYet = "authorization_pending" | "access_denied" | "expired_token";
 
 export class Devices {
-  readonly #parts: Parts;
+  readonly #parts: DeviceParts;
 
-  constructor(parts: Parts) {
+  constructor(parts: DeviceParts) {
     this.#parts = parts;
   }
 

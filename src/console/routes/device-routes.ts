@@ -1,6 +1,7 @@
 // Machines that want to sign in as the person whose browser this is, by the codes that they show.
 import { RecentTries } from "../../account/sign-in/recent-tries.ts";
 import { AccountError } from "../../account/people/accounts.ts";
+import { Devices } from "../../account/sign-in/devices.ts";
 import type { DeviceCode } from "../../account/records.ts";
 import { keyNameMaxLength, signInWindowMs } from "../../core/limits.ts";
 import { timeOf } from "../numbers.ts";
@@ -37,7 +38,7 @@ export function deviceRoutes({ office, clock }: ConsoleParts): Route[] {
   return [
     route("POST /device", (call) =>
       counted(call, async () => {
-        const code = await office.read(({ devices }) => devices.find(call.body.user_code));
+        const code = await office.read(({ devices }) => new Devices(devices).find(call.body.user_code));
         return code === null ? null : shownOf(code);
       }),
     ),
@@ -46,7 +47,7 @@ export function deviceRoutes({ office, clock }: ConsoleParts): Route[] {
       counted(call, () =>
         office.change(async (unit) => {
           const { account } = call.visitor;
-          const key = await unit.devices.approve(account.id, call.body.user_code, call.body.name);
+          const key = await new Devices(unit.devices).approve(account.id, call.body.user_code, call.body.name);
           if (key === null) return null;
           noteOwn(unit, call, "key.create", account.id, `${JSON.stringify(key.name)}, of a machine that signed in`);
           return { name: key.name };
@@ -56,7 +57,7 @@ export function deviceRoutes({ office, clock }: ConsoleParts): Route[] {
 
     route("POST /device/deny", (call) =>
       counted(call, async () => {
-        const code = await office.change(({ devices }) => devices.deny(call.body.user_code));
+        const code = await office.change(({ devices }) => new Devices(devices).deny(call.body.user_code));
         return code === null ? null : done;
       }),
     ),

@@ -249,6 +249,8 @@ export const tables = {
       duration_ms: orNull(small),
       /** How urgent it was in line; null: standard. */
       priority: orNull(text),
+      /** Which model was asked for, where another one stood in for it. */
+      asked_model: orNull(text),
     },
     key: ["billing_key"],
   },

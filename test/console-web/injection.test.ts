@@ -330,6 +330,7 @@ const requestLog: LogPage = {
     key: payload,
     endpoint: payload,
     model: payload,
+    asked_model: payload,
     node: payload,
     status: 500,
     reason: payload,

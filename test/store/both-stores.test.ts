@@ -368,7 +368,7 @@ for (const store of [sqlite(), postgres()]) {
       const kept = {
         accounts: ["plan"],
         api_keys: ["priority", "priority_max"],
-        journal: ["billing_key", "endpoint", "model", "node", "priority"],
+        journal: ["billing_key", "endpoint", "model", "node", "priority", "asked_model"],
         purchase_requests: ["plan"],
         payments: ["id"],
         audit_log: ["action"],

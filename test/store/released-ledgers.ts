@@ -328,6 +328,10 @@ export const releasedLedgers: readonly string[] = [
   ALTER TABLE api_keys ADD COLUMN end_user_requests_per_minute INTEGER;
   ALTER TABLE api_keys ADD COLUMN end_user_tokens_per_minute INTEGER;
   `,
+  // The model that was asked for, where another one stood in for it.
+  `
+  ALTER TABLE journal ADD COLUMN asked_model TEXT;
+  `,
   // Machines that sign in.
   `
   ALTER TABLE api_keys ADD COLUMN family_hash BLOB CHECK (length(family_hash) = 32);

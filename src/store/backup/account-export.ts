@@ -27,7 +27,7 @@ function rowsOf(table: TableName, order: string, where = "account_id = ?1"): str
  * `accounts` stand before them.
  */
 const lists: Readonly<
-  Record<Exclude<TableName, "accounts" | "operator_tokens">, readonly [name: string, sql: string]>
+  Record<Exclude<TableName, "accounts" | "operator_tokens" | "device_codes">, readonly [name: string, sql: string]>
 > = {
   sessions: ["sessions", rowsOf("sessions", "id")],
   identities: ["identities", rowsOf("identities", "issuer")],

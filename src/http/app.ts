@@ -4,11 +4,11 @@ import { type AnyElysia, Elysia } from "elysia";
 import type { Dialect } from "../dialects/dialect.ts";
 import { compileBodySchemas } from "../dialects/request/field.ts";
 import { Dialects, type OpenDialect } from "../dialects/registry.ts";
+import type { Files } from "../files/files.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import type { Soon } from "../core/soon.ts";
 import type { GatewayParts } from "../gateway.ts";
 import { listedModels, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
-import { bodyMaxBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
 import type { Model, Principal, Refusal } from "../core/types.ts";
@@ -44,6 +44,8 @@ export type ServerParts = GatewayParts &
     /** Why the caller may not use a model; null: they may. */
     admission: { refuseModel(principal: Principal, model: Model): Soon<Refusal | null> };
     storedResponses: StoredResponses | null;
+    /** Absent or null: no files are taken. */
+    files?: Files | null;
   }>;
 
 export type ServerOptions = Readonly<{
@@ -104,8 +106,11 @@ export interface RunningServer extends LiveRequests {
 
 /** A connection's first request has this long for its headers, however slowly they arrive: Bun does not restart it. */
 export const headersTimeoutSeconds = 12;
-/** Bun answers larger bodies itself with a bare 413; ours has the dialect's form. */
-export const serverBodyMaxBytes = 4 * bodyMaxBytes;
+/**
+ * Bun answers larger bodies itself with a bare 413; ours has the dialect's form. A file may be as large as the configuration
+ * says. What no handler reads is not taken from the socket.
+ */
+export const serverBodyMaxBytes = 2 ** 41;
 
 /** Requests about stored things; the first one loads the code. */
 const stored = [
@@ -122,7 +127,14 @@ const stored = [
       ...["GET /:id/items/:item", "DELETE /:id/items/:item"],
     ],
   },
+  {
+    at: "/v1/files",
+    load: () => import("./files.ts"),
+    routes: ["POST ", "GET ", "GET /:id", "DELETE /:id", "GET /:id/content"],
+  },
 ] as const;
+
+const refusalOf = (asker: Principal | Refusal): Refusal | null => (isRefusal(asker) ? asker : null);
 
 /** Starts to listen. Throws if the address is in use. */
 export function startServer(parts: ServerParts, options: ServerOptions): RunningServer {
@@ -283,18 +295,24 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     return jsonReply(JSON.stringify(modelBody(model, viewOf(request))), requestId);
   }
 
-  function addStored(dialect: Dialect): void {
-    api.add("GET", dialect.endpoint, (request) => upgradeRequired(request, dialect));
+  function addStored(storing: Dialect): void {
+    api.add("GET", storing.endpoint, (request) => upgradeRequired(request, storing));
     for (const { at, load, routes } of stored) {
       for (const route of routes) {
         const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];
         api.add(method, `${at}${below}`, async (request, connection, id) => {
           const requestId = mintRequestId(parts.clock.wall());
+          const dialect = at === "/v1/files" ? inference.dialectOf(request) : storing;
           const asker = await whoseIs(request, connection);
           if (isRefusal(asker)) return refusalReply(dialect, asker, requestId);
           const { actions } = await load();
-          const of = { responses: parts.storedResponses, account: asker.account, id, request };
-          const reply = await actions[route]!({ ...of, stem: requestId.slice("req_".length) });
+          const reply = await actions[route]!({
+            ...{ responses: parts.storedResponses, files: parts.files ?? null, account: asker.account },
+            ...{ id, request, connection, dialect, now: () => parts.clock.wall() },
+            isStillAllowed: async () => refusalOf(await whoseIs(request, connection)),
+            stem: requestId.slice("req_".length),
+          });
+          if (reply instanceof Response) return reply;
           return isRefusal(reply) ? refusalReply(dialect, reply, requestId) : jsonReply(reply, requestId);
         });
       }

@@ -255,7 +255,7 @@ type Work = Awaited<ReturnType<typeof openWork>>;
 async function openWork(earlier: Given & Settings & OpenedBooks, opened: AsyncDisposableStack) {
   const { config, live, fileCatalog, catalog, clock, log, metrics, port, programEnvironment, flags, onFirstLook } =
     earlier;
-  const { accounting, storedResponses, sealingKey, shareNodes } = earlier;
+  const { accounting, storedResponses, files, sealingKey, shareNodes } = earlier;
   const followedNodes = config.threads > 1 ? new FollowedNodes() : null;
   const pool = new NodePool([], {
     clock,
@@ -315,7 +315,7 @@ async function openWork(earlier: Given & Settings & OpenedBooks, opened: AsyncDi
     counts,
     checker,
     largeBodies,
-    media: new Media(countedFetch(publicFetch, metrics), new PdfReader(pdfTextCommand)),
+    media: new Media(countedFetch(publicFetch, metrics), new PdfReader(pdfTextCommand), files),
     ownedTools,
   };
 }
@@ -471,9 +471,8 @@ function unreadyReason({ violations }: LedgerState): string | null {
 
 async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gateway, opened: AsyncDisposableStack) {
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
-  const { accounting, laneState, usage, activity, requestLog, writeExport, watch, storedResponses, sealingKey } =
-    earlier;
-  const { pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
+  const { accounting, laneState, usage, activity, requestLog, writeExport, watch, storedResponses, files } = earlier;
+  const { sealingKey, pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
   const { relays, backups, notices, reloader, nodeCare, officeWork, unready, sampleModel } = earlier;
 
   let webConsole: ServingConsole | null = null;
@@ -544,6 +543,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
         countInput: (ask, account) => counts.ofUnreported(ask, account),
         largeBodies,
         storedResponses,
+        files,
         media,
         checker,
         clock,

@@ -12,6 +12,7 @@ import {
   activityName,
   lockDataFolder,
   missingLedger,
+  filesDatabaseName,
   requestsName,
   responsesName,
   sealingKeyName,
@@ -313,6 +314,17 @@ async function putBeside(session: Session, dataFolder: string, progress: (line: 
         ),
       ),
     ]);
+  });
+  await fromFile(join(dataFolder, filesDatabaseName), "stored_files", async (file) => {
+    const table = { name: "stored_files", columns: columnsOf(usage.storedFiles) };
+    const names = table.columns.map(({ name }) => name);
+    const rows = file.query<Readonly<Record<string, Value>>, []>(`SELECT ${names.join(", ")} FROM stored_files`);
+    await put(
+      session,
+      table,
+      mapped(rows.iterate(), (row) => Object.values(row)),
+      progress,
+    );
   });
   await fromFile(join(dataFolder, requestsName), "failed", async (file) => {
     const columns = columnsOf(usage.failedRequests);

@@ -29,6 +29,7 @@ import { Metrics } from "./metrics/metrics.ts";
 import { modelBody, modelsBody, type ModelsView } from "./models.ts";
 import { jsonReply, refusalReply, unknownAddressReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
+import type { StoredAsked } from "./stored-responses.ts";
 import { RequestWatch } from "./metrics/request-watch.ts";
 import { type OtherThreads, together } from "./other-threads.ts";
 import type { LiveRequests, Site } from "./site.ts";
@@ -134,7 +135,42 @@ const stored = [
   },
 ] as const;
 
-const refusalOf = (asker: Principal | Refusal): Refusal | null => (isRefusal(asker) ? asker : null);
+type StoredParties = Readonly<{
+  parts: ServerParts;
+  /** The dialect that stores. */
+  storing: Dialect;
+  whoseIs(request: Request, connection: Connection | null): Promise<Principal | Refusal>;
+  dialectOf(request: Request): Dialect;
+}>;
+
+async function answerStored(
+  { at, load }: (typeof stored)[number],
+  route: string,
+  asked: Pick<StoredAsked, "request" | "connection" | "id">,
+  { parts, storing, whoseIs, dialectOf }: StoredParties,
+): Promise<Response> {
+  const { request, connection } = asked;
+  const requestId = mintRequestId(parts.clock.wall());
+  const dialect = at === "/v1/files" ? dialectOf(request) : storing;
+  const asker = await whoseIs(request, connection);
+  if (isRefusal(asker)) return refusalReply(dialect, asker, requestId);
+  const { actions } = await load();
+  const reply = await actions[route]!({
+    ...asked,
+    responses: parts.storedResponses,
+    files: parts.files ?? null,
+    account: asker.account,
+    dialect,
+    now: () => parts.clock.wall(),
+    async isStillAllowed() {
+      const again = await whoseIs(request, connection);
+      return isRefusal(again) ? again : null;
+    },
+    stem: requestId.slice("req_".length),
+  });
+  if (reply instanceof Response) return reply;
+  return isRefusal(reply) ? refusalReply(dialect, reply, requestId) : jsonReply(reply, requestId);
+}
 
 /** Starts to listen. Throws if the address is in use. */
 export function startServer(parts: ServerParts, options: ServerOptions): RunningServer {
@@ -297,24 +333,13 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
 
   function addStored(storing: Dialect): void {
     api.add("GET", storing.endpoint, (request) => upgradeRequired(request, storing));
-    for (const { at, load, routes } of stored) {
-      for (const route of routes) {
+    const parties = { parts, storing, whoseIs, dialectOf: (request: Request) => inference.dialectOf(request) };
+    for (const row of stored) {
+      for (const route of row.routes) {
         const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];
-        api.add(method, `${at}${below}`, async (request, connection, id) => {
-          const requestId = mintRequestId(parts.clock.wall());
-          const dialect = at === "/v1/files" ? inference.dialectOf(request) : storing;
-          const asker = await whoseIs(request, connection);
-          if (isRefusal(asker)) return refusalReply(dialect, asker, requestId);
-          const { actions } = await load();
-          const reply = await actions[route]!({
-            ...{ responses: parts.storedResponses, files: parts.files ?? null, account: asker.account },
-            ...{ id, request, connection, dialect, now: () => parts.clock.wall() },
-            isStillAllowed: async () => refusalOf(await whoseIs(request, connection)),
-            stem: requestId.slice("req_".length),
-          });
-          if (reply instanceof Response) return reply;
-          return isRefusal(reply) ? refusalReply(dialect, reply, requestId) : jsonReply(reply, requestId);
-        });
+        api.add(method, `${row.at}${below}`, (request, connection, id) =>
+          answerStored(row, route, { request, connection, id }, parties),
+        );
       }
     }
   }

@@ -11,7 +11,9 @@ import type { StoredAction, StoredAsked } from "./stored-responses.ts";
 
 /** What clients may upload files for; batches write `batch_output`. */
 const purposes = ["batch", "user_data", "vision"] as const;
-const expirySeconds = { least: 3_600, most: 30 * 86_400 };
+const expirySecondsMin = 3_600;
+/** By the field that says it, OpenAI's and Anthropic's. */
+const expirySecondsMax = { "expires_after[seconds]": 30 * 86_400, expires_in_seconds: 90 * 86_400 };
 const filenameMaxLength = 255;
 /** Of a body, beside its file: boundaries, heads and the other fields. */
 const fieldsMaxBytes = 64 * 1024;
@@ -56,11 +58,12 @@ const openAi: Form = {
 };
 
 const anthropic: Form = {
-  file: ({ id, bytes, createdAt, filename }) => ({
+  file: ({ id, bytes, createdAt, expiresAt, filename }) => ({
     type: "file",
     id,
     size_bytes: bytes,
     created_at: new Date(createdAt).toISOString(),
+    expires_at: expiresAt === null ? null : new Date(expiresAt).toISOString(),
     filename,
     mime_type: Bun.file(filename).type.split(";")[0],
     downloadable: true,
@@ -71,9 +74,11 @@ const anthropic: Form = {
     if (isRefusal(limit)) return limit;
     const before = query.get("before_id");
     if (before !== null) return { limit, order: "asc", after: before, isReversed: true };
-    return { limit, order: "desc", ...given("after_id", query, "after"), isReversed: false };
+    // Its later clients page by `page`.
+    const after = { ...given("page", query, "after"), ...given("after_id", query, "after") };
+    return { limit, order: "desc", ...after, isReversed: false };
   },
-  list: (data, more) => ({ data, ...more }),
+  list: (data, more) => ({ data, ...more, next_page: more.has_more ? more.last_id : null }),
 };
 
 const formOf = ({ name }: Pick<Dialect, "name">): Form => (name === "messages" ? anthropic : openAi);
@@ -178,13 +183,16 @@ function settingsOf(
   if (!purposes.some((name) => name === purpose)) {
     return invalid(`purpose: '${purpose}' is not served here; it must be one of ${listed}`);
   }
-  const [anchor, written] = [fields.get("expires_after[anchor]"), fields.get("expires_after[seconds]")];
+  const name = fields.has("expires_in_seconds") ? "expires_in_seconds" : "expires_after[seconds]";
+  const [anchor, written] = [fields.get("expires_after[anchor]"), fields.get(name)];
   if (anchor === undefined && written === undefined) return { purpose, expiresAt: files.usualExpiry() };
-  if (anchor !== "created_at") return invalid("expires_after[anchor] must be created_at");
-  const { least, most } = expirySeconds;
+  if (name !== "expires_in_seconds" && anchor !== "created_at") {
+    return invalid("expires_after[anchor] must be created_at");
+  }
+  const [least, most] = [expirySecondsMin, expirySecondsMax[name]];
   const seconds = /^\d{1,7}$/.test(written ?? "") ? Number(written) : 0;
   if (seconds < least || seconds > most) {
-    return invalid(`expires_after[seconds] must be a whole number from ${least} to ${most}`);
+    return invalid(`${name} must be a whole number from ${least} to ${most}`);
   }
   return { purpose, expiresAt: now() + seconds * 1_000 };
 }

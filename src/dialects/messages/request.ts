@@ -386,7 +386,7 @@ function readBlock(block: Block, at: string, model: Model): readonly Part[] | Re
     case "tool_reference": // the result of a client's tool search; the tool itself is among the tools from now on
       return [textPart(`The tool ${textOrNothing(block.tool_name)} is available now.`)];
     case "container_upload":
-      return malformed(`${at}: nothing runs in a container here; send the file as a document or an image`);
+      return malformed(`${at}.file_id: nothing runs in a container here; send the file as a document or an image`);
     default:
       return readLeaf(block, at, model);
   }

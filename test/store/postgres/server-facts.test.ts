@@ -116,7 +116,7 @@ test("files are looked for where this gateway keeps them", () => {
   writeFileSync(join(folder, "ab/file-ab"), "");
   const gateways = [{ isGone: false }, { isGone: false }];
   const look = (isOwn: boolean, newest: string[]) =>
-    findingsOfFiles({ folder, isOwn }, newest, gateways).map(({ level, message }) => [level, message]);
+    findingsOfFiles({ folder, isOwn }, newest, gateways).map(({ level, detail }) => [level, detail]);
   const remedy = "name a folder that all gateways share in [files] folder";
   expect([look(false, ["file-ab"]), look(true, ["file-ab"]), look(false, ["file-ab", "file-cd"])]).toEqual([
     [["ok", `are in ${folder}`]],

@@ -28,8 +28,6 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "account/sign-in/access-links.ts": [/^[A-Za-z0-9_-]{43}$/],
   "account/people/account-keys.ts": [/[\p{C}\p{Zl}\p{Zp}]/u],
   "files/file-store.ts": [own("names that we gave", /^[0-9A-Za-z]{2}$/)],
-  "store/files/files-worker.ts": "our own statements",
-  "store/postgres/files.ts": "our own statements",
   "core/end-user.ts": [within(128, /[\p{C}\p{Zl}\p{Zp}]/gu)], // endUserNameMaxLength
   "account/people/accounts.ts": [
     /^deleted-[\d-]+@invalid$/i,

@@ -4,12 +4,12 @@ import { statSync } from "node:fs";
 import { addressesOf } from "../config/config.ts";
 import { dayMs } from "../core/units.ts";
 import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
-import { ActivityFile } from "../store/activity/activity-file.ts";
+import { KeptActivity } from "../store/activity/kept-activity.ts";
 import { sealingKeyOf } from "../store/folder/sealing-key.ts";
 import { fileRowsIn } from "../store/files/files-file.ts";
-import { RequestLogFile } from "../store/requests/request-log-file.ts";
+import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
-import { UsageFile } from "../store/usage/usage-file.ts";
+import { usageInFile } from "../store/usage/usage-file.ts";
 import { openAccounting } from "./accounting.ts";
 import { eraseFilesIn, openFiles } from "./open-files.ts";
 import type { BooksParts, OpenedBooks } from "./opened-books.ts";
@@ -48,12 +48,12 @@ async function inFolder(parts: BooksParts, opened: AsyncDisposableStack): Promis
   opened.defer(() => storedResponses?.close());
   const files = config.files === null ? null : await openFiles(config, fileRowsIn(dataFolder), clock, log);
   opened.defer(() => files?.close());
-  const activity = new ActivityFile(dataFolder, clock, log);
+  const activity = KeptActivity.inFile(dataFolder, clock, log);
   opened.defer(() => activity.close());
   const keepMs = config.failedKeepDays * dayMs;
-  const requestLog = new RequestLogFile({ dataFolder, journalFile: databaseFile, keepMs, clock, log });
+  const requestLog = KeptRequestLog.inFile({ dataFolder, journalFile: databaseFile, keepMs, clock, log });
   opened.defer(() => requestLog.close());
-  const usage = new UsageFile(dataFolder, databaseFile, log);
+  const usage = usageInFile(dataFolder, databaseFile, log);
   opened.defer(() => usage.close());
   return {
     accounting,

@@ -22,11 +22,10 @@ import { DataFolderInUse } from "../store/folder/folder-faults.ts";
 import { fileRowsIn } from "../store/files/files-file.ts";
 import { noteInLedger } from "../store/ledger/audit-note.ts";
 import { noBackup } from "../store/postgres/no-backup.ts";
-import { PostgresRequestLog } from "../store/postgres/request-log.ts";
-import { fileRowsOf } from "../store/postgres/files.ts";
+import { FileTables } from "../store/files/file-tables.ts";
+import { requestLogIn } from "../store/postgres/served-lines.ts";
 import { eraseResponsesIn } from "../store/postgres/response-tables.ts";
 import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
-import { RequestLogFile } from "../store/requests/request-log-file.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 
 /** For a database: gateways may run beside it. */
@@ -41,7 +40,7 @@ export async function inDatabase<Result>(
   const { office, passwords, database } = opened;
   const keepMs = config.failedKeepDays * dayMs;
   const log = standardErrorLog(() => clock.wall());
-  const requestLog = new KeptRequestLog(new PostgresRequestLog(database, keepMs), keepMs, clock, log);
+  const requestLog = new KeptRequestLog({ keeper: requestLogIn(database, keepMs), keepMs, clock, log });
   try {
     return await act({
       office,
@@ -50,7 +49,7 @@ export async function inDatabase<Result>(
       consoleUrl: addressesOf(config, config.port).baseUrl,
       async eraseResponses(account, forEver) {
         await eraseResponsesIn(database, account, forEver);
-        await eraseFilesIn(config, fileRowsOf(database), account, clock, log);
+        await eraseFilesIn(config, new FileTables(database), account, clock, log);
       },
       backup: () => Promise.reject(new CommandError(noBackup)),
       erasedInWords,
@@ -80,7 +79,7 @@ export async function inFolder<Result>(
   const log = standardErrorLog(() => clock.wall());
   const { databaseFile: journalFile } = accounting;
   const keepMs = config.failedKeepDays * dayMs;
-  const requestLog = new RequestLogFile({ dataFolder, journalFile, keepMs, clock, log });
+  const requestLog = KeptRequestLog.inFile({ dataFolder, journalFile, keepMs, clock, log });
   try {
     return await act({
       ...accounting,

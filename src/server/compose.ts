@@ -55,7 +55,7 @@ import { PublicFetchClient } from "../tools/fetch/public-fetch-client.ts";
 import { AnswerChecker } from "../tools/format/answer-checker.ts";
 import { Media } from "../tools/media/media.ts";
 import { pdfTextCommand } from "../tools/media/pdf-command.ts";
-import { PdfReader } from "../tools/media/pdf-reader.ts";
+import type { PdfReader } from "../tools/media/pdf-reader.ts";
 import type { ServingConsole } from "./console.ts";
 import type { ControlParts } from "./control-handler.ts";
 import { type Handler, openControlSocket, socketFile } from "./control-socket.ts";
@@ -315,9 +315,17 @@ async function openWork(earlier: Given & Settings & OpenedBooks, opened: AsyncDi
     counts,
     checker,
     largeBodies,
-    media: new Media(countedFetch(publicFetch, metrics), new PdfReader(pdfTextCommand), files),
+    media: new Media(countedFetch(publicFetch, metrics), laterPdfReader(), files),
     ownedTools,
   };
+}
+
+/** Loaded with the first PDF. */
+function laterPdfReader(): Pick<PdfReader, "read"> {
+  let reader: Promise<PdfReader> | null = null;
+  const load = async (): Promise<PdfReader> =>
+    new (await import("../tools/media/pdf-reader.ts")).PdfReader(pdfTextCommand);
+  return { read: async (...file) => (await (reader ??= load())).read(...file) };
 }
 
 // ---------------------------------------------------------------- gateway

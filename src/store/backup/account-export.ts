@@ -123,10 +123,10 @@ function* pieces(database: Database, folder: string, account: ExportRow & { id: 
     database.close();
   }
   yield ',\n"refused_requests":[';
-  const refused = `SELECT ${refusedColumns} FROM failed WHERE account_id = ? ORDER BY sequence`;
-  yield* rowsBeside(join(folder, requestsName), "failed", refused, account.id);
+  const refusedIn = (table: string) => `SELECT ${refusedColumns} FROM ${table} WHERE account_id = ? ORDER BY sequence`;
+  yield* rowsBeside(join(folder, requestsName), refusedIn, account.id);
   yield '],\n"files":[';
-  yield* rowsBeside(join(folder, filesDatabaseName), "stored_files", filesOf.replace("?1", "?"), account.id);
+  yield* rowsBeside(join(folder, filesDatabaseName), () => filesOf, account.id);
   yield "]";
   yield ',\n"stored_responses":[';
   yield* storedResponses(join(folder, responsesName), account.id);
@@ -145,13 +145,19 @@ function* listed<Row>(rows: Iterable<Row>, textOf: (row: Row) => string): Iterab
 const textOfRow = (row: ExportRow): string => JSON.stringify(readable(row));
 
 /** Of its refused and failed requests, as far as they are written: the last second may be missing. */
-function* rowsBeside(file: string, table: string, sql: string, account: AccountId): Iterable<string> {
+function* rowsBeside(file: string, sqlOf: (table: string) => string, account: AccountId): Iterable<string> {
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
   const database = openForReading(file);
   try {
-    // A server that was just started for the first time has the file before its tables.
-    if (database.query("SELECT 1 FROM sqlite_schema WHERE name = ?").get(table) === null) return;
-    yield* listed(database.query(sql).iterate(account) as Iterable<ExportRow>, textOfRow);
+    // A server that was just started for the first time has the file before its tables; an older one named one otherwise.
+    const table = database
+      .query<{ name: string }, []>(
+        "SELECT name FROM sqlite_schema WHERE name IN ('failed', 'failed_requests', 'stored_files')",
+      )
+      .get();
+    if (table === null) return;
+    const rows = database.query(sqlOf(table.name)).iterate(account);
+    yield* listed(rows as Iterable<ExportRow>, textOfRow);
   } finally {
     database.close();
   }

@@ -5,7 +5,7 @@ import { dayMs } from "../../core/units.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import { type Ms, StoreUnavailable } from "../../core/types.ts";
-import { change, statement } from "./asking.ts";
+import { statement } from "../questions.ts";
 import type { Database } from "./database.ts";
 import { fold } from "./folding.ts";
 import { takeJob } from "./jobs.ts";
@@ -83,8 +83,8 @@ export class Upkeep {
 export async function upkeepSlice(database: Database, keepDays: number | null): Promise<boolean> {
   if (await sumNextDay(database)) return true;
   if (keepDays !== null && (await fold(database, keepDays, foldSliceLines))) return true;
-  const removed = await change(database, (send) => send(pruneEndUserUse, endUserUseKeepDays, foldSliceLines));
-  const over = await change(database, (send) => send(pruneEndUserMinutes, foldSliceLines));
+  const removed = await database.change((send) => send(pruneEndUserUse, endUserUseKeepDays, foldSliceLines));
+  const over = await database.change((send) => send(pruneEndUserMinutes, foldSliceLines));
   return removed.length === foldSliceLines || over.length === foldSliceLines;
 }
 

@@ -44,13 +44,13 @@ export type ReadyAsk = Disposable & Readonly<{ ask: Ask; refusal: Refusal | null
 
 export class Media {
   readonly #fetch: PublicFetch;
-  readonly #pdf: PdfReader;
+  readonly #pdf: Pick<PdfReader, "read">;
   /** Null: no files are taken. */
   readonly #files: UploadedFiles | null;
   readonly #held = new Map<AccountId, number>();
   #heldBytes = 0;
 
-  constructor(fetch: PublicFetch, pdf: PdfReader, files: UploadedFiles | null = null) {
+  constructor(fetch: PublicFetch, pdf: Pick<PdfReader, "read">, files: UploadedFiles | null = null) {
     this.#fetch = fetch;
     this.#pdf = pdf;
     this.#files = files;
@@ -102,7 +102,7 @@ class MediaRequest {
   readonly #ask: Ask;
   readonly #account: AccountId;
   readonly #fetch: PublicFetch;
-  readonly #pdf: PdfReader;
+  readonly #pdf: Pick<PdfReader, "read">;
   readonly #files: UploadedFiles | null;
   readonly #hold: (bytes: number) => boolean;
   readonly #over = new AbortController();
@@ -118,7 +118,7 @@ class MediaRequest {
     ask: Ask,
     account: AccountId,
     fetch: PublicFetch,
-    pdf: PdfReader,
+    pdf: Pick<PdfReader, "read">,
     files: UploadedFiles | null,
     hold: (bytes: number) => boolean,
   ) {

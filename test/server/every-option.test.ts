@@ -287,8 +287,8 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
         const kept = (): boolean => {
           using requests = new Database(join(site.data, "requests.db"), { readonly: true });
           requests.run("PRAGMA busy_timeout = 5000"); // it is just being made
-          const isMade = requests.query("SELECT 1 FROM sqlite_schema WHERE name = 'failed'").get() !== null;
-          return isMade && requests.query("SELECT 1 FROM failed LIMIT 1").get() !== null;
+          const isMade = requests.query("SELECT 1 FROM sqlite_schema WHERE name = 'failed_requests'").get() !== null;
+          return isMade && requests.query("SELECT 1 FROM failed_requests LIMIT 1").get() !== null;
         };
         if (!now) await eventually("it is kept", async () => existsSync(join(site.data, "requests.db")) && kept());
         return kept();

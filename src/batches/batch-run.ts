@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { billedTokens, ratesOf } from "../account/money/price.ts";
 import type { BookKeys, Books } from "../account/money/books.ts";
 import { largeBodyMinBytes, smallBodyTokensMax } from "../core/limits.ts";
-import { isRefusal, messageOf, refuse, type RefusalName } from "../core/refusals.ts";
+import { isRefusal, messageOf, refusals, refuse, type RefusalName } from "../core/refusals.ts";
 import {
   type AccountId,
   type Ask,
@@ -228,7 +228,8 @@ export class BatchRun {
             ? refuse("invalid_api_key")
             : await gateway.admission.refuseModel(principal, model);
       if (wrong?.refusal === "quota_unverified") throw new Error(messageOf(wrong));
-      if (wrong !== null) found.push({ code: "model_not_found", line, message: messageOf(wrong), param });
+      const code = wrong === null ? "model_not_found" : (refusals[wrong.refusal].code ?? wrong.refusal);
+      if (wrong !== null) found.push({ code, line, message: messageOf(wrong), param });
       else if (model!.kind !== this.#dialect.modelKind) {
         found.push({
           code: "model_not_found",

@@ -350,6 +350,12 @@ export async function serve(
   record.priority = standing.priority;
   const serving: Serving = { account, standing, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };
   try {
+    if (asked.warms === true) {
+      hold[Symbol.dispose]();
+      const nothing = { kind: "end", reason: "stop", stopSequence: null, usage: noUsage, estimated: false } as const;
+      record.answered(nothing);
+      return await outlet.end(nothing);
+    }
     if (hold.ready !== null) {
       // A coder call is on disk before the first byte goes out; others wait for requests of their account to settle.
       const refusal = await begun(hold, outlet.cancelSignal);

@@ -21,7 +21,7 @@ import type { OpenApiDocument } from "../docs/openapi-document.ts";
 import { Documentation, type DocumentationOptions } from "./documentation.ts";
 import { askerOf } from "./incoming.ts";
 import { KeyHeaders } from "./key-headers.ts";
-import { idleTimeoutSeconds, Inference } from "./inference.ts";
+import { idleTimeoutSeconds, Inference, socketOptions } from "./inference.ts";
 import type { Connection } from "./peer-address.ts";
 import { LoopDelay } from "./metrics/loop-delay.ts";
 import type { Gauge } from "./metrics/metric.ts";
@@ -214,7 +214,8 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   const always = { maxRequestBodySize: serverBodyMaxBytes, development: false } as const;
   if (unix === null) {
     options.beforeListening?.();
-    app.listen({ ...always, hostname: host, port, reusePort: false, idleTimeout: headersTimeoutSeconds });
+    const idleTimeout = headersTimeoutSeconds;
+    app.listen({ ...always, hostname: host, port, reusePort: false, idleTimeout, websocket: socketOptions });
   } else listenPrivately(unix, () => app.listen({ ...always, unix }));
   compileBodySchemas();
   const loopDelay = new LoopDelay(parts.clock, (delayMs) => metrics.countLoopDelay(delayMs));
@@ -284,7 +285,6 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   }
 
   function addStored(dialect: Dialect): void {
-    api.add("GET", dialect.endpoint, (request) => upgradeRequired(request, dialect));
     for (const { at, load, routes } of stored) {
       for (const route of routes) {
         const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];
@@ -299,12 +299,6 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
         });
       }
     }
-  }
-
-  /** Codex first asks for a WebSocket. It falls back to HTTP at once on a 426, but on nothing else. */
-  function upgradeRequired(request: Request, dialect: Dialect): Soon<Response> {
-    if (!request.headers.has("upgrade")) return unknownPath(request);
-    return refusalReply(dialect, refuse("upgrade_required"), mintRequestId(parts.clock.wall()));
   }
 
   function failed(request: Request, error: unknown): Soon<Response> {

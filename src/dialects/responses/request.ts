@@ -98,7 +98,7 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
   const compacts = context.alone ? "alone" : input.at(-1)?.type === "compaction_trigger" ? "in a response" : null;
   const conversationId = readConversation(request, context, compacts !== null);
   if (isRefusal(conversationId)) return conversationId;
-  const id = conversationId ?? request.previous_response_id ?? null;
+  const id = conversationId ?? request.previous_response_id ?? request.continues ?? null;
   if (id === null && request.input == null) return malformed("input is missing: must be a string or an array of items");
   const before = { at: `the items of ${id}`, items: context.earlier?.conversation ?? [] };
   const offered = readTools(request.tools ?? [], before, input);
@@ -132,6 +132,7 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
     format: oneOfThem,
     webSearch: readSearch(request, selection),
     stream: request.stream === true,
+    warms: request.generate === false && compacts === null ? true : undefined,
     sampling: { ...beside.sampling, ...samplingOf(request) },
     ...engineFieldsOf(beside),
     ...priorityAsked(request.service_tier),
@@ -236,7 +237,9 @@ function readTurns(
   if (previousId !== null && (earlier.conversation === null || isConversationId(previousId))) {
     return refuse("previous_response_not_found", { id: earlier.missingId ?? previousId });
   }
-  const context = { model, tools, sealer, stored: earlier.items };
+  // A result whose call is missing cannot continue a response. Whole conversations may have lost calls by trimming.
+  const calls = previousId === null && request.continues == null ? null : new Set<string>();
+  const context = { model, tools, sealer, stored: earlier.items, calls };
   const before = readItems(earlier.conversation ?? [], at, context);
   if (isRefusal(before)) return before;
   const now = typeof request.input === "string" ? userTurn(request.input) : readItems(input, "input", context);

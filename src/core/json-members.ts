@@ -1,6 +1,6 @@
 // The values of an object's members as they stand in its text, so that a message of many megabytes need not be parsed to
 // learn where it goes. The parser decides later whether it is JSON.
-import { jsonStringEnd } from "./outside-json.ts";
+import { jsonStringEnd, parseOutsideJson } from "./outside-json.ts";
 
 const quote = 0x22;
 const comma = 0x2c;
@@ -42,7 +42,7 @@ function nameOf(literal: string): string | null {
 export function stringOf(json: string | undefined): string | null {
   if (json === undefined || !json.startsWith('"')) return null;
   try {
-    return JSON.parse(json) as string;
+    return parseOutsideJson(json) as string;
   } catch {
     return null;
   }

@@ -101,7 +101,7 @@ export class Inference implements LiveRequests {
       for (const { path, counted } of dialect.routes) {
         if (counted !== undefined) continue;
         api.add("POST", path, (request, connection, id) =>
-          this.answer(request, connection, dialect, new ArrivedHead(request, path, id)),
+          this.#answer(request, connection, dialect, new ArrivedHead(request, path, id)),
         );
       }
     }
@@ -157,13 +157,14 @@ export class Inference implements LiveRequests {
     }
     if (this.#stopping) return refusalReply(dialect, refuse("stopping"), mintRequestId(clock.wall()));
     this.#sockets ??= import("./sockets/client-sockets.ts").then(
-      ({ ClientSockets }) => new ClientSockets(this, { ...this.#options, ...this.#parts }),
+      ({ ClientSockets }) =>
+        new ClientSockets((...asked) => this.#answer(...asked), { ...this.#options, ...this.#parts }),
     );
     return (await this.#sockets).connect(request, connection, dialect);
   }
 
   /** `sink`: where the events of a stream go, if not into the reply's body. */
-  async answer(
+  async #answer(
     request: Request,
     connection: Connection | null,
     dialect: Dialect,

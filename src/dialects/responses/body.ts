@@ -23,8 +23,6 @@ export const Body = Type.Object({
   store: optional(flag),
   include: optional(Type.Array(Type.String(), { description: "an array of strings" })),
   previous_response_id: optional(text),
-  // By a WebSocket's message: the response that it continues, where the socket put that one's items into the input.
-  continues: optional(text),
   generate: optional(flag),
   conversation: optional(
     Type.Union([Type.String(), Type.Object({ id: Type.String() })], {

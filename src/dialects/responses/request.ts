@@ -18,6 +18,7 @@ import { priorityAsked } from "../request/service-tier.ts";
 import { budgetOf, efforts } from "../request/settings.ts";
 import { systemText } from "../request/system-text.ts";
 import {
+  continuesHeader,
   conversationIdOf,
   conversationNotFound,
   isConversationId,
@@ -79,8 +80,9 @@ export function readRequest(request: DialectRequest, context: RequestContext): R
   const wrong = bodySchema.refusal(value);
   if (wrong !== null) return wrong;
   if (tooDeep(value)) return malformed("The request body nests too deep");
-  const { bodyBytes, catalog, earlier } = request;
-  return readChecked(value as ResponsesBody & Item, { ...context, catalog, earlier, bodyBytes, alone });
+  const { bodyBytes, catalog, earlier, head } = request;
+  const continues = head.headers.get(continuesHeader);
+  return readChecked(value as ResponsesBody & Item, { ...context, catalog, earlier, bodyBytes, alone, continues });
 }
 
 /** A compact body may omit `input` and has no stream. */
@@ -89,7 +91,7 @@ const compactBody = (body: unknown): unknown =>
 
 type CheckedContext = RequestContext &
   Pick<DialectRequest, "catalog" | "earlier" | "bodyBytes"> &
-  Readonly<{ alone: boolean }>;
+  Readonly<{ alone: boolean; continues: string | null }>;
 
 function readChecked(request: ResponsesBody & Item, context: CheckedContext): ResponsesAsk | Refusal {
   const model = namedModel(context.catalog, request.model);
@@ -98,7 +100,7 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
   const compacts = context.alone ? "alone" : input.at(-1)?.type === "compaction_trigger" ? "in a response" : null;
   const conversationId = readConversation(request, context, compacts !== null);
   if (isRefusal(conversationId)) return conversationId;
-  const id = conversationId ?? request.previous_response_id ?? request.continues ?? null;
+  const id = conversationId ?? request.previous_response_id ?? null;
   if (id === null && request.input == null) return malformed("input is missing: must be a string or an array of items");
   const before = { at: `the items of ${id}`, items: context.earlier?.conversation ?? [] };
   const offered = readTools(request.tools ?? [], before, input);
@@ -117,6 +119,7 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
   if (isRefusal(oneOfThem)) return oneOfThem;
 
   const store = context.storesResponses && (request.store ?? true) && compacts === null;
+  const shown = context.continues === null ? request : { ...request, previous_response_id: context.continues };
   const budget = budgetOf(request.max_output_tokens, model, coderBilling);
   const ask: ResponsesAsk = {
     endpoint,
@@ -138,7 +141,7 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
     ...priorityAsked(request.service_tier),
     bodyBytes: context.bodyBytes + (context.earlier?.bytes ?? 0),
     offered,
-    echo: echoOf(request, model, request.max_output_tokens == null ? null : budget.outputTokensMax, store),
+    echo: echoOf(shown, model, request.max_output_tokens == null ? null : budget.outputTokensMax, store),
     sealsReasoning: request.include?.includes("reasoning.encrypted_content") ?? false,
     showsSources: request.include?.includes("web_search_call.action.sources") ?? false,
     compacts,
@@ -231,14 +234,14 @@ function readTurns(
   input: readonly Item[],
   model: Model,
   tools: OfferedTools,
-  { sealer, earlier = nothingEarlier }: CheckedContext,
+  { sealer, earlier = nothingEarlier, continues }: CheckedContext,
 ): readonly Turn[] | Refusal {
   const previousId = request.previous_response_id ?? null;
   if (previousId !== null && (earlier.conversation === null || isConversationId(previousId))) {
     return refuse("previous_response_not_found", { id: earlier.missingId ?? previousId });
   }
   // A result whose call is missing cannot continue a response. Whole conversations may have lost calls by trimming.
-  const calls = previousId === null && request.continues == null ? null : new Set<string>();
+  const calls = previousId === null && continues === null ? null : new Set<string>();
   const context = { model, tools, sealer, stored: earlier.items, calls };
   const before = readItems(earlier.conversation ?? [], at, context);
   if (isRefusal(before)) return before;

@@ -164,7 +164,6 @@ const echoedSummaries: ReadonlySet<unknown> = new Set(["auto", "concise", "detai
 const fieldsBehindModel: ReadonlySet<string> = new Set([
   "parallel_tool_calls",
   "previous_response_id",
-  "continues",
   "conversation",
   "prompt_cache_key",
   "reasoning",
@@ -199,7 +198,7 @@ function wholeEcho(request: ResponsesBody, model: string, budget: number | null,
     max_tool_calls: request.max_tool_calls ?? null,
     model,
     parallel_tool_calls: request.parallel_tool_calls ?? true,
-    previous_response_id: request.continues ?? request.previous_response_id ?? null,
+    previous_response_id: request.previous_response_id ?? null,
     conversation: conversationId === null ? undefined : { id: conversationId },
     prompt_cache_key: request.prompt_cache_key ?? null,
     reasoning: {

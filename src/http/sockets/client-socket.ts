@@ -8,9 +8,10 @@ import { busyRetrySeconds } from "../../core/limits.ts";
 import { parseOutsideJson } from "../../core/outside-json.ts";
 import { refuse } from "../../core/refusals.ts";
 import type { AccountId, Principal, Refusal } from "../../core/types.ts";
-import type { Dialect } from "../../dialects/dialect.ts";
+import type { Dialect, RequestHead } from "../../dialects/dialect.ts";
+import { continuesHeader } from "../../dialects/stored-responses.ts";
 import { ArrivedHead } from "../incoming.ts";
-import type { Inference } from "../inference.ts";
+import type { EventSink } from "../outlets/stream-outlet.ts";
 import type { Connection, SocketHandler } from "../peer-address.ts";
 import { refusalReply } from "../reply.ts";
 import { inStream, SocketTurn, type Steer } from "./socket-turn.ts";
@@ -29,8 +30,17 @@ const read = new Set(["type", "stream_id", "previous_response_id", "conversation
 const ofEnd = new Set(["response"]);
 const ofResponse = new Set(["id", "store", "output"]);
 
+/** A message's request, whose events go into the sink. */
+export type Answer = (
+  request: Request,
+  connection: Connection,
+  dialect: Dialect,
+  head: RequestHead,
+  sink: EventSink,
+) => Promise<Response>;
+
 export type SocketParts = Readonly<{
-  inference: Pick<Inference, "answer">;
+  answer: Answer;
   dialect: Dialect;
   /** The address and headers of every message. */
   head: Request;
@@ -207,9 +217,9 @@ export class ClientSocket implements SocketHandler {
     // Where the input is no list, its own words are refused.
     if ((kept !== null || steers.length > 0) && given !== null) {
       more += `,"input":[${items}],"previous_response_id":${JSON.stringify(base)}`;
-      if (kept !== null) more += `,"continues":${JSON.stringify(previousId)}`;
     }
-    const reply = await this.#answer(turn, `${create.text.slice(0, create.text.lastIndexOf("}"))},${more}}`, signal);
+    const body = `${create.text.slice(0, create.text.lastIndexOf("}"))},${more}}`;
+    const reply = await this.#answer(turn, body, kept?.id ?? null, signal);
     if (this.#isOver) return;
     const end = turn.last === null ? null : jsonMembers(turn.last, ofEnd)?.get("response");
     const response = end === undefined || end === null ? null : jsonMembers(end, ofResponse);
@@ -237,7 +247,7 @@ export class ClientSocket implements SocketHandler {
 
   /** Steering begins another response, or waits where the client owes results of calls. */
   #goOn(stream: Stream, turn: SocketTurn, create: Create, id: string, output: string): void {
-    const owed = (JSON.parse(`[${output}]`) as { type: string; call_id?: string }[]).filter(
+    const owed = (parseOutsideJson(`[${output}]`) as { type: string; call_id?: string }[]).filter(
       ({ type }) => type === "function_call" || type === "custom_tool_call",
     );
     if (owed.length === 0) {
@@ -254,13 +264,14 @@ export class ClientSocket implements SocketHandler {
   }
 
   /** Null where the events have gone out; else the reply that is no stream. */
-  async #answer(turn: SocketTurn, body: string, signal: AbortSignal): Promise<Response | null> {
-    const { inference, head, connection, dialect, newId } = this.#parts;
+  async #answer(turn: SocketTurn, body: string, keptId: string | null, signal: AbortSignal): Promise<Response | null> {
+    const { answer, head, connection, dialect, newId } = this.#parts;
     const request = new Request(head, { method: "POST", body, signal });
     request.headers.set("content-length", String(Buffer.byteLength(body)));
+    if (keptId !== null) request.headers.set(continuesHeader, keptId);
     try {
       const arrived = new ArrivedHead(request, dialect.endpoint, "");
-      const reply = await inference.answer(request, connection, dialect, arrived, turn);
+      const reply = await answer(request, connection, dialect, arrived, turn);
       if (reply.status !== 200) return reply;
       // Another thread's.
       if (reply.body !== null) for await (const bytes of reply.body) await turn.write(bytes);
@@ -330,7 +341,7 @@ export class ClientSocket implements SocketHandler {
   async #sayReply(reply: Response, streamId: string | null): Promise<void> {
     const body = await reply.text();
     if (body === "") return; // to a client that has left
-    const { error } = JSON.parse(body) as { error: object };
+    const { error } = parseOutsideJson(body) as { error: object };
     const headers = Object.fromEntries(reply.headers);
     delete headers["content-type"];
     const event = JSON.stringify({ type: "error", status: reply.status, error: { ...error, headers }, headers });

@@ -7,10 +7,10 @@ import type { Dialect } from "../../dialects/dialect.ts";
 import type { GatewayParts } from "../../gateway.ts";
 import { clientAddress } from "../client-address.ts";
 import { askerOf } from "../incoming.ts";
-import type { Inference, InferenceOptions } from "../inference.ts";
+import type { KeyHeaders } from "../key-headers.ts";
 import type { Connection } from "../peer-address.ts";
 import { refusalReply } from "../reply.ts";
-import { ClientSocket } from "./client-socket.ts";
+import { type Answer, ClientSocket } from "./client-socket.ts";
 
 /** OpenAI's limit. */
 const openMaxMs = 60 * 60_000;
@@ -20,10 +20,10 @@ const lookMs = 10_000;
 /** Of the connection, or of a body: messages have neither. A cookie signs nobody in here. */
 const notOfMessages = ["connection", "upgrade", "content-encoding", "transfer-encoding", "expect", "cookie"];
 
-type Parts = Pick<GatewayParts, "keys" | "clock"> & Pick<InferenceOptions, "keyHeaders" | "addressHeader">;
+type Parts = Pick<GatewayParts, "keys" | "clock"> & Readonly<{ keyHeaders: KeyHeaders; addressHeader: string | null }>;
 
 export class ClientSockets {
-  readonly #inference: Pick<Inference, "answer">;
+  readonly #answer: Answer;
   readonly #parts: Parts;
   readonly #open = new Set<ClientSocket>();
   readonly #places = new ByteBudget({ places: 4_096, bytes: 0, accountPlaces: 64, accountBytes: 0 });
@@ -38,8 +38,8 @@ export class ClientSockets {
   #timer: Timer | null = null;
   #stopped: (() => void) | null = null;
 
-  constructor(inference: Pick<Inference, "answer">, parts: Parts) {
-    this.#inference = inference;
+  constructor(answer: Answer, parts: Parts) {
+    this.#answer = answer;
     this.#parts = parts;
   }
 
@@ -62,7 +62,7 @@ export class ClientSockets {
       return refusalReply(dialect, refuse("busy", { seconds: busyRetrySeconds }), requestId);
     }
     const socket = new ClientSocket({
-      inference: this.#inference,
+      answer: this.#answer,
       dialect,
       head,
       account,

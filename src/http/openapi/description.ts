@@ -345,7 +345,7 @@ function answers(): OpenApiDocument["paths"] {
         "createResponse",
         "Responses",
         "Answer input items",
-        "The dialect of Codex and of OpenAI's newer libraries. Responses are stored unless `store` is false. A GET request that asks for a WebSocket opens one: each message `{"type": "response.create", ...}` with these fields is such a request, and its events come as messages.",
+        "The dialect of Codex and of OpenAI's newer libraries. Responses are stored unless `store` is false. A GET request that asks for a WebSocket opens one: each message with these fields and the type `response.create` is such a request, and its events come as messages.",
         {
           requestBody: body(ref("ResponsesRequest"), { plain: { model: "core-3", input: "Say hello" } }),
           responses: {

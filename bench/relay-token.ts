@@ -47,7 +47,8 @@ export async function measureRelayToken(flags: RelayTokenFlags) {
     node: { ...answer, intervalMs: flags.intervalMs },
     only: flags.only,
     dialect: flags.dialect,
-    requests: (flags.runs + flags.warmUps) * flags.streams,
+    // Half more, because runs do not use all accounts equally.
+    requests: 1.5 * (flags.runs + flags.warmUps) * flags.streams,
   });
   const load = { streams: flags.streams, repeats: 1, spreadMs: flags.intervalMs, answer };
   const measure = async (subject: Subject): Promise<RelayTokenRun> => {

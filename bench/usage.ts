@@ -10,7 +10,7 @@ import { embeddedCatalog } from "../src/core/catalog.ts";
 import { dayMs } from "../src/core/units.ts";
 import { mintRequestId } from "../src/core/request-id.ts";
 import { migrate } from "../src/store/ledger/migrate.ts";
-import { UsageFile } from "../src/store/usage/usage-file.ts";
+import { usageInFile } from "../src/store/usage/usage-file.ts";
 import { readFlags } from "./flags.ts";
 import { keepResult, type Result } from "./result.ts";
 import { percentile } from "./statistics.ts";
@@ -43,7 +43,7 @@ export async function measureUsage(flags: UsageFlags) {
   const journalFile = join(folder, "tollgate.db");
   try {
     const { lastId, own } = fill(journalFile, flags.replies);
-    const usage = new UsageFile(folder, journalFile, () => {});
+    const usage = usageInFile(folder, journalFile, () => {});
     const quiet = new TurnGaps();
     await Bun.sleep(flags.quietMs);
     const quietGapsMs = quiet.stop();

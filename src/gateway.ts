@@ -8,7 +8,7 @@ import type { Forecast } from "./core/forecast.ts";
 import { isPriority, priorities } from "./core/priority.ts";
 import { type Standing } from "./core/standing.ts";
 import type { Catalog } from "./core/catalog.ts";
-import { answersOf } from "./core/answer-budget.ts";
+import { answersOf, asksForSeveral } from "./core/answer-budget.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
 import type { BookKeys, RequestBooks } from "./account/money/books.ts";
 import { endUserName, nobodyNamed } from "./core/end-user.ts";
@@ -33,7 +33,6 @@ import type { ModelHabits } from "./tools/model-habits.ts";
 import { needsMedia } from "./tools/media/media-parts.ts";
 import type { Checker } from "./tools/format/answer-checker.ts";
 import type { Round } from "./tools/round.ts";
-import { asksForSeveral, severalAnswers } from "./tools/several-answers.ts";
 import { structuredOutput, wantsForm } from "./tools/format/structured-output.ts";
 import { retriedInWords } from "./tools/retried-in-words.ts";
 import type { ToolLoop } from "./tools/tool-loop.ts";
@@ -457,7 +456,9 @@ function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
         spentBy.set(index, spent);
         return expect([...spentBy.values()].reduce(sumOfUsage), inputTokens);
       });
-  return severalAnswers(ask, sink, cancelSignal, stop, roundOf);
+  return import("./tools/several-answers.ts").then(({ severalAnswers }) =>
+    severalAnswers(ask, sink, cancelSignal, stop, roundOf),
+  );
 }
 
 /** Whether another round may begin after rounds with the usage `spent`. */

@@ -37,10 +37,12 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   nodes: ["config"],
   notices: ["config"],
   tokens: [],
-  store: ["account", "dialects"], // implements the journal, records and stored responses that these declare
+  files: [],
+  // implements the journal, records, stored responses and rows of files that these declare
+  store: ["account", "dialects", "files"],
   // reads HTTP responses with the strict parser of nodes, keeps the index of a searched folder in the store
   tools: ["config", "nodes", "store", "tokens"],
-  books: ["account", "config", "dialects", "store"], // puts account and store together
+  books: ["account", "config", "dialects", "files", "store"], // puts account and store together
   telemetry: ["config"],
   bodies: ["dialects", "nodes", "tokens", "tools"], // reads a body, writes it as a node gets it, renders it to be counted
   gateway: ["account", "bodies", "dialects", "telemetry", "tools"],
@@ -52,7 +54,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   console: ["account", "http", "office"],
   "console/web": ["console"], // the browser's side, which takes the contract's types
   server: [
-    ...["account", "books", "config", "console", "http", "nodes", "notices", "store"],
+    ...["account", "books", "config", "console", "files", "http", "nodes", "notices", "store"],
     ...["office", "telemetry", "tools"],
   ],
   // what joins the parts of a server, each for its subject

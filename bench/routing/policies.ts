@@ -108,7 +108,8 @@ class Tollgate implements Policy {
       const busy = this.#queue.states()[node]!.busy;
       if (this.#fleet.isUp(node)) {
         const unreadMs = placement.unreadMs(`${node}`, this.#fleet.now);
-        auto.take({ running: running.length, waiting: waiting.length, cacheUse }, busy, unreadMs);
+        const kept = this.#queue.keptFromBulk(`${node}`);
+        auto.take({ running: running.length, waiting: waiting.length, cacheUse }, busy, unreadMs, kept);
       }
       this.#slots[node] = auto.slots;
       this.#queue.setSlots(`${node}`, auto.slots, auto.elsewhere);

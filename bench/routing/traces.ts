@@ -257,6 +257,10 @@ const makers: Readonly<Record<string, (seed: number, endMs: Ms) => Made>> = {
     sessions: [...pile(500, 3_000, 300, {}), ...small(10, endMs, 2_000, () => ({}))],
     judged: isNoPile,
   }),
+  "rare-beside-greedy": (_seed, endMs) => ({
+    sessions: [...pile(500, 3_000, 300, {}), ...small(10, endMs, 60_000, () => ({}))],
+    judged: isNoPile,
+  }),
   "interactive-beside-bulk": (_seed, endMs) => ({
     sessions: [
       ...pile(500, 3_000, 300, { priority: "bulk" }),

@@ -19,6 +19,8 @@ const words: Readonly<Record<FailedReason, string>> = {
   threads_not_kept: "Message threads are not kept here: the whole conversation must be sent.",
   not_found: "There is nothing at that address.",
   body_too_large: "The request is larger than 32 MiB.",
+  file_too_large: "The file is larger than files may be, or the account's files together are.",
+  storage_full: "The gateway's disk has no room for the file. Nothing was kept of it; the operator must make room.",
   text_too_long: "The text is too long to be counted.",
   unsupported_encoding: "The request's body is compressed in a way that is not understood.",
   upgrade_required: "The program asked for another protocol than a WebSocket of version 13.",

@@ -4,12 +4,14 @@ import { statSync } from "node:fs";
 import { addressesOf } from "../config/config.ts";
 import { dayMs } from "../core/units.ts";
 import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
-import { ActivityFile } from "../store/activity/activity-file.ts";
+import { KeptActivity } from "../store/activity/kept-activity.ts";
 import { sealingKeyOf } from "../store/folder/sealing-key.ts";
-import { RequestLogFile } from "../store/requests/request-log-file.ts";
+import { fileRowsIn } from "../store/files/files-file.ts";
+import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
-import { UsageFile } from "../store/usage/usage-file.ts";
+import { usageInFile } from "../store/usage/usage-file.ts";
 import { openAccounting } from "./accounting.ts";
+import { eraseFilesIn, openFiles } from "./open-files.ts";
 import type { BooksParts, OpenedBooks } from "./opened-books.ts";
 
 export async function openBooks(parts: BooksParts, opened: AsyncDisposableStack): Promise<OpenedBooks> {
@@ -44,12 +46,14 @@ async function inFolder(parts: BooksParts, opened: AsyncDisposableStack): Promis
       ? null
       : await StoredResponsesFile.open({ dataFolder, log, ...config.storedResponses });
   opened.defer(() => storedResponses?.close());
-  const activity = new ActivityFile(dataFolder, clock, log);
+  const files = config.files === null ? null : await openFiles(config, fileRowsIn(dataFolder), clock, log);
+  opened.defer(() => files?.close());
+  const activity = KeptActivity.inFile(dataFolder, clock, log);
   opened.defer(() => activity.close());
   const keepMs = config.failedKeepDays * dayMs;
-  const requestLog = new RequestLogFile({ dataFolder, journalFile: databaseFile, keepMs, clock, log });
+  const requestLog = KeptRequestLog.inFile({ dataFolder, journalFile: databaseFile, keepMs, clock, log });
   opened.defer(() => requestLog.close());
-  const usage = new UsageFile(dataFolder, databaseFile, log);
+  const usage = usageInFile(dataFolder, databaseFile, log);
   opened.defer(() => usage.close());
   return {
     accounting,
@@ -63,8 +67,11 @@ async function inFolder(parts: BooksParts, opened: AsyncDisposableStack): Promis
     databaseBytes: () => statSync(databaseFile).size,
     watch: accounting.watch(log),
     storedResponses,
-    eraseResponses: (account, forEver) =>
-      storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(dataFolder, account, log),
+    files,
+    async eraseResponses(account, forEver) {
+      await (storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(dataFolder, account, log));
+      await (files?.eraseAccount(account) ?? eraseFilesIn(config, fileRowsIn(dataFolder), account, clock, log));
+    },
     sealingKey: sealingKeyOf(dataFolder, sealingKeyBytes),
     shareNodes: null,
     laneState: null,

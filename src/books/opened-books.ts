@@ -5,6 +5,7 @@ import type { LiveCatalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import type { AccountId } from "../core/types.ts";
+import type { FileStore } from "../files/file-store.ts";
 import type { KeptActivity } from "../store/activity/kept-activity.ts";
 import type { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import type { KeptResponses } from "../store/responses/kept-responses.ts";
@@ -34,7 +35,9 @@ export type OpenedBooks = Readonly<{
   /** Checks the ledger, once it began. */
   watch: Pick<LedgerWatch, "state" | "begin" | "plansChanged">;
   storedResponses: KeptResponses | null;
-  /** Removes the stored responses of an account, wherever they are; `forEver`: none of it are kept anymore. */
+  /** Null: no files are taken. */
+  files: FileStore | null;
+  /** Removes the stored responses and files of an account, wherever they are; `forEver`: none of it are kept anymore. */
   eraseResponses(account: AccountId, forEver: boolean): Promise<void>;
   sealingKey: Uint8Array;
   /** Shares the nodes' slots with other gateways from its `exchange` on; null: there are none. */

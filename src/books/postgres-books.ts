@@ -8,8 +8,9 @@ import { KeptActivity } from "../store/activity/kept-activity.ts";
 import { takeFolderBeside } from "../store/folder/data-folder.ts";
 import { booksOf, setServedMark } from "../store/folder/served-folder.ts";
 import { writeExportOf } from "../store/postgres/account-export.ts";
-import { PostgresActivity } from "../store/postgres/activity.ts";
-import { PostgresRequestLog } from "../store/postgres/request-log.ts";
+import { ActivityTables } from "../store/activity/activity-tables.ts";
+import { fileRowsOf } from "../store/postgres/files.ts";
+import { requestLogIn } from "../store/postgres/served-lines.ts";
 import { eraseResponsesIn } from "../store/postgres/response-tables.ts";
 import { databaseName } from "../store/postgres/place-of-url.ts";
 import { PostgresResponses } from "../store/postgres/responses.ts";
@@ -17,6 +18,7 @@ import { sharedSealingKey } from "../store/postgres/sealing-key.ts";
 import { PostgresUsage } from "../store/postgres/usage.ts";
 import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import { configDigest } from "./config-digest.ts";
+import { eraseFilesIn, openFiles } from "./open-files.ts";
 import type { BooksParts, OpenedBooks } from "./opened-books.ts";
 
 /** The folder has what is of this gateway alone: its socket, which nodes are drained, the index of a searched folder. */
@@ -44,10 +46,12 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
   const storedResponses =
     config.storedResponses === null ? null : new PostgresResponses(url, config.storedResponses, log);
   opened.defer(() => storedResponses?.close());
-  const activity = new KeptActivity(new PostgresActivity(database), clock, log);
+  const files = config.files === null ? null : await openFiles(config, fileRowsOf(database), clock, log);
+  opened.defer(() => files?.close());
+  const activity = new KeptActivity({ keeper: new ActivityTables(database), clock, log });
   opened.defer(() => activity.close());
   const keepMs = config.failedKeepDays * dayMs;
-  const requestLog = new KeptRequestLog(new PostgresRequestLog(database, keepMs), keepMs, clock, log);
+  const requestLog = new KeptRequestLog({ keeper: requestLogIn(database, keepMs), keepMs, clock, log });
   opened.defer(() => requestLog.close());
   const sealingKey = await sharedSealingKey(database, sealingKeyBytes);
   const mark = { books: booksOf(sealingKey), from: databaseName(url), at: clock.wall() };
@@ -67,8 +71,11 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
     databaseBytes: () => 0,
     watch: accounting.watch(),
     storedResponses,
-    eraseResponses: (account, forEver) =>
-      storedResponses?.erase(account, forEver) ?? eraseResponsesIn(database, account, forEver),
+    files,
+    async eraseResponses(account, forEver) {
+      await (storedResponses?.erase(account, forEver) ?? eraseResponsesIn(database, account, forEver));
+      await (files?.eraseAccount(account) ?? eraseFilesIn(config, fileRowsOf(database), account, clock, log));
+    },
     sealingKey,
     shareNodes: accounting.shareNodes,
     laneState: accounting.laneState,

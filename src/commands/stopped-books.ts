@@ -12,18 +12,20 @@ import { dayMs } from "../core/units.ts";
 import { notNoted } from "../office/verb.ts";
 import { backupDetail } from "../office/verbs/server.ts";
 import type { BackupMade, Progress, Work } from "../office/work.ts";
+import { eraseFilesIn } from "../books/open-files.ts";
 import { openPostgresOffice } from "../books/postgres-accounting.ts";
 import type { SimulateParts } from "../server/fleet/simulate.ts";
 import { erasedInWords } from "../store/changes/erasure.ts";
 import { backUp } from "../store/backup/backup.ts";
 import { databaseName, lockDataFolder, missingLedger } from "../store/folder/data-folder.ts";
 import { DataFolderInUse } from "../store/folder/folder-faults.ts";
+import { fileRowsIn } from "../store/files/files-file.ts";
 import { noteInLedger } from "../store/ledger/audit-note.ts";
 import { noBackup } from "../store/postgres/no-backup.ts";
-import { PostgresRequestLog } from "../store/postgres/request-log.ts";
+import { fileRowsOf } from "../store/postgres/files.ts";
+import { requestLogIn } from "../store/postgres/served-lines.ts";
 import { eraseResponsesIn } from "../store/postgres/response-tables.ts";
 import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
-import { RequestLogFile } from "../store/requests/request-log-file.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 
 /** For a database: gateways may run beside it. */
@@ -38,14 +40,17 @@ export async function inDatabase<Result>(
   const { office, passwords, database } = opened;
   const keepMs = config.failedKeepDays * dayMs;
   const log = standardErrorLog(() => clock.wall());
-  const requestLog = new KeptRequestLog(new PostgresRequestLog(database, keepMs), keepMs, clock, log);
+  const requestLog = new KeptRequestLog({ keeper: requestLogIn(database, keepMs), keepMs, clock, log });
   try {
     return await act({
       office,
       passwords,
       requestLog,
       consoleUrl: addressesOf(config, config.port).baseUrl,
-      eraseResponses: (account, forEver) => eraseResponsesIn(database, account, forEver),
+      async eraseResponses(account, forEver) {
+        await eraseResponsesIn(database, account, forEver);
+        await eraseFilesIn(config, fileRowsOf(database), account, clock, log);
+      },
       backup: () => Promise.reject(new CommandError(noBackup)),
       erasedInWords,
       simulate: simulateWith({ requestLog, office, clock, load, pool: null }),
@@ -74,13 +79,16 @@ export async function inFolder<Result>(
   const log = standardErrorLog(() => clock.wall());
   const { databaseFile: journalFile } = accounting;
   const keepMs = config.failedKeepDays * dayMs;
-  const requestLog = new RequestLogFile({ dataFolder, journalFile, keepMs, clock, log });
+  const requestLog = KeptRequestLog.inFile({ dataFolder, journalFile, keepMs, clock, log });
   try {
     return await act({
       ...accounting,
       requestLog,
       consoleUrl: addressesOf(config, config.port).baseUrl,
-      eraseResponses: (account) => StoredResponsesFile.eraseIn(dataFolder, account, log),
+      async eraseResponses(account) {
+        await StoredResponsesFile.eraseIn(dataFolder, account, log);
+        await eraseFilesIn({ ...config, dataFolder }, fileRowsIn(dataFolder), account, clock, log);
+      },
       erasedInWords,
       simulate: simulateWith({ requestLog, office: accounting.office, clock, load, pool: null }),
       fleet: null,

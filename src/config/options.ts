@@ -36,7 +36,7 @@ import { nodesOfFlags, nodeTable, sharePrefixCache } from "./nodes.ts";
 import { oidcTable } from "./oidc.ts";
 import { list, option, outside, type Restart, restart, section } from "./option.ts";
 import { key, required, secret, table } from "./rows.ts";
-import type { BackupSchedule, StoredResponsesConfig } from "./running.ts";
+import type { BackupSchedule, FilesConfig, StoredResponsesConfig } from "./running.ts";
 import { searchTable } from "./search.ts";
 import { telemetryTable } from "./telemetry.ts";
 import { webhookTable } from "./webhooks.ts";
@@ -48,6 +48,8 @@ const threadsMax = 64;
 const storedResponsesKeepDays = 30;
 /** An account's share; beyond it the oldest go first. Far above what a person's conversations need, as is the count. */
 const storedResponsesMaxMib = 100;
+const filesKeepDays = 30;
+const gibibyte = 1024 ** 3;
 /** A week of daily backups. */
 const scheduledBackupsKeptDefault = 7;
 /** One US dollar. */
@@ -71,6 +73,33 @@ const responsesTable = table(
     }),
   },
   (limits): StoredResponsesConfig | null => (limits.keepMs === 0 ? null : limits),
+);
+
+const filesTable = table(
+  {
+    folder: key("folder", path("folder"), {
+      about: "Where files are kept; several gateways need one that all of them share.",
+      otherwise: null,
+      shown: "`files` in the data folder",
+    }),
+    keepMs: key("keep_days", days(0, 3_650, "a number of days from 0 (take no files) to 3650"), {
+      about: "How long a file is kept that does not say when it expires.",
+      otherwise: filesKeepDays * dayMs,
+    }),
+    fileBytesMax: key("file_max_mib", mebibytes(1, 1_048_576), {
+      about: "Limit for one file.",
+      otherwise: 4 * gibibyte,
+    }),
+    accountBytesMax: key("account_max_mib", mebibytes(1, 1_073_741_824), {
+      about: "Limit for all files of an account.",
+      otherwise: 20 * gibibyte,
+    }),
+    totalBytesMax: key("total_max_mib", mebibytes(1, 1_073_741_824), {
+      about: "Limit for all files together.",
+      otherwise: 200 * gibibyte,
+    }),
+  },
+  (limits): FilesConfig | null => (limits.keepMs === 0 ? null : limits),
 );
 
 const stripeTable = table(
@@ -218,6 +247,14 @@ export const options = {
   storedResponses: section("responses", responsesTable, "empty", {
     reload: (running, limits) => void (limits !== null && running.limitStoredResponses(limits)),
     beyond: { what: "whether responses are stored", is: (atStart, next) => (atStart === null) !== (next === null) },
+  }),
+  /** Null = no files are taken. */
+  files: section("files", filesTable, "empty", {
+    reload: (running, limits) => void (limits !== null && running.limitFiles(limits)),
+    beyond: {
+      what: "whether and where files are kept",
+      is: (atStart, next) => (atStart === null) !== (next === null) || atStart?.folder !== next?.folder,
+    },
   }),
   signUp: option(
     "console",

@@ -1,6 +1,7 @@
 // [[plans]]: a shop's own plans, one each, in the order in which they are offered.
 import { priorities, type Priority } from "../core/priority.ts";
-import { amountMax, floodRequestsMax, perMinuteMax, tokensPerMinuteMax, weightMax } from "../core/limits.ts";
+import { countLimits, type CountName } from "../core/count-limits.ts";
+import { amountMax, floodRequestsMax, perMinuteMax, weightMax } from "../core/limits.ts";
 import type { Plan } from "../core/types.ts";
 import { type Kind, listOf, mapped, oneOf, textLike, whole, yesOrNo } from "./kinds.ts";
 import { key, required, table } from "./rows.ts";
@@ -14,10 +15,18 @@ export const planId = (): Kind<string> =>
 
 const priority = mapped(oneOf(priorities), (word): Priority | null => word);
 
+const notNull = <Of extends object>(of: Of) =>
+  Object.fromEntries(Object.entries(of).filter(([, value]) => value !== null)) as {
+    readonly [Name in keyof Of]?: NonNullable<Of[Name]>;
+  };
+
 /** Null: nothing is said. */
 const amount = (most: number): Kind<number | null> => mapped(whole(0, most), (value): number | null => value);
 
 const countTo = (most: number): Kind<number | null> => mapped(whole(1, most), (value): number | null => value);
+
+const count = (name: CountName, about: string = countLimits[name].about) =>
+  key(name, countTo(countLimits[name].most), { about, otherwise: null, shown: "any number" });
 
 export const planTable = table(
   {
@@ -37,16 +46,14 @@ export const planTable = table(
       otherwise: null,
       shown: `${floodRequestsMax}; of an unlimited plan any number`,
     }),
-    tokensPerMinute: key("tokens_per_minute", countTo(tokensPerMinuteMax), {
-      about: "The most tokens read and written within 60 seconds; more are refused.",
-      otherwise: null,
-      shown: "any number",
-    }),
-    parallel: key("parallel", countTo(perMinuteMax), {
-      about: "The most requests of an account at once; others wait in line.",
-      otherwise: null,
-      shown: "any number",
-    }),
+    tokensPerMinute: count(
+      "tokens_per_minute",
+      "The most tokens read and written within 60 seconds; more are refused.",
+    ),
+    parallel: count("parallel", "The most requests of an account at once; others wait in line."),
+    endUserRequestsPerMinute: count("end_user_requests_per_minute"),
+    endUserTokensPerMinute: count("end_user_tokens_per_minute"),
+    endUserParallel: count("end_user_parallel"),
     searchesPerDay: key("searches_per_day", amount(1_000_000), {
       about: "Web searches that found something.",
       otherwise: null,
@@ -83,7 +90,8 @@ export const planTable = table(
     }),
   },
   (row, place): Plan => {
-    const { id, unlimited, tokensPerDay, requestsPerMinute, searchesPerDay, coderCallsPerWindow } = row;
+    const { id, name, weight, models, unlimited, tokensPerDay, requestsPerMinute, ...others } = row;
+    const { searchesPerDay, coderCallsPerWindow, ...said } = others;
     if (unlimited && tokensPerDay !== null) {
       place.at("tokens_per_day").fault("must be absent: an unlimited plan has no balance");
     }
@@ -91,17 +99,15 @@ export const planTable = table(
     return {
       id,
       as: id,
-      name: row.name ?? id.charAt(0).toUpperCase() + id.slice(1),
+      name: name ?? id.charAt(0).toUpperCase() + id.slice(1),
       tokensPerDay: tokensPerDay ?? unsaid,
       coderCallsPerWindow: coderCallsPerWindow ?? unsaid,
       searchesPerDay: searchesPerDay ?? unsaid,
+      ...(requestsPerMinute === null ? {} : { saysRequests: true }),
       requestsPerMinute: requestsPerMinute ?? (unlimited ? amountMax : floodRequestsMax),
-      ...(row.tokensPerMinute === null ? {} : { tokensPerMinute: row.tokensPerMinute }),
-      ...(row.parallel === null ? {} : { parallel: row.parallel }),
-      ...(row.weight === 1 ? {} : { weight: row.weight }),
-      ...(row.priority === null ? {} : { priority: row.priority }),
-      ...(row.priorityMax === null ? {} : { priorityMax: row.priorityMax }),
-      models: row.models,
+      ...(weight === 1 ? {} : { weight }),
+      ...notNull(said),
+      models,
       unlimited,
     };
   },

@@ -12,6 +12,15 @@ import type { WebhookConfig } from "./webhooks.ts";
 /** How long and how many of an account's responses are kept for `previous_response_id`. */
 export type StoredResponsesConfig = Readonly<{ keepMs: Ms; accountBytesMax: number }>;
 
+/** What clients upload. `folder`: null = in the data folder. */
+export type FilesConfig = Readonly<{
+  folder: string | null;
+  keepMs: Ms;
+  fileBytesMax: number;
+  accountBytesMax: number;
+  totalBytesMax: number;
+}>;
+
 /** The server makes a backup each `everyMs` and keeps the last `keep` of them. */
 export type BackupSchedule = Readonly<{ everyMs: Ms; keep: number }>;
 
@@ -46,6 +55,7 @@ export interface Running {
   /** Requests of an account in a minute to models of embeddings and reranking. */
   limitInputRequests(perMinute: number): void;
   limitStoredResponses(limits: StoredResponsesConfig): void;
+  limitFiles(limits: FilesConfig): void;
   trace(telemetry: TelemetryConfig | null): Promise<void>;
   /** Replies that are older are kept as sums of a day; null: each is kept. */
   keepUsage(days: number | null): void;

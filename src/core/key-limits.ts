@@ -1,5 +1,6 @@
 // What a key's own limits refuse before a request is read: an expired key, and a client at an address that is not
 // allowed.
+import { noCounts } from "./count-limits.ts";
 import { isAmong } from "./address.ts";
 import { refuse } from "./refusals.ts";
 import type { KeyLimits, Ms, Refusal } from "./types.ts";
@@ -16,12 +17,9 @@ export const noLimits: KeyLimits = {
   addresses: null,
   forwardsUsers: false,
   endUserTokensPerDay: null,
-  weight: null,
   priority: null,
   priorityMax: null,
-  parallel: null,
-  requestsPerMinute: null,
-  tokensPerMinute: null,
+  ...noCounts,
 };
 
 /** A key's limits after a change of them; null: it has none. */

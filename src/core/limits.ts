@@ -52,7 +52,6 @@ export const nodeCountBytesMax = 1024 * 1024;
 /** The greatest values of limits that plans and keys may have. */
 export const weightMax = 100;
 export const perMinuteMax = 1_000_000;
-export const tokensPerMinuteMax = 1_000_000_000_000;
 
 /** `retry-after` of a refusal because of load. */
 export const busyRetrySeconds = 5;

@@ -126,6 +126,15 @@ export const refusals = {
     message: "Request body larger than 32 MiB",
     retry: "client",
   },
+  file_too_large: { status: 413, type: invalid, code: "file_too_large", message: "{reason}", retry: "never" },
+  /** The disk, or what files may take of it in all. */
+  storage_full: {
+    status: 507,
+    type: "api_error",
+    code: "storage_full",
+    message: "There is no room for this file on the server right now. Nothing of it was kept.",
+    retry: "never",
+  },
   text_too_long: { status: 413, type: invalid, code: null, message: "text too long", retry: "client" },
   unsupported_encoding: {
     status: 415,

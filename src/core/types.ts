@@ -1,6 +1,7 @@
 // Every noun of the gateway. A request becomes an Ask, an Ask is admitted as a Hold, waits for a Slot, and the
 // node's answer arrives as Pieces and one Ending. Nothing here knows a dialect, a database or a socket.
 import type { Priority } from "./priority.ts";
+import type { CountField, Counts } from "./count-limits.ts";
 import type { RatesLeft } from "./rates-left.ts";
 import type { AnyCancelSignal } from "./cancel-signal.ts";
 import type { EngineField } from "./engine-fields.ts";
@@ -52,17 +53,11 @@ export type KeyLimits = Readonly<{
   forwardsUsers: boolean;
   /** Balance tokens that each of those people may use per UTC day. */
   endUserTokensPerDay: number | null;
-  /** Its share where its account's keys wait for each other, as a multiple of a key without one. */
-  weight: number | null;
   /** What its requests get that ask for none, and the most urgent that they get; never more than the plan allows. */
   priority: Priority | null;
   priorityMax: Priority | null;
-  /** Requests under way; others wait. */
-  parallel: number | null;
-  /** Within 60 s; others are refused. */
-  requestsPerMinute: number | null;
-  tokensPerMinute: number | null;
-}>;
+}> &
+  Counts;
 
 /** The account that pays, and which of its keys asks; `limits` is null where the key has none. */
 export type Principal = Readonly<{
@@ -175,12 +170,8 @@ export type Plan = Readonly<{
   coderCallsPerWindow: number;
   searchesPerDay: number;
   requestsPerMinute: number;
-  /** Tokens read and written within 60 s; others are refused. Absent: any number. */
-  tokensPerMinute?: number;
-  /** Requests under way; others wait. Absent: any number. */
-  parallel?: number;
-  /** Its share of the nodes' work where accounts wait for each other; absent: 1. */
-  weight?: number;
+  /** The shop says how many, so replies do; absent: it is the specification's flood protection. */
+  saysRequests?: boolean;
   /** The priority of a request that asks for none, and the highest that one may ask for; absent: "standard". */
   priority?: Priority;
   priorityMax?: Priority;
@@ -188,7 +179,9 @@ export type Plan = Readonly<{
   models: readonly string[] | null;
   /** No balance: usage is recorded against the day's allowance, which is endless. */
   unlimited: boolean;
-}>;
+}> &
+  /** Absent: any number; weight: 1. Of its end users each has what these say. */
+  Partial<Readonly<Record<Exclude<CountField, "requestsPerMinute">, number>>>;
 
 /** Model tokens of one reply. `reasoning` is a part of `output`; `inputFresh` excludes `inputCached`. */
 export type Usage = Readonly<{
@@ -445,6 +438,8 @@ export type Piece =
   | Readonly<{ kind: "reasoning"; literal: string }>
   /** `logprobs` is the JSON text of the choice's logprobs object, or null. */
   | Readonly<{ kind: "text"; literal: string; logprobs: string | null }>
+  /** What a model says where it refuses, and its node says that it does: text that is not what was asked for. */
+  | Readonly<{ kind: "refusal"; literal: string; logprobs: string | null }>
   /** The start of a tool call; `index` counts from 0 in order of appearance, `id` and `name` are never empty. */
   | Readonly<{ kind: "call"; index: number; id: string; name: string }>
   | Readonly<{ kind: "call-arguments"; index: number; literal: string }>

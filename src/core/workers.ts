@@ -180,6 +180,44 @@ export class WorkerClient<Call extends object> {
   }
 }
 
+/** A method of what a Worker hosts, called from another thread. */
+export type HostCall = Readonly<{ order: string; given: readonly unknown[] }>;
+/** The methods of what a Worker hosts, as another thread calls them. */
+export type Remote<Hosted> = {
+  readonly [Name in keyof Hosted]: Hosted[Name] extends (...given: infer Given) => infer Result
+    ? (...given: Given) => Promise<Awaited<Result>>
+    : never;
+};
+
+/** What `host` hosts in the Worker that `call` reaches. */
+export const remote = <Hosted extends object>(call: (call: HostCall) => Promise<unknown>): Remote<Hosted> =>
+  new Proxy({} as Remote<Hosted>, {
+    get:
+      (_, order: string) =>
+      (...given: readonly unknown[]) =>
+        call({ order, given }),
+  });
+
+/** The Worker's end of it: `open` makes what is hosted of what the opening call gave; `before` comes before each call. */
+export function host<Hosted extends Readonly<{ close(): void }>, Given extends readonly unknown[]>(
+  self: Worker,
+  open: (...given: Given) => Hosted,
+  before = (_: Hosted): void => {},
+): Readonly<{ news(news: unknown): void }> {
+  let hosted: Hosted | null = null;
+  return answerCalls<HostCall>(self, ({ order, given }) => {
+    if (order === "open") hosted = open(...(given as Given));
+    else if (order === "close") {
+      hosted?.close();
+      endWorker(self);
+    } else {
+      before(hosted!);
+      return (hosted as unknown as Record<string, (...given: unknown[]) => unknown>)[order]!(...given);
+    }
+    return null;
+  });
+}
+
 /** A result whose buffers go back to the caller; the Worker loses them. */
 export class Moved {
   readonly result: unknown;

@@ -91,6 +91,11 @@ export class AnswerText {
     this.#thinks = false;
   }
 
+  refusal(literal: string, logprobs: string | null): void {
+    this.call();
+    if (this.#stopped === null) this.#sink.piece({ kind: "refusal", literal, logprobs });
+  }
+
   /** Nothing follows: what waited goes out as text. */
   end(): void {
     for (const { literal, logprobs } of this.#blanks) this.#pass(literal, logprobs);

@@ -1,6 +1,5 @@
 // The fields of a chat-completion event in the places where engines put them.
 import type { FinishReason } from "../core/types.ts";
-import { record } from "./json.ts";
 
 export function isError(event: Record<string, unknown>): boolean {
   return isPresent(event["error"]) || event["object"] === "error";
@@ -20,16 +19,6 @@ export function isPresent(value: unknown): boolean {
 
 export function isNothing(calls: unknown): boolean {
   return !isPresent(calls) || (Array.isArray(calls) && calls.length === 0);
-}
-
-/** Services that mark refusals put them into a field of their own. Ignoring it would charge for an empty answer. */
-export const contentOf = ({ content, refusal }: Record<string, unknown>): unknown =>
-  isText(content) ? content : refusal;
-
-/** A refusal's log probabilities have a field of their own, too. They belong beside its text. */
-export function ofText(logprobs: unknown): unknown {
-  const refusal = record(logprobs)?.["refusal"];
-  return Array.isArray(refusal) ? { content: refusal, refusal: null } : logprobs;
 }
 
 /** llama-server, SGLang, TensorRT-LLM and transformers use reasoning_content; vLLM, Ollama and LM Studio use reasoning. */

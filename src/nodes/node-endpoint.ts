@@ -33,7 +33,6 @@ import type { Channel } from "./reader.ts";
 import { engineTraits } from "./engine-traits.ts";
 import { countedBody, type LargeNodeRequest, largeNodeRequest, type NodeRequest, nodeRequest } from "./request.ts";
 import { countedPrompt, isPlain, notTaken, plainRequest } from "./plain-request.ts";
-import { askForInputs } from "./inputs/inputs-exchange.ts";
 import { bodyOfTextEmbeddingsInference, inputsBody, pathOf } from "./inputs/inputs-request.ts";
 import { loadModel, promptOnOllama } from "./ollama.ts";
 import type { GenerationLimits, ExchangeOutcome } from "./node-exchange.ts";
@@ -252,6 +251,7 @@ export class NodeEndpoint {
   /** Vectors or scores. Only text-embeddings-inference ranks on a path of its own, with its own form. */
   async #inputsOnce({ ask, ...attempt }: Attempt): Promise<ExchangeOutcome> {
     assert(hasInputs(ask), "what holds no conversation has inputs");
+    const { askForInputs } = await import("./inputs/inputs-exchange.ts"); // many gateways are asked for none
     const send = (path: string, body: readonly Buffer[]): Promise<ExchangeOutcome> => {
       const head = requestHead("POST", path, this.#client.origin.hostHeader, this.config.apiKey, byteLengthOf(body));
       return askForInputs({ ...attempt, ask, request: [head, ...body], client: this.#client, limits: this.#limits });

@@ -10,17 +10,7 @@ import { AnswerText } from "./answer-text.ts";
 import { budgetLimitsAnswer } from "../core/answer-budget.ts";
 import type { Ask, Ending, FinishReason, Sink } from "../core/types.ts";
 import type { KnownEvents } from "./client/events.ts";
-import {
-  contentOf,
-  finishReason,
-  isError,
-  isFirst,
-  isNothing,
-  isPresent,
-  isText,
-  ofText,
-  reasoningOf,
-} from "./event-fields.ts";
+import { finishReason, isError, isFirst, isNothing, isPresent, isText, reasoningOf } from "./event-fields.ts";
 import { failed, failureOfEvent, nodeFailed } from "./failure/failure.ts";
 import type { Failure } from "./failure/failure.ts";
 import { parseNodeJson, record } from "./json.ts";
@@ -36,8 +26,8 @@ const answerMaxLength = 8 * 1024 * 1024;
 /** UTF-16 units of the log probabilities, as JSON, of an answer that is not streamed. */
 const answerLogprobsMaxLength = 64 * 1024 * 1024;
 
-/** What a one-string event carries: answer text, reasoning, or the arguments of the call with the node's index. */
-export type Channel = "text" | "reasoning" | number;
+/** What a string of an event is: text, reasoning, a refusal, or the arguments of the call with the node's index. */
+export type Channel = "text" | "reasoning" | "refusal" | number;
 
 /** Simple events to parse before a lesson, which costs as much as eight of them. */
 const eventsBeforeLesson = 4;
@@ -245,8 +235,9 @@ export class AnswerReader implements KnownEvents {
       this.#reported = this.#running = next;
     }
     if (characters === 0) return;
-    const plain = this.#pieces.literal !== undefined && channel === this.#text.plain && !this.#mayThink;
-    if (!plain || characters > this.#charactersMax - this.#characters || typeof channel === "number") {
+    const isPlain = channel === "text" || channel === "reasoning";
+    const plain = isPlain && this.#pieces.literal !== undefined && channel === this.#text.plain && !this.#mayThink;
+    if (!plain || characters > this.#charactersMax - this.#characters) {
       const literal = bytes.toString("utf8", literalStart, literalEnd);
       return this.#takeLiteral(channel, literal, characters, null);
     }
@@ -314,8 +305,8 @@ export class AnswerReader implements KnownEvents {
     }
     const delta = record(choice["delta"]);
     if (delta === null) return null;
-    const { tool_calls: calls } = delta;
-    const content = contentOf(delta);
+    const { tool_calls: calls, content, refusal } = delta;
+    if (isText(refusal)) return null;
     const reasoning = reasoningOf(delta);
     const usage = reportedUsage(event);
     const single = Array.isArray(calls) && calls.length === 1 ? record(calls[0]) : null;
@@ -361,9 +352,10 @@ export class AnswerReader implements KnownEvents {
   #takeDelta(delta: Record<string, unknown>, logprobs: unknown): void {
     const reasoning = reasoningOf(delta);
     if (reasoning !== "") this.#takeText("reasoning", reasoning, null);
-    const content = contentOf(delta);
-    const given = isText(delta["content"]) ? logprobs : ofText(logprobs);
-    if (isText(content)) this.#takeText("text", content, isPresent(given) ? this.#logprobs(given) : null);
+    const { content, refusal } = delta;
+    const given = isPresent(logprobs) && (isText(content) || isText(refusal)) ? this.#logprobs(logprobs) : null;
+    if (isText(content)) this.#takeText("text", content, given);
+    if (isText(refusal)) this.#takeText("refusal", refusal, isText(content) ? null : given);
     const calls = delta["tool_calls"];
     if (!Array.isArray(calls) || this.#done) return;
     if (calls.length > 0) {
@@ -450,6 +442,9 @@ export class AnswerReader implements KnownEvents {
     } else if (channel === "reasoning") {
       this.#endTags(); // the node has its own reasoning parser
       this.#giveReasoning(literal, characters);
+    } else if (channel === "refusal") {
+      this.#endTags();
+      this.#text.refusal(literal, logprobs);
     } else {
       this.#text.call();
       this.#calls.more(channel, literal);

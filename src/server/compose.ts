@@ -55,7 +55,7 @@ import { PublicFetchClient } from "../tools/fetch/public-fetch-client.ts";
 import { AnswerChecker } from "../tools/format/answer-checker.ts";
 import { Media } from "../tools/media/media.ts";
 import { pdfTextCommand } from "../tools/media/pdf-command.ts";
-import { PdfReader } from "../tools/media/pdf-reader.ts";
+import type { PdfReader } from "../tools/media/pdf-reader.ts";
 import type { ServingConsole } from "./console.ts";
 import type { ControlParts } from "./control-handler.ts";
 import { type Handler, openControlSocket, socketFile } from "./control-socket.ts";
@@ -315,9 +315,17 @@ async function openWork(earlier: Given & Settings & OpenedBooks, opened: AsyncDi
     counts,
     checker,
     largeBodies,
-    media: new Media(countedFetch(publicFetch, metrics), new PdfReader(pdfTextCommand)),
+    media: new Media(countedFetch(publicFetch, metrics), laterPdfReader()),
     ownedTools,
   };
+}
+
+/** Loaded with the first PDF. */
+function laterPdfReader(): Pick<PdfReader, "read"> {
+  let reader: Promise<PdfReader> | null = null;
+  const load = async (): Promise<PdfReader> =>
+    new (await import("../tools/media/pdf-reader.ts")).PdfReader(pdfTextCommand);
+  return { read: async (...file) => (await (reader ??= load())).read(...file) };
 }
 
 // ---------------------------------------------------------------- gateway
@@ -326,7 +334,7 @@ type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
 async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opened: AsyncDisposableStack) {
   const { flags, environment, config, live, life, catalog, clock, log, metrics, tracing, port, onFatal } = earlier;
-  const { activity, requestLog, databaseBytes, eraseResponses, adopt, programEnvironment } = earlier;
+  const { activity, requestLog, files, databaseBytes, eraseResponses, adopt, programEnvironment } = earlier;
   const { accounting, watch, storedResponses, sealingKey, followedNodes, pool, served, serving, ownedTools } = earlier;
   const relays =
     followedNodes === null
@@ -388,6 +396,7 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
       requestLog,
       watch,
       storedResponses,
+      files,
       serving,
       pool,
       ownedTools,

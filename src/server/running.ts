@@ -5,6 +5,7 @@ import type {
   McpConfig,
   NodeConfig,
   SearchConfig,
+  FilesConfig,
   StoredResponsesConfig,
   TelemetryConfig,
   SharePrefixCache,
@@ -16,6 +17,7 @@ import type { Ms } from "../core/types.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import { dayMs } from "../core/units.ts";
 import type { KeptRequestLog } from "../store/requests/kept-request-log.ts";
+import type { FileStore } from "../files/file-store.ts";
 import type { KeptResponses } from "../store/responses/kept-responses.ts";
 import type { LedgerWatch } from "../store/verify/verify-watch.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
@@ -31,6 +33,7 @@ type Parts = Readonly<{
   requestLog: Pick<KeptRequestLog, "keep">;
   watch: Pick<LedgerWatch, "plansChanged">;
   storedResponses: Pick<KeptResponses, "limit"> | null;
+  files: Pick<FileStore, "limits"> | null;
   serving: Pick<ServingNodes, "replace">;
   pool: NodePool;
   ownedTools: OwnedTools;
@@ -77,6 +80,10 @@ export class RunningParts implements Running {
 
   limitInputRequests(perMinute: number): void {
     this.#parts.accounting.admission.inputRequestsPerMinute = perMinute;
+  }
+
+  limitFiles(limits: FilesConfig): void {
+    if (this.#parts.files !== null) this.#parts.files.limits = limits;
   }
 
   limitStoredResponses(limits: StoredResponsesConfig): void {

@@ -1,18 +1,28 @@
-// Opens a database that stands beside the ledger's and reads it too, as `ledger`: one that may be made anew at any time.
+// Files that stand beside the ledger's, each with a Worker of its own: a file may be made anew at any time, and the ledger is
+// read in some, as `ledger`.
 import { constants, Database } from "bun:sqlite";
 import { rmSync } from "node:fs";
 
-/** What its file is made of. `pragmas` say, among others, how much of it a power cut may take. */
-export type BesideLedger = Readonly<{ name: string; version: number; tables: string; pragmas: readonly string[] }>;
+/**
+ * What its file is made of. `pragmas` say, among others, how much of it a power cut may take; `upgrades`: the SQL that takes
+ * a file of that version one further.
+ */
+export type Beside = Readonly<{
+  name: string;
+  version: number;
+  tables: string;
+  pragmas: readonly string[];
+  upgrades?: Readonly<Record<number, string>>;
+}>;
 
 /**
  * What `make` makes of it. A file that does not fit is deleted and made anew: one that is damaged, of another version, or that
  * `make` throws for. Throws what SQLite throws, as where the ledger cannot be read.
  */
-export function openBesideLedger<Made>(
+export function openBeside<Made>(
   file: string,
-  ledgerFile: string,
-  form: BesideLedger,
+  ledgerFile: string | null,
+  form: Beside,
   make: (database: Database) => Made,
 ): Made {
   try {
@@ -25,8 +35,8 @@ export function openBesideLedger<Made>(
 
 function openFitting<Made>(
   file: string,
-  ledgerFile: string,
-  { name, version, tables, pragmas }: BesideLedger,
+  ledgerFile: string | null,
+  { name, version, tables, pragmas, upgrades = {} }: Beside,
   make: (database: Database) => Made,
 ): Made {
   const { SQLITE_OPEN_CREATE, SQLITE_OPEN_READWRITE, SQLITE_OPEN_URI } = constants;
@@ -34,16 +44,20 @@ function openFitting<Made>(
   try {
     database.run("PRAGMA journal_mode = WAL");
     for (const pragma of pragmas) database.run(`PRAGMA ${pragma}`);
-    const attach = database.prepare("ATTACH ? AS ledger");
-    attach.run(`file:${encodeURI(ledgerFile).replaceAll("?", "%3f").replaceAll("#", "%23")}?mode=ro`);
-    attach.finalize();
-    const { user_version } = database.query("PRAGMA user_version").get() as { user_version: number };
-    if (user_version === 0) {
+    if (ledgerFile !== null) {
+      const attach = database.prepare("ATTACH ? AS ledger");
+      attach.run(`file:${encodeURI(ledgerFile).replaceAll("?", "%3f").replaceAll("#", "%23")}?mode=ro`);
+      attach.finalize();
+    }
+    const { user_version: found } = database.query("PRAGMA user_version").get() as { user_version: number };
+    const sql = found === 0 ? tables : upgrades[found];
+    if (found !== version && sql === undefined) throw new Error(`the ${name} has version ${found}`);
+    if (found !== version) {
       database.transaction(() => {
-        database.run(tables);
+        database.run(sql!);
         database.run(`PRAGMA user_version = ${version}`);
       })();
-    } else if (user_version !== version) throw new Error(`the ${name} has version ${user_version}`);
+    }
     return make(database);
   } catch (thrown) {
     database.close();

@@ -5,35 +5,40 @@ import type { Log } from "../core/log.ts";
 import { type Ms, StoreUnavailable } from "../core/types.ts";
 import { Outage } from "./outage.ts";
 
-/** A Worker with a file, or a database. */
-export type Keeper<Call> = Readonly<{
-  call<Result>(call: Call): Promise<Result>;
-  close(): Promise<void>;
-}>;
-
 type Take<Item> = () => Promise<readonly Item[]> | readonly Item[];
 
-export abstract class Kept<Call, Item> {
+/** `Keeper`: a database, or what a Worker has of a file. `end` lets go of it. */
+export type KeptOptions<Keeper> = Readonly<{
+  keeper: Keeper;
+  end?(): Promise<void>;
+  clock: Clock;
+  log: Log;
+}>;
+
+export abstract class Kept<Keeper, Item> {
   protected readonly clock: Clock;
-  protected readonly keeper: Keeper<Call>;
+  protected readonly keeper: Keeper;
   protected readonly outage: Outage;
   readonly #subject: string;
+  readonly #end: () => Promise<void>;
   readonly #timer: Timer;
   #take: Take<Item> = () => [];
   /** One after the other: queries wait for the rows taken before. */
   #writing: Promise<void> = Promise.resolve();
 
   /** A kill loses what came within `intervalMs`. */
-  constructor(subject: string, intervalMs: Ms, keeper: Keeper<Call>, clock: Clock, log: Log) {
+  constructor(subject: string, intervalMs: Ms, { keeper, end = async () => {}, clock, log }: KeptOptions<Keeper>) {
     this.#subject = subject;
     this.keeper = keeper;
+    this.#end = end;
     this.clock = clock;
     this.outage = new Outage(log, notKept(subject), `${subject} is written again`);
     this.#timer = setInterval(() => void this.write(), intervalMs);
     this.#timer.unref();
   }
 
-  protected abstract callsOf(items: readonly Item[]): readonly Call[];
+  /** False where there is nothing to write. */
+  protected abstract keepAll(items: readonly Item[]): Promise<boolean>;
 
   follow(take: Take<Item>): void {
     this.#take = take;
@@ -48,10 +53,11 @@ export abstract class Kept<Call, Item> {
     return this.#add(() => items);
   }
 
-  /** Rejects with StoreUnavailable. */
-  protected async asked<Result>(call: Call): Promise<Result> {
+  /** Of all that came before. Rejects with StoreUnavailable. */
+  protected async asked<Result>(ask: (keeper: Keeper) => Promise<Result>): Promise<Result> {
+    await this.write();
     try {
-      return await this.keeper.call<Result>(call);
+      return await ask(this.keeper);
     } catch (thrown) {
       throw new StoreUnavailable(`${this.#subject} cannot be read: ${(thrown as Error).message}`, { cause: thrown });
     }
@@ -60,16 +66,13 @@ export abstract class Kept<Call, Item> {
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.write();
-    await this.keeper.close();
+    await this.#end();
   }
 
   #add(take: Take<Item>): Promise<void> {
     this.#writing = this.#writing.then(async () => {
       try {
-        for (const call of this.callsOf(await take())) {
-          await this.keeper.call(call);
-          this.outage.worked();
-        }
+        if (await this.keepAll(await take())) this.outage.worked();
       } catch (thrown) {
         this.outage.failed(thrown as Error);
       }

@@ -27,13 +27,3 @@ export const storedResponsesExpiryIntervalMs = 60_000;
 // The usage index
 /** How far the order of the journal's lines may differ from that of their times: the wall clock may step. */
 export const journalDisorderMs = 60_000;
-
-// The request log: what was refused or failed
-/** Rows of an account; beyond it the oldest go. */
-export const failedAccountRowsMax = 10_000;
-/** Rows in all: 40 MB; beyond it the oldest go. */
-export const failedRowsMax = 200_000;
-/** Journal lines that a search reads in one step. */
-export const logSearchLines = 20_000;
-/** How long a search goes on. */
-export const logSearchMs = 400;

@@ -7,6 +7,7 @@
 import type { AccessLink, AuditAction, PurchaseRequest, TokenScope } from "../account/records.ts";
 import type { EntryKind } from "../account/money/entry.ts";
 import type { Quota } from "../account/money/quota.ts";
+import { eachCount } from "../core/count-limits.ts";
 import type { Priority } from "../core/priority.ts";
 import type { PlanId } from "../core/types.ts";
 
@@ -93,6 +94,11 @@ const plan: Column<"text", PlanId, false> = text;
 const priority: Column<"text", Priority, false> = { kind: "text", mayBeNull: false };
 const auditAction: Column<"text", AuditAction, false> = { kind: "text", mayBeNull: false };
 
+/** In the order in which versions added them. */
+const { weight, ...counts } = eachCount(({ most }) =>
+  orNull<"whole" | "small", number>(most > 2 ** 31 ? whole : small),
+);
+
 export const tables = {
   accounts: {
     columns: {
@@ -137,12 +143,10 @@ export const tables = {
       forwards_users: orNull(column("mark")),
       end_user_tokens_per_day: orNull(whole),
       key_ending: orNull(text),
-      weight: orNull(small),
+      weight,
       priority: orNull(priority),
       priority_max: orNull(priority),
-      parallel: orNull(small),
-      requests_per_minute: orNull(small),
-      tokens_per_minute: orNull(whole),
+      ...counts,
     },
     key: ["account_id", "id"],
     unique: { api_keys_by_key: "key_hash" },
@@ -360,11 +364,6 @@ export const tables = {
 export type TableName = keyof typeof tables;
 export type ColumnsOf<Name extends TableName> = (typeof tables)[Name]["columns"];
 export const tableNames = Object.keys(tables) as readonly TableName[];
-
-export type Camel<Name extends string> = Name extends `${infer Head}_${infer Rest}`
-  ? `${Head}${Capitalize<Camel<Rest>>}`
-  : Name;
-export const camel = (name: string): string => name.replace(/_(.)/g, (_, first: string) => first.toUpperCase());
 
 /** A row as SQLite gives it. */
 export type RowOf<Of extends Readonly<Record<string, Column>>> = {

@@ -3,7 +3,7 @@
 //
 //   (1) the schema is refused                              -> the same without it, its text in the prompt
 //   (2) a call is demanded: output waits for it
-//       (a) it comes                                       -> everything flows
+//       (a) it comes, or the model refuses                 -> everything flows
 //       (b) the answer ends without one, or with another   -> the same again, the demand in the prompt
 //       (c) it ends otherwise: budget, stop string, filter -> unchanged
 //   (3) (b) a second time, or no generation is left        -> an error that says so
@@ -74,7 +74,7 @@ const namesDemanded = ({ tools, toolChoice }: Ask): ReadonlySet<string> =>
 
 type Ended = Extract<Ending, { kind: "end" }>;
 
-/** Holds everything back until the first call of one of the names. */
+/** Holds everything back until the first call of one of the names, or a refusal, which is an answer. */
 class UntilCall implements Sink {
   readonly #sink: Sink;
   readonly #names: ReadonlySet<string>;
@@ -86,7 +86,7 @@ class UntilCall implements Sink {
   }
 
   piece(piece: Piece): void {
-    if (piece.kind === "call" && this.#names.has(piece.name)) this.#release();
+    if (piece.kind === "refusal" || (piece.kind === "call" && this.#names.has(piece.name))) this.#release();
     if (this.#waiting === null) this.#sink.piece(piece);
     else this.#waiting.push(piece);
   }

@@ -1,7 +1,7 @@
 // Several answers to one request: rounds of their own on any nodes, interleaved into one sink. One hold, one charge: a
 // prompt is charged once, every answer's output is charged.
 import type { AnyCancelSignal, CancelSignal } from "../core/cancel-signal.ts";
-import { answersOf } from "../core/answer-budget.ts";
+import { answersOf, type SeveralAsk } from "../core/answer-budget.ts";
 import { answersAtOnceMax } from "../core/limits.ts";
 import {
   type Answers,
@@ -20,9 +20,6 @@ import { sumOfUsage } from "../core/usage.ts";
 import { encodeTexts } from "../tokens/encoded-texts.ts";
 import { promptBlocks } from "../nodes/queue/prompt-blocks.ts";
 import type { Round } from "./round.ts";
-
-export type SeveralAsk = Ask & Readonly<{ answers: Answers }>;
-export const asksForSeveral = (ask: Ask): ask is SeveralAsk => ask.answers !== undefined;
 
 /** `stop` ends all rounds; after a failure, with its Refusal. `round` creates the round of each answer by index. */
 export async function severalAnswers(

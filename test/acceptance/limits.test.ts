@@ -11,7 +11,14 @@ import { CountingNode } from "../threads/counting-node.ts";
 setDefaultTimeout(240_000);
 const plan = (id: string, more: string) =>
   `[[plans]]\nid = "${id}"\ntokens_per_day = 900000000\nrequests_per_minute = 100000\n${more}\n`;
-const plans = [plan("wide", ""), plan("narrow", "parallel = 5"), plan("short", "tokens_per_minute = 1000")].join("");
+const plans = [
+  plan("wide", ""),
+  plan("narrow", "parallel = 5"),
+  plan("silent", "").replace(/requests.*\n/, ""),
+  plan("paced", "").replace("100000", "30"),
+  plan("short", "tokens_per_minute = 1000"),
+  plan("each", "end_user_parallel = 5\nend_user_requests_per_minute = 30"),
+].join("");
 const models = `[[models]]\nid = "free"\n[[models]]\nid = "paid"\nprice = { input = 1, output = 1 }
 [[models]]\nid = "few"\nparallel = 5\n`;
 const messages = [{ role: "user", content: "Hi" }];
@@ -95,6 +102,95 @@ describe.each([
       }
     });
 
+    test.each([
+      ["a key's", "wide", ["--end-user-parallel", "5"]],
+      ["a plan's", "each", []],
+    ])("%s parallel requests of each end user: the others of that end user wait", async (_, plan, limits) => {
+      const { api_key } = await keyOf(plan, "--forwards-users", ...limits);
+      node.answer = "when told";
+      node.served = 0;
+      const replies = Array.from({ length: 60 }, (_, index) => {
+        return post(api_key, index >> 1, {
+          user: index % 2 === 0 ? "ada" : "bob",
+          model: index < 30 ? "paid" : "free",
+        });
+      });
+      const statuses = Promise.all(replies.map(async (reply) => (await (await reply).text(), (await reply).status)));
+      await eventually("five of each run", async () => node.running === 10);
+      // Another one does not wait for them.
+      const other = post(api_key, 1, { user: "eve" });
+      await eventually("another's runs", async () => node.running === 11);
+      [node.mostAtOnce] = [0];
+      while (node.served < 61) {
+        await eventually("some run", async () => node.running > 0);
+        node.finish();
+        await Bun.sleep(0);
+      }
+      node.finish();
+      expect([new Set(await statuses), (await other).status]).toEqual([new Set([200]), 200]);
+      expect([node.mostAtOnce, node.served]).toEqual([10, 61]);
+      await (await other).text();
+    });
+
+    test.each([
+      ["a key's", "wide", ["--end-user-requests-per-minute", "30"]],
+      ["a plan's", "each", []],
+    ])("%s requests of a minute of each end user, whoever else asks", async (_, plan, limits) => {
+      const { api_key, email } = await keyOf(plan, "--forwards-users", ...limits);
+      node.answer = "at once";
+      const ask = (index: number, user: string) => post(api_key, index, { user });
+      const replies = await Promise.all(Array.from({ length: atOnce }, (_, index) => ask(index >> 1, `${index % 2}`)));
+      const good = replies.filter(({ ok }) => ok);
+      expect([good.length, new Set(replies.map(({ status }) => status))]).toEqual([60, new Set([200, 429])]);
+      const remaining = good.map(({ headers }) => Number(headers.get("x-ratelimit-remaining-requests")));
+      expect(remaining.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 60 }, (_, index) => index >> 1));
+      await Promise.all(replies.map((reply) => reply.text()));
+      expect((await gateways[0]!.usage(email)).length).toBe(60);
+      const [refused, other] = [await ask(0, "1"), await ask(1, "2")];
+      expect([refused.status, other.status]).toEqual([429, 200]);
+      expect(Number(refused.headers.get("retry-after"))).toBeWithin(1, 61);
+      await Promise.all([refused.text(), other.text()]);
+    });
+
+    test("a plan's requests of a minute: headers in the forms of both APIs say what is left", async () => {
+      const { api_key } = await keyOf("paced");
+      node.answer = "at once";
+      const first = await post(api_key, 0, {}, "messages");
+      const left = (headers: Headers, name: string) => headers.get(`anthropic-ratelimit-requests-${name}`);
+      expect([left(first.headers, "limit"), left(first.headers, "remaining")]).toEqual(["30", "29"]);
+      expect(Date.parse(left(first.headers, "reset")!) - Date.now()).toBeWithin(50_000, 61_000);
+      expect([await first.text(), first.headers.get("x-ratelimit-reset-requests")]).toEqual([
+        expect.any(String),
+        "60s",
+      ]);
+      const replies = await postAll(api_key);
+      const good = replies.filter(({ ok }) => ok);
+      const remaining = good.map(({ headers }) => Number(headers.get("x-ratelimit-remaining-requests")));
+      expect(remaining.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 29 }, (_, left) => left));
+      for (const { headers } of replies.filter(({ ok }) => !ok)) {
+        const said = ["limit", "remaining", "reset"].map((what) => headers.get(`x-ratelimit-${what}-requests`));
+        expect(said).toEqual(["30", "0", `${headers.get("retry-after")}s`]);
+      }
+      await Promise.all(replies.map((reply) => reply.text()));
+    });
+
+    test("a key's tokens of a minute of each end user: at the end what was used", async () => {
+      const { api_key } = await keyOf("wide", "--forwards-users", "--end-user-tokens-per-minute", "250");
+      node.answer = "at once";
+      node.inputTokens = 10;
+      const statuses: number[] = [];
+      for (const user of ["ada", "ada", "bob"]) {
+        const reply = await post(api_key, statuses.length, { user });
+        statuses.push(reply.status, Number(reply.headers.get("x-ratelimit-remaining-tokens")));
+        await reply.text();
+      }
+      const [, first, , second, , other] = statuses;
+      expect([first! - second!, first! - other!]).toEqual([15, 0]);
+      const [full] = [await post(api_key, 1, { user: "ada", max_tokens: 250 })];
+      expect([full.status, (await post(api_key, 1, { user: "eve", max_tokens: 250 })).status]).toEqual([429, 200]);
+      await full.text();
+    });
+
     test("one that waits and leaves gives up its place, and the next begins", async () => {
       const { api_key, email } = await keyOf("wide", "--parallel", "1");
       node.answer = "when told";
@@ -168,11 +264,11 @@ describe.each([
       expect(left("x-ratelimit-remaining-tokens")).toBeWithin(free - 110, free + 1);
       expect(left("anthropic-ratelimit-tokens-remaining")).toBe(left("x-ratelimit-remaining-tokens"));
       expect(Date.parse(next.headers.get("anthropic-ratelimit-tokens-reset")!)).toBeGreaterThan(0);
-      expect(next.headers.get("x-ratelimit-limit-requests")).toBeNull();
+      expect(next.headers.get("x-ratelimit-limit-requests")).toBe("100000");
     });
 
     test("nothing is said of limits where there are none", async () => {
-      const { api_key } = await keyOf("wide");
+      const { api_key } = await keyOf("silent");
       node.answer = "at once";
       const { headers } = await post(api_key);
       expect([...headers.keys()].filter((name) => name.includes("ratelimit"))).toEqual([]);

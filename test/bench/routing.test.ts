@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { measureVirtual, routingDefaults } from "../../bench/routing.ts";
 import { Engine, enginesOfSpeed, Job } from "../../bench/routing/engine.ts";
+import type { Measured } from "../../bench/routing/picture.ts";
 import { GrowingText, textOf } from "../../bench/routing/text.ts";
 import { traceNamed, traceNames } from "../../bench/routing/traces.ts";
 
@@ -65,3 +66,12 @@ test("first tokens come about as soon as where the caches are known, on each loa
   });
   expect(times.filter(({ times }) => times > 1.15)).toEqual([]);
 }, 120_000);
+
+test("light users beside a flood wait little longer than alone, and the flood uses most of what they leave", () => {
+  for (const name of ["small-beside-greedy", "interactive-beside-bulk", "rare-beside-greedy"]) {
+    const flags = { ...routingDefaults, seconds: 60, only: name, ways: "tollgate,round robin" };
+    const [alone, tollgate, all] = measureVirtual(flags, () => {}) as [Measured, Measured, Measured];
+    expect(tollgate.p99Ms / alone.p99Ms, name).toBeLessThan(1.3);
+    expect(tollgate.othersWork / all.othersWork, name).toBeGreaterThan(0.82);
+  }
+}, 60_000);

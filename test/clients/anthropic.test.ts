@@ -75,6 +75,17 @@ describe.each(clientsOf("messages"))("%s", (_, client) => {
     expect(second.content).toMatchObject([{ type: "text", text: "It is sunny in Paris." }]);
   });
 
+  test("arguments that are no JSON end neither the stream nor the other calls, and run nothing", async () => {
+    const { create, helped } = await newClient();
+    const asked = ask("spoiled-arguments", toolsOf(dialect, weather));
+    const INVALID_JSON = '{"city": Paris}';
+    const inputs = async (reply: Promise<Record<string, any>>) =>
+      (await reply)["content"].map(({ input }: { input: object }) => input);
+    const sound = { city: "Lon\n\u00e9" };
+    expect(await inputs(helped(asked))).toEqual([{ city: null, INVALID_JSON }, sound]);
+    expect(await inputs(create(asked))).toEqual([{ INVALID_JSON }, sound]);
+  });
+
   if (client.name !== "anthropic-0.60") {
     test("the tool runner runs the tool and returns the final answer", async () => {
       const { sdk, sent } = await newClient();

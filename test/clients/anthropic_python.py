@@ -4,6 +4,7 @@
 """
 
 import anthropic
+import pydantic
 
 from python_cases import KEY, SETUP, each, final, leave, marker, refused, run, settled
 
@@ -15,6 +16,10 @@ WEATHER = {
 }
 THINKING = {"type": "enabled", "budget_tokens": 2000}
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
+
+
+class Book(pydantic.BaseModel):
+    title: str
 
 
 def prompt(script, kind, **more):
@@ -60,6 +65,23 @@ async def parallel_tools(kind):
     reply = await final(kind.client().messages.stream(**prompt("parallel-tools", kind, tools=[WEATHER])), "get_final_message")
     assert [block.input for block in reply.content] == [{"city": "London"}, {"city": "Tokyo"}], reply
     assert reply.stop_reason == "tool_use", reply
+
+
+async def spoiled_arguments(kind):
+    request = prompt("spoiled-arguments", kind, tools=[WEATHER])
+    reply = await final(kind.client().messages.stream(**request), "get_final_message")
+    spoiled = {"city": None, "INVALID_JSON": '{"city": Paris}'}
+    assert [block.input for block in reply.content] == [spoiled, {"city": "Lon\n\u00e9"}], reply
+
+
+async def refuses_a_format(kind):
+    request = prompt("refused", kind, output_format=Book)
+    for reply in (
+        await settled(kind.client().messages.parse(**request)),
+        await final(kind.client().messages.stream(**request), "get_final_message"),
+    ):
+        assert reply.stop_reason == "refusal" and reply.parsed_output is None, reply
+        assert reply.stop_details.explanation == "I cannot do that.", reply
 
 
 async def tool_runner(kind):
@@ -176,6 +198,8 @@ CASES = [
     streamed,
     thinking_goes_back,
     parallel_tools,
+    spoiled_arguments,
+    refuses_a_format,
     tool_runner,
     forced_tool,
     image,

@@ -122,6 +122,23 @@ describe.each(rows)("%s", (_, client) => {
     expect([book, null]).toContainEqual(await parsed(ask("json"), schema));
   });
 
+  test("a refusal in place of that shape is told as one: nothing to parse, no second try, paid for", async () => {
+    const { create, helped, parsed, email } = await newClient();
+    const schema = { type: "object", properties: { title: { type: "string" } }, required: ["title"] };
+    const marker = stack.node.marker("refused");
+    const asked = ask(marker, dialect.schema(schema));
+    for (const reply of [await create(asked), await helped(asked)]) {
+      const told = reply["choices"]?.[0].message.refusal ?? reply["output"]?.[0].content[0].refusal;
+      // the helper of anthropic 0.60 keeps the reason alone
+      expect(told ?? reply["stop_details"]?.explanation ?? reply["stop_reason"]).toMatch(
+        /^(I cannot do that\.|refusal)$/,
+      );
+    }
+    expect(await stack.node.requests(marker)).toHaveLength(2);
+    expect((await stack.gateway.usage(email)).map(({ output }) => output)).toEqual([20, 20]);
+    expect(await parsed(ask("refused"), schema)).toBeNull();
+  });
+
   test("the conversation, its images and stop sequences reach the node, whole and in order", async () => {
     const { create } = await newClient();
     const marker = stack.node.marker("text");

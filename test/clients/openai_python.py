@@ -7,6 +7,7 @@ import json
 import time
 
 import openai
+import pydantic
 
 from python_cases import SETUP, each, final, leave, marker, refused, run, settled
 
@@ -122,6 +123,21 @@ async def json_schema(kind):
     assert json.loads(reply.choices[0].message.content) == {"title": "Dune", "year": 1965}, reply
 
 
+class Book(pydantic.BaseModel):
+    title: str
+
+
+async def refuses_a_format(kind):
+    request = {"model": "core-3", "messages": prompt("refused", kind), "response_format": Book}
+    for reply in (
+        await settled(kind.client().chat.completions.parse(**request)),
+        await final(kind.client().chat.completions.stream(**request), "get_final_completion"),
+    ):
+        message = reply.choices[0].message
+        assert (message.refusal, message.parsed, message.content) == ("I cannot do that.", None, None), reply
+        assert reply.choices[0].finish_reason == "stop", reply
+
+
 async def wrong_key(kind):
     create = kind.client("sk-tg-" + "x" * 43).chat.completions.create
     error = await refused(openai.AuthenticationError, create, model="core-3", messages=prompt("text", kind))
@@ -191,6 +207,7 @@ CASES = [
     tool_round,
     forced_tool,
     json_schema,
+    refuses_a_format,
     wrong_key,
     malformed,
     no_balance,

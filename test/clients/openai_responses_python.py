@@ -4,6 +4,7 @@
 """
 
 import openai
+import pydantic
 
 from python_cases import each, final, marker, refused, run, settled
 
@@ -109,6 +110,20 @@ async def everything_sent_back(kind):
     assert second.output_text == "It is sunny in Paris.", second
 
 
+class Book(pydantic.BaseModel):
+    title: str
+
+
+async def refuses_a_format(kind):
+    request = {"model": "core-3", "input": prompt("refused", kind), "text_format": Book}
+    for reply in (
+        await settled(kind.client().responses.parse(**request)),
+        await final(kind.client().responses.stream(**request), "get_final_response"),
+    ):
+        assert reply.output_parsed is None and reply.output_text == "", reply
+        assert reply.output[0].content[0].refusal == "I cannot do that.", reply
+
+
 async def refusals(kind):
     create = kind.client().responses.create
     await refused(openai.BadRequestError, create, model="core-99", input="x")
@@ -119,7 +134,7 @@ async def refusals(kind):
     assert error.code == "context_length_exceeded", error.body
 
 
-CASES = [plain, streamed, helper, conversation, kept_conversation, everything_sent_back, refusals]
+CASES = [plain, streamed, helper, conversation, kept_conversation, everything_sent_back, refuses_a_format, refusals]
 
 
 run(CASES, openai.OpenAI, openai.AsyncOpenAI)

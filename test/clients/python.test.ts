@@ -17,9 +17,9 @@ const remedy =
   "make a virtual environment in test/clients/.venv with requirements.txt, or name its interpreter in TOLLGATE_PYTHON";
 
 describe.each([
-  ["openai", "openai_python.py", "/v1", 26],
-  ["openai", "openai_responses_python.py", "/v1", 14],
-  ["anthropic", "anthropic_python.py", "", 32],
+  ["openai", "openai_python.py", "/v1", 28],
+  ["openai", "openai_responses_python.py", "/v1", 16],
+  ["anthropic", "anthropic_python.py", "", 36],
   ["openai, anthropic", "strict_python.py", "", 14],
 ] as const)("the Python client %s, %s", (module, program, path, count) => {
   const absent = missing(`the Python client ${module}`, has(module), remedy);

@@ -128,6 +128,15 @@ test("a database's address is none but a whole one, and is not shown", () => {
   expect(() => readConfig("gate.toml", backups, {}, { TOLLGATE_DATABASE_URL: url })).toThrow("pg_dump");
 });
 
+const gibibyte = 1024 ** 3;
+const files = {
+  folder: null,
+  keepMs: 30 * 86_400_000,
+  fileBytesMax: 4 * gibibyte,
+  accountBytesMax: 20 * gibibyte,
+  totalBytesMax: 200 * gibibyte,
+};
+
 describe("a configuration", () => {
   test("is complete without a file, flags and environment", () => {
     expect(readConfig(null, "", {}, {})).toEqual({
@@ -150,6 +159,7 @@ describe("a configuration", () => {
       search: null,
       mcp: [],
       storedResponses: { keepMs: 30 * 86_400_000, accountBytesMax: 100 * 1024 ** 2 },
+      files,
       signUp: false,
       passwords: true,
       accountDeletion: "off",
@@ -211,6 +221,7 @@ describe("a configuration", () => {
       search: { provider: "searxng", url: "http://127.0.0.1:8888", apiKey: null, timeoutMs: 10_000, pages: 3 },
       mcp: [],
       storedResponses: { keepMs: 7 * 86_400_000, accountBytesMax: 64 * 1024 ** 2 },
+      files,
       signUp: false,
       passwords: true,
       accountDeletion: "off",

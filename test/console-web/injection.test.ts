@@ -432,6 +432,9 @@ const accountKeys: AccountKeys = {
     priority_max: "interactive",
     parallel: 1,
     requests_per_minute: 1,
+    end_user_parallel: 2,
+    end_user_requests_per_minute: 30,
+    end_user_tokens_per_minute: 5_000,
     tokens_per_minute: 1_000,
   })),
 };

@@ -10,7 +10,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { floodRequestsMax } from "../../src/core/limits.ts";
 import { noUsage } from "../../src/core/types.ts";
 import { Dialects, everyDialect } from "../../src/dialects/registry.ts";
-import { UsageFile } from "../../src/store/usage/usage-file.ts";
+import { usageInFile } from "../../src/store/usage/usage-file.ts";
 import { FaultGateway } from "../faults/gateway.ts";
 import { wholeReply } from "../fixtures/reading.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";
@@ -49,12 +49,12 @@ describe("every dialect", () => {
 describe("the toy, served", () => {
   let node: ScriptedNode;
   let gateway: FaultGateway;
-  let usage: UsageFile;
+  let usage: ReturnType<typeof usageInFile>;
   const folder = mkdtempSync(join(tmpdir(), "tollgate-toy-"));
   beforeAll(async () => {
     node = await ScriptedNode.start();
     gateway = await FaultGateway.start([node.url], undefined, { dialects: registry });
-    usage = new UsageFile(folder, gateway.accounting.databaseFile, () => {});
+    usage = usageInFile(folder, gateway.accounting.databaseFile, () => {});
   });
   afterAll(async () => {
     await usage.close();

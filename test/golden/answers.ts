@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import type { AnswerEnd } from "../../src/dialects/dialect.ts";
 import type { Piece, Source } from "../../src/core/types.ts";
-import { call, cites, fragments, outcome, reasoning, search, serverCall, text } from "./pieces.ts";
+import { call, cites, fragments, outcome, reasoning, refusal, search, serverCall, text } from "./pieces.ts";
 import type { Step } from "./player.ts";
 
 /** Tools of a request, and names under which a model may call them, or none. */
@@ -35,7 +35,7 @@ function cutAt(whole: string, places: readonly number[]): string[] {
 /** Steps that follow each other directly; of a citation the positions are not known yet. */
 type Unit = readonly Step[];
 
-const spoken = fc.tuple(fc.constantFrom(text, reasoning), words, cuts);
+const spoken = fc.tuple(fc.constantFrom(text, text, reasoning, refusal), words, cuts);
 const saying: fc.Arbitrary<Unit[]> = spoken.map(([kind, said, places]) =>
   kind(...cutAt(said, places)).map((piece) => [piece]),
 );

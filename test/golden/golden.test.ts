@@ -59,7 +59,7 @@ describe.each(cases)("%s, %s", (name, dialect, scenario) => {
     const fails = isRefusal(scenario.end);
     expect([streamed.complete, whole.complete]).toEqual([!fails, !fails]);
     expect([streamed.error === null, whole.error === null]).toEqual([!fails, !fails]);
-    expect(streamed.text).toBe(saidIn(dialect, scenario));
+    expect(streamed.text).toBe(saidIn(dialect, scenario, ask.format !== null));
     if (!fails) expect(streamed).toEqual(whole);
   });
 });

@@ -5,6 +5,8 @@ export const text = (...fragments: readonly string[]): Piece[] =>
   fragments.map((fragment) => ({ kind: "text", literal: JSON.stringify(fragment), logprobs: null }));
 export const reasoning = (...fragments: readonly string[]): Piece[] =>
   fragments.map((fragment) => ({ kind: "reasoning", literal: JSON.stringify(fragment) }));
+export const refusal = (...fragments: readonly string[]): Piece[] =>
+  fragments.map((fragment) => ({ kind: "refusal", literal: JSON.stringify(fragment), logprobs: null }));
 export const call = (index: number, id: string, name: string): Piece => ({ kind: "call", index, id, name });
 export const fragments = (index: number, ...parts: readonly string[]): Piece[] =>
   parts.map((part) => ({ kind: "call-arguments", index, literal: JSON.stringify(part) }));

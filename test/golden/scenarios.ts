@@ -3,7 +3,7 @@
 import type { AnswerEnd } from "../../src/dialects/dialect.ts";
 import type { Source } from "../../src/core/types.ts";
 import type { Bodies, AnyDialectName } from "./dialects.ts";
-import { call, cites, fragments, outcome, reasoning, search, serverCall, text } from "./pieces.ts";
+import { call, cites, fragments, outcome, reasoning, refusal, search, serverCall, text } from "./pieces.ts";
 import type { Answer } from "./player.ts";
 
 export type Scenario = Answer &
@@ -213,6 +213,23 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     bodies: bookFormat,
     steps: text('{"title":', '"Dune",', '"year":1965}'),
     end: stop,
+  },
+  "refused-format": {
+    bodies: bookFormat,
+    steps: [...reasoning("No."), ...refusal("I cannot ", "help with that.")],
+    end: stop,
+  },
+  "refused-after-text": { steps: [...text("Well."), ...refusal("I cannot ", "go on.")], end: stop },
+  "spoiled-arguments": {
+    bodies: weatherTool,
+    only: ["messages"],
+    steps: [
+      call(0, "call_1", "get_weather"),
+      ...fragments(0, '{"ci', 'ty":"Par', "is\n", '"} and more'),
+      call(1, "call_2", "get_weather"),
+      ...fragments(1, '{"city":"Paris","days":[1', ",Pa", "ris]}"),
+    ],
+    end: toolCalls,
   },
   "custom-tool": {
     only: ["responses"],

@@ -42,12 +42,13 @@ describe("text and reasoning", () => {
       ended;
     expect(readEvents(body)).toMatchObject({ text: "xyz", ending: { kind: "end", reason: "stop" } });
   });
-  test("what a model says in the field for refusals is its text", () => {
+  test("what a model says in the field for refusals is a refusal, and counts like text", () => {
     const refusals = ["I ", "cannot", " help", " with", " that."].map((refusal) => delta({ content: null, refusal }));
-    expect(readEvents(refusals.join("") + ended).text).toBe("I cannot help with that.");
-    expect(readEvents(delta({ content: "a", refusal: null }) + delta({ content: "", refusal: "b" }) + ended).text).toBe(
-      "ab",
-    );
+    expect(readEvents(textEvent("a") + refusals.join("") + finishEvent() + doneEvent)).toMatchObject({
+      text: "a",
+      refusal: "I cannot help with that.",
+      ending: { usage: { output: 7 }, estimated: true },
+    });
   });
   test("other choices are ignored", () => {
     const other = `data: {"choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"length"}]}\n\n`;
@@ -70,14 +71,13 @@ describe("text and reasoning", () => {
     reader.event(JSON.stringify({ choices: [{ delta: { content: "x" }, logprobs }] }));
     expect(pieces).toEqual([{ kind: "text", literal: '"x"', logprobs: JSON.stringify(logprobs) }]);
   });
-  test("those of a refusal, too: where a text's are", () => {
+  test("those of a refusal, too", () => {
     const pieces: unknown[] = [];
     const reader = new AnswerReader(askOf(), { piece: (piece) => pieces.push(piece) });
     const tokens = [{ token: "no", logprob: -0.1, bytes: [110, 111], top_logprobs: [] }];
     const choice = { delta: { content: null, refusal: "no" }, logprobs: { content: null, refusal: tokens } };
     reader.event(JSON.stringify({ choices: [choice] }));
-    const logprobs = JSON.stringify({ content: tokens, refusal: null });
-    expect(pieces).toEqual([{ kind: "text", literal: '"no"', logprobs }]);
+    expect(pieces).toEqual([{ kind: "refusal", literal: '"no"', logprobs: JSON.stringify(choice.logprobs) }]);
   });
 });
 

@@ -293,7 +293,10 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
         return made();
       },
     } satisfies Record<
-      Exclude<keyof LiveOptions, "queueMaxWaitMs" | "stopGraceMs" | "lowBalanceTokens" | keyof typeof ofModels>,
+      Exclude<
+        keyof LiveOptions,
+        "files" | "queueMaxWaitMs" | "stopGraceMs" | "lowBalanceTokens" | keyof typeof ofModels
+      >,
       (now: boolean) => Promise<unknown>
     >;
     const all = async (now: boolean): Promise<Record<string, unknown>> => {
@@ -341,6 +344,8 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
       url = "${mcp.url}mcp"
       [responses]
       keep_max_mib = 1
+      [files]
+      file_max_mib = 1
       [catalog]
       file = "catalog.json"
       [[plans]]

@@ -117,6 +117,9 @@ const limits: KeyLimits = {
   parallel: 3,
   requestsPerMinute: 40,
   tokensPerMinute: 5_000,
+  endUserParallel: 4,
+  endUserRequestsPerMinute: 50,
+  endUserTokensPerMinute: 6_000,
 };
 const session = {
   id: 1,

@@ -322,4 +322,10 @@ export const releasedLedgers: readonly string[] = [
   `
   ALTER TABLE journal ADD COLUMN priority TEXT;
   `,
+  // Keys' limits of each end user.
+  `
+  ALTER TABLE api_keys ADD COLUMN end_user_parallel INTEGER;
+  ALTER TABLE api_keys ADD COLUMN end_user_requests_per_minute INTEGER;
+  ALTER TABLE api_keys ADD COLUMN end_user_tokens_per_minute INTEGER;
+  `,
 ];

@@ -15,7 +15,7 @@ import {
   outputTokensDefault,
 } from "../../core/limits.ts";
 import { allows } from "../../core/plans.ts";
-import type { RatesLeft } from "../../core/rates-left.ts";
+import type { RateLeft, RatesLeft } from "../../core/rates-left.ts";
 import { refuse } from "../../core/refusals.ts";
 import {
   StoreUnavailable,
@@ -132,7 +132,7 @@ const isFree = ({ tier, price }: Model): boolean => tier === "own" && isFreeOfCh
 
 const freeRates: Rates = { inputCents: 0, cachedInputCents: 0, outputCents: 0 };
 
-type FloodWindows = Pick<Flood, "count" | "isFull">;
+type FloodWindows = Pick<Flood, "count" | "isFull" | "left">;
 
 export class Admission implements Books {
   readonly #ledger: Ledger;
@@ -220,15 +220,18 @@ export class Admission implements Books {
       }
       // (3)
       const flooded = this.#countFlood(account, now.monotonic, model.kind, loaded.plan.requestsPerMinute);
-      if (flooded !== null) return flooded;
-      const limited = this.#refuseByMinute(loaded, key, request, now);
+      if (flooded !== null) {
+        const ofFlood = this.#floodLeft(loaded, model.kind, now);
+        return ofFlood === null ? flooded : { ...flooded, rates: tightest([], 0, now.wall, ofFlood) };
+      }
+      const asking = this.#endUserOf(loaded, key, endUser, now);
+      const limited = this.#refuseByMinute(loaded, key, asking, request, now);
       if (limited !== null) return limited;
       // (4)
       if (!this.#journal.writable) return refuse("quota_unverified");
       // (5)
       const least = leastOutput(ask);
       const held = least === null ? heldTokens(ask, inputTokens) : tokensFor(ask.model, least);
-      const asking = endUser === null ? null : this.#endUserOf(loaded, key, endUser, now.wall);
       const spendLimits = (asking ?? key)?.spendLimits ?? noSpendLimits;
       if (isFree(ask.model)) this.#ledger.reserveNothing(loaded);
       else if (least !== null) {
@@ -268,14 +271,23 @@ export class Admission implements Books {
   #refuseByMinute(
     loaded: LoadedAccount,
     key: LoadedKey | null,
+    endUser: EndUser | null,
     request: AdmissionRequest,
     now: Moment,
   ): Refusal | null {
-    const windows = windowsOf(loaded, key);
-    return windows === noWindows ? null : refusedByMinute(windows, tokensOf(request), now[this.windowClock], now.wall);
+    const windows = windowsOf(loaded, key, endUser);
+    if (windows === noWindows) return null;
+    const ofFlood = this.#floodLeft(loaded, request.ask.model.kind, now);
+    return refusedByMinute(windows, tokensOf(request), now[this.windowClock], now.wall, ofFlood);
   }
 
-  /** Counts an admitted request in what its plan and its key may use in a minute. */
+  /** Of the requests that the shop says that the plan has a minute; null: nothing is said. */
+  #floodLeft({ id, plan }: LoadedAccount, kind: ModelKind, { monotonic }: Moment): RateLeft | null {
+    return kind === "chat" && plan.saysRequests === true
+      ? this.#floods.chat.left(id, monotonic, plan.requestsPerMinute)
+      : null;
+  }
+
   /** The hold begins or waits, and counts in its limits of a minute; or it is refused. */
   #enter(
     hold: TokenHold | CallHold,
@@ -291,13 +303,14 @@ export class Admission implements Books {
       hold.refused(begins);
       return begins;
     }
-    const windows = windowsOf(loaded, key);
-    if (windows === noWindows) return hold;
+    const windows = windowsOf(loaded, key, hold.endUser);
+    const ofFlood = this.#floodLeft(loaded, request.ask.model.kind, now);
+    if (windows === noWindows && ofFlood === null) return hold;
     const at = now[this.windowClock];
     const tokens = tokensOf(request);
     for (const window of windows) window.count(tokens, at);
-    hold.counted = { tokens, at, wall: now.wall };
-    hold.rates = tightest(windows, at, now.wall);
+    hold.counted = windows === noWindows ? null : { tokens, at, wall: now.wall };
+    hold.rates = tightest(windows, at, now.wall, ofFlood);
     return hold;
   }
 
@@ -343,15 +356,17 @@ export class Admission implements Books {
     course?: Course,
   ): boolean {
     const named = record.key > defaultKey ? this.#ledger.key(loaded, record.key) : null;
+    const endUser = this.#resumedFor(loaded, named, record);
     const budget = record.kind === "call" ? 0 : billedTokens(ratesOf(record.ask.model.price), usage);
     if (budget === 0) this.#ledger.reserveNothing(loaded);
     else {
-      const spendLimits = (this.#resumedFor(loaded, named, record) ?? named)?.spendLimits ?? noSpendLimits;
+      const spendLimits = (endUser ?? named)?.spendLimits ?? noSpendLimits;
       if (!fitsWithout(0, this.#ledger, loaded, spendLimits, now)) return false;
       if (this.#ledger.reserve(loaded, spendLimits, budget, now) !== null) return false;
     }
     loaded.running += 1;
     if (named !== null) named.running += 1;
+    if (endUser !== null) endUser.running += 1;
     void this.resume(loaded, { ...record, budget, cost: 0, waits: false }, 0).settle(usage, estimated, now, course);
     return true;
   }
@@ -360,7 +375,7 @@ export class Admission implements Books {
     return endUser === null || key === null ? null : this.#ledger.endUsers.exactly(account, key, endUser);
   }
 
-  #endUserOf(account: LoadedAccount, key: LoadedKey | null, name: string | null, now: Ms): EndUser | null {
+  #endUserOf(account: LoadedAccount, key: LoadedKey | null, name: string | null, now: Moment): EndUser | null {
     if (name === null || key?.limits?.forwardsUsers !== true) return null;
     return this.#ledger.endUsers.of(account, key, name, now);
   }
@@ -373,9 +388,9 @@ export class Admission implements Books {
   ): RecordedHold | Refusal {
     const { key, ask, requestId, endUser: name = null } = request;
     const now = moment.wall;
-    const limited = this.#refuseByMinute(loaded, named, request, moment);
+    const endUser = this.#endUserOf(loaded, named, name, moment);
+    const limited = this.#refuseByMinute(loaded, named, endUser, request, moment);
     if (limited !== null) return limited;
-    const endUser = this.#endUserOf(loaded, named, name, now);
     if (!this.#journal.writable) return refuse("quota_unverified");
     if (!this.#ledger.takeCoderCall(loaded, now)) {
       const { used } = this.#ledger.use(loaded, "coder_calls", coderWindowOf(now));
@@ -444,7 +459,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
   readonly #account: LoadedAccount;
   readonly #key: KeyId;
   readonly named: LoadedKey | null;
-  readonly #endUser: EndUser | null;
+  readonly endUser: EndUser | null;
   /** Of the account's first key when it was admitted. */
   readonly #keyHash: string;
   readonly ask: Asked;
@@ -480,7 +495,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
     this.priority = priorityOf(account.plan, ask.priority, named?.limits);
     this.#key = key;
     this.named = named;
-    this.#endUser = endUser;
+    this.endUser = endUser;
     if (endUser !== null) endUser.uses += 1;
     this.#keyHash = keyHash;
     this.spendLimits = spendLimits;
@@ -511,7 +526,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
       waits: this.#state === "waiting",
       unlimited: this.#unlimited,
       keyHash: this.#keyHash,
-      endUser: this.#endUser?.name ?? null,
+      endUser: this.endUser?.name ?? null,
       output: this.outputHeld,
       counted: this.counted,
     };
@@ -632,7 +647,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
       if (thrown instanceof StoreUnavailable) return Promise.reject(thrown);
       throw thrown;
     }
-    this.#ledger.appended(this.#account, this.#endUser, now);
+    this.#ledger.appended(this.#account, this.endUser, now);
     this.#isOver();
     correct(this, this.#account, usage, now);
     const sequence = this.#journal.append({
@@ -640,7 +655,7 @@ class TokenHold implements RecordedHold, BalanceWaiter {
       kind: "charge",
       account: this.#account.id,
       key: this.#key,
-      endUser: this.#endUser?.name ?? null,
+      endUser: this.endUser?.name ?? null,
       at: now,
       period: dayOf(now),
       used: fromAllowance,
@@ -664,13 +679,13 @@ class TokenHold implements RecordedHold, BalanceWaiter {
 
   #isOver(state: HoldState = "over"): void {
     this.#state = state;
-    if (this.#endUser !== null) this.#endUser.uses -= 1;
+    if (this.endUser !== null) this.endUser.uses -= 1;
   }
 }
 
 /** What a request counted of a minute's tokens becomes what it used; `wall` only matters where that is more. */
 function correct(
-  { counted, named }: Readonly<{ counted: CountedTokens | null; named: LoadedKey | null }>,
+  { counted, named, endUser }: Pick<TokenHold | CallHold, "counted" | "named" | "endUser">,
   account: LoadedAccount,
   { inputFresh, inputCached, output }: Usage,
   wall?: Ms,
@@ -678,7 +693,7 @@ function correct(
   if (counted === null) return;
   const now = counted.at + Math.max(0, (wall ?? counted.wall) - counted.wall);
   const used = inputFresh + inputCached + output;
-  for (const window of windowsOf(account, named)) window.correct(counted.tokens, counted.at, used, now);
+  for (const window of windowsOf(account, named, endUser)) window.correct(counted.tokens, counted.at, used, now);
 }
 
 /** Nobody reads it: the client left. */
@@ -714,6 +729,7 @@ class CallHold implements RecordedHold, BalanceWaiter {
   readonly least = null;
   readonly spendLimits = noSpendLimits;
   readonly named: LoadedKey | null;
+  readonly endUser: EndUser | null;
   readonly ask: Asked;
   rates: RatesLeft | null = null;
   counted: CountedTokens | null = null;
@@ -746,6 +762,7 @@ class CallHold implements RecordedHold, BalanceWaiter {
     if (caller.endUser !== null) caller.endUser.uses += 1;
     this.ask = ask;
     this.named = caller.named;
+    this.endUser = caller.endUser;
     this.priority = priorityOf(caller.account.plan, ask.priority, caller.named?.limits);
     this.#requestId = requestId;
     this.#counted = counted;

@@ -19,7 +19,7 @@
 //   (7) its budget does not fit beside those of the begun             -> refused, quota exceeded
 //       its open budget has too little that is free                   -> waits, and those behind it do not for it
 //   (8) its plan allows no more at once                               -> waits
-//       its key allows no more at once                                -> waits, and those of other keys do not for it
+//       its key or end user may have no more at once                  -> waits, and those of others do not for it
 //   (9) none runs, or expected and its cost fit in                    -> begins
 //
 // An open budget reserves what it finds when it begins, and more while its answer grows: beside others what they are not
@@ -39,6 +39,7 @@ import { type Moment, type Ms, type Refusal, StoreUnavailable } from "../../core
 import type { Asked } from "./asked.ts";
 import type { Journal } from "../journal.ts";
 import type { Ledger } from "./ledger.ts";
+import { type EndUser, perEndUser } from "./end-users.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
 import type { LoadedKey } from "./loaded-key.ts";
 import { keyQuotaExceeded, quotaExceeded } from "./quota-refusals.ts";
@@ -57,6 +58,8 @@ export interface BalanceWaiter {
   readonly spendLimits: readonly SpendLimit[];
   /** Its key, if that has a name. */
   readonly named: LoadedKey | null;
+  /** For whom its key asks, if it may say so. */
+  readonly endUser: EndUser | null;
   /** Balance tokens that it is expected to cost. */
   readonly cost: number;
   /** Whether its key was revoked or replaced, or has expired: what waits begins no more. */
@@ -68,7 +71,7 @@ export interface BalanceWaiter {
   refused(refusal: Refusal): void;
 }
 
-type Begun = Pick<BalanceWaiter, "spendLimits" | "named" | "cost">;
+type Begun = Pick<BalanceWaiter, "spendLimits" | "named" | "endUser" | "cost">;
 
 export type BalancePlace = Readonly<{ waiter: BalanceWaiter; since: Ms }>;
 
@@ -99,7 +102,7 @@ export class BalanceLine {
   enter(account: LoadedAccount, waiter: BalanceWaiter, now: Moment): boolean | Refusal {
     this.#wall = now.wall;
     const { waiting } = account;
-    if (waiter.cost === 0 && !isCounted(account, waiter.named)) {
+    if (waiter.cost === 0 && !isCounted(account, waiter)) {
       begin(account, waiter, now.wall);
       return true;
     }
@@ -107,10 +110,7 @@ export class BalanceLine {
       begin(account, waiter, now.wall);
       return true;
     }
-    if (
-      waiting !== null &&
-      waiting.length >= (isCounted(account, waiter.named) ? queuePlacesMax : balanceWaitingAccountMax)
-    )
+    if (waiting !== null && waiting.length >= (isCounted(account, waiter) ? queuePlacesMax : balanceWaitingAccountMax))
       return busy;
     if (this.#length >= queuePlacesMax) return busy;
     const place: BalancePlace = { waiter, since: now.monotonic };
@@ -152,10 +152,12 @@ export class BalanceLine {
   }
 
   /** A begun request has settled, or ended without a charge. */
-  end(account: LoadedAccount, { spendLimits, named, cost }: Begun, wall: Ms = this.#wall): void {
+  end(account: LoadedAccount, begun: Begun, wall: Ms = this.#wall): void {
+    const { spendLimits, named, endUser, cost } = begun;
     account.running -= 1;
     if (named !== null) named.running -= 1;
-    if (cost === 0 && !isCounted(account, named)) return;
+    if (endUser !== null) endUser.running -= 1;
+    if (cost === 0 && !isCounted(account, begun)) return;
     if (cost > 0) {
       account.begun -= 1;
       account.expected -= cost;
@@ -184,8 +186,8 @@ export class BalanceLine {
 
   /** Whether the account and its key have room beside what has begun. Throws StoreUnavailable. */
   #fits(account: LoadedAccount, waiter: BalanceWaiter, wall: Ms): boolean {
-    const { cost, spendLimits, named } = waiter;
-    if (account.isFull || named?.isFull === true || !this.#leastIsFree(account, waiter, wall)) return false;
+    const { cost, spendLimits } = waiter;
+    if (account.isFull || fullOf(account, waiter) !== null || !this.#leastIsFree(account, waiter, wall)) return false;
     return this.#accountFits(account, cost, wall) && limitsFit(spendLimits, cost, wall);
   }
 
@@ -214,15 +216,15 @@ export class BalanceLine {
 
   /** Whether it begins though others wait: each of them waits for its key's others, and it has another key. */
   #passes(account: LoadedAccount, waiter: BalanceWaiter, wall: Ms): boolean {
-    if (account.isFull || waiter.named?.isFull === true) return false;
+    if (account.isFull || fullOf(account, waiter) !== null) return false;
     try {
       const blocked = new Set<Blocked>();
       for (const { waiter: other } of account.waiting!) {
         if (!this.#leastIsFree(account, other, wall)) continue;
-        if (!waitsForKey(other, blocked, wall)) return false;
-        block(other, blocked, wall);
+        if (!waitsForKey(account, other, blocked, wall)) return false;
+        block(account, other, blocked, wall);
       }
-      return !waitsForKey(waiter, blocked, wall) && this.#fits(account, waiter, wall);
+      return !waitsForKey(account, waiter, blocked, wall) && this.#fits(account, waiter, wall);
     } catch (thrown) {
       if (thrown instanceof StoreUnavailable) return false; // the next look decides
       throw thrown;
@@ -248,7 +250,7 @@ export class BalanceLine {
         blocked ??= new Set();
         const { named } = waiter;
         if (named?.isFull === true && !blocked.has(named)) ofFull += named.waiting;
-        block(waiter, blocked, this.#wall);
+        block(account, waiter, blocked, this.#wall);
         if (ofFull === account.waiting!.length) return;
         continue;
       }
@@ -267,6 +269,7 @@ export class BalanceLine {
   ): "begins" | "waits" | "waits for its key" | "waits for what others hold" | Refusal {
     const { ask, budget, cost, least, spendLimits } = waiter;
     if (account.disabled || waiter.isVoidAt(this.#wall)) return refuse("invalid_api_key"); // (6)
+    if (waiter.endUser?.isFull(account, waiter.named) === true) return "waits for its key"; // (8), before what takes longer
     if (!this.#journal.writable) return "waits"; // nothing could be charged
     try {
       const wall = this.#wall;
@@ -282,7 +285,7 @@ export class BalanceLine {
         }
       }
       if (account.isFull) return "waits"; // (8)
-      if (waitsForKey(waiter, blocked, wall)) return "waits for its key";
+      if (waitsForKey(account, waiter, blocked, wall)) return "waits for its key";
       return this.#accountFits(account, cost, wall) ? "begins" : "waits"; // (9)
     } catch (thrown) {
       if (thrown instanceof StoreUnavailable) return "waits"; // for the next look
@@ -304,12 +307,19 @@ export class BalanceLine {
 }
 
 /** Whether its plan or key says how many may be under way. */
-const isCounted = ({ plan }: LoadedAccount, named: LoadedKey | null): boolean =>
-  plan.parallel !== undefined || (named !== null && named.limits !== null && named.limits.parallel !== null);
+const isCounted = (account: LoadedAccount, { named, endUser }: Begun): boolean =>
+  account.plan.parallel !== undefined ||
+  (named !== null && named.limits !== null && named.limits.parallel !== null) ||
+  (endUser !== null && perEndUser("endUserParallel", account, named) !== null);
+
+/** Its key or end user, whichever has as many under way as it may. */
+const fullOf = (account: LoadedAccount, { named, endUser }: Begun): LoadedKey | EndUser | null =>
+  named?.isFull === true ? named : endUser?.isFull(account, named) === true ? endUser : null;
 
 function begin(account: LoadedAccount, waiter: BalanceWaiter, wall: Ms): void {
   account.running += 1;
   if (waiter.named !== null) waiter.named.running += 1;
+  if (waiter.endUser !== null) waiter.endUser.running += 1;
   if (waiter.least !== null) waiter.reserves(wall);
   const { cost, spendLimits } = waiter;
   if (cost === 0) return;
@@ -332,19 +342,22 @@ function limitsFit(spendLimits: readonly SpendLimit[], cost: number, wall: Ms): 
 }
 
 /** What one waits for keeps up those behind it: its end user's limit only that end user's. Throws StoreUnavailable. */
-function block({ spendLimits, named, cost }: BalanceWaiter, blocked: Set<Blocked>, wall: Ms): void {
-  if (named?.isFull === true) blocked.add(named);
+function block(account: LoadedAccount, waiter: BalanceWaiter, blocked: Set<Blocked>, wall: Ms): void {
+  const { spendLimits, cost } = waiter;
+  const full = fullOf(account, waiter);
+  if (full !== null) blocked.add(full);
   for (const limit of spendLimits) if (!fits(limit, cost, wall)) blocked.add(limit);
 }
 
 /** Also where one before it waits for the same. Throws StoreUnavailable. */
-const waitsForKey = ({ spendLimits, named, cost }: BalanceWaiter, blocked: ReadonlySet<Blocked>, wall: Ms): boolean =>
-  (named !== null && (named.isFull || blocked.has(named))) ||
-  (cost > 0 && spendLimits.some((limit) => blocked.has(limit))) ||
-  !limitsFit(spendLimits, cost, wall);
+function waitsForKey(account: LoadedAccount, waiter: BalanceWaiter, blocked: ReadonlySet<Blocked>, wall: Ms): boolean {
+  const { spendLimits, named, endUser, cost } = waiter;
+  if (fullOf(account, waiter) !== null || blocked.has(named) || blocked.has(endUser)) return true;
+  return (cost > 0 && spendLimits.some((limit) => blocked.has(limit))) || !limitsFit(spendLimits, cost, wall);
+}
 
 /** What requests in line wait for. */
-type Blocked = SpendLimit | LoadedKey;
+type Blocked = SpendLimit | LoadedKey | EndUser | null;
 const noneBlocked: ReadonlySet<Blocked> = new Set();
 
 const busy: Refusal = refuse("busy", { seconds: busyRetrySeconds });

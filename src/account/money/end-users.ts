@@ -2,9 +2,11 @@
 // However many names a program invents, memory is bounded: the disk knows who is not here, and names that are new are so
 // many in a day; those beyond count as one end user, with one limit.
 import { otherEndUsers } from "../../core/end-user.ts";
-import type { AccountId, KeyId, Ms } from "../../core/types.ts";
+import type { CountField } from "../../core/count-limits.ts";
+import type { AccountId, KeyId, Moment, Ms } from "../../core/types.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
 import type { LoadedKey } from "./loaded-key.ts";
+import type { MinuteWindow } from "./minute-window.ts";
 import { dayOf, type Period } from "./quota.ts";
 import type { AccountRecords } from "../records.ts";
 import { SpendLimit } from "./spend-limit.ts";
@@ -13,10 +15,24 @@ import { SpendLimit } from "./spend-limit.ts";
 const endUsersNewPerDayMax = 20_000;
 /** End users of all accounts in memory; the disk knows the others. About 0.7 KB each. */
 const endUsersLoadedMax = 10_000;
+/** Those whose limits of a minute count something stay beyond that, up to so many times as many. */
+const countedMaxTimes = 5;
+
+type PerEndUser = Extract<CountField, `endUser${string}`>;
+
+/** What each end user of a key may have: the least that the plan and the key say. Null: any number. */
+export function perEndUser(limit: PerEndUser, { plan }: LoadedAccount, key: LoadedKey | null): number | null {
+  const [ofPlan, ofKey] = [plan[limit] ?? null, key?.limits?.[limit] ?? null];
+  return ofPlan === null || ofKey === null ? (ofPlan ?? ofKey) : Math.min(ofPlan, ofKey);
+}
 
 export class EndUser {
   /** Its open requests, and its lines that are not on disk: as long as there are any, it stays in memory. */
   uses = 0;
+  /** Requests that have begun, also those that cost nothing. */
+  running = 0;
+  /** Null until a limit of a minute is looked at. */
+  minute: MinuteWindow | null = null;
   /** It was erased while requests of it were open, so the disk has less of it than memory. */
   isErased = false;
   /** What its requests hold their budgets against: the key's limit, and its own. */
@@ -34,6 +50,12 @@ export class EndUser {
   ) {
     this.spendLimits = [...ofKey, limit];
   }
+
+  /** It has as many requests under way as it may. */
+  isFull(account: LoadedAccount, key: LoadedKey | null): boolean {
+    const most = perEndUser("endUserParallel", account, key);
+    return most !== null && this.running >= most;
+  }
 }
 
 /** Looked at when room is wanted; those that are in use go behind the others. */
@@ -45,6 +67,7 @@ export class EndUsers {
   readonly #records: Pick<AccountRecords, "hasEndUser" | "endUsersSince" | "endUserUse">;
   readonly #loadedMax: number;
   readonly #newPerDayMax: number;
+  #now: Ms = 0;
 
   constructor(
     records: Pick<AccountRecords, "hasEndUser" | "endUsersSince" | "endUserUse">,
@@ -65,9 +88,10 @@ export class EndUsers {
   }
 
   /** Who is meant by a name, or all that are too many. Throws StoreUnavailable. */
-  of(account: LoadedAccount, key: LoadedKey, name: string, now: Ms): EndUser {
+  of(account: LoadedAccount, key: LoadedKey, name: string, now: Moment): EndUser {
+    this.#now = now.monotonic;
     const named = this.#get(account, key, name);
-    if (named.isKnown || this.#newOf(account, now).count < this.#newPerDayMax) return named;
+    if (named.isKnown || this.#newOf(account, now.wall).count < this.#newPerDayMax) return named;
     return this.#get(account, key, otherEndUsers);
   }
 
@@ -137,8 +161,10 @@ export class EndUsers {
     for (const [id, endUser] of this.#loaded) {
       if (endUser === latest || (looked += 1) > lookedAt) return;
       this.#loaded.delete(id);
-      if (endUser.uses === 0) return;
-      this.#loaded.set(id, endUser);
+      const isCounted =
+        endUser.minute?.isOver(this.#now) === false && this.#loaded.size < countedMaxTimes * this.#loadedMax;
+      if (endUser.uses > 0 || isCounted) this.#loaded.set(id, endUser);
+      else if (this.#loaded.size <= this.#loadedMax) return;
     }
   }
 

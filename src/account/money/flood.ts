@@ -3,6 +3,7 @@
 //
 // Windows are durations: `now` is monotonic, so that a wall clock that steps opens none and locks no account out.
 import { floodRequestsMax } from "../../core/limits.ts";
+import type { RateLeft } from "../../core/rates-left.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 
 export const floodWindowMs = 60_000;
@@ -21,6 +22,12 @@ export const isOver = ({ opensAt }: OpenWindow, now: Ms): boolean => now - opens
 export function countIn(window: OpenWindow, now: Ms, max: number): number {
   window.requests += 1;
   return window.requests <= max ? 0 : Math.ceil((window.opensAt + floodWindowMs - now) / 1000);
+}
+
+/** What is left in a window, which may be over or none. */
+export function leftIn(window: OpenWindow | undefined, now: Ms, limit: number): RateLeft {
+  if (window === undefined || isOver(window, now)) return { limit, remaining: limit, resetMs: 0 };
+  return { limit, remaining: Math.max(0, limit - window.requests), resetMs: window.opensAt + floodWindowMs - now };
 }
 
 export class Flood {
@@ -47,6 +54,10 @@ export class Flood {
   isFull(account: AccountId, now: Ms): boolean {
     const window = this.#young.get(account) ?? this.#old.get(account);
     return window !== undefined && !isOver(window, now) && window.requests >= window.max;
+  }
+
+  left(account: AccountId, now: Ms, limit: number): RateLeft {
+    return leftIn(this.#young.get(account) ?? this.#old.get(account), now, limit);
   }
 
   get size(): number {

@@ -3,6 +3,7 @@ import type { RateLeft, RatesLeft } from "../../core/rates-left.ts";
 import { refuse } from "../../core/refusals.ts";
 import type { Ms, Refusal } from "../../core/types.ts";
 import type { AdmissionRequest } from "./books.ts";
+import { type EndUser, perEndUser } from "./end-users.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
 import type { LoadedKey } from "./loaded-key.ts";
 import { MinuteWindow } from "./minute-window.ts";
@@ -13,25 +14,28 @@ const openBudgetTokens = 256;
 /** What a request counted, by the windows' clock and by the wall clock. */
 export type CountedTokens = Readonly<{ tokens: number; at: Ms; wall: Ms }>;
 
-/** Of a plan's account and a key: nearly always none. */
-export function windowsOf(account: LoadedAccount, key: LoadedKey | null): readonly MinuteWindow[] {
-  const { tokensPerMinute } = account.plan;
+/** Of a plan's account, a key and its end user: nearly always none. */
+export function windowsOf(
+  account: LoadedAccount,
+  key: LoadedKey | null,
+  endUser: EndUser | null,
+): readonly MinuteWindow[] {
+  let windows: MinuteWindow[] | null = null;
+  const add = (of: { minute: MinuteWindow | null }, requests: number | null, tokens: number | null): void => {
+    if (requests === null && tokens === null) return;
+    const window = (of.minute ??= new MinuteWindow());
+    window.requestsMax = requests;
+    window.tokensMax = tokens;
+    (windows ??= []).push(window);
+  };
+  add(account, null, account.plan.tokensPerMinute ?? null);
   const limits = key?.limits ?? null;
-  const isKeyLimited = limits !== null && (limits.requestsPerMinute !== null || limits.tokensPerMinute !== null);
-  if (tokensPerMinute === undefined && !isKeyLimited) return noWindows;
-  const windows: MinuteWindow[] = [];
-  if (tokensPerMinute !== undefined) {
-    account.minute ??= new MinuteWindow();
-    account.minute.tokensMax = tokensPerMinute;
-    windows.push(account.minute);
+  if (limits !== null) add(key!, limits.requestsPerMinute, limits.tokensPerMinute);
+  if (endUser !== null) {
+    const of = (limit: Parameters<typeof perEndUser>[0]) => perEndUser(limit, account, key);
+    add(endUser, of("endUserRequestsPerMinute"), of("endUserTokensPerMinute"));
   }
-  if (isKeyLimited) {
-    const ofKey = (key!.minute ??= new MinuteWindow());
-    ofKey.requestsMax = limits.requestsPerMinute;
-    ofKey.tokensMax = limits.tokensPerMinute;
-    windows.push(ofKey);
-  }
-  return windows;
+  return windows ?? noWindows;
 }
 
 export const noWindows: readonly MinuteWindow[] = [];
@@ -46,7 +50,13 @@ export function tokensOf({ ask, inputTokens, expected }: AdmissionRequest): numb
 }
 
 /** Why a request of that many tokens is not admitted; null: it may be. */
-export function refusedByMinute(windows: readonly MinuteWindow[], tokens: number, now: Ms, wall: Ms): Refusal | null {
+export function refusedByMinute(
+  windows: readonly MinuteWindow[],
+  tokens: number,
+  now: Ms,
+  wall: Ms,
+  ofFlood: RateLeft | null,
+): Refusal | null {
   let waitMs = 0;
   let full: MinuteWindow | null = null;
   for (const window of windows) {
@@ -58,18 +68,21 @@ export function refusedByMinute(windows: readonly MinuteWindow[], tokens: number
   if (full === null) return null;
   const unit = full.rates(now).requests?.remaining === 0 ? "requests" : "tokens";
   const limit = unit === "requests" ? full.requestsMax! : full.tokensMax!;
-  return {
-    ...refuse("rate_limited", { limit, unit, seconds: Math.ceil(waitMs / 1000) }),
-    rates: tightest(windows, now, wall),
-  };
+  const rates = tightest(windows, now, wall, ofFlood);
+  return { ...refuse("rate_limited", { limit, unit, seconds: Math.ceil(waitMs / 1000) }), rates };
 }
 
-/** Of each limit, what has less left. */
-export function tightest(windows: readonly MinuteWindow[], now: Ms, wall: Ms): RatesLeft {
+/** Of each limit, what has less left; `ofFlood`: of a plan's requests. */
+export function tightest(
+  windows: readonly MinuteWindow[],
+  now: Ms,
+  wall: Ms,
+  ofFlood: RateLeft | null = null,
+): RatesLeft {
   const all = windows.map((window) => window.rates(now));
   return {
     at: wall,
-    requests: all.map(({ requests }) => requests).reduce(less, null),
+    requests: all.map(({ requests }) => requests).reduce(less, ofFlood),
     tokens: all.map(({ tokens }) => tokens).reduce(less, null),
   };
 }

@@ -56,6 +56,11 @@ export class MinuteWindow {
     return wait;
   }
 
+  /** Nothing counts anymore. */
+  isOver(now: Ms): boolean {
+    return (this.#slots.at(-1)?.at ?? -Infinity) + windowMs <= now;
+  }
+
   /** Counts an admitted request. */
   count(tokens: number, now: Ms): void {
     const last = this.#slots.at(-1);

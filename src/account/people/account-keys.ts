@@ -2,10 +2,18 @@
 // renamed, limited anew and revoked.
 import { parseRange } from "../../core/address.ts";
 import type { KnownModels } from "../../core/catalog.ts";
+import {
+  type CountField,
+  countLimits,
+  type CountName,
+  countNames,
+  eachCount,
+  isOfEndUsers,
+} from "../../core/count-limits.ts";
 import { endUserName } from "../../core/end-user.ts";
 import { changedLimits, noLimits } from "../../core/key-limits.ts";
 import { momentOfText } from "../../core/iso-time.ts";
-import { keyListMax, keyNameMaxLength, perMinuteMax, tokensPerMinuteMax, weightMax } from "../../core/limits.ts";
+import { keyListMax, keyNameMaxLength } from "../../core/limits.ts";
 import { isPriority, priorities, type Priority } from "../../core/priority.ts";
 import { nearest } from "../../core/nearest.ts";
 import { type AccountId, defaultKey, type KeyId, type KeyLimits, type Ms } from "../../core/types.ts";
@@ -39,15 +47,10 @@ type WantedLimits = Readonly<{
   forwards_users: boolean;
   /** Balance tokens of each of those in a UTC day. */
   limit_end_user_day: number;
-  weight: number;
   priority: Priority;
   priority_max: Priority;
-  /** Requests under way; others wait. */
-  parallel: number;
-  /** Within 60 s. */
-  requests_per_minute: number;
-  tokens_per_minute: number;
-}>;
+}> &
+  Readonly<Record<CountName, number>>;
 
 /** What is asked for; what is absent is not limited. */
 export type NewKey = Readonly<{ name: string }> & Partial<WantedLimits>;
@@ -76,13 +79,10 @@ export type KeyView = Readonly<{
   addresses: readonly string[] | null;
   forwards_users: boolean;
   limit_end_user_day: number | null;
-  weight: number | null;
   priority: Priority | null;
   priority_max: Priority | null;
-  parallel: number | null;
-  requests_per_minute: number | null;
-  tokens_per_minute: number | null;
-}>;
+}> &
+  Readonly<Record<CountName, number | null>>;
 
 /** `api_key` is shown this once: only its hash is kept. */
 export type CreatedKey = KeyView & Readonly<{ api_key: string }>;
@@ -238,7 +238,7 @@ function viewOf(
   use: KeyUse | undefined,
   now: Ms,
 ): KeyView {
-  const { expiresAt, tokensPerDay, tokensPerMonth, models, addresses, forwardsUsers, endUserTokensPerDay, ...inLine } =
+  const { expiresAt, tokensPerDay, tokensPerMonth, models, addresses, forwardsUsers, endUserTokensPerDay, ...others } =
     limits ?? noLimits;
   return {
     id,
@@ -256,12 +256,9 @@ function viewOf(
     addresses,
     forwards_users: forwardsUsers,
     limit_end_user_day: endUserTokensPerDay,
-    weight: inLine.weight,
-    priority: inLine.priority,
-    priority_max: inLine.priorityMax,
-    parallel: inLine.parallel,
-    requests_per_minute: inLine.requestsPerMinute,
-    tokens_per_minute: inLine.tokensPerMinute,
+    priority: others.priority,
+    priority_max: others.priorityMax,
+    ...eachCount((_, field) => others[field]),
   };
 }
 
@@ -279,7 +276,7 @@ function checkName(name: string, others: readonly KeyRecord[]): string {
 /** Those that are asked for, of a key that has `had`. */
 function limitsOf(wanted: NewLimits, now: Ms, had: KeyLimits): Partial<KeyLimits> {
   const { expires_at, limit_day, limit_month, models, addresses, forwards_users, limit_end_user_day } = wanted;
-  const { weight, priority, priority_max, parallel, requests_per_minute, tokens_per_minute } = wanted;
+  const { priority, priority_max } = wanted;
   const expiresAt = typeof expires_at === "string" ? momentOfText(expires_at) : null;
   if (typeof expires_at === "string" && (expiresAt === null || expiresAt <= now)) {
     throw new AccountError(
@@ -291,11 +288,17 @@ function limitsOf(wanted: NewLimits, now: Ms, had: KeyLimits): Partial<KeyLimits
       throw new AccountError(`a key's limit is a whole number of balance tokens from 1 on, not ${limit}`);
     }
   }
-  for (const [name, most] of countLimits) {
-    const value = wanted[name] ?? null;
-    if (value !== null && !(Number.isSafeInteger(value) && value >= 1 && value <= most)) {
+  const counts: Partial<Record<CountField, number | null>> = {};
+  const forwardsUsers = forwards_users === undefined ? had.forwardsUsers : forwards_users === true;
+  for (const [name, field] of countNames) {
+    const { most } = countLimits[name];
+    const value = wanted[name];
+    if (typeof value === "number" && !(Number.isSafeInteger(value) && value >= 1 && value <= most)) {
       throw new AccountError(`a key's ${name} is a whole number from 1 to ${most}, not ${value}`);
     }
+    if (typeof value === "number" && !forwardsUsers && isOfEndUsers(name)) throw new AccountError(forwardsNone);
+    if (value !== undefined) counts[field] = value;
+    else if (forwards_users === false && isOfEndUsers(name)) counts[field] = null;
   }
   for (const name of ["priority", "priority_max"] as const) {
     const value = wanted[name] ?? null;
@@ -303,10 +306,7 @@ function limitsOf(wanted: NewLimits, now: Ms, had: KeyLimits): Partial<KeyLimits
       throw new AccountError(`a key's ${name} is one of ${priorities.join(", ")}, not ${JSON.stringify(value)}`);
     }
   }
-  const forwardsUsers = forwards_users === undefined ? had.forwardsUsers : forwards_users === true;
-  if (typeof limit_end_user_day === "number" && !forwardsUsers) {
-    throw new AccountError("a key limits its end users only where it forwards who they are");
-  }
+  if (typeof limit_end_user_day === "number" && !forwardsUsers) throw new AccountError(forwardsNone);
   const perEndUser = forwards_users === undefined || forwardsUsers ? limit_end_user_day : null;
   const wrong = addresses?.find((text) => parseRange(text) === null);
   if (wrong !== undefined) {
@@ -322,22 +322,13 @@ function limitsOf(wanted: NewLimits, now: Ms, had: KeyLimits): Partial<KeyLimits
     ...(addresses === undefined ? {} : { addresses: checkList("addresses", addresses) }),
     ...(forwards_users === undefined ? {} : { forwardsUsers }),
     ...(perEndUser === undefined ? {} : { endUserTokensPerDay: perEndUser }),
-    ...(weight === undefined ? {} : { weight }),
     ...(priority === undefined ? {} : { priority }),
     ...(priority_max === undefined ? {} : { priorityMax: priority_max }),
-    ...(parallel === undefined ? {} : { parallel }),
-    ...(requests_per_minute === undefined ? {} : { requestsPerMinute: requests_per_minute }),
-    ...(tokens_per_minute === undefined ? {} : { tokensPerMinute: tokens_per_minute }),
+    ...counts,
   };
 }
 
-/** Their greatest values. */
-const countLimits = [
-  ["weight", weightMax],
-  ["parallel", perMinuteMax],
-  ["requests_per_minute", perMinuteMax],
-  ["tokens_per_minute", tokensPerMinuteMax],
-] as const;
+const forwardsNone = "a key limits its end users only where it forwards who they are";
 
 function checkList(what: string, list: readonly string[] | null): readonly string[] | null {
   if (list === null || list.length === 0) return null;

@@ -1,6 +1,7 @@
 // The account's API keys.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import { keyListMax, keyNameMaxLength, perMinuteMax, tokensPerMinuteMax, weightMax } from "../../core/limits.ts";
+import { eachCount } from "../../core/count-limits.ts";
+import { keyListMax, keyNameMaxLength } from "../../core/limits.ts";
 import { priorities } from "../../core/priority.ts";
 import { closed, count, keyEnding, nullable, time, tokens } from "./shapes.ts";
 
@@ -53,12 +54,9 @@ export const AccountKey = Type.Object({
   /** Its program may name the end user of each request; the limit is for each end user. */
   forwards_users: Type.Boolean(),
   limit_end_user_day: nullable(tokens()),
-  weight: nullable(count()),
   priority: nullable(priority()),
   priority_max: nullable(priority()),
-  parallel: nullable(count()),
-  requests_per_minute: nullable(count()),
-  tokens_per_minute: nullable(tokens()),
+  ...eachCount(() => nullable(count())),
 });
 export type AccountKey = Static<typeof AccountKey>;
 
@@ -77,12 +75,9 @@ export const NewAccountKey = Type.Object(
     addresses: Type.Optional(someTexts("addresses")),
     forwards_users: Type.Optional(Type.Boolean({ description: "true or false" })),
     limit_end_user_day: Type.Optional(someTokens()),
-    weight: Type.Optional(someOf(weightMax)),
     priority: Type.Optional(priority()),
     priority_max: Type.Optional(priority()),
-    parallel: Type.Optional(someOf(perMinuteMax)),
-    requests_per_minute: Type.Optional(someOf(perMinuteMax)),
-    tokens_per_minute: Type.Optional(someOf(tokensPerMinuteMax)),
+    ...eachCount(({ most }) => Type.Optional(someOf(most))),
   },
   closed,
 );
@@ -99,12 +94,9 @@ export const KeyLimits = Type.Object(
     addresses: orNone(someTexts("addresses")),
     forwards_users: Type.Optional(Type.Boolean({ description: "true or false" })),
     limit_end_user_day: orNone(someTokens()),
-    weight: orNone(someOf(weightMax)),
     priority: orNone(priority()),
     priority_max: orNone(priority()),
-    parallel: orNone(someOf(perMinuteMax)),
-    requests_per_minute: orNone(someOf(perMinuteMax)),
-    tokens_per_minute: orNone(someOf(tokensPerMinuteMax)),
+    ...eachCount(({ most }) => orNone(someOf(most))),
   },
   closed,
 );

@@ -17,6 +17,7 @@ type CallPiece = Extract<Piece, { kind: "call" }>;
 interface Written {
   text(literal: string, logprobs: string | null): string;
   reasoning(literal: string): string;
+  refusal(literal: string, logprobs: string | null): string;
   /** A text or reasoning literal that directly continues the one before; `bytes` belong to the read. */
   literal(kind: LiteralKind, bytes: Uint8Array, start: number, end: number, out: ByteWriter): void;
   call(call: CallPiece): string;
@@ -55,6 +56,8 @@ class ChatChoice implements Choice {
       }
       case "reasoning":
         return this.#written.reasoning(this.#breaks.isDue("reasoning") ? withBreak(piece.literal) : piece.literal);
+      case "refusal":
+        return this.#written.refusal(piece.literal, piece.logprobs);
       case "call":
         return this.#written.call(piece);
       case "call-arguments":
@@ -97,7 +100,8 @@ class Chunks implements Written {
   readonly #frames: { text: DeltaFrame | null; reasoning: DeltaFrame | null } = { text: null, reasoning: null };
   #started = false;
   #hasText = false;
-  #hasCalls = false;
+  /** Something else stands in the place of a text. */
+  #hasOther = false;
 
   constructor(head: string, index: number) {
     this.#head = `data: ${head}{"index":${index},"delta":{`;
@@ -117,13 +121,18 @@ class Chunks implements Written {
     return this.#start("null") + this.#reasoning + literal + endOfDelta;
   }
 
+  refusal(literal: string, logprobs: string | null): string {
+    this.#hasOther = true;
+    return this.#start("null") + this.#delta(`"refusal":${literal}`, logprobs ?? "null");
+  }
+
   literal(kind: LiteralKind, bytes: Uint8Array, start: number, end: number, out: ByteWriter): void {
     const frame = (this.#frames[kind] ??= new DeltaFrame(kind === "text" ? this.#text : this.#reasoning, endOfDelta));
     frame.write(bytes, start, end, out);
   }
 
   call(call: CallPiece): string {
-    this.#hasCalls = true;
+    this.#hasOther = true;
     return this.#start("null") + this.#delta(`"tool_calls":[{"index":${call.index},${callBody(call, '""')}}]`);
   }
 
@@ -133,8 +142,8 @@ class Chunks implements Written {
 
   end(reason: FinishReason, annotations: readonly string[]): string {
     let last = this.#start('""');
-    // Content is null until text comes, and stays null beside calls; an answer without either has an empty one.
-    if (last === "" && !this.#hasCalls && !this.#hasText) last = this.#delta('"content":""');
+    // Content is null until text comes, and stays null beside calls and refusals; an answer with none has an empty one.
+    if (last === "" && !this.#hasOther && !this.#hasText) last = this.#delta('"content":""');
     // All in one delta: the official client's accumulator keeps only the last list.
     if (annotations.length > 0) last += this.#delta(`"annotations":[${annotations.join(",")}]`);
     return last + this.#finish(JSON.stringify(reason));
@@ -157,6 +166,7 @@ class Chunks implements Written {
 class Message implements Written {
   readonly #text = new LiteralText();
   readonly #reasoning = new LiteralText();
+  readonly #refusal = new LiteralText();
   readonly #logprobs: string[] = [];
   readonly #calls: { readonly piece: CallPiece; readonly text: LiteralText }[] = [];
 
@@ -168,6 +178,12 @@ class Message implements Written {
 
   reasoning(literal: string): string {
     this.#reasoning.push(literal);
+    return "";
+  }
+
+  refusal(literal: string, logprobs: string | null): string {
+    this.#refusal.push(literal);
+    if (logprobs !== null) this.#logprobs.push(logprobs);
     return "";
   }
 
@@ -196,17 +212,22 @@ class Message implements Written {
     const reasoningField = this.#reasoning.empty ? "" : `,"reasoning_content":${this.#reasoning.literal}`;
     const callsField = calls.length === 0 ? "" : `,"tool_calls":[${calls.join(",")}]`;
     // Text beside tool calls is kept, because clients show it; without text the content of a call reply is null (spec).
-    const content = this.#text.empty && calls.length > 0 ? "null" : this.#text.literal;
-    const message = `{"role":"assistant","content":${content},"refusal":null${annotationsField}${reasoningField}${callsField}}`;
+    const refusal = this.#refusal.empty ? "null" : this.#refusal.literal;
+    const content = this.#text.empty && (calls.length > 0 || !this.#refusal.empty) ? "null" : this.#text.literal;
+    const message = `{"role":"assistant","content":${content},"refusal":${refusal}${annotationsField}${reasoningField}${callsField}}`;
     return `"message":${message},"logprobs":${logprobsBody(this.#logprobs)},"finish_reason":"${reason}"`;
   }
 }
 
+type Logprobs = Readonly<Partial<Record<"content" | "refusal", readonly unknown[] | null>>>;
+
 /** Joins the pieces' logprobs objects, each `{content: [...]}`, into one. */
 function logprobsBody(logprobs: readonly string[]): string {
   if (logprobs.length === 0) return "null";
-  const content = logprobs.flatMap((piece) => (JSON.parse(piece) as { content?: unknown[] | null }).content ?? []);
-  return JSON.stringify({ content, refusal: null });
+  const given = logprobs.map((piece) => JSON.parse(piece) as Logprobs);
+  const refusal = given.flatMap((piece) => piece.refusal ?? []);
+  const content = given.flatMap((piece) => piece.content ?? []);
+  return JSON.stringify({ content, refusal: refusal.length === 0 ? null : refusal });
 }
 
 // ---------------------------------------------------------------- What both are made of

@@ -182,7 +182,7 @@ function readTurn(message: Message, at: string, model: Model): Turn | Refusal {
       const reasoning = message.reasoning_content ?? message.reasoning ?? null;
       return {
         role: "assistant",
-        content: message.content == null ? null : plain(parts),
+        content: message.content == null ? textOrNothing(message.refusal) || null : plain(parts),
         reasoning: typeof reasoning === "string" ? reasoning : null,
         calls,
       };

@@ -2,6 +2,7 @@
 import { factsOf, messageOf, refusals } from "../../core/refusals.ts";
 import type { Model, Refusal, RefusalName, Usage } from "../../core/types.ts";
 import type { AnswerEnd, ReplyIdentity } from "../dialect.ts";
+import type { LiteralText } from "../reply/literal-text.ts";
 
 /** Characters of a request id that go into the ids of the message and its blocks. */
 export const stemOf = ({ requestId }: ReplyIdentity): string => requestId.slice("req_".length);
@@ -11,19 +12,25 @@ export function messageBody(
   model: Model,
   identity: ReplyIdentity,
   content: readonly string[],
-  { stop_reason, stop_sequence }: Stop,
+  { stop_reason, stop_sequence, stop_details }: Stop,
   usage: object,
 ): string {
-  const stop = `"stop_reason":${JSON.stringify(stop_reason)},"stop_sequence":${JSON.stringify(stop_sequence)}`;
+  const details = stop_details === undefined ? "" : `,"stop_details":${JSON.stringify(stop_details)}`;
+  const stop = `"stop_reason":${JSON.stringify(stop_reason)},"stop_sequence":${JSON.stringify(stop_sequence)}${details}`;
   return `{"id":"msg_${stemOf(identity)}","type":"message","role":"assistant","model":${JSON.stringify(model.id)},"content":[${content.join(",")}],${stop},"usage":${JSON.stringify(usage)}}`;
 }
 
-type Stop = Readonly<{ stop_reason: string | null; stop_sequence: string | null }>;
+type Stop = Readonly<{ stop_reason: string | null; stop_sequence: string | null; stop_details?: object }>;
 export const notStopped: Stop = { stop_reason: null, stop_sequence: null };
 
-export function stopOf({ reason, stopSequence }: AnswerEnd): Stop {
+/** `refusal`: what the model said where it refused. */
+export function stopOf({ reason, stopSequence }: AnswerEnd, refusal: LiteralText): Stop {
   switch (reason) {
     case "stop":
+      if (!refusal.empty) {
+        const stop_details = { type: "refusal", category: null, explanation: JSON.parse(refusal.literal) as string };
+        return { stop_reason: "refusal", stop_sequence: null, stop_details };
+      }
       return { stop_reason: stopSequence === null ? "end_turn" : "stop_sequence", stop_sequence: stopSequence };
     case "length":
       return { stop_reason: "max_tokens", stop_sequence: null };

@@ -4,7 +4,6 @@
 //   message_start, then blocks 0, 1, 2... one open at a time, then message_delta, message_stop
 //   a block: content_block_start, content_block_delta*, content_block_stop
 import type { ByteWriter } from "../../core/byte-writer.ts";
-import { JsonEnd } from "../../core/json-end.ts";
 import { DeltaFrame } from "../reply/delta-frame.ts";
 import type { Piece, Refusal, ToolOutcome } from "../../core/types.ts";
 import type { AnswerEnd, Encoder, ReplyForm, ReplyIdentity } from "../dialect.ts";
@@ -19,7 +18,7 @@ import {
   thinkingBlock,
   toolUseBlock,
 } from "./blocks.ts";
-import { argumentsObject } from "../reply/call-arguments.ts";
+import { CallInput } from "./call-input.ts";
 import { LiteralText } from "../reply/literal-text.ts";
 import { errorBody, messageBody, notStopped, stemOf, stopOf, usageBody } from "./reply.ts";
 import type { MessagesAsk } from "./request.ts";
@@ -34,18 +33,15 @@ type Block = {
   readonly json: (content: string) => string;
   /** Index of the client's call in a tool_use block; otherwise null. */
   readonly callIndex: number | null;
-  /** Literals that wait to be written; a tool_use block and omitted thinking keep all of them. */
+  /** Literals that wait to be written; omitted thinking keeps all of them. */
   readonly literals: string[];
-  /** All of its text, where the reply is whole. */
+  /** All of its text, where the reply is whole; of a call always, as the model wrote it. */
   readonly text: LiteralText;
   /** A text block's citations as JSON texts, including those that wait. */
   readonly citations: string[];
-  /** For a tool_use block whose end is being looked for. */
-  end: ArgumentsEnd | null;
+  /** Of a tool_use block. */
+  readonly input: CallInput | null;
 };
-
-/** How far a block's arguments were read for their end; `whole`: null until it was found. */
-type ArgumentsEnd = { readonly json: JsonEnd; read: number; whole: boolean | null };
 
 const event = (name: string, data: string): string => `event: ${name}\ndata: ${data}\n\n`;
 const deltaEnd = "}}\n\n";
@@ -73,7 +69,7 @@ const newBlock = (kind: BlockKind, json: Block["json"], callIndex: number | null
   literals: [],
   text: new LiteralText(),
   citations: [],
-  end: null,
+  input: kind === "tool_use" ? new CallInput() : null,
 });
 
 /**
@@ -99,6 +95,8 @@ export class MessagesEncoder implements Encoder {
   #shown: ShownCall | null = null;
   #ownedCalls = 0;
   #searches = 0;
+  /** What the model said where it refused. */
+  readonly #refusal = new LiteralText();
   /** The open block's delta event up to the literal: a token costs one concatenation. */
   #delta = "";
   /** The same as bytes, created for the block's first token that comes as bytes. */
@@ -121,6 +119,10 @@ export class MessagesEncoder implements Encoder {
         return this.#add("text", piece.literal);
       case "reasoning":
         return this.#ask.thinking === "hidden" ? "" : this.#add("thinking", piece.literal);
+      case "refusal":
+        this.#refusal.push(piece.literal);
+        // Clients read every text as what they asked for.
+        return this.#ask.format === null ? this.#add("text", piece.literal) : this.#begun();
       case "call":
         return this.#begin(
           (this.#calls[piece.index] = newBlock("tool_use", (input) => toolUseBlock(piece, input), piece.index)),
@@ -165,8 +167,11 @@ export class MessagesEncoder implements Encoder {
     if (this.#isWhole) return this.#message(end);
     let events = "";
     // Clients that read the first block's text must find one, even when the answer is empty.
-    if (this.#index === 0 && this.#blocks.length === 0) events += this.#begin(newBlock("text", textBlock));
-    while (this.#blocks.length > 0) {
+    if (this.#index === 0 && this.#blocks.length === 0 && this.#refusal.empty)
+      events += this.#begin(newBlock("text", textBlock));
+    for (let first = this.#blocks[0]; first !== undefined; first = this.#blocks[0]) {
+      const rest = end.reason === "length" ? undefined : first.input?.rest(first.text.literal);
+      if (rest) events += this.#write(first, JSON.stringify(rest));
       events += this.#closeFirst();
       // A call that the budget cut before its turn is not begun.
       while (end.reason === "length" && this.#blocks[0] !== undefined && !isComplete(this.#blocks[0]))
@@ -175,7 +180,7 @@ export class MessagesEncoder implements Encoder {
     }
     const delta = {
       type: "message_delta",
-      delta: stopOf(end),
+      delta: stopOf(end, this.#refusal),
       usage: usageBody(this.#ask.model, end.usage, this.#searches),
     };
     return events + event("message_delta", JSON.stringify(delta)) + event("message_stop", '{"type":"message_stop"}');
@@ -203,17 +208,14 @@ export class MessagesEncoder implements Encoder {
   }
 
   #addArguments(index: number, literal: string): string {
-    if (this.#isWhole) {
-      this.#calls[index]!.text.push(literal);
-      return "";
-    }
-    const open = this.#blocks[0];
-    if (open?.callIndex === index) {
-      open.literals.push(literal);
-      return this.#delta + literal + deltaEnd + this.#advance();
-    }
-    // Not found: its block is closed, and only white space can follow a complete object.
-    this.#blocks.find(({ callIndex }) => callIndex === index)?.literals.push(literal);
+    const block = this.#calls[index]!;
+    block.text.push(literal);
+    if (this.#isWhole || block.input!.complete) return "";
+    const fragment = JSON.parse(literal) as string;
+    const input = block.input!.push(fragment);
+    const shown = input === fragment ? literal : JSON.stringify(input);
+    if (block === this.#blocks[0]) return (input === "" ? "" : this.#write(block, shown)) + this.#advance();
+    if (input !== "") block.literals.push(shown);
     return "";
   }
 
@@ -249,7 +251,7 @@ export class MessagesEncoder implements Encoder {
   #openFirst(): string {
     const [block] = this.#blocks;
     if (block === undefined) return "";
-    let events = this.#started ? "" : this.#start();
+    let events = this.#begun();
     events += event(
       "content_block_start",
       `{"type":"content_block_start","index":${this.#index},"content_block":${block.json(nothingYet[block.kind])}}`,
@@ -297,7 +299,8 @@ export class MessagesEncoder implements Encoder {
   }
 
   /** The node has not counted yet: the input is our count, and message_delta replaces it with the real numbers. */
-  #start(): string {
+  #begun(): string {
+    if (this.#started || this.#isWhole) return "";
     this.#started = true;
     const { model } = this.#ask;
     const usage = usageBody(model, { inputFresh: this.#inputTokens, inputCached: 0, output: 1, reasoning: 0 });
@@ -308,9 +311,9 @@ export class MessagesEncoder implements Encoder {
   /** The collected stream. */
   #message(end: AnswerEnd): string {
     const content = this.#blocks.map((block) => this.#whole(block, end)).filter((block) => block !== null);
-    if (content.length === 0) content.push(textBlock('""'));
+    if (content.length === 0 && this.#refusal.empty) content.push(textBlock('""'));
     const usage = usageBody(this.#ask.model, end.usage, this.#searches);
-    return messageBody(this.#ask.model, this.#reply, content, stopOf(end), usage);
+    return messageBody(this.#ask.model, this.#reply, content, stopOf(end, this.#refusal), usage);
   }
 
   /** The block with all its content; null where it is no block. */
@@ -322,11 +325,10 @@ export class MessagesEncoder implements Encoder {
       case "thinking":
         return thinkingBlock(this.#omits(block) ? '""' : literal, this.#signatureOf(block));
       case "tool_use": {
-        const input = argumentsObject(literal);
-        // the budget cut it in the middle: this call must not run
-        if (input === null && reason === "length") return null;
-        // Broken arguments get the key that Anthropic's documentation uses; clients would run an empty object.
-        return block.json(input ?? (isNothing(literal) ? "{}" : `{"INVALID_JSON":${literal}}`));
+        const input = block.input!.push(JSON.parse(literal) as string);
+        if (block.input!.complete) return block.json(input);
+        // cut by the budget in the middle: this call must not run
+        return reason === "length" ? null : block.json(new CallInput().rest(literal) || "{}");
       }
       case "owned-call":
         return block.json(JSON.parse(literal) as string);
@@ -344,20 +346,9 @@ const resultOf = (outcome: ToolOutcome, shown: ShownCall): Block["json"] => {
   return () => result;
 };
 
-/** Models write nothing, or null, for a tool without parameters. */
-const isNothing = (literal: string): boolean => /^(?:null)?$/.test((JSON.parse(literal) as string).trim());
-
 const isWhole = ({ kind }: Block): boolean => kind === "owned-call" || kind === "owned-result";
 
-/** Called only while another block waits: from then on each fragment is read once, and the whole is parsed once. */
-function isComplete(block: Block): boolean {
-  if (block.kind !== "tool_use") return true;
-  const { literals } = block;
-  const end = (block.end ??= { json: new JsonEnd(), read: 0, whole: null });
-  while (end.read < literals.length && !end.json.reached) end.json.push(JSON.parse(literals[end.read++]!) as string);
-  if (end.json.reached) end.whole ??= argumentsObject(joined(literals)) !== null;
-  return end.whole === true;
-}
+const isComplete = ({ input }: Block): boolean => input === null || input.complete;
 
 /** The contents of string literals, joined, are again the content of one. */
 const joined = (literals: readonly string[]): string => `"${literals.map((literal) => literal.slice(1, -1)).join("")}"`;

@@ -30,7 +30,7 @@ export class CompactionEncoder implements Encoder {
   }
 
   piece(piece: Piece): string {
-    if (piece.kind === "text") this.#text.push(piece.literal);
+    if (piece.kind === "text" || piece.kind === "refusal") this.#text.push(piece.literal);
     else if (piece.kind === "reasoning") this.#reasoning.push(piece.literal);
     return this.#lifecycle.start();
   }

@@ -34,7 +34,7 @@ export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
 /** One output item. Even before `open` it takes fragments, which go out when it opens. */
 export abstract class OutputItem {
-  abstract readonly kind: "reasoning" | "message" | "call" | "owned";
+  abstract readonly kind: "reasoning" | "message" | "refusal" | "call" | "owned";
   readonly #id: string;
   readonly #index: number;
   readonly #numbers: EventNumbers;
@@ -206,23 +206,24 @@ export class ReasoningItem extends OutputItem {
 }
 
 export class MessageItem extends OutputItem {
-  readonly kind = "message";
+  readonly kind: "message" | "refusal";
   /** JSON texts, in order; those already shown went out as events. */
   readonly #annotations: string[] = [];
   #shown = 0;
 
-  constructor(place: Place) {
-    const end = ',"logprobs":[]}\n\n';
-    super({ ...place, prefix: "msg" }, "response.output_text.delta", '"content_index":0,', end);
+  constructor(place: Place, kind: "message" | "refusal") {
+    const { event, deltaEnd } = messageParts[kind];
+    super({ ...place, prefix: "msg" }, `response.${event}.delta`, '"content_index":0,', deltaEnd);
+    this.kind = kind;
   }
 
   protected json(status: ItemStatus): string {
-    const content = status === "in_progress" ? "" : textPart(this.literal, this.#annotations);
+    const content = status === "in_progress" ? "" : this.#part(this.literal);
     return `{"id":"${this.id}","type":"message","status":"${status}","role":"assistant","content":[${content}]}`;
   }
 
   protected override openInside(): string {
-    return this.event("response.content_part.added", `"content_index":0,"part":${textPart('""', [])}`);
+    return this.event("response.content_part.added", `"content_index":0,"part":${this.#part('""')}`);
   }
 
   /** Takes an annotation of the text so far; its event goes out at once, or with the text if the item waits. */
@@ -237,9 +238,13 @@ export class MessageItem extends OutputItem {
 
   protected closeInside(): string {
     const { literal } = this;
-    const done = this.event("response.output_text.done", `"content_index":0,"text":${literal},"logprobs":[]`);
-    const part = textPart(literal, this.#annotations);
-    return done + this.event("response.content_part.done", `"content_index":0,"part":${part}`);
+    const { event, done } = messageParts[this.kind];
+    const ended = this.event(`response.${event}.done`, `"content_index":0,${done(literal)}`);
+    return ended + this.event("response.content_part.done", `"content_index":0,"part":${this.#part(literal)}`);
+  }
+
+  #part(literal: string): string {
+    return messageParts[this.kind].part(literal, this.#annotations);
   }
 
   #showAnnotations(): string {
@@ -447,8 +452,22 @@ export function compactionItem(stem: string, sealed: string): string {
   return `{"id":"cmp_${stem}","type":"compaction","encrypted_content":"${sealed}"}`;
 }
 
-const textPart = (literal: string, annotations: readonly string[]): string =>
-  `{"type":"output_text","text":${literal},"annotations":[${annotations.join(",")}],"logprobs":[]}`;
+/** The one part of a message: the name of its events, how a delta ends, what `done` says, and the part itself. */
+const messageParts = {
+  message: {
+    event: "output_text",
+    deltaEnd: ',"logprobs":[]}\n\n',
+    done: (literal: string) => `"text":${literal},"logprobs":[]`,
+    part: (literal: string, annotations: readonly string[]) =>
+      `{"type":"output_text","text":${literal},"annotations":[${annotations.join(",")}],"logprobs":[]}`,
+  },
+  refusal: {
+    event: "refusal",
+    deltaEnd: plainDeltaEnd,
+    done: (literal: string) => `"refusal":${literal}`,
+    part: (literal: string) => `{"type":"refusal","refusal":${literal}}`,
+  },
+};
 const summaryPart = (literal: string): string => `{"type":"summary_text","text":${literal}}`;
 
 function calledMembers(callId: string, { name, namespace }: ToolOrigin): string {

@@ -54,7 +54,8 @@ export class ResponsesEncoder implements Encoder {
       case "text":
         return started + this.#write("message", piece.literal);
       case "reasoning":
-        return started + this.#write("reasoning", piece.literal);
+      case "refusal":
+        return started + this.#write(piece.kind, piece.literal);
       case "call":
         return started + this.#addCall(piece.index, piece.id, piece.name);
       case "call-arguments":
@@ -108,10 +109,11 @@ export class ResponsesEncoder implements Encoder {
   }
 
   /** Text after text continues the same message, and so does reasoning; anything else begins a new item. */
-  #write(kind: "message" | "reasoning", literal: string): string {
+  #write(kind: "message" | "reasoning" | "refusal", literal: string): string {
     const last = this.#queue[this.#queue.length - 1];
     if (last !== undefined && last.kind === kind) return last.push(literal);
-    const item = kind === "message" ? new MessageItem(this.#place()) : new ReasoningItem(this.#place(), this.#sealer);
+    const place = this.#place();
+    const item = kind === "reasoning" ? new ReasoningItem(place, this.#sealer) : new MessageItem(place, kind);
     return this.#append(item) + item.push(literal);
   }
 
@@ -144,7 +146,7 @@ export class ResponsesEncoder implements Encoder {
 
   /** Positions count in the item's text; those of the piece count in all texts of the answer. */
   #cite({ source: { url, title }, start, end }: Extract<Piece, { kind: "citation" }>): string {
-    const cited = this.#queue.findLast(isMessage) ?? this.#done.findLast(isMessage)!;
+    const cited = this.#queue.findLast(isText) ?? this.#done.findLast(isText)!;
     // An answer may have a hundred thousand citations: finished items are measured once.
     while (this.#measured < this.#done.length && this.#done[this.#measured] !== cited) {
       this.#measuredLength += textLengthOf(this.#done[this.#measured++]!);
@@ -183,7 +185,7 @@ export class ResponsesEncoder implements Encoder {
       const item = this.#queue[0]!;
       // Half a call must not run, and clients run finished calls: it stays open and is not in the output.
       if (cut && item.kind === "call" && !item.complete) break;
-      const last = this.#queue.length === 1 && item.kind === "message";
+      const last = this.#queue.length === 1 && isMessage(item);
       events += this.#close(cut && last ? "incomplete" : "completed");
     }
     return events;
@@ -205,4 +207,5 @@ export class ResponsesEncoder implements Encoder {
 }
 
 const isMessage = (item: OutputItem): item is MessageItem => item instanceof MessageItem;
-const textLengthOf = (item: OutputItem): number => (isMessage(item) ? (JSON.parse(item.literal) as string).length : 0);
+const isText = (item: OutputItem): item is MessageItem => item.kind === "message";
+const textLengthOf = (item: OutputItem): number => (isText(item) ? (JSON.parse(item.literal) as string).length : 0);

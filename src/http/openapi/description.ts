@@ -151,6 +151,8 @@ const meanings: Readonly<Record<RefusalName, string>> = {
   threads_not_kept: "Message threads are not kept here.",
   not_found: "There is nothing with this id.",
   body_too_large: `The body is larger than ${bodyMaxBytes} bytes.`,
+  file_too_large: "The file, or the account's files together, would be larger than they may be.",
+  storage_full: "The server has no room for the file; nothing of it was kept.",
   text_too_long: "The text is too long to count.",
   unsupported_encoding: "The body has a compression other than gzip, br, zstd or deflate.",
   upgrade_required: "The request asks for another protocol than a WebSocket of version 13.",

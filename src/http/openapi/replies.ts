@@ -38,7 +38,7 @@ const chat = {
         message: object({
           role: only("assistant"),
           content: orNull(text("`null` where tools are called and nothing is said.")),
-          refusal: orNull(text()),
+          refusal: orNull(text("What the model said instead, where its node marks refusals.")),
           "annotations?": list(annotation, "Where the answer cites search results."),
           "reasoning_content?": text("The model's reasoning."),
           "tool_calls?": list(ref("ChatToolCall")),
@@ -60,6 +60,7 @@ const chat = {
         delta: object({
           "role?": only("assistant"),
           "content?": orNull(text()),
+          "refusal?": text(),
           "reasoning_content?": text(),
           "annotations?": list(annotation),
           "tool_calls?": list(
@@ -152,6 +153,14 @@ const contentBlock = either(
   ),
 );
 
+const stopDetails = {
+  "stop_details?": object({
+    type: only("refusal"),
+    category: only(null),
+    explanation: text("What the model said. With a format, it stands here alone."),
+  }),
+};
+
 const message = (stopReason: JsonSchema): JsonSchema =>
   object({
     id: text(),
@@ -161,6 +170,7 @@ const message = (stopReason: JsonSchema): JsonSchema =>
     content: list(ref("ContentBlock")),
     stop_reason: stopReason,
     stop_sequence: orNull(text()),
+    ...stopDetails,
     usage: messagesUsage,
   });
 
@@ -185,7 +195,7 @@ const messages = {
   ContentBlockStop: object({ type: only("content_block_stop"), index: whole() }),
   MessageDelta: object({
     type: only("message_delta"),
-    delta: object({ stop_reason: only(...stopReasons), stop_sequence: orNull(text()) }),
+    delta: object({ stop_reason: only(...stopReasons), stop_sequence: orNull(text()), ...stopDetails }),
     usage: messagesUsage,
   }),
   MessageStop: object({ type: only("message_stop") }),
@@ -200,12 +210,15 @@ const outputItem = either(
     status: text(),
     role: only("assistant"),
     content: list(
-      object({
-        type: only("output_text"),
-        text: text(),
-        annotations: list(anything(), "Where it cites search results."),
-        logprobs: list(anything()),
-      }),
+      either(
+        object({
+          type: only("output_text"),
+          text: text(),
+          annotations: list(anything(), "Where it cites search results."),
+          logprobs: list(anything()),
+        }),
+        object({ type: only("refusal"), refusal: text() }),
+      ),
     ),
   }),
   object({
@@ -562,6 +575,8 @@ export const responsesEvents: Events = {
   "response.output_text.delta": progress("More of a message's text."),
   "response.output_text.annotation.added": progress("The text cites a search result."),
   "response.output_text.done": progress("The text is complete."),
+  "response.refusal.delta": progress("More of a refusal, where its node marks it."),
+  "response.refusal.done": progress("The refusal is complete."),
   "response.content_part.done": progress("The message's part is complete."),
   "response.reasoning_summary_part.added": progress("Thoughts begin."),
   "response.reasoning_summary_text.delta": progress("More reasoning text."),

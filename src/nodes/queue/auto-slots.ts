@@ -5,6 +5,7 @@
 //   the same while it reads our prompts, which it does a few at a time in any case      -> as if nothing waited
 //   its cache is nearly full, so it would preempt requests                              -> an eighth less, once that is reached
 //   hardly anything waits, its cache has room, and all slots are in use                 -> more, in growing steps
+//   the same, and the only free slots are those that bulk leaves to others               -> the same, until it has queued
 //
 // The numbers include other users of the engine. Each gateway reduces its slots by its share of the load, so the one with the
 // most gives up the most to a newcomer.
@@ -29,6 +30,8 @@ export class AutoSlots {
   #step: number;
   #growths = 0;
   #queued = false;
+  /** It has shown how many it runs: what bulk leaves free there is free. */
+  #isKnown = false;
 
   /** `requestsMax`: how many requests the engine reports to run at once; null where it does not report it. */
   constructor(requestsMax: number | null) {
@@ -46,8 +49,8 @@ export class AutoSlots {
     return this.#elsewhere;
   }
 
-  /** `busy`: our requests there. `unreadMs`: how long it is expected to read their prompts. */
-  take({ running, waiting, cacheUse }: EngineLoad, busy: number, unreadMs: Ms = 0): void {
+  /** `busy`: our requests there. `unreadMs`: how long it is expected to read their prompts. `kept`: slots that bulk leaves. */
+  take({ running, waiting, cacheUse }: EngineLoad, busy: number, unreadMs: Ms = 0, kept = 0): void {
     const hasCacheRoom = (cacheUse ?? 0) < autoSlotsCacheRoom;
     const isReading = unreadMs > autoSlotsReadingMs && hasCacheRoom;
     const total = Math.max(running + waiting, busy);
@@ -59,18 +62,22 @@ export class AutoSlots {
       if (wasQueued && busy > 0) this.#shrink(busy - Math.ceil((waiting * busy) / total));
     } else if (cacheUse !== null && cacheUse >= autoSlotsCacheFull) {
       if (busy > 0 && busy <= this.#slots) this.#shrink(busy - Math.max(1, busy >> 3));
-    } else if (busy >= this.#slots && (isReading || waiting <= running >> 4) && hasCacheRoom) this.#grow();
+    } else if ((isReading || waiting <= running >> 4) && hasCacheRoom) {
+      if (busy >= this.#slots) this.#isKnown = false;
+      if (busy + (this.#isKnown ? 0 : kept) >= this.#slots) this.#grow();
+    }
   }
 
   forgetOthers(): void {
     this.#elsewhere = 0;
-    this.#queued = false;
+    this.#queued = this.#isKnown = false;
   }
 
   #shrink(slots: number): void {
     this.#slots = Math.max(1, Math.min(this.#slots, slots));
     this.#step = 1;
     this.#growths = 0;
+    this.#isKnown = true;
   }
 
   #grow(): void {

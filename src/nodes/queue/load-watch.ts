@@ -31,6 +31,8 @@ export type LoadWatchParts = Readonly<{
   engine(): Engine;
   /** Our requests there. */
   busy(): number;
+  /** Free slots that only bulk waits for, which leaves them to others. */
+  kept(): number;
   /** How long it is expected to read their prompts. */
   unreadMs(): Ms;
   /** The slots or the others' requests may have changed. */
@@ -113,12 +115,12 @@ export class LoadWatch {
   }
 
   #take(answer: LoadAnswer): void {
-    const { engine, busy, unreadMs, wanted } = this.#parts;
+    const { engine, busy, unreadMs, kept, wanted } = this.#parts;
     if (isLoad(answer)) {
       this.latest = answer;
       this.#silent = 0;
       this.#auto ??= new AutoSlots(engine().requestsMax ?? null);
-      return this.#auto.take(answer, busy(), unreadMs());
+      return this.#auto.take(answer, busy(), unreadMs(), kept());
     }
     this.#silent = answer === "silent" ? this.#silent + 1 : 0;
     if (answer === "silent" && this.#silent < autoSlotsSilentLooksMax) return;
@@ -129,9 +131,9 @@ export class LoadWatch {
   }
 
   #delayAfter(answer: LoadAnswer): Ms {
-    const { limits, busy } = this.#parts;
+    const { limits, busy, kept } = this.#parts;
     if (answer === "unreported") return limits.loadUnreportedIntervalMs;
-    const isFull = isLoad(answer) && (busy() >= this.slots || answer.waiting > 0);
+    const isFull = isLoad(answer) && (busy() + kept() >= this.slots || answer.waiting > 0);
     return isFull ? limits.loadFullIntervalMs : limits.loadIntervalMs;
   }
 

@@ -109,7 +109,7 @@ const outputWork = 4;
 const outputTokensUsual = 200;
 const stayUsualMs = 5_000;
 /** Each running request delays a first token by this part of a step, and is delayed as much by it. */
-const crowdSteps = 0.3;
+const crowdSteps = 0.2;
 /** The last step of a prompt: when it is over can only be seen by the first token. */
 const lastReadMaxMs = 150;
 /** A step that takes longer reads prompts, too. Steps of 250 ms sent first tokens past idle nodes to reading ones. */
@@ -248,7 +248,7 @@ export class Placement {
     } = candidate;
     const node = this.#node(name);
     const head = node.reading.first?.value;
-    const lastRead = head === undefined || isGivenUp(node, head, now) ? 0 : Math.min(lastReadMaxMs, head.readMs / 4);
+    const lastRead = head === undefined || isGivenUp(node, head, now) ? 0 : Math.min(lastReadMaxMs, head.readMs / 3);
     const expected = Math.max(waitOf(node, now), lastRead) + unread / this.#paceOf(node, modelId);
     const crowd = crowdSteps * Math.min(node.stepMs, stepMaxMs) * (busy + elsewhere);
     // This many of its running requests must end first, and the requests that prefer it begin.

@@ -586,6 +586,7 @@ export class NodePool {
         if (this.#queue.length > 0) this.#armExpiry();
       },
       unreadMs: ({ config: { name } }) => this.#placement.unreadMs(name, this.#now()),
+      kept: ({ config: { name } }) => this.#queue.keptFromBulk(name),
       onFirstLook(node) {
         const state = stateOf(node);
         if (state !== undefined) onFirstLook?.(state);

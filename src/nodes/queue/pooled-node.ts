@@ -87,6 +87,8 @@ export type PooledNodeParts = Readonly<{
   onSlots(node: PooledNode): void;
   /** How long it is expected to read the prompts that were sent there. */
   unreadMs(node: PooledNode): Ms;
+  /** See LoadWatchParts. */
+  kept(node: PooledNode): number;
   onFirstLook(node: PooledNode): void;
 }>;
 
@@ -139,6 +141,7 @@ export class PooledNode {
       engine: () => this.endpoint.engine,
       busy: () => this.busy,
       unreadMs: () => parts.unreadMs(this),
+      kept: () => parts.kept(this),
       changed: () => parts.onSlots(this),
     });
     this.since = clock.wall();

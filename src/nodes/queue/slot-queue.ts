@@ -31,6 +31,7 @@ import { queuePlacesMax } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { type AccountInLine, FairLine, requestsOf } from "./fair-line.ts";
 import { aheadOf, LinePace } from "./forecast.ts";
+import { LightUsers } from "./light-users.ts";
 import { Line, type Link } from "./line.ts";
 import type { SeenQueue } from "./line-view.ts";
 import type { Candidate, Choice, Used, Wanting } from "./placement.ts";
@@ -97,8 +98,8 @@ type NodeState = {
   readonly running: Map<AccountId, { requests: number; unread: number; weight: number }>;
   /** The sum over `running`. */
   weight: number;
-  /** When a request of a light user came that it may serve. */
-  lightAt: Ms;
+  /** Whose requests it may serve. */
+  readonly lights: LightUsers;
   /** Work of prompts that were sent there and whose first tokens have not come yet. */
   unread: number;
   /** Running requests with the priority "bulk". */
@@ -194,7 +195,7 @@ const idlest: Chooser = {
  */
 const unreadMaxMs = 60;
 /** No one waits for an account that is alone there, but a newcomer waits until everything it sent is read. */
-const unreadAloneMaxMs = 2_000;
+const unreadAloneMaxMs = 1_000;
 
 /** The part of a node's slots that bulk leaves free, because running requests cannot be taken back. */
 const bulkFreePart = 0.25;
@@ -209,9 +210,9 @@ const workOfLate = 400_000;
  * engine's step reads up to 2,048 tokens, which delays a newcomer by a quarter of a second.
  */
 const quietAmongNodesMin = 4;
-const lightForMs = 5_000;
-/** Nodes that hang hold no one back for longer. */
-const quietMaxMs = 2_000;
+/** Nodes that read for longer, and for longer than this times as long as expected, hang: they hold no one back. */
+const quietMinMs = 2_000;
+const lateTimes = 2;
 /** Who runs this many requests, and this many times as many as others, is no light user. */
 const manyRequests = 16;
 const manyTimes = 1.5;
@@ -262,8 +263,8 @@ export class SlotQueue {
   /** See takeServed. */
   #untold: Map<string, Map<AccountId, number>> | null = null;
   #trials = 0;
-  /** When a request of those who run many was last sent. */
-  #manyAt: Ms = -Infinity;
+  /** Until then, prompts of those who run many are read; later, their nodes hang. */
+  #manyReadUntil: Ms = -Infinity;
   /** Counts requests that began to wait. */
   #order = 0;
   #drained: ReadonlySet<string> = new Set();
@@ -305,7 +306,7 @@ export class SlotQueue {
           wanted: 0,
           running: new Map(),
           weight: 0,
-          lightAt: -Infinity,
+          lights: new LightUsers(),
           unread: 0,
           bulk: 0,
           work: { interactive: 0, standard: 0, bulk: 0 },
@@ -367,8 +368,12 @@ export class SlotQueue {
     const memberShare = share.members.of(place.member);
     memberShare.weight = place.weight ?? 1;
     this.#join(share, memberShare, candidates);
-    if (memberShare.waiting === 0 && !this.#hasMany(place.priority, share, memberShare))
-      for (const state of candidates) state.lightAt = this.#now;
+    if (
+      memberShare.waiting === 0 &&
+      candidates.length > 0 &&
+      !this.#hasMany(place.priority, share, memberShare, candidates[0]!)
+    )
+      for (const { lights } of candidates) lights.came(share, memberShare, this.#now);
     const mayWait = this.#choosy.size < choosyMax && this.#all.length < this.#placesMax;
     if (free !== null && "best" in free) {
       const { best, free: other, savedMs } = free;
@@ -584,6 +589,13 @@ export class SlotQueue {
     this.#fill(state);
   }
 
+  /** Its free slots, where only bulk waits for them, which must leave them to others. */
+  keptFromBulk(nodeName: string): number {
+    const state = this.#nodes.get(nodeName);
+    if (state === undefined || state.lines.size === 0 || !hasRoom(state) || !hasBulkEnough(state)) return 0;
+    return [...state.lines].every(({ priority }) => priority === "bulk") ? state.node.slots - state.busy : 0;
+  }
+
   setHealth(nodeName: string, health: NodeHealth): void {
     const state = this.#nodes.get(nodeName);
     if (state === undefined || state.health === health) return;
@@ -632,7 +644,7 @@ export class SlotQueue {
     for (const state of this.#nodes.values()) {
       if (state.lines.size === 0 || !hasRoom(state)) continue;
       const unreadMs = this.#chooser.unreadMs(state.node.name, this.#now);
-      const mayStayQuiet = this.#now <= state.lightAt + lightForMs && this.#nodes.size >= quietAmongNodesMin;
+      const mayStayQuiet = state.lights.areThere(this.#now) && this.#nodes.size >= quietAmongNodesMin;
       if (mayStayQuiet) next = Math.min(next, this.#now + lookAgainMs);
       const most = [unreadAloneMaxMs, unreadMaxMs].find((ms) => unreadMs > ms);
       if (most !== undefined) next = Math.min(next, this.#now + Math.max(unreadMs - most, lookAgainMs));
@@ -813,7 +825,10 @@ export class SlotQueue {
     this.#underWay.set(place.modelId, (this.#underWay.get(place.modelId) ?? 0) + 1);
     const sent = this.#chooser.sent(place, state.node.name, this.#now);
     state.turn = Math.max(state.turn, share.tag);
-    if (this.#hasMany(place.priority, share, memberShare)) this.#manyAt = this.#now;
+    if (this.#hasMany(place.priority, share, memberShare, state)) {
+      const readMs = lateTimes * this.#chooser.unreadMs(state.node.name, this.#now);
+      this.#manyReadUntil = Math.max(this.#manyReadUntil, this.#now + Math.max(quietMinMs, readMs));
+    }
     if (place.priority === "bulk") state.bulk++;
     const { work } = state;
     // An account's own answers predict its next ones best: those of others may be ten times as long.
@@ -914,13 +929,14 @@ export class SlotQueue {
   }
 
   /** Bulk, and who runs many more requests than others. */
-  #hasMany(priority: Priority, share: Share, { running }: Share): boolean {
-    const { members } = share;
-    const isMany = (one: number, all: number, active: number) => one >= manyRequests && one * active > manyTimes * all;
+  #hasMany(priority: Priority, share: Share, member: Share, { lights }: NodeState): boolean {
+    if (priority === "bulk") return true;
+    const isMany = ({ running }: Share, all: number, active: number, of: Share | null): boolean =>
+      running >= manyRequests &&
+      running * (active === 1 && lights.areBeside(share, of, this.#now) ? 2 : active) > manyTimes * all;
     return (
-      priority === "bulk" ||
-      isMany(share.running, this.#running.size, this.#shares.active) ||
-      isMany(running, share.running, members.active)
+      isMany(share, this.#running.size, this.#shares.active, null) ||
+      isMany(member, share.running, share.members.active, member)
     );
   }
 
@@ -932,11 +948,12 @@ export class SlotQueue {
     state: NodeState,
     nodes: readonly NodeState[],
   ): boolean {
-    if (this.#now > state.lightAt + lightForMs || nodes.length < quietAmongNodesMin) return false;
-    if (this.#now > this.#manyAt + quietMaxMs) return false;
+    if (!state.lights.areThere(this.#now) || nodes.length < quietAmongNodesMin) return false;
+    if (this.#now > this.#manyReadUntil) return false;
     if (state.unread < 1 && nodes.some((other) => other !== state && hasRoom(other) && other.unread < 1)) return false;
     return (
-      this.#hasMany(place.priority, share, memberShare) && this.#chooser.readMs(place, state.node.name) > unreadMaxMs
+      this.#hasMany(place.priority, share, memberShare, state) &&
+      this.#chooser.readMs(place, state.node.name) > unreadMaxMs
     );
   }
 
@@ -1007,7 +1024,7 @@ export class SlotQueue {
   /** Where it has nothing to read now, others need not stay quiet. */
   #fillAfterReading(state: NodeState): void {
     this.#fill(state);
-    if (state.unread >= 1 || this.#now > state.lightAt + lightForMs) return;
+    if (state.unread >= 1 || !state.lights.areThere(this.#now)) return;
     for (const { nodes } of [...state.lines]) for (const other of nodes) if (other !== state) this.#fill(other);
   }
 

@@ -1,7 +1,8 @@
 // Keys of accounts.
 import { Type } from "@sinclair/typebox";
 import { type KeyView, limitsDetail } from "../../account/people/account-keys.ts";
-import { keyNameMaxLength, perMinuteMax, tokensPerMinuteMax, weightMax } from "../../core/limits.ts";
+import { countsInWords, eachCount } from "../../core/count-limits.ts";
+import { keyNameMaxLength } from "../../core/limits.ts";
 import { priorities } from "../../core/priority.ts";
 import { list as listOf, oneOf, orNull, text, tokens, wholeNumber } from "../fields.ts";
 import { formatTable } from "../table.ts";
@@ -9,7 +10,6 @@ import { accountVerb } from "../verb.ts";
 
 const id = wholeNumber(1, "The key's number in the list.", "ID");
 const name = text("The name of the key, which usage shows.", "NAME");
-const count = (maximum: number, description: string) => wholeNumber(1, description, "N", maximum);
 const priority = (description: string) => oneOf(priorities, description, "PRIORITY");
 const limits = {
   limit_day: tokens(1, "The most balance tokens of a day (UTC)."),
@@ -21,12 +21,9 @@ const limits = {
     description: "For a program that serves people: it is believed who asks, and usage knows them.",
   }),
   limit_end_user_day: tokens(1, "The most balance tokens of a day for each person it asks for."),
-  weight: count(weightMax, "Its share where keys of the account wait for each other; without it 1."),
   priority: priority("What its requests get that ask for none."),
   priority_max: priority("The most urgent that its requests get, within that of the plan."),
-  parallel: count(perMinuteMax, "Requests at once; others wait in line."),
-  requests_per_minute: count(perMinuteMax, "Requests within 60 seconds; others are refused."),
-  tokens_per_minute: count(tokensPerMinuteMax, "Tokens read and written within 60 seconds; others are refused."),
+  ...eachCount(({ most, about }) => wholeNumber(1, about, "N", most)),
 };
 const newLimits = Type.Partial(Type.Object(limits)).properties;
 export const otherLimits = Type.Partial(
@@ -38,12 +35,9 @@ export const otherLimits = Type.Partial(
     addresses: orNull(limits.addresses),
     forwards_users: Type.Boolean({ ...limits.forwards_users, negatable: true }),
     limit_end_user_day: orNull(limits.limit_end_user_day),
-    weight: orNull(limits.weight),
     priority: orNull(limits.priority),
     priority_max: orNull(limits.priority_max),
-    parallel: orNull(limits.parallel),
-    requests_per_minute: orNull(limits.requests_per_minute),
-    tokens_per_minute: orNull(limits.tokens_per_minute),
+    ...eachCount(({ most, about }) => orNull(wholeNumber(1, about, "N", most))),
   }),
 ).properties;
 
@@ -144,11 +138,8 @@ function limitsInWords(key: KeyView): string {
     ...(addresses === null ? [] : [`from ${addresses.join(", ")}`]),
     ...(forwards_users ? ["names its end users"] : []),
     ...(limit_end_user_day === null ? [] : [`${limit_end_user_day} balance tokens a day for each`]),
-    ...(key.weight === null ? [] : [`weight ${key.weight}`]),
     ...(key.priority === null ? [] : [`priority ${key.priority}`]),
     ...(key.priority_max === null ? [] : [`priority up to ${key.priority_max}`]),
-    ...(key.parallel === null ? [] : [`${key.parallel} requests at once`]),
-    ...(key.requests_per_minute === null ? [] : [`${key.requests_per_minute} requests a minute`]),
-    ...(key.tokens_per_minute === null ? [] : [`${key.tokens_per_minute} tokens a minute`]),
+    ...countsInWords(key),
   ].join("; ");
 }

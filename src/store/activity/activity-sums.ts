@@ -1,5 +1,4 @@
-// The sums that the operators' charts are made of: rows of a step are added, and a range is read from them. Where they are kept
-// is up to the store.
+// The sums that the operators' charts are made of: rows of a step are added, and a range is read from them.
 import {
   type Activity,
   activityCounts,
@@ -25,11 +24,10 @@ export const activitySeriesMax = 6;
 
 /** Each is kept longer than the longest range that it is read for, since ranges begin at a whole step. */
 export const activityLevels = [
-  { table: "minutes", stepMs: minuteMs, keptMs: dayMs + hourMs },
-  { table: "hours", stepMs: hourMs, keptMs: 91 * dayMs },
-  { table: "days", stepMs: dayMs, keptMs: 91 * dayMs },
+  { stepMs: minuteMs, keptMs: dayMs + hourMs },
+  { stepMs: hourMs, keptMs: 91 * dayMs },
+  { stepMs: dayMs, keptMs: 91 * dayMs },
 ] as const;
-export type ActivityTable = (typeof activityLevels)[number]["table"];
 
 /** `name`, the counts in their order, `wait`, `first_token`. */
 export type Values = readonly [name: string, ...rest: (string | number)[]];

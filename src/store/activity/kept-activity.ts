@@ -1,4 +1,5 @@
 // Activity for the charts, as a running server keeps it.
+import { join } from "node:path";
 import type {
   Activity,
   ActivityQueries,
@@ -11,35 +12,49 @@ import type {
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
-import { Kept, type Keeper } from "../kept.ts";
-import type { ActivityCall } from "./activity-worker.ts";
+import { type Remote, remote } from "../../core/workers.ts";
+import { besideWorker } from "../beside-worker.ts";
+import { activityName } from "../folder/data-folder.ts";
+import { Kept, type KeptOptions, notKept } from "../kept.ts";
+import type { ActivityTables } from "./activity-tables.ts";
 
 const activityIntervalMs = 10_000;
-export const activitySubject = "activity for the charts";
+/** A file's Worker ends after this long without anything to count. */
+const activityIdleMs = 60_000;
+const subject = "activity for the charts";
 
-export class KeptActivity extends Kept<ActivityCall, ActivityRow> implements ActivityQueries {
-  constructor(keeper: Keeper<ActivityCall>, clock: Clock, log: Log) {
-    super(activitySubject, activityIntervalMs, keeper, clock, log);
+type Keeper = Remote<ActivityTables>;
+
+export class KeptActivity extends Kept<Keeper, ActivityRow> implements ActivityQueries {
+  constructor(options: KeptOptions<Keeper>) {
+    super(subject, activityIntervalMs, options);
   }
 
-  async began(range: ActivityRange): Promise<Ms | null> {
-    await this.write();
-    return this.asked({ order: "began", range });
+  /** In a file, which a Worker has that is there only while requests come or somebody looks. */
+  static inFile(dataFolder: string, clock: Clock, log: Log): KeptActivity {
+    const file = join(dataFolder, activityName);
+    const worker = besideWorker(file, "store/activity/activity-worker.ts", () => [file], {
+      idleMs: activityIdleMs,
+      onFailure: (error) => log("error", notKept(subject), { reason: error.message }),
+    });
+    const keeper: Keeper = remote((call) => worker.call(call));
+    return new KeptActivity({ keeper, end: () => worker.close(), clock, log });
   }
 
-  async read(range: ActivityRange, split: ActivitySplit, earlier: readonly EarlierActivity[] = []): Promise<Activity> {
-    await this.write();
-    return this.asked({ order: "read", range, split, now: this.clock.wall(), earlier });
+  began(range: ActivityRange): Promise<Ms | null> {
+    return this.asked((keeper) => keeper.began(range));
   }
 
-  async totals(split: ActivitySplit, from: Ms): Promise<readonly ActivityTotal[]> {
-    await this.write();
-    return this.asked({ order: "totals", split, from });
+  read(range: ActivityRange, split: ActivitySplit, earlier: readonly EarlierActivity[] = []): Promise<Activity> {
+    return this.asked((keeper) => keeper.read(range, split, this.clock.wall(), earlier));
   }
 
-  async reasons(from: Ms): Promise<readonly Readonly<{ reason: string; requests: number }>[]> {
-    await this.write();
-    return this.asked({ order: "reasons", from });
+  totals(split: ActivitySplit, from: Ms): Promise<readonly ActivityTotal[]> {
+    return this.asked((keeper) => keeper.totals(split, from));
+  }
+
+  reasons(from: Ms): Promise<readonly Readonly<{ reason: string; requests: number }>[]> {
+    return this.asked((keeper) => keeper.reasons(from));
   }
 
   /** Counts of a thread that has ended. */
@@ -47,7 +62,8 @@ export class KeptActivity extends Kept<ActivityCall, ActivityRow> implements Act
     return this.put(rows);
   }
 
-  protected callsOf(rows: readonly ActivityRow[]): readonly ActivityCall[] {
-    return rows.length === 0 ? [] : [{ order: "add", rows, now: this.clock.wall() }];
+  protected async keepAll(rows: readonly ActivityRow[]): Promise<boolean> {
+    if (rows.length > 0) await this.keeper.add(rows, this.clock.wall());
+    return rows.length > 0;
   }
 }

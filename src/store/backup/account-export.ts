@@ -149,9 +149,12 @@ function* refusedRequests(file: string, account: AccountId): Iterable<string> {
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
   const database = openForReading(file);
   try {
-    // A server that was just started for the first time has the file before its tables.
-    if (database.query("SELECT 1 FROM sqlite_schema WHERE name = 'failed'").get() === null) return;
-    const rows = database.query(`SELECT ${refusedColumns} FROM failed WHERE account_id = ? ORDER BY sequence`);
+    // A server that was just started for the first time has the file before its tables; an older one named it otherwise.
+    const table = database
+      .query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE name IN ('failed', 'failed_requests')")
+      .get();
+    if (table === null) return;
+    const rows = database.query(`SELECT ${refusedColumns} FROM ${table.name} WHERE account_id = ? ORDER BY sequence`);
     yield* listed(rows.iterate(account) as Iterable<ExportRow>, textOfRow);
   } finally {
     database.close();

@@ -1,18 +1,10 @@
 // Records as deciders know them, beside the rows that both stores keep. A field of a record has its column's name in camel
 // case, and `account_id` is `account`.
+import { type Camel, camel } from "../../core/camel.ts";
 import type { KeyRecord } from "../../account/records.ts";
 import { hasLimits, noLimits } from "../../core/key-limits.ts";
 import type { KeyLimits } from "../../core/types.ts";
-import {
-  type Camel,
-  camel,
-  type Column,
-  type ColumnKind,
-  type ColumnsOf,
-  type TableName,
-  tableNames,
-  tables,
-} from "../tables.ts";
+import { type Column, type ColumnKind, type ColumnsOf, type TableName, tableNames, tables } from "../tables.ts";
 
 type Field<Name extends string> = Name extends `${infer Of}_id` ? Of : Camel<Name>;
 export type FieldsOf<Name extends TableName> = {

@@ -13,6 +13,9 @@ export const responsesName = "responses.db";
 export const usageName = "usage.db";
 export const activityName = "activity.db";
 export const requestsName = "requests.db";
+/** What is known of files, and the folder of their contents. */
+export const filesDatabaseName = "files.db";
+export const filesName = "files";
 export const sealingKeyName = "sealing.key";
 export const drainedName = "drained-nodes.json";
 /** Used-up budgets that webhooks have reported. */
@@ -50,7 +53,7 @@ export function missingLedger(folder: string): string | null {
   if (sizeOf(join(folder, databaseName)) > 0) return null;
   const replaced = namesIn(folder).filter((name) => /^replaced-.*-tollgate\.db$/.test(name));
   const backups = namesIn(join(folder, backupsName)).filter((name) => name.endsWith(".db"));
-  const made = [responsesName, usageName, activityName, requestsName, sealingKeyName, drainedName];
+  const made = [responsesName, usageName, activityName, requestsName, filesDatabaseName, sealingKeyName, drainedName];
   made.push(`${databaseName}-wal`);
   const left = made.filter((name) => sizeOf(join(folder, name)) > 0).concat(replaced);
   if (backups.length > 0) left.push(backupsName);

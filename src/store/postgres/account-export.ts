@@ -14,7 +14,8 @@ import {
   usageColumns,
 } from "../backup/account-export.ts";
 import type { EndUserView } from "../backup/end-users.ts";
-import { ask, sendIn, statement } from "./asking.ts";
+import { statement } from "../questions.ts";
+import { sendIn } from "./database.ts";
 import type { Database } from "./database.ts";
 import type { Statement } from "./connection.ts";
 import { quotasInDatabase } from "./moved-tables.ts";
@@ -102,7 +103,7 @@ async function* pieces(database: Database, { id, account, rows, newest }: Read):
   yield ',\n"usage":[';
   let separator = "\n";
   for (let place: Place | null = { at: 0, key: "" }; place !== null;) {
-    const page: readonly (Json & Place)[] = await ask(database, usage, id, place.at, place.key, newest);
+    const page: readonly (Json & Place)[] = await database.ask(usage, id, place.at, place.key, newest);
     for (const row of page) {
       yield separator + rowOf(row);
       separator = ",\n";
@@ -110,11 +111,11 @@ async function* pieces(database: Database, { id, account, rows, newest }: Read):
     place = page.length < pageRows ? null : page.at(-1)!;
   }
   yield '],\n"refused_requests":[';
-  yield (await ask<Json>(database, refused, id)).map((row) => `\n${rowOf(row)}`).join(",");
+  yield (await database.ask<Json>(refused, id)).map((row) => `\n${rowOf(row)}`).join(",");
   yield '],\n"stored_responses":[';
   separator = "\n";
-  for (const { id: responseId } of await ask<Readonly<{ id: string }>>(database, responseIds, id)) {
-    const [row] = await ask<ResponseRow>(database, response, id, responseId);
+  for (const { id: responseId } of await database.ask<Readonly<{ id: string }>>(responseIds, id)) {
+    const [row] = await database.ask<ResponseRow>(response, id, responseId);
     if (row === undefined) continue; // deleted meanwhile
     yield separator + responseOf(row);
     separator = ",\n";
@@ -177,16 +178,16 @@ const inDays = <Of extends Readonly<{ first_day: number; last_day: number }>>(ro
 });
 
 export const endUsersIn = async (database: Database, account: AccountId, limit: number): Promise<EndUserView[]> =>
-  (await ask<Found>(database, endUsers, account, limit)).map((row) => inDays(row));
+  (await database.ask<Found>(endUsers, account, limit)).map((row) => inDays(row));
 
 /** The pieces of one JSON object: who it is, by which keys, and each reply. */
 export async function* exportEndUserOf(database: Database, account: AccountId, name: string): AsyncIterable<string> {
   type Key = Readonly<{ key: string; first_day: number; last_day: number }>;
-  const keys = (await ask<Key>(database, namedKeys, account, name)).map((row) => inDays(row));
+  const keys = (await database.ask<Key>(namedKeys, account, name)).map((row) => inDays(row));
   yield `{"end_user":${JSON.stringify(name)},"keys":${JSON.stringify(keys)},\n"usage":[`;
   let separator = "\n";
   for (let place: Place | null = { at: 0, key: "" }; place !== null;) {
-    const page: readonly (Json & Place)[] = await ask(database, endUserUsage, account, place.at, place.key, name);
+    const page: readonly (Json & Place)[] = await database.ask(endUserUsage, account, place.at, place.key, name);
     for (const { json } of page) {
       const { at, ...row } = JSON.parse(json) as ExportRow;
       yield separator + JSON.stringify({ ...row, at: new Date(Number(at)).toISOString() });

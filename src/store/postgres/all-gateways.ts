@@ -1,6 +1,6 @@
 // What the console's live pages show of all gateways together, and what has changed of many accounts, in one read for all who
 // look.
-import { ask, statement } from "./asking.ts";
+import { statement } from "../questions.ts";
 import { arrayOf } from "./connection.ts";
 import type { Database } from "./database.ts";
 
@@ -29,10 +29,8 @@ const marks = statement(
 
 export const allGateways = (database: Database) => ({
   async numbers(): Promise<AllNumbers> {
-    const [found] = await ask<Readonly<{ held_tokens: number; open_requests: number; gateways: number }>>(
-      database,
-      sums,
-    );
+    const [found] =
+      await database.ask<Readonly<{ held_tokens: number; open_requests: number; gateways: number }>>(sums);
     const { held_tokens: heldTokens, open_requests: openRequests, gateways } = found!;
     return { heldTokens, openRequests, gateways };
   },
@@ -40,7 +38,7 @@ export const allGateways = (database: Database) => ({
   /** By session: another one as soon as something of its account changed; none where it ended. Rejects with StoreUnavailable. */
   async marks(seen: readonly Seen[]): Promise<ReadonlyMap<number, string>> {
     const ids = arrayOf(seen.map(({ session }) => session));
-    const found = await ask<Readonly<{ session: number; account: number; mark: string }>>(database, marks, ids);
+    const found = await database.ask<Readonly<{ session: number; account: number; mark: string }>>(marks, ids);
     return new Map(found.map(({ session, account, mark }) => [session, `${account} ${mark}`]));
   },
 });

@@ -1,5 +1,6 @@
 // The tables that both stores have (../tables.ts) as drizzle knows tables: columns by their names in camel case, with keys and
 // indexes. Columns of PostgreSQL's alone are made by the types below.
+import { type Camel, camel } from "../../core/camel.ts";
 import { type NotNull, type SQL, sql } from "drizzle-orm";
 import {
   bigint,
@@ -12,8 +13,6 @@ import {
   uniqueIndex,
 } from "drizzle-orm/pg-core";
 import {
-  type Camel,
-  camel,
   type Column,
   type ColumnKind,
   type ColumnsOf,

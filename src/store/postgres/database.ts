@@ -4,6 +4,7 @@
 // alone: of a pool of Bun.SQL no single connection can be let go of.
 import { drizzle } from "drizzle-orm/pg-proxy";
 import { type Ms, StoreUnavailable } from "../../core/types.ts";
+import { type Question, type Questions, type Send, statement, type Value } from "../questions.ts";
 import {
   type Call,
   call,
@@ -48,7 +49,7 @@ export type TransactionOptions = Readonly<{
 /** The connection broke during the end of a transaction: it may have been committed. */
 export class CommitUnknown extends StoreUnavailable {}
 
-export class Database {
+export class Database implements Questions {
   readonly #server: Server;
   readonly #pace: Pace;
   /** Why this program may not write to the tables anymore, in words; null: it may. */
@@ -62,6 +63,25 @@ export class Database {
     this.#server = server;
     this.#pace = pace;
     this.#free = connectionsMax;
+  }
+
+  /** In a transaction of its own. Rejects with StoreUnavailable. */
+  readonly ask = <Row>(question: Question, ...values: readonly Value[]): Promise<readonly Row[]> =>
+    this.read((session) => sendIn(session)<Row>(question, ...values));
+
+  /** Rejects with StoreUnavailable. */
+  change<Result>(
+    work: (send: Send) => Promise<Result>,
+    { alone, ...options }: Parameters<Questions["change"]>[1] & {} = {},
+  ): Promise<Result> {
+    return this.transaction(async (session) => {
+      const send = sendIn(session);
+      if (alone !== undefined) {
+        await send(makeLock, alone);
+        await send(lock, alone);
+      }
+      return work(send);
+    }, options);
   }
 
   read<Result>(work: (session: Session) => Promise<Result>, limitMs?: Ms): Promise<Result> {
@@ -167,6 +187,20 @@ export class Database {
     return new Promise((resolve) => void this.#pace.after(ms, resolve));
   }
 }
+
+export const sendIn =
+  (session: Session): Send =>
+  async <Row>(question: Question, ...values: readonly Value[]) => {
+    const given = values.map((value) => (typeof value === "string" ? textParameter(value) : value));
+    const [rows] = await session.run([call(question, ...given)]);
+    return rows as readonly unknown[] as readonly Row[];
+  };
+
+const makeLock = statement(
+  "make lock",
+  "INSERT INTO counters (name, value) VALUES ($1::text, 0) ON CONFLICT DO NOTHING",
+);
+const lock = statement("lock", "SELECT 1 FROM counters WHERE name = $1::text FOR UPDATE");
 
 const ended = Promise.resolve();
 

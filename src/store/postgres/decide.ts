@@ -2,8 +2,9 @@
 // a batch may be decided again on other rows; its answers go out when it is committed.
 import { Admission, type HoldRecord, type RecordedHold } from "../../account/money/admission.ts";
 import type { AdmissionRequest } from "../../account/money/books.ts";
+import type { EndUser } from "../../account/money/end-users.ts";
 import type { Entry } from "../../account/money/entry.ts";
-import { countIn, isOver } from "../../account/money/flood.ts";
+import { countIn, isOver, leftIn } from "../../account/money/flood.ts";
 import type { AccountChange, Journal } from "../../account/journal.ts";
 import { Ledger } from "../../account/money/ledger.ts";
 import { LoadedAccount } from "../../account/money/loaded-account.ts";
@@ -17,7 +18,7 @@ import { assert } from "../../core/assert.ts";
 import { otherEndUsers } from "../../core/end-user.ts";
 import { planOf, type Plans } from "../../core/plans.ts";
 import type { Priority } from "../../core/priority.ts";
-import type { RatesLeft } from "../../core/rates-left.ts";
+import type { RateLeft, RatesLeft } from "../../core/rates-left.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import {
   type AccountId,
@@ -127,13 +128,16 @@ export type Loaded = Readonly<{
 /** Of the end users that a batch names. */
 export type LoadedEndUsers = Readonly<{
   known: readonly Readonly<EndUserName & { id: number; last_day: Period }>[];
-  holds: readonly Readonly<EndUserName & { held: number; waiting_held: number; begun: number; expected: number }>[];
+  holds: readonly Readonly<
+    EndUserName & { held: number; waiting_held: number; begun: number; expected: number; running: number }
+  >[];
+  minutes: readonly Readonly<EndUserName & { minute: string }>[];
   use: readonly Readonly<EndUserName & DayUse>[];
   /** Of their accounts. */
   counts: readonly Readonly<{ account: AccountId; since: number; last_id: number }>[];
 }>;
 
-export const noEndUsers: LoadedEndUsers = { known: [], holds: [], use: [], counts: [] };
+export const noEndUsers: LoadedEndUsers = { known: [], holds: [], minutes: [], use: [], counts: [] };
 
 export type BatchOf = Readonly<{
   lane: string;
@@ -156,6 +160,8 @@ export type LaneDecision = Readonly<{
   entries: readonly Entry[];
   /** Numbers of those for whom they are, by their places. */
   endUsersOfEntries: readonly (number | null)[];
+  /** What of the limits of a minute is used by some. */
+  endUserMinutes: readonly Readonly<EndUserName & { minute: string }>[];
   /** Those who are new, or were not here on that day. */
   endUsers: readonly Readonly<EndUserName & { id: number; day: Period }>[];
   made: readonly OpenHold[];
@@ -216,6 +222,11 @@ class FloodColumns {
     const seconds = countIn(window, this.#now, max);
     row[this.#count] = window.requests;
     return seconds;
+  }
+
+  left(account: AccountId, _now: Ms, limit: number): RateLeft {
+    const row = this.#rows.get(account)!;
+    return leftIn({ opensAt: row[this.#opens], requests: row[this.#count] }, this.#now, limit);
   }
 
   /** The caller has the row locked, and counts. */
@@ -281,6 +292,10 @@ class Batch {
     this.#admission.line.maxWaitMs = rules.maxWaitMs;
     this.#searches = new Searches(this.#ledger, records, journal);
     for (const { account, key, name, ...sums } of endUsers.holds) this.#seed({ account, key, name }, sums);
+    for (const each of endUsers.minutes) {
+      const endUser = this.#endUser(each);
+      if (endUser !== null) endUser.minute = minuteOf(each.minute, now);
+    }
   }
 
   decide(): LaneDecision {
@@ -394,15 +409,21 @@ class Batch {
   }
 
   /** An end user's own limit knows what is held against it, by all gateways. */
-  #seed({ account, key, name }: EndUserName, sums: Omit<LoadedEndUsers["holds"][number], keyof EndUserName>): void {
-    const loaded = this.#ledger.account(account);
-    const named = this.#ledger.key(loaded, key);
-    if (named === null) return;
-    const { limit } = this.#ledger.endUsers.exactly(loaded, named, name);
+  #seed(of: EndUserName, sums: Omit<LoadedEndUsers["holds"][number], keyof EndUserName>): void {
+    const endUser = this.#endUser(of);
+    if (endUser === null) return;
+    endUser.running = sums.running;
+    const { limit } = endUser;
     limit.held = sums.held;
     limit.waitingHeld = sums.waiting_held;
     limit.begun = sums.begun;
     limit.expected = sums.expected;
+  }
+
+  #endUser({ account, key, name }: EndUserName): EndUser | null {
+    const loaded = this.#ledger.account(account);
+    const named = this.#ledger.key(loaded, key);
+    return named === null ? null : this.#ledger.endUsers.exactly(loaded, named, name);
   }
 
   /** Whether its row is there: the reaper takes those of lanes alone that are gone. */
@@ -504,6 +525,7 @@ class Batch {
       changed,
       entries: this.#entries,
       ...this.#numbered(),
+      endUserMinutes: this.#endUserMinutes(),
       made,
       searches: this.#searchesTaken.filter(({ requestId }) => !this.#searchesEnded.includes(requestId)),
       searchCalls: [...this.#searchCallsChanged.values()],
@@ -537,6 +559,15 @@ class Batch {
       return id;
     });
     return { endUsersOfEntries, endUsers: [...here.values()] };
+  }
+
+  #endUserMinutes(): LaneDecision["endUserMinutes"] {
+    const before = new Set(this.#batch.loaded.endUsers.minutes.map((each) => `${endUserKey(each)} ${each.minute}`));
+    return [...this.#ledger.endUsers.loaded()].flatMap(({ account, key, name, minute: window }) => {
+      const minute = textOf(window);
+      const each = { account, key, name, minute: minute ?? "" };
+      return minute === null || before.has(`${endUserKey(each)} ${minute}`) ? [] : [each];
+    });
   }
 
   #rowOf(row: AccountRow): AccountRow {

@@ -4,7 +4,7 @@
 import { dayMs } from "../../core/units.ts";
 import type { Ms } from "../../core/types.ts";
 import { foldedBefore } from "../ledger/retention.ts";
-import { change, type Send, statement } from "./asking.ts";
+import { type Send, statement } from "../questions.ts";
 import { arrayOf } from "./connection.ts";
 import type { Database } from "./database.ts";
 import { dayOfLine, type Mark, usageMarks } from "./usage-days.ts";
@@ -16,7 +16,7 @@ const sums = [
 
 /** Folds a slice of the lines that are older than they are kept; says whether there may be more. */
 export function fold(database: Database, keepDays: number, linesMax: number): Promise<boolean> {
-  return change(database, async (send) => {
+  return database.change(async (send) => {
     await send(makeMark);
     const [clock] = await send<Readonly<{ now: Ms }>>(readClock);
     const { summed, foldedAt } = usageMarks(await send<Mark>(lockMarks));

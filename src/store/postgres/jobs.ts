@@ -1,7 +1,7 @@
 // Work that one gateway does for all: who gets a job's row has it until a time by the server's clock, and gives it up by taking
 // it again for no time.
 import type { Ms } from "../../core/types.ts";
-import { change, statement } from "./asking.ts";
+import { statement } from "../questions.ts";
 import type { Database } from "./database.ts";
 
 const now = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -14,4 +14,4 @@ const take = statement(
 
 /** `holder`: of one life of a gateway's process. Rejects with StoreUnavailable. */
 export const takeJob = (database: Database, name: string, holder: string, forMs: Ms): Promise<boolean> =>
-  change(database, async (send) => (await send(take, name, holder, forMs)).length > 0);
+  database.change(async (send) => (await send(take, name, holder, forMs)).length > 0);

@@ -75,7 +75,7 @@ import {
   retryMostMs,
 } from "./limits.ts";
 import { isLocked, type LockedAccount, LockedAccounts } from "./locked-accounts.ts";
-import { type AccountRow, type KeyRow, keyRowOf, missingUse, writesOf } from "./rows.ts";
+import { type AccountRow, type KeyRow, keyRowOf, missingUse, nameHashOf, writesOf } from "./rows.ts";
 import { limited, type Pace } from "./pace.ts";
 import { type Meta, outdated } from "./tables-state.ts";
 import { schemaVersion } from "./schema.ts";
@@ -547,6 +547,7 @@ export class Lane {
       call(sql.readEndUserHolds, ...columns),
       call(sql.readEndUserUse, ...columns, keyUseFromOf(now)),
       call(sql.countEndUsers, accounts, dayOf(now)),
+      call(sql.readEndUserMinutes, ...columns, arrayOf(names.map(({ name }) => nameHashOf(name)))),
     ];
     return { endUsers, searches };
   }
@@ -586,6 +587,7 @@ export class Lane {
         holds: rows(1, hasNames),
         use: rows(2, hasNames),
         counts: rows(3, hasNames),
+        minutes: rows(4, hasNames),
       },
       running: rows(runningAt, counted.length > 0),
       searchCalls: rows(few.endUsers.length, few.searches.length > 0),

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { CommandError } from "../../core/expected-error.ts";
 import { dayMs } from "../../core/units.ts";
 import type { Ms } from "../../core/types.ts";
-import { activityLevels } from "../activity/activity-sums.ts";
+import { openActivity } from "../activity/open-activity.ts";
 import {
   activityName,
   lockDataFolder,
@@ -15,6 +15,7 @@ import {
   requestsName,
   responsesName,
   sealingKeyName,
+  databaseName as ledgerName,
 } from "../folder/data-folder.ts";
 import { DataFolderInUse } from "../folder/folder-faults.ts";
 import { movedMark, setMovedMark, whyMoved } from "../folder/moved-folder.ts";
@@ -22,10 +23,12 @@ import { booksOf, setServedMark } from "../folder/served-folder.ts";
 import { readWhole } from "../folder/whole-file.ts";
 import { migrate as migrateFolder } from "../ledger/migrate.ts";
 import { openForReading } from "../open.ts";
-import { sendIn, statement } from "./asking.ts";
+import { openRequestLog } from "../requests/open-request-log.ts";
+import { openStoredResponses } from "../responses/stored-responses-file.ts";
+import { statement } from "../questions.ts";
 import { arrayOf, call, PostgresServer } from "./connection.ts";
 import { databaseName } from "./place-of-url.ts";
-import { CommitUnknown, Database, type Session, textParameter } from "./database.ts";
+import { CommitUnknown, Database, sendIn, type Session, textParameter } from "./database.ts";
 import { migrate } from "./migrations.ts";
 import {
   columnsOf,
@@ -293,7 +296,8 @@ async function setMarks(session: Session, source: Sqlite): Promise<void> {
 }
 
 async function putBeside(session: Session, dataFolder: string, progress: (line: string) => void): Promise<void> {
-  await fromFile(join(dataFolder, responsesName), "responses", async (file) => {
+  const responses = join(dataFolder, responsesName);
+  await fromFile(responses, openStoredResponses, async (file) => {
     const rows = file.query<Readonly<Record<string, Value>>, []>(
       "SELECT id, account_id, previous_id, kept_at, bytes, input, output, settings FROM responses ORDER BY sequence",
     );
@@ -314,35 +318,28 @@ async function putBeside(session: Session, dataFolder: string, progress: (line: 
       ),
     ]);
   });
-  await fromFile(join(dataFolder, requestsName), "failed", async (file) => {
+  const requests = join(dataFolder, requestsName);
+  const openRequests = (): Closed => openRequestLog(requests, join(dataFolder, ledgerName), Number.MAX_SAFE_INTEGER);
+  await fromFile(requests, openRequests, async (file) => {
     const columns = columnsOf(usage.failedRequests);
     const table = { name: "failed_requests", columns };
-    // A file of before lacks what came later.
-    const rows = file.query<Readonly<Record<string, Value>>, []>("SELECT * FROM failed ORDER BY sequence");
+    const rows = file.query<Readonly<Record<string, Value>>, []>("SELECT * FROM failed_requests ORDER BY sequence");
     await put(
       session,
       table,
-      mapped(rows.iterate(), (row) => columns.map(({ name }) => row[name] ?? null)),
+      mapped(rows.iterate(), (row) => columns.map(({ name }) => row[name]!)),
       progress,
     );
-    const counter =
-      "INSERT INTO counters (name, value) VALUES ('failed_requests', coalesce((SELECT max(sequence) FROM failed_requests), 0))";
-    const gone = file.query<{ requests: number }, []>("SELECT requests FROM gone").get()!.requests;
-    const setGone = statement(
-      "move gone",
-      "INSERT INTO counters (name, value) VALUES ('failed_gone', $1::text::bigint)",
-    );
-    await session.run([call(statement("move failed counter", counter)), call(setGone, gone)]);
+    const move = statement("move counter", "INSERT INTO counters (name, value) VALUES ($1::text, $2::text::bigint)");
+    const counters = file.query<{ name: string; value: number }, []>("SELECT name, value FROM counters").all();
+    await session.run(counters.map(({ name, value }) => call(move, name, value)));
   });
-  await fromFile(join(dataFolder, activityName), "days", async (file) => {
+  const activity = join(dataFolder, activityName);
+  await fromFile(activity, openActivity, async (file) => {
     const columns = columnsOf(usage.activity);
-    for (const { table, stepMs } of activityLevels) {
-      const rows = file.query<Readonly<Record<string, Value>>, []>(`SELECT *, "left" AS departed FROM ${table}`);
-      const valueOf = (row: Readonly<Record<string, Value>>, name: string): Value =>
-        name === "step_ms" ? stepMs : row[name]!;
-      const values = mapped(rows.iterate(), (row) => columns.map(({ name }) => valueOf(row, name)));
-      await put(session, { name: "activity", columns }, values, progress);
-    }
+    const rows = file.query<Readonly<Record<string, Value>>, []>("SELECT * FROM activity");
+    const values = mapped(rows.iterate(), (row) => columns.map(({ name }) => row[name]!));
+    await put(session, { name: "activity", columns }, values, progress);
   });
 }
 
@@ -350,12 +347,19 @@ function* mapped<From, To>(rows: Iterable<From>, map: (row: From) => To): Iterab
   for (const row of rows) yield map(row);
 }
 
-/** Nothing where the file, or its table, was never made. */
-async function fromFile(file: string, table: string, work: (database: Sqlite) => Promise<void>): Promise<void> {
+type Closed = Readonly<{ close(): void }>;
+
+/** Nothing where the file was never made. `open` makes one of this version of it. */
+async function fromFile(
+  file: string,
+  open: (file: string) => Closed,
+  work: (database: Sqlite) => Promise<void>,
+): Promise<void> {
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+  open(file).close();
   const database = openForReading(file);
   try {
-    if (database.query("SELECT 1 FROM sqlite_schema WHERE name = ?").get(table) !== null) await work(database);
+    await work(database);
   } finally {
     database.close();
   }

@@ -8,8 +8,7 @@ import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { CommandError } from "../../core/expected-error.ts";
 import type { Ms } from "../../core/types.ts";
-import { ActivityStore } from "../activity/activity-store.ts";
-import { activityLevels } from "../activity/activity-sums.ts";
+import { openActivity } from "../activity/open-activity.ts";
 import {
   activityName,
   databaseName,
@@ -25,12 +24,12 @@ import { clearServedMark, servedName } from "../folder/served-folder.ts";
 import { flush, writeWhole, giveToOwner } from "../folder/whole-file.ts";
 import { migrate as migrateFolder } from "../ledger/migrate.ts";
 import { openForReading, openForWriting } from "../open.ts";
-import { RequestLogStore } from "../requests/request-log-store.ts";
+import { openRequestLog } from "../requests/open-request-log.ts";
 import { openStoredResponses } from "../responses/stored-responses-file.ts";
 import { ledgerViolations } from "../verify/verify.ts";
-import { ask, change, sendIn, statement, type Send } from "./asking.ts";
+import { type Send, statement } from "../questions.ts";
 import { PostgresServer } from "./connection.ts";
-import { Database } from "./database.ts";
+import { Database, sendIn } from "./database.ts";
 import { GoneLanes } from "./gone-lanes.ts";
 import { laneGoneMs } from "./limits.ts";
 import type { MoveOrder } from "./move-in.ts";
@@ -44,6 +43,7 @@ import {
   quotasInFolder,
 } from "./moved-tables.ts";
 import { systemPace } from "./pace.ts";
+import { counters } from "./schema.ts";
 import * as usage from "./schema-usage.ts";
 
 export type MovedOut = Readonly<{ accounts: number; lines: number; responses: number; from: string }>;
@@ -90,7 +90,7 @@ export async function moveOut({ dataFolder, url, progress }: MoveOrder): Promise
     closing = earlier === null ? "closed" : "for good";
     await waitForGateways(database, server, progress); // one that began in between
     const counts = await copy(database, dataFolder, progress, async () => {
-      await change(database, (send) => send(setMovedTo, movedOutName, place));
+      await database.change((send) => send(setMovedTo, movedOutName, place));
       closing = "for good";
     });
     return { ...counts, from };
@@ -126,7 +126,7 @@ const setMovedTo = statement(
 /** Where an earlier move brought the books, or was about to; null: there was none. */
 async function movedTo(database: Database, from: string): Promise<string | null> {
   try {
-    const [found] = await ask<Readonly<{ holder: string }>>(database, readMovedTo, movedOutName);
+    const [found] = await database.ask<Readonly<{ holder: string }>>(readMovedTo, movedOutName);
     return found?.holder ?? null;
   } catch (error) {
     throw new CommandError(
@@ -135,9 +135,9 @@ async function movedTo(database: Database, from: string): Promise<string | null>
   }
 }
 
-const close = (database: Database): Promise<unknown> => change(database, (send) => send(setClosed));
+const close = (database: Database): Promise<unknown> => database.change((send) => send(setClosed));
 
-const reopen = (database: Database): Promise<unknown> => change(database, (send) => send(setOpen));
+const reopen = (database: Database): Promise<unknown> => database.change((send) => send(setOpen));
 
 /** Those that were killed are given up as gateways do it: when their rows have not changed for 15 s. */
 async function waitForGateways(
@@ -328,26 +328,17 @@ async function takeBeside(send: Send, part: (name: string) => string, ledger: st
     stored.close();
   }
   // Made as the server makes them, then filled.
-  RequestLogStore.open(part(requestsName), ledger, 1).close();
+  openRequestLog(part(requestsName), ledger, 1).close();
+  await fill(send, part(requestsName), "failed_requests", columnsOf(usage.failedRequests), "ORDER BY sequence");
   await fill(
     send,
     part(requestsName),
-    "failed",
-    columnsOf(usage.failedRequests),
-    "FROM failed_requests ORDER BY sequence",
+    "counters",
+    columnsOf(counters),
+    "WHERE name IN ('failed_requests', 'failed_gone')",
   );
-  const [gone] = await send<Readonly<{ value: number }>>(
-    statement("gone", "SELECT value::float8 AS value FROM counters WHERE name = 'failed_gone'"),
-  );
-  const log = openForWriting(part(requestsName));
-  log.run("UPDATE gone SET requests = ?", [gone?.value ?? 0]);
-  log.run("PRAGMA wal_checkpoint(TRUNCATE)");
-  log.close();
-  ActivityStore.open(part(activityName)).close();
-  const columns = columnsOf(usage.activity).filter(({ name }) => name !== "step_ms");
-  for (const { table, stepMs } of activityLevels) {
-    await fill(send, part(activityName), table, columns, `FROM activity WHERE step_ms = ${stepMs}`);
-  }
+  openActivity(part(activityName)).close();
+  await fill(send, part(activityName), "activity", columnsOf(usage.activity));
   return responses;
 }
 
@@ -356,16 +347,15 @@ async function fill(
   file: string,
   table: string,
   columns: MovedTable["columns"],
-  from: string,
+  which = "",
 ): Promise<void> {
   const target = openForWriting(file);
   try {
-    // LEFT is a word of SQL.
-    const names = columns.map(({ name }) => `"${name === "departed" ? "left" : name}"`);
+    const names = columns.map(({ name }) => `"${name}"`);
     const put = target.prepare<unknown, Value[]>(
       `INSERT INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
     );
-    for await (const rows of rowsOf(send, `SELECT ${columns.map(read).join(", ")} ${from}`)) {
+    for await (const rows of rowsOf(send, `SELECT ${columns.map(read).join(", ")} FROM ${table} ${which}`)) {
       target.transaction(() => {
         for (const row of rows) put.run(...columns.map(({ name }) => row[name]!));
       })();

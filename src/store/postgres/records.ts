@@ -30,10 +30,10 @@ import type {
 } from "../../account/records.ts";
 import type { DayUse } from "../../account/money/spend-limit.ts";
 import { type UsageRow, usageRowOf } from "../../account/usage-row.ts";
+import { keyRecordOf, recordOf } from "../changes/record.ts";
 import { arrayOf } from "./connection.ts";
-import { hasLimits } from "../../core/key-limits.ts";
 import type { Soon } from "../../core/soon.ts";
-import type { AccountId, KeyId, KeyLimits, Ms } from "../../core/types.ts";
+import type { AccountId, KeyId, Ms } from "../../core/types.ts";
 import type { Session } from "./database.ts";
 import { accounts, apiKeys, counters, journal, keyUse, quotaUse } from "./schema.ts";
 import {
@@ -432,38 +432,7 @@ function accountOf(row: typeof accounts.$inferSelect): AccountRecord {
   };
 }
 
-function keyOf({ accountId, keyHash, models, addresses, ...row }: typeof apiKeys.$inferSelect): KeyRecord {
-  const { id, name, createdAt, usedAt, revokedAt, expiresAt, tokensPerDay, tokensPerMonth } = row;
-  const { forwardsUsers, endUserTokensPerDay, keyEnding } = row;
-  const { weight, priority, priorityMax, parallel, requestsPerMinute, tokensPerMinute } = row;
-  const list = (text: string | null) => (text === null ? null : (JSON.parse(text) as readonly string[]));
-  const limits: KeyLimits = {
-    expiresAt,
-    tokensPerDay,
-    tokensPerMonth,
-    models: list(models),
-    addresses: list(addresses),
-    forwardsUsers: forwardsUsers === 1,
-    endUserTokensPerDay,
-    weight,
-    priority,
-    priorityMax,
-    parallel,
-    requestsPerMinute,
-    tokensPerMinute,
-  };
-  return {
-    account: accountId,
-    id,
-    name,
-    keyHash: keyHash === null ? null : base64Of(keyHash),
-    keyEnding,
-    limits: hasLimits(limits) ? limits : null,
-    createdAt,
-    usedAt,
-    revokedAt,
-  };
-}
+const keyOf = (row: typeof apiKeys.$inferSelect): KeyRecord => keyRecordOf(recordOf("api_keys", row, "camel"));
 
 const sessionOf = ({ tokenHash, accountId, ...row }: typeof sessions.$inferSelect): SessionRecord => ({
   ...row,

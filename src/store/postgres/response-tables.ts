@@ -26,7 +26,8 @@ import {
 import type { KeptResponse } from "../responses/kept-text.ts";
 import { type StoredResponseLimits, StoredResponseTable } from "../responses/stored-responses-table.ts";
 import { openStoredResponses } from "../responses/stored-responses-file.ts";
-import { ask, change, type Send, sendIn, statement } from "./asking.ts";
+import { type Question, type Send, statement } from "../questions.ts";
+import { sendIn } from "./database.ts";
 import { arrayOf, call, type Call, StatementError } from "./connection.ts";
 import type { Database, Session } from "./database.ts";
 import { batchLockMs, retryFirstMs, retryMostMs } from "./limits.ts";
@@ -160,15 +161,14 @@ export class ResponseTables {
   }
 
   converse(account: AccountId, id: string, step: ConversationStep, now: Ms): Promise<string | Refusal> {
-    return change(
-      this.#database,
+    return this.#database.change(
       async (send) => {
         await send(lockUse, arrayOf([account]));
         const done = await this.#converse(send, account, id, step, now);
         await send(shorten, arrayOf([account]), this.limits.accountBytesMax, this.limits.accountCountMax);
         return done;
       },
-      limitMs,
+      { limitMs },
     );
   }
 
@@ -204,7 +204,7 @@ export class ResponseTables {
 
   /** The response object as JSON text. */
   async response(account: AccountId, id: string, now: Ms): Promise<string | null> {
-    const [row] = await ask<Row>(this.#database, readResponse, account, id, this.#oldestKept(now));
+    const [row] = await this.#database.ask<Row>(readResponse, account, id, this.#oldestKept(now));
     return row === undefined ? null : responseText(row);
   }
 
@@ -214,13 +214,13 @@ export class ResponseTables {
     page: ItemPage,
     now: Ms,
   ): Promise<ReturnType<StoredResponseTable["input"]>> {
-    const rows = await ask<Row>(this.#database, readInput, account, id, this.#oldestKept(now));
+    const rows = await this.#database.ask<Row>(readInput, account, id, this.#oldestKept(now));
     return this.#inMemory(account, rows, (table) => table.input(account, id, page, now));
   }
 
   /** False where the account has no such response. */
   delete(account: AccountId, id: string, now: Ms): Promise<boolean> {
-    return change(this.#database, async (send) => {
+    return this.#database.change(async (send) => {
       await send(lockUse, arrayOf([account]));
       const removed = await send<Removed>(remove, account, id, this.#oldestKept(now));
       await takeOff(send, removed);
@@ -230,7 +230,7 @@ export class ResponseTables {
 
   /** Removes all of an account's; `forEver`: nothing more is kept for it, whichever gateway is asked. */
   async erase(account: AccountId, forEver: boolean): Promise<void> {
-    await change(this.#database, async (send) => {
+    await this.#database.change(async (send) => {
       await send(makeUse, arrayOf([account]));
       await send(lockUse, arrayOf([account]));
       await send(removeAll, account);
@@ -301,7 +301,7 @@ export class ResponseTables {
     return this.#inMemory(account, rows, (table) => table.withReferred(account, input, now));
   }
 
-  #read<Result>(text: Parameters<typeof ask>[1], ...values: readonly (string | number)[]): Promise<readonly Result[]> {
+  #read<Result>(text: Question, ...values: readonly (string | number)[]): Promise<readonly Result[]> {
     return this.#database.read((session) => sendIn(session)<Result>(text, ...values), limitMs);
   }
 

@@ -13,12 +13,15 @@ import {
   insertHolds,
   insertLines,
   keepUse,
+  setEndUserMinutes,
   setEndUsers,
   setSearchCalls,
   updateAccounts,
   updateHolds,
   updateKeys,
 } from "./statements.ts";
+
+export const nameHashOf = (name: string): string => Bun.SHA256.hash(name, "base64");
 
 type Sums = Readonly<{ held: number; waiting_held: number; begun: number; expected: number }>;
 
@@ -117,7 +120,7 @@ export function missingUse(
 /** The statements that write a decision; none where it changed nothing. */
 export function writesOf(decision: LaneDecision, lane: string): readonly Call[] {
   const { accounts, entries, endUsersOfEntries, endUsers, keys, kept, made, removed, updated, now } = decision;
-  const { searches, searchCalls } = decision;
+  const { searches, searchCalls, endUserMinutes } = decision;
   const calls: Call[] = [];
   const write = <Name extends string>(
     statement: BulkStatement<Name>,
@@ -152,6 +155,14 @@ export function writesOf(decision: LaneDecision, lane: string): readonly Call[] 
   write(
     setSearchCalls,
     searchCalls.map(({ account, day, calls: count }) => ({ account_id: account, day, calls: count })),
+  );
+  write(
+    setEndUserMinutes,
+    endUserMinutes
+      .map(({ account, key, name, minute }) => {
+        return { account_id: account, key_id: key, name_hash: nameHashOf(name), minute, latest: now };
+      })
+      .sort((a, b) => a.account_id - b.account_id || a.key_id - b.key_id || (a.name_hash < b.name_hash ? -1 : 1)),
   );
   write(insertHolds, [...made.map(heldRow), ...searches.map(searchRow)], lane, now);
   write(

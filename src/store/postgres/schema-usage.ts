@@ -122,6 +122,27 @@ export const storedResponsesUse = pgTable("stored_responses_use", {
   erased: smallint().notNull().default(0),
 });
 
+/** Files, whose contents are in a folder that all gateways share. */
+export const storedFiles = pgTable(
+  "stored_files",
+  {
+    id: exactText().primaryKey(),
+    accountId: whole("account_id").notNull(),
+    filename: text().notNull(),
+    purpose: text().notNull(),
+    bytes: whole().notNull(),
+    createdAt: whole("created_at").notNull(),
+    /** Null: it stays. */
+    expiresAt: whole("expires_at"),
+    /** 0 while a batch writes it. */
+    finished: smallint().notNull(),
+  },
+  (table) => [
+    index("stored_files_by_account").on(table.accountId, table.id),
+    index("stored_files_by_expiry").on(table.expiresAt),
+  ],
+);
+
 /** Work that one gateway does for all; who has its row does it, until then. */
 export const jobs = pgTable("jobs", {
   name: text().primaryKey(),
@@ -138,5 +159,6 @@ export const usageTables: readonly Readonly<{ table: PgTable; fillFactor?: numbe
   { table: failedRequests },
   { table: storedResponses },
   { table: storedResponsesUse, fillFactor: 80 },
+  { table: storedFiles },
   { table: jobs, fillFactor: 50 },
 ];

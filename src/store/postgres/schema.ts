@@ -68,6 +68,23 @@ export const apiKeys = pgTable(
 
 export const keyUse = pgTable("key_use", columnsOf("key_use"), rulesOf("key_use"));
 
+/** What end users used of the limits of a minute; a row goes an hour after it counts. */
+export const endUserMinutes = pgTable(
+  "end_user_minutes",
+  {
+    accountId: whole("account_id").notNull(),
+    keyId: integer("key_id").notNull(),
+    /** Not the name: nothing of it is left to erase. */
+    nameHash: text("name_hash").notNull(),
+    minute: minute().notNull(),
+    latest: whole().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.accountId, table.keyId, table.nameHash] }),
+    index("end_user_minutes_by_time").on(table.latest),
+  ],
+);
+
 /** Periods that an account has left; the one that it is in is in its row. */
 export const quotaUse = pgTable("quota_use", columnsOf("quota_use"), rulesOf("quota_use"));
 
@@ -167,7 +184,7 @@ export const ledgerMeta = pgTable(
   () => [check("ledger_meta_one_row", sql`id = 1`)],
 );
 
-export const schemaVersion = 5;
+export const schemaVersion = 6;
 /** Programs whose schema is older than this must not write: raised only where what they would write is wrong. */
 export const oldestProgram = 1;
 
@@ -177,6 +194,7 @@ export const postgresTables: readonly Readonly<{ table: PgTable; fillFactor?: nu
   { table: apiKeys, fillFactor: 50 },
   { table: keyUse, fillFactor: 50 },
   { table: quotaUse },
+  { table: endUserMinutes, fillFactor: 50 },
   { table: journal },
   { table: lanes, fillFactor: 50 },
   { table: holds, fillFactor: 80 },

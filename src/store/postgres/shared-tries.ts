@@ -2,7 +2,7 @@
 import type { TryEvent } from "../../account/sign-in/sign-in-tries.ts";
 import { signInWindowMs } from "../../core/limits.ts";
 import type { Ms } from "../../core/types.ts";
-import { ask, change, statement } from "./asking.ts";
+import { statement } from "../questions.ts";
 import type { Database } from "./database.ts";
 
 const now = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -39,7 +39,7 @@ export class SharedTries {
 
   async tell({ what, pair, place, neighbors, name, isKnown }: TryEvent): Promise<void> {
     const values = [crypto.randomUUID(), this.#gateway, what, pair, place, neighbors, name, String(isKnown)];
-    await change(this.#database, async (send) => {
+    await this.#database.change(async (send) => {
       await send(forget, signInWindowMs);
       return send(write, ...values);
     });
@@ -47,7 +47,7 @@ export class SharedTries {
 
   /** Since the last call. Rejects with StoreUnavailable. */
   async elsewhere(): Promise<readonly Readonly<{ event: TryEvent; agoMs: Ms }>[]> {
-    const rows = await ask<Row>(this.#database, read, this.#gateway, this.#readTo - overlapMs);
+    const rows = await this.#database.ask<Row>(read, this.#gateway, this.#readTo - overlapMs);
     const fresh = rows.filter(({ id }) => !this.#seen.has(id));
     for (const { id, at } of fresh) this.#seen.set(id, at);
     this.#readTo = Math.max(this.#readTo, ...rows.map(({ at }) => at));

@@ -3,6 +3,7 @@
 //
 // What waits for locks reads nothing else: its snapshot is older than what it waited for. So keys, their use and the time are
 // statements of their own, behind it.
+import { countNames } from "../../core/count-limits.ts";
 import type { Ms } from "../../core/types.ts";
 import { bulk, bulkOf, unnest } from "./bulk.ts";
 import { type Call, call, type Statement } from "./connection.ts";
@@ -93,8 +94,8 @@ export const forgetLanes = statement(
 
 const limitsOf = `expires_at::float8 AS expires_at, tokens_per_day::float8 AS tokens_per_day,
   tokens_per_month::float8 AS tokens_per_month, models, addresses, forwards_users,
-  end_user_tokens_per_day::float8 AS end_user_tokens_per_day, weight, priority, priority_max, parallel, requests_per_minute,
-  tokens_per_minute::float8 AS tokens_per_minute`;
+  end_user_tokens_per_day::float8 AS end_user_tokens_per_day, priority, priority_max,
+  ${countNames.map(([name]) => `${name}::float8 AS ${name}`).join(", ")}`;
 const sumsOf = "held::float8 AS held, waiting_held::float8 AS waiting_held, begun, expected::float8 AS expected";
 
 export const lockAccounts = statement(
@@ -126,6 +127,7 @@ export const waitForTables = statement(
     "quota_use",
     "end_users",
     "end_user_use",
+    "end_user_minutes",
     "search_calls",
   ]
     .map((table) => `${table}_free AS (DELETE FROM ${table} WHERE false)`)
@@ -205,7 +207,8 @@ export const readEndUserHolds = statement(
   `SELECT account_id::float8 AS account, key_id AS key, end_user AS name, sum(tokens)::float8 AS held,
      sum(CASE WHEN waits THEN tokens ELSE 0 END)::float8 AS waiting_held,
      sum(CASE WHEN cost > 0 AND NOT waits THEN 1 ELSE 0 END)::float8 AS begun,
-     sum(CASE WHEN waits THEN 0 ELSE cost END)::float8 AS expected
+     sum(CASE WHEN waits THEN 0 ELSE cost END)::float8 AS expected,
+     sum(CASE WHEN waits THEN 0 ELSE 1 END)::float8 AS running
    FROM holds WHERE end_user IS NOT NULL AND (account_id, key_id, end_user) IN ${named}
    GROUP BY account_id, key_id, end_user`,
 );
@@ -215,6 +218,14 @@ export const readRunning = statement(
   "read running",
   `SELECT account_id::float8 AS account, key_id AS key, count(*)::int AS running FROM holds
    WHERE account_id = ANY($1::text::bigint[]) AND NOT waits AND searches = 0 GROUP BY account_id, key_id`,
+);
+
+/** What they used of the limits of a minute. The last parameter: their names' hashes. */
+export const readEndUserMinutes = statement(
+  "read end users' minutes",
+  `SELECT u.account::float8 AS account, u.key, u.name, minute
+   FROM ${unnest(["bigint", "int", "text", "text"])} AS u (account, key, name, hash)
+   JOIN end_user_minutes ON account_id = u.account AND key_id = u.key AND name_hash = u.hash`,
 );
 
 /** From a day on. */
@@ -308,6 +319,13 @@ export const updateKeys = bulk("update keys", {
 export const addKeyUse = bulkOf("add key use", "add", "key_use", ["used"]);
 export const setEndUsers = bulkOf("set end users", "set", "end_users", ["last_day"]);
 export const addEndUserUse = bulkOf("add end users' use", "add", "end_user_use", ["used"]);
+export const setEndUserMinutes = bulk("set end users' minutes", {
+  verb: "set",
+  table: "end_user_minutes",
+  key: ["account_id", "key_id", "name_hash"],
+  changed: ["minute", "latest"],
+  columns: { account_id: "bigint", key_id: "int", name_hash: "text", minute: "text", latest: "bigint" },
+});
 export const setSearchCalls = bulkOf("set search calls", "set", "search_calls", ["calls"]);
 /** What was used in periods that accounts leave. */
 export const keepUse = bulkOf("keep use", "set", "quota_use", ["used"]);

@@ -1,6 +1,6 @@
 // Notices that one gateway sends for all: the first to claim an occurrence reports it.
 import type { Ms } from "../../core/types.ts";
-import { change, statement } from "./asking.ts";
+import { statement } from "../questions.ts";
 import type { Database } from "./database.ts";
 
 const now = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -21,7 +21,7 @@ export type TellOnce = (name: string, occurrence: string, forMs: Ms) => Promise<
 export const tellOnceOn =
   (database: Database): TellOnce =>
   (name, occurrence, forMs) =>
-    change(database, async (send) => {
+    database.change(async (send) => {
       await send(forget);
       return (await send(take, name, occurrence, forMs)).length > 0;
     });

@@ -5,7 +5,7 @@ import { dayMs } from "../../core/units.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import { type Ms, StoreUnavailable } from "../../core/types.ts";
-import { change, statement } from "./asking.ts";
+import { statement } from "../questions.ts";
 import type { Database } from "./database.ts";
 import { fold } from "./folding.ts";
 import { takeJob } from "./jobs.ts";
@@ -83,9 +83,20 @@ export class Upkeep {
 export async function upkeepSlice(database: Database, keepDays: number | null): Promise<boolean> {
   if (await sumNextDay(database)) return true;
   if (keepDays !== null && (await fold(database, keepDays, foldSliceLines))) return true;
-  const removed = await change(database, (send) => send(pruneEndUserUse, endUserUseKeepDays, foldSliceLines));
-  return removed.length === foldSliceLines;
+  const removed = await database.change((send) => send(pruneEndUserUse, endUserUseKeepDays, foldSliceLines));
+  const over = await database.change((send) => send(pruneEndUserMinutes, foldSliceLines));
+  return removed.length === foldSliceLines || over.length === foldSliceLines;
 }
+
+/** Those that count no more. Batches lock such rows in the same order. */
+const pruneEndUserMinutes = statement(
+  "prune end user minutes",
+  `DELETE FROM end_user_minutes WHERE (account_id, key_id, name_hash) IN (
+     SELECT account_id, key_id, name_hash FROM end_user_minutes
+     WHERE latest < floor(extract(epoch FROM clock_timestamp()) * 1000) - 120000
+     ORDER BY account_id, key_id, name_hash COLLATE "C" LIMIT $1::text::int FOR UPDATE)
+   RETURNING 1 AS removed`,
+);
 
 /** Older days than limits look at. */
 const pruneEndUserUse = statement(

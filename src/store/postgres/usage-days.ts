@@ -3,7 +3,8 @@
 // disk seconds later, so that none comes after that.
 import { dayMs, hourMs } from "../../core/units.ts";
 import type { Ms } from "../../core/types.ts";
-import { change, statement } from "./asking.ts";
+import { statement } from "../questions.ts";
+import { isReply } from "../usage/usage-sum.ts";
 import type { Statement } from "./connection.ts";
 import type { Database } from "./database.ts";
 
@@ -22,7 +23,6 @@ const ofLines: Readonly<Record<(typeof usageSums)[number], string>> = {
 export const sumsOf = (what: "lines" | "days"): string =>
   usageSums.map((column) => `${what === "lines" ? ofLines[column] : `sum(${column})`}::float8 AS ${column}`).join(", ");
 
-export const isReply = "kind IN ('charge', 'coder_usage')";
 /** The UTC day of a line. The remainder is taken off first: what `/` does with it, servers do not agree on. */
 export const dayOfLine = `((at - at % ${dayMs}) / ${dayMs})::int`;
 const mark = "coalesce((SELECT value FROM counters WHERE name = 'usage_day'), -1)";
@@ -70,7 +70,7 @@ const [ofAccounts, ofAll] = [addDay("account_id"), addDay("0")];
 
 /** Sums up the next day that has lines and is over; says whether there may be more. */
 export function sumNextDay(database: Database): Promise<boolean> {
-  return change(database, async (send) => {
+  return database.change(async (send) => {
     await send(makeMark);
     const summed = (await send<Mark>(lockMark))[0]!.value;
     const { day, last } = (await send<Readonly<{ day: number | null; last: number }>>(nextDay, summed))[0]!;

@@ -1,7 +1,7 @@
 // The usage page and what of it the operators' pages show, from the journal in PostgreSQL: lines of an account are found by
 // its times, and replies of days that are over are summed already (`usage-days.ts`). The sums also say on which days a filter
 // finds anything, so that a rare model of an account with millions of replies is not looked for line by line.
-import { endUserOf, type EndUserRow, namesIn, sumOf, type SumRow } from "../usage/usage-sum.ts";
+import { endUserOf, type EndUserRow, isReply, namesIn, sumOf, type SumRow } from "../usage/usage-sum.ts";
 import type {
   AccountUsage,
   DayUsage,
@@ -19,9 +19,8 @@ import { dayMs } from "../../core/units.ts";
 import { requestIdBeginning } from "../../core/request-log.ts";
 import { type AccountId, type KeyId, type Ms } from "../../core/types.ts";
 import { arrayOf, type Statement } from "./connection.ts";
-import { ask } from "./asking.ts";
 import type { Database } from "./database.ts";
-import { dayOfLine, isReply, type Mark, sumsOf, tailOf, usageMarks, usageSums } from "./usage-days.ts";
+import { dayOfLine, type Mark, sumsOf, tailOf, usageMarks, usageSums } from "./usage-days.ts";
 
 type Line = JournalReply & Readonly<{ at: Ms; billingKey: string }>;
 /** Conditions on lines, and their values; `$` in a condition stands for the place of its value. */
@@ -54,8 +53,8 @@ export class PostgresUsage implements UsageQueries {
   async summary(account: AccountId, fromDay: number): Promise<UsageSummary> {
     type Row = SumRow & Readonly<{ day: number; model: string; endpoint: string; key_id: KeyId }>;
     const [rows, endUsers] = await Promise.all([
-      ask<Row>(this.#database, sumsByDay(account === everyAccount), account, fromDay),
-      account === everyAccount ? [] : ask<EndUserRow>(this.#database, topEndUsers, account, fromDay, endUsersShownMax),
+      this.#database.ask<Row>(sumsByDay(account === everyAccount), account, fromDay),
+      account === everyAccount ? [] : this.#database.ask<EndUserRow>(topEndUsers, account, fromDay, endUsersShownMax),
     ]);
     const days = new Map<string, DayUsage>();
     let total = noUsage;
@@ -77,12 +76,12 @@ export class PostgresUsage implements UsageQueries {
 
   async history(from: Ms, until: Ms, stepMs: Ms, split: ActivitySplit): Promise<readonly EarlierActivity[]> {
     return stepMs < dayMs
-      ? ask<EarlierActivity>(this.#database, historyOfLines(split), from, stepMs, until)
-      : ask<EarlierActivity>(this.#database, historyOfDays(split), Math.floor(from / dayMs), Math.floor(until / dayMs));
+      ? this.#database.ask<EarlierActivity>(historyOfLines(split), from, stepMs, until)
+      : this.#database.ask<EarlierActivity>(historyOfDays(split), Math.floor(from / dayMs), Math.floor(until / dayMs));
   }
 
   async topAccounts(fromDay: number, limit: number): Promise<readonly AccountUsage[]> {
-    const rows = await ask<SumRow & { account: AccountId }>(this.#database, topAccounts, fromDay, limit);
+    const rows = await this.#database.ask<SumRow & { account: AccountId }>(topAccounts, fromDay, limit);
     return rows.map((row) => ({ account: row.account, ...sumOf(row) }));
   }
 
@@ -106,7 +105,7 @@ export class PostgresUsage implements UsageQueries {
         ORDER BY l.at DESC, l."billingKey" DESC LIMIT $6::text::int`,
     };
     const given = [account, lows, highs, place.at, String(place.sequence), limit, ...values];
-    return [...(await ask<Line>(this.#database, statement, ...given))];
+    return [...(await this.#database.ask<Line>(statement, ...given))];
   }
 
   /**
@@ -121,7 +120,7 @@ export class PostgresUsage implements UsageQueries {
     limit: number,
   ): Promise<readonly (readonly [low: Ms, high: Ms])[]> {
     const [from, to] = [filter.from ?? 0, Math.min(filter.to ?? newest.at, (before ?? newest).at + 1)];
-    const { summed, foldedAt } = usageMarks(await ask<Mark>(this.#database, readMarks));
+    const { summed, foldedAt } = usageMarks(await this.#database.ask<Mark>(readMarks));
     const summedTo = (summed + 1) * dayMs;
     const ranges: (readonly [Ms, Ms])[] = [[Math.max(from, summedTo), to]];
     if (from < summedTo) {
@@ -134,7 +133,7 @@ export class PostgresUsage implements UsageQueries {
       };
       const [first, last] = [Math.floor(Math.max(from, foldedAt) / dayMs), Math.min(summed, Math.floor(to / dayMs))];
       type Day = Readonly<{ day: number; requests: number }>;
-      const days = await ask<Day>(this.#database, statement, account, first, last, ...values);
+      const days = await this.#database.ask<Day>(statement, account, first, last, ...values);
       let requests = 0;
       for (const row of days) {
         const [low, high] = [row.day * dayMs, (row.day + 1) * dayMs];
@@ -166,7 +165,7 @@ export class PostgresUsage implements UsageQueries {
     };
     const given = [account, beginning, `${beginning}{`, place.at, String(place.sequence)] as const;
     const times = [filter.from ?? 0, filter.to ?? newest.at, limit] as const;
-    return [...(await ask<Line>(this.#database, statement, ...given, ...times, ...values))];
+    return [...(await this.#database.ask<Line>(statement, ...given, ...times, ...values))];
   }
 }
 

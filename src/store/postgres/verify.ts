@@ -14,7 +14,7 @@ import { type ChecksOf, ledgerChecks } from "../verify/ledger-checks.ts";
 import { type BoundsSince, boundsOf, type QuotaBounds } from "../verify/quota-bounds.ts";
 import { type LedgerState, notChecked, report } from "../verify/ledger-report.ts";
 import type { OpenWork } from "../verify/verify-watch.ts";
-import { ask, statement } from "./asking.ts";
+import { statement } from "../questions.ts";
 import { call } from "./connection.ts";
 import type { Database, Session } from "./database.ts";
 import { takeJob } from "./jobs.ts";
@@ -41,7 +41,7 @@ export async function verifyBooks(
   let accounts = 0;
   for (let after = 0; ;) {
     const from = clock.monotonic();
-    const ids = await ask<{ id: AccountId }>(database, accountsAfter, after, accountsPerSlice);
+    const ids = await database.ask<{ id: AccountId }>(accountsAfter, after, accountsPerSlice);
     // After the last account there may still be lines of accounts that do not exist.
     const last = ids.at(-1)?.id ?? Number.MAX_SAFE_INTEGER;
     const found = await database.read((session) => violationsIn(session, after, last, bounds, since));

@@ -1,40 +1,75 @@
 // The request log of a running server: takes refused and failed requests once a second, has them written, and
 // answers queries.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { ArrivalPage, ArrivalQueries } from "../../core/arrivals.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import type { FailedBatch, LogFilter, LogPage, LogPlace, RequestLogQueries } from "../../core/request-log.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { hourMs } from "../../core/units.ts";
-import { Kept, type Keeper } from "../kept.ts";
-import type { RequestLogCall } from "./request-log-worker.ts";
+import { type Remote, remote } from "../../core/workers.ts";
+import { besideWorker } from "../beside-worker.ts";
+import { requestsName } from "../folder/data-folder.ts";
+import { Kept, type KeptOptions, notKept } from "../kept.ts";
+import type { RequestLogTables } from "./request-log-tables.ts";
 
 const failedIntervalMs = 1_000;
-export const requestLogSubject = "the request log";
+/** A file's Worker ends after this long without anything to write. */
+const failedIdleMs = 60_000;
+const subject = "the request log";
 
-export class KeptRequestLog extends Kept<RequestLogCall, FailedBatch> implements RequestLogQueries, ArrivalQueries {
+type Keeper = Remote<RequestLogTables>;
+
+export type RequestLogFileOptions = Readonly<{
+  dataFolder: string;
+  journalFile: string;
+  /** How long what was refused or failed is kept; 0: not at all. */
+  keepMs: Ms;
+  clock: Clock;
+  log: Log;
+}>;
+
+export class KeptRequestLog extends Kept<Keeper, FailedBatch> implements RequestLogQueries, ArrivalQueries {
   readonly #expiry: Timer;
   #keepMs: Ms;
 
-  constructor(keeper: Keeper<RequestLogCall>, keepMs: Ms, clock: Clock, log: Log) {
-    super(requestLogSubject, failedIntervalMs, keeper, clock, log);
+  constructor({ keepMs, ...options }: KeptOptions<Keeper> & Readonly<{ keepMs: Ms }>) {
+    super(subject, failedIntervalMs, options);
     this.#keepMs = keepMs;
     this.#expiry = setInterval(() => void this.#expire(), hourMs);
     this.#expiry.unref();
   }
 
-  override follow(take: Parameters<Kept<RequestLogCall, FailedBatch>["follow"]>[0]): void {
+  /** In a file beside the ledger's, owned by a Worker that ends when idle. */
+  static inFile({ dataFolder, journalFile, keepMs, clock, log }: RequestLogFileOptions): KeptRequestLog {
+    const file = join(dataFolder, requestsName);
+    const worker = besideWorker(
+      file,
+      "store/requests/request-log-worker.ts",
+      () => [file, journalFile, requestLog.#keepMs], // a restarted Worker gets the latest value
+      { idleMs: failedIdleMs, onFailure: (error) => log("error", notKept(subject), { reason: error.message }) },
+    );
+    // A file that does not exist has nothing to remove.
+    const removing: ReadonlySet<string> = new Set(["keep", "erase"]);
+    const keeper: Keeper = remote(async (call) =>
+      removing.has(call.order) && !existsSync(file) ? null : worker.call(call),
+    );
+    const requestLog = new KeptRequestLog({ keeper, end: () => worker.close(), keepMs, clock, log });
+    return requestLog;
+  }
+
+  override follow(take: Parameters<Kept<Keeper, FailedBatch>["follow"]>[0]): void {
     super.follow(take);
     void this.#expire(); // expired while no server ran
   }
 
-  async page(filter: LogFilter, before: LogPlace | null, limit: number): Promise<LogPage> {
-    await this.write();
-    return this.asked({ order: "page", filter, before, limit, now: this.clock.wall() });
+  page(filter: LogFilter, before: LogPlace | null, limit: number): Promise<LogPage> {
+    return this.asked((keeper) => keeper.page(filter, before, limit, this.clock.wall()));
   }
 
   arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage> {
-    return this.asked({ order: "arrivals", from, after });
+    return this.asked((keeper) => keeper.arrivals(from, after));
   }
 
   /** Another `keepMs` from here on. */
@@ -44,9 +79,8 @@ export class KeptRequestLog extends Kept<RequestLogCall, FailedBatch> implements
   }
 
   /** Removes all that is kept of an account's refused and failed requests. Rejects with StoreUnavailable. */
-  async erase(account: AccountId): Promise<void> {
-    await this.write();
-    await this.asked({ order: "erase", account });
+  erase(account: AccountId): Promise<void> {
+    return this.asked((keeper) => keeper.erase(account));
   }
 
   /** Rows of a thread that has ended. */
@@ -59,15 +93,15 @@ export class KeptRequestLog extends Kept<RequestLogCall, FailedBatch> implements
     await super.close();
   }
 
-  protected callsOf(batches: readonly FailedBatch[]): readonly RequestLogCall[] {
-    if (this.#keepMs === 0) return [];
-    return batches
-      .filter(({ rows, more, lost }) => rows.length > 0 || more.length > 0 || lost > 0)
-      .map((batch) => ({ order: "add", batch, now: this.clock.wall() }));
+  protected async keepAll(batches: readonly FailedBatch[]): Promise<boolean> {
+    if (this.#keepMs === 0) return false;
+    const kept = batches.filter(({ rows, more, lost }) => rows.length > 0 || more.length > 0 || lost > 0);
+    for (const batch of kept) await this.keeper.add(batch, this.clock.wall());
+    return kept.length > 0;
   }
 
   async #expire(): Promise<void> {
-    await this.keeper.call({ order: "keep", keepMs: this.#keepMs, now: this.clock.wall() }).then(
+    await this.keeper.keep(this.#keepMs, this.clock.wall()).then(
       () => this.outage.worked(),
       (error: Error) => this.outage.failed(error),
     );

@@ -22,7 +22,7 @@ import { endUsersShownMax, journalDisorderMs } from "../limits.ts";
 import { dayMs } from "../../core/units.ts";
 import { requestIdBeginning } from "../../core/request-log.ts";
 import { type AccountId, type KeyId, type Ms } from "../../core/types.ts";
-import { type BesideLedger, openBesideLedger } from "../beside-ledger.ts";
+import { type Beside, openBeside } from "../beside-ledger.ts";
 import type { RowOf } from "../ledger/schema.ts";
 
 /** Journal lines in one step: about 70 ms. */
@@ -128,7 +128,7 @@ type LinePlace = Readonly<{ at: Ms; sequence: number }>;
 type Mark = Pick<RowOf<"journal_folded">, "sequence" | "billing_key">;
 
 /** A power cut may take the last steps or all of it; only time is lost. */
-const form: BesideLedger = {
+const form: Beside = {
   name: "index",
   version: indexVersion,
   tables,
@@ -138,6 +138,7 @@ const form: BesideLedger = {
 export class UsageIndex {
   readonly #database: Database;
   readonly #statements: ReturnType<typeof prepare>;
+  isClosed = false;
   /** Kinds never change and are few: one for each model on each endpoint. */
   readonly #kinds = new Map<number, Kind>();
   /** Replies up to this line of the journal, where they were folded, are not in here; and on the way to it. */
@@ -152,7 +153,7 @@ export class UsageIndex {
 
   /** Opens the index of a journal, and makes it if there is none that fits. Throws what SQLite throws. */
   static open(file: string, journalFile: string): UsageIndex {
-    return openBesideLedger(file, journalFile, form, (database) => {
+    return openBeside(file, journalFile, form, (database) => {
       const index = new UsageIndex(database);
       index.#checkMark();
       return index;
@@ -281,6 +282,7 @@ export class UsageIndex {
   }
 
   close(): void {
+    this.isClosed = true;
     this.#database.close();
   }
 

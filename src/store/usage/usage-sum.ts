@@ -2,6 +2,9 @@
 import type { UsageSum, UsageSummary } from "../../account/usage-queries.ts";
 import { type KeyId, noKey } from "../../core/types.ts";
 
+/** Of a line of the journal. */
+export const isReply = "kind IN ('charge', 'coder_usage')";
+
 export type SumRow = Readonly<
   Record<"requests" | "input" | "cached_input" | "output" | "reasoning" | "billed_tokens", number>
 >;

@@ -3,7 +3,8 @@
 // what was delivered is charged: a format that nothing fits would otherwise make every answer free.
 //
 //   (1) the format cannot be used                                 -> 400 before a node is asked
-//   (2) cut by its budget, a stop string or a filter; a tool call -> unchanged: it does not claim to be complete
+//   (2) cut by its budget, a stop string or a filter; a tool
+//       call; a refusal                                           -> unchanged: it does not claim to be what was asked for
 //   (3) it fits                                                   -> unchanged
 //   (4) a stream                                                  -> an error event, what was delivered is charged
 //   (5) the last repeat, or no generation is left                 -> 500, nothing is charged
@@ -185,6 +186,7 @@ class FormText {
   readonly #tool: string | null;
   readonly #insides: string[] = [];
   #calls = 0;
+  #refused = false;
 
   constructor({ tool }: Form) {
     this.#tool = tool;
@@ -192,12 +194,14 @@ class FormText {
 
   piece(piece: Piece): void {
     if (piece.kind === "call") this.#calls++;
+    this.#refused ||= piece.kind === "refusal";
     const isForm = this.#tool === null ? piece.kind === "text" : piece.kind === "call-arguments" && piece.index === 0;
     if (isForm) this.#insides.push((piece as Extract<Piece, { literal: string }>).literal.slice(1, -1));
   }
 
   /** A tool as a form needs its call; a text as a form ends without any. */
   isIn({ reason }: Ended): boolean {
+    if (this.#refused) return false;
     return this.#tool === null ? reason === "stop" && this.#calls === 0 : reason === "tool_calls" && this.#calls === 1;
   }
 

@@ -36,11 +36,11 @@ export type ReadyAsk = Disposable & Readonly<{ ask: Ask }>;
 
 export class Media {
   readonly #fetch: PublicFetch;
-  readonly #pdf: PdfReader;
+  readonly #pdf: Pick<PdfReader, "read">;
   readonly #held = new Map<AccountId, number>();
   #heldBytes = 0;
 
-  constructor(fetch: PublicFetch, pdf: PdfReader) {
+  constructor(fetch: PublicFetch, pdf: Pick<PdfReader, "read">) {
     this.#fetch = fetch;
     this.#pdf = pdf;
   }
@@ -88,7 +88,7 @@ class MediaRequest {
   readonly #ask: Ask;
   readonly #account: AccountId;
   readonly #fetch: PublicFetch;
-  readonly #pdf: PdfReader;
+  readonly #pdf: Pick<PdfReader, "read">;
   readonly #hold: (bytes: number) => boolean;
   readonly #over = new AbortController();
   #fetchesLeft = mediaFetchesMax;
@@ -98,7 +98,13 @@ class MediaRequest {
   #imagesLength = 0;
   #textLength = 0;
 
-  constructor(ask: Ask, account: AccountId, fetch: PublicFetch, pdf: PdfReader, hold: (bytes: number) => boolean) {
+  constructor(
+    ask: Ask,
+    account: AccountId,
+    fetch: PublicFetch,
+    pdf: Pick<PdfReader, "read">,
+    hold: (bytes: number) => boolean,
+  ) {
     this.#ask = ask;
     this.#account = account;
     this.#fetch = fetch;

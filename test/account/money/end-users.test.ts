@@ -243,6 +243,31 @@ describe("a flood of invented names", () => {
     await check(again);
   });
 
+  test("does not make those forgotten whose minute counts, until they are too many for any gateway", async () => {
+    const office = new Office(undefined, undefined, undefined, [20, 1_000]);
+    const { id } = await office.accounts.create({ email: "a@x", plan: "pro", credit: 1_000_000 });
+    const perMinute = { forwards_users: true, end_user_requests_per_minute: 1 };
+    const { id: key } = await office.accountKeys.create(id, { name: "bot", ...perMinute });
+    const refusals = async (names: number, of: string) => {
+      let refused = 0;
+      for (let i = 0; i < names; i += 1) {
+        office.now += 1;
+        const admitted = admit(office, id, key, `${of} ${i}`, 1);
+        if (isRefusal(admitted)) refused += 1;
+        else await admitted.settle(output(1), false, office.now);
+      }
+      return refused;
+    };
+    expect([await refusals(40, "person"), await refusals(40, "person")]).toEqual([0, 40]);
+    office.now += 60_000;
+    expect(await refusals(100, "person")).toBe(0);
+    expect(office.ledger.endUsers.size).toBeLessThanOrEqual(101);
+    office.now += 60_000;
+    expect(await refusals(100, "other")).toBe(0);
+    expect(office.ledger.endUsers.size).toBeLessThanOrEqual(101);
+    await check(office);
+  });
+
   test("that is never charged leaves nothing on disk, and nothing of a day's room is taken", async () => {
     const office = new Office(undefined, undefined, undefined, [20, 50]);
     const { id } = await office.accounts.create({ email: "a@x", plan: "pro", credit: 1_000_000 });

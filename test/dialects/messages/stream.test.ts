@@ -113,7 +113,7 @@ describe("reply", () => {
     expect(inputOf(value)).toEqual({});
   });
 
-  test.each(["[1]", '"text"', "{", '{"a":1}}', "words"])("arguments %j are told: a client would run an {}", (value) => {
+  test.each(["[1]", '"text"', "{", '{"a":1,}', "words"])("arguments %j are told: a client would run an {}", (value) => {
     expect(inputOf(value)).toEqual({ INVALID_JSON: value });
   });
 

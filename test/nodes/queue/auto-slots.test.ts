@@ -53,6 +53,20 @@ describe("alone on an engine", () => {
     for (let look = 0; look < 50; look++) slots.take({ running: 3, waiting: 0, cacheUse: 0.1 }, 3);
     expect(slots.slots).toBe(autoSlotsStart);
   });
+  test("bulk alone fills an engine although it leaves slots to others, until the engine has queued", () => {
+    const slots = new AutoSlots(null);
+    const most = 48;
+    const bulk = (): number => Math.floor(0.75 * slots.slots);
+    let fullest = 0;
+    for (let look = 0; look < 80; look++) {
+      const busy = bulk();
+      slots.take(engine(most)(busy), busy, 0, slots.slots - busy);
+      fullest = Math.max(fullest, busy);
+    }
+    expect(fullest).toBeGreaterThanOrEqual(most);
+    expect(slots.slots).toBeLessThanOrEqual(most + 8);
+    expect(bulk()).toBeLessThan(most);
+  });
   test("prompts that wait to be read are no queue, and do not keep it from growing", () => {
     const reading = new AutoSlots(null);
     for (let look = 0; look < 8; look++) reading.take({ running: 4, waiting: 12, cacheUse: 0.1 }, reading.slots, 3_000);

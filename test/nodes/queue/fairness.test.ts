@@ -248,6 +248,22 @@ describe("a light user beside one who runs many", () => {
     expect(others).toBeGreaterThan(20);
   });
 
+  test("finds one again after seconds without one", () => {
+    const world = full("standard");
+    const small = world.ask(2, { prompt: 70, answer: 10 });
+    while (!nodes.some(isQuiet(world))) world.read(busiest(world));
+    while (world.unreadOf(small.node!).includes(small)) world.read(small.node!);
+    world.end(small);
+    for (let n = 0; n < 10; n++) {
+      world.now += 2_000;
+      world.read(busiest(world));
+      expect(nodes.some(isQuiet(world))).toBe(true);
+    }
+    world.now += 11_000;
+    world.queue.expire(world.now);
+    expect(nodes.some(isQuiet(world))).toBe(false);
+  });
+
   test("has none kept free when it has gone, and for 2 s at most where nodes hang", () => {
     const world = full("standard");
     world.ask(2, { prompt: 70, answer: 10 });

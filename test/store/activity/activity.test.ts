@@ -9,8 +9,8 @@ import { type ActivityRow, durationBucket, percentile } from "../../../src/core/
 import { activityNamesMax } from "../../../src/core/limits.ts";
 import { activitySeriesMax } from "../../../src/store/activity/activity-sums.ts";
 import { dayMs, hourMs } from "../../../src/core/units.ts";
-import { ActivityFile } from "../../../src/store/activity/activity-file.ts";
-import { ActivityStore } from "../../../src/store/activity/activity-store.ts";
+import { KeptActivity } from "../../../src/store/activity/kept-activity.ts";
+import { openActivity } from "../../../src/store/activity/open-activity.ts";
 import { ActivityCounts, activityMinutesMax } from "../../../src/telemetry/activity-counts.ts";
 import { RequestRecord } from "../../../src/telemetry/request-record.ts";
 import type { Model } from "../../../src/core/types.ts";
@@ -51,20 +51,20 @@ const newFile = (): string => join(folder, `activity-${files++}.db`);
 
 describe("counted and kept", () => {
   let counts: ActivityCounts;
-  let store: ActivityStore;
+  let store: ReturnType<typeof openActivity>;
   beforeEach(() => {
     counts = new ActivityCounts();
-    store = ActivityStore.open(newFile());
+    store = openActivity(newFile());
     return () => store.close();
   });
 
-  test("a request counts for its model, node and account in the minute of its end", () => {
+  test("a request counts for its model, node and account in the minute of its end", async () => {
     counts.count(answered());
     counts.count(answered({ model: "core-3-pro", node: "other", account: 2, waitMs: 3_000 }));
     counts.count(answered({ at: now - 3 * minute }));
-    store.add(counts.take(), now);
+    await store.add(counts.take(), now);
     expect(counts.take()).toEqual([]);
-    const { from, all, series } = store.read("1h", "model", now);
+    const { from, all, series } = await store.read("1h", "model", now);
     expect(new Date(from).toISOString()).toBe("2026-03-28T11:31:00.000Z");
     expect(all.steps.requests).toHaveLength(60);
     expect([all.steps.requests[59], all.steps.requests[58], all.steps.requests[56]]).toEqual([2, 0, 1]);
@@ -73,32 +73,32 @@ describe("counted and kept", () => {
       ["core-3", 2],
       ["core-3-pro", 1],
     ]);
-    const [, slow] = store.read("24h", "node", now).series;
+    const [, slow] = (await store.read("24h", "node", now)).series;
     expect(slow!.name).toBe("other");
     expect(Math.abs(slow!.total.waitP95[0]! / 3_000 - 1)).toBeLessThan(0.1);
     expect(Math.abs(slow!.total.firstTokenP50[0]! / 3_100 - 1)).toBeLessThan(0.1);
-    expect(store.read("7d", "account", now).series.map(({ name }) => name)).toEqual(["1", "2"]);
+    expect((await store.read("7d", "account", now)).series.map(({ name }) => name)).toEqual(["1", "2"]);
   });
 
-  test("keys are told apart within their accounts", () => {
+  test("keys are told apart within their accounts", async () => {
     const other = answered({ account: 2 });
     other.key = 3;
     for (const record of [answered({ account: 2 }), other, other, answered()]) counts.count(record);
-    store.add(counts.take(), now);
-    expect(store.read("1h", "key", now).series.map(({ name, total }) => [name, total.requests[0]])).toEqual([
+    await store.add(counts.take(), now);
+    expect((await store.read("1h", "key", now)).series.map(({ name, total }) => [name, total.requests[0]])).toEqual([
       ["2 3", 2],
       ["1 1", 1],
       ["2 1", 1],
     ]);
   });
 
-  test("what the journal knows of earlier stands before the counts, and counts once where it overlaps", () => {
+  test("what the journal knows of earlier stands before the counts, and counts once where it overlaps", async () => {
     counts.count(answered({ at: now - 2 * hourMs }));
     counts.count(answered());
     counts.count(refused("too_many_requests"));
-    store.add(counts.take(), now);
-    expect(new Date(store.began("7d")!).toISOString()).toBe("2026-03-28T10:00:00.000Z");
-    expect(new Date(store.began("1h")!).toISOString()).toBe("2026-03-28T10:30:00.000Z");
+    await store.add(counts.take(), now);
+    expect(new Date((await store.began("7d"))!).toISOString()).toBe("2026-03-28T10:00:00.000Z");
+    expect(new Date((await store.began("1h"))!).toISOString()).toBe("2026-03-28T10:30:00.000Z");
     const day = Date.UTC(2026, 2, 28);
     const known = { input: 100, cachedInput: 50, output: 10 };
     const earlier = [
@@ -106,72 +106,79 @@ describe("counted and kept", () => {
       { at: day - 3 * dayMs, name: "older", requests: 40, ...known },
       { at: day - 300 * dayMs, name: "much older", requests: 40, ...known },
     ];
-    const { all, series } = store.read("30d", "model", now, earlier);
+    const { all, series } = await store.read("30d", "model", now, earlier);
     expect(series.map(({ name }) => name)).toEqual(["older", "core-3", ""]);
     expect([all.steps.requests.slice(-4), all.total.requests, all.total.answered]).toEqual([[40, 0, 0, 9], [49], [49]]);
     expect([all.total.refused, all.total.input, all.total.output]).toEqual([[1], [200], [24]]);
     expect(all.total.firstTokenP50[0]).not.toBeNull();
   });
 
-  test("a file of the first version, without days, gets them", () => {
+  test("a file of the version before, with a table for each step, keeps its charts", async () => {
     for (const hours of [0, 1, 30, 30, 60]) counts.count(answered({ at: now - hours * hourMs }));
-    store.add(counts.take(), now);
-    const expected = store.read("30d", "model", now);
     const file = newFile();
-    const before = ActivityStore.open(file);
-    for (const hours of [0, 1, 30, 30, 60]) counts.count(answered({ at: now - hours * hourMs }));
-    before.add(counts.take(), now);
+    const before = openActivity(file);
+    await before.add(counts.take(), now);
+    const expected = [await before.read("1h", "model", now), await before.read("30d", "model", now)];
     before.close();
     const database = new Database(file);
-    database.run("DROP TABLE days");
-    database.run("PRAGMA user_version = 1");
+    for (const [name, stepMs] of [
+      ["minutes", minute],
+      ["hours", hourMs],
+      ["days", dayMs],
+    ]) {
+      const columns =
+        "kind, at, name, requests, answered, refused, failed, departed, input, cached_input, output, wait, first_token";
+      database.run(`CREATE TABLE ${name} AS SELECT ${columns} FROM activity WHERE step_ms = ${stepMs}`);
+    }
+    database.run("DROP TABLE activity");
+    database.run("PRAGMA user_version = 2");
     database.close();
-    const after = ActivityStore.open(file);
-    expect(after.read("30d", "model", now)).toEqual(expected);
-    expect(expected.all.total.requests).toEqual([5]);
+    const after = openActivity(file);
+    expect([await after.read("1h", "model", now), await after.read("30d", "model", now)]).toEqual(expected);
+    expect(expected[1]!.all.total.requests).toEqual([5]);
     after.close();
   });
 
-  test("refusals of clients and failures of ours are told apart, with their reasons", () => {
+  test("refusals of clients and failures of ours are told apart, with their reasons", async () => {
     for (let time = 0; time < 3; time++) counts.count(refused("too_many_requests"));
     counts.count(refused("node_failed"));
     counts.count(refused("node_failed", now - dayMs));
     const gone = answered();
     gone.ending = "cancelled";
     counts.count(gone);
-    store.add(counts.take(), now);
-    const { all } = store.read("1h", "model", now);
+    await store.add(counts.take(), now);
+    const { all } = await store.read("1h", "model", now);
     expect(all.total).toMatchObject({ requests: [5], answered: [0], refused: [3], failed: [1], left: [1] });
-    expect(store.reasons(Date.UTC(2026, 2, 28))).toEqual([
+    expect(await store.reasons(Date.UTC(2026, 2, 28))).toEqual([
       { reason: "too_many_requests", requests: 3 },
       { reason: "node_failed", requests: 1 },
     ]);
   });
 
-  test("what was written in parts is one, and old minutes and hours are let go of", () => {
+  test("what was written in parts is one, and old minutes and hours are let go of", async () => {
     const ages = [0, 0, hourMs, 30 * hourMs, 80 * dayMs];
     for (const age of ages) {
       counts.count(answered({ at: now - age }));
-      store.add(counts.take(), now - age);
+      await store.add(counts.take(), now - age);
     }
-    expect(store.read("24h", "model", now).all.total.requests).toEqual([3]);
-    expect(store.read("7d", "model", now).all.total.requests).toEqual([4]);
-    expect(store.read("90d", "model", now).all.total.requests).toEqual([5]);
-    store.add([], now + 20 * dayMs);
-    expect(store.read("90d", "model", now + 20 * dayMs).all.total.requests).toEqual([4]);
-    expect(store.read("24h", "model", now).all.total.requests).toEqual([0]);
+    expect((await store.read("24h", "model", now)).all.total.requests).toEqual([3]);
+    expect((await store.read("7d", "model", now)).all.total.requests).toEqual([4]);
+    expect((await store.read("90d", "model", now)).all.total.requests).toEqual([5]);
+    await store.add([], now + 20 * dayMs);
+    expect((await store.read("90d", "model", now + 20 * dayMs)).all.total.requests).toEqual([4]);
+    expect((await store.read("24h", "model", now)).all.total.requests).toEqual([0]);
   });
 
-  test("of 1,000 names in a minute the busiest are kept, the rest are one, and nothing is lost", () => {
+  test("of 1,000 names in a minute the busiest are kept, the rest are one, and nothing is lost", async () => {
     for (let time = 0; time < 50; time++) counts.count(answered({ model: "busy" }));
     for (let part = 0; part < 20; part++) {
       for (let name = 0; name < 50; name++) counts.count(answered({ model: `model-${part}-${name}` }));
       const rows = counts.take();
       expect(rows.filter(({ kind }) => kind === "model").length).toBeLessThanOrEqual(activityNamesMax + 1);
-      store.add(rows, now);
+      await store.add(rows, now);
     }
     for (const range of ["1h", "7d"] as const) {
-      const { all, series } = store.read(range, "model", now);
+      const { all, series } = await store.read(range, "model", now);
       expect(all.total.requests).toEqual([1_050]);
       expect(series).toHaveLength(activitySeriesMax);
       expect(series[0]).toMatchObject({ name: "busy", total: { requests: [50] } });
@@ -180,7 +187,7 @@ describe("counted and kept", () => {
     }
   });
 
-  test("what nobody takes is bounded", () => {
+  test("what nobody takes is bounded", async () => {
     for (let place = 0; place < 100; place++) {
       for (let name = 0; name < 1_000; name++) {
         counts.count(answered({ at: now + place * minute, model: `m${name}`, node: `n${name}`, account: name }));
@@ -218,7 +225,7 @@ describe("the file", () => {
   test("keeps what was counted up to its close, and the next server goes on with it", async () => {
     const data = mkdtempSync(join(folder, "data-"));
     const logged: string[] = [];
-    const open = () => new ActivityFile(data, clock, (_level, message) => void logged.push(message));
+    const open = () => KeptActivity.inFile(data, clock, (_level, message) => void logged.push(message));
     const first = open();
     const counted = [[row], [row, row]];
     first.follow(() => counted.pop() ?? []);
@@ -232,18 +239,18 @@ describe("the file", () => {
     expect(logged).toEqual([]);
   });
 
-  test("that is damaged is begun anew", () => {
+  test("that is damaged is begun anew", async () => {
     const file = newFile();
     writeFileSync(file, "no database ".repeat(1_000));
-    const store = ActivityStore.open(file);
-    store.add([row], now);
-    expect(store.read("1h", "model", now).all.total.requests).toEqual([1]);
+    const store = openActivity(file);
+    await store.add([row], now);
+    expect((await store.read("1h", "model", now)).all.total.requests).toEqual([1]);
     store.close();
   });
 
   test("that cannot be written is in the log, and nothing else waits for it", async () => {
     const logged: unknown[] = [];
-    const file = new ActivityFile("/proc/none", clock, (...line) => void logged.push(line));
+    const file = KeptActivity.inFile("/proc/none", clock, (...line) => void logged.push(line));
     file.follow(() => [row]);
     await file.write();
     expect(logged).not.toEqual([]);

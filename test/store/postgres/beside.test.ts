@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { type ActivityRow, activityRanges, type ActivityRange, activitySplits } from "../../../src/core/activity.ts";
 import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { refuse } from "../../../src/core/refusals.ts";
-import { ActivityStore } from "../../../src/store/activity/activity-store.ts";
+import { ActivityTables } from "../../../src/store/activity/activity-tables.ts";
+import { openActivity } from "../../../src/store/activity/open-activity.ts";
 import {
   anyRequest,
   type FailedRow,
@@ -22,10 +23,10 @@ import { PostgresResponses } from "../../../src/store/postgres/responses.ts";
 import { openStoredResponses } from "../../../src/store/responses/stored-responses-file.ts";
 import type { KeptResponse } from "../../../src/store/responses/kept-text.ts";
 import { StoredResponseTable } from "../../../src/store/responses/stored-responses-table.ts";
-import { PostgresRequestLog } from "../../../src/store/postgres/request-log.ts";
-import { RequestLogStore } from "../../../src/store/requests/request-log-store.ts";
+import { requestLogIn } from "../../../src/store/postgres/served-lines.ts";
+import { openRequestLog } from "../../../src/store/requests/open-request-log.ts";
+import type { RequestLogTables } from "../../../src/store/requests/request-log-tables.ts";
 import { KeptActivity } from "../../../src/store/activity/kept-activity.ts";
-import { PostgresActivity } from "../../../src/store/postgres/activity.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { Database } from "../../../src/store/postgres/database.ts";
 import { takeJob } from "../../../src/store/postgres/jobs.ts";
@@ -77,38 +78,34 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
     };
 
     test("show what the file of one server shows, with two gateways that add at once", async () => {
-      const file = ActivityStore.open(join(folder, "activity.db"));
-      const [one, other] = [new PostgresActivity(database), new PostgresActivity(database)];
+      const file = openActivity(join(folder, "activity.db"));
+      const [one, other] = [new ActivityTables(database), new ActivityTables(database)];
       for (let round = 0; round < 8; round += 1) {
         const at = now - [0, 30_000, 2 * hourMs, 25 * hourMs, 40 * dayMs, 89 * dayMs, 95 * dayMs, 0][round]!;
         const rows = Array.from({ length: 40 }, () => rowAt(at));
-        file.add(rows, now);
-        await Promise.all([
-          one.call({ order: "add", rows: rows.slice(0, 25), now }),
-          other.call({ order: "add", rows: rows.slice(25), now }),
-        ]);
+        await file.add(rows, now);
+        await Promise.all([one.add(rows.slice(0, 25), now), other.add(rows.slice(25), now)]);
       }
       const earlier = [
         { at: now - (now % dayMs) - 3 * dayMs, name: "a", requests: 9, input: 1, cachedInput: 1, output: 2 },
       ];
       for (const range of Object.keys(activityRanges) as ActivityRange[]) {
-        expect(await one.call({ order: "began", range })).toEqual(file.began(range));
+        expect(await one.began(range)).toEqual(await file.began(range));
         for (const split of activitySplits) {
-          const read = { order: "read", range, split, now, earlier } as const;
-          expect(await one.call(read)).toEqual(file.read(range, split, now, earlier));
+          expect(await one.read(range, split, now, earlier)).toEqual(await file.read(range, split, now, earlier));
           const byName = (totals: readonly { name: string }[]) => totals.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-          expect(byName(await one.call({ order: "totals", split, from: now - 5 * hourMs }))).toEqual(
-            byName(file.totals(split, now - 5 * hourMs)),
+          expect(byName(await one.totals(split, now - 5 * hourMs))).toEqual(
+            byName(await file.totals(split, now - 5 * hourMs)),
           );
         }
       }
-      expect(await one.call({ order: "reasons", from: now - hourMs })).toEqual(file.reasons(now - hourMs));
+      expect(await one.reasons(now - hourMs)).toEqual(await file.reasons(now - hourMs));
       file.close();
     }, 60_000);
 
     test("keep the busiest of many names in a step, and lose no request", async () => {
       await client.unsafe("DELETE FROM activity");
-      const keeper = new PostgresActivity(database);
+      const keeper = new ActivityTables(database);
       const counts = [1, 1, 0, 0, 0, 0, 0, 0];
       for (let part = 0; part < 4; part += 1) {
         const names = Array.from({ length: 60 }, (_, index) => `m${part}-${index}`);
@@ -120,7 +117,7 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
           wait: [],
           firstToken: [1, 1],
         }));
-        await keeper.call({ order: "add", rows, now });
+        await keeper.add(rows, now);
       }
       const [row] = await client.unsafe(
         `SELECT sum(requests)::int AS requests, count(*) FILTER (WHERE name <> '')::int AS names,
@@ -131,11 +128,11 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
 
     test("say what is counted before they are asked, and a failure is in the log alone", async () => {
       const logged: string[] = [];
-      const kept = new KeptActivity(
-        new PostgresActivity(new Database(new PostgresServer("postgres://nobody@127.0.0.1:1/none"))),
-        { wall: () => now, monotonic: () => 0 },
-        (_level, message) => void logged.push(message),
-      );
+      const kept = new KeptActivity({
+        keeper: new ActivityTables(new Database(new PostgresServer("postgres://nobody@127.0.0.1:1/none"))),
+        clock: { wall: () => now, monotonic: () => 0 },
+        log: (_level, message) => void logged.push(message),
+      });
       kept.follow(() => [rowAt(now)]);
       await kept.write();
       expect(logged).toEqual(["activity for the charts cannot be written"]);
@@ -353,8 +350,8 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
       more: 0,
       ...given,
     });
-    let file: RequestLogStore;
-    let log: PostgresRequestLog;
+    let file: ReturnType<typeof openRequestLog>;
+    let log: RequestLogTables;
 
     beforeAll(async () => {
       const ledger = join(folder, "log.ledger");
@@ -373,8 +370,8 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
       await client.unsafe(`INSERT INTO journal (billing_key, kind, account_id, at, period, used, credit_delta)
         VALUES ('credit:a-b', 'credit', 1, ${now - 1_000}, 0, 0, 9)`);
       sqlite.close();
-      file = RequestLogStore.open(join(folder, "log.db"), ledger, 7 * dayMs);
-      log = new PostgresRequestLog(database, 7 * dayMs);
+      file = openRequestLog(join(folder, "log.db"), ledger, 7 * dayMs);
+      log = requestLogIn(database, 7 * dayMs);
       const batch = {
         rows: [
           failed("req_failedA", { at: now - 12 * 60_000, model: "core-1" }),
@@ -389,15 +386,15 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
         more: [["req_failedA", 12_340]] as const,
         lost: 3,
       };
-      file.add({ ...batch, more: [] }, now);
-      file.add({ rows: [], more: batch.more, lost: 0 }, now);
-      await log.call({ order: "add", batch: { ...batch, more: [] }, now });
-      await log.call({ order: "add", batch: { rows: [], more: batch.more, lost: 0 }, now });
+      await file.add({ ...batch, more: [] }, now);
+      await file.add({ rows: [], more: batch.more, lost: 0 }, now);
+      await log.add({ ...batch, more: [] }, now);
+      await log.add({ rows: [], more: batch.more, lost: 0 }, now);
     });
     afterAll(() => file.close());
 
-    const page = (of: PostgresRequestLog, filter: LogFilter, before: LogPlace | null, limit: number, at = now) =>
-      of.call<LogPage>({ order: "page", filter, before, limit, now: at });
+    const page = (of: RequestLogTables, filter: LogFilter, before: LogPlace | null, limit: number, at = now) =>
+      of.page(filter, before, limit, at);
     async function all(read: (before: LogPlace | null) => LogPage | Promise<LogPage>, limit: number) {
       const found: unknown[] = [];
       for (let before: LogPlace | null = null; ;) {
@@ -442,7 +439,7 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
     });
 
     test("a search that finds little gives up after a while and goes on from there", async () => {
-      const slow = new PostgresRequestLog(database, 7 * dayMs, { lines: 10, ms: 0 });
+      const slow = requestLogIn(database, 7 * dayMs, { lines: 10, ms: 0 });
       const filter = { ...anyRequest, billedMin: 1, key: 2 };
       const stops: (number | null)[] = [];
       const found: unknown[] = [];
@@ -455,7 +452,7 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
       }
       expect(stops.length).toBeGreaterThan(2);
       expect(stops.at(-1)).toBeNull();
-      expect(found).toEqual([...file.page(filter, null, 50, now).rows]);
+      expect(found).toEqual([...(await file.page(filter, null, 50, now)).rows]);
     });
 
     test("two gateways that write at once lose nothing, and too old, too many and erased ones go", async () => {
@@ -463,7 +460,7 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
       await client.unsafe("DELETE FROM counters WHERE name = 'failed_gone'");
       const rows = Array.from({ length: 10_003 }, (_, i) => failed(`req_row${String(i).padStart(6, "0")}`));
       const other = [failed("req_other", { account: 9, more: 2 }), failed("req_another", { account: 8 })];
-      const add = (some: FailedRow[]) => log.call({ order: "add", batch: { rows: some, more: [], lost: 0 }, now });
+      const add = (some: FailedRow[]) => log.add({ rows: some, more: [], lost: 0 }, now);
       await Promise.all([add(rows.slice(0, 5_000)), add(other), add(rows.slice(5_000))]);
       const count = async () =>
         (await client.unsafe(
@@ -475,11 +472,11 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
         { account_id: 9, count: 1 },
       ]);
       expect((await page(log, anyRequest, null, 1)).gone).toBe(3);
-      await log.call({ order: "erase", account: 8 });
+      await log.erase(8);
       expect((await page(log, { ...anyRequest, account: 8 }, null, 9)).rows).toEqual([]);
-      await log.call({ order: "keep", keepMs: 7 * dayMs, now: now + 8 * dayMs });
+      await log.keep(7 * dayMs, now + 8 * dayMs);
       expect(await count()).toEqual([]);
-      await log.call({ order: "keep", keepMs: 0, now });
+      await log.keep(0, now);
       await add(other);
       expect(await count()).toEqual([]);
     }, 60_000);

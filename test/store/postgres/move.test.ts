@@ -36,8 +36,8 @@ import { PostgresUsage } from "../../../src/store/postgres/usage.ts";
 import { upkeepSlice } from "../../../src/store/postgres/upkeep.ts";
 import { verifyBooks } from "../../../src/store/postgres/verify.ts";
 import { StoredResponsesFile } from "../../../src/store/responses/stored-responses.ts";
-import { RequestLogStore } from "../../../src/store/requests/request-log-store.ts";
-import { ActivityStore } from "../../../src/store/activity/activity-store.ts";
+import { openRequestLog } from "../../../src/store/requests/open-request-log.ts";
+import { openActivity } from "../../../src/store/activity/open-activity.ts";
 import { UsageIndex } from "../../../src/store/usage/usage-index.ts";
 import { Writer } from "../../../src/store/ledger/writer.ts";
 import { migrate } from "../../../src/store/ledger/migrate.ts";
@@ -117,7 +117,7 @@ async function fillFolder(dataFolder: string): Promise<void> {
   const body = '{"items":[{"role":"user","content":"kept"}],"metadata":{"a":"b"}}';
   await responses.converse(1, "conv_moved", { act: "create", body, stem: "moved" });
   await responses.close();
-  const failed = RequestLogStore.open(join(dataFolder, "requests.db"), file, dayMs);
+  const failed = openRequestLog(join(dataFolder, "requests.db"), file, dayMs);
   const row = {
     at: now,
     key: 1,
@@ -131,7 +131,7 @@ async function fillFolder(dataFolder: string): Promise<void> {
     more: 3,
   };
   const course = { node: null, waitMs: null, sentMs: 2, firstTokenMs: null, durationMs: 5 };
-  failed.add(
+  await failed.add(
     {
       rows: [
         { ...row, requestId: "req_failed1", account: 1, course },
@@ -143,8 +143,8 @@ async function fillFolder(dataFolder: string): Promise<void> {
     now,
   );
   failed.close();
-  const activity = ActivityStore.open(join(dataFolder, "activity.db"));
-  activity.add(
+  const activity = openActivity(join(dataFolder, "activity.db"));
+  await activity.add(
     [{ at: now, kind: "all", name: "", counts: [3, 1, 1, 0, 1, 9, 8, 7], wait: [3, 1], firstToken: [] }],
     now,
   );
@@ -244,8 +244,12 @@ describe.skipIf(noPostgres)("the books", () => {
     while (again.catchUp());
     expect(await summariesOf(again)).toEqual(usageBefore);
     again.close();
-    const activity = ActivityStore.open(join(back, "activity.db"));
-    expect(activity.read("7d", "model", now).all.total).toMatchObject({ requests: [3], left: [1], output: [7] });
+    const activity = openActivity(join(back, "activity.db"));
+    expect((await activity.read("7d", "model", now)).all.total).toMatchObject({
+      requests: [3],
+      left: [1],
+      output: [7],
+    });
     activity.close();
     expect(sealingKeyOf(back, 32)).toEqual(sealingKeyOf(dataFolder, 32));
     const books = await openAccounting({ dataFolder: back, ...opening });

@@ -20,7 +20,7 @@ import { Database } from "../../../src/store/postgres/database.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
 import { PostgresUsage } from "../../../src/store/postgres/usage.ts";
 import { sumNextDay } from "../../../src/store/postgres/usage-days.ts";
-import { UsageFile } from "../../../src/store/usage/usage-file.ts";
+import { usageInFile } from "../../../src/store/usage/usage-file.ts";
 import { type Databases, startDatabases } from "../../fixtures/postgres.ts";
 import { randomOf } from "../../fixtures/random.ts";
 
@@ -68,7 +68,7 @@ describe("usage", () => {
   let postgres: Databases;
   let client: Bun.SQL;
   let database: Database;
-  let here: UsageFile;
+  let here: ReturnType<typeof usageInFile>;
   let there: PostgresUsage;
 
   beforeAll(async () => {
@@ -108,7 +108,7 @@ describe("usage", () => {
     }
     sqlite.close();
     database = new Database(server);
-    here = new UsageFile(folder, file, () => {});
+    here = usageInFile(folder, file, () => {});
     there = new PostgresUsage(database);
   }, 60_000);
   afterAll(async () => {

@@ -5,7 +5,6 @@ import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { failedAccountRowsMax } from "../../../src/store/limits.ts";
 import { dayMs } from "../../../src/core/units.ts";
 import {
   anyRequest,
@@ -15,11 +14,16 @@ import {
   type LogPlace,
 } from "../../../src/core/request-log.ts";
 import type { RefusalName } from "../../../src/core/refusals.ts";
+import { remote } from "../../../src/core/workers.ts";
 import type { Model } from "../../../src/core/types.ts";
+import {
+  failedAccountRowsMax,
+  type RequestLogTables,
+  type Search,
+} from "../../../src/store/requests/request-log-tables.ts";
 import { migrate } from "../../../src/store/ledger/migrate.ts";
 import { KeptRequestLog } from "../../../src/store/requests/kept-request-log.ts";
-import { RequestLogFile } from "../../../src/store/requests/request-log-file.ts";
-import { RequestLogStore } from "../../../src/store/requests/request-log-store.ts";
+import { openRequestLog } from "../../../src/store/requests/open-request-log.ts";
 import {
   failedAccountMinuteMax,
   failedKindsMax,
@@ -106,9 +110,9 @@ describe("until they are written", () => {
 class Site {
   readonly path = join(folder, `${folders++}`);
   readonly ledger: Database;
-  readonly store: RequestLogStore;
+  readonly store: ReturnType<typeof openRequestLog>;
 
-  constructor(lines = 0) {
+  constructor(lines = 0, search?: Search) {
     writeFileSync(`${this.path}.ledger`, "");
     migrate(`${this.path}.ledger`);
     this.ledger = new Database(`${this.path}.ledger`);
@@ -122,23 +126,23 @@ class Site {
         insert.run(`req_served${String(i).padStart(6, "0")}`, 1 + (i % 2), now - (lines - i) * 300_000, `core-${i % 3}`, i, 1 + (i % 5 === 0 ? 1 : 0), node, i % 11); // prettier-ignore
       }
     })();
-    this.store = RequestLogStore.open(`${this.path}.db`, `${this.path}.ledger`, 7 * dayMs);
+    this.store = openRequestLog(`${this.path}.db`, `${this.path}.ledger`, 7 * dayMs, search);
   }
 
-  add(records: readonly RequestRecord[], at = now): void {
+  async add(records: readonly RequestRecord[], at = now): Promise<void> {
     const failed = new FailedRequests();
     for (const record of records) failed.add(record);
-    this.store.add(failed.take(), at);
+    await this.store.add(failed.take(), at);
   }
 
-  page(filter: Partial<LogFilter> = {}, before: LogPlace | null = null, limit = 50): LogPage {
+  page(filter: Partial<LogFilter> = {}, before: LogPlace | null = null, limit = 50): Promise<LogPage> {
     return this.store.page({ ...anyRequest, ...filter }, before, limit, now);
   }
 
   /** All that fits, read page by page. */
-  ids(filter: Partial<LogFilter> = {}, limit = 7): string[] {
+  async ids(filter: Partial<LogFilter> = {}, limit = 7): Promise<string[]> {
     const found: string[] = [];
-    for (let page = this.page(filter, null, limit); ; page = this.page(filter, page.next, limit)) {
+    for (let page = await this.page(filter, null, limit); ; page = await this.page(filter, page.next, limit)) {
       expect(page.rows.length).toBeLessThanOrEqual(limit);
       found.push(...page.rows.map(({ requestId }) => requestId));
       if (page.next === null) return found;
@@ -164,20 +168,20 @@ describe("served and failed together", () => {
     return () => site[Symbol.dispose]();
   });
 
-  test("come by their time, page by page, none twice and none left out", () => {
+  test("come by their time, page by page, none twice and none left out", async () => {
     const minute = 60_000;
-    site.add([refused({ id: "req_failedA", atMs: -12 * minute }), refused({ id: "req_failedB", account: 2 })]);
+    await site.add([refused({ id: "req_failedA", atMs: -12 * minute }), refused({ id: "req_failedB", account: 2 })]);
     const all = served(() => true, lines);
     const expected = ["req_failedB", ...all.slice(0, 2), "req_failedA", ...all.slice(2)];
-    for (const limit of [1, 2, 3, 7, 100]) expect([limit, site.ids({}, limit)]).toEqual([limit, expected]);
-    expect(site.ids({ reason: "served" })).toEqual(all);
-    expect(site.ids({ reason: "failed" })).toEqual(["req_failedB", "req_failedA"]);
+    for (const limit of [1, 2, 3, 7, 100]) expect([limit, await site.ids({}, limit)]).toEqual([limit, expected]);
+    expect(await site.ids({ reason: "served" })).toEqual(all);
+    expect(await site.ids({ reason: "failed" })).toEqual(["req_failedB", "req_failedA"]);
   });
 
-  test("come by their time on a page also where a thread handed its own in later", () => {
-    site.add([refused({ id: "req_second", atMs: -20 }), refused({ id: "req_fourth", atMs: 0 })]);
-    site.add([refused({ id: "req_first", atMs: -30 }), refused({ id: "req_third", atMs: -10 })]);
-    const ids = site.page({ reason: "failed" }).rows.map(({ requestId }) => requestId);
+  test("come by their time on a page also where a thread handed its own in later", async () => {
+    await site.add([refused({ id: "req_second", atMs: -20 }), refused({ id: "req_fourth", atMs: 0 })]);
+    await site.add([refused({ id: "req_first", atMs: -30 }), refused({ id: "req_third", atMs: -10 })]);
+    const ids = (await site.page({ reason: "failed" })).rows.map(({ requestId }) => requestId);
     expect(ids).toEqual(["req_fourth", "req_third", "req_second", "req_first"]);
   });
 
@@ -199,39 +203,38 @@ describe("served and failed together", () => {
     ["a beginning of its id", { requestId: "req_served00001" }, (i) => i >= 10 && i < 20, []],
     ["the id of a refused one's reply", { requestId: "msg_failedA" }, () => false, ["req_failedA"]],
     ["an id that is none", { requestId: "%" }, () => false, []],
-  ])("are found by %s", (_, filter, isServed, failed) => {
-    site.add([
+  ])("are found by %s", async (_, filter, isServed, failed) => {
+    await site.add([
       refused({ id: "req_failedA", model: "core-1" }),
       refused({ id: "req_failedB", account: 2, atMs: 1 }),
       refused({ id: "req_failedN", account: null, reason: "invalid_api_key", atMs: 2 }),
     ]);
-    expect(site.ids(filter)).toEqual([...failed, ...served(isServed, lines)]);
+    expect(await site.ids(filter)).toEqual([...failed, ...served(isServed, lines)]);
   });
 
-  test("one that failed after a part of it was charged is one row, with its cost", () => {
+  test("one that failed after a part of it was charged is one row, with its cost", async () => {
     const id = served(() => true, lines)[3]!;
     const record = refused({ id, reason: "answer_misfit" });
     record.usage = { inputFresh: 1, inputCached: 1, output: 3, reasoning: 0 };
-    site.add([record]);
-    expect(site.page({ requestId: id }).rows).toMatchObject([
+    await site.add([record]);
+    expect((await site.page({ requestId: id })).rows).toMatchObject([
       { requestId: id, reason: "answer_misfit", input: 2, output: 3, billedTokens: lines - 4, inputCents: null },
     ]);
-    expect(site.ids()).toHaveLength(lines);
+    expect(await site.ids()).toHaveLength(lines);
   });
 });
 
-test("a search that finds little gives up after a while, says how far it came, and goes on from there", () => {
-  using site = new Site(60);
-  site.add([refused({ id: "req_failedA" }), refused({ id: "req_failedB", atMs: -50 * 300_000 })]);
-  const quick = { lines: 10, ms: 0 };
+test("a search that finds little gives up after a while, says how far it came, and goes on from there", async () => {
+  using site = new Site(60, { lines: 10, ms: 0 });
+  await site.add([refused({ id: "req_failedA" }), refused({ id: "req_failedB", atMs: -50 * 300_000 })]);
   const rare = (before: LogPlace | null) =>
-    site.store.page({ ...anyRequest, tokensMin: 0, from: now - 61 * 300_000 }, before, 7, now, quick);
-  expect(rare(null).rows).toHaveLength(7);
+    site.store.page({ ...anyRequest, tokensMin: 0, from: now - 61 * 300_000 }, before, 7, now);
+  expect((await rare(null)).rows).toHaveLength(7);
   const found: string[] = [];
   const stops: (number | null)[] = [];
   const filter = { ...anyRequest, account: 1, billedMin: 0, key: 1 };
   for (let before: LogPlace | null = null; ;) {
-    const page: LogPage = site.store.page({ ...filter, model: null }, before, 50, now, quick);
+    const page: LogPage = await site.store.page({ ...filter, model: null }, before, 50, now);
     found.push(...page.rows.map(({ requestId }) => requestId));
     stops.push(page.searchedTo);
     before = page.next;
@@ -246,45 +249,48 @@ test("a search that finds little gives up after a while, says how far it came, a
 });
 
 describe("kept and let go of", () => {
-  test("rows are counted on, and go when they are too old, too many, or their account is erased", () => {
+  test("rows are counted on, and go when they are too old, too many, or their account is erased", async () => {
     using site = new Site();
     const [first, other] = [refused({ id: "req_first" }), refused({ id: "req_other", account: 2 })];
-    site.add([first, other]);
-    site.store.add({ rows: [], more: [["req_first", 12_340]], lost: 7 }, now);
-    expect(site.page().rows.map(({ requestId, more }) => [requestId, more])).toContainEqual(["req_first", 12_340]);
-    expect(site.page().gone).toBe(7);
-    site.store.erase(2);
-    expect(site.page().rows.map(({ requestId }) => requestId)).toEqual(["req_first"]);
+    await site.add([first, other]);
+    await site.store.add({ rows: [], more: [["req_first", 12_340]], lost: 7 }, now);
+    expect((await site.page()).rows.map(({ requestId, more }) => [requestId, more])).toContainEqual([
+      "req_first",
+      12_340,
+    ]);
+    expect((await site.page()).gone).toBe(7);
+    await site.store.erase(2);
+    expect((await site.page()).rows.map(({ requestId }) => requestId)).toEqual(["req_first"]);
     for (const suffix of ["", "-wal"])
       expect(readFileSync(`${site.path}.db${suffix}`).includes("req_other")).toBe(false);
-    expect(site.store.page(anyRequest, null, 50, now + 8 * dayMs).rows).toEqual([]); // even before they are removed
-    site.store.prune(now + 8 * dayMs);
-    expect(site.page().rows).toEqual([]);
+    expect((await site.store.page(anyRequest, null, 50, now + 8 * dayMs)).rows).toEqual([]); // even before they are removed
+    await site.store.prune(now + 8 * dayMs);
+    expect((await site.page()).rows).toEqual([]);
   });
 
-  test("an account's oldest make room for its newest, and are counted", () => {
+  test("an account's oldest make room for its newest, and are counted", async () => {
     using site = new Site();
     const rows = Array.from({ length: failedAccountRowsMax + 3 }, (_, i) => ({
       ...new FailedRequestsRow(i),
     }));
-    site.store.add(
+    await site.store.add(
       { rows: [{ ...new FailedRequestsRow(-1), account: 9, requestId: "req_other" }], more: [], lost: 0 },
       now,
     );
-    site.store.add({ rows, more: [], lost: 0 } as FailedBatch, now);
-    expect(site.page().gone).toBe(3);
-    expect(site.page({ requestId: "req_row000002" }).rows).toEqual([]);
-    expect(site.page({ requestId: "req_row000003" }).rows).toHaveLength(1);
-    expect(site.page({ account: 9 }).rows).toHaveLength(1);
+    await site.store.add({ rows, more: [], lost: 0 } as FailedBatch, now);
+    expect((await site.page()).gone).toBe(3);
+    expect((await site.page({ requestId: "req_row000002" })).rows).toEqual([]);
+    expect((await site.page({ requestId: "req_row000003" })).rows).toHaveLength(1);
+    expect((await site.page({ account: 9 })).rows).toHaveLength(1);
   });
 
-  test("a file that cannot be read is begun again", () => {
+  test("a file that cannot be read is begun again", async () => {
     const file = join(folder, "damaged.db");
     writeFileSync(file, "no database at all, but a text that is long enough to be read as one".repeat(100));
     writeFileSync(`${file}.ledger`, "");
     migrate(`${file}.ledger`);
-    const store = RequestLogStore.open(file, `${file}.ledger`, dayMs);
-    expect(store.page(anyRequest, null, 50, now).rows).toEqual([]);
+    const store = openRequestLog(file, `${file}.ledger`, dayMs);
+    expect((await store.page(anyRequest, null, 50, now)).rows).toEqual([]);
     store.close();
   });
 });
@@ -308,26 +314,32 @@ class FailedRequestsRow {
   }
 }
 
-test("what its node said is kept, also in a file of an earlier version", () => {
+test("what its node said is kept, also in a file of an earlier version", async () => {
   using site = new Site();
   site.store.close();
   const file = new Database(`${site.path}.db`);
-  file.run("ALTER TABLE failed DROP COLUMN cause");
+  file.run("ALTER TABLE failed_requests DROP COLUMN cause");
+  file.run("ALTER TABLE failed_requests RENAME TO failed");
+  file.run("DROP TABLE counters");
+  file.run("CREATE TABLE gone (id INTEGER PRIMARY KEY CHECK (id = 1), requests INTEGER NOT NULL) STRICT");
+  file.run("INSERT INTO gone (id, requests) VALUES (1, 9)");
+  file.run("PRAGMA user_version = 1");
   file.run(`INSERT INTO failed (request_id, at, account_id, key_id, endpoint, model, status, reason, input, output, more)
     VALUES ('req_before', ${now - 5}, 1, 1, '/v1/messages', '', 429, 'busy', 0, 0, 0)`);
   file.close();
-  const store = RequestLogStore.open(`${site.path}.db`, `${site.path}.ledger`, 7 * dayMs);
+  const store = openRequestLog(`${site.path}.db`, `${site.path}.ledger`, 7 * dayMs);
   const record = refused({ id: "req_now", reason: "node_failed" });
   const [first, second] = [record.beginRound(1), record.beginRound(2)];
   Object.assign(first, { node: "gpu", cause: "status 500: CUDA out of memory" });
   expect(second.node).toBeNull(); // no other node was had
   const failed = new FailedRequests();
   failed.add(record);
-  store.add(failed.take(), now);
-  expect(store.page(anyRequest, null, 5, now).rows.map(({ requestId, cause }) => [requestId, cause])).toEqual([
+  await store.add(failed.take(), now);
+  expect((await store.page(anyRequest, null, 5, now)).rows.map(({ requestId, cause }) => [requestId, cause])).toEqual([
     ["req_now", "status 500: CUDA out of memory"],
     ["req_before", null],
   ]);
+  expect((await store.page(anyRequest, null, 5, now)).gone).toBe(9);
   store.close();
 });
 
@@ -337,7 +349,7 @@ test("whoever looks something up finds what was refused just before, and a file 
   writeFileSync(journalFile, "");
   migrate(journalFile);
   const logged: string[] = [];
-  const log = new RequestLogFile({
+  const log = KeptRequestLog.inFile({
     dataFolder,
     journalFile,
     keepMs: 7 * dayMs,
@@ -359,15 +371,16 @@ test("whoever looks something up finds what was refused just before, and a file 
 test("an outage of whoever keeps it is in the log once at its begin and once at its end", async () => {
   const logged: string[] = [];
   let isAway = false;
-  const keeper = {
-    call: async <Result>() => {
-      if (isAway) throw new Error("away");
-      return null as Result;
-    },
-    close: async () => {},
-  };
+  const keeper = remote<RequestLogTables>(async () => {
+    if (isAway) throw new Error("away");
+  });
   const clock = { wall: () => now, monotonic: () => 0 };
-  const log = new KeptRequestLog(keeper, dayMs, clock, (level, message) => void logged.push(`${level} ${message}`));
+  const log = new KeptRequestLog({
+    keeper,
+    keepMs: dayMs,
+    clock,
+    log: (level, message) => void logged.push(`${level} ${message}`),
+  });
   let rows: FailedBatch["rows"] = [];
   log.follow(() => [{ rows, more: [], lost: 0 }]);
   const some = new FailedRequests();

@@ -9,7 +9,7 @@ import type { UsageFilter, UsagePlace } from "../../../src/account/usage-queries
 import { dayMs } from "../../../src/core/units.ts";
 import { mintRequestId } from "../../../src/core/request-id.ts";
 import { migrate } from "../../../src/store/ledger/migrate.ts";
-import { UsageFile } from "../../../src/store/usage/usage-file.ts";
+import { usageInFile } from "../../../src/store/usage/usage-file.ts";
 import { UsageIndex, usageIndexSliceLines } from "../../../src/store/usage/usage-index.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-usage-"));
@@ -256,7 +256,7 @@ test("the Worker answers with what was on disk when it was asked, and its file i
   const data = mkdtempSync(join(folder, "data-"));
   const journal = new Journal().add(50);
   const log = () => {};
-  const usage = new UsageFile(data, journal.file, log);
+  const usage = usageInFile(data, journal.file, log);
   const first = await usage.page(1, everything, null, 1);
   journal.add(2);
   const second = await usage.page(1, everything, null, 1);
@@ -264,7 +264,7 @@ test("the Worker answers with what was on disk when it was asked, and its file i
   expect((await usage.summary(0, 0)).total.requests).toBe(52);
   expect(statSync(join(data, "usage.db")).mode & 0o777).toBe(0o600);
   await usage.close();
-  const again = new UsageFile(data, journal.file, log);
+  const again = usageInFile(data, journal.file, log);
   expect((await again.page(1, everything, null, 1)).rows).toEqual(second.rows);
   await again.close();
 });

@@ -1,6 +1,7 @@
 // The account's named keys: their limits and use, and the actions that make, rename, limit and revoke them.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
+import { countsInWords } from "../../../core/count-limits.ts";
 import type { AccountKey, CreatedAccountKey } from "../../api/keys.ts";
 import { count, date } from "../format.ts";
 import { Confirm } from "../parts/asking-dialogs.tsx";
@@ -158,11 +159,8 @@ function limitsOf({ models, addresses, expires_at, expired, ...key }: AccountKey
     ...(expires_at === null || expired ? [] : [`until ${date(Date.parse(expires_at) - 1)}`]),
     ...(key.forwards_users ? ["names its end users"] : []),
     ...(key.limit_end_user_day === null ? [] : [`${count(key.limit_end_user_day)} a day for each`]),
-    ...(key.weight === null ? [] : [`weight ${key.weight}`]),
     ...(key.priority === null ? [] : [key.priority]),
-    ...(key.parallel === null ? [] : [`${count(key.parallel)} at once`]),
-    ...(key.requests_per_minute === null ? [] : [`${count(key.requests_per_minute)} requests a minute`]),
-    ...(key.tokens_per_minute === null ? [] : [`${count(key.tokens_per_minute)} tokens a minute`]),
+    ...countsInWords(key, count),
   ];
   return parts.join("; ");
 }

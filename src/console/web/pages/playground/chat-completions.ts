@@ -93,7 +93,7 @@ function read(event: WireEvent, answer: Answer): void {
   if (choice === undefined) return;
   const delta = record(choice["delta"]);
   answer.reasoning += text(delta["reasoning_content"]);
-  answer.text += text(delta["content"]);
+  answer.text += text(delta["content"]) + text(delta["refusal"]);
   for (const part of list(delta["tool_calls"])) {
     const named = record(part["function"]);
     const call = (answer.calls[whole(part["index"])] ??= { id: "", name: "", arguments: "" });

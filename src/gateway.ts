@@ -127,6 +127,8 @@ export interface Outlet extends Sink {
   readonly delivered: boolean;
   /** The request waits in line; `forecast` says what it can expect now, and null once it no longer waits. */
   waits?(forecast: () => Forecast | null): void;
+  /** The whole answer, where it must be on disk before its charge; rejects where it is not, and nothing is charged. */
+  keep?(end: Extract<Ending, { kind: "end" }>): Promise<void>;
   /** The last word of a served request, whose charge is on disk. A promise where the reply must be stored first. */
   end(end: AnswerEnd): void | Promise<void>;
   /** The last word of a refused or failed request; the charge for what was delivered is on disk. */
@@ -380,6 +382,7 @@ export async function serve(
     if (ending.kind !== "end" && isRefusal(reason)) return fail(reason, hold, outlet, record);
     if (isUnheard(outlet)) return record.left();
     const { usage, estimated } = ending.kind === "failed" ? ending.delivered! : ending;
+    if (ending.kind === "end" && outlet.keep !== undefined) await outlet.keep(ending);
     const answeredAt = clock.monotonic();
     record.settling = { from: answeredAt, to: null };
     const charged = await hold.settle(usage, estimated, clock.wall(), record.course(answeredAt)); // on disk before the client sees the end

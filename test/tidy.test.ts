@@ -45,6 +45,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   books: ["account", "config", "dialects", "files", "store"], // puts account and store together
   telemetry: ["config"],
   bodies: ["dialects", "nodes", "tokens", "tools"], // reads a body, writes it as a node gets it, renders it to be counted
+  batches: ["account", "bodies", "dialects", "files", "gateway", "http", "telemetry"], // lines pass the spine
   gateway: ["account", "bodies", "dialects", "telemetry", "tools"],
   docs: [],
   http: ["bodies", "dialects", "docs", "gateway", "telemetry", "tokens", "tools"],
@@ -74,7 +75,19 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   "server/threads": ["books", "config", "dialects", "http", "nodes", "threads"],
   "server/process/warm-up": ["account", "dialects", "http", "nodes", "store", "tools"],
   "server/compose": [
-    ...["account", "bodies", "config", "console", "http", "nodes", "server", "server/console", "books"],
+    ...[
+      "account",
+      "batches",
+      "bodies",
+      "config",
+      "console",
+      "files",
+      "http",
+      "nodes",
+      "server",
+      "server/console",
+      "books",
+    ],
     ...["office", "server/threads", "store", "telemetry", "threads", "tokens", "tools"],
   ],
   commands: [
@@ -414,15 +427,15 @@ const homes: readonly Home[] = [
     sign: /\bJSON\.parse\(|\.json\(\)/,
     // a client's body, our own errors as examples, a node's events, our own threads' messages, the control socket, the operator's catalog; the
     // rank files that come with the program
-    home: /^src\/(core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|http\/documentation\.ts$|http\/openapi\/description\.ts$|nodes\/|store\/|threads\/|dialects\/|tools\/|tokens\/sequences\.ts$|server\/|commands\/|console\/)/,
+    home: /^src\/(batches\/|core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|http\/documentation\.ts$|http\/openapi\/description\.ts$|nodes\/|store\/|threads\/|dialects\/|tools\/|tokens\/sequences\.ts$|server\/|commands\/|console\/)/,
     example: "JSON.parse(body)",
   },
   {
     what: "parsing of JSON that nobody looked through",
     // string literals are what a node's event was made of
     sign: /\bJSON\.parse\((?!(?:\w+\.)*literal\)|literals\[|`"|joined\(block\.literals\)|\(this\.#text\.empty)/,
-    // what looks through it; what we wrote ourselves; the operator's; browsers
-    home: /^src\/(core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|nodes\/json\.ts$|dialects\/(stored-responses|chat\/encoder|completions\/logprobs)\.ts$|tools\/format\/answer-validator\.ts$|http\/documentation\.ts$|http\/openapi\/description\.ts$|store\/|threads\/|tokens\/sequences\.ts$|server\/|commands\/|console\/web\/)/,
+    // what looks through it (lines of batches, once); what we wrote ourselves; the operator's; browsers
+    home: /^src\/(batches\/|core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|nodes\/json\.ts$|dialects\/(stored-responses|chat\/encoder|completions\/logprobs)\.ts$|tools\/format\/answer-validator\.ts$|http\/documentation\.ts$|http\/openapi\/description\.ts$|store\/|threads\/|tokens\/sequences\.ts$|server\/|commands\/|console\/web\/)/,
     example: "JSON.parse(text)",
   },
   {

@@ -26,6 +26,7 @@ import { BatchingJournal, type CommitListener } from "../store/ledger/journal.ts
 import { nextEpoch } from "../store/ledger/epoch.ts";
 import { openForReading } from "../store/open.ts";
 import type { allGateways } from "../store/postgres/all-gateways.ts";
+import type { Lease } from "../store/postgres/jobs.ts";
 import type { SharedTries } from "../store/postgres/shared-tries.ts";
 import type { PostgresBooks } from "../store/postgres/books.ts";
 import type { TellOnce } from "../store/postgres/told-once.ts";
@@ -59,8 +60,8 @@ export type Accounting = Readonly<{
   everywhere: (ReturnType<typeof allGateways> & OtherTries) | null;
   /** Accounts in memory, for notices to operators; null: there are none. */
   memory: Pick<Ledger, "loaded" | "knownBalance"> | null;
-  /** Of several gateways: what the batches of this one find, and whether it is the one to tell; null: there is one. */
-  finds: Readonly<{ batches: Pick<PostgresBooks, "onFall" | "onSpent">; tellOnce: TellOnce }> | null;
+  /** Of several gateways: what the batches of this one find, and whether it is the one to tell, or to do it; null: there is one. */
+  finds: Readonly<{ batches: Pick<PostgresBooks, "onFall" | "onSpent">; tellOnce: TellOnce; lease: Lease }> | null;
   journal: Readonly<{ pending: number }>;
   /** Why the ledger cannot be written for now, in words; null while it can. */
   readonly unwritable: string | null;

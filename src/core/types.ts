@@ -134,6 +134,8 @@ export type Model = Readonly<{
   preset?: Preset;
   /** The most of its requests under way at once, over all accounts and gateways; others wait. Absent: any number. */
   parallel?: number;
+  /** What it costs in batches; absent: the plan says. */
+  batchPrice?: Price;
   /** Names of models that serve its requests while no node can, the first that can. Absent: none. */
   fallback?: readonly string[];
   /** The id of the model that was asked for and that no node can serve. Absent: this one was asked for. */
@@ -175,6 +177,8 @@ export type Plan = Readonly<{
   /** The priority of a request that asks for none, and the highest that one may ask for; absent: "standard". */
   priority?: Priority;
   priorityMax?: Priority;
+  /** The part of a price that a batch does not cost, below 1; absent: 0. */
+  batchDiscount?: number;
   /** Names of the models that it may use; null: all. */
   models: readonly string[] | null;
   /** No balance: usage is recorded against the day's allowance, which is endless. */
@@ -391,6 +395,8 @@ export type Ask = Readonly<{
   engineFields?: readonly EngineField[];
   /** The urgency that it asks for; absent: none. */
   priority?: Priority;
+  /** It is a line of a batch, which limits of a minute do not count. */
+  batch?: true;
   /** Its answer is of use only if it begins within this time. Absent: it waits. */
   deadlineMs?: Ms;
   /** What the request may still cost its nodes, shared by all its rounds and answers. Absent: unlimited. */

@@ -11,7 +11,7 @@ import { listedModels, sampleModelOf, usualSampleModel } from "../core/catalog.t
 import { bodyMaxBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
-import type { Model, Principal, Refusal } from "../core/types.ts";
+import type { Endpoint, Model, Principal, Refusal } from "../core/types.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import { ApiRoutes, type DirectRoutes } from "./api-routes.ts";
@@ -21,6 +21,7 @@ import type { OpenApiDocument } from "../docs/openapi-document.ts";
 import { Documentation, type DocumentationOptions } from "./documentation.ts";
 import { askerOf } from "./incoming.ts";
 import { KeyHeaders } from "./key-headers.ts";
+import type { AnswerKept, answerKept, Inside } from "./kept-routes.ts";
 import { idleTimeoutSeconds, Inference, socketOptions } from "./inference.ts";
 import type { Connection } from "./peer-address.ts";
 import { LoopDelay } from "./metrics/loop-delay.ts";
@@ -62,6 +63,8 @@ export type ServerOptions = Readonly<{
   quotes?: Quotes;
   /** Absent: there is no API for operators. */
   operators?: Operators;
+  /** Answers requests about batches. Absent: there are none. */
+  openBatches?: (inside: Inside) => AnswerKept;
   /** Pages and routes that another part adds, and the browsers that are signed in to them. */
   openSite?: (requests: LiveRequests) => Site;
   /** {base_url}; null: the address where it listens. */
@@ -124,6 +127,36 @@ const stored = [
   },
 ] as const;
 
+const batchRoutes = {
+  "/v1/batches": ["POST ", "GET ", "GET /:id", "POST /:id/cancel"],
+  "/v1/messages/batches": ["POST ", "GET ", "GET /:id", "POST /:id/cancel", "GET /:id/results", "DELETE /:id"],
+} as const;
+
+type BatchParties = Pick<Parameters<typeof answerKept>[2], "keyHeaders" | "addressHeader" | "whoseIs"> &
+  Readonly<{ inference: Inference }>;
+
+function addBatches(
+  api: ApiRoutes,
+  open: ServerOptions["openBatches"],
+  inside: Inside,
+  { inference, ...parties }: BatchParties,
+): void {
+  const answer = open?.(inside);
+  if (answer === undefined) return;
+  const { clock } = inside.parts;
+  const dialectOf = (request: Request) => inference.dialectOf(request);
+  for (const [at, routes] of Object.entries(batchRoutes)) {
+    for (const route of routes) {
+      const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];
+      api.add(method, `${at}${below}` as Endpoint, async (request, connection, id) => {
+        const { answerKept } = await import("./kept-routes.ts");
+        const asked = { request, connection, id };
+        return answerKept(`${method} ${at}${below}`, asked, { ...parties, answer, clock, dialectOf });
+      });
+    }
+  }
+}
+
 /** Starts to listen. Throws if the address is in use. */
 export function startServer(parts: ServerParts, options: ServerOptions): RunningServer {
   const {
@@ -175,7 +208,6 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     access: () => ({ token: options.metricsToken ?? null, behindProxy: options.behindProxy ?? false }),
   };
   let stopping = false;
-
   const direct: DirectRoutes = {};
   // The limit is for a unix socket, for which Bun's types allow none below; Elysia's own is shorter.
   const serve = { idleTimeout: idleTimeoutSeconds, routes: direct };
@@ -208,6 +240,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   tokens.addRoutesTo(api);
   inference.addRoutesTo(api);
   for (const dialect of dialects.all) if (dialect.storesResponses) addStored(dialect);
+  addBatches(api, options.openBatches, { parts, dialects, watch }, { inference, keyHeaders, addressHeader, whoseIs });
   if (site !== null) app.use(site.routes);
   if (options.operators !== undefined) addOperators(app, options.operators, documentation, addressHeader);
   app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });

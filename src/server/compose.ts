@@ -10,6 +10,7 @@
 // What a phase opens it leaves on one stack, which closes in the reverse order: at the end, or at once where a phase fails.
 import { billedTokens, costUsd, ratesOf } from "../account/money/price.ts";
 import { priorityOf } from "../core/priority.ts";
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { serverEntry, theServer } from "../account/audit.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
@@ -29,6 +30,10 @@ import { CommandError, isExpected } from "../core/expected-error.ts";
 import { type Log, openLog, usualLogFormat } from "../core/log.ts";
 import { lastPlan, unconfiguredPlans, unknownModels } from "../core/plans.ts";
 import type { Accounting } from "../books/accounting.ts";
+import type { FileStore } from "../files/file-store.ts";
+import type { Batches } from "../batches/batches.ts";
+import type { openBatches as OpenBatches } from "../batches/open-batches.ts";
+import type { AnswerKept, Inside } from "../http/kept-routes.ts";
 import type { Quotes } from "../http/quote.ts";
 import { type Operators, startServer } from "../http/app.ts";
 import { holdFreePort } from "../http/free-port.ts";
@@ -481,6 +486,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
   const { accounting, laneState, usage, activity, requestLog, writeExport, watch, storedResponses, sealingKey } =
     earlier;
+  const { files } = earlier;
   const { pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
   const { relays, backups, notices, reloader, nodeCare, officeWork, unready, sampleModel } = earlier;
 
@@ -541,6 +547,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   }, folderLookIntervalMs);
   opened.defer(() => clearInterval(looks));
 
+  const batches = files === null ? null : batchesOf({ accounting, files });
   const server = listen(config.host, port, () =>
     startServer(
       {
@@ -565,6 +572,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
         host: config.host,
         port,
         counts,
+        ...(batches === null ? {} : { openBatches: (inside: Inside) => batches.open(inside) }),
         operators: lazyOperators(officeWork, log),
         quotes: quotesOf(accounting, pool),
         unix: relays?.unix ?? null,
@@ -610,6 +618,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
     const relaysStopping = await relays?.stop(stopGraceMs); // what they pass on is answered until they take no more
     await Promise.all([relaysStopping?.stopped, server.stop(stopGraceMs)]);
   });
+  opened.defer(() => batches?.close());
   if (relays !== null) {
     releasePort();
     await relays.listen().catch((error: unknown) => {
@@ -619,7 +628,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   const requests = relays === null ? server : together(server, relays);
 
   watch.begin(() => ({
-    requests: requests.openRequests,
+    requests: requests.openRequests + (batches?.underWay ?? 0),
     nodesBusy: pool.states().reduce((sum, { busy }) => sum + busy, 0),
     waiting: pool.waiting,
   }));
@@ -627,6 +636,37 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   backups.follow(config.backups);
   opened.defer(() => backups.close());
   return { url: server.url, requests };
+}
+
+/** Loaded when somebody asks, where some have been, and where another gateway may leave one behind. */
+function batchesOf({ accounting, files }: Readonly<{ accounting: Accounting; files: FileStore }>) {
+  const { keys, office, finds } = accounting;
+  const folder = files.batchesFolder;
+  let loading: Promise<ReturnType<typeof OpenBatches>> | null = null;
+  let loaded: Batches | null = null;
+  const load = async (inside: Inside) => {
+    const { openBatches } = await import("../batches/open-batches.ts");
+    const opened = openBatches(inside, {
+      folder,
+      files,
+      ofHash: (keyHash) => keys.ofHash(keyHash),
+      planOf: (account) => accounting.planOf(account),
+      isCharged: (requestId) => office.read(({ accounts }) => accounts.hasEntry(requestId)),
+      ...(finds === null ? {} : { lease: finds.lease }),
+    });
+    loaded = opened.batches;
+    return opened;
+  };
+  return {
+    open(inside: Inside): AnswerKept {
+      if (finds !== null || existsSync(folder)) loading = load(inside);
+      return async (route, asked) => (await (loading ??= load(inside))).answer(route, asked);
+    },
+    get underWay() {
+      return loaded?.underWay ?? 0;
+    },
+    close: async () => (await loading)?.batches.close(),
+  };
 }
 
 /** Loaded when somebody asks: most servers are never asked. */

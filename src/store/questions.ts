@@ -23,6 +23,9 @@ export interface Questions {
   ): Promise<Result>;
 }
 
+/** More that rows must meet, beginning with AND, and its values. */
+export type Condition = Readonly<{ where: string; values: readonly Value[] }>;
+
 export const statement = (name: string, text: string): Question => ({ name, text: text.trim() });
 
 export const rowsIn = (parameter: number, ...types: readonly ("text" | "bigint")[]): string =>

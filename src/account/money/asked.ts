@@ -4,7 +4,7 @@ import type { Ask, Model } from "../../core/types.ts";
 /** `M`: the model, or its id. `outputTokensMax` is that of all answers together. */
 export type Asked<M = Model> = Pick<
   Ask,
-  "endpoint" | "coderBilling" | "outputTokensMax" | "openBudget" | "priority" | "answers"
+  "endpoint" | "coderBilling" | "outputTokensMax" | "openBudget" | "priority" | "answers" | "batch"
 > &
   Readonly<{ model: M }>;
 

@@ -11,8 +11,10 @@ import {
   type LogPlace,
   requestIdBeginning,
 } from "../../core/request-log.ts";
+import type { ReportAsked, ReportPart } from "../../core/report.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
-import { type Questions, rowsIn, rowsText, type Send, statement, type Value } from "../questions.ts";
+import { type Condition, type Questions, rowsIn, rowsText, type Send, statement, type Value } from "../questions.ts";
+import { cutDay, type FoundSums, reportQuestion, reportRowOf, reportValues } from "./report.ts";
 import { type FailedFound, type FoundRow, merged, type Served, statusFits } from "./log-page.ts";
 
 const pruneIntervalMs = 60_000;
@@ -33,6 +35,8 @@ export interface ServedLines {
   ): Promise<Readonly<{ rows: readonly FoundRow[]; last: Served["stoppedAt"] }>>;
   /** As ArrivalQueries. */
   arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage>;
+  /** What spares reading lines of other times, with values behind the first `taken`. */
+  near(from: Ms, until: Ms, taken: number): Promise<Condition>;
 }
 
 /** Journal lines that a search reads in its first step, and how long it goes on. */
@@ -90,6 +94,17 @@ export class RequestLogTables {
 
   arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage> {
     return this.#served.arrivals(from, after);
+  }
+
+  /** As RequestLogQueries. */
+  async report(asked: ReportAsked): Promise<ReportPart> {
+    const near = await this.#served.near(asked.from, asked.until, reportValues);
+    const rows = await this.#tables.ask<FoundSums>(...reportQuestion(asked, near));
+    const cut = cutDay(asked);
+    return {
+      rows: rows.map(reportRowOf),
+      cutsFoldedDay: cut !== null && (await this.#tables.ask(...cut)).length > 0,
+    };
   }
 
   #failedBefore(
@@ -251,7 +266,7 @@ export const logColumns = `log.request_id AS "requestId", log.at::float8 AS at, 
   (SELECT name FROM api_keys AS k WHERE k.account_id = log.account_id AND k.id = log.key_id) AS "keyName"`;
 
 /** With the values as parameters behind the first `taken`. */
-export function conditionsOf(filter: LogFilter, named: string | null, taken: number) {
+export function conditionsOf(filter: LogFilter, named: string | null, taken: number): Condition {
   const parts: string[] = [];
   const values: Value[] = [];
   const also = (value: Value, condition: string, type: "text" | "bigint"): void => {

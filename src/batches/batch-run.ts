@@ -536,6 +536,7 @@ export class BatchRun {
       admission: {
         countRequest: () => null,
         refuseFlooded: () => null,
+        refuseModel: (...asked) => admission.refuseModel(...asked),
         admit: (request, now) => {
           const model = this.#models[this.#placeOf(request.ask.model)]!;
           return admission.admit({ ...request, ask: { ...request.ask, ...this.#asked, model } }, now);

@@ -89,6 +89,8 @@ export type LogRow = Readonly<{
   keyName: string | null;
   endpoint: string;
   model: string;
+  /** The one that was asked for, where the model stood in for it. */
+  askedModel: string | null;
   status: number;
   /** Null where it was served. */
   reason: string | null;

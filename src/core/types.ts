@@ -36,6 +36,8 @@ export type Course = Readonly<{
   durationMs: Ms;
   /** How urgent it was in line; absent: standard. */
   priority?: Priority;
+  /** The model that was asked for, where another one stood in for it. */
+  askedModel?: string;
 }>;
 
 /** What a key may be used for; null: unlimited. */
@@ -524,6 +526,8 @@ export interface Hold extends Disposable {
    * Disposing of the hold gives up the place in line.
    */
   readonly ready: Promise<Refusal | null> | null;
+  /** Its place among those that wait for the same requests to end, from 1; null: it does not wait, or nobody knows yet. */
+  position?(): number | null;
   /** Absent: "standard". */
   readonly priority?: Priority;
   /** What is left of a minute's requests and tokens where they are limited; else null. Absent: null. */

@@ -24,6 +24,7 @@ import { KeyHeaders } from "./key-headers.ts";
 import type { AnswerKept, answerKept, Inside } from "./kept-routes.ts";
 import { idleTimeoutSeconds, Inference, socketOptions } from "./inference.ts";
 import type { Connection } from "./peer-address.ts";
+import { addMachineRoutes, type ManagedSettingsOf } from "./machine-routes.ts";
 import { LoopDelay } from "./metrics/loop-delay.ts";
 import type { Gauge } from "./metrics/metric.ts";
 import { Metrics } from "./metrics/metrics.ts";
@@ -61,6 +62,8 @@ export type ServerOptions = Readonly<{
   counts: TokenCounts;
   /** Absent: nothing is quoted. */
   quotes?: Quotes;
+  /** What Claude Code does on an account's machines; null: as its person likes. */
+  managedSettings?: ManagedSettingsOf;
   /** Absent: there is no API for operators. */
   operators?: Operators;
   /** Answers requests about batches. Absent: there are none. */
@@ -187,8 +190,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   const keyHeaders = new KeyHeaders(dialects.keyHeaders);
   const inference = new Inference(parts, { dialects, keyHeaders, counts, watch, addressHeader });
   const live = others === null ? inference : together(inference, others);
-  const site = openSite?.(live) ?? null;
-  inference.site = site;
+  const site = (inference.site = openSite?.(live) ?? null);
   const tokens = new TokenRoutes({ ...parts, dialects, keyHeaders }, counts, site, addressHeader, options.quotes);
   const documentation = new Documentation({
     facts: () => ({
@@ -237,6 +239,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     .add("GET", "/v1/models", (request, connection) => listModels(request, connection))
     // An id may contain slashes, which not every client encodes.
     .add("GET", "/v1/models/*", (request, connection, id) => showModel(request, connection, id));
+  addMachineRoutes(app, api, { whoseIs, dialects, clock: parts.clock, settingsOf: options.managedSettings });
   tokens.addRoutesTo(api);
   inference.addRoutesTo(api);
   for (const dialect of dialects.all) if (dialect.storesResponses) addStored(dialect);

@@ -37,6 +37,7 @@ import type { AnswerKept, Inside } from "../http/kept-routes.ts";
 import type { Quotes } from "../http/quote.ts";
 import { type Operators, startServer } from "../http/app.ts";
 import { holdFreePort } from "../http/free-port.ts";
+import type { ManagedSettingsOf } from "../http/machine-routes.ts";
 import { Metrics } from "../http/metrics/metrics.ts";
 import { together } from "../http/other-threads.ts";
 import type { LiveRequests } from "../http/site.ts";
@@ -574,6 +575,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
         counts,
         ...(batches === null ? {} : { openBatches: (inside: Inside) => batches.open(inside) }),
         operators: lazyOperators(officeWork, log),
+        managedSettings: managedSettingsOf(accounting, live),
         quotes: quotesOf(accounting, pool),
         unix: relays?.unix ?? null,
         others: relays,
@@ -637,6 +639,17 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   opened.defer(() => backups.close());
   return { url: server.url, requests };
 }
+
+/** By the plan of the account, now. */
+const managedSettingsOf =
+  ({ office }: Pick<Accounting, "office">, { values }: LiveConfig): ManagedSettingsOf =>
+  async (id) => {
+    const tables = values.managedSettings;
+    if (tables.length === 0) return null;
+    const account = await office.read(({ accounts }) => accounts.record(id));
+    const fits = tables.find(({ plans }) => account !== null && (plans?.includes(account.plan) ?? true));
+    return fits?.settings ?? null;
+  };
 
 /** Loaded when somebody asks, where some have been, and where another gateway may leave one behind. */
 function batchesOf({ accounting, files }: Readonly<{ accounting: Accounting; files: FileStore }>) {

@@ -328,6 +328,7 @@ describe("the request log", () => {
     keyName: null,
     endpoint: "/v1/messages",
     model: "core-3",
+    askedModel: null,
     status: 429,
     reason: "quota_exceeded",
     input: 1,

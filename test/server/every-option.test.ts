@@ -270,6 +270,7 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
         if (now) await eventually("a trace came", async () => collector.spans.length > 0, 30_000);
         return collector.spans.length > 0;
       },
+      managedSettings: async () => (await site.fetch("/managed/settings")).status,
       webhooks: async () => (await run(["webhooks", "test", "ops", "--data", site.data])).code,
       usageKeepDays: async (now: boolean) => {
         if (now) await eventually("old lines are sums", async () => folded() > 0, 60_000);
@@ -321,6 +322,7 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
       endUserHeader: null,
       metricsToken: 200,
       telemetry: false,
+      managedSettings: 404,
       webhooks: 1,
       usageKeepDays: false,
       failedKeepDays: true,
@@ -368,6 +370,11 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
       otlp_endpoint = "${collector.url}"
       [usage]
       end_user_header = "x-asking"
+      [[managed_settings]]
+      plans = ["small"]
+      settings = { model = "none" }
+      [[managed_settings]]
+      settings = { model = "core-3", permissions = { deny = ["WebFetch"] } }
       [[webhooks]]
       name = "ops"
       url = "${receiver.url}"
@@ -398,6 +405,7 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
       endUserHeader: "ada",
       metricsToken: 401,
       telemetry: true,
+      managedSettings: 200,
       webhooks: 0,
       usageKeepDays: true,
       failedKeepDays: false,
@@ -446,6 +454,7 @@ test("every option that takes a restart is called so, and nothing of it is appli
     databaseUrl: '[ledger]\nurl = "postgres://127.0.0.1/tollgate"',
     gateway: '[ledger]\ngateway = "gate-2"',
     gatherMs: "[ledger]\ngather_ms = 5",
+    machineTokenMs: "[console]\nmachine_token_days = 1",
   } satisfies Record<Exclude<keyof FixedOptions, "dataFolder" | "passwords">, string>; // a flag's, which stays; and with oidc alone
   await using site = new Site();
   await site.start("[server]\nport = 0\n");

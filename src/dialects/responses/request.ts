@@ -12,6 +12,7 @@ import { namedModel } from "../request/named-model.ts";
 import { OfferedTools, type ToolSelection } from "./offered-tools.ts";
 import { echoOf } from "./response-object.ts";
 import { readItems } from "./input.ts";
+import { withPreset } from "../request/preset.ts";
 import type { Sealer } from "../request/sealed-content.ts";
 import { anySearch, searchOf } from "../request/search-request.ts";
 import { priorityAsked } from "../request/service-tier.ts";
@@ -120,28 +121,36 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
 
   const store = context.storesResponses && (request.store ?? true) && compacts === null;
   const shown = context.continues === null ? request : { ...request, previous_response_id: context.continues };
+  const settings = {
+    model,
+    turns,
+    stop: [],
+    effort: effort ?? beside.effort,
+    sampling: { ...beside.sampling, ...samplingOf(request) },
+    ...engineFieldsOf(beside),
+  };
   const budget = budgetOf(request.max_output_tokens, model, coderBilling);
   const ask: ResponsesAsk = {
     endpoint,
     coderBilling,
-    model,
-    turns,
+    ...settings,
     tools: selection.tools,
     toolChoice: selection.toolChoice,
     parallelToolCalls: request.parallel_tool_calls ?? null,
-    stop: [],
     ...budget,
-    effort: effort ?? beside.effort,
     format: oneOfThem,
     webSearch: readSearch(request, selection),
     stream: request.stream === true,
     warms: request.generate === false && compacts === null ? true : undefined,
-    sampling: { ...beside.sampling, ...samplingOf(request) },
-    ...engineFieldsOf(beside),
     ...priorityAsked(request.service_tier),
     bodyBytes: context.bodyBytes + (context.earlier?.bytes ?? 0),
     offered,
-    echo: echoOf(shown, model, request.max_output_tokens == null ? null : budget.outputTokensMax, store),
+    echo: echoOf(
+      asServed(shown, settings),
+      model,
+      request.max_output_tokens == null ? null : budget.outputTokensMax,
+      store,
+    ),
     sealsReasoning: request.include?.includes("reasoning.encrypted_content") ?? false,
     showsSources: request.include?.includes("web_search_call.action.sources") ?? false,
     compacts,
@@ -153,6 +162,14 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
       : keptInput(store || conversationId !== null, request.input, input),
   };
   return compacts === null ? ask : summarising(ask);
+}
+
+/** With what a preset makes of its settings: a response repeats those that hold. */
+function asServed(request: ResponsesBody, settings: Parameters<typeof withPreset>[0]): ResponsesBody {
+  if (settings.model.preset === undefined) return request;
+  const { sampling, effort } = withPreset(settings);
+  const held = Object.fromEntries(forwarded.map((name) => [name, sampling[name]]));
+  return { ...request, ...held, reasoning: { ...request.reasoning, effort } };
 }
 
 /** `max_tool_calls` counts calls of built-in tools, not of the client's own functions. */

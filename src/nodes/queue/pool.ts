@@ -156,7 +156,7 @@ export class NodePool {
   constructor(nodes: readonly NodeConfig[], options: PoolOptions) {
     this.#options = options;
     this.#limits = { ...defaultLimits, ...options.limits };
-    this.#placement = new Placement(options.planOf);
+    this.#placement = new Placement(options.planOf, options.nodeModelOf);
     const { queueMaxWaitMs, weightOf } = options;
     const parallelOf = (modelId: string): number | null => {
       const most = this.#parallel.get(modelId);

@@ -10,7 +10,7 @@ import { requestsName, responsesName } from "../folder/data-folder.ts";
 import { openForReading } from "../open.ts";
 import { type Column, type TableName, tables } from "../tables.ts";
 
-export const usageColumns = `billing_key AS id, kind, at, used, credit_delta, endpoint, model, key_id, end_user_id,
+export const usageColumns = `billing_key AS id, kind, at, used, credit_delta, endpoint, model, asked_model, key_id, end_user_id,
   input_fresh + input_cached AS input, input_cached AS cached_input, output, reasoning, billed_tokens, estimated,
   wait_ms, first_token_ms, duration_ms`;
 
@@ -27,7 +27,7 @@ function rowsOf(table: TableName, order: string, where = "account_id = ?1"): str
  * `accounts` stand before them.
  */
 const lists: Readonly<
-  Record<Exclude<TableName, "accounts" | "operator_tokens">, readonly [name: string, sql: string]>
+  Record<Exclude<TableName, "accounts" | "operator_tokens" | "device_codes">, readonly [name: string, sql: string]>
 > = {
   sessions: ["sessions", rowsOf("sessions", "id")],
   identities: ["identities", rowsOf("identities", "issuer")],
@@ -63,7 +63,7 @@ const lists: Readonly<
 };
 export const accountLists = Object.values(lists);
 
-export const refusedColumns = `request_id AS id, at, key_id, endpoint, model, status, reason, wait_ms, first_token_ms,
+export const refusedColumns = `request_id AS id, at, key_id, endpoint, model, asked_model, status, reason, wait_ms, first_token_ms,
   duration_ms, input, output, more`;
 
 /** Columns with wall-clock milliseconds, which are exported as ISO 8601. */

@@ -120,7 +120,6 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
   if (isRefusal(oneOfThem)) return oneOfThem;
 
   const store = context.storesResponses && (request.store ?? true) && compacts === null;
-  const shown = context.continues === null ? request : { ...request, previous_response_id: context.continues };
   const settings = {
     model,
     turns,
@@ -146,7 +145,7 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
     bodyBytes: context.bodyBytes + (context.earlier?.bytes ?? 0),
     offered,
     echo: echoOf(
-      asServed(shown, settings),
+      asServed(shownOf(request, context), settings),
       model,
       request.max_output_tokens == null ? null : budget.outputTokensMax,
       store,
@@ -171,6 +170,9 @@ function asServed(request: ResponsesBody, settings: Parameters<typeof withPreset
   const held = Object.fromEntries(forwarded.map((name) => [name, sampling[name]]));
   return { ...request, ...held, reasoning: { ...request.reasoning, effort } };
 }
+
+const shownOf = (request: ResponsesBody & Item, { continues }: CheckedContext): ResponsesBody & Item =>
+  continues === null ? request : { ...request, previous_response_id: continues };
 
 /** `max_tool_calls` counts calls of built-in tools, not of the client's own functions. */
 function readSearch(request: ResponsesBody, { webSearch, tools, forcesSearch }: ToolSelection): WebSearch | null {

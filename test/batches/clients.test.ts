@@ -16,7 +16,9 @@ const anthropic = await installed<Json>("@anthropic-ai/sdk", clients);
 
 const line = (id: string, body: Json = {}, more: Json = {}): string =>
   JSON.stringify({
-    ...{ custom_id: id, method: "POST", url: "/v1/chat/completions" },
+    custom_id: id,
+    method: "POST",
+    url: "/v1/chat/completions",
     body: { model: "m", max_tokens: 30, messages: [{ role: "user", content: id }], ...body },
     ...more,
   });

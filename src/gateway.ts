@@ -374,6 +374,7 @@ export async function serve(
       held === null ? counted : { ...counted, outputTokensMax: held.most, growing: new HeldBudget(hold, held, clock) };
     // Nodes fetch nothing: media given by address become data before the request waits for a slot.
     using media = needsMedia(ask) ? await readMedia(ask, serving) : null;
+    if (media !== null && media.refusal !== null) return fail(media.refusal, hold, outlet, record);
     // Its files are texts now.
     if (media !== null) {
       const { input } = parts.habits.expected(media.ask, expectedInputWithTools(media.ask, account, parts));

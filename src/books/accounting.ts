@@ -2,6 +2,7 @@
 import type { Verification } from "../account/people/accounts.ts";
 import { Admission } from "../account/money/admission.ts";
 import type { BookKeys, Books } from "../account/money/books.ts";
+import { windowMs } from "../account/money/minute-window.ts";
 import { Flood } from "../account/money/flood.ts";
 import { Keys } from "../account/people/keys.ts";
 import { KnownSessions } from "../account/sign-in/known-sessions.ts";
@@ -86,6 +87,8 @@ type InMemory = Readonly<{
   sessions: KnownSessions;
   journal: BatchingJournal;
   databaseFile: string;
+  /** For a server: limits of a minute go on with what was charged in the last one. */
+  recall(): void;
   /** For a server: what checks the ledger again and again, from its `begin` until `close`. */
   watch(log: Log): LedgerWatch;
 }>;
@@ -169,6 +172,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
     },
     verify: async () => (await import("../store/verify/verify.ts")).verify(reader, ledger, plans),
     backup: (file, progress) => backUp(folder.databaseFile, file, progress, storage.misplaced ? reader : null),
+    recall: () => admission.recall(records.linesSince(clock.wall() - windowMs), momentOf(clock)),
     retain: (keepDays) => storage.retain(keepDays),
     watch(log) {
       watched = new LedgerWatch({ databaseFile: folder.databaseFile, reader, ledger, plans, clock, log });

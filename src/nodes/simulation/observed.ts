@@ -25,7 +25,7 @@ const samplesMin = 20;
 /** A wait that is none: the line gives a slot within a turn of the event loop. */
 const noWaitMs = 5;
 /** Fits see at most this many requests of a node. */
-const samplesMax = 100_000;
+const samplesMax = 20_000;
 
 export function observe(trace: Trace): readonly Observed[] {
   const all = trace.nodes.map((): number[] => []);

@@ -117,11 +117,11 @@ async function readTrace(
   for (let after: number | string | null = null; ; pages++) {
     const page = await requestLog.arrivals(from, after);
     after = page.next;
-    await worker.call({ order: "add", page }, { moved: [page.numbers.buffer] });
+    await worker.call({ order: "add", page, from }, { moved: [page.numbers.buffer] });
     if (after === null) break;
     if (pages % 10 === 9) progress(`read up to ${pages + 1} pages of the journal`);
   }
-  return worker.call<TraceFacts>({ order: "trace", from });
+  return worker.call<TraceFacts>({ order: "trace" });
 }
 
 /** Calls at each tenth. */

@@ -24,22 +24,20 @@ export async function converse(ports: readonly number[]): Promise<{ problems: st
   await using gateway = await GatewayProcess.start({
     config: `[server]\nshare_prefix_cache = true\n${nodes.join("")}`,
   });
-  /** People who take turns; each line has one request under way, so that no node is worth leaving. */
-  const line = async (first: number): Promise<void> => {
-    const talks: { openai: Clients["openai"]; person: number; messages: Message[] }[] = [];
-    for (let person = first; person < people; person += ports.length) {
+  const talks = await Promise.all(
+    Array.from({ length: people }, async (_none, person) => {
       const { openai } = new Clients(gateway.url, (await gateway.account()).api_key);
-      talks.push({ openai, person, messages: [] });
-    }
-    for (let turn = 0; turn < turns; turn++) {
-      for (const { openai, person, messages } of talks) {
+      const messages: Message[] = [];
+      return async (turn: number): Promise<void> => {
         messages.push({ role: "user", content: `${markOf(person)}: ${wordsOf(person, turn)}` });
         const { choices } = await openai.chat.completions.create({ model: hosted, messages, ...answered });
         messages.push({ role: "assistant", content: choices[0]!.message.content ?? "" });
-      }
-    }
-  };
-  await Promise.all(ports.map((_port, at) => line(at)));
+      };
+    }),
+  );
+  await Promise.all(talks.map((talk) => talk(0)));
+  // From here on one after the other: while a node reads somebody else's prompt, a turn may well be sooner elsewhere.
+  for (let turn = 1; turn < turns; turn++) for (const talk of talks) await talk(turn);
   const of = (person: number) =>
     taps.map((tap) => tap.generations.filter(({ request }) => request.includes(markOf(person))).length);
   const spread = Array.from({ length: people }, (_none, person) => of(person));

@@ -231,8 +231,8 @@ function nodesToday({ pool }: SimulateParts, config: Config, facts: TraceFacts):
     const own = Object.hasOwn(named, "*")
       ? (model: string) => placeless.has(model) || shown?.models.includes(model) === true
       : () => true;
-    // Slots that follow the load were at least as many as were in use, and not many more where requests waited.
-    const followed = shown?.waited === true ? shown.peak : Math.max(shown?.peak ?? 0, nodeSlotsDefault);
+    // Slots that follow the load were at least as many as were in use, and not many more where requests waited for them.
+    const followed = shown?.isFull === true ? shown.peak : Math.max(shown?.peak ?? 0, nodeSlotsDefault);
     return {
       name,
       slots: typeof slots === "number" ? slots : followed,

@@ -3,7 +3,8 @@
 import { isRecord } from "../../../src/core/is-record.ts";
 import { eventually } from "../../fixtures/eventually.ts";
 import type { Account, GatewayProcess } from "../../fixtures/gateway-process.ts";
-import type { RunningEngine } from "./running-engine.ts";
+import { converse } from "./conversations.ts";
+import { RunningEngine } from "./running-engine.ts";
 import { oddSchemas } from "./odd-schemas.ts";
 import {
   type Answer,
@@ -398,6 +399,13 @@ export const checks = {
       model?.context_length === contextTokens,
       `GET /v1/models does not tell ${contextTokens}: ${JSON.stringify(model)}`,
     );
+  },
+
+  async "conversations on two nodes"({ engine, problems }) {
+    await using other = await RunningEngine.start(engine.name);
+    const { problems: found, figures } = await converse([engine.port, other.port]);
+    problems.push(...found);
+    console.log(`  ${figures}`);
   },
 
   async "client leaves"(trial) {

@@ -4,7 +4,7 @@
 //
 // What the client received is charged before it sees the end, even one with an error event, unless the gateway or a node
 // failed. Every other exit gives the whole hold back, and every refusal is a row of core/refusals.ts.
-import type { Forecast } from "./core/forecast.ts";
+import { type Outlook, outlookOf } from "./core/forecast.ts";
 import { isPriority, priorities } from "./core/priority.ts";
 import { type Standing } from "./core/standing.ts";
 import type { Catalog, KnownModels } from "./core/catalog.ts";
@@ -78,7 +78,7 @@ export type GatewayParts = Readonly<{
       standing?: Standing,
     ): Soon<Slot | Refusal>;
     /** What a request that waits can expect; null where it does not wait (anymore). Absent: nobody here knows. */
-    forecastOf?(waiting: Promise<Slot | Refusal>): Forecast | null;
+    forecastOf?(waiting: Promise<Slot | Refusal>): Outlook | null;
     /** Whether a node that is well serves the model. Absent: nobody here knows, and no model falls back. */
     isServed?(modelId: string): boolean;
   };
@@ -126,7 +126,7 @@ export interface Outlet extends Sink {
   /** Whether part of the answer was written, beyond signs of life. */
   readonly delivered: boolean;
   /** The request waits in line; `forecast` says what it can expect now, and null once it no longer waits. */
-  waits?(forecast: () => Forecast | null): void;
+  waits?(forecast: () => Outlook | null): void;
   /** The whole answer, where it must be on disk before its charge; rejects where it is not, and nothing is charged. */
   keep?(end: Extract<Ending, { kind: "end" }>): Promise<void>;
   /** The last word of a served request, whose charge is on disk. A promise where the reply must be stored first. */
@@ -364,6 +364,7 @@ export async function serve(
   try {
     if (hold.ready !== null) {
       // A coder call is on disk before the first byte goes out; others wait for requests of their account to settle.
+      outlet.waits?.(outlookOf(() => hold.position?.() ?? null, clock.monotonic));
       const refusal = await begun(hold, outlet.cancelSignal);
       if (refusal !== null) return fail(refusal, hold, outlet, record);
     }
@@ -373,6 +374,7 @@ export async function serve(
       held === null ? counted : { ...counted, outputTokensMax: held.most, growing: new HeldBudget(hold, held, clock) };
     // Nodes fetch nothing: media given by address become data before the request waits for a slot.
     using media = needsMedia(ask) ? await readMedia(ask, serving) : null;
+    if (media !== null && media.refusal !== null) return fail(media.refusal, hold, outlet, record);
     // Its files are texts now.
     if (media !== null) {
       const { input } = parts.habits.expected(media.ask, expectedInputWithTools(media.ask, account, parts));

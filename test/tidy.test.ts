@@ -41,14 +41,14 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   // implements the journal, records, stored responses and rows of files that these declare
   store: ["account", "dialects", "files"],
   // reads HTTP responses with the strict parser of nodes, keeps the index of a searched folder in the store
-  tools: ["config", "nodes", "store", "tokens"],
+  tools: ["config", "files", "nodes", "store", "tokens"],
   books: ["account", "config", "dialects", "files", "store"], // puts account and store together
   telemetry: ["config"],
   bodies: ["dialects", "nodes", "tokens", "tools"], // reads a body, writes it as a node gets it, renders it to be counted
   batches: ["account", "bodies", "dialects", "files", "gateway", "http", "telemetry"], // lines pass the spine
   gateway: ["account", "bodies", "dialects", "telemetry", "tools"],
   docs: [],
-  http: ["bodies", "dialects", "docs", "gateway", "telemetry", "tokens", "tools"],
+  http: ["bodies", "dialects", "docs", "files", "gateway", "telemetry", "tokens", "tools"],
   // a thread that serves clients has everything that a request meets
   threads: ["account", "config", "dialects", "gateway", "http", "nodes", "telemetry", "tokens", "tools"],
   office: ["account"],
@@ -399,8 +399,9 @@ const homes: readonly Home[] = [
     what: "outgoing connections",
     sign: /(?<![.\w])fetch\(|\bBun\.connect\b|["']node:(?:net|http|https|tls|dgram)["']/,
     // commands speak to a running server over a unix socket, and relays to the main thread; the browser's side to the server that it came from;
+    // `tollgate login` the gateway that its user named;
     // sign-in asks the identity provider that the operator named, within its own limits of time and size; webhooks are the operator's, too
-    home: /^src\/(nodes\/|tools\/|server\/control-socket\.ts$|threads\/pass-on\.ts$|console\/oidc\/identity-provider\.ts$|notices\/post\.ts$|console\/web\/(request|pages\/playground\/stream)\.ts$)/,
+    home: /^src\/(nodes\/|tools\/|server\/control-socket\.ts$|commands\/login\.ts$|threads\/pass-on\.ts$|console\/oidc\/identity-provider\.ts$|notices\/post\.ts$|console\/web\/(request|pages\/playground\/stream)\.ts$)/,
     example: "await fetch(url)",
   },
   {

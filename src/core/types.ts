@@ -524,6 +524,8 @@ export interface Hold extends Disposable {
    * Disposing of the hold gives up the place in line.
    */
   readonly ready: Promise<Refusal | null> | null;
+  /** Its place among those that wait for the same requests to end, from 1; null: it does not wait, or nobody knows yet. */
+  position?(): number | null;
   /** Absent: "standard". */
   readonly priority?: Priority;
   /** What is left of a minute's requests and tokens where they are limited; else null. Absent: null. */

@@ -37,6 +37,7 @@ import type { AnswerKept, Inside } from "../http/kept-routes.ts";
 import type { Quotes } from "../http/quote.ts";
 import { type Operators, startServer } from "../http/app.ts";
 import { holdFreePort } from "../http/free-port.ts";
+import type { ManagedSettingsOf } from "../http/machine-routes.ts";
 import { Metrics } from "../http/metrics/metrics.ts";
 import { together } from "../http/other-threads.ts";
 import type { LiveRequests } from "../http/site.ts";
@@ -260,7 +261,7 @@ type Work = Awaited<ReturnType<typeof openWork>>;
 async function openWork(earlier: Given & Settings & OpenedBooks, opened: AsyncDisposableStack) {
   const { config, live, fileCatalog, catalog, clock, log, metrics, port, programEnvironment, flags, onFirstLook } =
     earlier;
-  const { accounting, storedResponses, sealingKey, shareNodes } = earlier;
+  const { accounting, storedResponses, files, sealingKey, shareNodes } = earlier;
   const followedNodes = config.threads > 1 ? new FollowedNodes() : null;
   const pool = new NodePool([], {
     clock,
@@ -320,7 +321,7 @@ async function openWork(earlier: Given & Settings & OpenedBooks, opened: AsyncDi
     counts,
     checker,
     largeBodies,
-    media: new Media(countedFetch(publicFetch, metrics), laterPdfReader()),
+    media: new Media(countedFetch(publicFetch, metrics), laterPdfReader(), files),
     ownedTools,
   };
 }
@@ -484,10 +485,8 @@ function unreadyReason({ violations }: LedgerState): string | null {
 
 async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gateway, opened: AsyncDisposableStack) {
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
-  const { accounting, laneState, usage, activity, requestLog, writeExport, watch, storedResponses, sealingKey } =
-    earlier;
-  const { files } = earlier;
-  const { pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
+  const { accounting, laneState, usage, activity, requestLog, writeExport, watch, storedResponses, files } = earlier;
+  const { sealingKey, pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
   const { relays, backups, notices, reloader, nodeCare, officeWork, unready, sampleModel } = earlier;
 
   let webConsole: ServingConsole | null = null;
@@ -559,6 +558,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
         countInput: (ask, account) => counts.ofUnreported(ask, account),
         largeBodies,
         storedResponses,
+        files,
         media,
         checker,
         clock,
@@ -574,6 +574,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
         counts,
         ...(batches === null ? {} : { openBatches: (inside: Inside) => batches.open(inside) }),
         operators: lazyOperators(officeWork, log),
+        managedSettings: managedSettingsOf(accounting, live),
         quotes: quotesOf(accounting, pool),
         unix: relays?.unix ?? null,
         others: relays,
@@ -637,6 +638,17 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   opened.defer(() => backups.close());
   return { url: server.url, requests };
 }
+
+/** By the plan of the account, now. */
+const managedSettingsOf =
+  ({ office }: Pick<Accounting, "office">, { values }: LiveConfig): ManagedSettingsOf =>
+  async (id) => {
+    const tables = values.managedSettings;
+    if (tables.length === 0) return null;
+    const account = await office.read(({ accounts }) => accounts.record(id));
+    const fits = tables.find(({ plans }) => account !== null && (plans?.includes(account.plan) ?? true));
+    return fits?.settings ?? null;
+  };
 
 /** Loaded when somebody asks, where some have been, and where another gateway may leave one behind. */
 function batchesOf({ accounting, files }: Readonly<{ accounting: Accounting; files: FileStore }>) {

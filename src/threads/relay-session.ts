@@ -141,7 +141,9 @@ export class RelaySession {
         return this.#places.get(operation.place)?.grant?.began();
       case "forecast": {
         const place = this.#places.get(operation.place);
-        const forecast = place === undefined ? null : this.#parts.pool.forecastAt(place);
+        const position = this.#open.get(operation.place)?.hold.position?.() ?? null;
+        const ofHold = position === null ? null : { position, firstTokenMs: null };
+        const forecast = place === undefined ? ofHold : this.#parts.pool.forecastAt(place);
         return this.#batcher.put({ answer: "forecast", id: operation.place, forecast });
       }
       case "leave":

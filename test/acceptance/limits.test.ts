@@ -191,6 +191,29 @@ describe.each([
       await full.text();
     });
 
+    test("a stream that waits for its key's others says where it is", async () => {
+      const { api_key } = await keyOf("wide", "--parallel", "1");
+      node.answer = "when told";
+      node.served = 0;
+      const first = post(api_key);
+      await eventually("it runs", async () => node.running === 1);
+      const leaving = new AbortController();
+      const wait = async () => {
+        const reply = await post(api_key, 0, { stream: true }, "chat/completions", leaving.signal);
+        return reply.body!.pipeThrough(new TextDecoderStream()).getReader();
+      };
+      const second = wait();
+      await Bun.sleep(100); // it stands in line before the third
+      const readers = await Promise.all([second, wait()]);
+      const said = async (of: number) => (await readers[of]!.read()).value;
+      expect(await said(0)).toBe(": waiting\n\n: number 1 in line\n\n");
+      expect(await said(1)).toBe(": waiting\n\n: number 2 in line\n\n");
+      node.finish();
+      await (await first).text();
+      leaving.abort();
+      await eventually("both are gone", async () => (node.finish(), node.running === 0));
+    });
+
     test("one that waits and leaves gives up its place, and the next begins", async () => {
       const { api_key, email } = await keyOf("wide", "--parallel", "1");
       node.answer = "when told";

@@ -171,6 +171,7 @@ export class ConsoleSite {
       signUp: false,
       passwordSignIn: true,
       oidc: null,
+      machineTokenMs: 86_400_000,
       addresses: new BrowserAddresses("x-test-address", log),
       browsers: new KnownBrowsers(new Uint8Array(32)),
       version: "0.0.0",

@@ -90,7 +90,7 @@ describe("the description", () => {
       ),
     );
     const missing = Object.keys(refusals).filter((name) => !described.has(name));
-    expect(missing).toEqual(["upgrade_required"]);
+    expect(missing).toEqual(["file_too_large", "storage_full", "upgrade_required"]);
   });
 });
 

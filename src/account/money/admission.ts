@@ -543,6 +543,10 @@ class TokenHold implements RecordedHold, BalanceWaiter {
     this.#ready = Promise.withResolvers();
   }
 
+  position(): number | null {
+    return this.#line.positionOf(this.#account, this);
+  }
+
   isVoidAt(now: Ms): boolean {
     if (this.named !== null) return this.named.isVoidAt(now);
     return this.#key === defaultKey && this.#account.keyHash !== this.#keyHash;
@@ -790,6 +794,10 @@ class CallHold implements RecordedHold, BalanceWaiter {
   refused(refusal: Refusal): void {
     this.#close(noUsage, refusal);
     this.#ready?.resolve(refusal);
+  }
+
+  position(): number | null {
+    return this.#line.positionOf(this.#caller.account, this);
   }
 
   isVoidAt(now: Ms): boolean {

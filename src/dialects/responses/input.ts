@@ -6,8 +6,7 @@ import { summaryTurn } from "./compaction.ts";
 import { inputParameter } from "./custom-tool-input.ts";
 import { serverToolName } from "../../core/server-tool-name.ts";
 import { malformed, textOrNothing } from "../request/field.ts";
-import { readFile, readImage } from "../request/media-part.ts";
-import { fileNotHere } from "../request/not-served.ts";
+import { readFile, readImage, readStored } from "../request/media-part.ts";
 import type { OfferedTools } from "./offered-tools.ts";
 import type { Sealer } from "../request/sealed-content.ts";
 import { systemText } from "../request/system-text.ts";
@@ -243,19 +242,21 @@ class ItemReader {
     switch (part.type) {
       case "input_image": {
         const url = part.image_url;
+        const detail = typeof part.detail === "string" ? part.detail : null;
         if (typeof url !== "string") {
-          if (part.file_id != null) return fileNotHere(`${at}.file_id`, "image_url");
-          return malformed(`${at}.image_url must be a string`);
+          if (part.file_id == null) return malformed(`${at}.image_url must be a string`);
+          return this.#addPart(readStored("image", part.file_id, detail, `${at}.file_id`, model), parts);
         }
-        return this.#addPart(readImage(url, typeof part.detail === "string" ? part.detail : null, at, model), parts);
+        return this.#addPart(readImage(url, detail, at, model), parts);
       }
       case "input_file": {
         const given = part.file_url ?? part.file_data;
+        const filename = typeof part.filename === "string" ? part.filename : null;
         if (typeof given !== "string") {
-          if (part.file_id != null) return fileNotHere(`${at}.file_id`, "file_data or file_url");
-          return malformed(`${at} needs file_data or file_url, a string`);
+          if (part.file_id == null) return malformed(`${at} needs file_id, file_data or file_url, a string`);
+          return this.#addPart(readStored("file", part.file_id, filename, `${at}.file_id`, model), parts);
         }
-        return this.#addPart(readFile(given, typeof part.filename === "string" ? part.filename : null, at), parts);
+        return this.#addPart(readFile(given, filename, at), parts);
       }
       case "input_audio":
         return malformed(`${at}: the model ${model.id} does not read audio`);

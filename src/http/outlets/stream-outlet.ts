@@ -5,7 +5,7 @@ import type { AnswerEnd, Encoder } from "../../dialects/dialect.ts";
 import { literalPiece } from "../../dialects/reply/collected.ts";
 import type { Outlet } from "../../gateway.ts";
 import type { ActiveHandle } from "../../core/active-set.ts";
-import type { Forecast } from "../../core/forecast.ts";
+import type { Outlook } from "../../core/forecast.ts";
 import type { Piece, Refusal } from "../../core/types.ts";
 import { type Beating, clientStallBeats, type Heartbeat, keepAliveBeats, streamOpenBeats } from "./heartbeat.ts";
 import type { ReplyParts } from "./collect-outlet.ts";
@@ -34,7 +34,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   #age = 0;
   #silentBeats = 0;
   #stalledBeats = 0;
-  #forecast: (() => Forecast | null) | null = null;
+  #forecast: (() => Outlook | null) | null = null;
 
   constructor(reply: ReplyParts, client: AbortSignal, heartbeat: Heartbeat) {
     this.#reply = reply;
@@ -149,7 +149,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     }
   }
 
-  waits(forecast: () => Forecast | null): void {
+  waits(forecast: () => Outlook | null): void {
     this.#forecast = forecast;
   }
 
@@ -158,8 +158,8 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     const forecast = this.#forecast?.() ?? null;
     if (forecast === null) return this.#encoder.keepAlive();
     const { position, firstTokenMs } = forecast;
-    const seconds = Math.ceil(firstTokenMs / 1_000);
-    return `${this.#encoder.keepAlive()}: number ${position} in line, first token in about ${seconds} s\n\n`;
+    const seconds = firstTokenMs === null ? "" : `, first token in about ${Math.ceil(firstTokenMs / 1_000)} s`;
+    return `${this.#encoder.keepAlive()}: number ${position} in line${seconds}\n\n`;
   }
 
   #open(): void {

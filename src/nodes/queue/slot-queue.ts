@@ -67,7 +67,7 @@ export interface Place extends Wanting {
   readonly deadlineMs?: Ms | undefined;
   /** Effects. One of them is called, once, from within an event. */
   granted(node: string): void;
-  /** `forecast`: with "too-late" and "full". */
+  /** `forecast`: with "too-late" and "full", and mostly with "waited-too-long". */
   refused(cause: RefusalCause, forecast?: Forecast): void;
 }
 export type RefusalCause = "unlisted" | "away" | "full" | "waited-too-long" | "drained" | "too-late";
@@ -222,6 +222,9 @@ const lookAgainMs = 250;
 
 /** How many waiting requests are considered when a node has room. */
 const looksMax = 48;
+
+/** A forecast looks at every account in line, and thousands may be refused at once. */
+const forecastsAtOnceMax = 50;
 
 const newcomerMs = 1_000;
 /** Someone with no requests in line, who sends a short prompt. */
@@ -626,12 +629,14 @@ export class SlotQueue {
     }
     // Prompts that should have been read by now delay no one any longer, even without a first token.
     for (const state of [...this.#nodes.values()]) if (state.lines.size > 0) this.#fill(state);
+    let counted = forecastsAtOnceMax;
     for (;;) {
       const oldest = this.#all.first?.value;
       if (oldest === undefined || oldest.since + this.maxWaitMs > now) return;
       const drained = oldest.route.nodes.every((state) => state.drained);
+      const forecast = drained || counted-- <= 0 ? undefined : this.#forecastOf(oldest);
       this.#remove(oldest);
-      oldest.place.refused(drained ? "drained" : "waited-too-long");
+      oldest.place.refused(drained ? "drained" : "waited-too-long", forecast);
     }
   }
 

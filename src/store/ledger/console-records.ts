@@ -4,6 +4,8 @@ import type {
   AccessLinkRecords,
   AuditEntry,
   AuditRecords,
+  DeviceCode,
+  DeviceCodeRecords,
   Identity,
   IdentityRecords,
   OperatorToken,
@@ -22,7 +24,14 @@ import { read } from "../open.ts";
 import type { RowOf } from "./schema.ts";
 
 export class ConsoleRecords
-  implements SessionRecords, PurchaseRecords, AuditRecords, AccessLinkRecords, IdentityRecords, OperatorTokenRecords
+  implements
+    SessionRecords,
+    PurchaseRecords,
+    AuditRecords,
+    AccessLinkRecords,
+    IdentityRecords,
+    OperatorTokenRecords,
+    DeviceCodeRecords
 {
   readonly #queries: ReturnType<typeof prepare>;
   readonly #sessions = new Numbers(() => this.#queries.lastSessionId.get());
@@ -121,6 +130,16 @@ export class ConsoleRecords
     return this.#tokens.next();
   }
 
+  deviceCode(hash: "deviceHash" | "userCodeHash", is: string): DeviceCode | null {
+    const query = this.#queries[hash === "deviceHash" ? "deviceCode" : "deviceCodeOfPerson"];
+    const row = read(() => query.get({ hash: Buffer.from(is, "base64") }));
+    return row === null ? null : recordOf("device_codes", row);
+  }
+
+  deviceCodes(): number {
+    return read(() => this.#queries.deviceCodes.get())?.count ?? 0;
+  }
+
   accountOfIdentity(issuer: string, subject: string): AccountId | null {
     return read(() => this.#queries.identity.get({ issuer, subject }))?.account ?? null;
   }
@@ -142,6 +161,7 @@ type SessionRow = RowOf<"sessions">;
 type RequestRow = RowOf<"purchase_requests">;
 type LinkRow = RowOf<"access_links">;
 type OperatorTokenRow = RowOf<"operator_tokens">;
+type DeviceCodeRow = RowOf<"device_codes">;
 type IdentityRow = RowOf<"identities">;
 type PaymentRow = RowOf<"payments">;
 type AuditRow = RowOf<"audit_log">;
@@ -178,6 +198,9 @@ function prepare(database: Database) {
     operatorToken: query<OperatorTokenRow>("SELECT * FROM operator_tokens WHERE token_hash = $tokenHash"),
     operatorTokens: query<OperatorTokenRow>(newest("operator_tokens", "true")),
     lastTokenId: lastId("operator_tokens"),
+    deviceCode: query<DeviceCodeRow>("SELECT * FROM device_codes WHERE device_hash = $hash"),
+    deviceCodeOfPerson: query<DeviceCodeRow>("SELECT * FROM device_codes WHERE user_code_hash = $hash"),
+    deviceCodes: query<Count>("SELECT count(*) AS count FROM device_codes"),
     identity: query<{ account: AccountId }>(
       "SELECT account_id AS account FROM identities WHERE issuer = $issuer AND subject = $subject",
     ),

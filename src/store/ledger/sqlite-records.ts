@@ -35,7 +35,12 @@ export class SqliteRecords implements AccountRecords, OfficeRecords {
   }
 
   keyByHash(keyHash: string): KeyRecord | null {
-    const row = read(() => this.#queries.keyByHash.get({ keyHash: Buffer.from(keyHash, "base64") }));
+    return this.keyWith("keyHash", keyHash);
+  }
+
+  keyWith(hash: "keyHash" | "familyHash", is: string): KeyRecord | null {
+    const query = this.#queries[hash === "keyHash" ? "keyByHash" : "keyByFamily"];
+    const row = read(() => query.get({ hash: Buffer.from(is, "base64") }));
     return row === null ? null : keyOf(row);
   }
 
@@ -122,7 +127,8 @@ function prepare(database: Database) {
     byId: query<AccountRow>("SELECT * FROM accounts WHERE id = $account"),
     byEmail: query<AccountRow>("SELECT * FROM accounts WHERE email = $email"),
     byKeyHash: query<AccountRow>("SELECT * FROM accounts WHERE key_hash = $keyHash"),
-    keyByHash: query<KeyRow>("SELECT * FROM api_keys WHERE key_hash = $keyHash"),
+    keyByHash: query<KeyRow>("SELECT * FROM api_keys WHERE key_hash = $hash"),
+    keyByFamily: query<KeyRow>("SELECT * FROM api_keys WHERE family_hash = $hash"),
     keysOf: query<KeyRow>("SELECT * FROM api_keys WHERE account_id = $account ORDER BY id"),
     keyUse: query<DayUse>(`SELECT day, used FROM key_use WHERE ${ofKeyOnDays}`),
     endUser: query<{ id: number }>(`SELECT id FROM end_users WHERE ${isEndUser}`),

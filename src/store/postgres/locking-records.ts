@@ -6,6 +6,7 @@
 import type {
   AccessLink,
   AccountRecord,
+  DeviceCode,
   KeyRecord,
   OperatorToken,
   PurchaseRequest,
@@ -118,6 +119,17 @@ export class LockingRecords extends PostgresRecords {
   /** As invitations. */
   override operatorTokens(limit: number): Promise<readonly OperatorToken[]> {
     return this.#counted("lastTokenId", () => super.operatorTokens(limit));
+  }
+
+  override keyWith(hash: "keyHash" | "familyHash", is: string): Promise<KeyRecord | null> {
+    return this.#ofWhomItIs(
+      () => super.keyWith(hash, is),
+      ({ account }) => account,
+    );
+  }
+
+  override deviceCode(hash: "deviceHash" | "userCodeHash", is: string): Promise<DeviceCode | null> {
+    return this.#late(() => super.deviceCode(hash, is, true));
   }
 
   /** A person who is new is made, or connected, by one at a time: two who come at once are one. */

@@ -15,6 +15,7 @@ import type {
   AccountRecord,
   AuditAction,
   AuditEntry,
+  DeviceCode,
   Identity,
   KeyRecord,
   KeyUse,
@@ -39,6 +40,7 @@ import { accounts, apiKeys, counters, journal, keyUse, quotaUse } from "./schema
 import {
   accessLinks,
   auditLog,
+  deviceCodes,
   endUsers,
   identities,
   operatorTokens,
@@ -85,6 +87,14 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
   async keysOf(account: AccountId): Promise<readonly KeyRecord[]> {
     const rows = await this.#db.select().from(apiKeys).where(eq(apiKeys.accountId, account)).orderBy(asc(apiKeys.id));
     return rows.map(keyOf);
+  }
+
+  async keyWith(hash: "keyHash" | "familyHash", is: string): Promise<KeyRecord | null> {
+    const [row] = await this.#db
+      .select()
+      .from(apiKeys)
+      .where(eq(apiKeys[hash], Uint8Array.fromBase64(is)));
+    return row === undefined ? null : keyOf(row);
   }
 
   async ofKeys(account: AccountId, now: Ms): Promise<ReadonlyMap<KeyId, KeyUse>> {
@@ -326,6 +336,21 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
 
   nextOperatorTokenId(): Promise<number> {
     return this.#next("lastTokenId");
+  }
+
+  async deviceCode(hash: "deviceHash" | "userCodeHash", is: string, isLocked = false): Promise<DeviceCode | null> {
+    const asked = this.#db
+      .select()
+      .from(deviceCodes)
+      .where(eq(deviceCodes[hash], Uint8Array.fromBase64(is)))
+      .$dynamic();
+    const [row] = await (isLocked ? asked.for("update") : asked);
+    return row === undefined ? null : recordOf("device_codes", row, "camel");
+  }
+
+  async deviceCodes(): Promise<number> {
+    const [row] = await this.#db.select(count).from(deviceCodes);
+    return row!.count;
   }
 
   async accountOfIdentity(issuer: string, subject: string): Promise<AccountId | null> {

@@ -68,7 +68,7 @@ class World {
       ready: async (ask, _account, cancelSignal) => {
         this.events.push(cancelSignal.aborted ? "media, gone" : "media");
         const turns: Ask["turns"] = [{ role: "user", content: "what came of it" }];
-        return { ask: { ...ask, turns }, [Symbol.dispose]: () => this.events.push("media let go") };
+        return { ask: { ...ask, turns }, refusal: null, [Symbol.dispose]: () => this.events.push("media let go") };
       },
     },
     clock: { wall: () => 1000, monotonic: () => 0 },

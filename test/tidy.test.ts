@@ -41,14 +41,14 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   // implements the journal, records, stored responses and rows of files that these declare
   store: ["account", "dialects", "files"],
   // reads HTTP responses with the strict parser of nodes, keeps the index of a searched folder in the store
-  tools: ["config", "nodes", "store", "tokens"],
+  tools: ["config", "files", "nodes", "store", "tokens"],
   books: ["account", "config", "dialects", "files", "store"], // puts account and store together
   telemetry: ["config"],
   bodies: ["dialects", "nodes", "tokens", "tools"], // reads a body, writes it as a node gets it, renders it to be counted
   batches: ["account", "bodies", "dialects", "files", "gateway", "http", "telemetry"], // lines pass the spine
   gateway: ["account", "bodies", "dialects", "telemetry", "tools"],
   docs: [],
-  http: ["bodies", "dialects", "docs", "gateway", "telemetry", "tokens", "tools"],
+  http: ["bodies", "dialects", "docs", "files", "gateway", "telemetry", "tokens", "tools"],
   // a thread that serves clients has everything that a request meets
   threads: ["account", "config", "dialects", "gateway", "http", "nodes", "telemetry", "tokens", "tools"],
   office: ["account"],

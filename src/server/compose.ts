@@ -261,7 +261,7 @@ type Work = Awaited<ReturnType<typeof openWork>>;
 async function openWork(earlier: Given & Settings & OpenedBooks, opened: AsyncDisposableStack) {
   const { config, live, fileCatalog, catalog, clock, log, metrics, port, programEnvironment, flags, onFirstLook } =
     earlier;
-  const { accounting, storedResponses, sealingKey, shareNodes } = earlier;
+  const { accounting, storedResponses, files, sealingKey, shareNodes } = earlier;
   const followedNodes = config.threads > 1 ? new FollowedNodes() : null;
   const pool = new NodePool([], {
     clock,
@@ -321,7 +321,7 @@ async function openWork(earlier: Given & Settings & OpenedBooks, opened: AsyncDi
     counts,
     checker,
     largeBodies,
-    media: new Media(countedFetch(publicFetch, metrics), laterPdfReader()),
+    media: new Media(countedFetch(publicFetch, metrics), laterPdfReader(), files),
     ownedTools,
   };
 }
@@ -485,10 +485,8 @@ function unreadyReason({ violations }: LedgerState): string | null {
 
 async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gateway, opened: AsyncDisposableStack) {
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
-  const { accounting, laneState, usage, activity, requestLog, writeExport, watch, storedResponses, sealingKey } =
-    earlier;
-  const { files } = earlier;
-  const { pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
+  const { accounting, laneState, usage, activity, requestLog, writeExport, watch, storedResponses, files } = earlier;
+  const { sealingKey, pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
   const { relays, backups, notices, reloader, nodeCare, officeWork, unready, sampleModel } = earlier;
 
   let webConsole: ServingConsole | null = null;
@@ -560,6 +558,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
         countInput: (ask, account) => counts.ofUnreported(ask, account),
         largeBodies,
         storedResponses,
+        files,
         media,
         checker,
         clock,

@@ -92,7 +92,7 @@ class Site implements AsyncDisposable {
     return fetch(this.server.url + path, {
       method: body === undefined ? "GET" : "POST",
       headers: { authorization: `Bearer ${this.#key}`, ...headers },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: body instanceof FormData ? body : JSON.stringify(body) }),
     });
   }
 
@@ -242,6 +242,12 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
         const ids = [await stored(), await stored(), await stored()];
         return (await site.fetch(`/v1/responses/${ids[0]}`)).status;
       },
+      files: async () => {
+        const form = new FormData();
+        form.append("purpose", "batch");
+        form.append("file", new Blob([new Uint8Array(2 * 1024 ** 2)]));
+        return (await site.fetch("/v1/files", { body: form })).status;
+      },
       catalogFile: async () => (await (await site.fetch("/v1/models")).text()).includes('"core-new"'),
       outputTokensDefault: async () => {
         await (await site.chat({ model: "open-05-3BIT-REAP" })).text();
@@ -281,8 +287,8 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
         const kept = (): boolean => {
           using requests = new Database(join(site.data, "requests.db"), { readonly: true });
           requests.run("PRAGMA busy_timeout = 5000"); // it is just being made
-          const isMade = requests.query("SELECT 1 FROM sqlite_schema WHERE name = 'failed'").get() !== null;
-          return isMade && requests.query("SELECT 1 FROM failed LIMIT 1").get() !== null;
+          const isMade = requests.query("SELECT 1 FROM sqlite_schema WHERE name = 'failed_requests'").get() !== null;
+          return isMade && requests.query("SELECT 1 FROM failed_requests LIMIT 1").get() !== null;
         };
         if (!now) await eventually("it is kept", async () => existsSync(join(site.data, "requests.db")) && kept());
         return kept();
@@ -294,10 +300,7 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
         return made();
       },
     } satisfies Record<
-      Exclude<
-        keyof LiveOptions,
-        "files" | "queueMaxWaitMs" | "stopGraceMs" | "lowBalanceTokens" | keyof typeof ofModels
-      >,
+      Exclude<keyof LiveOptions, "queueMaxWaitMs" | "stopGraceMs" | "lowBalanceTokens" | keyof typeof ofModels>,
       (now: boolean) => Promise<unknown>
     >;
     const all = async (now: boolean): Promise<Record<string, unknown>> => {
@@ -314,6 +317,7 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
       search: [],
       mcp: false,
       storedResponses: 200,
+      files: 200,
       catalogFile: false,
       plans: ["free", "plus", "standard", "pro"],
       outputTokensDefault: 4_096,
@@ -397,6 +401,7 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
       search: ["web_search"],
       mcp: true,
       storedResponses: 404,
+      files: 413,
       catalogFile: true,
       plans: ["first", "small", "pro"],
       outputTokensDefault: 5,

@@ -4,13 +4,13 @@
 //
 // What the client received is charged before it sees the end, even one with an error event, unless the gateway or a node
 // failed. Every other exit gives the whole hold back, and every refusal is a row of core/refusals.ts.
-import type { Forecast } from "./core/forecast.ts";
+import { type Outlook, outlookOf } from "./core/forecast.ts";
 import { isPriority, priorities } from "./core/priority.ts";
 import { type Standing } from "./core/standing.ts";
-import type { Catalog } from "./core/catalog.ts";
+import type { Catalog, KnownModels } from "./core/catalog.ts";
 import { answersOf, asksForSeveral } from "./core/answer-budget.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
-import type { BookKeys, RequestBooks } from "./account/money/books.ts";
+import type { Asker, BookKeys, RequestBooks } from "./account/money/books.ts";
 import { endUserName, nobodyNamed } from "./core/end-user.ts";
 import type { LargeBodies, LargeBody } from "./bodies/large-bodies.ts";
 import { type AnyCancelSignal, CancelSignal, signalOf } from "./core/cancel-signal.ts";
@@ -22,7 +22,7 @@ import { earlierOf, bytesOf, type References, type StoredResponses } from "./dia
 import { busyRetrySeconds, largeBodyMinBytes } from "./core/limits.ts";
 import type { Log } from "./core/log.ts";
 import { refusedByLimits } from "./core/key-limits.ts";
-import { servedModels } from "./core/fallback.ts";
+import { standIns, withStandIns } from "./core/fallback.ts";
 import { isRefusal, refuse } from "./core/refusals.ts";
 import type { Soon } from "./core/soon.ts";
 import { GapSink } from "./telemetry/gap-sink.ts";
@@ -78,7 +78,7 @@ export type GatewayParts = Readonly<{
       standing?: Standing,
     ): Soon<Slot | Refusal>;
     /** What a request that waits can expect; null where it does not wait (anymore). Absent: nobody here knows. */
-    forecastOf?(waiting: Promise<Slot | Refusal>): Forecast | null;
+    forecastOf?(waiting: Promise<Slot | Refusal>): Outlook | null;
     /** Whether a node that is well serves the model. Absent: nobody here knows, and no model falls back. */
     isServed?(modelId: string): boolean;
   };
@@ -126,7 +126,9 @@ export interface Outlet extends Sink {
   /** Whether part of the answer was written, beyond signs of life. */
   readonly delivered: boolean;
   /** The request waits in line; `forecast` says what it can expect now, and null once it no longer waits. */
-  waits?(forecast: () => Forecast | null): void;
+  waits?(forecast: () => Outlook | null): void;
+  /** The whole answer, where it must be on disk before its charge; rejects where it is not, and nothing is charged. */
+  keep?(end: Extract<Ending, { kind: "end" }>): Promise<void>;
   /** The last word of a served request, whose charge is on disk. A promise where the reply must be stored first. */
   end(end: AnswerEnd): void | Promise<void>;
   /** The last word of a refused or failed request; the charge for what was delivered is on disk. */
@@ -183,7 +185,7 @@ export async function admit(
     if (flooded !== null) return { refused: flooded, ask, by };
     // The end user is read only where the key may name one.
     const forwardsUsers = first.limits?.forwardsUsers === true;
-    const read = withUrgency(await readAsk(incoming.head, body, account, dialect, parts, forwardsUsers), incoming.head);
+    const read = withUrgency(await readAsk(incoming.head, body, first, dialect, parts, forwardsUsers), incoming.head);
     if (!isRefusal(read)) {
       ask = read.ask;
       prepared = ask.prepared ?? null;
@@ -281,18 +283,29 @@ const refusedAs = (
 const unknownAddress = (): null => null;
 
 type ReadParts = Pick<GatewayParts, "catalog" | "storedResponses" | "largeBodies"> &
-  Readonly<{ pool?: Pick<GatewayParts["pool"], "isServed"> }>;
+  Readonly<{ pool?: Pick<GatewayParts["pool"], "isServed">; admission: Pick<RequestBooks, "refuseModel"> }>;
 
 /** Reads a body together with the stored responses that it refers to. */
 export async function readAsk(
   head: RequestHead,
   body: Body,
-  account: AccountId,
+  asker: Asker,
   dialect: Dialect,
-  { catalog: all, storedResponses, largeBodies, pool }: ReadParts,
+  { catalog: all, storedResponses, largeBodies, pool, admission }: ReadParts,
   namesUser = false,
 ): Promise<Reading | Refusal> {
-  const catalog = pool?.isServed === undefined ? all : servedModels(all, (id) => pool.isServed!(id));
+  const { account } = asker;
+  const isServed = (id: string): boolean => pool?.isServed?.(id) !== false;
+  const others = standIns(all, isServed);
+  let catalog: KnownModels = all;
+  if (others.length > 0) {
+    const refusals = await Promise.all(others.map((model) => admission.refuseModel(asker, model)));
+    catalog = withStandIns(
+      all,
+      isServed,
+      others.filter((_, place) => refusals[place] === null),
+    );
+  }
   const find = storedResponses === null ? null : (references: References) => storedResponses.find(account, references);
   if (isLarge(body)) return largeBodies!.readAsk(head, body, account, dialect, catalog, find, null, namesUser);
   const { json, bytes } = body;
@@ -349,8 +362,10 @@ export async function serve(
   record.priority = standing.priority;
   const serving: Serving = { account, standing, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };
   try {
+    if (asked.warms === true) return await endWarm(hold, outlet, record);
     if (hold.ready !== null) {
       // A coder call is on disk before the first byte goes out; others wait for requests of their account to settle.
+      outlet.waits?.(outlookOf(() => hold.position?.() ?? null, clock.monotonic));
       const refusal = await begun(hold, outlet.cancelSignal);
       if (refusal !== null) return fail(refusal, hold, outlet, record);
     }
@@ -360,6 +375,7 @@ export async function serve(
       held === null ? counted : { ...counted, outputTokensMax: held.most, growing: new HeldBudget(hold, held, clock) };
     // Nodes fetch nothing: media given by address become data before the request waits for a slot.
     using media = needsMedia(ask) ? await readMedia(ask, serving) : null;
+    if (media !== null && media.refusal !== null) return fail(media.refusal, hold, outlet, record);
     // Its files are texts now.
     if (media !== null) {
       const { input } = parts.habits.expected(media.ask, expectedInputWithTools(media.ask, account, parts));
@@ -374,6 +390,7 @@ export async function serve(
     if (ending.kind !== "end" && isRefusal(reason)) return fail(reason, hold, outlet, record);
     if (isUnheard(outlet)) return record.left();
     const { usage, estimated } = ending.kind === "failed" ? ending.delivered! : ending;
+    if (ending.kind === "end" && outlet.keep !== undefined) await outlet.keep(ending);
     const answeredAt = clock.monotonic();
     record.settling = { from: answeredAt, to: null };
     const charged = await hold.settle(usage, estimated, clock.wall(), record.course(answeredAt)); // on disk before the client sees the end
@@ -396,6 +413,14 @@ export async function serve(
     if (!(error instanceof StoreUnavailable)) log("error", "request failed", { requestId, error: String(error) });
     fail(refuse(error instanceof StoreUnavailable ? "quota_unverified" : "internal"), hold, outlet, record);
   }
+}
+
+/** Nothing was generated, so nothing is charged. */
+function endWarm(hold: Hold, outlet: Outlet, record: RequestRecord): void | Promise<void> {
+  hold[Symbol.dispose]();
+  const nothing = { kind: "end", reason: "stop", stopSequence: null, usage: noUsage, estimated: false } as const;
+  record.answered(nothing);
+  return outlet.end(nothing);
 }
 
 /** Why the request does not begin, or null. A client that leaves gives up its place in line. */

@@ -68,7 +68,7 @@ class World {
       ready: async (ask, _account, cancelSignal) => {
         this.events.push(cancelSignal.aborted ? "media, gone" : "media");
         const turns: Ask["turns"] = [{ role: "user", content: "what came of it" }];
-        return { ask: { ...ask, turns }, [Symbol.dispose]: () => this.events.push("media let go") };
+        return { ask: { ...ask, turns }, refusal: null, [Symbol.dispose]: () => this.events.push("media let go") };
       },
     },
     clock: { wall: () => 1000, monotonic: () => 0 },
@@ -82,6 +82,7 @@ class World {
     },
     admission: {
       refuseFlooded: () => null,
+      refuseModel: () => null,
       countRequest: () => {
         this.events.push("count");
         return null;
@@ -522,6 +523,7 @@ describe("what a request refers to", () => {
           return { conversation, items: "[]", itemsBytes: 0 };
         },
       },
+      admission: { refuseModel: () => null },
       largeBodies: {
         readAsk: async () => refuse("busy", { seconds: 1 }),
         readTokenize: async () => refuse("internal"),
@@ -530,7 +532,7 @@ describe("what a request refers to", () => {
     const readDeep = (depth: number) => {
       const metadata: unknown = JSON.parse(`{"a":${"[".repeat(depth)}${"]".repeat(depth)}}`);
       const json = { model: "core-3", input: "x", previous_response_id: "resp_1", metadata };
-      return readAsk(headOf(dialect), { json, bytes: 2 * depth }, 7, dialect, parts);
+      return readAsk(headOf(dialect), { json, bytes: 2 * depth }, by(7), dialect, parts);
     };
     expect(await readDeep(20_000)).toEqual(refuse("malformed", { reason: "The request body nests too deep" }));
     expect(found).toEqual([]);

@@ -143,7 +143,7 @@ describe("its sample of the configuration", () => {
 
   test("names every key of every table", () => {
     const sections = new Map<string, string>();
-    for (const [, name, text] of complete.matchAll(/^\[+([a-z]+)[\].](.*(?:\n(?!\[+(?!\1\.)).*)*)/gm)) {
+    for (const [, name, text] of complete.matchAll(/^\[+([a-z_]+)[\].](.*(?:\n(?!\[+(?!\1\.)).*)*)/gm)) {
       sections.set(name!, (sections.get(name!) ?? "") + text!);
     }
     const lacking = fileTables.flatMap(({ name, keys }) =>

@@ -27,6 +27,7 @@ const made = (text: string, seen: RegExp | string): Entry => ({ text, seen, leng
 const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "account/sign-in/access-links.ts": [/^[A-Za-z0-9_-]{43}$/],
   "account/people/account-keys.ts": [/[\p{C}\p{Zl}\p{Zp}]/u],
+  "files/file-store.ts": [own("names that we gave", /^[0-9A-Za-z]{2}$/)],
   "core/end-user.ts": [within(128, /[\p{C}\p{Zl}\p{Zp}]/gu)], // endUserNameMaxLength
   "account/people/accounts.ts": [
     /^deleted-[\d-]+@invalid$/i,
@@ -168,11 +169,18 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   ],
   "http/models.ts": [own("digits of a price", /\.?0+$/)],
   "http/key-headers.ts": [/^bearer +/i],
+  "http/files.ts": [/[\x00-\x1f\x7f]/, /^\d{1,5}$/, /^\d{1,7}$/],
+  "http/multipart.ts": [
+    /^content-disposition:/i,
+    within(4_096, /;\s*([\w*-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*))/g), // headMaxBytes
+    /\\(["\\])/g,
+  ],
   "http/metrics/metric.ts": [/[\\"\n]/, /\\/g, /"/g, /\n/g],
   "http/metrics/metrics-access.ts": [/^bearer +/i],
   "http/openapi/shape.ts": "our own schemas",
   "threads/pass-on.ts": [/[^\t\x20-\x7e\x80-\xff]/],
   "http/request-address.ts": [/^https?:\/\/[^/?#]*/],
+  "http/sockets/client-socket.ts": [/^[\w.-]{1,256}$/],
   "http/stored-responses-page.ts": [/^\d{1,3}$/],
   "core/image-header.ts": [/^data:/i, /;base64$/i],
   "core/visible.ts": [/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g],

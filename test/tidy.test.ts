@@ -41,13 +41,14 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   // implements the journal, records, stored responses and rows of files that these declare
   store: ["account", "dialects", "files"],
   // reads HTTP responses with the strict parser of nodes, keeps the index of a searched folder in the store
-  tools: ["config", "nodes", "store", "tokens"],
+  tools: ["config", "files", "nodes", "store", "tokens"],
   books: ["account", "config", "dialects", "files", "store"], // puts account and store together
   telemetry: ["config"],
   bodies: ["dialects", "nodes", "tokens", "tools"], // reads a body, writes it as a node gets it, renders it to be counted
+  batches: ["account", "bodies", "dialects", "files", "gateway", "http", "office", "telemetry"], // lines pass the spine
   gateway: ["account", "bodies", "dialects", "telemetry", "tools"],
   docs: [],
-  http: ["bodies", "dialects", "docs", "gateway", "telemetry", "tokens", "tools"],
+  http: ["bodies", "dialects", "docs", "files", "gateway", "telemetry", "tokens", "tools"],
   // a thread that serves clients has everything that a request meets
   threads: ["account", "config", "dialects", "gateway", "http", "nodes", "telemetry", "tokens", "tools"],
   office: ["account"],
@@ -74,7 +75,19 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   "server/threads": ["books", "config", "dialects", "http", "nodes", "threads"],
   "server/process/warm-up": ["account", "dialects", "http", "nodes", "store", "tools"],
   "server/compose": [
-    ...["account", "bodies", "config", "console", "http", "nodes", "server", "server/console", "books"],
+    ...[
+      "account",
+      "batches",
+      "bodies",
+      "config",
+      "console",
+      "files",
+      "http",
+      "nodes",
+      "server",
+      "server/console",
+      "books",
+    ],
     ...["office", "server/threads", "store", "telemetry", "threads", "tokens", "tools"],
   ],
   commands: [
@@ -386,8 +399,9 @@ const homes: readonly Home[] = [
     what: "outgoing connections",
     sign: /(?<![.\w])fetch\(|\bBun\.connect\b|["']node:(?:net|http|https|tls|dgram)["']/,
     // commands speak to a running server over a unix socket, and relays to the main thread; the browser's side to the server that it came from;
+    // `tollgate login` the gateway that its user named;
     // sign-in asks the identity provider that the operator named, within its own limits of time and size; webhooks are the operator's, too
-    home: /^src\/(nodes\/|tools\/|server\/control-socket\.ts$|threads\/pass-on\.ts$|console\/oidc\/identity-provider\.ts$|notices\/post\.ts$|console\/web\/(request|pages\/playground\/stream)\.ts$)/,
+    home: /^src\/(nodes\/|tools\/|server\/control-socket\.ts$|commands\/login\.ts$|threads\/pass-on\.ts$|console\/oidc\/identity-provider\.ts$|notices\/post\.ts$|console\/web\/(request|pages\/playground\/stream)\.ts$)/,
     example: "await fetch(url)",
   },
   {
@@ -414,15 +428,15 @@ const homes: readonly Home[] = [
     sign: /\bJSON\.parse\(|\.json\(\)/,
     // a client's body, our own errors as examples, a node's events, our own threads' messages, the control socket, the operator's catalog; the
     // rank files that come with the program
-    home: /^src\/(core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|http\/documentation\.ts$|http\/openapi\/description\.ts$|nodes\/|store\/|threads\/|dialects\/|tools\/|tokens\/sequences\.ts$|server\/|commands\/|console\/)/,
+    home: /^src\/(batches\/|core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|http\/documentation\.ts$|http\/openapi\/description\.ts$|nodes\/|store\/|threads\/|dialects\/|tools\/|tokens\/sequences\.ts$|server\/|commands\/|console\/)/,
     example: "JSON.parse(body)",
   },
   {
     what: "parsing of JSON that nobody looked through",
     // string literals are what a node's event was made of
     sign: /\bJSON\.parse\((?!(?:\w+\.)*literal\)|literals\[|`"|joined\(block\.literals\)|\(this\.#text\.empty)/,
-    // what looks through it; what we wrote ourselves; the operator's; browsers
-    home: /^src\/(core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|nodes\/json\.ts$|dialects\/(stored-responses|chat\/encoder|completions\/logprobs)\.ts$|tools\/format\/answer-validator\.ts$|http\/documentation\.ts$|http\/openapi\/description\.ts$|store\/|threads\/|tokens\/sequences\.ts$|server\/|commands\/|console\/web\/)/,
+    // what looks through it (lines of batches, once); what we wrote ourselves; the operator's; browsers
+    home: /^src\/(batches\/|core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|nodes\/json\.ts$|dialects\/(stored-responses|chat\/encoder|completions\/logprobs)\.ts$|tools\/format\/answer-validator\.ts$|http\/documentation\.ts$|http\/openapi\/description\.ts$|store\/|threads\/|tokens\/sequences\.ts$|server\/|commands\/|console\/web\/)/,
     example: "JSON.parse(text)",
   },
   {

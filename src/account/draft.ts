@@ -115,8 +115,12 @@ function keyAfter(change: AccountChange, key: KeyRecord): KeyRecord {
       return { ...key, name: change.name };
     case "key_limits":
       return { ...key, limits: changedLimits(key.limits, change.limits) };
+    case "key_token": {
+      const { keyHash, keyEnding, refreshHash, expiresAt } = change;
+      return { ...key, keyHash, keyEnding, refreshHash, limits: changedLimits(key.limits, { expiresAt }) };
+    }
     case "revoke_key":
-      return { ...key, keyHash: null, revokedAt: change.at };
+      return { ...key, keyHash: null, familyHash: null, refreshHash: null, revokedAt: change.at };
     default:
       return key;
   }

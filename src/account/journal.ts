@@ -4,6 +4,7 @@ import type { Entry } from "./money/entry.ts";
 import type {
   AccessLink,
   AuditEntry,
+  DeviceCode,
   Identity,
   KeyRecord,
   OperatorToken,
@@ -29,6 +30,16 @@ export type AccountChange =
   | Readonly<{ change: "new_key"; key: KeyRecord; account: AccountId }>
   | Readonly<{ change: "key_name"; account: AccountId; key: KeyId; name: string }>
   | Readonly<{ change: "key_limits"; account: AccountId; key: KeyId; limits: Partial<KeyLimits> }>
+  /** A machine's key has another token, which is void from `expiresAt` on. */
+  | Readonly<{
+      change: "key_token";
+      account: AccountId;
+      key: KeyId;
+      keyHash: string;
+      keyEnding: string;
+      refreshHash: string;
+      expiresAt: Ms;
+    }>
   | Readonly<{ change: "revoke_key"; account: AccountId; key: KeyId; at: Ms }>
   | Readonly<{ change: "key_used"; account: AccountId; key: KeyId; at: Ms }>
   /** Who it was is taken away, of all keys; its lines stay. */
@@ -62,6 +73,10 @@ type ConsoleChange =
   /** Has no effect on one that was used. */
   | Readonly<{ change: "use_link"; id: number; account: AccountId; at: Ms }>
   | Readonly<{ change: "withdraw_link"; id: number }>
+  /** Removes those that are over. */
+  | Readonly<{ change: "device_code"; code: DeviceCode; now: Ms }>
+  | Readonly<{ change: "deny_device_code"; deviceHash: string; at: Ms }>
+  | Readonly<{ change: "end_device_code"; deviceHash: string }>
   | Readonly<{ change: "operator_token"; token: OperatorToken }>
   | Readonly<{ change: "revoke_operator_token"; id: number; at: Ms }>
   | Readonly<{ change: "audit"; entry: AuditEntry }>;

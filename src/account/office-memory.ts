@@ -159,6 +159,11 @@ export class OfficeMemory implements Standings {
         ledger.endUsers.renamed(account.id, key);
         return;
       }
+      case "key_token": {
+        const key = account.keys?.get(change.key);
+        if (key !== undefined) keys.renew(key, change);
+        return;
+      }
       case "key_limits": {
         const key = account.keys?.get(change.key);
         if (key === undefined) return;

@@ -10,6 +10,7 @@ import { AccessLinks } from "./sign-in/access-links.ts";
 import { AccountKeys } from "./people/account-keys.ts";
 import { Accounts } from "./people/accounts.ts";
 import { AuditLog } from "./audit.ts";
+import type { DeviceParts } from "./sign-in/devices.ts";
 import type { Draft } from "./draft.ts";
 import { OperatorTokens } from "./sign-in/operator-tokens.ts";
 import { Identities } from "./people/identities.ts";
@@ -17,6 +18,7 @@ import { Purchases } from "./money/purchases.ts";
 import type {
   AccessLinkRecords,
   AuditRecords,
+  DeviceCodeRecords,
   IdentityRecords,
   OfficeRecords,
   OperatorTokenRecords,
@@ -32,6 +34,8 @@ export type Unit = Readonly<{
   accountKeys: AccountKeys;
   sessions: Sessions;
   links: AccessLinks;
+  /** For `new Devices`, whose code loads where machines sign in. */
+  devices: DeviceParts;
   purchases: Purchases;
   identities: Identities;
   tokens: OperatorTokens;
@@ -54,7 +58,12 @@ export interface Office {
   read<Result>(work: (unit: Unit) => Promise<Result>): Promise<Result>;
 }
 
-export type BesideRecords = PurchaseRecords & AuditRecords & AccessLinkRecords & IdentityRecords & OperatorTokenRecords;
+export type BesideRecords = PurchaseRecords &
+  AuditRecords &
+  AccessLinkRecords &
+  IdentityRecords &
+  OperatorTokenRecords &
+  DeviceCodeRecords;
 
 export type UnitParts = Readonly<{
   /** Of accounts and keys, of sessions, and of all else. */
@@ -68,15 +77,18 @@ export type UnitParts = Readonly<{
 export function unitOf({ records, sessions, beside, standings, catalog }: UnitParts, draft: Draft, now: Ms): Unit {
   const { plans } = catalog;
   const accounts = new Accounts({ records, standings, plans, draft, now });
+  const accountKeys = new AccountKeys({ records, standings, accounts, catalog, draft, now });
+  const auditLog = new AuditLog({ records: beside, draft });
   return {
     accounts,
-    accountKeys: new AccountKeys({ records, standings, accounts, catalog, draft, now }),
+    accountKeys,
     sessions: new Sessions({ records: sessions, accounts, draft, now }),
     links: new AccessLinks({ records: beside, draft, now }),
+    devices: { keys: records, codes: beside, accounts, accountKeys, auditLog, draft, now },
     purchases: new Purchases({ accounts, records: beside, draft, now }),
     identities: new Identities({ records: beside, draft, now }),
     tokens: new OperatorTokens({ records: beside, draft, now }),
-    auditLog: new AuditLog({ records: beside, draft }),
+    auditLog,
     now,
   };
 }

@@ -40,6 +40,10 @@ export type KeyRecord = Readonly<{
   /** When it was last used, or a little earlier; null where it never was. */
   usedAt: Ms | null;
   revokedAt: Ms | null;
+  /** Of a machine that signed in, as hashes: what all its refresh tokens begin with; else null. */
+  familyHash: string | null;
+  /** The refresh token that works; null until the machine fetched it. */
+  refreshHash: string | null;
 }>;
 
 /** What is asked on the way of requests. */
@@ -67,6 +71,8 @@ export interface OfficeRecords {
   /** Those that have one of these, in one look. */
   byEmails(emails: readonly string[]): Soon<readonly AccountRecord[]>;
   keysOf(account: AccountId): Soon<readonly KeyRecord[]>;
+  /** The named key that has a hash, which is not void. */
+  keyWith(hash: "keyHash" | "familyHash", is: string): Soon<KeyRecord | null>;
   /** By which keys they came that are called so. */
   endUsersNamed(account: AccountId, name: string): Soon<readonly Readonly<{ id: number; key: KeyId }>[]>;
   /** Accounts with an id above `after`, in the order of their ids, at most `limit`. */
@@ -224,6 +230,25 @@ export interface PurchaseRecords {
   paymentsOf(account: AccountId, limit: number): Soon<readonly Payment[]>;
 }
 
+/** A machine that wants to sign in; a person decides in the console. What it says of itself may be wrong. */
+export type DeviceCode = Readonly<{
+  /** SHA-256 of what the machine knows it by, base64; and of what the person types. */
+  deviceHash: string;
+  userCodeHash: string;
+  program: string;
+  machine: string;
+  /** From which it asked. */
+  address: string;
+  expiresAt: Ms;
+  deniedAt: Ms | null;
+}>;
+
+export interface DeviceCodeRecords {
+  deviceCode(hash: "deviceHash" | "userCodeHash", is: string): Soon<DeviceCode | null>;
+  /** How many there are, with expired ones that were not removed yet. */
+  deviceCodes(): Soon<number>;
+}
+
 export type AuditAction =
   | "account.create"
   | "account.plan"
@@ -242,6 +267,7 @@ export type AuditAction =
   | "token.revoke"
   | "node.drain"
   | "node.resume"
+  | "batch.cancel"
   | "key.create"
   | "key.rename"
   | "key.limits"

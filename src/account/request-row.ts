@@ -16,6 +16,8 @@ export type RequestRow = Readonly<{
   endpoint: string;
   /** Empty where the body was not read. */
   model: string;
+  /** The one that was asked for, where the model stood in for it. */
+  asked_model: string | null;
   node: string | null;
   /** Of the reply's headers: one that failed in the middle has 200 and a reason. */
   status: number;
@@ -69,6 +71,7 @@ function rowOf(row: LogRow, emailOf: (account: AccountId) => string): RequestRow
     key: isKnown ? keyNameOf(row.key, row.keyName) : null,
     endpoint: row.endpoint,
     model: row.model,
+    asked_model: row.askedModel,
     node: row.node,
     status: row.status,
     reason: row.reason,

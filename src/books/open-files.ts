@@ -11,13 +11,16 @@ import { freeBytesIn } from "../store/folder/disk-room.ts";
 
 export type FilesConfigured = Pick<Config, "dataFolder" | "databaseUrl" | "files">;
 
+export const filesFolderOf = ({ dataFolder, files }: Pick<Config, "dataFolder" | "files">): string =>
+  files?.folder ?? join(dataFolder, filesName);
+
 export function openFiles(
   { dataFolder, databaseUrl, files }: FilesConfigured,
   rows: FileRows,
   clock: Clock,
   log: Log,
 ): Promise<FileStore> {
-  const folder = files?.folder ?? join(dataFolder, filesName);
+  const folder = filesFolderOf({ dataFolder, files });
   const limits = files ?? { fileBytesMax: 0, accountBytesMax: 0, totalBytesMax: 0, keepMs: 0 };
   const isShared = databaseUrl !== null;
   return FileStore.open({ folder, isShared, limits, rows, freeBytes: () => freeBytesIn(folder), clock, log });

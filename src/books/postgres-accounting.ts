@@ -15,6 +15,7 @@ import { NodeShares, type SharingPool } from "../store/postgres/node-shares.ts";
 import { PostgresOffice, PostgresSessions } from "../store/postgres/office.ts";
 import { systemPace } from "../store/postgres/pace.ts";
 import { inOneSentence, openServer } from "../store/postgres/start.ts";
+import { leaseOn } from "../store/postgres/jobs.ts";
 import { tellOnceOn } from "../store/postgres/told-once.ts";
 import { SharedTries } from "../store/postgres/shared-tries.ts";
 import { noBackup } from "../store/postgres/no-backup.ts";
@@ -99,7 +100,7 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
       tellTry: (event) => tries.tell(event),
     },
     memory: null,
-    finds: { batches: books, tellOnce: tellOnceOn(database) },
+    finds: { batches: books, tellOnce: tellOnceOn(database), lease: leaseOn(database, holder) },
     journal: {
       get pending() {
         return books.lane.pending;

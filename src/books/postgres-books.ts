@@ -9,7 +9,7 @@ import { takeFolderBeside } from "../store/folder/data-folder.ts";
 import { booksOf, setServedMark } from "../store/folder/served-folder.ts";
 import { writeExportOf } from "../store/postgres/account-export.ts";
 import { ActivityTables } from "../store/activity/activity-tables.ts";
-import { fileRowsOf } from "../store/postgres/files.ts";
+import { FileTables } from "../store/files/file-tables.ts";
 import { requestLogIn } from "../store/postgres/served-lines.ts";
 import { eraseResponsesIn } from "../store/postgres/response-tables.ts";
 import { databaseName } from "../store/postgres/place-of-url.ts";
@@ -46,7 +46,7 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
   const storedResponses =
     config.storedResponses === null ? null : new PostgresResponses(url, config.storedResponses, log);
   opened.defer(() => storedResponses?.close());
-  const files = config.files === null ? null : await openFiles(config, fileRowsOf(database), clock, log);
+  const files = config.files === null ? null : await openFiles(config, new FileTables(database), clock, log);
   opened.defer(() => files?.close());
   const activity = new KeptActivity({ keeper: new ActivityTables(database), clock, log });
   opened.defer(() => activity.close());
@@ -74,7 +74,7 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
     files,
     async eraseResponses(account, forEver) {
       await (storedResponses?.erase(account, forEver) ?? eraseResponsesIn(database, account, forEver));
-      await (files?.eraseAccount(account) ?? eraseFilesIn(config, fileRowsOf(database), account, clock, log));
+      await (files?.eraseAccount(account) ?? eraseFilesIn(config, new FileTables(database), account, clock, log));
     },
     sealingKey,
     shareNodes: accounting.shareNodes,

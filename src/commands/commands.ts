@@ -106,6 +106,33 @@ const others: readonly Command[] = [
   },
 ];
 
+/** For colleagues of an operator, on their own machines. */
+const signingIn: readonly Command[] = [
+  {
+    name: "login",
+    summary: "Sign this machine in to a gateway and print settings for coding agents",
+    details:
+      "It prints an address and a code, and waits until you approve them in the console. The token is in a file that only you " +
+      "may read (~/.config/tollgate/login.json). --token prints it, after renewing it where that is due: " +
+      'export TOLLGATE_KEY="$(tollgate login --token)".',
+    words: [],
+    flags: {
+      gateway: { type: "string", placeholder: "URL", help: "The gateway; without it the one of the last sign-in." },
+      name: { type: "string", placeholder: "NAME", help: "What this machine is called; without it its host name." },
+      token: { type: "boolean", help: "Print the token of this machine and nothing else." },
+      json: folderFlags.json,
+    },
+    run: async (invocation) => (await import("./login.ts")).login(invocation),
+  },
+  {
+    name: "logout",
+    summary: "Sign this machine out: its token is void at once",
+    words: [],
+    flags: { json: folderFlags.json },
+    run: async (invocation) => (await import("./login.ts")).logout(invocation),
+  },
+];
+
 const words: readonly Command[] = [
   {
     name: "help",
@@ -165,7 +192,13 @@ export async function listed(): Promise<readonly Section[]> {
     import("./verb-command.ts"),
   ]);
   const ofVerbs = (await allVerbs()).map(([heading, verbs]): Section => [heading, verbs.map(commandOf)]);
-  return [["Serving", serving], ...ofVerbs, ["Checks, search and the ledger", others], ["Help", words]];
+  return [
+    ["Serving", serving],
+    ...ofVerbs,
+    ["Checks, search and the ledger", others],
+    ["Your own machine", signingIn],
+    ["Help", words],
+  ];
 }
 
 /** `names` is nothing, "config", "commands" or a command; gives the exit code. Throws UsageError for a command that is none. */
@@ -185,7 +218,7 @@ export async function printHelp(names: readonly string[]): Promise<number> {
 export async function findCommand(argv: readonly string[]): Promise<Command> {
   const [first = "", second = ""] = argv;
   const wanted = [`${first} ${second}`, first];
-  const local = [...serving, ...others, ...words, ...internal];
+  const local = [...serving, ...others, ...signingIn, ...words, ...internal];
   const isWanted = ({ name }: Command): boolean => wanted.includes(name);
   const found = local.findLast(isWanted) ?? (await verbCommand(wanted[0]!)) ?? (await verbCommand(first));
   if (found !== null) return found;

@@ -1,7 +1,10 @@
 // The part of `tollgate doctor` about the PostgreSQL database that keeps the ledger, and its gateways.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import {
   accountsByPlan,
   gatewayFacts,
+  newestFiles,
   type GatewayFacts,
   recentInput,
   serverFacts,
@@ -22,13 +25,19 @@ const snapshotLongMs = 60_000;
 /** The server's clock decides windows and days: a different one shows only in displayed times. */
 const clockToleranceMs = 5_000;
 
-export async function lookAtDatabase(url: string): Promise<FolderLook> {
+/** `files`: where this gateway keeps files; null: it takes none. */
+export async function lookAtDatabase(url: string, files: FilesPlace | null): Promise<FolderLook> {
   const { connection, state } = await lookAtServer(url);
   try {
     const facts = await serverFacts(connection);
     const gateways = state.made ? await gatewayFacts(connection) : [];
     return {
-      findings: [tablesFinding(state), ...findingsOfServer(facts), ...findingsOfGateways(facts, gateways)],
+      findings: [
+        tablesFinding(state),
+        ...findingsOfServer(facts),
+        ...findingsOfGateways(facts, gateways),
+        ...(files === null || !state.made ? [] : findingsOfFiles(files, await newestFiles(connection), gateways)),
+      ],
       newestLineAt: null,
       byPlan: state.made ? await accountsByPlan(connection) : [],
       recentInput: state.made ? await recentInput(connection) : [],
@@ -159,6 +168,26 @@ export function findingsOfGateways(
     );
   }
   return findings;
+}
+
+/** `isOwn`: in the data folder, since the configuration names none. */
+export type FilesPlace = Readonly<{ folder: string; isOwn: boolean }>;
+
+export function findingsOfFiles(
+  { folder, isOwn }: FilesPlace,
+  newest: readonly string[],
+  gateways: readonly Pick<GatewayFacts, "isGone">[],
+): readonly Finding[] {
+  const missing = newest.filter((id) => !existsSync(join(folder, id.slice(-2), id))).length;
+  const remedy = "name a folder that all gateways share in [files] folder";
+  if (missing > 0) {
+    return [problem("files", `${missing} of the newest ${newest.length} files are not in ${folder}: ${remedy}`)];
+  }
+  const alive = gateways.filter(({ isGone }) => !isGone).length;
+  if (isOwn && alive > 1) {
+    return [warning("files", `${alive} gateways are alive, and this one keeps files in its data folder: ${remedy}`)];
+  }
+  return [ok("files", `are in ${folder}`)];
 }
 
 const milliseconds = (ms: number): string => `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;

@@ -14,10 +14,11 @@ import type { Model } from "../core/types.ts";
 import { type Flags, type Invocation, textFlag } from "./command.ts";
 import { askRunningServer } from "../server/control-socket.ts";
 import { configFindings } from "./doctor-config.ts";
-import { lookAtDatabase } from "./doctor-database.ts";
+import { type FilesPlace, lookAtDatabase } from "./doctor-database.ts";
 import { type CachingNode, saltFindings, sharedFindings } from "./doctor-prefix-cache.ts";
 import { type FolderLook, folderFindings, nothingKnown } from "./doctor-folder.ts";
 import { clockFinding, fileLimitFinding } from "./doctor-machine.ts";
+import { filesFolderOf } from "../books/open-files.ts";
 import { isExpected } from "../core/expected-error.ts";
 import { providerFindings } from "./provider-findings.ts";
 import { databaseUrlOf } from "./perform.ts";
@@ -40,7 +41,9 @@ export default async function doctor(invocation: Invocation): Promise<number> {
   const configured = await configurationFindings(flags, environment);
   tell(configured.findings);
   tell(server.findings);
-  const books = (await databaseLook(invocation)) ?? (await folderFindings(dataFolder, (line) => console.error(line)));
+  const books =
+    (await databaseLook(invocation, configured.files)) ??
+    (await folderFindings(dataFolder, (line) => console.error(line)));
   tell(books.findings);
   tell(saltFindings(configured.caching, books.recentInput));
   // A running server knows it from its plans.
@@ -54,7 +57,7 @@ export default async function doctor(invocation: Invocation): Promise<number> {
 }
 
 /** Of the PostgreSQL ledger; null if the data folder has it, or the configuration is wrong, which is reported already. */
-async function databaseLook(invocation: Invocation): Promise<FolderLook | null> {
+async function databaseLook(invocation: Invocation, files: FilesPlace | null): Promise<FolderLook | null> {
   let url: string | null;
   try {
     url = await databaseUrlOf(invocation);
@@ -64,7 +67,7 @@ async function databaseLook(invocation: Invocation): Promise<FolderLook | null> 
   }
   if (url === null) return null;
   try {
-    return await lookAtDatabase(url);
+    return await lookAtDatabase(url, files);
   } catch (error) {
     if (!isExpected(error)) throw error;
     return { findings: [problem("database", (error as Error).message)], ...nothingKnown };
@@ -75,7 +78,14 @@ async function databaseLook(invocation: Invocation): Promise<FolderLook | null> 
 async function configurationFindings(
   flags: Flags,
   environment: Environment,
-): Promise<Readonly<{ findings: readonly Finding[]; plans: Plans | null; caching: readonly CachingNode[] }>> {
+): Promise<
+  Readonly<{
+    findings: readonly Finding[];
+    plans: Plans | null;
+    caching: readonly CachingNode[];
+    files: FilesPlace | null;
+  }>
+> {
   let config: Config;
   let catalog: Catalog;
   let isOfServer: boolean;
@@ -90,6 +100,7 @@ async function configurationFindings(
       findings: (error as Error).message.split("\n").map((line) => problem("configuration", line)),
       plans: null,
       caching: [],
+      files: null,
     };
   }
   const { file, nodes } = config;
@@ -109,7 +120,8 @@ async function configurationFindings(
     ...caching.flatMap(sharedFindings),
     ...modelFindings(await seenModels(flags, environment), missingAmong(inspections, catalog)),
   ];
-  return { findings, plans: catalog.plans, caching };
+  const files = config.files === null ? null : { folder: filesFolderOf(config), isOwn: config.files.folder === null };
+  return { findings, plans: catalog.plans, caching, files };
 }
 
 function nodeFindings(

@@ -22,7 +22,7 @@ import { DataFolderInUse } from "../store/folder/folder-faults.ts";
 import { fileRowsIn } from "../store/files/files-file.ts";
 import { noteInLedger } from "../store/ledger/audit-note.ts";
 import { noBackup } from "../store/postgres/no-backup.ts";
-import { fileRowsOf } from "../store/postgres/files.ts";
+import { FileTables } from "../store/files/file-tables.ts";
 import { requestLogIn } from "../store/postgres/served-lines.ts";
 import { eraseResponsesIn } from "../store/postgres/response-tables.ts";
 import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
@@ -49,7 +49,7 @@ export async function inDatabase<Result>(
       consoleUrl: addressesOf(config, config.port).baseUrl,
       async eraseResponses(account, forEver) {
         await eraseResponsesIn(database, account, forEver);
-        await eraseFilesIn(config, fileRowsOf(database), account, clock, log);
+        await eraseFilesIn(config, new FileTables(database), account, clock, log);
       },
       backup: () => Promise.reject(new CommandError(noBackup)),
       erasedInWords,

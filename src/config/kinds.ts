@@ -58,6 +58,10 @@ export const variableName = (): Kind<string> =>
 export const variables = (): Kind<Readonly<Record<string, string>>> =>
   as(Type.Record(Type.String(), Type.String({ writeOnly: true }), { description: "a table of environment variables" }));
 
+/** A table of another program. */
+export const jsonTable = (description: string): Kind<Readonly<Record<string, unknown>>> =>
+  as(Type.Record(Type.String(), Type.Unknown(), { description }));
+
 export const oneOf = <const Word extends string>(words: readonly Word[]): Kind<Word> =>
   as(
     Type.Union(

@@ -147,6 +147,11 @@ export const modelTable = table(
       otherwise: null,
       shown: "0: it is free",
     }),
+    batchPrice: key("batch_price", priceKind, {
+      about: "The same for lines of batches.",
+      otherwise: undefined,
+      shown: "`price`, less the plan's `batch_discount`",
+    }),
     contextTokens: key("context", whole(1, 100_000_000), {
       about: "Its context in tokens.",
       otherwise: null,

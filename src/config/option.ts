@@ -104,13 +104,13 @@ export function section<Value, C extends Change<Value | null>>(
   };
 }
 
-/** An option that is all tables of one name, each with a `name` of its own, or another key that is `unique`. `ofFlags`: see `nodesOfFlags`. */
+/** An option that is all tables of one name, each with a `name` of its own, or another key that is `unique`; null: none is. `ofFlags`: see `nodesOfFlags`. */
 export function list<Item, C extends Change<readonly Item[]>>(
   table: string,
   kind: TableKind<Item>,
   change: C,
   ofFlags: (flags: ConfigFlags, faults: Faults) => readonly Item[] | null = () => null,
-  unique = "name",
+  unique: string | null = "name",
 ): Option<readonly Item[], C> {
   return {
     table,
@@ -125,8 +125,9 @@ export function list<Item, C extends Change<readonly Item[]>>(
       const written = (tables[table] as readonly FileTable[] | undefined) ?? [];
       return written.map((item, index) => {
         const place = new FaultPlace(reading, [table, index]);
-        const first = written.findIndex((other) => other[unique] === item[unique]);
-        if (first !== index) place.at(unique).fault(`must be unique, is also the ${unique} of ${table}[${first}]`);
+        const first = unique === null ? index : written.findIndex((other) => other[unique] === item[unique]);
+        if (unique !== null && first !== index)
+          place.at(unique).fault(`must be unique, is also the ${unique} of ${table}[${first}]`);
         return kind.read(item, place);
       });
     },

@@ -30,6 +30,7 @@ import {
   yesOrNo,
 } from "./kinds.ts";
 import { mcpTable } from "./mcp.ts";
+import { managedSettingsTable } from "./managed-settings.ts";
 import { modelTable } from "./models.ts";
 import { planTable } from "./plans.ts";
 import { nodesOfFlags, nodeTable, sharePrefixCache } from "./nodes.ts";
@@ -282,6 +283,14 @@ export const options = {
     }),
     restart,
   ),
+  machineTokenMs: option(
+    "console",
+    key("machine_token_days", days(0.01, 365), {
+      about: "How long the token of a machine that signed in is valid; the machine renews it by itself.",
+      otherwise: 30 * dayMs,
+    }),
+    restart,
+  ),
   /** In lower case; null: there is no proxy. */
   addressHeader: option(
     "console",
@@ -291,6 +300,13 @@ export const options = {
       shown: "there is no proxy",
     }),
     restart,
+  ),
+  managedSettings: list(
+    "managed_settings",
+    managedSettingsTable,
+    { reload: ({ values }, settings) => void (values.managedSettings = settings) },
+    undefined,
+    null,
   ),
   /** Null = no identity provider. */
   oidc: section("oidc", oidcTable, "none", restart),

@@ -3,7 +3,7 @@ import { priorities, type Priority } from "../core/priority.ts";
 import { countLimits, type CountName } from "../core/count-limits.ts";
 import { amountMax, floodRequestsMax, perMinuteMax, weightMax } from "../core/limits.ts";
 import type { Plan } from "../core/types.ts";
-import { type Kind, listOf, mapped, oneOf, textLike, whole, yesOrNo } from "./kinds.ts";
+import { type Kind, listOf, mapped, number, oneOf, textLike, whole, yesOrNo } from "./kinds.ts";
 import { key, required, table } from "./rows.ts";
 
 const dailyAllowanceMaxTokens = 1_000_000_000_000;
@@ -20,10 +20,12 @@ const notNull = <Of extends object>(of: Of) =>
     readonly [Name in keyof Of]?: NonNullable<Of[Name]>;
   };
 
-/** Null: nothing is said. */
-const amount = (most: number): Kind<number | null> => mapped(whole(0, most), (value): number | null => value);
+const orNull = (value: number): number | null => value;
 
-const countTo = (most: number): Kind<number | null> => mapped(whole(1, most), (value): number | null => value);
+/** Null: nothing is said. */
+const amount = (most: number): Kind<number | null> => mapped(whole(0, most), orNull);
+
+const countTo = (most: number): Kind<number | null> => mapped(whole(1, most), orNull);
 
 const count = (name: CountName, about: string = countLimits[name].about) =>
   key(name, countTo(countLimits[name].most), { about, otherwise: null, shown: "any number" });
@@ -77,6 +79,11 @@ export const planTable = table(
       about: "The most urgent level that a request may ask for.",
       otherwise: null,
       shown: "standard",
+    }),
+    batchDiscount: key("batch_discount", mapped(number(0, 0.99), orNull), {
+      about: "The part of models' prices that lines of batches do not cost, such as 0.5.",
+      otherwise: null,
+      shown: "0",
     }),
     /** Null = all. */
     models: key("models", listOf(textLike("^\\S+$", "the name of a model"), "a list of one or more models", 1), {

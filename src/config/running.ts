@@ -2,6 +2,7 @@
 import type { Catalog } from "../core/catalog.ts";
 import type { LogLevel } from "../core/log.ts";
 import type { Ms, Plan } from "../core/types.ts";
+import type { ManagedSettings } from "./managed-settings.ts";
 import type { McpConfig } from "./mcp.ts";
 import type { NodeConfig, SharePrefixCache } from "./nodes.ts";
 import type { OwnModel } from "./models.ts";
@@ -40,6 +41,7 @@ export type LiveValues = {
   metricsToken: string | null;
   endUserHeader: string | null;
   lowBalanceTokens: number;
+  managedSettings: readonly ManagedSettings[];
 };
 
 export interface Running {

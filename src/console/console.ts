@@ -21,6 +21,8 @@ import { StoreUnavailable } from "../core/types.ts";
 import { accountRoutes } from "./routes/account-routes.ts";
 import { readBody } from "./body.ts";
 import { pagePaths, webhookPath } from "./lazy-console.ts";
+import { addDeviceFlow } from "./device-flow.ts";
+import { deviceRoutes } from "./routes/device-routes.ts";
 import { keyRoutes } from "./routes/key-routes.ts";
 import { Live } from "./live.ts";
 import { linkRoutes } from "./routes/link-routes.ts";
@@ -58,6 +60,7 @@ export function consoleRoutes(parts: ConsoleParts, live: Live): readonly Route[]
     ...linkRoutes(parts),
     ...overviewRoutes(parts, live),
     ...keyRoutes(parts),
+    ...deviceRoutes(parts),
     ...accountRoutes(parts),
     ...usageRoutes(parts),
     ...logRoutes(parts),
@@ -82,6 +85,7 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
   app.all("/console/api/*", () => failureReply(fail("not_found", "There is nothing at this address.")), {
     parse: "none",
   });
+  addDeviceFlow(app, parts);
   const { payment } = parts;
   if (payment !== null) {
     app.post(webhookPath(payment.name), ({ request }) => webhookReply(parts, payment, request), { parse: "none" });

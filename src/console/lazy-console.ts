@@ -13,11 +13,15 @@ export const pagePaths = [
   "/playground",
   "/usage",
   "/key",
+  "/device",
   "/plan",
   "/account",
   "/operator",
   "/operator/*",
 ] as const;
+
+/** What programs ask that sign in (device-flow.ts). */
+const deviceFlowPaths = ["/.well-known/oauth-authorization-server", "/oauth/*"] as const;
 
 /** The path of a payment provider's calls. */
 export const webhookPath = (provider: string): string => `/console/webhooks/${provider}`;
@@ -40,7 +44,9 @@ export function lazyConsole(open: () => Promise<Site>, payment: string | null): 
     routes.server = server; // knows the client's address
     return routes.handle(request);
   };
-  app.all("/console/api/*", ({ request, server }) => answer(request, server), { parse: "none" });
+  for (const path of ["/console/api/*", ...deviceFlowPaths]) {
+    app.all(path, ({ request, server }) => answer(request, server), { parse: "none" });
+  }
   if (payment !== null) {
     app.post(webhookPath(payment), ({ request, server }) => answer(request, server), { parse: "none" });
   }

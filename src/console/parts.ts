@@ -94,6 +94,8 @@ export type ConsoleParts = Readonly<{
   /** Null: there is none. */
   oidc: ProviderParts | null;
   addresses: BrowserAddresses;
+  /** How long the token of a machine that signed in is valid, until the machine renews it. */
+  machineTokenMs: Ms;
   browsers: KnownBrowsers;
   version: string;
   /** True: answers come from the demo node. */

@@ -1,5 +1,8 @@
 // Turns a file's bytes into text for a model: decides which files are text, and how one appears in a prompt.
 
+/** Begins the address of a part whose content is a file that the account uploaded; its id follows. */
+export const storedFileScheme = "file-id:";
+
 const pdfStart = Buffer.from("%PDF-");
 /** Readers look for it in the first KiB, because some writers put something before it. */
 export const pdfStartWithinBytes = 1_024;

@@ -6,3 +6,18 @@ import type { Ms } from "./types.ts";
  * `firstTokenMs`: until its first token, including that wait.
  */
 export type Forecast = Readonly<{ position: number; waitMs: Ms; firstTokenMs: Ms }>;
+
+/** The same of any line; `firstTokenMs` is null where nothing is known of how fast it moves. */
+export type Outlook = Readonly<{ position: number; firstTokenMs: Ms | null }>;
+
+/** Of a line that says only its places: by how far it has come since the first look. */
+export function outlookOf(positionNow: () => number | null, now: () => Ms): () => Outlook | null {
+  let first: Readonly<{ position: number; at: Ms }> | null = null;
+  return () => {
+    const position = positionNow();
+    if (position === null) return null;
+    first ??= { position, at: now() };
+    const came = first.position - position;
+    return { position, firstTokenMs: came <= 0 ? null : ((now() - first.at) / came) * position };
+  };
+}

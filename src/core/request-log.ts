@@ -1,6 +1,7 @@
 // The log of all requests, as its readers query it. Served requests are lines of the journal; refused and failed ones
 // have a file of their own.
 import type { RefusalName } from "./refusals.ts";
+import type { ReportAsked, ReportPart } from "./report.ts";
 import type { AccountId, Course, KeyId, Ms } from "./types.ts";
 
 /** `left`: its client left before a byte of the reply. */
@@ -88,6 +89,8 @@ export type LogRow = Readonly<{
   keyName: string | null;
   endpoint: string;
   model: string;
+  /** The one that was asked for, where the model stood in for it. */
+  askedModel: string | null;
   status: number;
   /** Null where it was served. */
   reason: string | null;
@@ -135,6 +138,8 @@ export type LogPage = Readonly<{
 export interface RequestLogQueries {
   /** Includes everything that ended before the call. Rejects with StoreUnavailable. */
   page(filter: LogFilter, before: LogPlace | null, limit: number): Promise<LogPage>;
+  /** Sums over what was served. Rejects with StoreUnavailable. */
+  report(asked: ReportAsked): Promise<ReportPart>;
 }
 
 /** The beginning of a request id in a text: replies' ids have it after their dialect's prefix. Null: none. */

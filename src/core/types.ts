@@ -36,6 +36,8 @@ export type Course = Readonly<{
   durationMs: Ms;
   /** How urgent it was in line; absent: standard. */
   priority?: Priority;
+  /** The model that was asked for, where another one stood in for it. */
+  askedModel?: string;
 }>;
 
 /** What a key may be used for; null: unlimited. */
@@ -134,6 +136,8 @@ export type Model = Readonly<{
   preset?: Preset;
   /** The most of its requests under way at once, over all accounts and gateways; others wait. Absent: any number. */
   parallel?: number;
+  /** What it costs in batches; absent: the plan says. */
+  batchPrice?: Price;
   /** Names of models that serve its requests while no node can, the first that can. Absent: none. */
   fallback?: readonly string[];
   /** The id of the model that was asked for and that no node can serve. Absent: this one was asked for. */
@@ -175,6 +179,8 @@ export type Plan = Readonly<{
   /** The priority of a request that asks for none, and the highest that one may ask for; absent: "standard". */
   priority?: Priority;
   priorityMax?: Priority;
+  /** The part of a price that a batch does not cost, below 1; absent: 0. */
+  batchDiscount?: number;
   /** Names of the models that it may use; null: all. */
   models: readonly string[] | null;
   /** No balance: usage is recorded against the day's allowance, which is endless. */
@@ -368,6 +374,8 @@ export type Ask = Readonly<{
   toolChoice: ToolChoice;
   parallelToolCalls: boolean | null;
   stop: readonly string[];
+  /** Nothing is generated: the client wants the request checked, and an id to continue from. */
+  warms?: true | undefined;
   /** Clamped to 1..65,536; always reserved, sent to the node only where it limits the answer. */
   outputTokensMax: number;
   /**
@@ -389,6 +397,8 @@ export type Ask = Readonly<{
   engineFields?: readonly EngineField[];
   /** The urgency that it asks for; absent: none. */
   priority?: Priority;
+  /** It is a line of a batch, which limits of a minute do not count. */
+  batch?: true;
   /** Its answer is of use only if it begins within this time. Absent: it waits. */
   deadlineMs?: Ms;
   /** What the request may still cost its nodes, shared by all its rounds and answers. Absent: unlimited. */
@@ -516,6 +526,8 @@ export interface Hold extends Disposable {
    * Disposing of the hold gives up the place in line.
    */
   readonly ready: Promise<Refusal | null> | null;
+  /** Its place among those that wait for the same requests to end, from 1; null: it does not wait, or nobody knows yet. */
+  position?(): number | null;
   /** Absent: "standard". */
   readonly priority?: Priority;
   /** What is left of a minute's requests and tokens where they are limited; else null. Absent: null. */

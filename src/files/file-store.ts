@@ -63,6 +63,11 @@ export class FileStore implements Files {
     return files;
   }
 
+  /** What is kept of batches, in a folder for each account. */
+  get batchesFolder(): string {
+    return join(this.#options.folder, "batches");
+  }
+
   get fileBytesMax(): number {
     return this.limits.fileBytesMax;
   }
@@ -229,6 +234,7 @@ export class FileStore implements Files {
 
   async eraseAccount(account: AccountId): Promise<void> {
     await this.#removeContents(await this.#options.rows.removeAll(account));
+    await rm(join(this.batchesFolder, String(account)), { recursive: true, force: true });
   }
 
   async close(): Promise<void> {

@@ -4,14 +4,14 @@ import { type AnyElysia, Elysia } from "elysia";
 import type { Dialect } from "../dialects/dialect.ts";
 import { compileBodySchemas } from "../dialects/request/field.ts";
 import { Dialects, type OpenDialect } from "../dialects/registry.ts";
+import type { Files } from "../files/files.ts";
 import type { StoredResponses } from "../dialects/stored-responses.ts";
 import type { Soon } from "../core/soon.ts";
 import type { GatewayParts } from "../gateway.ts";
 import { listedModels, sampleModelOf, usualSampleModel } from "../core/catalog.ts";
-import { bodyMaxBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
-import type { Model, Principal, Refusal } from "../core/types.ts";
+import type { Endpoint, Model, Principal, Refusal } from "../core/types.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import { ApiRoutes, type DirectRoutes } from "./api-routes.ts";
@@ -21,14 +21,17 @@ import type { OpenApiDocument } from "../docs/openapi-document.ts";
 import { Documentation, type DocumentationOptions } from "./documentation.ts";
 import { askerOf } from "./incoming.ts";
 import { KeyHeaders } from "./key-headers.ts";
-import { idleTimeoutSeconds, Inference } from "./inference.ts";
+import type { AnswerKept, answerKept, Inside } from "./kept-routes.ts";
+import { idleTimeoutSeconds, Inference, socketOptions } from "./inference.ts";
 import type { Connection } from "./peer-address.ts";
+import { addMachineRoutes, type ManagedSettingsOf } from "./machine-routes.ts";
 import { LoopDelay } from "./metrics/loop-delay.ts";
 import type { Gauge } from "./metrics/metric.ts";
 import { Metrics } from "./metrics/metrics.ts";
 import { modelBody, modelsBody, type ModelsView } from "./models.ts";
 import { jsonReply, refusalReply, unknownAddressReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
+import type { StoredAsked } from "./stored-responses.ts";
 import { RequestWatch } from "./metrics/request-watch.ts";
 import { type OtherThreads, together } from "./other-threads.ts";
 import type { LiveRequests, Site } from "./site.ts";
@@ -44,6 +47,8 @@ export type ServerParts = GatewayParts &
     /** Why the caller may not use a model; null: they may. */
     admission: { refuseModel(principal: Principal, model: Model): Soon<Refusal | null> };
     storedResponses: StoredResponses | null;
+    /** Absent or null: no files are taken. */
+    files?: Files | null;
   }>;
 
 export type ServerOptions = Readonly<{
@@ -60,8 +65,12 @@ export type ServerOptions = Readonly<{
   counts: TokenCounts;
   /** Absent: nothing is quoted. */
   quotes?: Quotes;
+  /** What Claude Code does on an account's machines; null: as its person likes. */
+  managedSettings?: ManagedSettingsOf;
   /** Absent: there is no API for operators. */
   operators?: Operators;
+  /** Answers requests about batches. Absent: there are none. */
+  openBatches?: (inside: Inside) => AnswerKept;
   /** Pages and routes that another part adds, and the browsers that are signed in to them. */
   openSite?: (requests: LiveRequests) => Site;
   /** {base_url}; null: the address where it listens. */
@@ -104,8 +113,11 @@ export interface RunningServer extends LiveRequests {
 
 /** A connection's first request has this long for its headers, however slowly they arrive: Bun does not restart it. */
 export const headersTimeoutSeconds = 12;
-/** Bun answers larger bodies itself with a bare 413; ours has the dialect's form. */
-export const serverBodyMaxBytes = 4 * bodyMaxBytes;
+/**
+ * Bun answers larger bodies itself with a bare 413; ours has the dialect's form. A file may be as large as the configuration
+ * says. What no handler reads is not taken from the socket.
+ */
+export const serverBodyMaxBytes = 2 ** 41;
 
 /** Requests about stored things; the first one loads the code. */
 const stored = [
@@ -122,7 +134,79 @@ const stored = [
       ...["GET /:id/items/:item", "DELETE /:id/items/:item"],
     ],
   },
+  {
+    at: "/v1/files",
+    load: () => import("./files.ts"),
+    routes: ["POST ", "GET ", "GET /:id", "DELETE /:id", "GET /:id/content"],
+  },
 ] as const;
+
+type StoredParties = Readonly<{
+  parts: ServerParts;
+  /** The dialect that stores. */
+  storing: Dialect;
+  whoseIs(request: Request, connection: Connection | null): Promise<Principal | Refusal>;
+  dialectOf(request: Request): Dialect;
+}>;
+
+async function answerStored(
+  { at, load }: (typeof stored)[number],
+  route: string,
+  asked: Pick<StoredAsked, "request" | "connection" | "id">,
+  { parts, storing, whoseIs, dialectOf }: StoredParties,
+): Promise<Response> {
+  const { request, connection } = asked;
+  const requestId = mintRequestId(parts.clock.wall());
+  const dialect = at === "/v1/files" ? dialectOf(request) : storing;
+  const asker = await whoseIs(request, connection);
+  if (isRefusal(asker)) return refusalReply(dialect, asker, requestId);
+  const { actions } = await load();
+  const reply = await actions[route]!({
+    ...asked,
+    responses: parts.storedResponses,
+    files: parts.files ?? null,
+    account: asker.account,
+    dialect,
+    now: () => parts.clock.wall(),
+    async isStillAllowed() {
+      const again = await whoseIs(request, connection);
+      return isRefusal(again) ? again : null;
+    },
+    stem: requestId.slice("req_".length),
+  });
+  if (reply instanceof Response) return reply;
+  return isRefusal(reply) ? refusalReply(dialect, reply, requestId) : jsonReply(reply, requestId);
+}
+
+const batchRoutes = {
+  "/v1/batches": ["POST ", "GET ", "GET /:id", "POST /:id/cancel"],
+  "/v1/messages/batches": ["POST ", "GET ", "GET /:id", "POST /:id/cancel", "GET /:id/results", "DELETE /:id"],
+} as const;
+
+type BatchParties = Pick<Parameters<typeof answerKept>[2], "keyHeaders" | "addressHeader" | "whoseIs"> &
+  Readonly<{ inference: Inference }>;
+
+function addBatches(
+  api: ApiRoutes,
+  open: ServerOptions["openBatches"],
+  inside: Inside,
+  { inference, ...parties }: BatchParties,
+): void {
+  const answer = open?.(inside);
+  if (answer === undefined) return;
+  const { clock } = inside.parts;
+  const dialectOf = (request: Request) => inference.dialectOf(request);
+  for (const [at, routes] of Object.entries(batchRoutes)) {
+    for (const route of routes) {
+      const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];
+      api.add(method, `${at}${below}` as Endpoint, async (request, connection, id) => {
+        const { answerKept } = await import("./kept-routes.ts");
+        const asked = { request, connection, id };
+        return answerKept(`${method} ${at}${below}`, asked, { ...parties, answer, clock, dialectOf });
+      });
+    }
+  }
+}
 
 /** Starts to listen. Throws if the address is in use. */
 export function startServer(parts: ServerParts, options: ServerOptions): RunningServer {
@@ -154,8 +238,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   const keyHeaders = new KeyHeaders(dialects.keyHeaders);
   const inference = new Inference(parts, { dialects, keyHeaders, counts, watch, addressHeader });
   const live = others === null ? inference : together(inference, others);
-  const site = openSite?.(live) ?? null;
-  inference.site = site;
+  const site = (inference.site = openSite?.(live) ?? null);
   const tokens = new TokenRoutes({ ...parts, dialects, keyHeaders }, counts, site, addressHeader, options.quotes);
   const documentation = new Documentation({
     facts: () => ({
@@ -175,7 +258,6 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     access: () => ({ token: options.metricsToken ?? null, behindProxy: options.behindProxy ?? false }),
   };
   let stopping = false;
-
   const direct: DirectRoutes = {};
   // The limit is for a unix socket, for which Bun's types allow none below; Elysia's own is shorter.
   const serve = { idleTimeout: idleTimeoutSeconds, routes: direct };
@@ -205,16 +287,19 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     .add("GET", "/v1/models", (request, connection) => listModels(request, connection))
     // An id may contain slashes, which not every client encodes.
     .add("GET", "/v1/models/*", (request, connection, id) => showModel(request, connection, id));
+  addMachineRoutes(app, api, { whoseIs, dialects, clock: parts.clock, settingsOf: options.managedSettings });
   tokens.addRoutesTo(api);
   inference.addRoutesTo(api);
   for (const dialect of dialects.all) if (dialect.storesResponses) addStored(dialect);
+  addBatches(api, options.openBatches, { parts, dialects, watch }, { inference, keyHeaders, addressHeader, whoseIs });
   if (site !== null) app.use(site.routes);
   if (options.operators !== undefined) addOperators(app, options.operators, documentation, addressHeader);
   app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });
   const always = { maxRequestBodySize: serverBodyMaxBytes, development: false } as const;
   if (unix === null) {
     options.beforeListening?.();
-    app.listen({ ...always, hostname: host, port, reusePort: false, idleTimeout: headersTimeoutSeconds });
+    const idleTimeout = headersTimeoutSeconds;
+    app.listen({ ...always, hostname: host, port, reusePort: false, idleTimeout, websocket: socketOptions });
   } else listenPrivately(unix, () => app.listen({ ...always, unix }));
   compileBodySchemas();
   const loopDelay = new LoopDelay(parts.clock, (delayMs) => metrics.countLoopDelay(delayMs));
@@ -283,28 +368,16 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     return jsonReply(JSON.stringify(modelBody(model, viewOf(request))), requestId);
   }
 
-  function addStored(dialect: Dialect): void {
-    api.add("GET", dialect.endpoint, (request) => upgradeRequired(request, dialect));
-    for (const { at, load, routes } of stored) {
-      for (const route of routes) {
+  function addStored(storing: Dialect): void {
+    const parties = { parts, storing, whoseIs, dialectOf: (request: Request) => inference.dialectOf(request) };
+    for (const row of stored) {
+      for (const route of row.routes) {
         const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];
-        api.add(method, `${at}${below}`, async (request, connection, id) => {
-          const requestId = mintRequestId(parts.clock.wall());
-          const asker = await whoseIs(request, connection);
-          if (isRefusal(asker)) return refusalReply(dialect, asker, requestId);
-          const { actions } = await load();
-          const of = { responses: parts.storedResponses, account: asker.account, id, request };
-          const reply = await actions[route]!({ ...of, stem: requestId.slice("req_".length) });
-          return isRefusal(reply) ? refusalReply(dialect, reply, requestId) : jsonReply(reply, requestId);
-        });
+        api.add(method, `${row.at}${below}`, (request, connection, id) =>
+          answerStored(row, route, { request, connection, id }, parties),
+        );
       }
     }
-  }
-
-  /** Codex first asks for a WebSocket. It falls back to HTTP at once on a 426, but on nothing else. */
-  function upgradeRequired(request: Request, dialect: Dialect): Soon<Response> {
-    if (!request.headers.has("upgrade")) return unknownPath(request);
-    return refusalReply(dialect, refuse("upgrade_required"), mintRequestId(parts.clock.wall()));
   }
 
   function failed(request: Request, error: unknown): Soon<Response> {

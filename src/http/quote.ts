@@ -83,7 +83,7 @@ export async function quote(
 ): Promise<Quote | Refusal> {
   const { account } = asker;
   const head = new ArrivedHead(request, dialect.endpoint, "");
-  const read = withUrgency(await readAsk(head, body, account, dialect, parts), head);
+  const read = withUrgency(await readAsk(head, body, asker, dialect, parts), head);
   if (isRefusal(read)) return read;
   const { ask } = read;
   using _conversation = ask.prepared;

@@ -1,23 +1,32 @@
 // The routes of one stored response: GET and DELETE /v1/responses/{id}, POST .../cancel, GET .../input_items.
 import { isConversationId, type StoredResponses } from "../dialects/stored-responses.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
-import type { AccountId, Refusal } from "../core/types.ts";
+import type { AccountId, Ms, Refusal } from "../core/types.ts";
+import type { Dialect } from "../dialects/dialect.ts";
+import type { Files } from "../files/files.ts";
+import type { Connection } from "./peer-address.ts";
 import { requestAddress } from "./request-address.ts";
 import { itemPageOf } from "./stored-responses-page.ts";
 
-/** A request about something that the account stored earlier. `responses` is null where nothing is stored. */
+/** A request about something that the account stored earlier. `responses` or `files` is null where nothing is stored. */
 export type StoredAsked = Readonly<{
   responses: StoredResponses | null;
+  files: Files | null;
   account: AccountId;
   /** The id in the address; "" where there is none. */
   id: string;
   request: Request;
+  connection: Connection | null;
+  dialect: Dialect;
+  now: () => Ms;
+  /** Asks again whether the caller may; null: yes. */
+  isStillAllowed: () => Promise<Refusal | null>;
   /** The stem of the request's id. */
   stem: string;
 }>;
 
-/** Returns the reply's body as JSON text. */
-export type StoredAction = (asked: StoredAsked) => Promise<string | Refusal>;
+/** Returns the reply, or its body as JSON text. */
+export type StoredAction = (asked: StoredAsked) => Promise<string | Response | Refusal>;
 
 /** Another account's id is answered like an unknown one. */
 const unknown = (id: string): Refusal => refuse("not_found", { reason: `Response with id '${id}' not found.` });

@@ -94,11 +94,11 @@ export class TokenRoutes {
     dialect: Dialect,
     reply: (tokens: number) => object,
   ): Promise<Response> {
-    return this.#answer(request, connection, dialect, async (body, { account }) => {
-      const read = await readAsk(head, body, account, dialect, this.#parts);
+    return this.#answer(request, connection, dialect, async (body, asker) => {
+      const read = await readAsk(head, body, asker, dialect, this.#parts);
       if (isRefusal(read)) return read;
       using _conversation = read.ask.prepared;
-      return await countInput(read.ask, reply, this.#counts, account, request.signal);
+      return await countInput(read.ask, reply, this.#counts, asker.account, request.signal);
     });
   }
 

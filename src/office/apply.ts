@@ -55,7 +55,7 @@ export const shop = {
       flag: null,
     }),
   ),
-  dry_run: Type.Optional(Type.Boolean({ description: "Show what would changewithout changing anything." })),
+  dry_run: Type.Optional(Type.Boolean({ description: "Show what would change without changing anything." })),
 };
 
 export type Shop = Readonly<{
@@ -63,6 +63,9 @@ export type Shop = Readonly<{
   invitations?: readonly Static<typeof invitation>[];
   dry_run?: boolean;
 }>;
+
+/** How the line of a new invitation begins. */
+export const invited = "+ invitation of ";
 
 /** A line for each change; empty: everything is as the file says. */
 export type Applied = Readonly<{ changes: readonly string[]; dry_run: boolean }>;
@@ -189,7 +192,7 @@ class Applying {
     const expiresAt = expiryOf(expires, now, invitationMs);
     const wanted = await accounts.invitation({ email, plan, credit: credit ?? 0, expiresAt });
     const { link } = await links.make(wanted);
-    this.changes.push(`+ invitation of ${email}: plan ${link.plan}, credit ${link.credit}`);
+    this.changes.push(`${invited}${email}: plan ${link.plan}, credit ${link.credit}`);
     this.#note("invitation.create", theServer, invitationInWords(link));
   }
 

@@ -12,6 +12,10 @@ const responses = {
   "400": { description: "The input is wrong, and `field` says where; or it cannot be done.", ...error },
   "401": { description: "The token is missing, wrong, expired or revoked.", ...error },
   "403": { description: "The scope of the token does not allow it.", ...error },
+  "405": { description: "The method is not one that the verb takes; `Allow` names those.", ...error },
+  "409": { description: "Another account has the e-mail.", ...error },
+  "413": { description: "The body is too large.", ...error },
+  "500": { description: "It failed for a reason of ours, which the log has.", ...error },
   "503": { description: "The ledger cannot be read or written; nothing was done.", ...error },
 };
 

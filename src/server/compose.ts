@@ -10,6 +10,7 @@
 // What a phase opens it leaves on one stack, which closes in the reverse order: at the end, or at once where a phase fails.
 import { billedTokens, costUsd, ratesOf } from "../account/money/price.ts";
 import { priorityOf } from "../core/priority.ts";
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { serverEntry, theServer } from "../account/audit.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
@@ -29,9 +30,14 @@ import { CommandError, isExpected } from "../core/expected-error.ts";
 import { type Log, openLog, usualLogFormat } from "../core/log.ts";
 import { lastPlan, unconfiguredPlans, unknownModels } from "../core/plans.ts";
 import type { Accounting } from "../books/accounting.ts";
+import type { FileStore } from "../files/file-store.ts";
+import type { Batches } from "../batches/batches.ts";
+import type { openBatches as OpenBatches } from "../batches/open-batches.ts";
+import type { AnswerKept, Inside } from "../http/kept-routes.ts";
 import type { Quotes } from "../http/quote.ts";
 import { type Operators, startServer } from "../http/app.ts";
 import { holdFreePort } from "../http/free-port.ts";
+import type { ManagedSettingsOf } from "../http/machine-routes.ts";
 import { Metrics } from "../http/metrics/metrics.ts";
 import { together } from "../http/other-threads.ts";
 import type { LiveRequests } from "../http/site.ts";
@@ -39,7 +45,7 @@ import { saltSeedOf } from "../nodes/prefix-cache.ts";
 import { modelsOn } from "../nodes/abilities.ts";
 import { NodePool, type NodeState } from "../nodes/queue/pool.ts";
 import { type ReloadOutcome, reloadDetail } from "../office/reloaded.ts";
-import type { Work as OfficeWork } from "../office/work.ts";
+import type { BatchesDesk, Work as OfficeWork } from "../office/work.ts";
 import { erasedInWords } from "../store/changes/erasure.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import { roomInWords } from "../store/folder/disk-room.ts";
@@ -255,7 +261,7 @@ type Work = Awaited<ReturnType<typeof openWork>>;
 async function openWork(earlier: Given & Settings & OpenedBooks, opened: AsyncDisposableStack) {
   const { config, live, fileCatalog, catalog, clock, log, metrics, port, programEnvironment, flags, onFirstLook } =
     earlier;
-  const { accounting, storedResponses, sealingKey, shareNodes } = earlier;
+  const { accounting, storedResponses, files, sealingKey, shareNodes } = earlier;
   const followedNodes = config.threads > 1 ? new FollowedNodes() : null;
   const pool = new NodePool([], {
     clock,
@@ -315,7 +321,7 @@ async function openWork(earlier: Given & Settings & OpenedBooks, opened: AsyncDi
     counts,
     checker,
     largeBodies,
-    media: new Media(countedFetch(publicFetch, metrics), laterPdfReader()),
+    media: new Media(countedFetch(publicFetch, metrics), laterPdfReader(), files),
     ownedTools,
   };
 }
@@ -415,6 +421,7 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
   });
   const nodeCare = new NodeCare({ dataFolder: config.dataFolder, pool, catalog, clock, log });
   const unready = unreadyOf(earlier);
+  const batches = files === null ? null : batchesOf({ accounting, files });
   const fleet = fleetOf({
     pool,
     catalog,
@@ -423,6 +430,7 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
     nodeCare,
     config,
     testWebhook: (name) => notices.test(name),
+    batches: batches?.desk ?? null,
     unready: () => unready((reason) => reason), // who asks may know all
   });
   const consoleUrl = addressesOf(config, port).baseUrl;
@@ -445,6 +453,7 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
       ),
     nodeCare,
     officeWork,
+    batches,
     unready,
   };
 }
@@ -479,10 +488,9 @@ function unreadyReason({ violations }: LedgerState): string | null {
 
 async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gateway, opened: AsyncDisposableStack) {
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
-  const { accounting, laneState, usage, activity, requestLog, writeExport, watch, storedResponses, sealingKey } =
-    earlier;
-  const { pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
-  const { relays, backups, notices, reloader, nodeCare, officeWork, unready, sampleModel } = earlier;
+  const { accounting, laneState, usage, activity, requestLog, writeExport, watch, storedResponses, files } = earlier;
+  const { sealingKey, pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
+  const { relays, backups, notices, reloader, nodeCare, officeWork, batches, unready, sampleModel } = earlier;
 
   let webConsole: ServingConsole | null = null;
   const openConsole = async (requests: LiveRequests): Promise<ServingConsole> => {
@@ -552,6 +560,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
         countInput: (ask, account) => counts.ofUnreported(ask, account),
         largeBodies,
         storedResponses,
+        files,
         media,
         checker,
         clock,
@@ -565,7 +574,9 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
         host: config.host,
         port,
         counts,
+        ...(batches === null ? {} : { openBatches: (inside: Inside) => batches.open(inside) }),
         operators: lazyOperators(officeWork, log),
+        managedSettings: managedSettingsOf(accounting, live),
         quotes: quotesOf(accounting, pool),
         unix: relays?.unix ?? null,
         others: relays,
@@ -610,6 +621,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
     const relaysStopping = await relays?.stop(stopGraceMs); // what they pass on is answered until they take no more
     await Promise.all([relaysStopping?.stopped, server.stop(stopGraceMs)]);
   });
+  opened.defer(() => batches?.close());
   if (relays !== null) {
     releasePort();
     await relays.listen().catch((error: unknown) => {
@@ -619,7 +631,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   const requests = relays === null ? server : together(server, relays);
 
   watch.begin(() => ({
-    requests: requests.openRequests,
+    requests: requests.openRequests + (batches?.underWay ?? 0),
     nodesBusy: pool.states().reduce((sum, { busy }) => sum + busy, 0),
     waiting: pool.waiting,
   }));
@@ -627,6 +639,57 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   backups.follow(config.backups);
   opened.defer(() => backups.close());
   return { url: server.url, requests };
+}
+
+/** By the plan of the account, now. */
+const managedSettingsOf =
+  ({ office }: Pick<Accounting, "office">, { values }: LiveConfig): ManagedSettingsOf =>
+  async (id) => {
+    const tables = values.managedSettings;
+    if (tables.length === 0) return null;
+    const account = await office.read(({ accounts }) => accounts.record(id));
+    const fits = tables.find(({ plans }) => account !== null && (plans?.includes(account.plan) ?? true));
+    return fits?.settings ?? null;
+  };
+
+/** Loaded when somebody asks, where some have been, and where another gateway may leave one behind. */
+function batchesOf({ accounting, files }: Readonly<{ accounting: Accounting; files: FileStore }>) {
+  const { keys, office, finds } = accounting;
+  const folder = files.batchesFolder;
+  const inside = Promise.withResolvers<Inside>();
+  let loading: Promise<ReturnType<typeof OpenBatches>> | null = null;
+  let loaded: Batches | null = null;
+  const load = async () => {
+    const { openBatches } = await import("../batches/open-batches.ts");
+    const opened = openBatches(await inside.promise, {
+      folder,
+      files,
+      ofHash: (keyHash) => keys.ofHash(keyHash),
+      planOf: (account) => accounting.planOf(account),
+      isCharged: (requestId) => office.read(({ accounts }) => accounts.hasEntry(requestId)),
+      emailOf: (account) => office.read(async ({ accounts }) => (await accounts.record(account))?.email ?? null),
+      ...(finds === null ? {} : { lease: finds.lease }),
+    });
+    loaded = opened.batches;
+    return opened;
+  };
+  const asked = (): NonNullable<typeof loading> => (loading ??= load());
+  return {
+    open(given: Inside): AnswerKept {
+      inside.resolve(given);
+      if (finds !== null || existsSync(folder)) void asked();
+      return async (route, kept) => (await asked()).answer(route, kept);
+    },
+    desk: {
+      list: async (...of) => (await asked()).desk.list(...of),
+      show: async (id) => (await asked()).desk.show(id),
+      cancel: async (id) => (await asked()).desk.cancel(id),
+    } satisfies BatchesDesk,
+    get underWay() {
+      return loaded?.underWay ?? 0;
+    },
+    close: async () => (await loading)?.batches.close(),
+  };
 }
 
 /** Loaded when somebody asks: most servers are never asked. */

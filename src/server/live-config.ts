@@ -8,8 +8,10 @@ export class LiveConfig {
   #keys: readonly string[];
 
   constructor(config: Config) {
-    const { stopGraceMs, corsOrigins, logLevel, metricsToken, endUserHeader, lowBalanceTokens } = config;
-    this.values = { stopGraceMs, corsOrigins, logLevel, metricsToken, endUserHeader, lowBalanceTokens };
+    const { stopGraceMs, corsOrigins, logLevel, metricsToken, endUserHeader, lowBalanceTokens, managedSettings } =
+      config;
+    const notices = { lowBalanceTokens, managedSettings };
+    this.values = { stopGraceMs, corsOrigins, logLevel, metricsToken, endUserHeader, ...notices };
     this.#secrets = secretsOf(config);
     this.#keys = config.keys;
   }

@@ -48,7 +48,8 @@ type Parts = Readonly<{
   /** Names the server in notices. */
   baseUrl: string;
   pool: Pick<NodePool, "states">;
-  accounting: Pick<Accounting, "memory" | "office"> & Partial<Pick<Accounting, "finds">>;
+  accounting: Pick<Accounting, "memory" | "office"> &
+    Readonly<{ finds?: Omit<NonNullable<Accounting["finds"]>, "lease"> | null }>;
   /** Its name among several gateways, which each tell of what they see themselves; null: there is one. */
   gateway: string | null;
   watch: Pick<LedgerWatch, "state">;

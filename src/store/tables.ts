@@ -147,9 +147,27 @@ export const tables = {
       priority: orNull(priority),
       priority_max: orNull(priority),
       ...counts,
+      /** Of a machine's key: the hash of what all its refresh tokens begin with, and of the one that works. */
+      family_hash: orNull(hash),
+      refresh_hash: orNull(hash),
     },
     key: ["account_id", "id"],
-    unique: { api_keys_by_key: "key_hash" },
+    unique: { api_keys_by_key: "key_hash", api_keys_by_family: "family_hash" },
+  },
+  /** Sign-ins of machines that nobody approved yet. */
+  device_codes: {
+    columns: {
+      device_hash: hash,
+      user_code_hash: hash,
+      program: text,
+      machine: text,
+      address: text,
+      expires_at: whole,
+      /** Null where nobody said no. */
+      denied_at: orNull(whole),
+    },
+    key: ["device_hash"],
+    unique: { device_codes_by_user_code: "user_code_hash" },
   },
   /** What named keys were charged for by UTC day; always the sums of the journal lines. */
   key_use: {
@@ -231,6 +249,8 @@ export const tables = {
       duration_ms: orNull(small),
       /** How urgent it was in line; null: standard. */
       priority: orNull(text),
+      /** Which model was asked for, where another one stood in for it. */
+      asked_model: orNull(text),
     },
     key: ["billing_key"],
   },

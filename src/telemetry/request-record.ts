@@ -140,7 +140,7 @@ export class RequestRecord {
       sentAt ??= startedAt;
       node = of ?? node;
     }
-    const { firstPieceAt, priority } = this;
+    const { firstPieceAt, priority, model } = this;
     return {
       node,
       waitMs: rounds.length === 0 ? null : Math.round(waitMs),
@@ -148,6 +148,7 @@ export class RequestRecord {
       firstTokenMs: firstPieceAt === null ? null : Math.round(firstPieceAt - arrivedAt),
       durationMs: Math.round(now - arrivedAt),
       ...(priority === "standard" ? {} : { priority }),
+      ...(model?.standsFor === undefined ? {} : { askedModel: model.standsFor }),
     };
   }
 

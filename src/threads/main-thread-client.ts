@@ -3,13 +3,13 @@
 import type { PlanId } from "../core/plan-ids.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import { askedOf } from "../account/money/asked.ts";
-import type { AdmissionRequest, BookKeys, RequestBooks } from "../account/money/books.ts";
+import type { AdmissionRequest, Asker, BookKeys, RequestBooks } from "../account/money/books.ts";
 import { keyHashOf } from "../account/people/keys.ts";
 import type { Priority } from "../core/priority.ts";
 import type { RatesLeft } from "../core/rates-left.ts";
 import { assert } from "../core/assert.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
-import type { Forecast } from "../core/forecast.ts";
+import type { Outlook } from "../core/forecast.ts";
 import type { Soon } from "../core/soon.ts";
 import { keyCacheEntriesMax } from "../core/limits.ts";
 import { busy } from "../nodes/failure/failure.ts";
@@ -19,6 +19,7 @@ import {
   type AccountId,
   type Course,
   type Hold,
+  type Model,
   type ModelKind,
   type Ms,
   OutcomeUnknown,
@@ -60,7 +61,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
   /** Places in line, by the promise of their slot. */
   readonly #places = new WeakMap<Promise<Slot | Refusal>, number>();
   /** The last forecast of each place that asked for one and still waits. */
-  readonly #forecasts = new Map<number, Forecast | null>();
+  readonly #forecasts = new Map<number, Outlook | null>();
   /** Key owners by key hash, valid while the version is unchanged. */
   readonly #principals = new Map<string, Principal>();
   #cachedVersion = 0;
@@ -107,6 +108,10 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
 
   refuseFlooded(account: AccountId, _now: number, kind: ModelKind): Promise<Refusal | null> {
     return this.#count(account, kind, true);
+  }
+
+  async refuseModel(asker: Asker, { id: model }: Model): Promise<Refusal | null> {
+    return this.#refusal({ op: "may ask", id: this.#nextId++, asker, model });
   }
 
   /** Rejects with StoreUnavailable. */
@@ -201,9 +206,14 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
   }
 
   /** The last forecast of what `enter` returned, which is null at first; asks for the next one. */
-  forecastOf(waiting: Promise<Slot | Refusal>): Forecast | null {
+  forecastOf(waiting: Promise<Slot | Refusal>): Outlook | null {
     const place = this.#places.get(waiting);
-    if (place === undefined || !this.#questions.has(place)) return null;
+    return place === undefined ? null : this.forecastAt(place);
+  }
+
+  /** The same of a place or hold by its number. */
+  forecastAt(place: number): Outlook | null {
+    if (!this.#questions.has(place)) return null;
     const last = this.#forecasts.get(place) ?? null;
     this.#forecasts.set(place, last);
     this.#batcher.put({ op: "forecast", place });
@@ -264,15 +274,20 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
     const { promise, resolve, reject } = Promise.withResolvers<MainThreadAnswer>();
     this.#questions.set(number, { resolve, reject });
     const answer = await promise;
+    this.#forecasts.delete(number);
     if (answer.answer === "refused") return answer.refusal;
     assert(answer.answer === "ready", "a request begins or is refused");
     hold().outputHeld = answer.output ?? null;
     return null;
   }
 
-  async #count(account: AccountId, kind: ModelKind, ifFull: boolean): Promise<Refusal | null> {
-    const answer = await this.#ask({ op: "count", id: this.#nextId++, account, kind, ifFull });
-    assert(answer.answer === "counted", "a request is counted");
+  #count(account: AccountId, kind: ModelKind, ifFull: boolean): Promise<Refusal | null> {
+    return this.#refusal({ op: "count", id: this.#nextId++, account, kind, ifFull });
+  }
+
+  async #refusal(operation: Extract<RelayOperation, { op: "count" | "may ask" }>): Promise<Refusal | null> {
+    const answer = await this.#ask(operation);
+    assert(answer.answer === "counted", "a request is counted or looked at");
     return answer.refusal;
   }
 
@@ -313,6 +328,10 @@ class RelayHold implements Hold {
     this.#mainThread = mainThread;
     this.#number = number;
     this.ready = ready;
+  }
+
+  position(): number | null {
+    return this.#mainThread.forecastAt(this.#number)?.position ?? null;
   }
 
   grow(written: number): Promise<number> {

@@ -4,9 +4,9 @@
 // A question's `id` is the relay's own number; its answer has the same. A request's hold and its place on a node are
 // known by the id of the question that got them.
 import type { PlanId } from "../core/plan-ids.ts";
-import type { AdmissionRequest } from "../account/money/books.ts";
+import type { AdmissionRequest, Asker } from "../account/money/books.ts";
 import type { Catalog } from "../core/catalog.ts";
-import type { Forecast } from "../core/forecast.ts";
+import type { Outlook } from "../core/forecast.ts";
 import type { LiveOptions, NodeConfig } from "../config/config.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
 import type { Engine } from "../nodes/engine.ts";
@@ -22,6 +22,8 @@ export type RelayOperation =
   | Readonly<{ op: "principal"; id: number; keyHash: string }>
   /** Counts a request that is not admitted for flood protection; with `ifFull`, only where its window is already full. */
   | Readonly<{ op: "count"; id: number; account: AccountId; kind: ModelKind; ifFull: boolean }>
+  /** Why the sender may not ask the model. */
+  | Readonly<{ op: "may ask"; id: number; asker: Asker; model: string }>
   | (Readonly<{ op: "admit"; id: number }> & AdmissionRequest<string>)
   | Readonly<{ op: "settle"; id: number; hold: number; usage: Usage; estimated: boolean; course?: Course | undefined }>
   /** The answer has this many output tokens. */
@@ -43,7 +45,7 @@ export type RelayOperation =
     }>
   /** The first pieces of an answer came. */
   | Readonly<{ op: "began"; place: number }>
-  /** Asks what the place in line can expect; the last answer counts. */
+  /** Asks what the place in line, or the hold that waits, can expect; the last answer counts. */
   | Readonly<{ op: "forecast"; place: number }>
   /** The place is no longer needed; if it was already granted, it is given back. */
   | Readonly<{ op: "leave"; place: number }>
@@ -75,7 +77,7 @@ export type MainThreadAnswer =
   | Readonly<{ answer: "kept"; id: number }>
   | Readonly<{ answer: "granted"; id: number; node: string; plan?: PlanId | undefined }>
   /** Null: the place does not wait. Nothing waits for this answer. */
-  | Readonly<{ answer: "forecast"; id: number; forecast: Forecast | null }>
+  | Readonly<{ answer: "forecast"; id: number; forecast: Outlook | null }>
   /** Not admitted, waited in vain, or got no place. */
   | Readonly<{ answer: "refused"; id: number; refusal: Refusal }>
   /** The disk could not be read or written. */

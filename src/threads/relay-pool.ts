@@ -2,7 +2,7 @@
 import { type Standing, usualStanding } from "../core/standing.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Forecast } from "../core/forecast.ts";
+import type { Outlook } from "../core/forecast.ts";
 import type { NodeConfig } from "../config/config.ts";
 import type { Engine } from "../nodes/engine.ts";
 import { busy } from "../nodes/failure/failure.ts";
@@ -82,7 +82,7 @@ export class RelayPool implements PoolFollower {
   }
 
   /** See Parts.pool. The first forecast arrives a moment after it was asked for. */
-  forecastOf(waiting: Promise<Slot | Refusal>): Forecast | null {
+  forecastOf(waiting: Promise<Slot | Refusal>): Outlook | null {
     return this.#mainThread.forecastOf(waiting);
   }
 

@@ -115,6 +115,13 @@ export class RelaySession {
       }
       case "count":
         return this.#count(operation);
+      case "may ask": {
+        const { id, asker, model } = operation;
+        const { admission, models } = this.#parts;
+        const known = models().get(model);
+        const refusal = known === undefined ? refuse("unknown_model", { model }) : admission.refuseModel(asker, known);
+        return this.#whenKnown(id, refusal, (refusal) => this.#batcher.put({ answer: "counted", id, refusal }));
+      }
       case "admit":
         return this.#admit(operation);
       case "settle":
@@ -134,7 +141,9 @@ export class RelaySession {
         return this.#places.get(operation.place)?.grant?.began();
       case "forecast": {
         const place = this.#places.get(operation.place);
-        const forecast = place === undefined ? null : this.#parts.pool.forecastAt(place);
+        const position = this.#open.get(operation.place)?.hold.position?.() ?? null;
+        const ofHold = position === null ? null : { position, firstTokenMs: null };
+        const forecast = place === undefined ? ofHold : this.#parts.pool.forecastAt(place);
         return this.#batcher.put({ answer: "forecast", id: operation.place, forecast });
       }
       case "leave":

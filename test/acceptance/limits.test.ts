@@ -152,6 +152,21 @@ describe.each([
       await Promise.all([refused.text(), other.text()]);
     });
 
+    test("the minute goes on after kill -9 with what was charged in it", async () => {
+      const flags = ["--requests-per-minute", "30", "--end-user-requests-per-minute", "2"];
+      const { api_key } = await keyOf("wide", "--forwards-users", ...flags);
+      node.answer = "at once";
+      const left = async (user: string) => {
+        const { status, headers } = await post(api_key, 0, { user });
+        return status === 429 ? "refused" : Number(headers.get("x-ratelimit-remaining-requests"));
+      };
+      expect([await left("ada"), await left("bob"), await left("bob")]).toEqual([1, 1, 0]);
+      await eventually("all are charged", async () => node.running === 0);
+      await gateways[0]!.kill("SIGKILL");
+      await gateways[0]!.restart();
+      expect([await left("bob"), await left("ada"), await left("eve")]).toEqual(["refused", 0, 1]);
+    });
+
     test("a plan's requests of a minute: headers in the forms of both APIs say what is left", async () => {
       const { api_key } = await keyOf("paced");
       node.answer = "at once";
@@ -189,6 +204,29 @@ describe.each([
       const [full] = [await post(api_key, 1, { user: "ada", max_tokens: 250 })];
       expect([full.status, (await post(api_key, 1, { user: "eve", max_tokens: 250 })).status]).toEqual([429, 200]);
       await full.text();
+    });
+
+    test("a stream that waits for its key's others says where it is", async () => {
+      const { api_key } = await keyOf("wide", "--parallel", "1");
+      node.answer = "when told";
+      node.served = 0;
+      const first = post(api_key);
+      await eventually("it runs", async () => node.running === 1);
+      const leaving = new AbortController();
+      const wait = async () => {
+        const reply = await post(api_key, 0, { stream: true }, "chat/completions", leaving.signal);
+        return reply.body!.pipeThrough(new TextDecoderStream()).getReader();
+      };
+      const second = wait();
+      await Bun.sleep(100); // it stands in line before the third
+      const readers = await Promise.all([second, wait()]);
+      const said = async (of: number) => (await readers[of]!.read()).value;
+      expect(await said(0)).toBe(": waiting\n\n: number 1 in line\n\n");
+      expect(await said(1)).toBe(": waiting\n\n: number 2 in line\n\n");
+      node.finish();
+      await (await first).text();
+      leaving.abort();
+      await eventually("both are gone", async () => (node.finish(), node.running === 0));
     });
 
     test("one that waits and leaves gives up its place, and the next begins", async () => {

@@ -67,6 +67,16 @@ test.each(dialects)("%s: the client wins over a default, and not over what is se
   expect(removed).toBeUndefined();
 });
 
+test("a response repeats the settings that hold, as the stored one does", async () => {
+  const body = { ...dialects[2][1](`hello [[${stack.node.marker("text")}]]`), temperature: 1, presence_penalty: 0.5 };
+  const reply = (await (await post(stack, account, body, { path: "/v1/responses" })).json()) as { id: string };
+  const held = { temperature: 0.25, top_p: 0.5, presence_penalty: 0, reasoning: { effort: "none" } };
+  expect(reply).toMatchObject(held);
+  const headers = { authorization: `Bearer ${account.api_key}` };
+  const stored = await fetch(`${stack.gateway.url}/v1/responses/${reply.id}`, { headers });
+  expect(await stored.json()).toMatchObject(held);
+});
+
 test("a client cannot switch thoughts on where the row sets the depth", async () => {
   const thinking = { thinking: { type: "enabled", budget_tokens: 2048 }, max_tokens: 4096 };
   const messages = await asked("/v1/messages", chat, thinking);

@@ -77,6 +77,16 @@ describe.skipIf(store.missing)("two gateways", () => {
     }
   });
 
+  test("whose clocks differ keep one audit log, whose times are in the order of its entries", async () => {
+    const clocks = [5_000, 3_000, 6_000, 2_000, 7_000];
+    for (const [index, at] of clocks.entries()) {
+      const entry = { operator: 1, address: "", action: "server.reload", subject: theServer, detail: "" } as const;
+      await gateways[index % 2]!.auditLog.note({ at, ...entry });
+    }
+    const entries = await gateways[0].auditLog.list(Number.MAX_SAFE_INTEGER, 5);
+    expect(entries.map(({ at }) => at).reverse()).toEqual([5_000, 5_000, 6_000, 6_000, 7_000]);
+  });
+
   test("that approve the same request, or are told of the same payment, credit it once", async () => {
     const { id } = await gateways[0].accounts.create({ email: "a@x" });
     const request = await gateways[0].purchases.ask(id, { kind: "credit", tokens: 100 }, "");

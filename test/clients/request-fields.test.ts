@@ -175,22 +175,21 @@ const chatParts: Table = {
   text: "served",
   image_url: "served",
   input_audio: refused({ input_audio: { data: "", format: "wav" } }, "messages[0].content[0]: the model"),
-  file: refused({ file: { file_id: "file_1" } }, "messages[0].content[0].file.file_id: uploaded files are not kept"),
+  file: "served",
 };
 
 const responsesParts: Table = {
   input_text: "served",
-  input_image: refused({ file_id: "file_1" }, "input[0].content[0].file_id: uploaded files are not kept"),
-  input_file: refused({ file_id: "file_1" }, "input[0].content[0].file_id: uploaded files are not kept"),
+  input_image: "served",
+  input_file: "served",
 };
 
 const earlier = "ignored: what another server's tool gave, of which the answer that follows in the history speaks";
-const uploaded = { source: { type: "file", file_id: "file_1" } };
 const messagesBlocks: Table = {
   text: "served",
-  image: refused(uploaded, "messages[0].content[0].source.file_id: uploaded files are not kept"),
-  document: refused(uploaded, "messages[0].content[0].source.file_id: uploaded files are not kept"),
-  container_upload: refused({ file_id: "file_1" }, "messages[0].content[0].file_id: uploaded files are not kept"),
+  image: "served",
+  document: "served",
+  container_upload: refused({ file_id: "file_1" }, "messages[0].content[0].file_id: nothing runs in a container here"),
   search_result: "served",
   thinking: "served",
   redacted_thinking: "ignored: only the server that wrote it can read it",
@@ -391,13 +390,13 @@ describe("no tool is left that could be called", () => {
 
 test("files inside of tool results and documents are seen too", () => {
   const result = (content: object) => ({ type: "tool_result", tool_use_id: "a", content: [content] });
-  const image = { type: "image", ...uploaded };
+  const image = { type: "image", source: { type: "file", file_id: 1 } };
   const inside = { type: "document", source: { type: "content", content: [image] } };
   for (const block of [result(image), inside]) {
-    expect(refusalOf("messages", withContent.messages(block))).toContain("uploaded files are not kept here");
+    expect(refusalOf("messages", withContent.messages(block))).toContain("file_id must be the id of an uploaded file");
   }
-  const output = { type: "function_call_output", call_id: "a", output: [{ type: "input_image", file_id: "file_1" }] };
-  expect(refusalOf("responses", { model, input: [output] })).toStartWith("input[0].output[0].file_id: uploaded files");
+  const output = { type: "function_call_output", call_id: "a", output: [{ type: "input_image", file_id: 1 }] };
+  expect(refusalOf("responses", { model, input: [output] })).toStartWith("input[0].output[0].file_id must be");
 });
 
 test("an address beside the id of a file is read", () => {

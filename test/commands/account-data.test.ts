@@ -74,6 +74,7 @@ test("an export has the account and every list, and no hash", async () => {
       "audit",
       "end_user_use",
       "end_users",
+      "files",
       "identities",
       "key_use",
       "keys",

@@ -274,7 +274,8 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
     const elsewhere = [
       ...["accounts delete", "end-users erase", "end-users export"], // in account-data.test.ts
       ...["nodes drain", "nodes resume"], // in nodes.test.ts
-      ...["invitations withdraw", "purchases approve", "purchases decline"], // in office/verbs.test.ts
+      "batches cancel", // in batches.test.ts
+      ...["invitations withdraw", "invitations link", "purchases approve", "purchases decline"], // in office/verbs.test.ts
       "apply", // in acceptance/operators-api.test.ts
       ...["tokens create", "tokens revoke"], // in acceptance/operators-api.test.ts
       "reload", // below

@@ -58,7 +58,15 @@ Change the plan of an account.
     const all = await commands();
     const lacking = (...usual: string[]) =>
       all.filter(({ flags }) => usual.some((flag) => !(flag in flags))).map(({ name }) => name);
-    expect(lacking("data", "config")).toEqual(["help", "completion", "check-answers", "pdf-text", "complete"]);
+    expect(lacking("data", "config")).toEqual([
+      "login",
+      "logout",
+      "help",
+      "completion",
+      "check-answers",
+      "pdf-text",
+      "complete",
+    ]);
     expect(lacking("json").filter((name) => !lacking("data").includes(name))).toEqual(["serve"]);
     const source = readFileSync(join(import.meta.dir, "../../src/config/config.ts"), "utf8");
     const help = helpText(await sections());

@@ -101,6 +101,10 @@ describe.skipIf(withoutBrowser)("end users in the console", () => {
       await dialog.getByLabel("Tokens a month").fill("400000");
       await dialog.getByLabel("It belongs to a program that serves people").check();
       await dialog.getByLabel("Tokens a day for each person").fill("30");
+      await dialog.getByLabel("Requests at once per person").fill("2");
+      await dialog.getByText("Requests, and their place in line").click();
+      await dialog.getByLabel("Requests a minute", { exact: true }).fill("60");
+      await dialog.getByLabel("Priority", { exact: true }).selectOption("bulk");
       await expectAccessible(page);
       await shot(page, "limits");
       await save();
@@ -112,7 +116,12 @@ describe.skipIf(withoutBrowser)("end users in the console", () => {
         models: ["core-3"],
         forwards_users: true,
         limit_end_user_day: 30,
+        end_user_parallel: 2,
+        requests_per_minute: 60,
+        priority: "bulk",
+        weight: null,
       });
+      await row.getByText("60 requests a minute").waitFor();
       expect((await ask(key, "grace@example.org")).status).toBe(429);
 
       await open();
@@ -120,11 +129,14 @@ describe.skipIf(withoutBrowser)("end users in the console", () => {
       await dialog.getByRole("button", { name: "Save limits" }).click();
       await dialog.getByText('no model is called "core-33"').waitFor();
       await dialog.getByLabel("Models").fill("");
+      expect(await dialog.getByLabel("Requests a minute", { exact: true }).inputValue()).toBe("60");
+      await dialog.getByLabel("Priority", { exact: true }).selectOption("As the plan says");
       expect(await dialog.getByLabel("Tokens a day for each person").inputValue()).toBe("30");
       await dialog.getByLabel("It belongs to a program that serves people").uncheck();
       await save();
       await expectEventually(() => row.getByText("names its end users").count(), 0);
       const expected = { limit_month: 400_000, models: null, forwards_users: false, limit_end_user_day: null };
+      Object.assign(expected, { end_user_parallel: null, requests_per_minute: 60, priority: null });
       expect(await limits()).toMatchObject(expected);
       expect((await ask(key, "grace@example.org")).status).toBe(200);
       expect(visit.problemsBut(/status of 409/)).toEqual([]);

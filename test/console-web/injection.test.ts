@@ -330,6 +330,7 @@ const requestLog: LogPage = {
     key: payload,
     endpoint: payload,
     model: payload,
+    asked_model: payload,
     node: payload,
     status: 500,
     reason: payload,
@@ -436,6 +437,7 @@ const accountKeys: AccountKeys = {
     end_user_requests_per_minute: 30,
     end_user_tokens_per_minute: 5_000,
     tokens_per_minute: 1_000,
+    machine: true,
   })),
 };
 

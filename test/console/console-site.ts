@@ -113,7 +113,11 @@ export class ConsoleSite {
         office: office.units,
         passwords: office.passwords,
         consoleUrl: baseUrl,
-        requestLog: { page: () => Promise.reject(new Error("the console asks its own")), erase: async () => {} },
+        requestLog: {
+          page: () => Promise.reject(new Error("the console asks its own")),
+          report: () => Promise.resolve({ rows: [], cutsFoldedDay: false }),
+          erase: async () => {},
+        },
         simulate: () => Promise.reject(new Error("the console asks nothing of it")),
         eraseResponses: async () => {},
         erasedInWords: "e-mail",
@@ -127,7 +131,10 @@ export class ConsoleSite {
         totals: () => Promise.resolve([]),
         reasons: () => Promise.resolve([]),
       },
-      requestLog: { page: () => Promise.resolve({ rows: [], next: null, searchedTo: null, gone: 0 }) },
+      requestLog: {
+        page: () => Promise.resolve({ rows: [], next: null, searchedTo: null, gone: 0 }),
+        report: () => Promise.resolve({ rows: [], cutsFoldedDay: false }),
+      },
       reserved: office.ledger,
       catalog: embeddedCatalog(),
       nodes: {
@@ -164,6 +171,7 @@ export class ConsoleSite {
       signUp: false,
       passwordSignIn: true,
       oidc: null,
+      machineTokenMs: 86_400_000,
       addresses: new BrowserAddresses("x-test-address", log),
       browsers: new KnownBrowsers(new Uint8Array(32)),
       version: "0.0.0",
@@ -182,6 +190,7 @@ export class ConsoleSite {
       return { name, drained, busy: 0 };
     };
     return {
+      batches: null,
       nodes: () => [],
       models: () => ({}),
       gateways: async () => [],

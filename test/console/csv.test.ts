@@ -1,7 +1,7 @@
 // Usage as CSV: nothing that somebody else named is a formula, wherever a spreadsheet takes the line apart.
 import { expect, test } from "bun:test";
 import type { UsageRow } from "../../src/account/usage-row.ts";
-import { csvHead, csvLine } from "../../src/console/csv.ts";
+import { csvHead, csvLineOf } from "../../src/console/csv.ts";
 
 const row: UsageRow = {
   time: "2026-03-28T12:00:00.000Z",
@@ -19,7 +19,7 @@ const row: UsageRow = {
   end_user: null,
 };
 const cellOf = (end_user: string): string =>
-  csvLine({ ...row, end_user }).slice(csvLine(row).length - "\r\n".length, -"\r\n".length);
+  csvLineOf({ ...row, end_user }).slice(csvLineOf(row).length - "\r\n".length, -"\r\n".length);
 
 test.each([
   ["=1+1", "'=1+1"],
@@ -40,4 +40,4 @@ test.each([
   ["Müller; Söhne", "Müller; Söhne"],
 ])("%j", (said, cell) => expect(cellOf(said)).toBe(cell));
 
-test("every column has its name", () => expect(csvHead.split(",")).toHaveLength(csvLine(row).split(",").length));
+test("every column has its name", () => expect(csvHead.split(",")).toHaveLength(csvLineOf(row).split(",").length));

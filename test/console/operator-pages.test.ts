@@ -328,6 +328,7 @@ describe("the request log", () => {
     keyName: null,
     endpoint: "/v1/messages",
     model: "core-3",
+    askedModel: null,
     status: 429,
     reason: "quota_exceeded",
     input: 1,
@@ -357,6 +358,7 @@ describe("the request log", () => {
         asked.push(filter);
         return { rows, next: { served: 7, failed: 3 }, searchedTo: null, gone: 5 };
       },
+      report: () => Promise.reject(new Error("the page asks for no report")),
     };
     const site = new ConsoleSite({ requestLog });
     return [site, await site.signedIn("operator@x", { operator: true }), await site.signedIn("customer@x")];

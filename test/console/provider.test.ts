@@ -113,6 +113,7 @@ describe("a first sign-in", () => {
       "evil",
       "",
     ].map((other) => [other, "/"]),
+    ["/device?user_code=BBBB-CCCC", "/device?user_code=BBBB-CCCC"],
   ])("goes on with a page of ours: %j", async (next, page) => {
     expect((await signIn(siteWith().browser(), { next })).body.next).toBe(page);
   });

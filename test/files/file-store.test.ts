@@ -11,7 +11,7 @@ import type { FileRows, StoredFile } from "../../src/files/files.ts";
 import { fileRowsIn } from "../../src/store/files/files-file.ts";
 import { PostgresServer } from "../../src/store/postgres/connection.ts";
 import { Database } from "../../src/store/postgres/database.ts";
-import { fileRowsOf } from "../../src/store/postgres/files.ts";
+import { FileTables } from "../../src/store/files/file-tables.ts";
 import { migrate } from "../../src/store/postgres/migrations.ts";
 import { noPostgres, TestPostgres } from "../fixtures/postgres.ts";
 
@@ -193,5 +193,5 @@ describe.skipIf(noPostgres)("in PostgreSQL", () => {
     await database.close();
     await postgres[Symbol.asyncDispose]();
   });
-  suite(() => fileRowsOf(database));
+  suite(() => new FileTables(database));
 });

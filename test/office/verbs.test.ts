@@ -1,6 +1,13 @@
 // What verbs do on books in memory, and the line that the office writes for each of them, whoever asks.
 import { beforeEach, expect, test } from "bun:test";
-import { invitations, invite, plan, show, withdrawInvitation } from "../../src/office/verbs/accounts.ts";
+import {
+  invitationLink,
+  invitations,
+  invite,
+  plan,
+  show,
+  withdrawInvitation,
+} from "../../src/office/verbs/accounts.ts";
 import { rotate } from "../../src/office/verbs/keys.ts";
 import { approve, decline, list } from "../../src/office/verbs/purchases.ts";
 import { drain } from "../../src/office/verbs/server.ts";
@@ -113,6 +120,26 @@ test("invitations are listed and withdrawn", async () => {
   expect((await lines()).map(([action, , , subject, detail]) => [action, subject, detail])).toEqual([
     ["invitation.withdraw", 0, `invitation ${id}`],
     ["invitation.create", 0, `invitation ${id}: plan plus, credit 0`],
+  ]);
+});
+
+test("an open invitation gets another link, and the one before is void", async () => {
+  const { id, link, expires_at } = await run(invite, { email: "bob@x", plan: "plus", credit: 7, expires: "2h" });
+  const renewed = await run(invitationLink, { id });
+  expect(renewed).toMatchObject({ email: "bob@x", plan: "plus", credit: 7, expires_at });
+  const tokenOf = (address: string) => address.split("#")[1]!;
+  await site.office.units.read(async ({ links }) => {
+    await expect(links.find(tokenOf(link))).rejects.toThrow("does not work anymore");
+    expect(await links.find(tokenOf(renewed.link))).toMatchObject({ id: renewed.id, email: "bob@x" });
+  });
+  expect(await run(invitations, {})).toMatchObject([{ id: renewed.id }]);
+  await expect(run(invitationLink, { id })).rejects.toThrow("does not work anymore");
+  expect((await lines())[0]).toEqual([
+    "invitation.create",
+    0,
+    "command line (ada)",
+    0,
+    `invitation ${renewed.id}: plan plus, credit 7, for one address, in place of ${id}`,
   ]);
 });
 

@@ -92,7 +92,7 @@ class Site implements AsyncDisposable {
     return fetch(this.server.url + path, {
       method: body === undefined ? "GET" : "POST",
       headers: { authorization: `Bearer ${this.#key}`, ...headers },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: body instanceof FormData ? body : JSON.stringify(body) }),
     });
   }
 
@@ -242,6 +242,12 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
         const ids = [await stored(), await stored(), await stored()];
         return (await site.fetch(`/v1/responses/${ids[0]}`)).status;
       },
+      files: async () => {
+        const form = new FormData();
+        form.append("purpose", "batch");
+        form.append("file", new Blob([new Uint8Array(2 * 1024 ** 2)]));
+        return (await site.fetch("/v1/files", { body: form })).status;
+      },
       catalogFile: async () => (await (await site.fetch("/v1/models")).text()).includes('"core-new"'),
       outputTokensDefault: async () => {
         await (await site.chat({ model: "open-05-3BIT-REAP" })).text();
@@ -270,6 +276,7 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
         if (now) await eventually("a trace came", async () => collector.spans.length > 0, 30_000);
         return collector.spans.length > 0;
       },
+      managedSettings: async () => (await site.fetch("/managed/settings")).status,
       webhooks: async () => (await run(["webhooks", "test", "ops", "--data", site.data])).code,
       usageKeepDays: async (now: boolean) => {
         if (now) await eventually("old lines are sums", async () => folded() > 0, 60_000);
@@ -280,8 +287,8 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
         const kept = (): boolean => {
           using requests = new Database(join(site.data, "requests.db"), { readonly: true });
           requests.run("PRAGMA busy_timeout = 5000"); // it is just being made
-          const isMade = requests.query("SELECT 1 FROM sqlite_schema WHERE name = 'failed'").get() !== null;
-          return isMade && requests.query("SELECT 1 FROM failed LIMIT 1").get() !== null;
+          const isMade = requests.query("SELECT 1 FROM sqlite_schema WHERE name = 'failed_requests'").get() !== null;
+          return isMade && requests.query("SELECT 1 FROM failed_requests LIMIT 1").get() !== null;
         };
         if (!now) await eventually("it is kept", async () => existsSync(join(site.data, "requests.db")) && kept());
         return kept();
@@ -293,10 +300,7 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
         return made();
       },
     } satisfies Record<
-      Exclude<
-        keyof LiveOptions,
-        "files" | "queueMaxWaitMs" | "stopGraceMs" | "lowBalanceTokens" | keyof typeof ofModels
-      >,
+      Exclude<keyof LiveOptions, "queueMaxWaitMs" | "stopGraceMs" | "lowBalanceTokens" | keyof typeof ofModels>,
       (now: boolean) => Promise<unknown>
     >;
     const all = async (now: boolean): Promise<Record<string, unknown>> => {
@@ -313,6 +317,7 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
       search: [],
       mcp: false,
       storedResponses: 200,
+      files: 200,
       catalogFile: false,
       plans: ["free", "plus", "standard", "pro"],
       outputTokensDefault: 4_096,
@@ -321,6 +326,7 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
       endUserHeader: null,
       metricsToken: 200,
       telemetry: false,
+      managedSettings: 404,
       webhooks: 1,
       usageKeepDays: false,
       failedKeepDays: true,
@@ -368,6 +374,11 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
       otlp_endpoint = "${collector.url}"
       [usage]
       end_user_header = "x-asking"
+      [[managed_settings]]
+      plans = ["small"]
+      settings = { model = "none" }
+      [[managed_settings]]
+      settings = { model = "core-3", permissions = { deny = ["WebFetch"] } }
       [[webhooks]]
       name = "ops"
       url = "${receiver.url}"
@@ -390,6 +401,7 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
       search: ["web_search"],
       mcp: true,
       storedResponses: 404,
+      files: 413,
       catalogFile: true,
       plans: ["first", "small", "pro"],
       outputTokensDefault: 5,
@@ -398,6 +410,7 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
       endUserHeader: "ada",
       metricsToken: 401,
       telemetry: true,
+      managedSettings: 200,
       webhooks: 0,
       usageKeepDays: true,
       failedKeepDays: false,
@@ -446,6 +459,7 @@ test("every option that takes a restart is called so, and nothing of it is appli
     databaseUrl: '[ledger]\nurl = "postgres://127.0.0.1/tollgate"',
     gateway: '[ledger]\ngateway = "gate-2"',
     gatherMs: "[ledger]\ngather_ms = 5",
+    machineTokenMs: "[console]\nmachine_token_days = 1",
   } satisfies Record<Exclude<keyof FixedOptions, "dataFolder" | "passwords">, string>; // a flag's, which stays; and with oidc alone
   await using site = new Site();
   await site.start("[server]\nport = 0\n");

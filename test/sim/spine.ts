@@ -251,6 +251,7 @@ export class Spine extends LedgerWorld {
           this.#expectFlood(request, model.count(request.account.name, this.office.now), refused);
           return refused;
         },
+        refuseModel: (asker, asked) => admission.refuseModel(asker, asked),
         refuseFlooded: (account, now) => admission.refuseFlooded(account, now),
         admit: (asked, now) => {
           const admitted = admission.admit({ ...asked, endUser: null }, now); // the books here are of accounts and keys

@@ -154,6 +154,15 @@ const link: AccessLink = {
   expiresAt: at + 100,
   usedAt: null,
 };
+const deviceCode = {
+  deviceHash: hash(33),
+  userCodeHash: hash(34),
+  program: "Claude Code",
+  machine: "laptop",
+  address: "::1",
+  expiresAt: at + 100,
+  deniedAt: null,
+};
 const token = {
   id: 3,
   name: "ci",
@@ -174,7 +183,11 @@ const changes: { readonly [Kind in AccountChange["change"]]: readonly Extract<Ac
   plan: [{ change: "plan", account: 1, plan: "plus" }],
   key: [{ change: "key", account: 1, keyHash: hash(6), keyEnding: "dddd", at: at + 1 }],
   new_key: [
-    { change: "new_key", account: 1, key: { ...key, limits: null, usedAt: null, revokedAt: null } },
+    {
+      change: "new_key",
+      account: 1,
+      key: { ...key, limits: null, usedAt: null, revokedAt: null, familyHash: hash(30), refreshHash: null },
+    },
     {
       change: "new_key",
       account: 1,
@@ -185,7 +198,20 @@ const changes: { readonly [Kind in AccountChange["change"]]: readonly Extract<Ac
         limits: { ...limits, forwardsUsers: false },
         usedAt: null,
         revokedAt: null,
+        familyHash: null,
+        refreshHash: null,
       },
+    },
+  ],
+  key_token: [
+    {
+      change: "key_token",
+      account: 1,
+      key: 2,
+      keyHash: hash(31),
+      keyEnding: "eeee",
+      refreshHash: hash(32),
+      expiresAt: at + 77,
     },
   ],
   key_name: [{ change: "key_name", account: 1, key: 2, name: "Robot" }],
@@ -240,6 +266,12 @@ const changes: { readonly [Kind in AccountChange["change"]]: readonly Extract<Ac
   ],
   use_link: [{ change: "use_link", id: 4, account: 2, at: at + 9 }],
   withdraw_link: [{ change: "withdraw_link", id: 5 }],
+  device_code: [
+    { change: "device_code", code: deviceCode, now: at },
+    { change: "device_code", code: { ...deviceCode, deviceHash: hash(35), userCodeHash: hash(36) }, now: at + 101 },
+  ],
+  deny_device_code: [{ change: "deny_device_code", deviceHash: hash(35), at: at + 9 }],
+  end_device_code: [{ change: "end_device_code", deviceHash: hash(35) }],
   operator_token: [{ change: "operator_token", token }],
   revoke_operator_token: [{ change: "revoke_operator_token", id: token.id, at: at + 9 }],
   audit: [
@@ -312,8 +344,9 @@ for (const store of [sqlite(), postgres()]) {
         const names = columns.map(([name]) => name);
         await store.run(`INSERT INTO ${table} (${names.join(", ")}) VALUES (${values.join(", ")})`);
       };
-      // Tokens of the operators' API belong to no account.
-      for (const table of tableNames) if (table !== "operator_tokens") await plant(table);
+      // Tokens of the operators' API, and sign-ins that nobody approved, belong to no account.
+      const ofNobody: readonly TableName[] = ["operator_tokens", "device_codes"];
+      for (const table of tableNames) if (!ofNobody.includes(table)) await plant(table);
       await plant("access_links", { id: "2", account_id: "NULL", email: "'MARKER EMAIL'" });
       await store.apply({
         change: "erase",
@@ -335,7 +368,7 @@ for (const store of [sqlite(), postgres()]) {
       const kept = {
         accounts: ["plan"],
         api_keys: ["priority", "priority_max"],
-        journal: ["billing_key", "endpoint", "model", "node", "priority"],
+        journal: ["billing_key", "endpoint", "model", "node", "priority", "asked_model"],
         purchase_requests: ["plan"],
         payments: ["id"],
         audit_log: ["action"],

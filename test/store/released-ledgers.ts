@@ -328,4 +328,23 @@ export const releasedLedgers: readonly string[] = [
   ALTER TABLE api_keys ADD COLUMN end_user_requests_per_minute INTEGER;
   ALTER TABLE api_keys ADD COLUMN end_user_tokens_per_minute INTEGER;
   `,
+  // The model that was asked for, where another one stood in for it.
+  `
+  ALTER TABLE journal ADD COLUMN asked_model TEXT;
+  `,
+  // Machines that sign in.
+  `
+  ALTER TABLE api_keys ADD COLUMN family_hash BLOB CHECK (length(family_hash) = 32);
+  ALTER TABLE api_keys ADD COLUMN refresh_hash BLOB CHECK (length(refresh_hash) = 32);
+  CREATE UNIQUE INDEX api_keys_by_family ON api_keys (family_hash);
+  CREATE TABLE device_codes (
+    device_hash BLOB PRIMARY KEY NOT NULL CHECK (length(device_hash) = 32),
+    user_code_hash BLOB NOT NULL UNIQUE CHECK (length(user_code_hash) = 32),
+    program TEXT NOT NULL,
+    machine TEXT NOT NULL,
+    address TEXT NOT NULL,
+    expires_at INTEGER NOT NULL,
+    denied_at INTEGER
+  ) STRICT;
+  `,
 ];

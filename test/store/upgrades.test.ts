@@ -87,6 +87,9 @@ const rows: Readonly<Record<string, (key: string) => readonly (readonly unknown[
     [1, new Uint8Array(32).fill(8), "invitation", null, "eve@x", "plus", 500, at, at + 86_400_000, null],
   ],
   operator_tokens: () => [[1, "ci", new Uint8Array(32).fill(9), "people", at, null, null]],
+  device_codes: () => [
+    [new Uint8Array(32).fill(10), new Uint8Array(32).fill(11), "Claude Code", "laptop", "127.0.0.1", at, null],
+  ],
   identities: () => [["https://login.example.com", "ada-1", 1, at]],
 };
 /** Tables that have their row from the start. */

@@ -2,7 +2,7 @@
 //   (1) a disabled account gets nothing, nor does a key that is void, whoever found it before that: on another thread, or
 //       before a long body; nor does a model that the plan has not, or the key may not use
 //   (2) a model of the coder tier, in a dialect that is billed in calls, counts a call and skips flood protection and (5)
-//   (3) flood protection, then what the plan and the key may use in a minute; calls skip the first of them
+//   (3) flood protection, then what the plan and the key may use in a minute; calls skip the first of them, batches both
 //   (4) the journal must take writes, else nothing could be charged
 //   (5) the output budget is reserved from the balance, and from what the key may spend; an open one when it begins
 //   (6) it begins, or waits for the account's others to settle, or the key's (balance-line.ts)
@@ -39,7 +39,15 @@ import { BalanceLine, type BalanceWaiter } from "./balance-line.ts";
 import type { EndUser } from "./end-users.ts";
 import type { Reply } from "./entry.ts";
 import { Flood } from "./flood.ts";
-import { type CountedTokens, noWindows, refusedByMinute, tightest, tokensOf, windowsOf } from "./minute-limits.ts";
+import {
+  type CountedTokens,
+  type MinuteLine,
+  noWindows,
+  refusedByMinute,
+  tightest,
+  tokensOf,
+  windowsOf,
+} from "./minute-limits.ts";
 import type { Journal } from "../journal.ts";
 import type { Ledger } from "./ledger.ts";
 import { KeysUsed } from "../people/keys-used.ts";
@@ -219,13 +227,15 @@ export class Admission implements Books {
         return this.#admitCall(loaded, key, request, now);
       }
       // (3)
-      const flooded = this.#countFlood(account, now.monotonic, model.kind, loaded.plan.requestsPerMinute);
+      const isBatch = ask.batch === true;
+      const { requestsPerMinute } = loaded.plan;
+      const flooded = isBatch ? null : this.#countFlood(account, now.monotonic, model.kind, requestsPerMinute);
       if (flooded !== null) {
         const ofFlood = this.#floodLeft(loaded, model.kind, now);
         return ofFlood === null ? flooded : { ...flooded, rates: tightest([], 0, now.wall, ofFlood) };
       }
       const asking = this.#endUserOf(loaded, key, endUser, now);
-      const limited = this.#refuseByMinute(loaded, key, asking, request, now);
+      const limited = isBatch ? null : this.#refuseByMinute(loaded, key, asking, request, now);
       if (limited !== null) return limited;
       // (4)
       if (!this.#journal.writable) return refuse("quota_unverified");
@@ -305,13 +315,24 @@ export class Admission implements Books {
     }
     const windows = windowsOf(loaded, key, hold.endUser);
     const ofFlood = this.#floodLeft(loaded, request.ask.model.kind, now);
-    if (windows === noWindows && ofFlood === null) return hold;
+    if ((windows === noWindows && ofFlood === null) || request.ask.batch === true) return hold;
     const at = now[this.windowClock];
     const tokens = tokensOf(request);
     for (const window of windows) window.count(tokens, at);
     hold.counted = windows === noWindows ? null : { tokens, at, wall: now.wall };
     hold.rates = tightest(windows, at, now.wall, ofFlood);
     return hold;
+  }
+
+  /** What requests of the last minute used, the latest first: after a start. What was not charged nobody knows anymore. */
+  recall(lines: Iterable<MinuteLine>, now: Moment): void {
+    for (const { account, key, endUser, at, tokens } of [...lines].reverse()) {
+      const loaded = this.#ledger.account(account);
+      const named = key > defaultKey ? this.#ledger.key(loaded, key) : null;
+      const asking = endUser === null || named === null ? null : this.#ledger.endUsers.exactly(loaded, named, endUser);
+      const countedAt = now.monotonic - Math.max(0, now.wall - at);
+      for (const window of windowsOf(loaded, named, asking)) window.count(tokens, countedAt);
+    }
   }
 
   /** Goes on with a hold that the account's rows know of. `since`: from when it has waited, if it does. */
@@ -539,6 +560,10 @@ class TokenHold implements RecordedHold, BalanceWaiter {
   /** From the moment in which it stands in line: it may be refused before anybody asks. */
   waits(): void {
     this.#ready = Promise.withResolvers();
+  }
+
+  position(): number | null {
+    return this.#line.positionOf(this.#account, this);
   }
 
   isVoidAt(now: Ms): boolean {
@@ -788,6 +813,10 @@ class CallHold implements RecordedHold, BalanceWaiter {
   refused(refusal: Refusal): void {
     this.#close(noUsage, refusal);
     this.#ready?.resolve(refusal);
+  }
+
+  position(): number | null {
+    return this.#line.positionOf(this.#caller.account, this);
   }
 
   isVoidAt(now: Ms): boolean {

@@ -110,9 +110,11 @@ export class BalanceLine {
       begin(account, waiter, now.wall);
       return true;
     }
-    if (waiting !== null && waiting.length >= (isCounted(account, waiter) ? queuePlacesMax : balanceWaitingAccountMax))
-      return busy;
-    if (this.#length >= queuePlacesMax) return busy;
+    const [length, most] = [
+      waiting?.length ?? 0,
+      isCounted(account, waiter) ? queuePlacesMax : balanceWaitingAccountMax,
+    ];
+    if (length >= most || this.#length >= queuePlacesMax) return busy("too_many_waiting", length + 1);
     const place: BalancePlace = { waiter, since: now.monotonic };
     if (waiting === null) account.waiting = [place];
     else waiting.push(place);
@@ -141,6 +143,17 @@ export class BalanceLine {
     assert(index >= 0, "who leaves the line stands in it");
     this.#remove(account, index);
     this.#decide(account);
+  }
+
+  /** Its place among those who wait for the same requests to end, from 1; null: it does not wait. */
+  positionOf(account: LoadedAccount, waiter: BalanceWaiter): number | null {
+    const full = account.isFull ? null : fullOf(account, waiter);
+    let position = 1;
+    for (const { waiter: other } of account.waiting ?? []) {
+      if (other === waiter) return position;
+      if (full === null || full === other.named || full === other.endUser) position += 1;
+    }
+    return null;
   }
 
   /** What a begun request is expected to cost is another amount now. */
@@ -177,7 +190,7 @@ export class BalanceLine {
       for (let first = account.waiting?.[0]; first !== undefined; first = account.waiting?.[0]) {
         if (first.since + this.maxWaitMs > now.monotonic) break;
         this.#remove(account, 0);
-        first.waiter.refused(busy);
+        first.waiter.refused(busy("waited_too_long", 1));
       }
       this.#decide(account);
     }
@@ -360,4 +373,5 @@ function waitsForKey(account: LoadedAccount, waiter: BalanceWaiter, blocked: Rea
 type Blocked = SpendLimit | LoadedKey | EndUser | null;
 const noneBlocked: ReadonlySet<Blocked> = new Set();
 
-const busy: Refusal = refuse("busy", { seconds: busyRetrySeconds });
+const busy = (reason: string, position: number): Refusal =>
+  refuse("busy", { seconds: busyRetrySeconds, reason, position });

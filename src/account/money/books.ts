@@ -50,7 +50,7 @@ export interface Books {
 }
 
 /** What is asked while a request is served. */
-export type RequestBooks = Pick<Books, "countRequest" | "refuseFlooded" | "admit">;
+export type RequestBooks = Pick<Books, "countRequest" | "refuseFlooded" | "refuseModel" | "admit">;
 
 export interface BookKeys {
   principal(key: string): Soon<Principal | null>;

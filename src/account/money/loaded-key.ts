@@ -22,7 +22,7 @@ export class LoadedKey {
   constructor(
     readonly id: KeyId,
     public name: string,
-    readonly keyHash: string,
+    public keyHash: string,
     public limits: KeyLimits | null,
     spendLimit: SpendLimit | null,
     public isVoid = false,

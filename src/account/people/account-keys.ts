@@ -14,6 +14,7 @@ import { endUserName } from "../../core/end-user.ts";
 import { changedLimits, noLimits } from "../../core/key-limits.ts";
 import { momentOfText } from "../../core/iso-time.ts";
 import { keyListMax, keyNameMaxLength } from "../../core/limits.ts";
+import { dayMs } from "../../core/units.ts";
 import { isPriority, priorities, type Priority } from "../../core/priority.ts";
 import { nearest } from "../../core/nearest.ts";
 import { type AccountId, defaultKey, type KeyId, type KeyLimits, type Ms } from "../../core/types.ts";
@@ -26,6 +27,8 @@ import type { AccountRecord, KeyRecord, KeyUse, OfficeRecords, Standings } from 
 export const keysMax = 100;
 /** Including revoked keys, which stay for the names on their journal lines. */
 const keysEverMax = 5_000;
+/** A machine that does not come for this long after its token expired must be approved again. */
+export const machineIdleMaxMs = 30 * dayMs;
 
 /** The account has no such key, or it was revoked. */
 export class KeyNotFound extends AccountError {
@@ -81,6 +84,8 @@ export type KeyView = Readonly<{
   limit_end_user_day: number | null;
   priority: Priority | null;
   priority_max: Priority | null;
+  /** True: the token of a machine that signed in, which renews it. */
+  machine: boolean;
 }> &
   Readonly<Record<CountName, number | null>>;
 
@@ -123,21 +128,43 @@ export class AccountKeys {
 
   /** Throws AccountError for a name that is taken or none, a limit that is none, and where there are too many. */
   async create(account: AccountId, wanted: NewKey): Promise<CreatedKey> {
-    const { accounts, draft, now } = this.#parts;
+    const { accounts, now } = this.#parts;
     await accounts.checkNotErased(account);
     const limits = changedLimits(null, limitsOf(wanted, now, noLimits));
     this.#checkModels(limits?.models ?? null);
     const known = await this.#keys(account);
-    if (known.length >= keysEverMax || known.filter(({ revokedAt }) => revokedAt === null).length >= keysMax) {
-      throw new AccountError(`an account has at most ${keysMax} keys, and ${keysEverMax} with those that were revoked`);
+    const [api_key, record] = this.#make(account, checkName(wanted.name, known), limits, null, known);
+    return { ...viewOf(record, undefined, now), api_key };
+  }
+
+  /**
+   * A key of a machine, of which nobody knows a token until the machine fetches one. Its name gets a number where another
+   * key has it. Throws AccountError as `create`.
+   */
+  async addMachine(account: AccountId, named: string, familyHash: string, expiresAt: Ms): Promise<KeyRecord> {
+    const { accounts, draft, now: at } = this.#parts;
+    await accounts.checkNotErased(account);
+    const lapsed = ({ familyHash: family, revokedAt, limits }: KeyRecord): boolean =>
+      family !== null && revokedAt === null && (limits?.expiresAt ?? at) + machineIdleMaxMs <= at;
+    for (const { id: key } of (await this.#keys(account)).filter(lapsed)) {
+      draft.changes.push({ change: "revoke_key", account, key, at });
     }
-    const name = checkName(wanted.name, known);
-    const id = Math.max(defaultKey, ...known.map((key) => key.id)) + 1;
-    const key = mintApiKey();
-    const ofKey = { keyHash: hashApiKey(key), keyEnding: endingOf(key) };
-    const record: KeyRecord = { account, id, name, ...ofKey, limits, createdAt: now, usedAt: null, revokedAt: null };
-    draft.changes.push({ change: "new_key", key: record, account });
-    return { ...viewOf(record, undefined, now), api_key: key };
+    const known = await this.#keys(account);
+    const taken = new Set(known.flatMap((key) => (key.revokedAt === null ? key.name.toLowerCase() : [])));
+    const trimmed = named.trim();
+    let name = trimmed;
+    for (let number = 2; taken.has(name.toLowerCase()) || isReservedName(name); number += 1) {
+      name = `${trimmed.slice(0, keyNameMaxLength - 5)} ${number}`;
+    }
+    return this.#make(account, checkName(name, known), { ...noLimits, expiresAt }, familyHash, known)[1];
+  }
+
+  /** Gives a machine another token; the one before is void. */
+  renew({ account, id: key }: KeyRecord, refreshHash: string, expiresAt: Ms): string {
+    const token = mintApiKey();
+    const made = { keyHash: hashApiKey(token), keyEnding: endingOf(token), refreshHash, expiresAt };
+    this.#parts.draft.changes.push({ change: "key_token", account, key, ...made });
+    return token;
   }
 
   /** Throws AccountError for the first key, one that is not there, and a name that is taken or none. */
@@ -156,6 +183,9 @@ export class AccountKeys {
   async limit(account: AccountId, id: KeyId, wanted: NewLimits): Promise<KeyView> {
     const { draft, now } = this.#parts;
     const [record] = await this.#find(account, id);
+    if (record.familyHash !== null && wanted.expires_at !== undefined) {
+      throw new AccountError("a machine renews its token until the key is revoked: it has no other expiry");
+    }
     const limits = limitsOf(wanted, now, record.limits ?? noLimits);
     const had = record.limits?.models ?? [];
     this.#checkModels(limits.models?.filter((name) => !had.includes(name)) ?? null);
@@ -199,6 +229,25 @@ export class AccountKeys {
     throw new AccountError(`no model is called ${JSON.stringify(unknown)}: ${hint}`);
   }
 
+  #make(
+    account: AccountId,
+    name: string,
+    limits: KeyLimits | null,
+    familyHash: string | null,
+    known: readonly KeyRecord[],
+  ): readonly [key: string, record: KeyRecord] {
+    if (known.length >= keysEverMax || known.filter(({ revokedAt }) => revokedAt === null).length >= keysMax) {
+      throw new AccountError(`an account has at most ${keysMax} keys, and ${keysEverMax} with those that were revoked`);
+    }
+    const { draft, now } = this.#parts;
+    const id = Math.max(defaultKey, ...known.map((key) => key.id)) + 1;
+    const key = mintApiKey();
+    const hashes = { keyHash: hashApiKey(key), keyEnding: endingOf(key), familyHash, refreshHash: null };
+    const record: KeyRecord = { account, id, name, ...hashes, limits, createdAt: now, usedAt: null, revokedAt: null };
+    draft.changes.push({ change: "new_key", key: record, account });
+    return [key, record];
+  }
+
   async #keys(account: AccountId): Promise<readonly KeyRecord[]> {
     const { records, draft } = this.#parts;
     return draft.keys(account, await records.keysOf(account));
@@ -227,14 +276,14 @@ export class AccountKeys {
 const noUses: ReadonlyMap<KeyId, KeyUse> = new Map();
 
 function viewOfFirst({ keyCreatedAt: createdAt, keyEnding }: AccountRecord, usedAt: Ms | null): KeyView {
-  const first = { id: defaultKey, name: defaultKeyName, keyEnding, createdAt, limits: null, usedAt };
+  const first = { id: defaultKey, name: defaultKeyName, keyEnding, createdAt, limits: null, usedAt, familyHash: null };
   return { ...viewOf(first, undefined, 0), used_day: null, used_month: null };
 }
 
-type Viewed = Pick<KeyRecord, "id" | "name" | "keyEnding" | "createdAt" | "limits" | "usedAt">;
+type Viewed = Pick<KeyRecord, "id" | "name" | "keyEnding" | "createdAt" | "limits" | "usedAt" | "familyHash">;
 
 function viewOf(
-  { id, name, keyEnding, createdAt, limits, ...record }: Viewed,
+  { id, name, keyEnding, createdAt, limits, familyHash, ...record }: Viewed,
   use: KeyUse | undefined,
   now: Ms,
 ): KeyView {
@@ -259,6 +308,7 @@ function viewOf(
     priority: others.priority,
     priority_max: others.priorityMax,
     ...eachCount((_, field) => others[field]),
+    machine: familyHash !== null,
   };
 }
 

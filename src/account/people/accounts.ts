@@ -268,6 +268,11 @@ export class Accounts {
     return owner === null ? null : this.record(owner);
   }
 
+  /** Whether the journal has a line with this billing key. */
+  async hasEntry(billingKey: string): Promise<boolean> {
+    return (await this.#parts.records.ownerOfEntry(billingKey)) !== null;
+  }
+
   /** The same billing key counts once. Deleted accounts have what they paid for, too. It can be spent when it is on disk. */
   async credit(id: AccountId, tokens: number, billingKey: string): Promise<{ credited: boolean }> {
     checkAmount(tokens);

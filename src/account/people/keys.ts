@@ -2,7 +2,8 @@
 // and its last four characters on disk.
 // A key is found by its whole hash, so the time of a look-up says nothing about how much of a guess was right.
 import { base62Digits } from "../../core/base62.ts";
-import { defaultKey, type KeyLimits, type Principal } from "../../core/types.ts";
+import { changedLimits } from "../../core/key-limits.ts";
+import { defaultKey, type KeyLimits, type Ms, type Principal } from "../../core/types.ts";
 import type { BookKeys } from "../money/books.ts";
 import type { Ledger } from "../money/ledger.ts";
 import type { LoadedAccount } from "../money/loaded-account.ts";
@@ -89,6 +90,13 @@ export class Keys implements BookKeys {
     key.limit(limits);
     this.#principals.delete(key.keyHash);
     this.onVoid();
+  }
+
+  /** A machine's key has another token: the one before is void. */
+  renew(key: LoadedKey, { keyHash, expiresAt }: Readonly<{ keyHash: string; expiresAt: Ms }>): void {
+    this.#principals.delete(key.keyHash);
+    key.keyHash = keyHash;
+    this.relimit(key, changedLimits(key.limits, { expiresAt }));
   }
 
   /** Looks at the account anew when one of its keys comes next: it was disabled. */

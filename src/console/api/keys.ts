@@ -56,6 +56,8 @@ export const AccountKey = Type.Object({
   limit_end_user_day: nullable(tokens()),
   priority: nullable(priority()),
   priority_max: nullable(priority()),
+  /** The token of a machine that signed in. */
+  machine: Type.Boolean(),
   ...eachCount(() => nullable(count())),
 });
 export type AccountKey = Static<typeof AccountKey>;

@@ -47,6 +47,8 @@ export const RequestRow = Type.Object({
   endpoint: Type.String(),
   /** Empty: the body was not read. */
   model: Type.String(),
+  /** The one that was asked for, if the model stood in for it. */
+  asked_model: nullable(Type.String()),
   node: nullable(Type.String()),
   /** The status that was sent: a reply that failed midway has 200 and a reason. */
   status: count(),

@@ -74,6 +74,12 @@ export const routes = {
   // void at once
   "POST /keys/:id/revoke": { access: "account", reply: shapes.Done },
 
+  // what waits with a code; 404 none does, 429
+  "POST /device": { access: "account", body: signIn.UserCode, reply: signIn.WaitingDevice },
+  // 404 as above, 409 too many keys
+  "POST /device/approve": { access: "account", body: signIn.DeviceApproval, reply: signIn.ApprovedDevice },
+  "POST /device/deny": { access: "account", body: signIn.UserCode, reply: shapes.Done },
+
   "GET /usage": { access: "account", query: usage.UsageQuery, reply: usage.UsagePage },
   "GET /usage/summary": { access: "account", reply: usage.UsageSummary },
   // text/csv, streamed

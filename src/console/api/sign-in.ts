@@ -1,6 +1,6 @@
 // Sign-in, sign-up, the identity provider, and links that let people in.
 import { type Static, Type } from "@sinclair/typebox";
-import { emailMaxLength } from "../../core/limits.ts";
+import { emailMaxLength, keyNameMaxLength } from "../../core/limits.ts";
 import { closed, count, email, knownPassword, newPassword, nullable, oneOf, planId, time, tokens } from "./shapes.ts";
 
 /** The account that is signed in, and what the sign-in page may offer. */
@@ -96,3 +96,35 @@ export const CreatedAccount = Type.Object({
   api_key: Type.String(),
 });
 export type CreatedAccount = Static<typeof CreatedAccount>;
+
+const userCode = () => Type.String({ maxLength: 40, description: "the code that a program shows" });
+
+export const UserCode = Type.Object({ user_code: userCode() }, closed);
+
+/** A machine that wants to sign in. What it says of itself may be wrong. */
+export const WaitingDevice = Type.Object({
+  program: Type.String(),
+  /** Empty where it does not say. */
+  machine: Type.String(),
+  /** From which it asked. */
+  address: Type.String(),
+  /** What its key may be called. */
+  name: Type.String(),
+  expires_at: time(),
+});
+export type WaitingDevice = Static<typeof WaitingDevice>;
+
+export const DeviceApproval = Type.Object(
+  {
+    user_code: userCode(),
+    name: Type.String({
+      minLength: 1,
+      maxLength: keyNameMaxLength,
+      description: `a name of 1 to ${keyNameMaxLength} characters`,
+    }),
+  },
+  closed,
+);
+
+/** Its key's name. */
+export const ApprovedDevice = Type.Object({ name: Type.String() });

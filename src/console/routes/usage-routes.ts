@@ -13,7 +13,7 @@ import { dayMs } from "../../core/units.ts";
 import type { AccountId } from "../../core/types.ts";
 import { usagePageMax } from "../api/shapes.ts";
 import { UsageFilter, type UsagePage, UsageQuery, type UsageSum } from "../api/usage.ts";
-import { csvHead, csvLine } from "../csv.ts";
+import { csvHead, csvLineOf } from "../csv.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { privateHeaders } from "../reply.ts";
@@ -115,7 +115,7 @@ function csvOf({ usage }: Pick<ConsoleParts, "usage">, account: AccountId, filte
     start: (controller) => controller.enqueue(encoder.encode(csvHead)),
     async pull(controller) {
       const page = await usage.page(account, filter, place, usageExportPageRows);
-      if (page.rows.length > 0) controller.enqueue(encoder.encode(page.rows.map(csvLine).join("")));
+      if (page.rows.length > 0) controller.enqueue(encoder.encode(page.rows.map(csvLineOf).join("")));
       if (page.next === null) controller.close();
       place = page.next;
     },

@@ -45,5 +45,9 @@ export const operatorPages: readonly PageEntry[] = [
 export const nameOf = ({ path, name }: PageEntry): string =>
   path === "/plan" && session.value?.plans.length === 1 ? (sells.value ? "Balance" : "Models") : name;
 
-export const pageAt = (path: string): PageEntry | undefined =>
-  [...accountPages, ...operatorPages].find((entry) => entry.path === path);
+/** Programs lead there, and no menu. */
+const devicePage = page("/device", "Sign in a program", "key", () => import("./pages/device.tsx"), "DevicePage");
+
+/** `address`: a path, perhaps with a query. */
+export const pageAt = (address: string): PageEntry | undefined =>
+  [...accountPages, devicePage, ...operatorPages].find((entry) => entry.path === address.split("?", 1)[0]);

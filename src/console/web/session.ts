@@ -49,9 +49,10 @@ export async function signOut(): Promise<void> {
 function leave(): void {
   const known = session.value;
   if (known?.account == null) return;
-  const { path } = place.value;
+  const { path, query } = place.value;
+  const here = path === "/device" ? `${path}?${query}` : path;
   become({ ...known, account: null });
-  navigate(path === "/" || path === "/sign-in" ? "/sign-in" : `/sign-in?next=${encodeURIComponent(path)}`);
+  navigate(path === "/" || path === "/sign-in" ? "/sign-in" : `/sign-in?next=${encodeURIComponent(here)}`);
 }
 
 whenSignedOut(leave);

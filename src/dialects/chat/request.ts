@@ -32,9 +32,9 @@ import {
   whole,
   wholeBetween,
 } from "../request/field.ts";
-import { readFile, readImage } from "../request/media-part.ts";
+import { readFile, readImage, readStored } from "../request/media-part.ts";
 import { namedModel } from "../request/named-model.ts";
-import { fileNotHere, hostedToolNotRun, leftOut } from "../request/not-served.ts";
+import { hostedToolNotRun, leftOut } from "../request/not-served.ts";
 import { anySearch, readSearchTool, searchOf } from "../request/search-request.ts";
 import { samplingFields, samplingNames } from "../request/sampling.ts";
 import { priorityAsked, serviceTier } from "../request/service-tier.ts";
@@ -229,11 +229,14 @@ function readParts(content: unknown, at: string, model: Model): Content | Refusa
       }
       case "file": {
         const file = part.file;
-        if (typeof file?.file_data !== "string") {
-          if (file?.file_id != null) return fileNotHere(`${name}.file.file_id`, "file_data");
+        const filename = typeof file?.filename === "string" ? file.filename : null;
+        const isStored = typeof file?.file_data !== "string" && file?.file_id != null;
+        if (!isStored && typeof file?.file_data !== "string") {
           return malformed(`${name}.file.file_data must be a string`);
         }
-        const read = readFile(file.file_data, typeof file.filename === "string" ? file.filename : null, name);
+        const read = isStored
+          ? readStored("file", file.file_id, filename, `${name}.file.file_id`, model)
+          : readFile(file.file_data, filename, name);
         if (isRefusal(read)) return read;
         if (read !== null) parts.push(read);
         break;

@@ -35,9 +35,9 @@ import {
   tooDeep,
   whole,
 } from "../request/field.ts";
-import { readFile, readImage, refusesImages } from "../request/media-part.ts";
+import { readFile, readImage, readStored, refusesImages } from "../request/media-part.ts";
 import { namedModel } from "../request/named-model.ts";
-import { fileNotHere, hostedToolNotRun, leftOut, nothingToCall } from "../request/not-served.ts";
+import { hostedToolNotRun, leftOut, nothingToCall } from "../request/not-served.ts";
 import { anySearch, readSearchTool, searchOf } from "../request/search-request.ts";
 import { budgetOf, effortOfBudget, efforts, stopSequences } from "../request/settings.ts";
 import { systemText } from "../request/system-text.ts";
@@ -386,7 +386,7 @@ function readBlock(block: Block, at: string, model: Model): readonly Part[] | Re
     case "tool_reference": // the result of a client's tool search; the tool itself is among the tools from now on
       return [textPart(`The tool ${textOrNothing(block.tool_name)} is available now.`)];
     case "container_upload":
-      return fileNotHere(`${at}.file_id`, "an image or a document with its data");
+      return malformed(`${at}.file_id: nothing runs in a container here; send the file as a document or an image`);
     default:
       return readLeaf(block, at, model);
   }
@@ -395,6 +395,7 @@ function readBlock(block: Block, at: string, model: Model): readonly Part[] | Re
 function readImageBlock(source: unknown, at: string, model: Model): readonly Part[] | Refusal {
   if (!model.readsImages) return refusesImages(at, model);
   if (!isRecord(source)) return malformed(`${at}.source must be an object`);
+  if (source.type === "file") return partsOf(readStored("image", source.file_id, null, `${at}.source.file_id`, model));
   const url = sourceUrl(source, `${at}.source`);
   if (isRefusal(url)) return url;
   return url === null ? [] : partsOf(readImage(url, null, at, model));
@@ -402,7 +403,6 @@ function readImageBlock(source: unknown, at: string, model: Model): readonly Par
 
 /** The address or data URL of a source; null for an unknown type. */
 function sourceUrl(source: Readonly<Record<string, unknown>>, at: string): string | null | Refusal {
-  if (source.type === "file") return fileNotHere(`${at}.file_id`, 'a source of type "base64" or "url"');
   if (source.type === "url")
     return typeof source.url === "string" ? source.url : malformed(`${at}.url must be a string`);
   if (source.type !== "base64") return null;
@@ -420,10 +420,12 @@ function readDocument(block: Block, at: string, model: Model): readonly Part[] |
     const parts = readParts(content, `${at}.source.${field}`, model, readLeaf);
     return isRefusal(parts) ? parts : [...headings(block.title, block.context), ...parts];
   }
+  const names = [block.title, block.context].filter((name) => typeof name === "string" && name !== "");
+  const title = names.length === 0 ? null : names.join(": ");
+  if (source.type === "file") return partsOf(readStored("file", source.file_id, title, `${at}.source.file_id`, model));
   const url = sourceUrl(source, `${at}.source`);
   if (isRefusal(url)) return url;
-  const names = [block.title, block.context].filter((name) => typeof name === "string" && name !== "");
-  return url === null ? [] : partsOf(readFile(url, names.length === 0 ? null : names.join(": "), at));
+  return url === null ? [] : partsOf(readFile(url, title, at));
 }
 
 const partsOf = (read: Part | null | Refusal): readonly Part[] | Refusal =>

@@ -1,5 +1,5 @@
 // Reads a request's images and files. Inline ones are checked here where that is quick; addresses are fetched later.
-import { fileAsText, isPdf, textOf } from "../../core/file-text.ts";
+import { fileAsText, isPdf, storedFileScheme, textOf } from "../../core/file-text.ts";
 import { inlineImageHeader } from "../../core/image-header.ts";
 import { imagePixelsMax } from "../../core/limits.ts";
 import type { Model, Part, Refusal } from "../../core/types.ts";
@@ -52,6 +52,20 @@ export function readFile(given: string, name: string | null, at: string): Part |
   return text === null
     ? malformed(`${at} must be a PDF or a text file`)
     : { kind: "text", text: fileAsText(name, text) };
+}
+
+/** An uploaded file by its id: whether the account has it is seen when the request is served. */
+export function readStored(
+  kind: Exclude<Part["kind"], "text">,
+  id: unknown,
+  more: string | null,
+  at: string,
+  model: Pick<Model, "id" | "readsImages">,
+): Part | Refusal {
+  if (typeof id !== "string" || id === "") return malformed(`${at} must be the id of an uploaded file`);
+  const url = `${storedFileScheme}${id}`;
+  if (kind === "file") return { kind, url, name: more };
+  return model.readsImages ? { kind, url, detail: more } : refusesImages(at, model);
 }
 
 const percent = 0x25;

@@ -1,5 +1,4 @@
-// What a request may refer to that does not exist here although its answer depends on it: files uploaded elsewhere, and
-// tools that another server would run. An answer without them would be wrong and still billed, so they are refused by
+// What a request may refer to that does not exist here although its answer depends on it: tools that another server would run. An answer without them would be wrong and still billed, so they are refused by
 // name. Things that an answer does not depend on, and that agents send by default, are ignored.
 import { Type } from "@sinclair/typebox";
 import type { Refusal } from "../../core/types.ts";
@@ -7,10 +6,6 @@ import { malformed } from "./field.ts";
 
 /** A field that must be left out, or null; `why` continues "must be left out: ". */
 export const leftOut = (why: string) => Type.Optional(Type.Null({ description: `left out: ${why}` }));
-
-/** `at`: the field that refers to the file; `instead`: what to send. */
-export const fileNotHere = (at: string, instead: string): Refusal =>
-  malformed(`${at}: uploaded files are not kept here; send ${instead}`);
 
 /** By the beginnings of their types, which the messages dialect dates. */
 const hostedTools = ["file_search", "code_interpreter", "code_execution", "web_fetch", "mcp"];

@@ -35,8 +35,10 @@ export function readPresetFields(written: Readonly<Record<string, unknown>>): Pr
   return { sampling: read.sampling, effort, stop: texts, engineFields: read.fields };
 }
 
+type PresetAsk = Pick<Ask, "model" | "turns" | "sampling" | "effort" | "stop" | "engineFields">;
+
 /** The request as its model's preset has it. */
-export function withPreset<OwnAsk extends Ask>(ask: OwnAsk): OwnAsk {
+export function withPreset<OwnAsk extends PresetAsk>(ask: OwnAsk): OwnAsk {
   const { preset } = ask.model;
   if (preset === undefined) return ask;
   const { set, default: otherwise, remove, system } = preset;
@@ -53,7 +55,7 @@ export function withPreset<OwnAsk extends Ask>(ask: OwnAsk): OwnAsk {
   };
 }
 
-function without({ sampling, effort, stop, engineFields = [] }: Ask, removed: ReadonlySet<string>): PresetFields {
+function without({ sampling, effort, stop, engineFields = [] }: PresetAsk, removed: ReadonlySet<string>): PresetFields {
   const isKept = ({ name, at }: EngineField): boolean => !removed.has(name) && !removed.has(at);
   return {
     sampling: Object.fromEntries(Object.entries(sampling).filter(([name]) => !removed.has(name))) as Sampling,

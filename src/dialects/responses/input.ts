@@ -6,8 +6,7 @@ import { summaryTurn } from "./compaction.ts";
 import { inputParameter } from "./custom-tool-input.ts";
 import { serverToolName } from "../../core/server-tool-name.ts";
 import { malformed, textOrNothing } from "../request/field.ts";
-import { readFile, readImage } from "../request/media-part.ts";
-import { fileNotHere } from "../request/not-served.ts";
+import { readFile, readImage, readStored } from "../request/media-part.ts";
 import type { OfferedTools } from "./offered-tools.ts";
 import type { Sealer } from "../request/sealed-content.ts";
 import { systemText } from "../request/system-text.ts";
@@ -21,6 +20,8 @@ export type InputContext = Readonly<{
   sealer: Pick<Sealer, "open">;
   /** Earlier output items by id, for `item_reference`. */
   stored: ReadonlyMap<string, Item>;
+  /** Takes the ids of calls, and results must have one of them; absent or null: they need not. */
+  calls?: Set<string> | null;
 }>;
 
 type Content = string | readonly Part[];
@@ -67,6 +68,9 @@ class ItemReader {
         return this.#call(item, at);
       case "function_call_output":
       case "custom_tool_call_output":
+        if (this.#context.calls?.has(item.call_id as string) === false) {
+          return malformed(`${at}: No tool call found for function call output with call_id ${String(item.call_id)}`);
+        }
         return this.#output(item, at);
       case "web_search_call":
         return this.#search(item);
@@ -114,6 +118,7 @@ class ItemReader {
   #call(item: Item, at: string): Refusal | null {
     if (typeof item.call_id !== "string") return malformed(`${at}.call_id must be a string`);
     if (typeof item.name !== "string") return malformed(`${at}.name must be a string`);
+    this.#context.calls?.add(item.call_id);
     const namespace = typeof item.namespace === "string" ? item.namespace : null;
     const kind = item.type === "custom_tool_call" ? "custom" : "function";
     const name = this.#context.tools.flatName({ kind, namespace, name: item.name });
@@ -190,6 +195,7 @@ class ItemReader {
     if (!type.endsWith("_call")) return null;
     const name = type.slice(0, -"_call".length);
     const json = JSON.stringify(item.action ?? item.operation ?? item.arguments ?? {});
+    this.#context.calls?.add(item.call_id);
     this.#openAssistant().calls.push({ id: item.call_id, name, arguments: argumentsOf(json) });
     return null;
   }
@@ -243,19 +249,21 @@ class ItemReader {
     switch (part.type) {
       case "input_image": {
         const url = part.image_url;
+        const detail = typeof part.detail === "string" ? part.detail : null;
         if (typeof url !== "string") {
-          if (part.file_id != null) return fileNotHere(`${at}.file_id`, "image_url");
-          return malformed(`${at}.image_url must be a string`);
+          if (part.file_id == null) return malformed(`${at}.image_url must be a string`);
+          return this.#addPart(readStored("image", part.file_id, detail, `${at}.file_id`, model), parts);
         }
-        return this.#addPart(readImage(url, typeof part.detail === "string" ? part.detail : null, at, model), parts);
+        return this.#addPart(readImage(url, detail, at, model), parts);
       }
       case "input_file": {
         const given = part.file_url ?? part.file_data;
+        const filename = typeof part.filename === "string" ? part.filename : null;
         if (typeof given !== "string") {
-          if (part.file_id != null) return fileNotHere(`${at}.file_id`, "file_data or file_url");
-          return malformed(`${at} needs file_data or file_url, a string`);
+          if (part.file_id == null) return malformed(`${at} needs file_id, file_data or file_url, a string`);
+          return this.#addPart(readStored("file", part.file_id, filename, `${at}.file_id`, model), parts);
         }
-        return this.#addPart(readFile(given, typeof part.filename === "string" ? part.filename : null, at), parts);
+        return this.#addPart(readFile(given, filename, at), parts);
       }
       case "input_audio":
         return malformed(`${at}: the model ${model.id} does not read audio`);

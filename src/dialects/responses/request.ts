@@ -12,12 +12,14 @@ import { namedModel } from "../request/named-model.ts";
 import { OfferedTools, type ToolSelection } from "./offered-tools.ts";
 import { echoOf } from "./response-object.ts";
 import { readItems } from "./input.ts";
+import { withPreset } from "../request/preset.ts";
 import type { Sealer } from "../request/sealed-content.ts";
 import { anySearch, searchOf } from "../request/search-request.ts";
 import { priorityAsked } from "../request/service-tier.ts";
 import { budgetOf, efforts } from "../request/settings.ts";
 import { systemText } from "../request/system-text.ts";
 import {
+  continuesHeader,
   conversationIdOf,
   conversationNotFound,
   isConversationId,
@@ -79,8 +81,9 @@ export function readRequest(request: DialectRequest, context: RequestContext): R
   const wrong = bodySchema.refusal(value);
   if (wrong !== null) return wrong;
   if (tooDeep(value)) return malformed("The request body nests too deep");
-  const { bodyBytes, catalog, earlier } = request;
-  return readChecked(value as ResponsesBody & Item, { ...context, catalog, earlier, bodyBytes, alone });
+  const { bodyBytes, catalog, earlier, head } = request;
+  const continues = head.headers.get(continuesHeader);
+  return readChecked(value as ResponsesBody & Item, { ...context, catalog, earlier, bodyBytes, alone, continues });
 }
 
 /** A compact body may omit `input` and has no stream. */
@@ -89,7 +92,7 @@ const compactBody = (body: unknown): unknown =>
 
 type CheckedContext = RequestContext &
   Pick<DialectRequest, "catalog" | "earlier" | "bodyBytes"> &
-  Readonly<{ alone: boolean }>;
+  Readonly<{ alone: boolean; continues: string | null }>;
 
 function readChecked(request: ResponsesBody & Item, context: CheckedContext): ResponsesAsk | Refusal {
   const model = namedModel(context.catalog, request.model);
@@ -117,27 +120,36 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
   if (isRefusal(oneOfThem)) return oneOfThem;
 
   const store = context.storesResponses && (request.store ?? true) && compacts === null;
+  const settings = {
+    model,
+    turns,
+    stop: [],
+    effort: effort ?? beside.effort,
+    sampling: { ...beside.sampling, ...samplingOf(request) },
+    ...engineFieldsOf(beside),
+  };
   const budget = budgetOf(request.max_output_tokens, model, coderBilling);
   const ask: ResponsesAsk = {
     endpoint,
     coderBilling,
-    model,
-    turns,
+    ...settings,
     tools: selection.tools,
     toolChoice: selection.toolChoice,
     parallelToolCalls: request.parallel_tool_calls ?? null,
-    stop: [],
     ...budget,
-    effort: effort ?? beside.effort,
     format: oneOfThem,
     webSearch: readSearch(request, selection),
     stream: request.stream === true,
-    sampling: { ...beside.sampling, ...samplingOf(request) },
-    ...engineFieldsOf(beside),
+    warms: request.generate === false && compacts === null ? true : undefined,
     ...priorityAsked(request.service_tier),
     bodyBytes: context.bodyBytes + (context.earlier?.bytes ?? 0),
     offered,
-    echo: echoOf(request, model, request.max_output_tokens == null ? null : budget.outputTokensMax, store),
+    echo: echoOf(
+      asServed(shownOf(request, context), settings),
+      model,
+      request.max_output_tokens == null ? null : budget.outputTokensMax,
+      store,
+    ),
     sealsReasoning: request.include?.includes("reasoning.encrypted_content") ?? false,
     showsSources: request.include?.includes("web_search_call.action.sources") ?? false,
     compacts,
@@ -150,6 +162,17 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
   };
   return compacts === null ? ask : summarising(ask);
 }
+
+/** With what a preset makes of its settings: a response repeats those that hold. */
+function asServed(request: ResponsesBody, settings: Parameters<typeof withPreset>[0]): ResponsesBody {
+  if (settings.model.preset === undefined) return request;
+  const { sampling, effort } = withPreset(settings);
+  const held = Object.fromEntries(forwarded.map((name) => [name, sampling[name]]));
+  return { ...request, ...held, reasoning: { ...request.reasoning, effort } };
+}
+
+const shownOf = (request: ResponsesBody & Item, { continues }: CheckedContext): ResponsesBody & Item =>
+  continues === null ? request : { ...request, previous_response_id: continues };
 
 /** `max_tool_calls` counts calls of built-in tools, not of the client's own functions. */
 function readSearch(request: ResponsesBody, { webSearch, tools, forcesSearch }: ToolSelection): WebSearch | null {
@@ -230,13 +253,15 @@ function readTurns(
   input: readonly Item[],
   model: Model,
   tools: OfferedTools,
-  { sealer, earlier = nothingEarlier }: CheckedContext,
+  { sealer, earlier = nothingEarlier, continues }: CheckedContext,
 ): readonly Turn[] | Refusal {
   const previousId = request.previous_response_id ?? null;
   if (previousId !== null && (earlier.conversation === null || isConversationId(previousId))) {
     return refuse("previous_response_not_found", { id: earlier.missingId ?? previousId });
   }
-  const context = { model, tools, sealer, stored: earlier.items };
+  // A result whose call is missing cannot continue a response. Whole conversations may have lost calls by trimming.
+  const calls = previousId === null && continues === null ? null : new Set<string>();
+  const context = { model, tools, sealer, stored: earlier.items, calls };
   const before = readItems(earlier.conversation ?? [], at, context);
   if (isRefusal(before)) return before;
   const now = typeof request.input === "string" ? userTurn(request.input) : readItems(input, "input", context);

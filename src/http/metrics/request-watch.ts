@@ -115,6 +115,7 @@ function fieldsOf(record: RequestRecord): LogFields {
     requestId: record.requestId,
     endpoint: record.endpoint,
     model: record.model?.id ?? null,
+    ...(record.model?.standsFor === undefined ? {} : { askedModel: record.model.standsFor }),
     account: record.account,
     key: record.key,
     ...(record.endUser === null ? {} : { endUser: record.endUser }),

@@ -39,7 +39,7 @@ export function refusalOf(cause: RefusalCause, model: string, isOwn: boolean, fo
     case "full":
       return refuse("busy", { seconds, reason: "too_many_waiting", ...factsOf(forecast) });
     case "waited-too-long":
-      return refuse("busy", { seconds, reason: "waited_too_long" });
+      return refuse("busy", { seconds, reason: "waited_too_long", ...factsOf(forecast) });
     case "too-late":
       return tooLate(forecast);
     case "away":

@@ -147,9 +147,15 @@ export class Placement {
   );
   #last: { wanting: Wanting; shared: Keys | null; ofPlan: Keys | null; own: Keys | null } | null = null;
   readonly #planOf: (account: AccountId) => PlanId;
+  readonly #nodeModelOf: (modelId: string) => string | null;
 
-  constructor(planOf: (account: AccountId) => PlanId = () => "") {
+  /** `nodeModelOf`: models of the same one on the nodes, such as presets, find each other's prompts. */
+  constructor(
+    planOf: (account: AccountId) => PlanId = () => "",
+    nodeModelOf: (modelId: string) => string | null = () => null,
+  ) {
     this.#planOf = planOf;
+    this.#nodeModelOf = nodeModelOf;
   }
 
   /** Sets what is known about a node; a new one is cold. */
@@ -420,14 +426,15 @@ export class Placement {
     if (this.#last?.wanting !== wanting) this.#last = { wanting, shared: null, ofPlan: null, own: null };
     const last = this.#last;
     const { prompt, modelId, account } = wanting;
-    if (keeps === "for all") return (last.shared ??= keysOf(prompt, this.#seed(modelId)));
-    if (keeps !== "by plan") return (last.own ??= keysOf(prompt, mixed(this.#seed(modelId) + account)));
-    return (last.ofPlan ??= keysOf(prompt, mixed(this.#seed(modelId) ^ this.#seed(`plan ${this.#planOf(account)}`))));
+    const seed = this.#seed(this.#nodeModelOf(modelId) ?? modelId);
+    if (keeps === "for all") return (last.shared ??= keysOf(prompt, seed));
+    if (keeps !== "by plan") return (last.own ??= keysOf(prompt, mixed(seed + account)));
+    return (last.ofPlan ??= keysOf(prompt, mixed(seed ^ this.#seed(`plan ${this.#planOf(account)}`))));
   }
 
-  #seed(modelId: string): number {
-    let seed = this.#seeds.get(modelId);
-    if (seed === undefined) this.#seeds.set(modelId, (seed = Bun.hash.xxHash32(modelId)));
+  #seed(name: string): number {
+    let seed = this.#seeds.get(name);
+    if (seed === undefined) this.#seeds.set(name, (seed = Bun.hash.xxHash32(name)));
     return seed;
   }
 }

@@ -5,6 +5,7 @@ import type { Unit } from "../../account/office.ts";
 import type { AccountView } from "../../account/people/accounts.ts";
 import { CommandError } from "../../core/expected-error.ts";
 import { passwordLinkMs } from "../../core/limits.ts";
+import type { AccessLink } from "../../account/records.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { dayMs } from "../../core/units.ts";
 import { password, planId, text, tokens, when, wholeNumber } from "../fields.ts";
@@ -66,15 +67,16 @@ export const invite = verb({
   problem: expiryProblem,
   async change({ accounts, links, now }, { input: { email = null, plan: wanted, credit = 0, expires } }, work) {
     const expiresAt = expiryOf(expires, now, invitationMs);
-    const made = await links.make(await accounts.invitation({ email, plan: wanted, credit, expiresAt }));
-    const { id, plan } = made.link;
-    return { id, email, plan, credit, ...shownLink(work, made) };
+    return shownInvitation(
+      work,
+      await links.make(await accounts.invitation({ email, plan: wanted, credit, expiresAt })),
+    );
   },
   audit: {
     action: "invitation.create",
     detail: (_, made) => invitationInWords(made),
   },
-  print: ({ link, expires_at }) => `${link}\nIt makes one account, until ${expires_at}, and is shown this once.`,
+  print: invitationPrinted,
 });
 
 export const list = verb({
@@ -193,12 +195,7 @@ export const disable = accountVerb({
   details: "Running requests may finish. The balance stays.",
   scope: "people",
   audit: { action: "account.disable" },
-  async change({ accounts, sessions }, { account: { id } }) {
-    await accounts.checkNotLastOperator(id);
-    await accounts.setDisabled(id, true);
-    await sessions.endAll(id, null);
-    return accounts.show(id);
-  },
+  change: (unit, { account: { id } }) => switched(unit, id, true),
   print: accountInWords,
 });
 
@@ -207,12 +204,16 @@ export const enable = accountVerb({
   summary: "Enable a disabled account again, with the same keys and password",
   scope: "people",
   audit: { action: "account.enable" },
-  async change({ accounts }, { account: { id } }) {
-    await accounts.setDisabled(id, false);
-    return accounts.show(id);
-  },
+  change: (unit, { account: { id } }) => switched(unit, id, false),
   print: accountInWords,
 });
+
+async function switched({ accounts, sessions }: Unit, id: AccountId, disabled: boolean): Promise<AccountView> {
+  if (disabled) await accounts.checkNotLastOperator(id);
+  await accounts.setDisabled(id, disabled);
+  if (disabled) await sessions.endAll(id, null);
+  return accounts.show(id);
+}
 
 /** Records the export, which the door itself makes. */
 export const exportAccount = accountVerb({
@@ -343,12 +344,45 @@ export const withdrawInvitation = verb({
   scope: "people",
   audit: { action: "invitation.withdraw", detail: ({ input }) => `invitation ${input.id}` },
   async change({ links }, { input: { id } }) {
-    if ((await links.findById(id)).kind !== "invitation") throw new CommandError(`there is no invitation ${id}`);
-    await links.withdraw(id);
+    await withdrawn(links, id);
     return { id };
   },
   print: ({ id }) => `Invitation ${id} is void.`,
 });
+
+export const invitationLink = verb({
+  name: "invitations link",
+  summary: "Print a new link for an open invitation, in place of the one before",
+  words: ["id"],
+  fields: { id: wholeNumber(1, "Its number in the list.", "ID") },
+  scope: "people",
+  async change({ links }, { input }, work) {
+    const { kind, account, email, plan, credit, expiresAt } = await withdrawn(links, input.id);
+    return shownInvitation(work, await links.make({ kind, account, email, plan, credit, expiresAt }));
+  },
+  audit: {
+    action: "invitation.create",
+    detail: ({ input }, made) => `${invitationInWords(made)}, in place of ${input.id}`,
+  },
+  print: invitationPrinted,
+});
+
+/** The invitation, which was open. */
+async function withdrawn(links: Unit["links"], id: number): Promise<AccessLink> {
+  const link = await links.findById(id);
+  if (link.kind !== "invitation") throw new CommandError(`there is no invitation ${id}`);
+  await links.withdraw(id);
+  return link;
+}
+
+function shownInvitation(work: Work, made: MadeLink) {
+  const { id, email, plan, credit } = made.link;
+  return { id, email, plan, credit, ...shownLink(work, made) };
+}
+
+function invitationPrinted({ link, expires_at }: ReturnType<typeof shownLink>): string {
+  return `${link}\nIt makes one account, until ${expires_at}, and is shown this once.`;
+}
 
 export default [
   create,
@@ -365,4 +399,5 @@ export default [
   erase,
   invitations,
   withdrawInvitation,
+  invitationLink,
 ];

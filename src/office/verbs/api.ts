@@ -1,7 +1,7 @@
 // Tokens of the operators' API, and `apply`.
 import { Type } from "@sinclair/typebox";
 import { type OperatorToken, tokenScopes } from "../../account/records.ts";
-import { applied, shop } from "../apply.ts";
+import { applied, invited, shop } from "../apply.ts";
 import { oneOf, when, wholeNumber } from "../fields.ts";
 import { expiryOf, expiryProblem } from "../link-expiry.ts";
 import { formatTable } from "../table.ts";
@@ -77,7 +77,8 @@ export const apply = verb({
   details:
     "The file is TOML or JSON: [[accounts]] with email, plan, operator, disabled, credit (of new ones) and keys, and " +
     "[[invitations]] with email, plan, credit and expires. What it does not name stays as it is. Everything is checked first, " +
-    "and either all of it is applied or none. Keys of new accounts are not shown: owners make theirs in the console.",
+    "and either all of it is applied or none. Keys of new accounts are not shown: owners make theirs in the console. " +
+    "`invitations link` prints the link of an invitation.",
   scope: "people",
   run: ({ office }, { actor, input }) => applied(office, actor, input),
   print: ({ changes, dry_run }) =>
@@ -86,8 +87,12 @@ export const apply = verb({
       : [
           ...changes,
           `${changes.length} ${changes.length === 1 ? "change" : "changes"}${dry_run ? ", none applied" : ""}`,
+          ...(!dry_run && changes.some((change) => change.startsWith(invited)) ? [linksAreHad] : []),
         ].join("\n"),
 });
+
+const linksAreHad =
+  "tollgate invitations list shows the numbers of the invitations, and tollgate invitations link ID prints a link.";
 
 export default [apply, createToken, listTokens, revokeToken];
 

@@ -128,8 +128,11 @@ const headings = [
   ...["ms", "input", "output", "balance tokens", "cost USD", "request id", ""],
 ];
 
+const modelIn = ({ model, asked_model: asked }: RequestRow): string =>
+  asked === null ? model : `${model} for ${asked}`;
+
 export const cellsOf = (row: RequestRow): (string | number)[] => [
-  ...[row.time, row.account ?? "", row.key ?? "", row.model, row.node ?? "", row.status, row.reason ?? ""],
+  ...[row.time, row.account ?? "", row.key ?? "", modelIn(row), row.node ?? "", row.status, row.reason ?? ""],
   ...[row.wait_ms ?? "", row.first_token_ms ?? "", row.duration_ms ?? "", row.input, row.output],
   ...[row.billed_tokens, row.cost_usd, row.request_id, row.more === 0 ? "" : `and ${row.more} more like this`],
 ];

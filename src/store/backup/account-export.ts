@@ -6,11 +6,11 @@ import { dirname, join } from "node:path";
 import type { AccountId } from "../../core/types.ts";
 import { startWorker, WorkerClient } from "../../core/workers.ts";
 import { isConversationId, responseText } from "../../dialects/stored-responses.ts";
-import { requestsName, responsesName } from "../folder/data-folder.ts";
+import { filesDatabaseName, requestsName, responsesName } from "../folder/data-folder.ts";
 import { openForReading } from "../open.ts";
 import { type Column, type TableName, tables } from "../tables.ts";
 
-export const usageColumns = `billing_key AS id, kind, at, used, credit_delta, endpoint, model, key_id, end_user_id,
+export const usageColumns = `billing_key AS id, kind, at, used, credit_delta, endpoint, model, asked_model, key_id, end_user_id,
   input_fresh + input_cached AS input, input_cached AS cached_input, output, reasoning, billed_tokens, estimated,
   wait_ms, first_token_ms, duration_ms`;
 
@@ -27,7 +27,7 @@ function rowsOf(table: TableName, order: string, where = "account_id = ?1"): str
  * `accounts` stand before them.
  */
 const lists: Readonly<
-  Record<Exclude<TableName, "accounts" | "operator_tokens">, readonly [name: string, sql: string]>
+  Record<Exclude<TableName, "accounts" | "operator_tokens" | "device_codes">, readonly [name: string, sql: string]>
 > = {
   sessions: ["sessions", rowsOf("sessions", "id")],
   identities: ["identities", rowsOf("identities", "issuer")],
@@ -63,14 +63,18 @@ const lists: Readonly<
 };
 export const accountLists = Object.values(lists);
 
-export const refusedColumns = `request_id AS id, at, key_id, endpoint, model, status, reason, wait_ms, first_token_ms,
+export const refusedColumns = `request_id AS id, at, key_id, endpoint, model, asked_model, status, reason, wait_ms, first_token_ms,
   duration_ms, input, output, more`;
+
+/** Their contents are files of their own, which their owner can download. */
+export const filesOf = `SELECT id, filename, purpose, bytes, created_at, expires_at FROM stored_files
+  WHERE account_id = ?1 ORDER BY id`;
 
 /** Columns with wall-clock milliseconds, which are exported as ISO 8601. */
 const isTime = (name: string): boolean => /(^|_)at$/.test(name);
 
 /**
- * The pieces of one JSON object: the account, a list for each table that knows it, and its stored responses. No hash of a
+ * The pieces of one JSON object: the account, a list for each table that knows it, its files and stored responses. No hash of a
  * key, a password or a session is in it. Null: no account has the e-mail. Throws what SQLite throws.
  */
 export function exportAccount(databaseFile: string, email: string): Iterable<string> | null {
@@ -81,9 +85,7 @@ export function exportAccount(databaseFile: string, email: string): Iterable<str
          password_hash IS NOT NULL AS has_password FROM accounts WHERE email = ?`,
     )
     .get(email) as (ExportRow & { id: number }) | null;
-  const responsesFile = join(dirname(databaseFile), responsesName);
-  const requestsFile = join(dirname(databaseFile), requestsName);
-  if (account !== null) return pieces(database, responsesFile, requestsFile, account);
+  if (account !== null) return pieces(database, dirname(databaseFile), account);
   database.close();
   return null;
 }
@@ -108,12 +110,7 @@ export async function writeExport(databaseFile: string, email: string, descripto
 export type ExportRow = Readonly<Record<string, string | number | null>>;
 
 /** One committed state: all lists are read in one transaction. Stored responses have a file and a state of their own. */
-function* pieces(
-  database: Database,
-  responsesFile: string,
-  requestsFile: string,
-  account: ExportRow & { id: number },
-): Iterable<string> {
+function* pieces(database: Database, folder: string, account: ExportRow & { id: number }): Iterable<string> {
   try {
     database.run("BEGIN");
     yield `{"account":${JSON.stringify(readable(account))}`;
@@ -126,10 +123,13 @@ function* pieces(
     database.close();
   }
   yield ',\n"refused_requests":[';
-  yield* refusedRequests(requestsFile, account.id);
+  const refusedIn = (table: string) => `SELECT ${refusedColumns} FROM ${table} WHERE account_id = ? ORDER BY sequence`;
+  yield* rowsBeside(join(folder, requestsName), refusedIn, account.id);
+  yield '],\n"files":[';
+  yield* rowsBeside(join(folder, filesDatabaseName), () => filesOf, account.id);
   yield "]";
   yield ',\n"stored_responses":[';
-  yield* storedResponses(responsesFile, account.id);
+  yield* storedResponses(join(folder, responsesName), account.id);
   yield "]}\n";
 }
 
@@ -144,18 +144,20 @@ function* listed<Row>(rows: Iterable<Row>, textOf: (row: Row) => string): Iterab
 
 const textOfRow = (row: ExportRow): string => JSON.stringify(readable(row));
 
-/** Its refused and failed requests, as far as they are written: the last second may be missing. */
-function* refusedRequests(file: string, account: AccountId): Iterable<string> {
+/** Of its refused and failed requests, as far as they are written: the last second may be missing. */
+function* rowsBeside(file: string, sqlOf: (table: string) => string, account: AccountId): Iterable<string> {
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
   const database = openForReading(file);
   try {
-    // A server that was just started for the first time has the file before its tables; an older one named it otherwise.
+    // A server that was just started for the first time has the file before its tables; an older one named one otherwise.
     const table = database
-      .query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE name IN ('failed', 'failed_requests')")
+      .query<{ name: string }, []>(
+        "SELECT name FROM sqlite_schema WHERE name IN ('failed', 'failed_requests', 'stored_files')",
+      )
       .get();
     if (table === null) return;
-    const rows = database.query(`SELECT ${refusedColumns} FROM ${table.name} WHERE account_id = ? ORDER BY sequence`);
-    yield* listed(rows.iterate(account) as Iterable<ExportRow>, textOfRow);
+    const rows = database.query(sqlOf(table.name)).iterate(account);
+    yield* listed(rows as Iterable<ExportRow>, textOfRow);
   } finally {
     database.close();
   }

@@ -29,6 +29,8 @@ import { checkPages, contentsOf, DatabaseUnfit, type LedgerContents, versionOf }
 import { ledgerViolations } from "../verify/verify.ts";
 import {
   activityName,
+  filesDatabaseName,
+  filesName,
   requestsName,
   databaseName,
   lockDataFolder,
@@ -43,6 +45,7 @@ import { whyMoved } from "../folder/moved-folder.ts";
 import { servedMark } from "../folder/served-folder.ts";
 import { migrate } from "../ledger/migrate.ts";
 import { openForReading, openForWriting } from "../open.ts";
+import { openFilesDatabase } from "../files/files-database.ts";
 import { openStoredResponses } from "../responses/stored-responses-file.ts";
 
 /** Nothing was put in place and nothing has changed; the message is one line for the operator. */
@@ -139,7 +142,8 @@ function putInPlace(copy: string, live: string, order: RestoreOrder): Pick<Resto
   const hadLedger = sizeOf(live) > 0;
   const kept = hadLedger ? keptAs(databaseName) : null;
   if (kept !== null) keepLedger(live, kept, order);
-  const keptResponses = keepOwnResponses(copy, live, keptAs(responsesName), order);
+  const keptResponses = keepOwn(responsesName, copy, live, keptAs, order);
+  keepOwn(filesDatabaseName, copy, live, keptAs, order);
   for (const log of logs) rmSync(live + log, { force: true });
   renameSync(copy, live);
   flush(dataFolder);
@@ -169,23 +173,24 @@ function keepLedger(live: string, kept: string, { progress }: RestoreOrder): voi
 
 /**
  * Numbers of accounts that were made after the backup will be given again, and their new owners must not find the stored
- * responses of another. Those of accounts that both ledgers know stay; where that cannot be found out, all are set aside,
+ * responses and files of another. Those of accounts that both ledgers know stay; where that cannot be found out, all are set aside,
  * and their place is returned.
  */
-function keepOwnResponses(
+function keepOwn(
+  name: keyof typeof openBeside,
   copy: string,
   live: string,
-  kept: string,
+  keptAs: (name: string) => string,
   { dataFolder, progress }: RestoreOrder,
 ): string | null {
-  const responses = join(dataFolder, responsesName);
-  if (sizeOf(responses) === 0) return null;
+  const path = join(dataFolder, name);
+  if (sizeOf(path) === 0) return null;
   try {
-    inDatabase(openStoredResponses(responses), (database) => {
+    inDatabase(openBeside[name](path), (database) => {
       attach(database, live, "replaced");
       attach(database, copy, "restored");
       database.transaction(() => {
-        for (const table of ["responses", "responses_use"]) {
+        for (const table of name === responsesName ? ["responses", "responses_use"] : ["stored_files"]) {
           database.run(`DELETE FROM ${table} WHERE account_id NOT IN (
             SELECT id FROM replaced.accounts JOIN restored.accounts USING (id, created_at))`);
         }
@@ -193,11 +198,16 @@ function keepOwnResponses(
     });
     return null;
   } catch (thrown) {
-    progress(`stored responses are set aside, because their accounts cannot be compared: ${messageOf(thrown)}`);
-    for (const log of ["", ...logs]) if (existsSync(responses + log)) renameSync(responses + log, kept + log);
-    return kept;
+    const what = name === responsesName ? "stored responses" : "files";
+    progress(`${what} are set aside, because their accounts cannot be compared: ${messageOf(thrown)}`);
+    // A start would remove contents without rows.
+    const all = ["", ...logs].map((log) => name + log).concat(name === filesDatabaseName ? filesName : []);
+    for (const each of all) if (existsSync(join(dataFolder, each))) renameSync(join(dataFolder, each), keptAs(each));
+    return keptAs(name);
   }
 }
+
+const openBeside = { [responsesName]: openStoredResponses, [filesDatabaseName]: openFilesDatabase } as const;
 
 function attach(database: Database, file: string, name: string): void {
   const statement = database.prepare(`ATTACH ? AS ${name}`);

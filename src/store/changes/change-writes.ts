@@ -40,8 +40,15 @@ const byKind: { readonly [Of in Kind]: (change: OfKind<Of>) => readonly Write[] 
     Object.entries(limits).map(([name, limit]) =>
       update("api_keys", { [name]: limit }, { account, id: key, revokedAt: null }),
     ),
+  key_token: ({ account, key, keyHash, keyEnding, refreshHash, expiresAt }) => [
+    update("api_keys", { keyHash, keyEnding, refreshHash, expiresAt }, { account, id: key, revokedAt: null }),
+  ],
   revoke_key: ({ account, key, at }) => [
-    update("api_keys", { revokedAt: unlessSet(at), keyHash: null }, { account, id: key }),
+    update(
+      "api_keys",
+      { revokedAt: unlessSet(at), keyHash: null, familyHash: null, refreshHash: null },
+      { account, id: key },
+    ),
   ],
   key_used: ({ account, key, at }) =>
     key === defaultKey
@@ -85,6 +92,9 @@ const byKind: { readonly [Of in Kind]: (change: OfKind<Of>) => readonly Write[] 
     update("access_links", { usedAt: at, account }, { id, usedAt: null }, { needs: account }),
   ],
   withdraw_link: ({ id }) => [remove("access_links", { id, usedAt: null })],
+  device_code: ({ code, now }) => [remove("device_codes", { expiresAt: below(now) }), insert("device_codes", code)],
+  deny_device_code: ({ deviceHash, at }) => [update("device_codes", { deniedAt: unlessSet(at) }, { deviceHash })],
+  end_device_code: ({ deviceHash }) => [remove("device_codes", { deviceHash })],
   operator_token: ({ token }) => [insert("operator_tokens", token)],
   revoke_operator_token: ({ id, at }) => [update("operator_tokens", { revokedAt: unlessSet(at) }, { id })],
   audit: ({ entry }) => [insert("audit_log", entry)],

@@ -62,9 +62,9 @@ function valueIn(kind: ColumnKind, value: unknown): unknown {
 
 /** A key's limits are a record of their own; null where it has none. */
 export function keyRecordOf(record: RecordOf<"api_keys">): KeyRecord {
-  const { account, id, name, keyHash, keyEnding, createdAt, usedAt, revokedAt } = record;
+  const { account, id, name, keyHash, keyEnding, createdAt, usedAt, revokedAt, familyHash, refreshHash } = record;
   const limits = limitsIn((limit) => record[limit]);
-  return { account, id, name, keyHash, keyEnding, createdAt, usedAt, revokedAt, limits };
+  return { account, id, name, keyHash, keyEnding, createdAt, usedAt, revokedAt, familyHash, refreshHash, limits };
 }
 
 /** The same of a row. */

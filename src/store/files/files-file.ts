@@ -1,33 +1,23 @@
-// The rows of files in SQLite, in a file beside the ledger's that a Worker has; it ends when idle.
-import { closeSync, existsSync, openSync } from "node:fs";
+// The rows of files in a file beside the ledger's, which a Worker has while they are asked for: no thread that serves clients
+// waits for their fsync.
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { startWorker, WorkerClient } from "../../core/workers.ts";
+import type { FileRows } from "../../files/files.ts";
+import { remote } from "../../core/workers.ts";
+import { besideWorker } from "../beside-worker.ts";
 import { filesDatabaseName } from "../folder/data-folder.ts";
-import { fileStatements, FileRowsIn, type FileValue } from "./file-rows.ts";
 
-/** The Worker ends after this long without anything to do. */
 const filesIdleMs = 60_000;
+/** Without a file there is nothing that these would find, and a start makes none. */
+const finding: ReadonlySet<string> = new Set(["removeExpired", "removeAll", "known"]);
 
-export type FilesCall =
-  | Readonly<{ order: "open"; file: string }>
-  | Readonly<{ order: "run"; name: keyof typeof fileStatements; values: readonly FileValue[] }>
-  | Readonly<{ order: "close" }>;
-
-export function fileRowsIn(dataFolder: string): FileRowsIn {
+export function fileRowsIn(dataFolder: string): FileRows {
   const file = join(dataFolder, filesDatabaseName);
-  const worker = new WorkerClient<FilesCall>({
-    start: () => {
-      closeSync(openSync(file, "a", 0o600)); // readable by its owner alone, like the ledger
-      return startWorker("store/files/files-worker.ts");
-    },
-    open: () => ({ order: "open", file }),
-    close: { order: "close" },
-    idleMs: filesIdleMs,
+  // Whoever calls hears of what fails.
+  const options = { idleMs: filesIdleMs, onFailure: () => {} };
+  const worker = besideWorker(file, "store/files/files-worker.ts", () => [file], options);
+  return remote<FileRows>(async (call) => {
+    if (call.order === "close") return worker.close();
+    return finding.has(call.order) && !existsSync(file) ? [] : worker.call(call);
   });
-  const run = <Row>(name: keyof typeof fileStatements, ...values: readonly FileValue[]): Promise<readonly Row[]> => {
-    // Without a file there is nothing to remove, and a start makes none.
-    const isIdle = (name === "expire" || name === "erase" || name === "known") && !existsSync(file);
-    return isIdle ? Promise.resolve([]) : worker.call({ order: "run", name, values });
-  };
-  return new FileRowsIn(run, () => worker.close());
 }

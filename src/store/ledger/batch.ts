@@ -36,6 +36,7 @@ export const journalColumns = [
   "first_token_ms",
   "duration_ms",
   "priority",
+  "asked_model",
 ] as const;
 
 type Line = RowOf<"journal">;
@@ -75,7 +76,7 @@ export function accountsNotMade(changes: Batch["changes"], refused: readonly Ref
 }
 
 const noReply = [null, null, null, null, null, null, null, null, null, null, null, null, null, null] as const;
-const noCourse = [null, null, null, null, null, null] as const;
+const noCourse = [null, null, null, null, null, null, null] as const;
 
 export function rowOf(entry: Entry): JournalRow {
   const { billingKey, kind, account, key, at, period, used, creditDelta, reply } = entry;
@@ -111,6 +112,7 @@ export function rowOf(entry: Entry): JournalRow {
     reply.course?.firstTokenMs ?? null,
     reply.course?.durationMs ?? null,
     reply.course?.priority ?? null,
+    reply.course?.askedModel ?? null,
   ];
 }
 

@@ -6,6 +6,7 @@ import { dayName } from "../../account/money/quota.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import {
   accountLists,
+  filesOf,
   readable,
   refusedColumns,
   responseOf,
@@ -58,6 +59,7 @@ const refused = asJson(
   "export refused",
   `SELECT ${refusedColumns} FROM failed_requests WHERE account_id = ?1 ORDER BY sequence`,
 );
+const files = asJson("export files", filesOf);
 const responseIds = statement(
   "export response ids",
   "SELECT id FROM stored_responses WHERE account_id = $1::text::bigint ORDER BY kept_at, id",
@@ -112,6 +114,8 @@ async function* pieces(database: Database, { id, account, rows, newest }: Read):
   }
   yield '],\n"refused_requests":[';
   yield (await database.ask<Json>(refused, id)).map((row) => `\n${rowOf(row)}`).join(",");
+  yield '],\n"files":[';
+  yield (await database.ask<Json>(files, id)).map((row) => `\n${rowOf(row)}`).join(",");
   yield '],\n"stored_responses":[';
   separator = "\n";
   for (const { id: responseId } of await database.ask<Readonly<{ id: string }>>(responseIds, id)) {

@@ -242,7 +242,9 @@ export class PostgresBooks implements RequestBooks {
       this.#noteFlood(account, ask.model.kind, this.#pace.monotonic(), answer);
       return answer;
     }
-    const hold = new LaneHold(this.lane, answer, () => this.#holds.delete(answer));
+    const { lane } = this;
+    const position = () => lane.positionOf(answer, this.planOf(account).parallel === undefined);
+    const hold = new LaneHold(lane, answer, () => this.#holds.delete(answer), position);
     if (answer.record.waits) this.#holds.set(answer, hold);
     return hold;
   }
@@ -396,7 +398,12 @@ class LaneHold implements Hold {
   #isOpen = true;
 
   /** `resolved` is called when it is decided, or over. */
-  constructor(lane: Lane, hold: OpenHold, resolved: () => void) {
+  constructor(
+    lane: Lane,
+    hold: OpenHold,
+    resolved: () => void,
+    readonly position: () => number | null,
+  ) {
     this.priority = hold.priority;
     this.rates = hold.rates;
     this.#lane = lane;

@@ -64,6 +64,12 @@ const raiseCounter = statement(
   `INSERT INTO counters (name, value) VALUES ($1::text, 1)
    ON CONFLICT (name) DO UPDATE SET value = counters.value + 1`,
 );
+/** Gateways' clocks differ: an entry is no earlier than the one before it. */
+const inOrder = statement(
+  "audit in order",
+  `UPDATE audit_log AS entry SET at = before.at FROM audit_log AS before, counters
+   WHERE counters.name = 'audit_log' AND entry.id = counters.value AND before.id = counters.value - 1 AND before.at > entry.at`,
+);
 const auditId = sql("(SELECT value FROM counters WHERE name = 'audit_log')");
 
 export function writesOf(changes: readonly AccountChange[], entries: readonly Entry[]): readonly Call[] {
@@ -90,7 +96,7 @@ function callsOfWrite(write: Write): readonly Call[] {
   const { verb, table, set } = write;
   if (verb !== "insert") return [renderer.render(write)];
   if (table === "audit_log")
-    return [call(raiseCounter, table), renderer.render({ ...write, set: { ...set, id: auditId } })];
+    return [call(raiseCounter, table), renderer.render({ ...write, set: { ...set, id: auditId } }), call(inOrder)];
   return numbered.includes(table)
     ? [renderer.render(write), call(setCounter, table, String(set["id"]))]
     : [renderer.render(write)];

@@ -15,3 +15,10 @@ const take = statement(
 /** `holder`: of one life of a gateway's process. Rejects with StoreUnavailable. */
 export const takeJob = (database: Database, name: string, holder: string, forMs: Ms): Promise<boolean> =>
   database.change(async (send) => (await send(take, name, holder, forMs)).length > 0);
+
+/** Takes or keeps what one gateway does for all, for so long. */
+export type Lease = (name: string, forMs: Ms) => Promise<boolean>;
+export const leaseOn =
+  (database: Database, holder: string): Lease =>
+  (name, forMs) =>
+    takeJob(database, name, holder, forMs);

@@ -240,6 +240,13 @@ export class Lane {
     return waiting;
   }
 
+  /** Among those that wait here for others of their account, or key, to end. */
+  positionOf(hold: OpenHold, ofKey: boolean): number | null {
+    const line = this.#waiting.get(hold.account) ?? [];
+    const index = line.filter(({ record: { key } }) => !ofKey || key === hold.record.key).indexOf(hold);
+    return index < 0 ? null : index + 1;
+  }
+
   waitingAccounts(): Iterable<AccountId> {
     return this.#waiting.keys();
   }

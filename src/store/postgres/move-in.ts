@@ -12,6 +12,7 @@ import {
   activityName,
   lockDataFolder,
   missingLedger,
+  filesDatabaseName,
   requestsName,
   responsesName,
   sealingKeyName,
@@ -23,6 +24,7 @@ import { booksOf, setServedMark } from "../folder/served-folder.ts";
 import { readWhole } from "../folder/whole-file.ts";
 import { migrate as migrateFolder } from "../ledger/migrate.ts";
 import { openForReading } from "../open.ts";
+import { openFilesDatabase } from "../files/files-database.ts";
 import { openRequestLog } from "../requests/open-request-log.ts";
 import { openStoredResponses } from "../responses/stored-responses-file.ts";
 import { statement } from "../questions.ts";
@@ -317,6 +319,13 @@ async function putBeside(session: Session, dataFolder: string, progress: (line: 
         ),
       ),
     ]);
+  });
+  const files = join(dataFolder, filesDatabaseName);
+  await fromFile(files, openFilesDatabase, async (file) => {
+    const columns = columnsOf(usage.storedFiles);
+    const rows = file.query<Readonly<Record<string, Value>>, []>("SELECT * FROM stored_files");
+    const values = mapped(rows.iterate(), (row) => columns.map(({ name }) => row[name]!));
+    await put(session, { name: "stored_files", columns }, values, progress);
   });
   const requests = join(dataFolder, requestsName);
   const openRequests = (): Closed => openRequestLog(requests, join(dataFolder, ledgerName), Number.MAX_SAFE_INTEGER);

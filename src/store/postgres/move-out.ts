@@ -15,6 +15,7 @@ import {
   drainedName,
   lockDataFolder,
   lockName,
+  filesDatabaseName,
   requestsName,
   responsesName,
   sealingKeyName,
@@ -24,6 +25,7 @@ import { clearServedMark, servedName } from "../folder/served-folder.ts";
 import { flush, writeWhole, giveToOwner } from "../folder/whole-file.ts";
 import { migrate as migrateFolder } from "../ledger/migrate.ts";
 import { openForReading, openForWriting } from "../open.ts";
+import { openFilesDatabase } from "../files/files-database.ts";
 import { openRequestLog } from "../requests/open-request-log.ts";
 import { openStoredResponses } from "../responses/stored-responses-file.ts";
 import { ledgerViolations } from "../verify/verify.ts";
@@ -56,7 +58,14 @@ const waitMs = 4 * laneGoneMs;
 /** What a folder may have in which no books are: its lock, and the parts of a move that was cut off. */
 const partSuffix = ".moving";
 /** The ledger comes last: a folder without it has no books. */
-const books: readonly string[] = [responsesName, requestsName, activityName, sealingKeyName, databaseName];
+const books: readonly string[] = [
+  responsesName,
+  requestsName,
+  filesDatabaseName,
+  activityName,
+  sealingKeyName,
+  databaseName,
+];
 
 type Value = string | number | null | Uint8Array;
 
@@ -176,7 +185,7 @@ async function copy(
 ) {
   const part = (name: string): string => join(dataFolder, `${name}${partSuffix}`);
   const ledger = part(databaseName);
-  for (const name of [databaseName, responsesName, requestsName, activityName]) {
+  for (const name of [databaseName, responsesName, requestsName, filesDatabaseName, activityName]) {
     closeSync(openSync(part(name), "a", 0o600)); // readable by their owner alone
   }
   migrateFolder(ledger);
@@ -328,6 +337,8 @@ async function takeBeside(send: Send, part: (name: string) => string, ledger: st
     stored.close();
   }
   // Made as the server makes them, then filled.
+  openFilesDatabase(part(filesDatabaseName)).close();
+  await fill(send, part(filesDatabaseName), "stored_files", columnsOf(usage.storedFiles));
   openRequestLog(part(requestsName), ledger, 1).close();
   await fill(send, part(requestsName), "failed_requests", columnsOf(usage.failedRequests), "ORDER BY sequence");
   await fill(

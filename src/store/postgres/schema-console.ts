@@ -16,6 +16,7 @@ export const payments = pgTable("payments", columnsOf("payments"), rulesOf("paym
 export const auditLog = pgTable("audit_log", columnsOf("audit_log"), rulesOf("audit_log"));
 export const accessLinks = pgTable("access_links", columnsOf("access_links"), rulesOf("access_links"));
 export const operatorTokens = pgTable("operator_tokens", columnsOf("operator_tokens"), rulesOf("operator_tokens"));
+export const deviceCodes = pgTable("device_codes", columnsOf("device_codes"), rulesOf("device_codes"));
 export const identities = pgTable("identities", columnsOf("identities"), rulesOf("identities"));
 
 /** Of the last minutes, as hashes: each gateway counts with what the others saw. */
@@ -46,6 +47,7 @@ export const consoleTables: readonly Readonly<{ table: PgTable; fillFactor?: num
   { table: auditLog },
   { table: accessLinks },
   { table: operatorTokens },
+  { table: deviceCodes },
   { table: identities },
   { table: signInTries },
 ];

@@ -73,6 +73,7 @@ export const failedRequests = pgTable(
     keyId: integer("key_id").notNull(),
     endpoint: text().notNull(),
     model: text().notNull(),
+    askedModel: text("asked_model"),
     status: smallint().notNull(),
     reason: text().notNull(),
     /** What its node said; for operators alone. */

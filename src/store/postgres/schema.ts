@@ -160,7 +160,7 @@ export const servedWork = pgTable(
     lane: text().notNull(),
     number: integer().notNull(),
     at: timestamp({ withTimezone: true }).notNull(),
-    /** JSON: a list of nodes, accounts and work. */
+    /** JSON: a list of NodeWork. */
     work: text().notNull(),
   },
   (table) => [primaryKey({ columns: [table.lane, table.number] })],
@@ -184,7 +184,7 @@ export const ledgerMeta = pgTable(
   () => [check("ledger_meta_one_row", sql`id = 1`)],
 );
 
-export const schemaVersion = 6;
+export const schemaVersion = 8;
 /** Programs whose schema is older than this must not write: raised only where what they would write is wrong. */
 export const oldestProgram = 1;
 

@@ -145,6 +145,12 @@ export async function recentInput(connection: Connection, pace: Pace = systemPac
   return ((await asksMany(connection, pace, recentInputSql("at"))) ?? []) as readonly RecentInput[];
 }
 
+/** Of the newest files that are whole; none where the tables are older than files. */
+export async function newestFiles(connection: Connection, pace: Pace = systemPace): Promise<readonly string[]> {
+  const newest = "SELECT id FROM stored_files WHERE finished = 1 ORDER BY id DESC LIMIT 20";
+  return ((await asksMany(connection, pace, newest)) ?? []).map((row) => row["id"] as string);
+}
+
 /** Null where the server refuses the question. */
 async function asksMany(connection: Connection, pace: Pace, text: string): Promise<readonly Row[] | null> {
   const [outcome] = await limited(pace, connection.send([call({ name: text.slice(0, 40), text })]), () => {});

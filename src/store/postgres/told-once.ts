@@ -4,7 +4,10 @@ import { statement } from "../questions.ts";
 import type { Database } from "./database.ts";
 
 const now = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-const forget = statement("forget told", `DELETE FROM jobs WHERE name LIKE 'told %' AND until < ${now}`);
+const forget = statement(
+  "forget told",
+  `DELETE FROM jobs WHERE (name LIKE 'told %' OR name LIKE 'batch %') AND until < ${now}`,
+);
 const take = statement(
   "take told",
   `INSERT INTO jobs (name, holder, until) VALUES ('told ' || $1::text, $2::text, ${now} + $3::text::bigint)

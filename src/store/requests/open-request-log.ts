@@ -38,6 +38,7 @@ const form: Beside = {
     key_id INTEGER NOT NULL,
     endpoint TEXT NOT NULL,
     model TEXT NOT NULL,
+    asked_model TEXT,
     status INTEGER NOT NULL,
     reason TEXT NOT NULL,
     cause TEXT,
@@ -89,8 +90,10 @@ class SqliteRequestLog extends RequestLogTables {
 export const openRequestLog = (file: string, journalFile: string, keepMs: Ms, search?: Search): SqliteRequestLog =>
   openBeside(file, journalFile, form, (database) => {
     const columns = database.query("PRAGMA table_info(failed_requests)").all() as { name: string }[];
-    if (!columns.some(({ name }) => name === "cause"))
-      database.run("ALTER TABLE failed_requests ADD COLUMN cause TEXT");
+    for (const later of ["cause", "asked_model"]) {
+      if (columns.some(({ name }) => name === later)) continue;
+      database.run(`ALTER TABLE failed_requests ADD COLUMN ${later} TEXT`);
+    }
     return new SqliteRequestLog(database, keepMs, search);
   });
 
@@ -137,6 +140,14 @@ class SqliteServedLines implements ServedLines {
     const first = Math.max(Number(after ?? 0), (await this.#sequenceAt(from - journalDisorderMs)) - 1);
     const rows = await this.#tables.ask<ArrivalRow & Line>(readArrivals, first, from, arrivalsAtOnce);
     return arrivalPage(rows, rows.length < arrivalsAtOnce ? null : rows.at(-1)!.sequence);
+  }
+
+  async near(from: Ms, until: Ms, taken: number): ReturnType<ServedLines["near"]> {
+    const values = [
+      await this.#sequenceAt(from - journalDisorderMs),
+      await this.#sequenceAt(until + journalDisorderMs),
+    ];
+    return { where: `AND sequence >= $${taken + 1} AND sequence < $${taken + 2}`, values };
   }
 
   /** The first line at or after a time, as far as lines are in order. */

@@ -11,8 +11,10 @@ import {
   type LogPlace,
   requestIdBeginning,
 } from "../../core/request-log.ts";
+import type { ReportAsked, ReportPart } from "../../core/report.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
-import { type Questions, rowsIn, rowsText, type Send, statement, type Value } from "../questions.ts";
+import { type Condition, type Questions, rowsIn, rowsText, type Send, statement, type Value } from "../questions.ts";
+import { cutDay, type FoundSums, reportQuestion, reportRowOf, reportValues } from "./report.ts";
 import { type FailedFound, type FoundRow, merged, type Served, statusFits } from "./log-page.ts";
 
 const pruneIntervalMs = 60_000;
@@ -33,6 +35,8 @@ export interface ServedLines {
   ): Promise<Readonly<{ rows: readonly FoundRow[]; last: Served["stoppedAt"] }>>;
   /** As ArrivalQueries. */
   arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage>;
+  /** What spares reading lines of other times, with values behind the first `taken`. */
+  near(from: Ms, until: Ms, taken: number): Promise<Condition>;
 }
 
 /** Journal lines that a search reads in its first step, and how long it goes on. */
@@ -90,6 +94,17 @@ export class RequestLogTables {
 
   arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage> {
     return this.#served.arrivals(from, after);
+  }
+
+  /** As RequestLogQueries. */
+  async report(asked: ReportAsked): Promise<ReportPart> {
+    const near = await this.#served.near(asked.from, asked.until, reportValues);
+    const rows = await this.#tables.ask<FoundSums>(...reportQuestion(asked, near));
+    const cut = cutDay(asked);
+    return {
+      rows: rows.map(reportRowOf),
+      cutsFoldedDay: cut !== null && (await this.#tables.ask(...cut)).length > 0,
+    };
   }
 
   #failedBefore(
@@ -162,6 +177,7 @@ const columnValues: Readonly<Record<string, (row: FailedRow) => string | number 
   key_id: ({ key }) => key,
   endpoint: ({ endpoint }) => endpoint,
   model: ({ model }) => model,
+  asked_model: ({ course }) => course.askedModel ?? null,
   status: ({ status }) => status,
   reason: ({ reason }) => reason,
   cause: ({ cause }) => cause,
@@ -175,7 +191,9 @@ const columnValues: Readonly<Record<string, (row: FailedRow) => string | number 
   more: ({ more }) => more,
 };
 const wholeOf = (ms: Ms | null): Ms | null => (ms === null ? null : Math.round(ms));
-const textColumns: ReadonlySet<string> = new Set(["request_id", "endpoint", "model", "reason", "cause", "node"]);
+const textColumns: ReadonlySet<string> = new Set([
+  ...["request_id", "endpoint", "model", "asked_model", "reason", "cause", "node"],
+]);
 const typeOf = (column: string) => (textColumns.has(column) ? "text" : "bigint");
 
 const columnNames = Object.keys(columnValues);
@@ -229,19 +247,19 @@ const erase = statement("erase failed", "DELETE FROM failed_requests WHERE accou
 
 /** The same columns of both, by which filters and readers know them. */
 export const servedLog = (from: string, more = ""): string => `
-  SELECT ${more} at, billing_key AS request_id, account_id, key_id, endpoint, model, 200 AS status, NULL::text AS reason, NULL::text AS cause, node,
+  SELECT ${more} at, billing_key AS request_id, account_id, key_id, endpoint, model, asked_model, 200 AS status, NULL::text AS reason, NULL::text AS cause, node,
     wait_ms, sent_ms, first_token_ms, duration_ms, input_fresh + input_cached AS input, input_cached AS cached_input,
     output, reasoning, billed_tokens, input_cents, cached_input_cents, output_cents, input_parts, cached_input_parts, output_parts, 0 AS more
   FROM ${from}`;
 const failedLog = `
-  SELECT sequence, at, request_id, account_id, key_id, endpoint, model, status, reason, cause, node, wait_ms, sent_ms,
+  SELECT sequence, at, request_id, account_id, key_id, endpoint, model, asked_model, status, reason, cause, node, wait_ms, sent_ms,
     first_token_ms, duration_ms, input, 0 AS cached_input, output, 0 AS reasoning, coalesce(
       (SELECT billed_tokens FROM journal WHERE billing_key = failed_requests.request_id), 0) AS billed_tokens,
     NULL::bigint AS input_cents, NULL::bigint AS cached_input_cents, NULL::bigint AS output_cents,
     NULL::int AS input_parts, NULL::int AS cached_input_parts, NULL::int AS output_parts, more
   FROM failed_requests`;
 export const logColumns = `log.request_id AS "requestId", log.at::float8 AS at, log.account_id::float8 AS account,
-  log.key_id AS key, log.endpoint, log.model, log.status::int AS status, log.reason, log.cause, log.node, log.wait_ms AS "waitMs",
+  log.key_id AS key, log.endpoint, log.model, log.asked_model AS "askedModel", log.status::int AS status, log.reason, log.cause, log.node, log.wait_ms AS "waitMs",
   log.sent_ms AS "sentMs", log.first_token_ms AS "firstTokenMs", log.duration_ms AS "durationMs",
   log.input::float8 AS input, log.cached_input::float8 AS "cachedInput", log.output::float8 AS output,
   log.reasoning::float8 AS reasoning, log.billed_tokens::float8 AS "billedTokens",
@@ -251,7 +269,7 @@ export const logColumns = `log.request_id AS "requestId", log.at::float8 AS at, 
   (SELECT name FROM api_keys AS k WHERE k.account_id = log.account_id AND k.id = log.key_id) AS "keyName"`;
 
 /** With the values as parameters behind the first `taken`. */
-export function conditionsOf(filter: LogFilter, named: string | null, taken: number) {
+export function conditionsOf(filter: LogFilter, named: string | null, taken: number): Condition {
   const parts: string[] = [];
   const values: Value[] = [];
   const also = (value: Value, condition: string, type: "text" | "bigint"): void => {

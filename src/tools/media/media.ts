@@ -1,10 +1,12 @@
 // Turns images and files into data and text before a node is asked. Parts that cannot be fetched are left out.
 import { assert } from "../../core/assert.ts";
-import { fileAsText, isPdf, textOf } from "../../core/file-text.ts";
+import { fileAsText, isPdf, storedFileScheme, textOf } from "../../core/file-text.ts";
 import { imageHeader } from "../../core/image-header.ts";
-import { imagePixelsMax } from "../../core/limits.ts";
+import { busyRetrySeconds, imagePixelsMax } from "../../core/limits.ts";
 import { mediaFetchesAtOnceMax } from "../limits.ts";
-import type { AccountId, Ask, MediaPart, Part } from "../../core/types.ts";
+import { isRefusal, refuse } from "../../core/refusals.ts";
+import type { AccountId, Ask, MediaPart, Part, Refusal } from "../../core/types.ts";
+import type { Files } from "../../files/files.ts";
 import { sizeOf, unreadyParts, withParts } from "./media-parts.ts";
 import type { PdfReader } from "./pdf-reader.ts";
 import { type Fetched, FetchRefused, type PublicFetch } from "../fetch/public-fetch.ts";
@@ -31,18 +33,27 @@ assert((mediaRequestBytesMax * 4) / 3 < mediaImagesMaxLength, "images that were 
 assert(mediaFetchBytesMax < mediaTextMaxLength, "a file that was fetched has its place");
 assert(mediaAccountHeldBytesMax < mediaHeldBytesMax, "an account leaves room to others: media");
 
-/** An Ask whose media are data and text. Disposing it frees the memory that was counted for them. */
-export type ReadyAsk = Disposable & Readonly<{ ask: Ask }>;
+/** Files of other purposes are not for models to read. */
+const readPurposes: ReadonlySet<string> = new Set(["user_data", "vision"]);
+
+/**
+ * An Ask whose media are data and text. Disposing it frees the memory that was counted for them. `refusal`: an uploaded file
+ * cannot be had, and unlike an address it was sent for this.
+ */
+export type ReadyAsk = Disposable & Readonly<{ ask: Ask; refusal: Refusal | null }>;
 
 export class Media {
   readonly #fetch: PublicFetch;
   readonly #pdf: Pick<PdfReader, "read">;
+  /** Null: no files are taken. */
+  readonly #files: UploadedFiles | null;
   readonly #held = new Map<AccountId, number>();
   #heldBytes = 0;
 
-  constructor(fetch: PublicFetch, pdf: Pick<PdfReader, "read">) {
+  constructor(fetch: PublicFetch, pdf: Pick<PdfReader, "read">, files: UploadedFiles | null = null) {
     this.#fetch = fetch;
     this.#pdf = pdf;
+    this.#files = files;
   }
 
   /** Bytes that were fetched for open requests, or the data that they became. */
@@ -52,13 +63,16 @@ export class Media {
 
   /** At most four parts at a time, each address once. Ends when `cancelSignal` aborts; no failed part rejects. */
   async ready(ask: Ask, account: AccountId, cancelSignal: AbortSignal): Promise<ReadyAsk> {
-    const request = new MediaRequest(ask, account, this.#fetch, this.#pdf, (bytes) => this.#hold(account, bytes));
+    const hold = (bytes: number): boolean => this.#hold(account, bytes);
+    const request = new MediaRequest(ask, account, this.#fetch, this.#pdf, this.#files, hold);
     const timer = setTimeout(() => request.stop(), mediaRequestTimeoutMs);
     const stop = () => request.stop();
     cancelSignal.addEventListener("abort", stop);
     if (cancelSignal.aborted) stop();
     try {
-      return { ask: await request.ready(), [Symbol.dispose]: () => this.#letGo(account, request.heldBytes) };
+      const ready = await request.ready();
+      const { refusal } = request;
+      return { ask: ready, refusal, [Symbol.dispose]: () => this.#letGo(account, request.heldBytes) };
     } catch (error) {
       this.#letGo(account, request.heldBytes);
       throw error;
@@ -89,6 +103,7 @@ class MediaRequest {
   readonly #account: AccountId;
   readonly #fetch: PublicFetch;
   readonly #pdf: Pick<PdfReader, "read">;
+  readonly #files: UploadedFiles | null;
   readonly #hold: (bytes: number) => boolean;
   readonly #over = new AbortController();
   #fetchesLeft = mediaFetchesMax;
@@ -97,14 +112,17 @@ class MediaRequest {
   #heldBytes = 0;
   #imagesLength = 0;
   #textLength = 0;
+  refusal: Refusal | null = null;
 
   constructor(
     ask: Ask,
     account: AccountId,
     fetch: PublicFetch,
     pdf: Pick<PdfReader, "read">,
+    files: UploadedFiles | null,
     hold: (bytes: number) => boolean,
   ) {
+    this.#files = files;
     this.#ask = ask;
     this.#account = account;
     this.#fetch = fetch;
@@ -128,12 +146,15 @@ class MediaRequest {
     const work = async () => {
       for (const [key, { part, places }] of next) {
         const ready = this.#over.signal.aborted ? null : await this.#read(part);
-        if (ready !== null && this.#hasRoom(ready, places)) found.set(key, ready);
+        if (ready === null) continue;
+        if (this.#hasRoom(ready, places)) found.set(key, ready);
+        else if (isStored(part)) this.#refuse("The files that a request names are too large together");
       }
     };
     // After a fault of ours, the others continue: they free what they hold themselves.
     const works = await Promise.allSettled(Array.from({ length: mediaFetchesAtOnceMax }, work));
     for (const outcome of works) if (outcome.status === "rejected") throw outcome.reason;
+    if (this.refusal !== null) return this.#ask;
     if (prepared === undefined) return withParts(this.#ask, found);
     const { turns, bodyBytes } = await prepared.withMedia(found);
     return withParts({ ...this.#ask, prepared: turns, bodyBytes }, found);
@@ -144,6 +165,7 @@ class MediaRequest {
       const bytes = Buffer.from(part.url.slice(part.url.indexOf(",") + 1), "base64");
       return part.kind === "file" ? this.#readFile(bytes, null, part.name) : null;
     }
+    if (isStored(part)) return this.#readStored(part);
     const fetched = await this.#get(part);
     if (fetched === null) return null;
     if (part.kind === "file") {
@@ -151,9 +173,38 @@ class MediaRequest {
       this.#take(-fetched.bytes.length); // only its text is kept
       return file;
     }
-    const header = imageHeader(fetched.bytes);
-    if (header === null || header.width * header.height > imagePixelsMax) return null;
-    return { ...part, url: `data:${header.mediaType};base64,${fetched.bytes.toBase64()}` };
+    return asImage(part, fetched.bytes);
+  }
+
+  async #readStored(part: MediaPart): Promise<Part | null> {
+    const id = part.url.slice(storedFileScheme.length);
+    if (this.#fetchesLeft === 0) return this.#refuse(`A request may name ${mediaFetchesMax} files`);
+    this.#fetchesLeft--;
+    const file = (await this.#files?.get(this.#account, id)) ?? null;
+    if (file === null) return this.#refuse(`No file with id '${id}' found`);
+    if (!readPurposes.has(file.purpose)) {
+      return this.#refuse(`The file '${id}' is for ${file.purpose}: upload it with the purpose user_data or vision`);
+    }
+    this.#keptBytes += file.bytes;
+    if (this.#keptBytes > mediaRequestBytesMax) return this.#refuse("The files of a request may have 32 MiB together");
+    if (!this.#take(file.bytes)) return this.#refuse(refuse("busy", { seconds: busyRetrySeconds }));
+    const bytes = await this.#files!.read(file)
+      .bytes()
+      .catch(() => null);
+    if (bytes === null) return this.#refuse(`The content of the file '${id}' is gone`);
+    if (part.kind === "image") {
+      return asImage(part, bytes) ?? this.#refuse(`The file '${id}' is no image that models read`);
+    }
+    const text = await this.#readFile(bytes, null, part.name ?? file.filename);
+    this.#take(-bytes.length); // only its text is kept
+    return text ?? this.#refuse(`The file '${id}' is no PDF or text file that can be read`);
+  }
+
+  /** The request is not served, and nothing more is read for it. The first reason counts. */
+  #refuse(reason: string | Refusal): null {
+    if (!this.#over.signal.aborted) this.refusal = isRefusal(reason) ? reason : refuse("malformed", { reason });
+    this.stop();
+    return null;
   }
 
   /** Reserves room for a part in all its places. The bytes of a fetched image already have theirs. */
@@ -207,6 +258,16 @@ class MediaRequest {
     this.#heldBytes += bytes;
     return true;
   }
+}
+
+type UploadedFiles = Pick<Files, "get" | "read">;
+
+const isStored = ({ url }: MediaPart): boolean => url.startsWith(storedFileScheme);
+
+function asImage(part: MediaPart, bytes: Uint8Array): Part | null {
+  const header = imageHeader(bytes);
+  if (header === null || header.width * header.height > imagePixelsMax) return null;
+  return { ...part, url: `data:${header.mediaType};base64,${bytes.toBase64()}` };
 }
 
 /** The last step of the path: "report.pdf"; null if there is none. */

@@ -168,7 +168,8 @@ describe("the line", () => {
     const { line } = await waiting(balanceWaitingAccountMax - 1);
     line.office.now += floodWindowMs;
     line.hold(1, 20_000);
-    expect(line.office.admit(line.id, ask(1), 20_000)).toMatchObject({ refusal: "busy" });
+    const detail = { reason: "too_many_waiting", position: balanceWaitingAccountMax + 1 };
+    expect(line.office.admit(line.id, ask(1), 20_000)).toMatchObject({ refusal: "busy", detail });
     expect(await line.office.accounts.show("a@x")).toMatchObject({ reserved: balanceWaitingAccountMax + 1 });
   });
 
@@ -183,7 +184,8 @@ describe("the line", () => {
     const next = line.hold(1, 20_000);
     line.office.now += 5_000;
     line.look();
-    expect(await next.heard()).toMatchObject({ refusal: "busy" });
+    const detail = { reason: "waited_too_long", position: 1 };
+    expect(await next.heard()).toMatchObject({ refusal: "busy", detail });
   });
 
   test("moves with a purchase, another plan and midnight", async () => {

@@ -29,7 +29,10 @@ const answered = (wanting: Wanting, cachedTokens = 0): Used => ({
 class World {
   now = 0;
   /** Of plan "odd" or "even". */
-  readonly placement = new Placement((account) => (account % 2 === 0 ? "even" : "odd"));
+  readonly placement = new Placement(
+    (account) => (account % 2 === 0 ? "even" : "odd"),
+    (model) => (model === "m:preset" ? "m" : null),
+  );
   readonly busy = new Map<string, number>();
   constructor(readonly names: readonly string[]) {
     for (const name of names) this.placement.know(name, "for all", null);
@@ -75,6 +78,8 @@ describe("a prompt", () => {
     world.serve(wantingOf(prompt), "a");
     expect(world.expected(wantingOf(prompt, 2), "a")).toBeLessThan(world.expected(wantingOf(prompt, 2), "b"));
     expect(world.expected(wantingOf(prompt, 1, "n"), "a")).toBe(world.expected(wantingOf(prompt, 1, "n"), "b"));
+    const preset = wantingOf(prompt, 1, "m:preset"); // the same model of the nodes
+    expect(world.expected(preset, "a")).toBeLessThan(world.expected(preset, "b"));
     world.placement.know("a", "by account", null);
     world.serve(wantingOf(prompt), "a");
     expect(world.expected(wantingOf(prompt, 2), "a")).toBeGreaterThan(world.expected(wantingOf(prompt, 1), "a"));

@@ -1,10 +1,19 @@
 // What is asked of a real PostgreSQL for `doctor` and `gateways`, and what is said of it.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { findingsOfGateways, findingsOfServer } from "../../../src/commands/doctor-database.ts";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { findingsOfFiles, findingsOfGateways, findingsOfServer } from "../../../src/commands/doctor-database.ts";
 import { findingLine } from "../../../src/commands/finding.ts";
 import { type Connection, PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
-import { gatewayFacts, recentInput, serverFacts, type ServerFacts } from "../../../src/store/postgres/server-facts.ts";
+import {
+  gatewayFacts,
+  newestFiles,
+  recentInput,
+  serverFacts,
+  type ServerFacts,
+} from "../../../src/store/postgres/server-facts.ts";
 import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
 
 describe.skipIf(noPostgres)("a real server", () => {
@@ -78,6 +87,9 @@ describe.skipIf(noPostgres)("a real server", () => {
        ('b/1', 'b', 9, now() - interval '2 seconds', NULL, '1.1', 'y')`,
     );
     await client.unsafe("INSERT INTO node_shares VALUES ('n', '', 0, 0, 0, 0, 0), ('n', 'a/2', 5, 3, 2, 1, 70)");
+    await client`INSERT INTO stored_files VALUES ('file-b', 1, '', '', 1, 1, 1, 1), ('file-c', 1, '', '', 1, 1, 1, 0),
+      ('file-a', 1, '', '', 1, 1, 1, 1)`;
+    expect(await newestFiles(connection)).toEqual(["file-b", "file-a"]);
     const gateways = await gatewayFacts(connection);
     expect(gateways.map(({ lane, isGone }) => [lane, isGone])).toEqual([
       ["a/2", false],
@@ -96,6 +108,22 @@ describe.skipIf(noPostgres)("a real server", () => {
       ]
     `);
   });
+});
+
+test("files are looked for where this gateway keeps them", () => {
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-shared-"));
+  mkdirSync(join(folder, "ab"));
+  writeFileSync(join(folder, "ab/file-ab"), "");
+  const gateways = [{ isGone: false }, { isGone: false }];
+  const look = (isOwn: boolean, newest: string[]) =>
+    findingsOfFiles({ folder, isOwn }, newest, gateways).map(({ level, detail }) => [level, detail]);
+  const remedy = "name a folder that all gateways share in [files] folder";
+  expect([look(false, ["file-ab"]), look(true, ["file-ab"]), look(false, ["file-ab", "file-cd"])]).toEqual([
+    [["ok", `are in ${folder}`]],
+    [["warning", `2 gateways are alive, and this one keeps files in its data folder: ${remedy}`]],
+    [["problem", `1 of the newest 2 files are not in ${folder}: ${remedy}`]],
+  ]);
+  rmSync(folder, { recursive: true });
 });
 
 const well: ServerFacts = {

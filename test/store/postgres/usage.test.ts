@@ -13,6 +13,10 @@ import {
 } from "../../../src/account/usage-queries.ts";
 import { activitySplits } from "../../../src/core/activity.ts";
 import { dayMs, hourMs } from "../../../src/core/units.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { reportGroups } from "../../../src/core/report.ts";
+import { requestLogIn } from "../../../src/store/postgres/served-lines.ts";
+import { KeptRequestLog } from "../../../src/store/requests/kept-request-log.ts";
 import { mintRequestId } from "../../../src/core/request-id.ts";
 import { migrate as migrateSqlite } from "../../../src/store/ledger/migrate.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
@@ -196,5 +200,71 @@ describe("usage", () => {
     };
     await Promise.all([all(), all(), all()]);
     expect(await client.unsafe(sums)).toEqual(before);
+  }, 60_000);
+
+  test("a report sums the lines by any columns, alike on both, and says where a folded day would be cut", async () => {
+    const log = () => {};
+    const file = join(folder, "tollgate.db");
+    const keepMs = 7 * dayMs;
+    const sqlite = KeptRequestLog.inFile({ dataFolder: folder, journalFile: file, keepMs, clock: systemClock, log });
+    const keeper = requestLogIn(database, keepMs);
+    const beside = new KeptRequestLog({ keeper, keepMs, clock: systemClock, log });
+    const nameOfEndUser = (line: Line) => (line["end_user_id"] === 1 ? "ann" : null);
+    for (let round = 0; round < 25; round += 1) {
+      const times = round === 0 ? [0, today * dayMs + 2 * dayMs] : [someTime() + below(hourMs), someTime()].sort();
+      const [from, until] = times as [number, number];
+      const account = pick([null, null, 1, 4]);
+      const by = reportGroups.filter((group) => group === "account" || below(2) === 0);
+      const asked = { from, until, account, by, rowsMax: 10_000 };
+      const sums = new Map<string, number[]>();
+      for (const line of lines) {
+        const isAsked = line["kind"] !== "credit" && (account === null || line["account_id"] === account);
+        if (!isAsked || Number(line["at"]) < from || Number(line["at"]) >= until) continue;
+        const endUserId = by.includes("end_user") ? line["end_user_id"] : 0;
+        const names = by.map(
+          (group) =>
+            line[{ account: "account_id", key: "key_id", end_user: "" }[group as "key"] ?? group] ??
+            nameOfEndUser(line),
+        );
+        const sum = sums.get(JSON.stringify([names, endUserId])) ?? [0, 0, 0, 0, 0];
+        const [fresh, cached] = [Number(line["input_fresh"]), Number(line["input_cached"])];
+        const added = [1, fresh + cached, cached, Number(line["output"]), Number(line["billed_tokens"])];
+        sums.set(
+          JSON.stringify([names, endUserId]),
+          sum.map((one, at) => one + added[at]!),
+        );
+      }
+      const here = await sqlite.report(asked);
+      expect([asked, await beside.report(asked)]).toEqual([asked, here]);
+      expect(here.cutsFoldedDay).toBe(false);
+      const found = here.rows.map(({ requests, input, cached, output, billed }) => [
+        requests,
+        input,
+        cached,
+        output,
+        billed,
+      ]);
+      const inOrder = (rows: number[][]) => rows.map((row) => JSON.stringify(row)).sort();
+      expect(inOrder(found)).toEqual(inOrder([...sums.values()]));
+      expect(here.rows.map(({ billed }) => billed)).toEqual(found.map((row) => row[4]!).sort((a, b) => b - a));
+    }
+
+    const fold = `INSERT INTO journal_folds (account_id, day, kind, period, model, endpoint, lines, used, credit_delta,
+      input_fresh, input_cached, output, reasoning, billed_tokens, key_id)
+      VALUES (1, 100, 'charge', 100, 'core-3', '/v1/messages', 7, 0, 0, 5, 3, 2, 1, 9, 2)`;
+    await client.unsafe(fold);
+    const writer = new Sqlite(file);
+    writer.run(fold);
+    writer.close();
+    const of = (from: number, until: number) => ({ from, until, account: null, by: reportGroups, rowsMax: 10 });
+    for (const log of [sqlite, beside]) {
+      const names = { account: 1, key: "second", model: "core-3", endpoint: "/v1/messages", end_user: null };
+      const rows = [{ ...names, requests: 7, input: 8, cached: 3, output: 2, billed: 9 }];
+      expect(await log.report(of(100 * dayMs, 101 * dayMs))).toEqual({ rows, cutsFoldedDay: false });
+      expect(await log.report(of(100 * dayMs - hourMs, 101 * dayMs))).toEqual({ rows, cutsFoldedDay: false });
+      expect(await log.report(of(100 * dayMs + hourMs, 102 * dayMs))).toEqual({ rows: [], cutsFoldedDay: true });
+      expect(await log.report({ ...of(0, 50 * dayMs), by: [] })).toEqual({ rows: [], cutsFoldedDay: false });
+      await log.close();
+    }
   }, 60_000);
 });

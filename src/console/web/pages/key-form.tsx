@@ -1,16 +1,26 @@
 // The dialogs that create a named key and change its limits.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
+import { countLimits, countNames, isOfEndUsers } from "../../../core/count-limits.ts";
+import { priorities } from "../../../core/priority.ts";
 import type { AccountKey, CreatedAccountKey, KeyLimits } from "../../api/keys.ts";
 import { FormDialog } from "../parts/asking-dialogs.tsx";
-import { TextField } from "../parts/field.tsx";
+import { Field, TextField } from "../parts/field.tsx";
+import { Select } from "../parts/select.tsx";
 import { post } from "../request.ts";
 import { sells } from "../session.ts";
 
 const dayMs = 86_400_000;
 
-const empty = { name: "", day: "", month: "", expires: "", models: "", addresses: "", each: "" };
-type Fields = typeof empty;
+type Limit = keyof KeyLimits & string;
+/** What the fields have, by the names of the limits; a new key also gets a name. */
+type Fields = Readonly<Record<Exclude<Limit, "forwards_users"> | "name", string>>;
+
+const countsOf = (ofEndUsers: boolean) => countNames.filter(([name]) => isOfEndUsers(name) === ofEndUsers);
+const tokenNames = ["limit_day", "limit_month", "limit_end_user_day"] as const;
+const texts = ["expires_at", "models", "addresses", "priority", "priority_max"] as const;
+const fieldNames = [...texts, ...tokenNames, ...countNames.map(([name]) => name)];
+const empty = Object.fromEntries(["name", ...fieldNames].map((name) => [name, ""])) as Fields;
 
 type NewKeyDialogProps = Readonly<{ onClose: () => void; onMade: (key: CreatedAccountKey) => void }>;
 
@@ -22,10 +32,12 @@ export const NewKeyDialog = ({ onClose, onMade }: NewKeyDialogProps): VNode => (
     submit="Make key"
     onClose={onClose}
     send={async (fields, forwards) => {
-      const limits = limitsOf(fields, (name) => name !== "each" || forwards);
-      const said = Object.entries(limits).filter(([, limit]) => limit !== null);
-      const wanted = { name: fields.name, ...Object.fromEntries(said), ...(forwards ? { forwards_users: true } : {}) };
-      onMade(await post("/keys", wanted));
+      const wanted = {
+        name: fields.name,
+        ...limitsOf(fields, empty, forwards),
+        ...(forwards && { forwards_users: true }),
+      };
+      onMade(await post("/keys", wanted as { name: string }));
     }}
   />
 );
@@ -42,10 +54,9 @@ export const LimitsDialog = ({ shown, onClose, onDone }: LimitsDialogProps): VNo
       submit="Save limits"
       onClose={onClose}
       send={async (fields, forwards) => {
-        // An untouched field keeps its exact value, such as an expiry in the middle of a day.
-        const isTouched = (name: keyof Fields) => fields[name] !== given[name] && (name !== "each" || forwards);
+        const changed = limitsOf(fields, given, forwards);
         await post(`/keys/${shown.id}/limits`, {
-          ...limitsOf(fields, isTouched),
+          ...changed,
           ...(forwards === shown.forwards_users ? {} : { forwards_users: forwards }),
         });
         onDone();
@@ -70,34 +81,51 @@ function KeyDialog({ title, given, forwarded, submit, onClose, send }: KeyDialog
   const [forwards, setForwards] = useState(forwarded);
   const isNew = given.name === "";
   /** These are balance tokens: where nothing costs any, no limit would ever be reached. */
-  const isLimited = sells.value || [given.day, given.month, given.each].some((limit) => limit !== "");
+  const isLimited = sells.value || tokenNames.some((name) => given[name] !== "");
+  const onValue = (name: keyof Fields) => (value: string) => setFields({ ...fields, [name]: value });
   const text = (name: keyof Fields, label: string, hint: string, more: object = {}): VNode => (
-    <TextField
-      label={label}
-      hint={hint}
-      autocomplete="off"
-      {...more}
-      value={fields[name]}
-      onValue={(value) => setFields({ ...fields, [name]: value })}
-    />
+    <TextField label={label} hint={hint} autocomplete="off" {...more} value={fields[name]} onValue={onValue(name)} />
   );
-  const whole = { inputMode: "numeric", pattern: "[0-9]{1,15}", title: "A whole number" };
+  const counts = (ofEndUsers: boolean): readonly VNode[] =>
+    countsOf(ofEndUsers).map(([name]) => {
+      const { label, about } = countLimits[name];
+      const [, rest = ""] = about.split("; ");
+      return text(name, label, rest.charAt(0).toUpperCase() + rest.slice(1, -1), whole);
+    });
+  const priority = (name: "priority" | "priority_max", label: string, hint: string): VNode => (
+    <Field label={label} hint={hint}>
+      {(control) => (
+        <Select {...control} value={fields[name]} options={priorities} all="As the plan says" onValue={onValue(name)} />
+      )}
+    </Field>
+  );
   return (
     <FormDialog title={title} submit={submit} onSubmit={() => send(fields, forwards)} onClose={onClose}>
       {isNew &&
         text("name", "Name", "The program or person that uses it", { required: true, maxLength: 64, autofocus: true })}
       {isLimited && (
-        <div class="grid-2">
-          {text("day", "Tokens a day", "Empty: no limit of its own", { ...whole, autofocus: !isNew })}
-          {text("month", "Tokens a month", "By the UTC calendar", whole)}
+        <div class="grid-3">
+          {text("limit_day", "Tokens a day", "Empty: no limit of its own", { ...whole, autofocus: !isNew })}
+          {text("limit_month", "Tokens a month", "By the UTC calendar", whole)}
         </div>
       )}
-      {text("expires", "Last day", "In UTC; empty: it does not expire", {
+      {text("expires_at", "Last day", "In UTC; empty: it does not expire", {
         type: "date",
         autofocus: !isNew && !isLimited,
       })}
       {text("models", "Models", "Separated by commas; empty: all")}
       {text("addresses", "Addresses", "Such as 10.0.0.0/8, separated by commas; empty: all")}
+      <details
+        class="stack"
+        open={[...countsOf(false), ["priority"], ["priority_max"]].some(([name]) => given[name as keyof Fields] !== "")}
+      >
+        <summary>Requests, and their place in line</summary>
+        <div class="grid-3">
+          {counts(false)}
+          {priority("priority", "Priority", "Of requests that ask for none")}
+          {priority("priority_max", "Highest priority", "That requests may ask for")}
+        </div>
+      </details>
       <label class="check">
         <input type="checkbox" checked={forwards} onChange={(event) => setForwards(event.currentTarget.checked)} />
         <span>
@@ -107,43 +135,40 @@ function KeyDialog({ title, given, forwarded, submit, onClose, send }: KeyDialog
           </span>
         </span>
       </label>
-      {forwards &&
-        isLimited &&
-        text("each", "Tokens a day for each person", "Empty: they share the key's limits", whole)}
+      {forwards && (
+        <div class="grid-3">
+          {isLimited &&
+            text("limit_end_user_day", "Tokens a day for each person", "Empty: they share the key's limits", whole)}
+          {counts(true)}
+        </div>
+      )}
     </FormDialog>
   );
 }
 
-const fieldsOf = ({ name, limit_day, limit_month, expires_at, models, addresses, ...key }: AccountKey): Fields => ({
-  name,
-  day: limit_day === null ? "" : String(limit_day),
-  month: limit_month === null ? "" : String(limit_month),
-  expires: expires_at === null ? "" : new Date(Date.parse(expires_at) - 1).toISOString().slice(0, 10),
-  models: (models ?? []).join(", "),
-  addresses: (addresses ?? []).join(", "),
-  each: key.limit_end_user_day === null ? "" : String(key.limit_end_user_day),
+const whole = { inputMode: "numeric", pattern: "[0-9]{1,15}", title: "A whole number" };
+
+const fieldsOf = (key: AccountKey): Fields => ({
+  ...empty,
+  ...Object.fromEntries(fieldNames.map((name) => [name, String(key[name] ?? "")])),
+  name: key.name,
+  expires_at: key.expires_at === null ? "" : new Date(Date.parse(key.expires_at) - 1).toISOString().slice(0, 10),
+  models: (key.models ?? []).join(", "),
+  addresses: (key.addresses ?? []).join(", "),
 });
 
-function limitsOf(
-  { day, month, expires, models, addresses, each }: Fields,
-  isWanted: (name: keyof Fields) => boolean,
-): KeyLimits {
-  const list = (text: string): string[] | null => {
-    const parts = text
-      .split(",")
-      .map((part) => part.trim())
-      .filter((part) => part !== "");
-    return parts.length === 0 ? null : parts;
-  };
-  return {
-    ...(isWanted("day") && { limit_day: day === "" ? null : Number(day) }),
-    ...(isWanted("month") && { limit_month: month === "" ? null : Number(month) }),
-    // The last day is included.
-    ...(isWanted("expires") && {
-      expires_at: expires === "" ? null : new Date(Date.parse(expires) + dayMs).toISOString(),
-    }),
-    ...(isWanted("models") && { models: list(models) }),
-    ...(isWanted("addresses") && { addresses: list(addresses) }),
-    ...(isWanted("each") && { limit_end_user_day: each === "" ? null : Number(each) }),
-  };
+/** Untouched fields are left out: a limit keeps its exact value, such as an expiry in the middle of a day. */
+function limitsOf(fields: Fields, given: Fields, forwards: boolean): KeyLimits {
+  const isTouched = (name: keyof Fields) => fields[name] !== given[name] && (forwards || !name.includes("end_user"));
+  return Object.fromEntries(fieldNames.filter(isTouched).map((name) => [name, valueOf(name, fields[name])]));
+}
+
+function valueOf(name: (typeof fieldNames)[number], text: string): unknown {
+  const value = text.trim();
+  if (value === "") return null;
+  if (name === "expires_at") return new Date(Date.parse(value) + dayMs).toISOString(); // the last day is included
+  if (name === "priority" || name === "priority_max") return value;
+  if (name !== "models" && name !== "addresses") return Number(value);
+  const parts = value.split(",").map((part) => part.trim());
+  return parts.filter((part) => part !== "");
 }

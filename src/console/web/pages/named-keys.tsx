@@ -120,7 +120,7 @@ const KeyRow = ({ shown: key, isLimited, onAsk }: KeyRowProps): VNode => (
   <tr>
     <td class="break">
       {key.name} {key.ending !== null && <code class="quiet">…{key.ending}</code>}{" "}
-      {key.expired && <span class="badge bad">Expired</span>}
+      {key.machine && <span class="badge">machine</span>} {key.expired && <span class="badge bad">Expired</span>}
     </td>
     <td class="nowrap quiet">{key.last_used_at === null ? "never used" : <Time at={key.last_used_at} />}</td>
     <td class="break sentence quiet small-text">{limitsOf(key)}</td>

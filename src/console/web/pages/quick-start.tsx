@@ -1,4 +1,5 @@
 // How to point each kind of client at this server: only the base address and the key change.
+import { agentSettings } from "../../../core/agent-settings.ts";
 import type { Snippet } from "../parts/code-block.tsx";
 
 type QuickStart = Readonly<{
@@ -78,57 +79,18 @@ print(message.content)`,
   ];
 }
 
-function agents({ baseUrl, key, model, contextTokens }: QuickStart): readonly Snippet[] {
-  return [
-    {
-      name: "Claude Code",
-      language: "bash",
-      code: `export ANTHROPIC_BASE_URL=${baseUrl}
-export ANTHROPIC_API_KEY=${key}
-export ANTHROPIC_MODEL=${model}
-export CLAUDE_CODE_MAX_CONTEXT_TOKENS=${contextTokens}
-claude`,
-    },
-    {
-      name: "Codex",
-      language: "ini",
-      note: (
-        <>
-          In <code>~/.codex/config.toml</code>, with the key in the environment variable <code>TOLLGATE_KEY</code>:
-        </>
-      ),
-      code: `model = "${model}"
-model_provider = "tollgate"
-
-[model_providers.tollgate]
-name = "Tollgate"
-base_url = "${baseUrl}/v1"
-env_key = "TOLLGATE_KEY"
-wire_api = "responses"`,
-    },
-    {
-      name: "opencode",
-      language: "json",
-      note: (
-        <>
-          In <code>opencode.json</code>, with the key in the environment variable <code>TOLLGATE_KEY</code>:
-        </>
-      ),
-      code: JSON.stringify(
-        {
-          $schema: "https://opencode.ai/config.json",
-          model: `tollgate/${model}`,
-          provider: {
-            tollgate: {
-              npm: "@ai-sdk/openai-compatible",
-              options: { baseURL: `${baseUrl}/v1`, apiKey: "{env:TOLLGATE_KEY}" },
-              models: { [model]: {} },
-            },
-          },
-        },
-        null,
-        2,
-      ),
-    },
-  ];
-}
+const agents = (given: QuickStart): readonly Snippet[] =>
+  agentSettings(given).map(({ name, file, language, code }) => ({
+    name,
+    language,
+    code,
+    ...(file === null
+      ? {}
+      : {
+          note: (
+            <>
+              In <code>{file}</code>, with the key in the environment variable <code>TOLLGATE_KEY</code>:
+            </>
+          ),
+        }),
+  }));

@@ -28,7 +28,8 @@ export function SignInPage(): VNode {
     );
   }
   const { passwords = true, provider = null, sign_up = false } = session.value ?? {};
-  const next = place.value.query.get("next");
+  const { path, query } = place.value;
+  const next = query.get("next") ?? (path === "/device" ? `${path}?${query}` : null);
   return (
     <Door
       title={wantsNew ? "Create an account" : "Sign in"}

@@ -190,7 +190,10 @@ function Rows({ rows, onChoose }: { rows: readonly RequestRow[]; onChoose: (row:
               </div>
             )}
           </td>
-          <td class="clip-cell">{row.model === "" ? <span class="quiet">–</span> : row.model}</td>
+          <td class="clip-cell">
+            {row.model === "" ? <span class="quiet">–</span> : row.model}
+            {row.asked_model !== null && <div class="quiet small-text clipped">for {row.asked_model}</div>}
+          </td>
           <td class="clip-cell wide-only widest-only quiet">{row.node ?? "–"}</td>
           <td class="number wide-only widest-only">{time(row.wait_ms)}</td>
           <td class="number wide-only">{time(row.first_token_ms)}</td>
@@ -240,6 +243,7 @@ const Details = ({ row, onClose }: { row: RequestRow; onClose: () => void }): VN
       <Fact name="Account" class="break" value={row.account ?? "none: the key was unknown"} />
       <Fact name="Key" class="break" value={row.key ?? "–"} />
       <Fact name="Endpoint" value={row.endpoint} />
+      {row.asked_model !== null && <Fact name="Asked for" class="break" value={row.asked_model} />}
       <Fact name="Model" class="break" value={row.model === "" ? "unknown: the body was not read" : row.model} />
       <Fact name="Node" class="break" value={row.node ?? "none"} />
       <Fact name="Input" class="number" value={`${count(row.input)} tokens, ${count(row.cached_input)} cached`} />

@@ -1,0 +1,347 @@
+// All batches of a data folder, or of a folder that several gateways share. Each is a folder of its own:
+//
+//   ACCOUNT/BATCH/batch.json    what is known of it, written beside its place and renamed
+//                 input.jsonl   requests that came with it; others are a file of the account's
+//                 log           what became of its lines (batch-log.ts), until it has ended
+//                 cancel        whoever runs it cancels it
+//                 results.jsonl of Anthropic's form
+//   open/BATCH                  holds the account's number: it has not ended
+//
+// Of several gateways the one that has its lease runs it. Another takes it over when that has passed.
+import { mkdir, open, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { refuse } from "../core/refusals.ts";
+import { mintRequestId } from "../core/request-id.ts";
+import { dayMs, hourMs } from "../core/units.ts";
+import { startWorker, WorkerClient } from "../core/workers.ts";
+import type { AccountId, Ms, Refusal } from "../core/types.ts";
+import { type Batch, type BatchForm, hasEnded, noSums } from "./batch.ts";
+import { BatchRun, type BatchRunParts } from "./batch-run.ts";
+import type { LinesCall } from "./lines-worker.ts";
+
+const lookMs = 2_000;
+const leaseMs = 30_000;
+/** So long after its lease was renewed a gateway still believes that it has it. */
+const leaseTrustMs = 20_000;
+/** What others of an account wait for: its oldest batches run first. */
+const runningMax = 16;
+const openAccountMax = 64;
+/** A batch is forgotten so long after it ended. */
+export const keepMs = 30 * dayMs;
+/** Before one that failed for a reason of the disk or the database is taken up again. */
+const againMs = 10_000;
+
+const prefixes: Record<BatchForm, string> = { openai: "batch_", anthropic: "msgbatch_" };
+
+export type BatchesOptions = Omit<BatchRunParts, "worker" | "isOurs" | "save"> &
+  Readonly<{
+    folder: string;
+    /** Takes or keeps the lease of a batch for so long; absent: there is one gateway. */
+    lease?: (name: string, forMs: Ms) => Promise<boolean>;
+  }>;
+
+export type NewBatch = Pick<
+  Batch,
+  "form" | "account" | "keyHash" | "address" | "endpoint" | "inputFileId" | "metadata" | "outputKeepMs"
+> &
+  Readonly<{ windowMs: Ms }>;
+
+export type BatchPage = Readonly<{ limit: number; after?: string | undefined; before?: string | undefined }>;
+
+type Running = Readonly<{ run: BatchRun; ended: Promise<void> }> & { leasedAt: Ms };
+
+export class Batches {
+  readonly #options: BatchesOptions;
+  readonly #worker: WorkerClient<LinesCall>;
+  readonly #running = new Map<string, Running>();
+  readonly #again = new Map<string, Ms>();
+  readonly #looks: Timer;
+  #looking: Promise<void> | null = null;
+  #saved: Promise<void> = Promise.resolve();
+  /** Something came up while it looked. */
+  #mustLook = false;
+  #sweptAt: Ms = 0;
+  #isClosed = false;
+
+  constructor(options: BatchesOptions) {
+    this.#options = options;
+    this.#worker = new WorkerClient<LinesCall>({
+      start: () => startWorker("batches/lines-worker.ts"),
+      close: { order: "close" },
+      idleMs: 2 * 60_000,
+    });
+    this.#looks = setInterval(() => this.look(), lookMs);
+    this.look();
+  }
+
+  /** Lines that hold something of the books or the nodes. */
+  get underWay(): number {
+    return [...this.#running.values()].reduce((sum, { run }) => sum + run.underWay, 0);
+  }
+
+  // ---------------------------------------------------------------- what is asked
+
+  /** `requests`: those that come with it, as bytes of a body. */
+  async create({ windowMs, ...made }: NewBatch, requests: Uint8Array | null): Promise<Batch | Refusal> {
+    const { form, account } = made;
+    const { clock } = this.#options.gateway;
+    const createdAt = clock.wall();
+    const ofAccount = await this.list(account, form, { limit: openAccountMax * 2 });
+    if (ofAccount.filter((batch) => !hasEnded(batch)).length >= openAccountMax) {
+      return refuse("malformed", { reason: `An account may have ${openAccountMax} batches that have not ended` });
+    }
+    const id = prefixes[form] + mintRequestId(createdAt).slice("req_".length);
+    const batch: Batch = {
+      ...made,
+      id,
+      createdAt,
+      expiresAt: createdAt + windowMs,
+      state: "validating",
+      end: null,
+      errors: [],
+      total: 0,
+      model: null,
+      sums: { ...noSums },
+      startedAt: null,
+      cancellingAt: null,
+      finalizingAt: null,
+      endedAt: null,
+      outputFileId: null,
+      errorFileId: null,
+      unrun: 0,
+      waits: null,
+    };
+    const folder = this.#folderOf(account, id);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    if (requests !== null) {
+      const path = join(folder, "input.jsonl");
+      const call = { order: "inline", body: requests, endpoint: batch.endpoint, path } as const;
+      const wrong = await this.#worker.call<string | number>(call);
+      if (typeof wrong === "string") {
+        await rm(folder, { recursive: true });
+        return refuse("malformed", { reason: wrong });
+      }
+      batch.total = wrong;
+      await flushed(path);
+    }
+    await this.#save(batch, true);
+    await mkdir(this.#openFolder, { recursive: true, mode: 0o700 });
+    await writeFile(join(this.#openFolder, id), String(account), { mode: 0o600, flush: true });
+    await flushed(this.#openFolder);
+    this.look();
+    return batch;
+  }
+
+  /** As it is now. */
+  async get(account: AccountId, id: string): Promise<Batch | null> {
+    const running = this.#running.get(id);
+    if (running !== undefined && running.run.batch.account === account) return running.run.batch;
+    if (!/^(?:msg)?batch_[0-9A-Za-z]{24}$/.test(id)) return null;
+    const file = Bun.file(join(this.#folderOf(account, id), "batch.json"));
+    if (!(await file.exists())) return null;
+    const batch = (await file.json()) as Batch;
+    if (!hasEnded(batch) && batch.cancellingAt === null && (await this.#isCancelled(batch))) {
+      return { ...batch, state: "cancelling", cancellingAt: this.#options.gateway.clock.wall() };
+    }
+    return batch;
+  }
+
+  /** Newest first. */
+  async list(account: AccountId, form: BatchForm | null, { limit, after, before }: BatchPage): Promise<Batch[]> {
+    const all = await readdir(join(this.#options.folder, String(account))).catch((): string[] => []);
+    const stemOf = (id: string): string => id.slice(id.indexOf("_") + 1);
+    const ids = all
+      .filter((id) => form === null || id.startsWith(prefixes[form]))
+      .filter((id) => after === undefined || stemOf(id) < stemOf(after))
+      .filter((id) => before === undefined || stemOf(id) > stemOf(before))
+      .sort((one, other) => (stemOf(one) < stemOf(other) ? 1 : -1));
+    const page = before === undefined ? ids.slice(0, limit) : ids.slice(-limit);
+    const batches = await Promise.all(page.map((id) => this.get(account, id)));
+    return batches.filter((batch) => batch !== null);
+  }
+
+  /** Whosever it is. */
+  async find(id: string): Promise<Batch | null> {
+    for (const account of await this.#accounts()) {
+      const batch = await this.get(account, id);
+      if (batch !== null) return batch;
+    }
+    return null;
+  }
+
+  /** Of an account, or of all. */
+  async newest(account: AccountId | null, limit: number): Promise<Batch[]> {
+    const accounts = account === null ? await this.#accounts() : [account];
+    const lists = await Promise.all(accounts.map((each) => this.list(each, null, { limit })));
+    return lists
+      .flat()
+      .sort((one, other) => other.createdAt - one.createdAt)
+      .slice(0, limit);
+  }
+
+  async #accounts(): Promise<AccountId[]> {
+    const names = await readdir(this.#options.folder).catch((): string[] => []);
+    return names.filter((name) => /^\d+$/.test(name)).map(Number);
+  }
+
+  async cancel(account: AccountId, id: string): Promise<Batch | null> {
+    const batch = await this.get(account, id);
+    if (batch === null || hasEnded(batch)) return batch;
+    await writeFile(join(this.#folderOf(account, id), "cancel"), "", { flush: true });
+    this.#running.get(id)?.run.end("cancelled");
+    this.look();
+    return this.get(account, id);
+  }
+
+  /** Of one that has ended. */
+  async remove(account: AccountId, id: string): Promise<void> {
+    await rm(this.#folderOf(account, id), { recursive: true, force: true });
+  }
+
+  resultsOf({ account, id }: Batch): Bun.BunFile {
+    return Bun.file(join(this.#folderOf(account, id), "results.jsonl"));
+  }
+
+  /** All that is kept of an account; what runs of it ends. */
+  async eraseAccount(account: AccountId): Promise<void> {
+    for (const { run, ended } of this.#running.values()) {
+      if (run.batch.account !== account) continue;
+      run.close();
+      await ended;
+    }
+    await rm(join(this.#options.folder, String(account)), { recursive: true, force: true });
+  }
+
+  // ---------------------------------------------------------------- which run
+
+  /** Looks for what there is to do; called after whatever may bring some. */
+  look(): void {
+    this.#mustLook = true;
+    if (this.#isClosed || this.#looking !== null) return;
+    this.#mustLook = false;
+    this.#looking = this.#look()
+      .catch((error: unknown) => {
+        this.#options.gateway.log("error", "batches could not be looked at", { error: String(error) });
+      })
+      .finally(() => {
+        this.#looking = null;
+        if (this.#mustLook) this.look();
+      });
+  }
+
+  async #look(): Promise<void> {
+    const { gateway, lease } = this.#options;
+    const now = gateway.clock.wall();
+    for (const running of this.#running.values()) {
+      const { run } = running;
+      const { batch } = run;
+      if (batch.end === null && now >= batch.expiresAt) run.end("expired");
+      else if (batch.end === null && (await this.#isCancelled(batch))) run.end("cancelled");
+      if (run.takeChanged() && !hasEnded(batch)) await this.#save(batch, false);
+      const at = gateway.clock.monotonic();
+      if (lease === undefined || (await lease(`batch ${batch.id}`, leaseMs).catch(() => false))) running.leasedAt = at;
+      else if (at - running.leasedAt > leaseTrustMs) run.close();
+    }
+    const open = (await readdir(this.#openFolder).catch((): string[] => [])).sort();
+    for (const id of open) {
+      if (this.#isClosed || this.#running.size >= runningMax) break;
+      if (this.#running.has(id) || (this.#again.get(id) ?? 0) > gateway.clock.monotonic()) continue;
+      await this.#take(id);
+    }
+    if (now - this.#sweptAt < hourMs) return;
+    this.#sweptAt = now;
+    await this.#sweep(now);
+  }
+
+  async #take(id: string): Promise<void> {
+    const { lease, gateway } = this.#options;
+    const at = gateway.clock.monotonic();
+    if (lease !== undefined && !(await lease(`batch ${id}`, leaseMs))) return;
+    const marker = join(this.#openFolder, id);
+    const account = Number(
+      await Bun.file(marker)
+        .text()
+        .catch(() => Number.NaN),
+    );
+    const batch = Number.isNaN(account) ? null : await this.get(account, id);
+    if (batch === null || hasEnded(batch)) return rm(marker, { force: true });
+    const run = new BatchRun(batch, this.#folderOf(account, id), {
+      ...this.#options,
+      worker: this.#worker,
+      isOurs: () => gateway.clock.monotonic() - running.leasedAt <= leaseTrustMs || lease === undefined,
+      save: (batch, durably) => this.#save(batch, durably),
+    });
+    const ended = run.run().then(
+      async () => {
+        if (!hasEnded(batch)) return;
+        await rm(marker, { force: true });
+        const { id, state, sums, total } = batch;
+        gateway.log("info", "a batch has ended", { batch: id, state, lines: total, ...sums });
+      },
+      (error: unknown) => {
+        this.#again.set(id, gateway.clock.monotonic() + againMs);
+        gateway.log("error", "a batch stopped and is taken up again", { batch: id, error: String(error) });
+      },
+    );
+    const running: Running = { run, leasedAt: at, ended: ended.finally(() => this.#running.delete(id)) };
+    this.#running.set(id, running);
+    if (gateway.clock.wall() >= batch.expiresAt) run.end("expired");
+  }
+
+  #isCancelled({ account, id }: Batch): Promise<boolean> {
+    return Bun.file(join(this.#folderOf(account, id), "cancel")).exists();
+  }
+
+  /** What ended long ago, or is left of an account that was erased. */
+  async #sweep(now: Ms): Promise<void> {
+    for (const account of await this.#accounts()) {
+      for (const id of await readdir(join(this.#options.folder, String(account)))) {
+        const batch = await this.get(account, id);
+        if (batch !== null && now - (batch.endedAt ?? batch.expiresAt) > keepMs) await this.remove(batch.account, id);
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#looks);
+    await this.#looking;
+    const running = [...this.#running.values()];
+    for (const { run } of running) run.close();
+    await Promise.all(running.map(({ ended }) => ended));
+    for (const { run } of running) if (!hasEnded(run.batch)) await this.#save(run.batch, false).catch(() => {});
+    await this.#worker.close();
+  }
+
+  get #openFolder(): string {
+    return join(this.#options.folder, "open");
+  }
+
+  #folderOf(account: AccountId, id: string): string {
+    return join(this.#options.folder, String(account), id);
+  }
+
+  /** One after the other, each as the batch is then. */
+  #save(batch: Batch, durably: boolean): Promise<void> {
+    const saved = this.#saved.then(() => this.#write(batch, durably));
+    this.#saved = saved.catch(() => {});
+    return saved;
+  }
+
+  async #write(batch: Batch, durably: boolean): Promise<void> {
+    const folder = this.#folderOf(batch.account, batch.id);
+    const path = join(folder, "batch.json");
+    await writeFile(`${path}.new`, JSON.stringify(batch), { mode: 0o600, flush: durably });
+    await rename(`${path}.new`, path);
+    if (durably) await flushed(folder);
+  }
+}
+
+async function flushed(path: string): Promise<void> {
+  const handle = await open(path, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,33 @@
+// Sums of what was served in a time, grouped: what `tollgate report` asks the store that has the journal.
+import type { AccountId, Ms } from "./types.ts";
+
+export const reportGroups = ["account", "model", "endpoint", "key", "end_user"] as const;
+export type ReportGroup = (typeof reportGroups)[number];
+
+export type ReportAsked = Readonly<{
+  from: Ms;
+  until: Ms;
+  /** Null: of all. */
+  account: AccountId | null;
+  /** A key and an end user belong to an account, so that these ask for `account`, too. */
+  by: readonly ReportGroup[];
+  rowsMax: number;
+}>;
+
+/** Groups that were not asked for are null; so is what lines no longer say, because they were folded or erased. */
+export type ReportRow = Readonly<
+  Record<"requests" | "input" | "cached" | "output" | "billed", number> & {
+    account: AccountId | null;
+    key: string | null;
+    model: string | null;
+    endpoint: string | null;
+    end_user: string | null;
+  }
+>;
+
+export type ReportPart = Readonly<{
+  /** Those that were billed most first. */
+  rows: readonly ReportRow[];
+  /** The begin or the end lies within a UTC day of which only the sum is left. */
+  cutsFoldedDay: boolean;
+}>;

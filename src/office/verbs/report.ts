@@ -1,0 +1,180 @@
+// What was served in a month or other days, summed up for people who account for it.
+import { Type } from "@sinclair/typebox";
+import { costUsd } from "../../account/money/price.ts";
+import { namesOf } from "../../account/people/account-names.ts";
+import { csvLine } from "../../core/csv.ts";
+import { CommandError } from "../../core/expected-error.ts";
+import { type ReportGroup, reportGroups, type ReportRow } from "../../core/report.ts";
+import type { SchemaError } from "../../core/schema-errors.ts";
+import type { Ms } from "../../core/types.ts";
+import { list, text } from "../fields.ts";
+import { type Cell, formatTable } from "../table.ts";
+import { verb } from "../verb.ts";
+
+/** A day is asked for by itself. */
+const daysMax = 1_000;
+const rowsMax = 200_000;
+
+const columnsOfTime = ["month", "day"] as const;
+type Column = (typeof columnsOfTime)[number] | ReportGroup;
+const columns: readonly Column[] = [...columnsOfTime, ...reportGroups];
+const columnOf = (word: string): Column | undefined => columns.find((column) => column === word.replaceAll("-", "_"));
+const words = "month, day, account, model, endpoint, key and end-user";
+
+const given = (description: string, placeholder: string) => Type.Optional(text(description, placeholder));
+
+const fields = {
+  month: given("A month such as 2026-10; this month unless you say otherwise.", "MONTH"),
+  from: given("The first day instead, such as 2026-10-01.", "DAY"),
+  to: given("The last day; today unless you say otherwise.", "DAY"),
+  by: Type.Optional(list("COLUMNS", `What to sum by, with commas between: ${words}. Usually account.`)),
+  time_zone: given("Whose days and months, such as Europe/Berlin; usually UTC.", "ZONE"),
+  account: given("Of one account.", "EMAIL"),
+  csv: Type.Optional(Type.Boolean({ description: "Print CSV." })),
+};
+type Input = Readonly<{ month?: string; from?: string; to?: string; by?: string[]; time_zone?: string; csv?: boolean }>;
+
+type Row = Readonly<
+  Partial<Record<Column, string | null>> &
+    Record<"requests" | "input" | "cached" | "output" | "billed" | "cost_usd", number>
+>;
+
+export const report = verb({
+  name: "report",
+  summary: "Sum up what was served in a month or other days",
+  details:
+    "Its sums are those of the journal, to the token. Lines that were folded have no end users, and their days are days of UTC.",
+  fields,
+  scope: "read",
+  problem,
+  async run({ office, requestLog }, { input, progress }) {
+    const by = columnsAsked(input);
+    const groups = reportGroups.filter((group) => by.includes(group));
+    const account =
+      input.account === undefined ? null : (await office.read(({ accounts }) => accounts.ofEmail(input.account!))).id;
+    const found: (readonly [period: Period, row: ReportRow])[] = [];
+    const periods = periodsOf(input, by);
+    for (const period of periods) {
+      const asked = {
+        from: period.from,
+        until: period.until,
+        account,
+        by: groups,
+        rowsMax: rowsMax + 1 - found.length,
+      };
+      const { rows, cutsFoldedDay } = await requestLog.report(asked);
+      if (cutsFoldedDay)
+        throw new CommandError(
+          `of the days around ${period.day} only sums by UTC day are left; ask without a time zone`,
+        );
+      for (const row of rows) found.push([period, row]);
+      if (found.length > rowsMax)
+        throw new CommandError(`these are more than ${rowsMax} rows; ask for less time or fewer columns`);
+      if (periods.length > 31) progress(period.day);
+    }
+    const nameOf = await namesOf(
+      office,
+      found.flatMap(([, row]) => row.account ?? []),
+    );
+    return found.map(([{ month, day }, row]) => {
+      const names = { ...row, month, day, account: row.account === null ? null : nameOf(row.account) };
+      const { requests, input: read, cached, output, billed } = row;
+      const sums = { requests, input: read, cached, output, billed, cost_usd: costUsd(billed) };
+      return { ...(Object.fromEntries(by.map((column) => [column, names[column]])) as Partial<Row>), ...sums };
+    });
+  },
+  print(rows: readonly Row[], input) {
+    const by = columnsAsked(input);
+    const sums = ["requests", "input", "cached", "output", "billed", "cost_usd"] as const;
+    const cellsOf = (row: Row): Cell[] => [...by.map((column) => row[column] ?? null), ...sums.map((sum) => row[sum])];
+    if (input.csv) return [[...by, ...sums], ...rows.map(cellsOf)].map(csvLine).join("").replaceAll("\r", "").trimEnd();
+    const total = sums.map((sum) => rows.reduce((all, row) => all + row[sum], 0));
+    return formatTable(
+      [
+        ...by.map((column) => column.replaceAll("_", " ")),
+        "requests",
+        "input",
+        "cached",
+        "output",
+        "billed",
+        "cost USD",
+      ],
+      [...rows.map(cellsOf), [...by.map((_, place) => (place === 0 ? "total" : "")), ...total]],
+    );
+  },
+});
+
+export default [report];
+
+/** In the order in which they were asked for. A key and an end user are an account's, whose name comes before theirs. */
+function columnsAsked({ by = ["account"] }: Input): readonly Column[] {
+  const asked = by.map((word) => columnOf(word)!);
+  const owned = asked.findIndex((column) => column === "key" || column === "end_user");
+  return [...new Set(owned < 0 || asked.includes("account") ? asked : asked.toSpliced(owned, 0, "account"))];
+}
+
+// ---------------------------------------------------------------- days and months
+
+type Period = Readonly<{ from: Ms; until: Ms; day: string; month: string }>;
+type Days = Readonly<{ first: Temporal.PlainDate; last: Temporal.PlainDate; zone: string }>;
+
+function problem(input: Input): SchemaError | null {
+  const wrong = (field: keyof Input, problem: string): SchemaError => ({ path: [field], problem });
+  const { by = [], month, from, to, time_zone: zone = "UTC" } = input;
+  const unknown = by.find((word) => columnOf(word) === undefined);
+  if (unknown !== undefined) return wrong("by", `must name ${words}, not ${JSON.stringify(unknown)}`);
+  if (!isZone(zone)) return wrong("time_zone", `must be a time zone such as Europe/Berlin, is ${JSON.stringify(zone)}`);
+  if (month !== undefined && !isMonth(month))
+    return wrong("month", `must be a month such as 2026-10, is ${JSON.stringify(month)}`);
+  for (const field of ["from", "to"] as const) {
+    const day = input[field];
+    if (day !== undefined && !isDay(day))
+      return wrong(field, `must be a day such as 2026-10-01, is ${JSON.stringify(day)}`);
+  }
+  if (month !== undefined && (from ?? to) !== undefined) return wrong("month", "does not go with from and to");
+  if (to !== undefined && from === undefined) return wrong("to", "needs from");
+  const { first, last } = daysOf(input);
+  if (Temporal.PlainDate.compare(first, last) > 0) return wrong("from", "must not be after to, or to come");
+  const days = first.until(last).days + 1;
+  return days > daysMax && by.includes("day")
+    ? wrong("from", `may be at most ${daysMax} days before to where days are asked for`)
+    : null;
+}
+
+const isDay = (text: string): boolean => /^\d{4}-\d\d-\d\d$/.test(text) && isRead(() => Temporal.PlainDate.from(text));
+const isMonth = (text: string): boolean =>
+  /^\d{4}-\d\d$/.test(text) && isRead(() => Temporal.PlainYearMonth.from(text));
+const isZone = (text: string): boolean => isRead(() => Temporal.Now.zonedDateTimeISO(text));
+
+function isRead(read: () => unknown): boolean {
+  try {
+    read();
+    return true;
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+}
+
+function daysOf({ month, from, to, time_zone: zone = "UTC" }: Input): Days {
+  const today = Temporal.Now.plainDateISO(zone);
+  if (from !== undefined) {
+    return { first: Temporal.PlainDate.from(from), last: to === undefined ? today : Temporal.PlainDate.from(to), zone };
+  }
+  const asked = month === undefined ? today.toPlainYearMonth() : Temporal.PlainYearMonth.from(month);
+  return { first: asked.toPlainDate({ day: 1 }), last: asked.toPlainDate({ day: asked.daysInMonth }), zone };
+}
+
+/** One period, or each day or month of it. */
+function periodsOf(input: Input, by: readonly Column[]): readonly Period[] {
+  const { first, last, zone } = daysOf(input);
+  const periods: Period[] = [];
+  for (let begin = first; Temporal.PlainDate.compare(begin, last) <= 0;) {
+    const end = by.includes("day") ? begin : by.includes("month") ? begin.with({ day: begin.daysInMonth }) : last;
+    const next = (Temporal.PlainDate.compare(end, last) < 0 ? end : last).add({ days: 1 });
+    const [from, until] = [begin, next].map((day) => day.toZonedDateTime(zone).epochMilliseconds);
+    periods.push({ from: from!, until: until!, day: begin.toString(), month: begin.toPlainYearMonth().toString() });
+    begin = next;
+  }
+  return periods;
+}

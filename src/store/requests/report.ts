@@ -1,0 +1,86 @@
+// The report's question, as both stores ask it: of the journal's lines, and of the days whose lines were folded.
+import { keyNameOf } from "../../account/people/key-names.ts";
+import type { ReportAsked, ReportGroup, ReportRow } from "../../core/report.ts";
+import type { AccountId, KeyId } from "../../core/types.ts";
+import { dayMs } from "../../core/units.ts";
+import { type Condition, type Question, statement, type Value } from "../questions.ts";
+import { isReply } from "../usage/usage-sum.ts";
+
+const columnsOf: Readonly<Record<ReportGroup, string>> = {
+  account: "account_id",
+  model: "model",
+  endpoint: "endpoint",
+  key: "key_id",
+  end_user: "end_user_id",
+};
+const sums = ["requests", "input", "cached", "output", "billed"];
+
+/** How many values it takes before those of `lines`. */
+export const reportValues = 6;
+
+/** `lines`: a condition that spares reading lines of other times, with its values. */
+export function reportQuestion(asked: ReportAsked, lines: Condition): readonly [Question, ...Value[]] {
+  const { from, until, by, account, rowsMax } = asked;
+  const groups = by.map((group) => columnsOf[group]);
+  const values = [from, until, Math.ceil(from / dayMs), Math.floor(until / dayMs), rowsMax, account, ...lines.values];
+  const isAsked = `${isReply} AND ($6::text IS NULL OR account_id = $6::text::bigint)`;
+  const name = (group: ReportGroup, table: string): string =>
+    by.includes(group)
+      ? `(SELECT name FROM ${table} AS named WHERE named.account_id = found.account_id AND named.id = found.${columnsOf[group]})`
+      : "NULL";
+  const text = `
+    SELECT found.*, ${name("key", "api_keys")} AS key_name, ${name("end_user", "end_users")} AS end_user_name
+    FROM (
+      SELECT ${[...groups, ...sums.map((sum) => `sum(${sum})::float8 AS ${sum}`)].join(", ")}
+      FROM (
+        SELECT account_id, key_id, model, endpoint, end_user_id, 1 AS requests, input_fresh + input_cached AS input,
+          input_cached AS cached, output, billed_tokens AS billed
+        FROM journal WHERE at >= $1::text::bigint AND at < $2::text::bigint AND ${isAsked} ${lines.where}
+        UNION ALL
+        SELECT account_id, key_id, model, endpoint, NULL, lines, input_fresh + input_cached, input_cached, output, billed_tokens
+        FROM journal_folds WHERE day >= $3::text::int AND day < $4::text::int AND ${isAsked}
+      ) AS part
+      ${groups.length === 0 ? "HAVING count(*) > 0" : `GROUP BY ${groups.join(", ")}`}
+    ) AS found
+    ORDER BY ${["billed DESC", "requests DESC", ...groups].join(", ")} LIMIT $5::text::int`;
+  return [statement("report", text), ...values];
+}
+
+export type FoundSums = Readonly<
+  Record<"requests" | "input" | "cached" | "output" | "billed", number> & {
+    account_id?: AccountId;
+    key_id?: KeyId;
+    model?: string;
+    endpoint?: string;
+    key_name: string | null;
+    end_user_name: string | null;
+  }
+>;
+
+export const reportRowOf = ({
+  account_id,
+  key_id,
+  model,
+  endpoint,
+  key_name,
+  end_user_name,
+  ...sums
+}: FoundSums): ReportRow => ({
+  account: account_id === undefined ? null : Number(account_id), // a text from PostgreSQL
+  key: key_id === undefined ? null : keyNameOf(key_id, key_name),
+  model: model ?? null,
+  endpoint: endpoint ?? null,
+  end_user: end_user_name || null,
+  requests: sums.requests,
+  input: sums.input,
+  cached: sums.cached,
+  output: sums.output,
+  billed: sums.billed,
+});
+
+/** Finds a folded day that the time has only a part of; null where it begins and ends with UTC days. */
+export function cutDay({ from, until }: ReportAsked): readonly [Question, ...Value[]] | null {
+  const days = [from, until].map((at) => (at % dayMs === 0 ? null : Math.floor(at / dayMs)));
+  const text = `SELECT 1 AS found FROM journal_folds WHERE day IN ($1::text::int, $2::text::int) AND ${isReply} LIMIT 1`;
+  return days.every((day) => day === null) ? null : [statement("cut day", text), ...days];
+}

@@ -15,6 +15,7 @@ import type { Endpoint, Model, Principal, Refusal } from "../core/types.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import { ApiRoutes, type DirectRoutes } from "./api-routes.ts";
+import { Backgrounds } from "./backgrounds.ts";
 import { clientAddress } from "./client-address.ts";
 import { CrossOrigin } from "./cross-origin.ts";
 import type { OpenApiDocument } from "../docs/openapi-document.ts";
@@ -60,6 +61,8 @@ export type ServerOptions = Readonly<{
   beforeListening?: () => void;
   /** Seals what clients carry for us; the same after every restart. */
   sealingKey: Uint8Array;
+  /** Whether a request is open at another gateway; absent or null: there is none. */
+  isOpenElsewhere?: ((requestId: string) => Promise<boolean>) | null;
   /** Absent: all dialects. */
   dialects?: readonly OpenDialect[];
   counts: TokenCounts;
@@ -143,6 +146,7 @@ const stored = [
 
 type StoredParties = Readonly<{
   parts: ServerParts;
+  backgrounds: Backgrounds | null;
   /** The dialect that stores. */
   storing: Dialect;
   whoseIs(request: Request, connection: Connection | null): Promise<Principal | Refusal>;
@@ -153,7 +157,7 @@ async function answerStored(
   { at, load }: (typeof stored)[number],
   route: string,
   asked: Pick<StoredAsked, "request" | "connection" | "id">,
-  { parts, storing, whoseIs, dialectOf }: StoredParties,
+  { parts, backgrounds, storing, whoseIs, dialectOf }: StoredParties,
 ): Promise<Response> {
   const { request, connection } = asked;
   const requestId = mintRequestId(parts.clock.wall());
@@ -164,6 +168,7 @@ async function answerStored(
   const reply = await actions[route]!({
     ...asked,
     responses: parts.storedResponses,
+    backgrounds,
     files: parts.files ?? null,
     account: asker.account,
     dialect,
@@ -236,7 +241,10 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   const context = { sealingKey, clock: parts.clock, storesResponses: parts.storedResponses !== null };
   const dialects = new Dialects(context, options.dialects);
   const keyHeaders = new KeyHeaders(dialects.keyHeaders);
-  const inference = new Inference(parts, { dialects, keyHeaders, counts, watch, addressHeader });
+  const { storedResponses: responses, clock } = parts;
+  const { isOpenElsewhere = null } = options;
+  const backgrounds = responses === null ? null : new Backgrounds({ responses, isOpenElsewhere, clock });
+  const inference = new Inference(parts, { dialects, keyHeaders, counts, watch, addressHeader, backgrounds });
   const live = others === null ? inference : together(inference, others);
   const site = (inference.site = openSite?.(live) ?? null);
   const tokens = new TokenRoutes({ ...parts, dialects, keyHeaders }, counts, site, addressHeader, options.quotes);
@@ -369,7 +377,13 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
 
   function addStored(storing: Dialect): void {
     api.add("GET", storing.endpoint, (request) => upgradeRequired(request, storing));
-    const parties = { parts, storing, whoseIs, dialectOf: (request: Request) => inference.dialectOf(request) };
+    const parties = {
+      parts,
+      backgrounds,
+      storing,
+      whoseIs,
+      dialectOf: (request: Request) => inference.dialectOf(request),
+    };
     for (const row of stored) {
       for (const route of row.routes) {
         const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];

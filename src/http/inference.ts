@@ -2,7 +2,7 @@
 // these routes and passes on what it cannot serve itself.
 import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Dialect, Keep, RequestHead } from "../dialects/dialect.ts";
+import type { Dialect, Keep, ReplyIdentity, RequestHead } from "../dialects/dialect.ts";
 import type { Dialects } from "../dialects/registry.ts";
 import { type Admitted, admit, type ForOthers, isRefused, type GatewayParts, type Refused, serve } from "../gateway.ts";
 import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
@@ -11,8 +11,10 @@ import { isRefusal, refuse } from "../core/refusals.ts";
 import { ActiveSet } from "../core/active-set.ts";
 import type { RequestRecord } from "../telemetry/request-record.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
-import type { AccountId, Ask } from "../core/types.ts";
+import type { AccountId, Ask, Refusal } from "../core/types.ts";
 import { addressesOf, type ApiRoutes } from "./api-routes.ts";
+import type { Backgrounds } from "./backgrounds.ts";
+import { BackgroundOutlet } from "./outlets/background-outlet.ts";
 import { CollectOutlet, type ReplyParts } from "./outlets/collect-outlet.ts";
 import { InputsOutlet, inputsReplyStepBytes } from "./outlets/inputs-outlet.ts";
 import { Heartbeat } from "./outlets/heartbeat.ts";
@@ -22,7 +24,7 @@ import type { Connection } from "./peer-address.ts";
 import { ArrivedHead, incomingOf, type RawBody } from "./incoming.ts";
 import type { KeyHeaders } from "./key-headers.ts";
 import { setRateHeaders } from "./rate-headers.ts";
-import { refusalReply } from "./reply.ts";
+import { jsonReply, refusalReply, streamReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
 import type { RequestWatch } from "./metrics/request-watch.ts";
 import type { Soon } from "../core/soon.ts";
@@ -54,6 +56,8 @@ export type InferenceOptions = Readonly<{
   keyHeaders: KeyHeaders;
   counts: Pick<TokenCounts, "estimateOfAsk">;
   watch: RequestWatch;
+  /** Where requests may go on without their clients. */
+  backgrounds?: Backgrounds | null;
   /** The header in which a proxy names its client's address; null: none. */
   addressHeader: string | null;
   /** Passes on requests of `GatewayParts.isForOthers` and of signed-in browsers. `body`: as it came; null: unread. */
@@ -66,7 +70,10 @@ export class Inference implements LiveRequests {
   readonly #parts: GatewayParts;
   readonly #options: InferenceOptions;
   readonly #heartbeat = new Heartbeat();
-  readonly #open = new ActiveSet<{ outlet: StreamOutlet | CollectOutlet; served: Promise<void> | null }>();
+  readonly #open = new ActiveSet<{
+    outlet: StreamOutlet | CollectOutlet | BackgroundOutlet;
+    served: Promise<void> | null;
+  }>();
   readonly #openOf = new Map<AccountId, number>();
   /** Requests that are neither admitted nor refused yet: their bodies arrive, or a database identifies them. */
   #arrived = 0;
@@ -181,25 +188,16 @@ export class Inference implements LiveRequests {
     const priority = ask.priority === undefined && hold.priority === "standard" ? undefined : hold.priority;
     const { account } = principal;
     const watched = watch.admitted(record, principal, ask, endUser);
-    const { storedResponses } = parts;
-    const keeps = dialect.storesResponses && storedResponses !== null;
-    let keeping: void | Promise<void>;
-    const keep: Keep | null = keeps ? (response) => void (keeping = storedResponses.keep(account, response)) : null;
-    const reply: ReplyParts = {
-      ...(keeps ? { keeping: () => keeping } : {}),
-      ask,
-      dialect,
-      requestId,
-      encoder: writer.encoder({ requestId, createdSeconds, priority }, ask.stream ? "events" : "whole", keep),
-    };
-    const outlet = ask.stream
-      ? new StreamOutlet(reply, request.signal, this.#heartbeat)
-      : ask.inputs === undefined
-        ? new CollectOutlet(reply, request.signal)
-        : new InputsOutlet(reply, request.signal, this.#inputsReplies, account);
+    const identity = { requestId, createdSeconds, priority };
+    const background =
+      ask.background === true
+        ? this.#options.backgrounds!.begin(account, (keep) => writer.encoder(identity, "events", keep))
+        : null;
+    const outlet = background?.outlet ?? this.#outletOf(request, dialect, admitted, identity);
     if (outlet instanceof StreamOutlet && outlet.showsInput) this.#countInput(ask, account, outlet);
     // A non-streaming reply is silent until it is complete. The exemption sticks to the connection, so it is undone.
-    if (!ask.stream) connection?.timeout(request, 0);
+    const isSilent = !ask.stream && background === null;
+    if (isSilent) connection?.timeout(request, 0);
     this.#openOf.set(account, (this.#openOf.get(account) ?? 0) + 1);
     const opened = this.#open.join({ outlet, served: null });
     const ended = (): void => {
@@ -207,21 +205,50 @@ export class Inference implements LiveRequests {
       watch.ended(record, watched);
       this.#closeOf(account);
       if (outlet instanceof InputsOutlet) outlet.close();
-      if (!ask.stream) connection?.timeout(request, idleTimeoutSeconds);
+      if (isSilent) connection?.timeout(request, idleTimeoutSeconds);
     };
-    opened.member!.served = serve(admitted, outlet, parts, record).then(ended, (thrown: unknown) => {
+    const serving = serve(admitted, outlet, parts, record);
+    const served = background === null ? serving : serving.then(background.served);
+    opened.member!.served = served.then(ended, (thrown: unknown) => {
       ended();
       throw thrown;
     });
     const { standsFor } = admitted.ask.model;
     const rates = hold.rates ?? null;
-    if (priority === undefined && standsFor === undefined && rates === null) return outlet.response;
-    return outlet.response.then((response) => {
+    const replied =
+      outlet instanceof BackgroundOutlet
+        ? begun(outlet, background!.noted, { dialect, requestId, ask })
+        : outlet.response;
+    if (priority === undefined && standsFor === undefined && rates === null) return replied;
+    return replied.then((response) => {
       if (priority !== undefined) response.headers.set("x-priority", priority);
       if (standsFor !== undefined) response.headers.set("x-fallback-from", encodeURI(standsFor));
       if (rates !== null) setRateHeaders(response.headers, rates, dialect);
       return response;
     });
+  }
+
+  #outletOf(
+    { signal }: Request,
+    dialect: Dialect,
+    { principal: { account }, ask, writer }: Admitted,
+    identity: ReplyIdentity,
+  ): StreamOutlet | CollectOutlet {
+    const { storedResponses } = this.#parts;
+    const keeps = dialect.storesResponses && storedResponses !== null;
+    let keeping: void | Promise<void>;
+    const keep: Keep | null = keeps ? (response) => void (keeping = storedResponses.keep(account, response)) : null;
+    const reply: ReplyParts = {
+      ...(keeps ? { keeping: () => keeping } : {}),
+      ask,
+      dialect,
+      requestId: identity.requestId,
+      encoder: writer.encoder(identity, ask.stream ? "events" : "whole", keep),
+    };
+    if (ask.stream) return new StreamOutlet(reply, signal, this.#heartbeat);
+    return ask.inputs === undefined
+      ? new CollectOutlet(reply, signal)
+      : new InputsOutlet(reply, signal, this.#inputsReplies, account);
   }
 
   #allServed(): Promise<void>[] {
@@ -241,6 +268,18 @@ export class Inference implements LiveRequests {
     if (left === 0) this.#openOf.delete(account);
     else this.#openOf.set(account, left);
   }
+}
+
+/** The reply to a request that goes on without its client: when a restart would know of it. */
+async function begun(
+  outlet: BackgroundOutlet,
+  noted: Promise<Refusal | null>,
+  { dialect, requestId, ask }: Omit<ReplyParts, "encoder">,
+): Promise<Response> {
+  const refusal = await noted;
+  if (refusal !== null) return refusalReply(dialect, refusal, requestId, ask);
+  const events = ask.stream ? outlet.events(-1) : null;
+  return events === null ? jsonReply(outlet.response, requestId) : streamReply(events, requestId);
 }
 
 /** Resolves when none is left, or after `limitMs`. */

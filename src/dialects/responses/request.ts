@@ -118,6 +118,9 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
   if (isRefusal(oneOfThem)) return oneOfThem;
 
   const store = context.storesResponses && (request.store ?? true) && compacts === null;
+  if (request.background === true && !store) {
+    return malformed("background: needs a stored response: send store true, and no compaction");
+  }
   const settings = {
     model,
     turns,
@@ -150,6 +153,7 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
     sealsReasoning: request.include?.includes("reasoning.encrypted_content") ?? false,
     showsSources: request.include?.includes("web_search_call.action.sources") ?? false,
     compacts,
+    ...(request.background === true ? { background: true } : {}),
     store,
     previousResponseId: request.previous_response_id ?? null,
     conversationId,

@@ -15,7 +15,7 @@ import type { Endpoint, Model, Principal, Refusal } from "../core/types.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import { ApiRoutes, type DirectRoutes } from "./api-routes.ts";
-import { Backgrounds } from "./backgrounds.ts";
+import type { Backgrounds } from "./backgrounds.ts";
 import { clientAddress } from "./client-address.ts";
 import { CrossOrigin } from "./cross-origin.ts";
 import type { OpenApiDocument } from "../docs/openapi-document.ts";
@@ -144,9 +144,20 @@ const stored = [
   },
 ] as const;
 
+/** Loaded with the first request that goes on without its client, or that asks for one. */
+function backgroundsOf(
+  { storedResponses: responses, clock }: ServerParts,
+  { isOpenElsewhere = null }: ServerOptions,
+): (() => Promise<Backgrounds>) | null {
+  if (responses === null) return null;
+  let loaded: Promise<Backgrounds> | null = null;
+  const load = async () => new (await import("./backgrounds.ts")).Backgrounds({ responses, isOpenElsewhere, clock });
+  return () => (loaded ??= load());
+}
+
 type StoredParties = Readonly<{
   parts: ServerParts;
-  backgrounds: Backgrounds | null;
+  backgrounds: (() => Promise<Backgrounds>) | null;
   /** The dialect that stores. */
   storing: Dialect;
   whoseIs(request: Request, connection: Connection | null): Promise<Principal | Refusal>;
@@ -168,7 +179,7 @@ async function answerStored(
   const reply = await actions[route]!({
     ...asked,
     responses: parts.storedResponses,
-    backgrounds,
+    backgrounds: (await backgrounds?.()) ?? null,
     files: parts.files ?? null,
     account: asker.account,
     dialect,
@@ -241,9 +252,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   const context = { sealingKey, clock: parts.clock, storesResponses: parts.storedResponses !== null };
   const dialects = new Dialects(context, options.dialects);
   const keyHeaders = new KeyHeaders(dialects.keyHeaders);
-  const { storedResponses: responses, clock } = parts;
-  const { isOpenElsewhere = null } = options;
-  const backgrounds = responses === null ? null : new Backgrounds({ responses, isOpenElsewhere, clock });
+  const backgrounds = backgroundsOf(parts, options);
   const inference = new Inference(parts, { dialects, keyHeaders, counts, watch, addressHeader, backgrounds });
   const live = others === null ? inference : together(inference, others);
   const site = (inference.site = openSite?.(live) ?? null);

@@ -6,7 +6,7 @@ import type { Clock } from "../core/clock.ts";
 import { busyRetrySeconds } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { AccountId, Ms, Refusal } from "../core/types.ts";
-import { BackgroundOutlet } from "./outlets/background-outlet.ts";
+import { BackgroundOutlet, type BackgroundParts } from "./outlets/background-outlet.ts";
 
 /** Of an account at once. */
 const accountRunsMax = 200;
@@ -37,41 +37,38 @@ export class Backgrounds {
     this.#parts = parts;
   }
 
-  /** Begins one. `noted` resolves when a restart would know of it, with a refusal where it does not go on. */
   begin(
     account: AccountId,
     makeEncoder: (keep: Keep) => Encoder,
-  ): Readonly<{ outlet: BackgroundOutlet; noted: Promise<Refusal | null>; served: () => Promise<void> }> {
+    reply: BackgroundParts["reply"],
+  ): Readonly<{ outlet: BackgroundOutlet; served: () => Promise<void> }> {
     const { responses, clock, isOpenElsewhere } = this.#parts;
     const encoder = makeEncoder((response) => outlet.store(response));
-    const outlet: BackgroundOutlet = new BackgroundOutlet({
-      encoder,
-      store: (response) => (run.isDiscarded ? undefined : responses.keep(account, response)),
-      hold: (bytes) => this.#hold(bytes),
-    });
-    const run: Run = { account, outlet, endedAt: null, isDiscarded: false };
     const note = encoder.background!.stored("in_progress");
-    this.#runs.set(note.id, run);
-    const refused = this.#runsOf(account) > accountRunsMax ? refuse("busy", { seconds: busyRetrySeconds }) : null;
-    const noted = (refused === null ? this.#note(account, note) : Promise.resolve(refused)).then((refusal) => {
-      if (refusal === null) return null;
-      run.isDiscarded = true;
-      outlet.cut(refusal);
+    const isFull = this.#runsOf(account) >= accountRunsMax;
+    const refused = isFull ? Promise.resolve(refuse("busy", { seconds: busyRetrySeconds })) : this.#note(account, note);
+    const noted = refused.then((refusal) => {
+      run.isDiscarded = refusal !== null;
       return refusal;
     });
+    const store = (response: StoredResponse) => (run.isDiscarded ? undefined : responses.keep(account, response));
+    const outlet: BackgroundOutlet = new BackgroundOutlet(
+      { reply, encoder, store, hold: (bytes) => this.#hold(bytes) },
+      noted,
+    );
+    const run: Run = { account, outlet, endedAt: null, isDiscarded: false };
+    this.#runs.set(note.id, run);
     const looks =
       isOpenElsewhere === null ? null : setInterval(() => void this.#cancelIfAsked(account, note.id), cancelLookMs);
-    return {
-      outlet,
-      noted,
-      served: async () => {
-        await outlet.served();
-        if (looks !== null) clearInterval(looks);
-        run.endedAt = clock.wall();
-        await responses.delete(account, noteIdOf(note.id));
-        this.#forget();
-      },
+    const served = async (): Promise<void> => {
+      await outlet.served();
+      if (looks !== null) clearInterval(looks);
+      run.endedAt = clock.wall();
+      await noted;
+      await responses.delete(account, noteIdOf(note.id));
+      this.#forget();
     };
+    return { outlet, served };
   }
 
   find(account: AccountId, id: string): BackgroundOutlet | null {
@@ -100,7 +97,7 @@ export class Backgrounds {
     if (own !== null) {
       own.cancelSignal.abort();
       await own.ended;
-      return own.response;
+      return own.object;
     }
     if (!(await this.#runsElsewhere(id))) return this.elsewhere(account, id);
     const asked = await responses.delete(account, noteIdOf(id));

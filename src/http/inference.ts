@@ -11,10 +11,9 @@ import { isRefusal, refuse } from "../core/refusals.ts";
 import { ActiveSet } from "../core/active-set.ts";
 import type { RequestRecord } from "../telemetry/request-record.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
-import type { AccountId, Ask, Refusal } from "../core/types.ts";
+import type { AccountId, Ask } from "../core/types.ts";
 import { addressesOf, type ApiRoutes } from "./api-routes.ts";
 import type { Backgrounds } from "./backgrounds.ts";
-import { BackgroundOutlet } from "./outlets/background-outlet.ts";
 import { CollectOutlet, type ReplyParts } from "./outlets/collect-outlet.ts";
 import { InputsOutlet, inputsReplyStepBytes } from "./outlets/inputs-outlet.ts";
 import { Heartbeat } from "./outlets/heartbeat.ts";
@@ -24,7 +23,7 @@ import type { Connection } from "./peer-address.ts";
 import { ArrivedHead, incomingOf, type RawBody } from "./incoming.ts";
 import type { KeyHeaders } from "./key-headers.ts";
 import { setRateHeaders } from "./rate-headers.ts";
-import { jsonReply, refusalReply, streamReply } from "./reply.ts";
+import { refusalReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
 import type { RequestWatch } from "./metrics/request-watch.ts";
 import type { Soon } from "../core/soon.ts";
@@ -56,8 +55,8 @@ export type InferenceOptions = Readonly<{
   keyHeaders: KeyHeaders;
   counts: Pick<TokenCounts, "estimateOfAsk">;
   watch: RequestWatch;
-  /** Where requests may go on without their clients. */
-  backgrounds?: Backgrounds | null;
+  /** Where requests may go on without their clients; loaded with the first one. */
+  backgrounds?: (() => Promise<Backgrounds>) | null;
   /** The header in which a proxy names its client's address; null: none. */
   addressHeader: string | null;
   /** Passes on requests of `GatewayParts.isForOthers` and of signed-in browsers. `body`: as it came; null: unread. */
@@ -71,7 +70,7 @@ export class Inference implements LiveRequests {
   readonly #options: InferenceOptions;
   readonly #heartbeat = new Heartbeat();
   readonly #open = new ActiveSet<{
-    outlet: StreamOutlet | CollectOutlet | BackgroundOutlet;
+    outlet: Pick<CollectOutlet, "cut">;
     served: Promise<void> | null;
   }>();
   readonly #openOf = new Map<AccountId, number>();
@@ -163,7 +162,9 @@ export class Inference implements LiveRequests {
       assert(passOn !== undefined, "what is for others is passed on to them");
       return passOn(request, connection, raw); // the server that handles it counts it
     }
-    const response = await this.#reply(request, connection, dialect, record, admitted);
+    const goesOn = !isRefused(admitted) && admitted.ask.background === true;
+    const backgrounds = goesOn ? await this.#options.backgrounds!() : null;
+    const response = await this.#reply(request, connection, dialect, record, admitted, backgrounds);
     watch.replied(record, response.status);
     return response;
   }
@@ -174,6 +175,7 @@ export class Inference implements LiveRequests {
     dialect: Dialect,
     record: RequestRecord,
     admitted: Admitted | Refused,
+    backgrounds: Backgrounds | null,
   ): Soon<Response> {
     const parts = this.#parts;
     const { watch } = this.#options;
@@ -189,10 +191,8 @@ export class Inference implements LiveRequests {
     const { account } = principal;
     const watched = watch.admitted(record, principal, ask, endUser);
     const identity = { requestId, createdSeconds, priority };
-    const background =
-      ask.background === true
-        ? this.#options.backgrounds!.begin(account, (keep) => writer.encoder(identity, "events", keep))
-        : null;
+    const encoderOf = (keep: Keep) => writer.encoder(identity, "events", keep);
+    const background = backgrounds?.begin(account, encoderOf, { dialect, requestId, ask }) ?? null;
     const outlet = background?.outlet ?? this.#outletOf(request, dialect, admitted, identity);
     if (outlet instanceof StreamOutlet && outlet.showsInput) this.#countInput(ask, account, outlet);
     // A non-streaming reply is silent until it is complete. The exemption sticks to the connection, so it is undone.
@@ -215,12 +215,8 @@ export class Inference implements LiveRequests {
     });
     const { standsFor } = admitted.ask.model;
     const rates = hold.rates ?? null;
-    const replied =
-      outlet instanceof BackgroundOutlet
-        ? begun(outlet, background!.noted, { dialect, requestId, ask })
-        : outlet.response;
-    if (priority === undefined && standsFor === undefined && rates === null) return replied;
-    return replied.then((response) => {
+    if (priority === undefined && standsFor === undefined && rates === null) return outlet.response;
+    return outlet.response.then((response) => {
       if (priority !== undefined) response.headers.set("x-priority", priority);
       if (standsFor !== undefined) response.headers.set("x-fallback-from", encodeURI(standsFor));
       if (rates !== null) setRateHeaders(response.headers, rates, dialect);
@@ -268,18 +264,6 @@ export class Inference implements LiveRequests {
     if (left === 0) this.#openOf.delete(account);
     else this.#openOf.set(account, left);
   }
-}
-
-/** The reply to a request that goes on without its client: when a restart would know of it. */
-async function begun(
-  outlet: BackgroundOutlet,
-  noted: Promise<Refusal | null>,
-  { dialect, requestId, ask }: Omit<ReplyParts, "encoder">,
-): Promise<Response> {
-  const refusal = await noted;
-  if (refusal !== null) return refusalReply(dialect, refusal, requestId, ask);
-  const events = ask.stream ? outlet.events(-1) : null;
-  return events === null ? jsonReply(outlet.response, requestId) : streamReply(events, requestId);
 }
 
 /** Resolves when none is left, or after `limitMs`. */

@@ -38,7 +38,7 @@ const showResponse: StoredAction = async ({ responses, backgrounds, account, id,
   const { searchParams } = requestAddress(request);
   const run = backgrounds?.find(account, id) ?? null;
   if (searchParams.get("stream") !== "true") {
-    if (run !== null) return run.response;
+    if (run !== null) return run.object;
     return (await responses?.response(account, id)) ?? (await backgrounds?.elsewhere(account, id)) ?? unknown(id);
   }
   const after = searchParams.get("starting_after") ?? "-1";

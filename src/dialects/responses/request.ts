@@ -118,9 +118,7 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
   if (isRefusal(oneOfThem)) return oneOfThem;
 
   const store = context.storesResponses && (request.store ?? true) && compacts === null;
-  if (request.background === true && !store) {
-    return malformed("background: needs a stored response: send store true, and no compaction");
-  }
+  if (request.background === true && !store) return unstoredBackground;
   const settings = {
     model,
     turns,
@@ -171,6 +169,8 @@ function asServed(request: ResponsesBody, settings: Parameters<typeof withPreset
   const held = Object.fromEntries(forwarded.map((name) => [name, sampling[name]]));
   return { ...request, ...held, reasoning: { ...request.reasoning, effort } };
 }
+
+const unstoredBackground = malformed("background: needs a stored response: send store true, and no compaction");
 
 /** `max_tool_calls` counts calls of built-in tools, not of the client's own functions. */
 function readSearch(request: ResponsesBody, { webSearch, tools, forcesSearch }: ToolSelection): WebSearch | null {

@@ -5,6 +5,8 @@ import type { AnswerEnd, Encoder } from "../../dialects/dialect.ts";
 import { literalPiece } from "../../dialects/reply/collected.ts";
 import { responseText, type StoredResponse } from "../../dialects/stored-responses.ts";
 import type { Outlet } from "../../gateway.ts";
+import { jsonReply, refusalReply, streamReply } from "../reply.ts";
+import type { ReplyParts } from "./collect-outlet.ts";
 import { keepAliveIntervalMs } from "../../core/limits.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
 import type { Piece, Refusal } from "../../core/types.ts";
@@ -13,6 +15,7 @@ import type { Piece, Refusal } from "../../core/types.ts";
 type Chunk = Readonly<{ bytes: Uint8Array; events: number }>;
 
 export type BackgroundParts = Readonly<{
+  reply: Omit<ReplyParts, "encoder">;
   encoder: Encoder;
   /** Stores what the encoder made of the end; the end waits for a promise. */
   store(response: StoredResponse): void | Promise<void>;
@@ -21,6 +24,8 @@ export type BackgroundParts = Readonly<{
 }>;
 
 export class BackgroundOutlet implements Outlet {
+  /** To the request that began it. */
+  readonly response: Promise<Response>;
   readonly cancelSignal = new CancelSignal();
   /** What is kept for a client is delivered to it: from the first piece on a cancelled answer is paid. */
   opened = false;
@@ -39,9 +44,11 @@ export class BackgroundOutlet implements Outlet {
   #next = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<void>();
 
-  constructor(parts: BackgroundParts) {
+  /** `noted` resolves when a restart would know of it, with a refusal where it does not go on. */
+  constructor(parts: BackgroundParts, noted: Promise<Refusal | null>) {
     this.#parts = parts;
     this.#add(this.#background.begin());
+    this.response = noted.then((refusal) => this.#begun(refusal));
   }
 
   /** Resolves with its last word. */
@@ -54,8 +61,8 @@ export class BackgroundOutlet implements Outlet {
     return this.#bytes;
   }
 
-  /** The response as JSON text. */
-  get response(): string {
+  /** The response object as JSON text. */
+  get object(): string {
     return responseText(this.#last ?? this.#background.stored(this.opened ? "in_progress" : "queued"));
   }
 
@@ -144,6 +151,16 @@ export class BackgroundOutlet implements Outlet {
     this.#parts.hold(-this.#bytes);
     this.#bytes = 0;
     this.#wake();
+  }
+
+  #begun(refusal: Refusal | null): Response {
+    const { dialect, requestId, ask } = this.#parts.reply;
+    if (refusal !== null) {
+      this.cut(refusal);
+      return refusalReply(dialect, refusal, requestId, ask);
+    }
+    const events = ask.stream ? this.events(-1) : null;
+    return events === null ? jsonReply(this.object, requestId) : streamReply(events, requestId);
   }
 
   get #writer(): ByteWriter {

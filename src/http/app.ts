@@ -161,18 +161,18 @@ type StoredParties = Readonly<{
   /** The dialect that stores. */
   storing: Dialect;
   whoseIs(request: Request, connection: Connection | null): Promise<Principal | Refusal>;
-  dialectOf(request: Request): Dialect;
+  inference: Pick<Inference, "dialectOf">;
 }>;
 
 async function answerStored(
   { at, load }: (typeof stored)[number],
   route: string,
   asked: Pick<StoredAsked, "request" | "connection" | "id">,
-  { parts, backgrounds, storing, whoseIs, dialectOf }: StoredParties,
+  { parts, backgrounds, inference, storing, whoseIs }: StoredParties,
 ): Promise<Response> {
   const { request, connection } = asked;
   const requestId = mintRequestId(parts.clock.wall());
-  const dialect = at === "/v1/files" ? dialectOf(request) : storing;
+  const dialect = at === "/v1/files" ? inference.dialectOf(request) : storing;
   const asker = await whoseIs(request, connection);
   if (isRefusal(asker)) return refusalReply(dialect, asker, requestId);
   const { actions } = await load();
@@ -386,13 +386,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
 
   function addStored(storing: Dialect): void {
     api.add("GET", storing.endpoint, (request) => upgradeRequired(request, storing));
-    const parties = {
-      parts,
-      backgrounds,
-      storing,
-      whoseIs,
-      dialectOf: (request: Request) => inference.dialectOf(request),
-    };
+    const parties = { parts, backgrounds, inference, storing, whoseIs };
     for (const row of stored) {
       for (const route of row.routes) {
         const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];

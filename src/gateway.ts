@@ -362,6 +362,7 @@ export async function serve(
   record.priority = standing.priority;
   const serving: Serving = { account, standing, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };
   try {
+    if (asked.warms === true) return await endWarm(hold, outlet, record);
     if (hold.ready !== null) {
       // A coder call is on disk before the first byte goes out; others wait for requests of their account to settle.
       outlet.waits?.(outlookOf(() => hold.position?.() ?? null, clock.monotonic));
@@ -412,6 +413,14 @@ export async function serve(
     if (!(error instanceof StoreUnavailable)) log("error", "request failed", { requestId, error: String(error) });
     fail(refuse(error instanceof StoreUnavailable ? "quota_unverified" : "internal"), hold, outlet, record);
   }
+}
+
+/** Nothing was generated, so nothing is charged. */
+function endWarm(hold: Hold, outlet: Outlet, record: RequestRecord): void | Promise<void> {
+  hold[Symbol.dispose]();
+  const nothing = { kind: "end", reason: "stop", stopSequence: null, usage: noUsage, estimated: false } as const;
+  record.answered(nothing);
+  return outlet.end(nothing);
 }
 
 /** Why the request does not begin, or null. A client that leaves gives up its place in line. */

@@ -180,6 +180,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "http/openapi/shape.ts": "our own schemas",
   "threads/pass-on.ts": [/[^\t\x20-\x7e\x80-\xff]/],
   "http/request-address.ts": [/^https?:\/\/[^/?#]*/],
+  "http/sockets/client-socket.ts": [/^[\w.-]{1,256}$/],
   "http/stored-responses-page.ts": [/^\d{1,3}$/],
   "core/image-header.ts": [/^data:/i, /;base64$/i],
   "core/visible.ts": [/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g],

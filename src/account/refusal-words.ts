@@ -23,7 +23,10 @@ const words: Readonly<Record<FailedReason, string>> = {
   storage_full: "The gateway's disk has no room for the file. Nothing was kept of it; the operator must make room.",
   text_too_long: "The text is too long to be counted.",
   unsupported_encoding: "The request's body is compressed in a way that is not understood.",
-  upgrade_required: "WebSockets are not served here; the program must use HTTP.",
+  upgrade_required: "The program asked for another protocol than a WebSocket of version 13.",
+  invalid_stream_id: "The program named a stream of its WebSocket in characters that no name may have.",
+  websocket_stream_limit_reached: "The program named too many streams on one WebSocket.",
+  websocket_connection_limit_reached: "The program's WebSocket was open for an hour; it must open another.",
   too_many_requests:
     "The account sent more requests in a minute than its plan allows. Wait a little, or send fewer at once.",
   rate_limited:

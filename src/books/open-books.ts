@@ -40,6 +40,7 @@ async function inFolder(parts: BooksParts, opened: AsyncDisposableStack): Promis
   opened.defer(() => accounting.close());
   accounting.admission.line.maxWaitMs = config.queueMaxWaitMs;
   accounting.admission.inputRequestsPerMinute = config.inputRequestsPerMinute;
+  accounting.recall();
   const { databaseFile } = accounting;
   const storedResponses =
     config.storedResponses === null

@@ -11,6 +11,8 @@ export type RefusalRow = Readonly<{
   message: string;
   /** `retry-after` is sent with `detail.seconds` for "after"; `x-should-retry: false` for "never". */
   retry: "after" | "never" | "client";
+  /** The field that `error.param` names; absent: null. */
+  param?: string;
   /** Values of `detail` that the error object also has, for programs. */
   facts?: readonly string[];
 }>;
@@ -80,6 +82,33 @@ export const refusals = {
     code: "previous_response_not_found",
     message: "Previous response with id '{id}' not found.",
     retry: "client",
+    param: "previous_response_id",
+  },
+  invalid_stream_id: {
+    status: 400,
+    type: invalid,
+    code: "invalid_stream_id",
+    message:
+      "The 'stream_id' field must be a non-empty string with at most 256 characters and may only contain letters, numbers, underscores, hyphens, and periods.",
+    retry: "client",
+    param: "stream_id",
+  },
+  websocket_stream_limit_reached: {
+    status: 400,
+    type: invalid,
+    code: "websocket_stream_limit_reached",
+    message:
+      "This WebSocket connection has reached its maximum number of distinct stream IDs (32). Reuse an existing stream_id or open a new WebSocket connection.",
+    retry: "client",
+    param: "stream_id",
+  },
+  websocket_connection_limit_reached: {
+    status: 400,
+    type: invalid,
+    code: "websocket_connection_limit_reached",
+    message:
+      "Responses websocket connection limit reached (60 minutes). Create a new websocket connection to continue.",
+    retry: "client",
   },
   /** Ignoring `thread` would drop the conversation: later requests of a thread contain only its newest messages. */
   threads_not_kept: {
@@ -118,7 +147,7 @@ export const refusals = {
     status: 426,
     type: invalid,
     code: null,
-    message: "WebSocket is not served here; use HTTP",
+    message: "Connect here with a WebSocket of version 13, or send POST requests",
     retry: "client",
   },
   too_many_requests: {

@@ -376,6 +376,8 @@ export type Ask = Readonly<{
   toolChoice: ToolChoice;
   parallelToolCalls: boolean | null;
   stop: readonly string[];
+  /** Nothing is generated: the client wants the request checked, and an id to continue from. */
+  warms?: true | undefined;
   /** Clamped to 1..65,536; always reserved, sent to the node only where it limits the answer. */
   outputTokensMax: number;
   /**

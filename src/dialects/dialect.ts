@@ -106,6 +106,8 @@ type DialectFacts = Readonly<{
   clientHeaders: readonly string[];
   /** What precedes the stem of the request's id in the id of a reply. */
   replyIdPrefix: string;
+  /** True if its requests also come as messages of a WebSocket, which a GET of its endpoint opens. */
+  hasSockets: boolean;
   /** True if its responses can be stored and fetched by id below its endpoint. */
   storesResponses: boolean;
   /** Headers in which its clients read what is left of a minute, beside the usual ones; `at`: wall clock. Absent: none. */
@@ -186,6 +188,7 @@ const usual = {
   modelKind: "chat",
   keyHeaders: [],
   clientHeaders: [],
+  hasSockets: false,
   storesResponses: false,
   statusOf: ({ refusal }: Refusal): number => refusals[refusal].status,
 } as const satisfies Partial<Dialect>;

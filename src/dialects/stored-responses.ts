@@ -9,6 +9,9 @@ export type Item = Readonly<Record<string, unknown>>;
 /** The ids by which a request refers to earlier ones; a conversation's id takes the place of a response's. */
 export type References = Readonly<{ previousResponseId: string | null; itemIds: readonly string[] }>;
 
+/** On a WebSocket's message, whose input already holds the items of the response that it names. */
+export const continuesHeader = "x-tollgate-continues";
+
 /** A conversation is stored like a response: its items are the input, its object is the settings. */
 export const conversationPrefix = "conv_";
 export const isConversationId = (id: string): boolean => id.startsWith(conversationPrefix);

@@ -23,7 +23,7 @@ import { Documentation, type DocumentationOptions } from "./documentation.ts";
 import { askerOf } from "./incoming.ts";
 import { KeyHeaders } from "./key-headers.ts";
 import type { AnswerKept, answerKept, Inside } from "./kept-routes.ts";
-import { idleTimeoutSeconds, Inference } from "./inference.ts";
+import { idleTimeoutSeconds, Inference, socketOptions } from "./inference.ts";
 import type { Connection } from "./peer-address.ts";
 import { addMachineRoutes, type ManagedSettingsOf } from "./machine-routes.ts";
 import { LoopDelay } from "./metrics/loop-delay.ts";
@@ -315,7 +315,8 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   const always = { maxRequestBodySize: serverBodyMaxBytes, development: false } as const;
   if (unix === null) {
     options.beforeListening?.();
-    app.listen({ ...always, hostname: host, port, reusePort: false, idleTimeout: headersTimeoutSeconds });
+    const idleTimeout = headersTimeoutSeconds;
+    app.listen({ ...always, hostname: host, port, reusePort: false, idleTimeout, websocket: socketOptions });
   } else listenPrivately(unix, () => app.listen({ ...always, unix }));
   compileBodySchemas();
   const loopDelay = new LoopDelay(parts.clock, (delayMs) => metrics.countLoopDelay(delayMs));
@@ -385,7 +386,6 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   }
 
   function addStored(storing: Dialect): void {
-    api.add("GET", storing.endpoint, (request) => upgradeRequired(request, storing));
     const parties = { parts, backgrounds, inference, storing, whoseIs };
     for (const row of stored) {
       for (const route of row.routes) {
@@ -395,12 +395,6 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
         );
       }
     }
-  }
-
-  /** Codex first asks for a WebSocket. It falls back to HTTP at once on a 426, but on nothing else. */
-  function upgradeRequired(request: Request, dialect: Dialect): Soon<Response> {
-    if (!request.headers.has("upgrade")) return unknownPath(request);
-    return refusalReply(dialect, refuse("upgrade_required"), mintRequestId(parts.clock.wall()));
   }
 
   function failed(request: Request, error: unknown): Soon<Response> {

@@ -8,6 +8,7 @@ import { type Admitted, admit, type ForOthers, isRefused, type GatewayParts, typ
 import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
 import { inputsRepliesAccountBytesMax } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
+import { mintRequestId } from "../core/request-id.ts";
 import { ActiveSet } from "../core/active-set.ts";
 import type { RequestRecord } from "../telemetry/request-record.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
@@ -23,18 +24,27 @@ import type { Connection } from "./peer-address.ts";
 import { ArrivedHead, incomingOf, type RawBody } from "./incoming.ts";
 import type { KeyHeaders } from "./key-headers.ts";
 import { setRateHeaders } from "./rate-headers.ts";
-import { refusalReply } from "./reply.ts";
+import { refusalReply, unknownAddressReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
 import type { RequestWatch } from "./metrics/request-watch.ts";
 import type { Soon } from "../core/soon.ts";
 import type { LiveRequests, Site } from "./site.ts";
-import { StreamOutlet } from "./outlets/stream-outlet.ts";
+import { type EventSink, StreamOutlet } from "./outlets/stream-outlet.ts";
+import type { ClientSockets } from "./sockets/client-sockets.ts";
 
 /** Bytes that replies may take on each thread while they are built or sent. */
 const inputsRepliesBytesMax = 512 * 1024 * 1024;
 
 /** Bun counts seconds of silence on a connection; a client that waits for its answer is exempt (`answer`). */
 export const idleTimeoutSeconds = 120;
+/** A message's bytes are held until its last frame has come, so one is smaller than a body may be. */
+export const socketOptions = {
+  maxPayloadLength: 16 * 1024 * 1024,
+  /** Pings go out in time before. */
+  idleTimeout: idleTimeoutSeconds,
+  /** None: whoever sends waits until the client has read. */
+  backpressureLimit: 0,
+} as const;
 /** Replies that a stop cuts have this long to tell their clients. */
 export const cutMs = 2_000;
 /** How often a stop checks whether replies have reached their clients. */
@@ -78,6 +88,9 @@ export class Inference implements LiveRequests {
   #arrived = 0;
   #noneArrived: (() => void) | null = null;
   readonly #inputsReplies = new ByteBudget(inputsRepliesLimits);
+  /** Loaded with the first one. */
+  #sockets: Promise<ClientSockets> | null = null;
+  #stopping = false;
   /** Signed-in browsers may send requests without a key. */
   site: Site | null = null;
 
@@ -88,6 +101,9 @@ export class Inference implements LiveRequests {
 
   addRoutesTo(api: RoutesTaken): void {
     for (const dialect of this.#options.dialects.all) {
+      if (dialect.hasSockets) {
+        api.add("GET", dialect.endpoint, (request, connection) => this.#connect(request, connection, dialect));
+      }
       for (const { path, counted } of dialect.routes) {
         if (counted !== undefined) continue;
         api.add("POST", path, (request, connection, id) =>
@@ -125,6 +141,8 @@ export class Inference implements LiveRequests {
   async finish(graceMs: number): Promise<void> {
     const { clock } = this.#parts;
     const until = clock.monotonic() + graceMs;
+    this.#stopping = true;
+    const disconnected = this.#sockets?.then((sockets) => sockets.stop());
     if (this.#arrived > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#noneArrived = resolve;
@@ -133,14 +151,31 @@ export class Inference implements LiveRequests {
     await noneLeftWithin(Math.max(0, until - clock.monotonic()), () => this.#allServed(), clock);
     for (const { outlet } of this.#open.members()) outlet.cut(refuse("stopping"));
     await settledWithin(cutMs, this.#allServed());
+    if (disconnected !== undefined) await settledWithin(cutMs, [disconnected]);
     this.#heartbeat.close();
   }
 
+  /** Upgrades a GET request to a WebSocket. */
+  async #connect(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
+    const { clock } = this.#parts;
+    if (connection === null || !request.headers.has("upgrade")) {
+      return unknownAddressReply(dialect, request, mintRequestId(clock.wall()));
+    }
+    if (this.#stopping) return refusalReply(dialect, refuse("stopping"), mintRequestId(clock.wall()));
+    this.#sockets ??= import("./sockets/client-sockets.ts").then(
+      ({ ClientSockets }) =>
+        new ClientSockets((...asked) => this.#answer(...asked), { ...this.#options, ...this.#parts }),
+    );
+    return (await this.#sockets).connect(request, connection, dialect);
+  }
+
+  /** `sink`: where the events of a stream go, if not into the reply's body. */
   async #answer(
     request: Request,
     connection: Connection | null,
     dialect: Dialect,
     head: RequestHead,
+    sink: EventSink | null = null,
   ): Promise<Response> {
     const { keyHeaders, watch, passOn, addressHeader } = this.#options;
     if (passOn !== undefined && keyHeaders.mayBeSignedIn(request.headers)) return passOn(request, connection, null);
@@ -164,7 +199,7 @@ export class Inference implements LiveRequests {
     }
     const goesOn = !isRefused(admitted) && admitted.ask.background === true;
     const backgrounds = goesOn ? await this.#options.backgrounds!() : null;
-    const response = await this.#reply(request, connection, dialect, record, admitted, backgrounds);
+    const response = await this.#reply(request, connection, dialect, record, admitted, sink, backgrounds);
     watch.replied(record, response.status);
     return response;
   }
@@ -175,6 +210,7 @@ export class Inference implements LiveRequests {
     dialect: Dialect,
     record: RequestRecord,
     admitted: Admitted | Refused,
+    sink: EventSink | null,
     backgrounds: Backgrounds | null,
   ): Soon<Response> {
     const parts = this.#parts;
@@ -193,7 +229,7 @@ export class Inference implements LiveRequests {
     const identity = { requestId, createdSeconds, priority };
     const encoderOf = (keep: Keep) => writer.encoder(identity, "events", keep);
     const background = backgrounds?.begin(account, encoderOf, { dialect, requestId, ask }) ?? null;
-    const outlet = background?.outlet ?? this.#outletOf(request, dialect, admitted, identity);
+    const outlet = background?.outlet ?? this.#outletOf(request, dialect, admitted, identity, sink);
     if (outlet instanceof StreamOutlet && outlet.showsInput) this.#countInput(ask, account, outlet);
     // A non-streaming reply is silent until it is complete. The exemption sticks to the connection, so it is undone.
     const isSilent = !ask.stream && background === null;
@@ -229,6 +265,7 @@ export class Inference implements LiveRequests {
     dialect: Dialect,
     { principal: { account }, ask, writer }: Admitted,
     identity: ReplyIdentity,
+    sink: EventSink | null,
   ): StreamOutlet | CollectOutlet {
     const { storedResponses } = this.#parts;
     const keeps = dialect.storesResponses && storedResponses !== null;
@@ -241,7 +278,7 @@ export class Inference implements LiveRequests {
       requestId: identity.requestId,
       encoder: writer.encoder(identity, ask.stream ? "events" : "whole", keep),
     };
-    if (ask.stream) return new StreamOutlet(reply, signal, this.#heartbeat);
+    if (ask.stream) return new StreamOutlet(reply, signal, this.#heartbeat, sink);
     return ask.inputs === undefined
       ? new CollectOutlet(reply, signal)
       : new InputsOutlet(reply, signal, this.#inputsReplies, account);

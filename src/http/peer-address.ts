@@ -4,6 +4,15 @@ export interface Connection {
   timeout(request: Request, seconds: number): void;
   requestIP(request: Request): { address: string } | null;
   readonly url: URL;
+  upgrade(request: Request, options: Readonly<{ data: SocketHandler }>): boolean;
+}
+
+/** What the runtime calls for one client's WebSocket. */
+export interface SocketHandler {
+  open(socket: Bun.ServerWebSocket<unknown>): void;
+  message(socket: Bun.ServerWebSocket<unknown>, message: string | Buffer): void;
+  drain(): void;
+  close(): void;
 }
 
 /** Relays overwrite a client's value. */

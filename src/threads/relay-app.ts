@@ -14,7 +14,7 @@ import { ApiRoutes, type DirectRoutes } from "../http/api-routes.ts";
 import { headersTimeoutSeconds, type RunningServer, serverBodyMaxBytes } from "../http/app.ts";
 import { CrossOrigin } from "../http/cross-origin.ts";
 import type { RawBody } from "../http/incoming.ts";
-import { cutMs, idleTimeoutSeconds, Inference, noneLeftWithin } from "../http/inference.ts";
+import { cutMs, idleTimeoutSeconds, Inference, noneLeftWithin, socketOptions } from "../http/inference.ts";
 import type { Connection } from "../http/peer-address.ts";
 import { KeyHeaders } from "../http/key-headers.ts";
 import { LoopDelay } from "../http/metrics/loop-delay.ts";
@@ -71,6 +71,7 @@ export function startRelayServer(parts: GatewayParts, options: RelayServerOption
     idleTimeout: headersTimeoutSeconds,
     maxRequestBodySize: serverBodyMaxBytes,
     development: false,
+    websocket: socketOptions,
   });
   compileBodySchemas();
   const server = app.server!;

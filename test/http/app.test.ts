@@ -360,12 +360,6 @@ test("the model list refuses in the shape of the client that asks", async () => 
   ]);
 });
 
-test("an upgrade to a WebSocket on /v1/responses is 426, on which Codex falls back to HTTP", async () => {
-  const { url } = start();
-  const reply = await fetch(`${url}/v1/responses`, { headers: { upgrade: "websocket" } });
-  expect(reply.status).toBe(426);
-});
-
 test("probes are answered without a key", async () => {
   const { url } = start();
   for (const path of ["/", "/api/hello"]) expect((await fetch(url + path, { method: "HEAD" })).status).toBe(200);

@@ -23,6 +23,7 @@ export const Body = Type.Object({
   store: optional(flag),
   include: optional(Type.Array(Type.String(), { description: "an array of strings" })),
   previous_response_id: optional(text),
+  generate: optional(flag),
   conversation: optional(
     Type.Union([Type.String(), Type.Object({ id: Type.String() })], {
       description: "an id or an object with one",

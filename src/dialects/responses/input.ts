@@ -20,6 +20,8 @@ export type InputContext = Readonly<{
   sealer: Pick<Sealer, "open">;
   /** Earlier output items by id, for `item_reference`. */
   stored: ReadonlyMap<string, Item>;
+  /** Takes the ids of calls, and results must have one of them; absent or null: they need not. */
+  calls?: Set<string> | null;
 }>;
 
 type Content = string | readonly Part[];
@@ -66,6 +68,9 @@ class ItemReader {
         return this.#call(item, at);
       case "function_call_output":
       case "custom_tool_call_output":
+        if (this.#context.calls?.has(item.call_id as string) === false) {
+          return malformed(`${at}: No tool call found for function call output with call_id ${String(item.call_id)}`);
+        }
         return this.#output(item, at);
       case "web_search_call":
         return this.#search(item);
@@ -113,6 +118,7 @@ class ItemReader {
   #call(item: Item, at: string): Refusal | null {
     if (typeof item.call_id !== "string") return malformed(`${at}.call_id must be a string`);
     if (typeof item.name !== "string") return malformed(`${at}.name must be a string`);
+    this.#context.calls?.add(item.call_id);
     const namespace = typeof item.namespace === "string" ? item.namespace : null;
     const kind = item.type === "custom_tool_call" ? "custom" : "function";
     const name = this.#context.tools.flatName({ kind, namespace, name: item.name });
@@ -189,6 +195,7 @@ class ItemReader {
     if (!type.endsWith("_call")) return null;
     const name = type.slice(0, -"_call".length);
     const json = JSON.stringify(item.action ?? item.operation ?? item.arguments ?? {});
+    this.#context.calls?.add(item.call_id);
     this.#openAssistant().calls.push({ id: item.call_id, name, arguments: argumentsOf(json) });
     return null;
   }

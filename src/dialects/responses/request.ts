@@ -19,6 +19,7 @@ import { priorityAsked } from "../request/service-tier.ts";
 import { budgetOf, efforts } from "../request/settings.ts";
 import { systemText } from "../request/system-text.ts";
 import {
+  continuesHeader,
   conversationIdOf,
   conversationNotFound,
   isConversationId,
@@ -80,8 +81,9 @@ export function readRequest(request: DialectRequest, context: RequestContext): R
   const wrong = bodySchema.refusal(value);
   if (wrong !== null) return wrong;
   if (tooDeep(value)) return malformed("The request body nests too deep");
-  const { bodyBytes, catalog, earlier } = request;
-  return readChecked(value as ResponsesBody & Item, { ...context, catalog, earlier, bodyBytes, alone });
+  const { bodyBytes, catalog, earlier, head } = request;
+  const continues = head.headers.get(continuesHeader);
+  return readChecked(value as ResponsesBody & Item, { ...context, catalog, earlier, bodyBytes, alone, continues });
 }
 
 /** A compact body may omit `input` and has no stream. */
@@ -90,7 +92,7 @@ const compactBody = (body: unknown): unknown =>
 
 type CheckedContext = RequestContext &
   Pick<DialectRequest, "catalog" | "earlier" | "bodyBytes"> &
-  Readonly<{ alone: boolean }>;
+  Readonly<{ alone: boolean; continues: string | null }>;
 
 function readChecked(request: ResponsesBody & Item, context: CheckedContext): ResponsesAsk | Refusal {
   const model = namedModel(context.catalog, request.model);
@@ -139,11 +141,12 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
     format: oneOfThem,
     webSearch: readSearch(request, selection),
     stream: request.stream === true,
+    warms: request.generate === false && compacts === null ? true : undefined,
     ...priorityAsked(request.service_tier),
     bodyBytes: context.bodyBytes + (context.earlier?.bytes ?? 0),
     offered,
     echo: echoOf(
-      asServed(request, settings),
+      asServed(shownOf(request, context), settings),
       model,
       request.max_output_tokens == null ? null : budget.outputTokensMax,
       store,
@@ -171,6 +174,9 @@ function asServed(request: ResponsesBody, settings: Parameters<typeof withPreset
 }
 
 const unstoredBackground = malformed("background: needs a stored response: send store true, and no compaction");
+
+const shownOf = (request: ResponsesBody & Item, { continues }: CheckedContext): ResponsesBody & Item =>
+  continues === null ? request : { ...request, previous_response_id: continues };
 
 /** `max_tool_calls` counts calls of built-in tools, not of the client's own functions. */
 function readSearch(request: ResponsesBody, { webSearch, tools, forcesSearch }: ToolSelection): WebSearch | null {
@@ -251,13 +257,15 @@ function readTurns(
   input: readonly Item[],
   model: Model,
   tools: OfferedTools,
-  { sealer, earlier = nothingEarlier }: CheckedContext,
+  { sealer, earlier = nothingEarlier, continues }: CheckedContext,
 ): readonly Turn[] | Refusal {
   const previousId = request.previous_response_id ?? null;
   if (previousId !== null && (earlier.conversation === null || isConversationId(previousId))) {
     return refuse("previous_response_not_found", { id: earlier.missingId ?? previousId });
   }
-  const context = { model, tools, sealer, stored: earlier.items };
+  // A result whose call is missing cannot continue a response. Whole conversations may have lost calls by trimming.
+  const calls = previousId === null && continues === null ? null : new Set<string>();
+  const context = { model, tools, sealer, stored: earlier.items, calls };
   const before = readItems(earlier.conversation ?? [], at, context);
   if (isRefusal(before)) return before;
   const now = typeof request.input === "string" ? userTurn(request.input) : readItems(input, "input", context);

@@ -27,6 +27,7 @@ export function responsesDialect({ sealingKey, clock, storesResponses }: Dialect
     coderBilling,
     bodyFields: ["input", "instructions"],
     replyIdPrefix: "resp_",
+    hasSockets: true,
     storesResponses: true,
     references: referencesOf,
     endUser: openAiEndUser,

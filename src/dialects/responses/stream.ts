@@ -196,7 +196,8 @@ export class ResponsesEncoder implements Encoder {
   #closeAll(cut: boolean): string {
     let events = "";
     // A client that gets neither a text nor a call asks again, up to its own limit.
-    if (this.#calls.length === 0 && !this.#hasMessage()) events += this.#write("message", '""');
+    if (this.#calls.length === 0 && !this.#hasMessage() && this.#ask.warms !== true)
+      events += this.#write("message", '""');
     while (this.#queue.length > 0) {
       const item = this.#queue[0]!;
       // Half a call must not run, and clients run finished calls: it stays open and is not in the output.

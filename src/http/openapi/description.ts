@@ -155,7 +155,10 @@ const meanings: Readonly<Record<RefusalName, string>> = {
   storage_full: "The server has no room for the file; nothing of it was kept.",
   text_too_long: "The text is too long to count.",
   unsupported_encoding: "The body has a compression other than gzip, br, zstd or deflate.",
-  upgrade_required: "WebSockets are not supported.",
+  upgrade_required: "The request asks for another protocol than a WebSocket of version 13.",
+  invalid_stream_id: "The `stream_id` of a WebSocket's message has other characters than names may have.",
+  websocket_stream_limit_reached: "The WebSocket has as many streams as one may have.",
+  websocket_connection_limit_reached: "The WebSocket was open for an hour.",
   rate_limited: "The plan or the API key has used the requests or tokens of its minute.",
   too_many_requests: `The account made more requests in a minute than its plan allows: ${floodRequestsMax}, unless the plan sets another number.`,
   quota_exceeded: "The output budget exceeds the balance.",
@@ -344,7 +347,7 @@ function answers(): OpenApiDocument["paths"] {
         "createResponse",
         "Responses",
         "Answer input items",
-        "The dialect of Codex and of OpenAI's newer libraries. Responses are stored unless `store` is false.",
+        "The dialect of Codex and of OpenAI's newer libraries. Responses are stored unless `store` is false. A GET request that asks for a WebSocket opens one: each message with these fields and the type `response.create` is such a request, and its events come as messages.",
         {
           requestBody: body(ref("ResponsesRequest"), { plain: { model: "core-3", input: "Say hello" } }),
           responses: {

@@ -354,6 +354,7 @@ const responsesDetails: Details = {
   store: "`true` (default): later requests may continue from this response's id.",
   include: "Additional parts of the reply: `reasoning.encrypted_content`, `web_search_call.action.sources`.",
   previous_response_id: "A stored response that this one continues.",
+  generate: "False: nothing is generated or charged. The request is checked, and its response can be continued.",
   conversation:
     "A conversation. Its items precede the input, and the input and the answer are added to it, even without `store`.",
   ...all("Accepted and repeated in the reply.", "prompt_cache_key", "safety_identifier", "user"),

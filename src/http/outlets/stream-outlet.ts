@@ -11,6 +11,16 @@ import { type Beating, clientStallBeats, type Heartbeat, keepAliveBeats, streamO
 import type { ReplyParts } from "./collect-outlet.ts";
 import { brokenReply, refusalReply, streamReply } from "../reply.ts";
 
+/** Where the events go if not into a body of their own: into the frames of a WebSocket. */
+export interface EventSink {
+  /** How many bytes of the events went out; a promise where the client is behind. 0: none of them is one of its events. */
+  write(events: Uint8Array): number | Promise<number>;
+  flush(): void;
+  end(): void;
+  /** Breaks off the connection. */
+  close(error: Error): void;
+}
+
 /**
  * What comes first decides the HTTP status: the first piece or a short wait opens the stream with 200; a failure before
  * that gets its own status. A later failure is the dialect's error event.
@@ -25,7 +35,8 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   readonly #handle: ActiveHandle<Beating>;
   #respond!: (response: Response) => void;
   #state: "waiting" | "open" | "over" = "waiting";
-  #controller: ReadableStreamDirectController | null = null;
+  readonly #sink: EventSink | null;
+  #controller: ReadableStreamDirectController | EventSink | null;
   #closed: (() => void) | null = null;
   #unsent: ByteWriter | null = null;
   /** Set while the client's socket is full. */
@@ -36,8 +47,11 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   #stalledBeats = 0;
   #forecast: (() => Outlook | null) | null = null;
 
-  constructor(reply: ReplyParts, client: AbortSignal, heartbeat: Heartbeat) {
+  /** With a sink, `response` is a failure before the first event, or empty at the end. */
+  constructor(reply: ReplyParts, client: AbortSignal, heartbeat: Heartbeat, sink: EventSink | null = null) {
     this.#reply = reply;
+    this.#sink = sink;
+    this.#controller = sink;
     this.#encoder = reply.encoder;
     this.#heartbeat = heartbeat;
     this.response = new Promise((respond) => (this.#respond = respond));
@@ -110,7 +124,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
 
   breakOff(): void {
     if (this.#state === "over") return;
-    const wasWaiting = this.#state === "waiting";
+    const wasWaiting = this.#state === "waiting" || this.#sink !== null;
     this.#over();
     this.#dropUnsent();
     if (wasWaiting) this.#respond(brokenReply());
@@ -139,11 +153,11 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     this.#silentBeats++;
     // A relay's forecast takes a moment to arrive, so it is asked for a beat before it is written.
     if (this.#state === "waiting" && this.#age === streamOpenBeats - 1) this.#forecast?.();
-    if (this.#state === "waiting" && this.#age >= streamOpenBeats) this.#open();
+    if (this.#state === "waiting" && this.#age >= streamOpenBeats && this.#sink === null) this.#open();
     if (this.#caughtUp !== null) {
       this.#stalledBeats++;
       if (this.#stalledBeats >= clientStallBeats) this.#depart();
-    } else if (this.#state === "open" && this.#silentBeats >= keepAliveBeats) {
+    } else if ((this.#state === "open" || this.#sink !== null) && this.#silentBeats >= keepAliveBeats) {
       this.#write(this.#signOfLife());
       void this.#send();
     }
@@ -164,6 +178,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
 
   #open(): void {
     this.#state = "open";
+    if (this.#sink !== null) return;
     // Headers without a body byte would leave in two pieces, so a sign of life goes with them.
     if (this.#unsent === null) this.#write(this.#signOfLife());
     const source: Bun.DirectUnderlyingSource = {
@@ -186,9 +201,11 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     const unsent = this.#unsent;
     if (controller === null || unsent === null) return null;
     this.#silentBeats = 0;
-    this.opened = true;
     const written = controller.write(unsent.written) as number | Promise<number>;
     void controller.flush();
+    // What its client's frames leave out opens nothing: a failure still comes as an error with a status.
+    if (this.#sink === null || written !== 0) this.opened = true;
+    if (this.opened && this.#state === "waiting") this.#state = "open";
     this.#dropUnsent(); // the controller has copied what the socket did not take
     if (typeof written === "number") return this.#caughtUp;
     this.#stalledBeats = 0;
@@ -222,6 +239,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     void this.#controller?.end();
     this.#controller = null;
     this.#closed?.();
+    if (this.#sink !== null) this.#respond(new Response(null));
   }
 
   /** The client's signal. */
@@ -237,6 +255,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     this.#dropUnsent();
     if (!wasOver) this.cancelSignal.abort();
     if (wasWaiting) this.#respond(new Response(null, { status: 499 }));
+    this.#sink?.close(new Error("the client left or stopped reading"));
     this.#endBody();
   }
 

@@ -132,7 +132,7 @@ function privateGateway() {
     add: (_method: "GET" | "POST" | "DELETE", path: Endpoint, handle: Handle) => (routes.set(path, handle), api),
   };
   inference.addRoutesTo(api);
-  const connection = { timeout() {}, requestIP: () => null, url: new URL("http://127.0.0.1/") };
+  const connection = { timeout() {}, requestIP: () => null, upgrade: () => false, url: new URL("http://127.0.0.1/") };
   return {
     newKey(): string {
       const key = mintApiKey();

@@ -631,7 +631,7 @@ describe("what came earlier", () => {
         type: "invalid_request_error",
         message: "Previous response with id 'resp_gone' not found.",
         code: "previous_response_not_found",
-        param: null,
+        param: "previous_response_id",
       },
     });
   });

@@ -20,7 +20,7 @@ import type { Log } from "../core/log.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId, Ms, Plan } from "../core/types.ts";
 import { type Backup, backUp } from "../store/backup/backup.ts";
-import { ConsoleRecords } from "../store/ledger/console-records.ts";
+import { SqliteConsoleRecords } from "../store/ledger/console-records.ts";
 import { takeDataFolder } from "../store/folder/data-folder.ts";
 import { freeBytesIn, roomInWords } from "../store/folder/disk-room.ts";
 import { BatchingJournal, type CommitListener } from "../store/ledger/journal.ts";
@@ -136,7 +136,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
   const reader = openForReading(folder.databaseFile);
   undo.defer(() => reader.close());
   const records = new SqliteRecords(reader);
-  const beside = new ConsoleRecords(reader);
+  const beside = new SqliteConsoleRecords(reader);
   const ledger = new Ledger(records, plans);
   const keys = new Keys(records, ledger);
   const journal = new BatchingJournal(storage, ledger, clock, onCommit);

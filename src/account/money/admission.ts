@@ -229,21 +229,8 @@ export class Admission implements Books {
         return this.#admitCall(loaded, key, request, now);
       }
       // (3)
-      const isBatch = ask.batch === true;
       const asking = this.#endUserOf(loaded, key, endUser, now);
-      const windows = isBatch ? noWindows : windowsOf(loaded, key, asking);
-      // An end user who asks too often takes nothing of the flood protection, which others share.
-      const own = windows.at(-1);
-      const tooOften =
-        own !== undefined && own === asking?.minute ? this.#refuseByMinute([own], loaded, request, now) : null;
-      if (tooOften !== null) return tooOften;
-      const { requestsPerMinute } = loaded.plan;
-      const flooded = isBatch ? null : this.#countFlood(account, now.monotonic, model.kind, requestsPerMinute);
-      if (flooded !== null) {
-        const ofFlood = this.#floodLeft(loaded, model.kind, now);
-        return ofFlood === null ? flooded : { ...flooded, rates: tightest([], 0, now.wall, ofFlood) };
-      }
-      const limited = this.#refuseByMinute(windows, loaded, request, now);
+      const limited = ask.batch === true ? null : this.#refuseByTime(loaded, key, asking, request, now);
       if (limited !== null) return limited;
       // (4)
       if (!this.#journal.writable) return refuse("quota_unverified");
@@ -284,6 +271,26 @@ export class Admission implements Books {
       if (thrown instanceof StoreUnavailable) return refuse("quota_unverified");
       throw thrown;
     }
+  }
+
+  /** See (3). An end user who asks too often takes nothing of the flood protection, which others share. */
+  #refuseByTime(
+    loaded: LoadedAccount,
+    key: LoadedKey | null,
+    endUser: EndUser | null,
+    request: AdmissionRequest,
+    now: Moment,
+  ): Refusal | null {
+    const windows = windowsOf(loaded, key, endUser);
+    const own = windows.at(-1);
+    const tooOften =
+      own !== undefined && own === endUser?.minute ? this.#refuseByMinute([own], loaded, request, now) : null;
+    if (tooOften !== null) return tooOften;
+    const { kind } = request.ask.model;
+    const flooded = this.#countFlood(loaded.id, now.monotonic, kind, loaded.plan.requestsPerMinute);
+    if (flooded === null) return this.#refuseByMinute(windows, loaded, request, now);
+    const ofFlood = this.#floodLeft(loaded, kind, now);
+    return ofFlood === null ? flooded : { ...flooded, rates: tightest([], 0, now.wall, ofFlood) };
   }
 
   #refuseByMinute(

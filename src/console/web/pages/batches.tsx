@@ -1,7 +1,6 @@
 // The account's batches: a file is dropped, its progress, speed, cost and expected end are shown, and its results downloaded.
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { consoleHeader } from "../../api/console-header.ts";
 import { now } from "../clock.ts";
 import { bytes, count, dollars, duration, plural } from "../format.ts";
 import { Confirm } from "../parts/asking-dialogs.tsx";
@@ -15,7 +14,7 @@ import { Empty, Loaded } from "../parts/states.tsx";
 import { figures, Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 import { toast } from "../parts/toasts.tsx";
-import { saveFile } from "../request.ts";
+import { askApi, saveFile, upload } from "../request.ts";
 import { useAction, useResource } from "../resource.ts";
 import { sells } from "../session.ts";
 
@@ -41,37 +40,8 @@ type Batch = Readonly<{
   errors: Readonly<{ data: readonly Readonly<{ line: number | null; message: string }>[] }> | null;
 }>;
 
-const headers = { [consoleHeader]: "1" };
-
-async function asked(path: string, init: RequestInit = {}): Promise<Response> {
-  const response = await fetch(path, { ...init, headers: { ...headers, ...init.headers } });
-  if (response.ok) return response;
-  const reply = (await response.json().catch(() => null)) as { error?: { message?: string } } | null;
-  throw new Error(reply?.error?.message ?? `The server answered with status ${response.status}.`);
-}
-
 const listed = async (): Promise<readonly Batch[]> =>
-  ((await (await asked(`/v1/batches?limit=${shownMax}`)).json()) as { data: Batch[] }).data;
-
-/** Not by fetch, which says nothing of how far an upload is. */
-function upload(file: File, onProgress: (sent: number) => void): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const request = new XMLHttpRequest();
-  const form = new FormData();
-  form.append("purpose", "batch");
-  form.append("file", file);
-  request.upload.onprogress = ({ loaded }) => onProgress(Math.min(loaded, file.size));
-  request.onerror = () => reject(new Error("The upload broke off. Check the connection and try again."));
-  request.onload = () => {
-    const reply = JSON.parse(request.responseText || "{}") as { id?: string; error?: { message?: string } };
-    if (reply.id === undefined) reject(new Error(reply.error?.message ?? `The server answered ${request.status}.`));
-    else resolve(reply.id);
-  };
-  request.open("POST", "/v1/files");
-  request.setRequestHeader(consoleHeader, "1");
-  request.send(form);
-  return promise;
-}
+  ((await (await askApi(`/v1/batches?limit=${shownMax}`)).json()) as { data: Batch[] }).data;
 
 /** The address that the first line asks; the server checks the others. */
 async function endpointOf(file: File): Promise<string> {
@@ -85,18 +55,10 @@ async function endpointOf(file: File): Promise<string> {
 
 type Sending = Readonly<{ name: string; size: number; sent: number }>;
 
-export function BatchesPage(): VNode {
-  const batches = useResource(listed, "batches");
+/** Uploads a file and makes a batch of it. */
+function useSending(onMade: () => void) {
   const [sending, setSending] = useState<Sending | null>(null);
-  const [cancelling, setCancelling] = useState<Batch | null>(null);
   const action = useAction();
-  const chooser = useRef<HTMLInputElement>(null);
-  const isBusy = batches.value?.some((batch) => !hasEnded(batch)) === true;
-  useEffect(() => {
-    if (!isBusy) return;
-    const looks = setInterval(batches.reload, lookMs);
-    return () => clearInterval(looks);
-  }, [isBusy]);
   const send = (files: FileList | null | undefined): void => {
     const file = files?.[0];
     if (file === undefined) return;
@@ -112,13 +74,27 @@ export function BatchesPage(): VNode {
           metadata: { file: file.name.slice(0, 500) },
         };
         const body = JSON.stringify(given);
-        await asked("/v1/batches", { method: "POST", headers: { "content-type": "application/json" }, body });
-        batches.reload();
+        await askApi("/v1/batches", { method: "POST", headers: { "content-type": "application/json" }, body });
+        onMade();
       } finally {
         setSending(null);
       }
     });
   };
+  return { action, sending, send };
+}
+
+export function BatchesPage(): VNode {
+  const batches = useResource(listed, "batches");
+  const { action, sending, send } = useSending(batches.reload);
+  const [cancelling, setCancelling] = useState<Batch | null>(null);
+  const chooser = useRef<HTMLInputElement>(null);
+  const isBusy = batches.value?.some((batch) => !hasEnded(batch)) === true;
+  useEffect(() => {
+    if (!isBusy) return;
+    const looks = setInterval(batches.reload, lookMs);
+    return () => clearInterval(looks);
+  }, [isBusy]);
   return (
     <Page
       title="Batches"
@@ -163,23 +139,35 @@ export function BatchesPage(): VNode {
         </Loaded>
       </Card>
       {cancelling !== null && (
-        <Confirm
-          title="Cancel the batch?"
-          confirm="Cancel batch"
-          onConfirm={async () => {
-            await asked(`/v1/batches/${cancelling.id}/cancel`, { method: "POST" });
-            toast("The batch ends.");
+        <CancelDialog
+          batch={cancelling}
+          onClose={() => setCancelling(null)}
+          onDone={() => {
             setCancelling(null);
             batches.reload();
           }}
-          onClose={() => setCancelling(null)}
-        >
-          <p>What has run stays charged, and you get its answers. The rest does not run.</p>
-        </Confirm>
+        />
       )}
     </Page>
   );
 }
+
+type CancelProps = Readonly<{ batch: Batch; onClose: () => void; onDone: () => void }>;
+
+const CancelDialog = ({ batch, onClose, onDone }: CancelProps): VNode => (
+  <Confirm
+    title="Cancel the batch?"
+    confirm="Cancel batch"
+    onConfirm={async () => {
+      await askApi(`/v1/batches/${batch.id}/cancel`, { method: "POST" });
+      toast("The batch ends.");
+      onDone();
+    }}
+    onClose={onClose}
+  >
+    <p>What has run stays charged, and you get its answers. The rest does not run.</p>
+  </Confirm>
+);
 
 const hasEnded = ({ status }: Batch): boolean => ["completed", "failed", "expired", "cancelled"].includes(status);
 
@@ -264,7 +252,7 @@ function Download({ batch, of, caption }: DownloadProps): VNode | null {
   const file = batch[of];
   if (file === null) return null;
   const save = async (): Promise<void> => {
-    const content = await (await asked(`/v1/files/${file}/content`)).blob();
+    const content = await (await askApi(`/v1/files/${file}/content`)).blob();
     saveFile(content, `${batch.id}-${caption.toLowerCase()}.jsonl`);
   };
   return (

@@ -364,14 +364,7 @@ export const releasedLedgers: readonly string[] = [
     refresh_hash BLOB CHECK (length(refresh_hash) = 32),
     PRIMARY KEY (account_id, id)
   ) STRICT, WITHOUT ROWID;
-  INSERT INTO api_keys (account_id, id, name, key_hash, created_at, used_at, revoked_at, expires_at, tokens_per_day, tokens_per_month,
-    models, addresses, forwards_users, end_user_tokens_per_day, key_ending, weight, priority, priority_max, parallel,
-    requests_per_minute, tokens_per_minute, end_user_parallel, end_user_requests_per_minute,
-    end_user_tokens_per_minute)
-  SELECT account_id, id, name, key_hash, created_at, used_at, revoked_at, expires_at, tokens_per_day, tokens_per_month,
-    models, addresses, forwards_users, end_user_tokens_per_day, key_ending, weight, priority, priority_max, parallel,
-    requests_per_minute, tokens_per_minute, end_user_parallel, end_user_requests_per_minute,
-    end_user_tokens_per_minute FROM api_keys_before;
+  INSERT INTO api_keys SELECT *, NULL, NULL FROM api_keys_before;
   DROP TABLE api_keys_before;
   CREATE TABLE device_codes (
     device_hash BLOB PRIMARY KEY NOT NULL CHECK (length(device_hash) = 32),

@@ -1,6 +1,7 @@
 // The frame of every documentation page: head, top bar, side bar, and the style and script inside the page. It loads
 // only the console's fonts, and its policy allows nothing else.
 import { escaped } from "./markup.ts";
+import colors from "./colors.css" with { type: "text" };
 import frameStyle from "./frame.css" with { type: "text" };
 import script from "./reference.js" with { type: "text" };
 import contentStyle from "./reference.css" with { type: "text" };
@@ -25,7 +26,7 @@ export function pageOf(
   name: string,
   files: SiteFiles | null,
 ): Page {
-  const css = (files === null ? "" : fontFaces(files)) + frameStyle + contentStyle;
+  const css = (files === null ? "" : fontFaces(files)) + colors + frameStyle + contentStyle;
   const html = `<!doctype html>
 <html lang="en">
 <head>

@@ -7,7 +7,8 @@ import { openPostgresAccounting } from "./postgres-accounting.ts";
 import { KeptActivity } from "../store/activity/kept-activity.ts";
 import { takeFolderBeside } from "../store/folder/data-folder.ts";
 import { booksOf, setServedMark } from "../store/folder/served-folder.ts";
-import { writeExportOf } from "../store/postgres/account-export.ts";
+import { writePieces } from "../store/backup/exported.ts";
+import { exportOfDatabase } from "../store/postgres/account-export.ts";
 import { ActivityTables } from "../store/activity/activity-tables.ts";
 import { FileTables } from "../store/files/file-tables.ts";
 import { requestLogIn } from "../store/postgres/served-lines.ts";
@@ -67,7 +68,9 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
     usage: new PostgresUsage(database),
     activity,
     requestLog,
-    writeExport: (email, descriptor) => writeExportOf(database, email, descriptor),
+    async writeExport(email, descriptor) {
+      await writePieces(await exportOfDatabase(database).account(email), descriptor);
+    },
     databaseBytes: () => 0,
     watch: accounting.watch(),
     storedResponses,

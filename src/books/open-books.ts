@@ -73,6 +73,7 @@ async function inFolder(parts: BooksParts, opened: AsyncDisposableStack): Promis
       await (storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(dataFolder, account, log));
       await (files?.eraseAccount(account) ?? eraseFilesIn(config, fileRowsIn(dataFolder), account, clock, log));
     },
+    isOpenElsewhere: null,
     sealingKey: sealingKeyOf(dataFolder, sealingKeyBytes),
     shareNodes: null,
     laneState: null,

@@ -17,6 +17,7 @@ import { databaseName } from "../store/postgres/place-of-url.ts";
 import { PostgresResponses } from "../store/postgres/responses.ts";
 import { sharedSealingKey } from "../store/postgres/sealing-key.ts";
 import { PostgresUsage } from "../store/postgres/usage.ts";
+import { hasHold } from "../store/postgres/gone-lanes.ts";
 import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import { configDigest } from "./config-digest.ts";
 import { eraseFilesIn, openFiles } from "./open-files.ts";
@@ -79,6 +80,7 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
       await (storedResponses?.erase(account, forEver) ?? eraseResponsesIn(database, account, forEver));
       await (files?.eraseAccount(account) ?? eraseFilesIn(config, new FileTables(database), account, clock, log));
     },
+    isOpenElsewhere: (requestId) => hasHold(database, requestId),
     sealingKey,
     shareNodes: accounting.shareNodes,
     laneState: accounting.laneState,

@@ -582,6 +582,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
         others: relays,
         beforeListening: releasePort,
         sealingKey,
+        isOpenElsewhere: earlier.isOpenElsewhere,
         openSite: (requests) => lazyConsole(() => openConsole(requests), config.stripe === null ? null : "stripe"),
         addressHeader: config.addressHeader,
         baseUrl: config.baseUrl,

@@ -513,7 +513,7 @@ function files(): OpenApiDocument["paths"] {
     type: "object",
     required: ["file", "purpose"],
     properties: {
-      file: { type: "string", contentMediaType: "application/octet-stream" },
+      file: { type: "string" },
       purpose: { type: "string", enum: ["batch", "user_data", "vision"] },
       "expires_after[anchor]": { type: "string", enum: ["created_at"] },
       "expires_after[seconds]": { type: "integer", minimum: 3_600, maximum: 2_592_000 },

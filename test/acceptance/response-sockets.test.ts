@@ -1,9 +1,10 @@
 // Responses over a WebSocket: the same spine for every message, and what the socket remembers between them.
 import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { eventually } from "../fixtures/eventually.ts";
 import { ResponseSocket, type SocketEvent } from "../fixtures/response-socket.ts";
-import { finish, nodeError, reasoning, stream, text } from "../fixtures/scripts.ts";
+import { finish, reasoning, stream, text } from "../fixtures/scripts.ts";
 import { Stack, useStack } from "../fixtures/stack.ts";
 
 const delta = "response.output_text.delta";
@@ -366,10 +367,15 @@ describe.each([1, 2])("with %d threads", (threads) => {
     socket.write(`${handshake}Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n`);
     await new Promise((resolve) => socket.once("data", resolve));
     socket.pause();
+    // What a relay passes on to the main thread stops, too.
+    using earlier = await ResponseSocket.open(stack.gateway, account.api_key);
+    const previous_response_id = (await earlier.turn({ input: prompt("text").input })).response!.id;
     const before = residentBytes(stack.gateway.pid);
-    socket.write(textFrame(JSON.stringify({ type: "response.create", model: "core-3", input, store: false })));
+    const body = threads === 1 ? { input } : { input, previous_response_id };
+    socket.write(textFrame(JSON.stringify({ type: "response.create", model: "core-3", store: false, ...body })));
     await eventually("the node has it", async () => (await stack.node.requests(marker)).length === 1);
     await Bun.sleep(1_500); // 80 MB would have come
+    console.log("grown", threads, residentBytes(stack.gateway.pid) - before);
     expect(residentBytes(stack.gateway.pid) - before).toBeLessThan(60_000_000);
     expect(await stack.node.open()).toBe(1);
     socket.destroy();
@@ -395,11 +401,10 @@ test("a stop ends idle sockets at once, lets responses end, and refuses new ones
 });
 
 const residentBytes = (pid: number): number =>
-  1024 * Number(/VmRSS:\s+(\d+)/.exec(require("node:fs").readFileSync(`/proc/${pid}/status`, "utf8"))![1]);
+  1024 * Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]);
 
 function textFrame(message: string): Buffer {
   const payload = Buffer.from(message);
   const head = Buffer.from([0x81, 0x80 | 126, payload.length >> 8, payload.length & 255, 0, 0, 0, 0]); // the mask is 0
   return Buffer.concat([head, payload]);
 }
-void nodeError;

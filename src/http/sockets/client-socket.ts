@@ -102,7 +102,8 @@ export class ClientSocket implements SocketHandler {
     if (this.#retired !== null) void this.#leaveIfIdle();
   }
 
-  message(_: Bun.ServerWebSocket<unknown>, message: string | Buffer): void {
+  message(socket: Bun.ServerWebSocket<unknown>, message: string | Buffer): void {
+    if (socket.getBufferedAmount() > unreadMaxBytes) return socket.terminate();
     const text = typeof message === "string" ? message : message.toString();
     const members = jsonMembers(text, read);
     const type = members === null ? null : stringOf(members.get("type"));
@@ -346,8 +347,7 @@ export class ClientSocket implements SocketHandler {
     delete headers["content-type"];
     const event = JSON.stringify({ type: "error", status: reply.status, error: { ...error, headers }, headers });
     if (this.#isOver || this.#socket === null) return;
-    if (this.#socket.getBufferedAmount() > unreadMaxBytes) this.#socket.terminate();
-    else this.#socket.sendText(inStream(event, streamId));
+    this.#socket.sendText(inStream(event, streamId));
   }
 }
 

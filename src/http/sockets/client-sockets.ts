@@ -67,7 +67,13 @@ export class ClientSockets {
       head,
       account,
       // What asks for a message's connection asks for the one that was upgraded.
-      connection: { timeout: () => {}, requestIP: () => peer, url: connection.url, upgrade: () => false },
+      connection: {
+        timeout: () => {},
+        requestIP: () => peer,
+        url: connection.url,
+        readsReplies: true,
+        upgrade: () => false,
+      },
       kept: this.#kept,
       waiting: this.#waiting,
       openedAt: clock.monotonic(),

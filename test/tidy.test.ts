@@ -45,7 +45,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   books: ["account", "config", "dialects", "files", "store"], // puts account and store together
   telemetry: ["config"],
   bodies: ["dialects", "nodes", "tokens", "tools"], // reads a body, writes it as a node gets it, renders it to be counted
-  batches: ["account", "bodies", "dialects", "files", "gateway", "http", "telemetry"], // lines pass the spine
+  batches: ["account", "bodies", "dialects", "files", "gateway", "http", "office", "telemetry"], // lines pass the spine
   gateway: ["account", "bodies", "dialects", "telemetry", "tools"],
   docs: [],
   http: ["bodies", "dialects", "docs", "files", "gateway", "telemetry", "tokens", "tools"],

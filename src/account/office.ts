@@ -58,7 +58,7 @@ export interface Office {
   read<Result>(work: (unit: Unit) => Promise<Result>): Promise<Result>;
 }
 
-export type BesideRecords = PurchaseRecords &
+type BesideRecords = PurchaseRecords &
   AuditRecords &
   AccessLinkRecords &
   IdentityRecords &

@@ -267,6 +267,7 @@ export type AuditAction =
   | "token.revoke"
   | "node.drain"
   | "node.resume"
+  | "batch.cancel"
   | "key.create"
   | "key.rename"
   | "key.limits"

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { billedTokens, ratesOf } from "../account/money/price.ts";
 import type { BookKeys, Books } from "../account/money/books.ts";
 import { largeBodyMinBytes, smallBodyTokensMax } from "../core/limits.ts";
-import { isRefusal, messageOf, refuse, type RefusalName } from "../core/refusals.ts";
+import { isRefusal, messageOf, refusals, refuse, type RefusalName } from "../core/refusals.ts";
 import {
   type AccountId,
   type Ask,
@@ -228,7 +228,8 @@ export class BatchRun {
             ? refuse("invalid_api_key")
             : await gateway.admission.refuseModel(principal, model);
       if (wrong?.refusal === "quota_unverified") throw new Error(messageOf(wrong));
-      if (wrong !== null) found.push({ code: "model_not_found", line, message: messageOf(wrong), param });
+      const code = wrong === null ? "model_not_found" : (refusals[wrong.refusal].code ?? wrong.refusal);
+      if (wrong !== null) found.push({ code, line, message: messageOf(wrong), param });
       else if (model!.kind !== this.#dialect.modelKind) {
         found.push({
           code: "model_not_found",
@@ -238,18 +239,17 @@ export class BatchRun {
         });
       }
     }
-    if (found.length > 0) {
-      Object.assign(batch, { errors: found, state: "failed", end: "failed", endedAt: gateway.clock.wall() });
-      await save(batch, true);
-      return false;
+    Object.assign(batch, { errors: found, total: starts.length, model: models[0]?.model ?? null });
+    // Anthropic's form has no errors of a batch: each of its lines says why it has not run.
+    const isRefused = found.length > 0 && batch.form === "openai";
+    if (isRefused) Object.assign(batch, { state: "failed", end: "failed", total: 0, endedAt: gateway.clock.wall() });
+    else {
+      if (found.length > 0) batch.end = "failed";
+      const state = batch.end === "cancelled" ? "cancelling" : "in_progress";
+      Object.assign(batch, { state, startedAt: gateway.clock.wall() });
     }
-    Object.assign(batch, { total: starts.length, model: models[0]!.model });
-    Object.assign(batch, {
-      state: batch.end === "cancelled" ? "cancelling" : "in_progress",
-      startedAt: gateway.clock.wall(),
-    });
     await save(batch, true);
-    return true;
+    return !isRefused;
   }
 
   async #endUnread(code: string, message: string): Promise<void> {
@@ -392,9 +392,7 @@ export class BatchRun {
 
   #isVoid(why: Refusal): void {
     if (this.batch.end !== null) return;
-    const { completed, failed } = this.batch.sums;
-    const done = `${completed + failed} of ${this.batch.total} lines had run`;
-    const message = `${messageOf(why)}: the key of the batch is void, or its account disabled. ${done}`;
+    const message = `${messageOf(why)}: the key of the batch is void, or its account disabled`;
     this.batch.errors = [{ code: why.refusal, message, line: null, param: null }];
     this.end("failed");
   }

@@ -110,7 +110,7 @@ function openaiBatch(batch: Batch): object {
   };
 }
 
-const timeOf = (at: Ms | null): string | null => (at === null ? null : new Date(at).toISOString());
+export const timeOf = (at: Ms | null): string | null => (at === null ? null : new Date(at).toISOString());
 
 function anthropicBatch(batch: Batch): object {
   const { id, total, sums, end, unrun, endedAt, cancellingAt } = batch;

@@ -160,6 +160,30 @@ export class Batches {
     return batches.filter((batch) => batch !== null);
   }
 
+  /** Whosever it is. */
+  async find(id: string): Promise<Batch | null> {
+    for (const account of await this.#accounts()) {
+      const batch = await this.get(account, id);
+      if (batch !== null) return batch;
+    }
+    return null;
+  }
+
+  /** Of an account, or of all. */
+  async newest(account: AccountId | null, limit: number): Promise<Batch[]> {
+    const accounts = account === null ? await this.#accounts() : [account];
+    const lists = await Promise.all(accounts.map((each) => this.list(each, null, { limit })));
+    return lists
+      .flat()
+      .sort((one, other) => other.createdAt - one.createdAt)
+      .slice(0, limit);
+  }
+
+  async #accounts(): Promise<AccountId[]> {
+    const names = await readdir(this.#options.folder).catch((): string[] => []);
+    return names.filter((name) => /^\d+$/.test(name)).map(Number);
+  }
+
   async cancel(account: AccountId, id: string): Promise<Batch | null> {
     const batch = await this.get(account, id);
     if (batch === null || hasEnded(batch)) return batch;
@@ -270,10 +294,9 @@ export class Batches {
 
   /** What ended long ago, or is left of an account that was erased. */
   async #sweep(now: Ms): Promise<void> {
-    for (const account of await readdir(this.#options.folder).catch((): string[] => [])) {
-      if (!/^\d+$/.test(account)) continue;
-      for (const id of await readdir(join(this.#options.folder, account))) {
-        const batch = await this.get(Number(account), id);
+    for (const account of await this.#accounts()) {
+      for (const id of await readdir(join(this.#options.folder, String(account)))) {
+        const batch = await this.get(account, id);
         if (batch !== null && now - (batch.endedAt ?? batch.expiresAt) > keepMs) await this.remove(batch.account, id);
       }
     }

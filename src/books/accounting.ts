@@ -2,6 +2,7 @@
 import type { Verification } from "../account/people/accounts.ts";
 import { Admission } from "../account/money/admission.ts";
 import type { BookKeys, Books } from "../account/money/books.ts";
+import { windowMs } from "../account/money/minute-window.ts";
 import { Flood } from "../account/money/flood.ts";
 import { Keys } from "../account/people/keys.ts";
 import { KnownSessions } from "../account/sign-in/known-sessions.ts";
@@ -19,7 +20,7 @@ import type { Log } from "../core/log.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId, Ms, Plan } from "../core/types.ts";
 import { type Backup, backUp } from "../store/backup/backup.ts";
-import { ConsoleRecords } from "../store/ledger/console-records.ts";
+import { SqliteConsoleRecords } from "../store/ledger/console-records.ts";
 import { takeDataFolder } from "../store/folder/data-folder.ts";
 import { freeBytesIn, roomInWords } from "../store/folder/disk-room.ts";
 import { BatchingJournal, type CommitListener } from "../store/ledger/journal.ts";
@@ -86,6 +87,8 @@ type InMemory = Readonly<{
   sessions: KnownSessions;
   journal: BatchingJournal;
   databaseFile: string;
+  /** For a server: limits of a minute go on with what was charged in the last one. */
+  recall(): void;
   /** For a server: what checks the ledger again and again, from its `begin` until `close`. */
   watch(log: Log): LedgerWatch;
 }>;
@@ -133,7 +136,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
   const reader = openForReading(folder.databaseFile);
   undo.defer(() => reader.close());
   const records = new SqliteRecords(reader);
-  const beside = new ConsoleRecords(reader);
+  const beside = new SqliteConsoleRecords(reader);
   const ledger = new Ledger(records, plans);
   const keys = new Keys(records, ledger);
   const journal = new BatchingJournal(storage, ledger, clock, onCommit);
@@ -169,6 +172,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
     },
     verify: async () => (await import("../store/verify/verify.ts")).verify(reader, ledger, plans),
     backup: (file, progress) => backUp(folder.databaseFile, file, progress, storage.misplaced ? reader : null),
+    recall: () => admission.recall(records.linesSince(clock.wall() - windowMs), momentOf(clock)),
     retain: (keepDays) => storage.retain(keepDays),
     watch(log) {
       watched = new LedgerWatch({ databaseFile: folder.databaseFile, reader, ledger, plans, clock, log });

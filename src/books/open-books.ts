@@ -40,6 +40,7 @@ async function inFolder(parts: BooksParts, opened: AsyncDisposableStack): Promis
   opened.defer(() => accounting.close());
   accounting.admission.line.maxWaitMs = config.queueMaxWaitMs;
   accounting.admission.inputRequestsPerMinute = config.inputRequestsPerMinute;
+  accounting.recall();
   const { databaseFile } = accounting;
   const storedResponses =
     config.storedResponses === null
@@ -72,6 +73,7 @@ async function inFolder(parts: BooksParts, opened: AsyncDisposableStack): Promis
       await (storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(dataFolder, account, log));
       await (files?.eraseAccount(account) ?? eraseFilesIn(config, fileRowsIn(dataFolder), account, clock, log));
     },
+    isOpenElsewhere: null,
     sealingKey: sealingKeyOf(dataFolder, sealingKeyBytes),
     shareNodes: null,
     laneState: null,

@@ -39,6 +39,8 @@ export type OpenedBooks = Readonly<{
   files: FileStore | null;
   /** Removes the stored responses and files of an account, wherever they are; `forEver`: none of it are kept anymore. */
   eraseResponses(account: AccountId, forEver: boolean): Promise<void>;
+  /** Whether a request is open at another gateway; null: there is none. */
+  isOpenElsewhere: ((requestId: string) => Promise<boolean>) | null;
   sealingKey: Uint8Array;
   /** Shares the nodes' slots with other gateways from its `exchange` on; null: there are none. */
   shareNodes: PostgresAccounting["shareNodes"] | null;

@@ -7,7 +7,8 @@ import { openPostgresAccounting } from "./postgres-accounting.ts";
 import { KeptActivity } from "../store/activity/kept-activity.ts";
 import { takeFolderBeside } from "../store/folder/data-folder.ts";
 import { booksOf, setServedMark } from "../store/folder/served-folder.ts";
-import { writeExportOf } from "../store/postgres/account-export.ts";
+import { writePieces } from "../store/backup/exported.ts";
+import { exportOfDatabase } from "../store/postgres/account-export.ts";
 import { ActivityTables } from "../store/activity/activity-tables.ts";
 import { FileTables } from "../store/files/file-tables.ts";
 import { requestLogIn } from "../store/postgres/served-lines.ts";
@@ -16,6 +17,7 @@ import { databaseName } from "../store/postgres/place-of-url.ts";
 import { PostgresResponses } from "../store/postgres/responses.ts";
 import { sharedSealingKey } from "../store/postgres/sealing-key.ts";
 import { PostgresUsage } from "../store/postgres/usage.ts";
+import { hasHold } from "../store/postgres/gone-lanes.ts";
 import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
 import { configDigest } from "./config-digest.ts";
 import { eraseFilesIn, openFiles } from "./open-files.ts";
@@ -67,7 +69,9 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
     usage: new PostgresUsage(database),
     activity,
     requestLog,
-    writeExport: (email, descriptor) => writeExportOf(database, email, descriptor),
+    async writeExport(email, descriptor) {
+      await writePieces(await exportOfDatabase(database).account(email), descriptor);
+    },
     databaseBytes: () => 0,
     watch: accounting.watch(),
     storedResponses,
@@ -76,6 +80,7 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
       await (storedResponses?.erase(account, forEver) ?? eraseResponsesIn(database, account, forEver));
       await (files?.eraseAccount(account) ?? eraseFilesIn(config, new FileTables(database), account, clock, log));
     },
+    isOpenElsewhere: (requestId) => hasHold(database, requestId),
     sealingKey,
     shareNodes: accounting.shareNodes,
     laneState: accounting.laneState,

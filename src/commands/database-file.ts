@@ -6,6 +6,9 @@ import { checkFolderRights } from "../server/process/folder-rights.ts";
 import { socketFile } from "../server/control-socket.ts";
 import { checkLedger } from "./stopped-books.ts";
 import { databaseName } from "../store/folder/data-folder.ts";
+import { exportOfFile } from "../store/backup/account-export.ts";
+import type { LedgerExport } from "../store/backup/exported.ts";
+import { exportOfDatabase } from "../store/postgres/account-export.ts";
 import { Database } from "../store/postgres/database.ts";
 import { openServer } from "../store/postgres/start.ts";
 import type { Invocation } from "./command.ts";
@@ -21,17 +24,16 @@ function databaseFileOf({ flags, environment }: Invocation): string {
   return file;
 }
 
-/** For a command that reads the ledger directly: `ofFile` for the data folder, else `ofDatabase`. */
+/** For a command that reads the ledger directly. */
 export async function readLedger<Result>(
   invocation: Invocation,
-  ofFile: (file: string) => Result | Promise<Result>,
-  ofDatabase: (database: Database) => Result | Promise<Result>,
+  read: (ledger: LedgerExport) => Promise<Result>,
 ): Promise<Result> {
   const url = await databaseUrlOf(invocation);
-  if (url === null) return ofFile(databaseFileOf(invocation));
+  if (url === null) return read(exportOfFile(databaseFileOf(invocation)));
   const database = new Database(await openServer(url));
   try {
-    return await ofDatabase(database);
+    return await read(exportOfDatabase(database));
   } finally {
     await database.close();
   }

@@ -3,8 +3,6 @@ import { endUserInWords } from "../core/end-user.ts";
 import { rowsMaxUsual } from "../office/fields.ts";
 import { formatTable } from "../office/table.ts";
 import { endUsersList } from "../office/verbs/people.ts";
-import { endUsersOf } from "../store/backup/end-users.ts";
-import { endUsersIn } from "../store/postgres/account-export.ts";
 import type { Invocation } from "./command.ts";
 import { readLedger } from "./database-file.ts";
 import { perform } from "./perform.ts";
@@ -13,11 +11,8 @@ import { inputOf } from "./verb-input.ts";
 export default async function listEndUsers(invocation: Invocation): Promise<number> {
   const wanted = inputOf(endUsersList, invocation);
   const { limit = rowsMaxUsual } = wanted;
-  const idOf = async () => (await perform(invocation, endUsersList, wanted)).id;
-  const found = await readLedger(
-    invocation,
-    async (file) => endUsersOf(file, await idOf(), limit),
-    async (database) => endUsersIn(database, await idOf(), limit),
+  const found = await readLedger(invocation, async (ledger) =>
+    ledger.endUsers((await perform(invocation, endUsersList, wanted)).id, limit),
   );
   if (invocation.flags["json"] === true) console.log(JSON.stringify(found));
   else {

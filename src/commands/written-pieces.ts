@@ -1,7 +1,7 @@
 // Writes a long JSON answer to standard output, piece by piece, as fast as it is read.
 import { visible } from "../core/visible.ts";
 
-export async function writePieces(pieces: Iterable<string> | AsyncIterable<string>): Promise<number> {
+export async function writePieces(pieces: AsyncIterable<string>): Promise<number> {
   const output = Bun.stdout.writer();
   try {
     for await (const piece of pieces) {

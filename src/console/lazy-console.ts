@@ -21,7 +21,12 @@ export const pagePaths = [
 ] as const;
 
 /** What programs ask that sign in (device-flow.ts). */
-const deviceFlowPaths = ["/.well-known/oauth-authorization-server", "/oauth/*"] as const;
+const deviceFlow = [
+  ["GET", "/.well-known/oauth-authorization-server"],
+  ["POST", "/oauth/device_authorization"],
+  ["POST", "/oauth/token"],
+  ["POST", "/oauth/revoke"],
+] as const;
 
 /** The path of a payment provider's calls. */
 export const webhookPath = (provider: string): string => `/console/webhooks/${provider}`;
@@ -44,8 +49,9 @@ export function lazyConsole(open: () => Promise<Site>, payment: string | null): 
     routes.server = server; // knows the client's address
     return routes.handle(request);
   };
-  for (const path of ["/console/api/*", ...deviceFlowPaths]) {
-    app.all(path, ({ request, server }) => answer(request, server), { parse: "none" });
+  app.all("/console/api/*", ({ request, server }) => answer(request, server), { parse: "none" });
+  for (const [method, path] of deviceFlow) {
+    app.route(method, path, ({ request, server }) => answer(request, server), { parse: "none" });
   }
   if (payment !== null) {
     app.post(webhookPath(payment), ({ request, server }) => answer(request, server), { parse: "none" });

@@ -34,10 +34,14 @@ export class SignedIn {
     return session === null || account === null ? null : { session, account };
   }
 
-  /** The account of a playground request: with our cookie, Origin and header; else null. Throws StoreUnavailable. */
-  account({ headers }: Request): Soon<AccountId | null> {
+  /**
+   * The account of a request of our own pages: with our cookie, Origin and header; else null. Browsers send no Origin with a GET
+   * of the own site, and always one with another's that has the header. Throws StoreUnavailable.
+   */
+  account({ headers, method }: Request): Soon<AccountId | null> {
     const { sessions, clock, baseUrl } = this.#parts;
-    if (headers.get(consoleHeader) !== "1" || !isSameOrigin(headers, baseUrl)) return null;
+    const isOwn = (method === "GET" && !headers.has("origin")) || isSameOrigin(headers, baseUrl);
+    if (headers.get(consoleHeader) !== "1" || !isOwn) return null;
     const token = tokenOf(headers, baseUrl);
     const session = token === null ? null : sessions.find(token, clock.wall());
     return session instanceof Promise ? session.then(accountOf) : accountOf(session);

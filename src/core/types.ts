@@ -370,6 +370,8 @@ export type Ask = Readonly<{
   plain?: PlainCompletion;
   /** Only for models of embeddings and reranking. */
   inputs?: Inputs;
+  /** It goes on without its client, who asks for it later. */
+  background?: boolean;
   tools: readonly Tool[];
   toolChoice: ToolChoice;
   parallelToolCalls: boolean | null;

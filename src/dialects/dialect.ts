@@ -66,7 +66,18 @@ export interface Encoder {
   parts?(end: AnswerEnd): Iterator<string>;
   /** The dialect's error event; called instead of `end`, never followed by a terminator. */
   failure(refusal: Refusal): string;
+  /** Present where an answer may go on without its client. */
+  background?: BackgroundEncoder;
 }
+
+export type BackgroundEncoder = Readonly<{
+  /** The first events, before anything came. */
+  begin(): string;
+  /** What is stored until the end, and shown as JSON text. */
+  stored(status: "queued" | "in_progress"): StoredResponse;
+  /** The last events where its client ended it: called instead of `end`. */
+  cancelled(): string;
+}>;
 
 /** Where requests of a dialect arrive: POST to `path`, and to the addresses that clients build from it and a base address. */
 type DialectRoute = Readonly<{

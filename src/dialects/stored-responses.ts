@@ -81,6 +81,15 @@ export function responseText({ settings, output }: Pick<StoredResponse, "setting
   return settings.endsWith('"}') ? `${whole}}` : `${whole},"output_text":${JSON.stringify(outputText(output))}}`;
 }
 
+/** Where a response that goes on without its client is noted, until the response itself is stored. */
+export const noteIdOf = (responseId: string): string => responseId.replace("resp_", "bg_");
+
+/** What a note says of a response whose gateway has stopped; JSON texts. */
+export function interrupted(note: string): string {
+  const message = "The gateway stopped before this response was complete. Nothing was charged.";
+  return JSON.stringify({ ...(JSON.parse(note) as Item), status: "failed", error: { code: "server_error", message } });
+}
+
 type Part = Readonly<{ type: string; text: string }>;
 
 /** Each message has one part, which is its text. */

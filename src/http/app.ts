@@ -15,6 +15,7 @@ import type { Endpoint, Model, Principal, Refusal } from "../core/types.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import { ApiRoutes, type DirectRoutes } from "./api-routes.ts";
+import type { Backgrounds } from "./backgrounds.ts";
 import { clientAddress } from "./client-address.ts";
 import { CrossOrigin } from "./cross-origin.ts";
 import type { OpenApiDocument } from "../docs/openapi-document.ts";
@@ -60,6 +61,8 @@ export type ServerOptions = Readonly<{
   beforeListening?: () => void;
   /** Seals what clients carry for us; the same after every restart. */
   sealingKey: Uint8Array;
+  /** Whether a request is open at another gateway; absent or null: there is none. */
+  isOpenElsewhere?: ((requestId: string) => Promise<boolean>) | null;
   /** Absent: all dialects. */
   dialects?: readonly OpenDialect[];
   counts: TokenCounts;
@@ -141,29 +144,42 @@ const stored = [
   },
 ] as const;
 
+/** Loaded with the first request that goes on without its client, or that asks for one. */
+function backgroundsOf(
+  { storedResponses: responses, clock }: ServerParts,
+  { isOpenElsewhere = null }: ServerOptions,
+): (() => Promise<Backgrounds>) | null {
+  if (responses === null) return null;
+  let loaded: Promise<Backgrounds> | null = null;
+  const load = async () => new (await import("./backgrounds.ts")).Backgrounds({ responses, isOpenElsewhere, clock });
+  return () => (loaded ??= load());
+}
+
 type StoredParties = Readonly<{
   parts: ServerParts;
+  backgrounds: (() => Promise<Backgrounds>) | null;
   /** The dialect that stores. */
   storing: Dialect;
   whoseIs(request: Request, connection: Connection | null): Promise<Principal | Refusal>;
-  dialectOf(request: Request): Dialect;
+  inference: Pick<Inference, "dialectOf">;
 }>;
 
 async function answerStored(
   { at, load }: (typeof stored)[number],
   route: string,
   asked: Pick<StoredAsked, "request" | "connection" | "id">,
-  { parts, storing, whoseIs, dialectOf }: StoredParties,
+  { parts, backgrounds, inference, storing, whoseIs }: StoredParties,
 ): Promise<Response> {
   const { request, connection } = asked;
   const requestId = mintRequestId(parts.clock.wall());
-  const dialect = at === "/v1/files" ? dialectOf(request) : storing;
+  const dialect = at === "/v1/files" ? inference.dialectOf(request) : storing;
   const asker = await whoseIs(request, connection);
   if (isRefusal(asker)) return refusalReply(dialect, asker, requestId);
   const { actions } = await load();
   const reply = await actions[route]!({
     ...asked,
     responses: parts.storedResponses,
+    backgrounds: (await backgrounds?.()) ?? null,
     files: parts.files ?? null,
     account: asker.account,
     dialect,
@@ -236,7 +252,8 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   const context = { sealingKey, clock: parts.clock, storesResponses: parts.storedResponses !== null };
   const dialects = new Dialects(context, options.dialects);
   const keyHeaders = new KeyHeaders(dialects.keyHeaders);
-  const inference = new Inference(parts, { dialects, keyHeaders, counts, watch, addressHeader });
+  const backgrounds = backgroundsOf(parts, options);
+  const inference = new Inference(parts, { dialects, keyHeaders, counts, watch, addressHeader, backgrounds });
   const live = others === null ? inference : together(inference, others);
   const site = (inference.site = openSite?.(live) ?? null);
   const tokens = new TokenRoutes({ ...parts, dialects, keyHeaders }, counts, site, addressHeader, options.quotes);
@@ -369,7 +386,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   }
 
   function addStored(storing: Dialect): void {
-    const parties = { parts, storing, whoseIs, dialectOf: (request: Request) => inference.dialectOf(request) };
+    const parties = { parts, backgrounds, inference, storing, whoseIs };
     for (const row of stored) {
       for (const route of row.routes) {
         const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];

@@ -2,7 +2,7 @@
 // these routes and passes on what it cannot serve itself.
 import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Dialect, Keep, RequestHead } from "../dialects/dialect.ts";
+import type { Dialect, Keep, ReplyIdentity, RequestHead } from "../dialects/dialect.ts";
 import type { Dialects } from "../dialects/registry.ts";
 import { type Admitted, admit, type ForOthers, isRefused, type GatewayParts, type Refused, serve } from "../gateway.ts";
 import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
@@ -14,6 +14,7 @@ import type { RequestRecord } from "../telemetry/request-record.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
 import type { AccountId, Ask } from "../core/types.ts";
 import { addressesOf, type ApiRoutes } from "./api-routes.ts";
+import type { Backgrounds } from "./backgrounds.ts";
 import { CollectOutlet, type ReplyParts } from "./outlets/collect-outlet.ts";
 import { InputsOutlet, inputsReplyStepBytes } from "./outlets/inputs-outlet.ts";
 import { Heartbeat } from "./outlets/heartbeat.ts";
@@ -64,6 +65,8 @@ export type InferenceOptions = Readonly<{
   keyHeaders: KeyHeaders;
   counts: Pick<TokenCounts, "estimateOfAsk">;
   watch: RequestWatch;
+  /** Where requests may go on without their clients; loaded with the first one. */
+  backgrounds?: (() => Promise<Backgrounds>) | null;
   /** The header in which a proxy names its client's address; null: none. */
   addressHeader: string | null;
   /** Passes on requests of `GatewayParts.isForOthers` and of signed-in browsers. `body`: as it came; null: unread. */
@@ -76,7 +79,10 @@ export class Inference implements LiveRequests {
   readonly #parts: GatewayParts;
   readonly #options: InferenceOptions;
   readonly #heartbeat = new Heartbeat();
-  readonly #open = new ActiveSet<{ outlet: StreamOutlet | CollectOutlet; served: Promise<void> | null }>();
+  readonly #open = new ActiveSet<{
+    outlet: Pick<CollectOutlet, "cut">;
+    served: Promise<void> | null;
+  }>();
   readonly #openOf = new Map<AccountId, number>();
   /** Requests that are neither admitted nor refused yet: their bodies arrive, or a database identifies them. */
   #arrived = 0;
@@ -191,7 +197,9 @@ export class Inference implements LiveRequests {
       assert(passOn !== undefined, "what is for others is passed on to them");
       return passOn(request, connection, raw); // the server that handles it counts it
     }
-    const response = await this.#reply(request, connection, dialect, record, admitted, sink);
+    const goesOn = !isRefused(admitted) && admitted.ask.background === true;
+    const backgrounds = goesOn ? await this.#options.backgrounds!() : null;
+    const response = await this.#reply(request, connection, dialect, record, admitted, sink, backgrounds);
     watch.replied(record, response.status);
     return response;
   }
@@ -203,6 +211,7 @@ export class Inference implements LiveRequests {
     record: RequestRecord,
     admitted: Admitted | Refused,
     sink: EventSink | null,
+    backgrounds: Backgrounds | null,
   ): Soon<Response> {
     const parts = this.#parts;
     const { watch } = this.#options;
@@ -217,25 +226,14 @@ export class Inference implements LiveRequests {
     const priority = ask.priority === undefined && hold.priority === "standard" ? undefined : hold.priority;
     const { account } = principal;
     const watched = watch.admitted(record, principal, ask, endUser);
-    const { storedResponses } = parts;
-    const keeps = dialect.storesResponses && storedResponses !== null;
-    let keeping: void | Promise<void>;
-    const keep: Keep | null = keeps ? (response) => void (keeping = storedResponses.keep(account, response)) : null;
-    const reply: ReplyParts = {
-      ...(keeps ? { keeping: () => keeping } : {}),
-      ask,
-      dialect,
-      requestId,
-      encoder: writer.encoder({ requestId, createdSeconds, priority }, ask.stream ? "events" : "whole", keep),
-    };
-    const outlet = ask.stream
-      ? new StreamOutlet(reply, request.signal, this.#heartbeat, sink)
-      : ask.inputs === undefined
-        ? new CollectOutlet(reply, request.signal)
-        : new InputsOutlet(reply, request.signal, this.#inputsReplies, account);
+    const identity = { requestId, createdSeconds, priority };
+    const encoderOf = (keep: Keep) => writer.encoder(identity, "events", keep);
+    const background = backgrounds?.begin(account, encoderOf, { dialect, requestId, ask }) ?? null;
+    const outlet = background?.outlet ?? this.#outletOf(request, dialect, admitted, identity, sink);
     if (outlet instanceof StreamOutlet && outlet.showsInput) this.#countInput(ask, account, outlet);
     // A non-streaming reply is silent until it is complete. The exemption sticks to the connection, so it is undone.
-    if (!ask.stream) connection?.timeout(request, 0);
+    const isSilent = !ask.stream && background === null;
+    if (isSilent) connection?.timeout(request, 0);
     this.#openOf.set(account, (this.#openOf.get(account) ?? 0) + 1);
     const opened = this.#open.join({ outlet, served: null });
     const ended = (): void => {
@@ -243,9 +241,11 @@ export class Inference implements LiveRequests {
       watch.ended(record, watched);
       this.#closeOf(account);
       if (outlet instanceof InputsOutlet) outlet.close();
-      if (!ask.stream) connection?.timeout(request, idleTimeoutSeconds);
+      if (isSilent) connection?.timeout(request, idleTimeoutSeconds);
     };
-    opened.member!.served = serve(admitted, outlet, parts, record).then(ended, (thrown: unknown) => {
+    const serving = serve(admitted, outlet, parts, record);
+    const served = background === null ? serving : serving.then(background.served);
+    opened.member!.served = served.then(ended, (thrown: unknown) => {
       ended();
       throw thrown;
     });
@@ -258,6 +258,30 @@ export class Inference implements LiveRequests {
       if (rates !== null) setRateHeaders(response.headers, rates, dialect);
       return response;
     });
+  }
+
+  #outletOf(
+    { signal }: Request,
+    dialect: Dialect,
+    { principal: { account }, ask, writer }: Admitted,
+    identity: ReplyIdentity,
+    sink: EventSink | null,
+  ): StreamOutlet | CollectOutlet {
+    const { storedResponses } = this.#parts;
+    const keeps = dialect.storesResponses && storedResponses !== null;
+    let keeping: void | Promise<void>;
+    const keep: Keep | null = keeps ? (response) => void (keeping = storedResponses.keep(account, response)) : null;
+    const reply: ReplyParts = {
+      ...(keeps ? { keeping: () => keeping } : {}),
+      ask,
+      dialect,
+      requestId: identity.requestId,
+      encoder: writer.encoder(identity, ask.stream ? "events" : "whole", keep),
+    };
+    if (ask.stream) return new StreamOutlet(reply, signal, this.#heartbeat, sink);
+    return ask.inputs === undefined
+      ? new CollectOutlet(reply, signal)
+      : new InputsOutlet(reply, signal, this.#inputsReplies, account);
   }
 
   #allServed(): Promise<void>[] {

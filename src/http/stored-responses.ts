@@ -4,13 +4,16 @@ import { isRefusal, refuse } from "../core/refusals.ts";
 import type { AccountId, Ms, Refusal } from "../core/types.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import type { Files } from "../files/files.ts";
+import type { Backgrounds } from "./backgrounds.ts";
 import type { Connection } from "./peer-address.ts";
+import { streamReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
 import { itemPageOf } from "./stored-responses-page.ts";
 
 /** A request about something that the account stored earlier. `responses` or `files` is null where nothing is stored. */
 export type StoredAsked = Readonly<{
   responses: StoredResponses | null;
+  backgrounds: Backgrounds | null;
   files: Files | null;
   account: AccountId;
   /** The id in the address; "" where there is none. */
@@ -31,27 +34,41 @@ export type StoredAction = (asked: StoredAsked) => Promise<string | Response | R
 /** Another account's id is answered like an unknown one. */
 const unknown = (id: string): Refusal => refuse("not_found", { reason: `Response with id '${id}' not found.` });
 
-const showResponse: StoredAction = async ({ responses, account, id, request }) => {
-  if (requestAddress(request).searchParams.get("stream") === "true") {
-    return refuse("malformed", { reason: "stream: a stored response is not streamed again; ask for it without" });
+const showResponse: StoredAction = async ({ responses, backgrounds, account, id, request, stem }) => {
+  const { searchParams } = requestAddress(request);
+  const run = backgrounds?.find(account, id) ?? null;
+  if (searchParams.get("stream") !== "true") {
+    if (run !== null) return run.object;
+    return (await responses?.response(account, id)) ?? (await backgrounds?.elsewhere(account, id)) ?? unknown(id);
   }
-  return (await responses?.response(account, id)) ?? unknown(id);
+  const after = searchParams.get("starting_after") ?? "-1";
+  if (!/^(?:-1|\d{1,9})$/.test(after)) return refuse("malformed", { reason: "starting_after must be a whole number" });
+  const events = run?.events(Number(after)) ?? null;
+  if (events !== null) return streamReply(events, `req_${stem}`);
+  return refuse("malformed", {
+    reason: "stream: the events of this response are not held here; ask for it without stream",
+  });
 };
 
-const deleteResponse: StoredAction = async ({ responses, account, id }) => {
+const deleteResponse: StoredAction = async ({ responses, backgrounds, account, id }) => {
+  const discarded = (await backgrounds?.discard(account, id)) ?? false;
+  if (isRefusal(discarded)) return discarded;
   const deleted = (await responses?.delete(account, id)) ?? false;
   if (isRefusal(deleted)) return deleted;
-  return deleted ? JSON.stringify({ id, object: "response", deleted: true }) : unknown(id);
+  return deleted || discarded ? JSON.stringify({ id, object: "response", deleted: true }) : unknown(id);
 };
 
-/** A stored response has ended, and requests do not run in the background. */
-const cancelResponse: StoredAction = async ({ responses, account, id }) => {
-  const response = (await responses?.response(account, id)) ?? unknown(id);
-  if (isRefusal(response)) return response;
-  return refuse("malformed", {
-    reason:
-      "This response has ended. Only background responses can be cancelled; to stop one here, close its connection",
-  });
+/** Only one that goes on without its client can be cancelled; one that was, or has ended, is shown again for a while. */
+const cancelResponse: StoredAction = async ({ responses, backgrounds, account, id }) => {
+  if ((backgrounds?.find(account, id) ?? null) === null) {
+    const ended = await responses?.response(account, id);
+    if (isRefusal(ended)) return ended;
+    if (typeof ended === "string") {
+      const how = "Only background responses can be cancelled; to stop another, close its connection";
+      return refuse("malformed", { reason: `This response has ended. ${how}` });
+    }
+  }
+  return (await backgrounds?.cancel(account, id)) ?? unknown(id);
 };
 
 const listInputItems: StoredAction = async ({ responses, account, id, request }) => {

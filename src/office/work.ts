@@ -32,7 +32,36 @@ export type Work = Readonly<{
 /** `busy`: requests still running there. */
 export type DrainReport = Readonly<{ name: string; drained: boolean; busy: number; gateway?: string }>;
 
+/** A batch as operators see it. */
+export type BatchRow = Readonly<{
+  id: string;
+  account: string | null;
+  state: string;
+  endpoint: string;
+  model: string | null;
+  lines: number;
+  completed: number;
+  failed: number;
+  billed_tokens: number;
+  created_at: string;
+  expires_at: string;
+  ended_at: string | null;
+  /** Why it waits; null where it does not. */
+  waits: string | null;
+  /** Of the whole batch. */
+  errors: readonly string[];
+}>;
+
+export type BatchesDesk = Readonly<{
+  /** The newest, of an account or of all. */
+  list(account: AccountId | null, limit: number): Promise<readonly BatchRow[]>;
+  show(id: string): Promise<BatchRow | null>;
+  cancel(id: string): Promise<BatchRow | null>;
+}>;
+
 export type Fleet = Readonly<{
+  /** Null: no files are taken, and so no batches. */
+  batches: BatchesDesk | null;
   nodes(): Soon<readonly object[]>;
   models(): Soon<object>;
   gateways(): Promise<readonly object[]>;

@@ -45,7 +45,7 @@ import { saltSeedOf } from "../nodes/prefix-cache.ts";
 import { modelsOn } from "../nodes/abilities.ts";
 import { NodePool, type NodeState } from "../nodes/queue/pool.ts";
 import { type ReloadOutcome, reloadDetail } from "../office/reloaded.ts";
-import type { Work as OfficeWork } from "../office/work.ts";
+import type { BatchesDesk, Work as OfficeWork } from "../office/work.ts";
 import { erasedInWords } from "../store/changes/erasure.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
 import { roomInWords } from "../store/folder/disk-room.ts";
@@ -421,6 +421,7 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
   });
   const nodeCare = new NodeCare({ dataFolder: config.dataFolder, pool, catalog, clock, log });
   const unready = unreadyOf(earlier);
+  const batches = files === null ? null : batchesOf({ accounting, files });
   const fleet = fleetOf({
     pool,
     catalog,
@@ -429,6 +430,7 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
     nodeCare,
     config,
     testWebhook: (name) => notices.test(name),
+    batches: batches?.desk ?? null,
     unready: () => unready((reason) => reason), // who asks may know all
   });
   const consoleUrl = addressesOf(config, port).baseUrl;
@@ -451,6 +453,7 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
       ),
     nodeCare,
     officeWork,
+    batches,
     unready,
   };
 }
@@ -487,7 +490,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
   const { accounting, laneState, usage, activity, requestLog, writeExport, watch, storedResponses, files } = earlier;
   const { sealingKey, pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
-  const { relays, backups, notices, reloader, nodeCare, officeWork, unready, sampleModel } = earlier;
+  const { relays, backups, notices, reloader, nodeCare, officeWork, batches, unready, sampleModel } = earlier;
 
   let webConsole: ServingConsole | null = null;
   const openConsole = async (requests: LiveRequests): Promise<ServingConsole> => {
@@ -546,7 +549,6 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   }, folderLookIntervalMs);
   opened.defer(() => clearInterval(looks));
 
-  const batches = files === null ? null : batchesOf({ accounting, files });
   const server = listen(config.host, port, () =>
     startServer(
       {
@@ -580,6 +582,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
         others: relays,
         beforeListening: releasePort,
         sealingKey,
+        isOpenElsewhere: earlier.isOpenElsewhere,
         openSite: (requests) => lazyConsole(() => openConsole(requests), config.stripe === null ? null : "stripe"),
         addressHeader: config.addressHeader,
         baseUrl: config.baseUrl,
@@ -654,26 +657,35 @@ const managedSettingsOf =
 function batchesOf({ accounting, files }: Readonly<{ accounting: Accounting; files: FileStore }>) {
   const { keys, office, finds } = accounting;
   const folder = files.batchesFolder;
+  const inside = Promise.withResolvers<Inside>();
   let loading: Promise<ReturnType<typeof OpenBatches>> | null = null;
   let loaded: Batches | null = null;
-  const load = async (inside: Inside) => {
+  const load = async () => {
     const { openBatches } = await import("../batches/open-batches.ts");
-    const opened = openBatches(inside, {
+    const opened = openBatches(await inside.promise, {
       folder,
       files,
       ofHash: (keyHash) => keys.ofHash(keyHash),
       planOf: (account) => accounting.planOf(account),
       isCharged: (requestId) => office.read(({ accounts }) => accounts.hasEntry(requestId)),
+      emailOf: (account) => office.read(async ({ accounts }) => (await accounts.record(account))?.email ?? null),
       ...(finds === null ? {} : { lease: finds.lease }),
     });
     loaded = opened.batches;
     return opened;
   };
+  const asked = (): NonNullable<typeof loading> => (loading ??= load());
   return {
-    open(inside: Inside): AnswerKept {
-      if (finds !== null || existsSync(folder)) loading = load(inside);
-      return async (route, asked) => (await (loading ??= load(inside))).answer(route, asked);
+    open(given: Inside): AnswerKept {
+      inside.resolve(given);
+      if (finds !== null || existsSync(folder)) void asked();
+      return async (route, kept) => (await asked()).answer(route, kept);
     },
+    desk: {
+      list: async (...of) => (await asked()).desk.list(...of),
+      show: async (id) => (await asked()).desk.show(id),
+      cancel: async (id) => (await asked()).desk.cancel(id),
+    } satisfies BatchesDesk,
     get underWay() {
       return loaded?.underWay ?? 0;
     },

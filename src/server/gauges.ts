@@ -131,7 +131,7 @@ function* workGauges({ served, now }: Pick<SeenLine, "served" | "now">): Generat
     const help = "Work that nodes have done: an input token that was read counts 1, an output token 4.";
     yield { name: "tollgate_work_total", help, value, labels: { priority }, type: "counter" };
   }
-  const rows = mostFirst(served.accounts, now);
+  const rows = mostFirst([served.accounts], now);
   const all = rows.reduce((sum, row) => sum + workOf(row), 0);
   let others = 1;
   for (const row of rows.filter(({ key }) => key !== null).slice(0, accountsMax)) {

@@ -42,6 +42,7 @@ const inSqlite = (text: string): string =>
   text
     .replaceAll(/::(?:text|bigint|int|float8|jsonb)\b/g, "")
     .replaceAll("jsonb_array_elements", "json_each")
+    .replaceAll(/decode\((.*?), 'hex'\)/g, "unhex($1)")
     .replaceAll("$", "?");
 
 /** A connection that nobody else writes on. */
@@ -54,14 +55,18 @@ export class SqliteQuestions implements Questions {
     this.#database = database;
   }
 
-  readonly ask = async <Row>({ text }: Question, ...values: readonly Value[]): Promise<readonly Row[]> => {
+  readonly ask = async <Row>(question: Question, ...values: readonly Value[]): Promise<readonly Row[]> =>
+    this.rows<Row>(question, ...values);
+
+  /** At once. */
+  rows<Row>({ text }: Question, ...values: readonly Value[]): readonly Row[] {
     let prepared = this.#prepared.get(text);
     if (prepared === undefined) {
       prepared = this.#database.prepare<unknown, Value[]>(inSqlite(text));
       this.#prepared.set(text, prepared);
     }
     return prepared.all(...values) as Row[];
-  };
+  }
 
   /** One after the other. */
   change<Result>(work: (send: Send) => Promise<Result>): Promise<Result> {

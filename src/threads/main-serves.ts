@@ -1,5 +1,5 @@
 // Which requests a relay passes on because only the main thread has what they need: the gateway's own tools, whose
-// connections and counts exist once; stored responses; and the memory that large bodies and fetched media share.
+// connections and counts exist once; stored responses, and those that go on without their clients; and the memory that large bodies and fetched media share.
 import { needsMedia } from "../tools/media/media-parts.ts";
 import type { Ask } from "../core/types.ts";
 import type { McpConfig, SearchConfig } from "../config/config.ts";
@@ -8,7 +8,7 @@ type Tools = Readonly<{ search: SearchConfig | null; mcp: readonly Pick<McpConfi
 
 /** `ask` is null for a request that has a large body or refers to a stored response. */
 export function mainServes(ask: Ask | null, { search, mcp }: Tools): boolean {
-  if (ask === null || needsMedia(ask)) return true;
+  if (ask === null || ask.background === true || needsMedia(ask)) return true;
   if (ask.toolChoice === "none") return false;
   if (search !== null && ask.webSearch !== null) return true;
   // Only the main thread knows whether the account's plan may use a server.

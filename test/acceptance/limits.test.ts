@@ -152,6 +152,21 @@ describe.each([
       await Promise.all([refused.text(), other.text()]);
     });
 
+    test("the minute goes on after kill -9 with what was charged in it", async () => {
+      const flags = ["--requests-per-minute", "30", "--end-user-requests-per-minute", "2"];
+      const { api_key } = await keyOf("wide", "--forwards-users", ...flags);
+      node.answer = "at once";
+      const left = async (user: string) => {
+        const { status, headers } = await post(api_key, 0, { user });
+        return status === 429 ? "refused" : Number(headers.get("x-ratelimit-remaining-requests"));
+      };
+      expect([await left("ada"), await left("bob"), await left("bob")]).toEqual([1, 1, 0]);
+      await eventually("all are charged", async () => node.running === 0);
+      await gateways[0]!.kill("SIGKILL");
+      await gateways[0]!.restart();
+      expect([await left("bob"), await left("ada"), await left("eve")]).toEqual(["refused", 0, 1]);
+    });
+
     test("a plan's requests of a minute: headers in the forms of both APIs say what is left", async () => {
       const { api_key } = await keyOf("paced");
       node.answer = "at once";

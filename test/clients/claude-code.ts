@@ -9,7 +9,7 @@ import { linesOf } from "../fixtures/lines.ts";
 import { type Exchange, WireTap } from "./claude-code-tap.ts";
 
 // the platform's package itself: its wrapper only links to it in a script after the installation
-const program = join(import.meta.dir, "node_modules/@anthropic-ai/claude-code-linux-x64/claude");
+export const program = join(import.meta.dir, "node_modules/@anthropic-ai/claude-code-linux-x64/claude");
 export const claudeCodeInstalled = existsSync(program);
 /** Where npm has a program of it that runs here. */
 export const claudeCodePlatform = process.platform === "linux" && process.arch === "x64";

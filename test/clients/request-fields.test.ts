@@ -64,7 +64,7 @@ const chatFields: Table = {
 const responsesFields: Table = {
   ...sampling,
   access_programs: billing,
-  background: refused(true, "background must be false"),
+  background: refused(true, "background: needs a stored response"), // nothing is stored here
   context_management: "ignored: the whole conversation goes to the model, and too long a one is refused",
   conversation: "served",
   image: "ignored: images are shown to the model as they are",

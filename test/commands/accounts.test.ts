@@ -274,6 +274,7 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
     const elsewhere = [
       ...["accounts delete", "end-users erase", "end-users export"], // in account-data.test.ts
       ...["nodes drain", "nodes resume"], // in nodes.test.ts
+      "batches cancel", // in batches.test.ts
       ...["invitations withdraw", "invitations link", "purchases approve", "purchases decline"], // in office/verbs.test.ts
       "apply", // in acceptance/operators-api.test.ts
       ...["tokens create", "tokens revoke"], // in acceptance/operators-api.test.ts

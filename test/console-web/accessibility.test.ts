@@ -17,6 +17,7 @@ const pages: readonly (readonly [path: string, heading: string])[] = [
   ["/usage", "Usage"],
   ["/plan", "Plan and credit"],
   ["/account", "Account"],
+  ["/device?user_code=BBBB-CCCC", "Sign in a program"],
   ["/operator", "Totals"],
   ["/operator/activity?range=1h", "Activity"],
   ["/operator/accounts", "Accounts"],

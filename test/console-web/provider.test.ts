@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { linesOf } from "../fixtures/lines.ts";
+import { beginAt, pollAt } from "../fixtures/machine.ts";
 import { installed, longForm, missing } from "../fixtures/optional.ts";
 import { launch, Visit, withoutBrowser } from "./browser.ts";
 
@@ -92,6 +93,46 @@ describe.skipIf(withoutBrowser || withoutProvider || isShort)("people", () => {
       await visit.page.goto("/sign-in?next=/usage");
       await visit.page.getByRole("button", { name: "Continue with Acme" }).click();
       await heading(visit.page, "Usage");
+      expect(visit.problemsBut(expected)).toEqual([]);
+    },
+    timeLimit,
+  );
+
+  test(
+    "a program's address leads through the sign-in to its code, and nothing is approved before the person says so",
+    async () => {
+      await using visit = await visitOf();
+      const codes = await beginAt(gateway.url, { client_name: "<b>a program</b>", machine: "box" });
+      await visit.page.goto(`/device?user_code=${codes.user_code}`);
+      await visit.page.getByRole("button", { name: "Continue with Acme" }).click();
+      await beAt(visit.page, "ada@example.com");
+      await heading(visit.page, "Sign in a program");
+      expect((await pollAt(gateway.url, codes)).body).toEqual({ error: "authorization_pending" });
+      await clean(visit);
+      await visit.page.getByRole("button", { name: "Continue" }).click();
+      await visit.page.getByText("<b>a program</b>").waitFor();
+      await clean(visit);
+      expect((await pollAt(gateway.url, codes)).body).toEqual({ error: "authorization_pending" });
+      await visit.page.getByLabel("Name").fill("my box");
+      await visit.page.getByRole("button", { name: "Approve" }).click();
+      await visit.page.getByText("Signed in as “my box”").waitFor();
+      expect((await pollAt(gateway.url, codes)).status).toBe(200);
+      await visit.goTo("/key", "API key");
+      await visit.page.getByRole("cell", { name: /machine$/ }).waitFor();
+      await visit.page.getByRole("button", { name: "Revoke my box" }).click();
+      await visit.page.getByRole("button", { name: "Revoke key" }).click();
+      await visit.page.getByRole("cell", { name: /machine$/ }).waitFor({ state: "detached" });
+      // Another code, which is denied; and one that is none.
+      const denied = await beginAt(gateway.url);
+      await visit.goTo("/device", "Sign in a program");
+      await visit.page.getByLabel("Code").fill(denied.user_code.toLowerCase());
+      await visit.page.getByRole("button", { name: "Continue" }).click();
+      await visit.page.getByRole("button", { name: "Deny" }).click();
+      await visit.page.getByText("Denied.").waitFor();
+      expect((await pollAt(gateway.url, denied)).body).toEqual({ error: "access_denied" });
+      await visit.goTo("/device?user_code=BBBB-CCCC", "Sign in a program");
+      await visit.page.getByRole("button", { name: "Continue" }).click();
+      await visit.page.getByRole("alert").getByText("No machine waits with this code").waitFor();
       expect(visit.problemsBut(expected)).toEqual([]);
     },
     timeLimit,

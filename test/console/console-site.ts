@@ -190,6 +190,7 @@ export class ConsoleSite {
       return { name, drained, busy: 0 };
     };
     return {
+      batches: null,
       nodes: () => [],
       models: () => ({}),
       gateways: async () => [],

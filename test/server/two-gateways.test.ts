@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { temporaryFolder } from "../commands/program.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";
+import { beginAt, Person, pollAt, refreshAt, type Tokens } from "../fixtures/machine.ts";
 import { ScriptedNode } from "../fixtures/node-process.ts";
 import { installed, longForm } from "../fixtures/optional.ts";
 import { noPostgres, TestPostgres } from "../fixtures/postgres.ts";
@@ -159,6 +160,39 @@ describe.skipIf(noPostgres || !longForm || openai === null || anthropic === null
     const rows = await gateways[0].usage(email);
     expect(rows.map(({ key }) => key)).toEqual(["named", "named", "named", "named"]);
     expect((await gateways[1].show(email)).reserved).toBe(0);
+  }, 60_000);
+
+  test("a machine asks at one, is approved at the other, and its token is renewed and ended at either", async () => {
+    const { email } = await person("machines");
+    const [here, there] = gateways.map(({ url }) => url) as [string, string];
+    const ada = await Person.signedIn(here, email, password);
+    const codes = await beginAt(here);
+    // A code of which both decide at once is decided once.
+    const raced = await beginAt(there);
+    const decided = await Promise.all(
+      [here, there].map((at) => ada.post(at, "/device/approve", { user_code: raced.user_code, name: "raced" })),
+    );
+    expect(decided.map(({ status }) => status).sort()).toEqual([200, 404]);
+    await ada.approve(there, codes, "laptop");
+    const polled = await Promise.all([here, there].map((at) => pollAt(at, codes)));
+    expect(polled.map(({ status }) => status).sort()).toEqual([200, 400]);
+    const { access_token, refresh_token } = polled.find(({ status }) => status === 200)!.body as Tokens;
+    const asked = async (at: string, token: string): Promise<number> =>
+      statusOf(clients(token, () => at).messages("text"));
+    for (const at of [here, there]) expect(await asked(at, access_token)).toBe(200);
+    expect((await gateways[1].usage(email)).map(({ key }) => key)).toEqual(["laptop", "laptop"]);
+    const renewed = (await refreshAt(there, refresh_token)).body as Tokens;
+    for (const at of [here, there]) {
+      expect([await asked(at, access_token), await asked(at, renewed.access_token)]).toEqual([401, 200]);
+    }
+    // The one that was used is used again, where nobody remembers it.
+    expect((await refreshAt(here, refresh_token)).body).toEqual({ error: "invalid_grant" });
+    for (const at of [here, there]) expect(await asked(at, renewed.access_token)).toBe(401);
+    const late = (await pollAt(here, raced)).body as Tokens;
+    expect(await asked(there, late.access_token)).toBe(200);
+    await gateways[0].cli("accounts", "disable", email);
+    for (const at of [here, there]) expect(await asked(at, late.access_token)).toBe(401);
+    expect((await refreshAt(there, late.refresh_token)).status).toBe(401);
   }, 60_000);
 
   test("an invitation of one is used at the other, once", async () => {

@@ -39,7 +39,15 @@ import { BalanceLine, type BalanceWaiter } from "./balance-line.ts";
 import type { EndUser } from "./end-users.ts";
 import type { Reply } from "./entry.ts";
 import { Flood } from "./flood.ts";
-import { type CountedTokens, noWindows, refusedByMinute, tightest, tokensOf, windowsOf } from "./minute-limits.ts";
+import {
+  type CountedTokens,
+  type MinuteLine,
+  noWindows,
+  refusedByMinute,
+  tightest,
+  tokensOf,
+  windowsOf,
+} from "./minute-limits.ts";
 import type { Journal } from "../journal.ts";
 import type { Ledger } from "./ledger.ts";
 import { KeysUsed } from "../people/keys-used.ts";
@@ -314,6 +322,17 @@ export class Admission implements Books {
     hold.counted = windows === noWindows ? null : { tokens, at, wall: now.wall };
     hold.rates = tightest(windows, at, now.wall, ofFlood);
     return hold;
+  }
+
+  /** What requests of the last minute used, the latest first: after a start. What was not charged nobody knows anymore. */
+  recall(lines: Iterable<MinuteLine>, now: Moment): void {
+    for (const { account, key, endUser, at, tokens } of [...lines].reverse()) {
+      const loaded = this.#ledger.account(account);
+      const named = key > defaultKey ? this.#ledger.key(loaded, key) : null;
+      const asking = endUser === null || named === null ? null : this.#ledger.endUsers.exactly(loaded, named, endUser);
+      const countedAt = now.monotonic - Math.max(0, now.wall - at);
+      for (const window of windowsOf(loaded, named, asking)) window.count(tokens, countedAt);
+    }
   }
 
   /** Goes on with a hold that the account's rows know of. `since`: from when it has waited, if it does. */

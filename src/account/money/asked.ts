@@ -10,8 +10,8 @@ export type Asked<M = Model> = Pick<
 
 /** Only that, with the model as it is or as its id. */
 export function askedOf<M>(ask: Asked<unknown>, model: M): Asked<M> {
-  const { endpoint, coderBilling, outputTokensMax, openBudget, priority, answers } = ask;
-  const asked = { endpoint, coderBilling, model, outputTokensMax };
+  const { endpoint, coderBilling, outputTokensMax, openBudget, priority, answers, batch } = ask;
+  const asked = { endpoint, coderBilling, model, outputTokensMax, ...(batch && { batch }) };
   if (openBudget === undefined && priority === undefined && answers === undefined) return asked;
   return { ...asked, ...(openBudget && { openBudget }), ...(priority && { priority }), ...(answers && { answers }) };
 }

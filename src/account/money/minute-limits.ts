@@ -1,7 +1,7 @@
 // Which limits of a minute a request meets, and what it counts there.
 import type { RateLeft, RatesLeft } from "../../core/rates-left.ts";
 import { refuse } from "../../core/refusals.ts";
-import type { Ms, Refusal } from "../../core/types.ts";
+import type { AccountId, KeyId, Ms, Refusal } from "../../core/types.ts";
 import type { AdmissionRequest } from "./books.ts";
 import { type EndUser, perEndUser } from "./end-users.ts";
 import type { LoadedAccount } from "./loaded-account.ts";
@@ -10,6 +10,9 @@ import { MinuteWindow } from "./minute-window.ts";
 
 /** Output tokens that a request counts without a budget, until its end says how many there were. */
 const openBudgetTokens = 256;
+
+/** A request that was charged; `at`: wall clock. */
+export type MinuteLine = Readonly<{ account: AccountId; key: KeyId; endUser: string | null; at: Ms; tokens: number }>;
 
 /** What a request counted, by the windows' clock and by the wall clock. */
 export type CountedTokens = Readonly<{ tokens: number; at: Ms; wall: Ms }>;

@@ -9,7 +9,7 @@
 import type { Ms } from "../../core/types.ts";
 import type { RateLeft, RatesLeft } from "../../core/rates-left.ts";
 
-const windowMs = 60_000;
+export const windowMs = 60_000;
 const slotMs = 1_000;
 
 /** `at`: of its last request. */

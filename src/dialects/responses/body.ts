@@ -41,7 +41,7 @@ export const Body = Type.Object({
   presence_penalty: optional(numberBetween(-2, 2)),
   frequency_penalty: optional(numberBetween(-2, 2)),
   top_logprobs: optional(wholeBetween(0, 20)),
-  background: optional(Type.Literal(false, { description: "false: requests are not run in the background here" })),
+  background: optional(flag),
   prompt: leftOut("prompts are not stored here; send instructions and input"),
   moderation: leftOut("nothing is moderated here"),
 });

@@ -68,14 +68,20 @@ export class ResponseLifecycle {
     return `${this.numbers.event(type, `"response":${this.#response.whole}`)}data: [DONE]\n\n`;
   }
 
-  /** The last event of a failed response; no terminator follows an error. */
-  failed(output: readonly string[], refusal: Refusal): string {
-    const response = responseFailed(this.#ask, this.#identity, output, refusal);
-    return this.start() + this.numbers.event("response.failed", `"response":${response}`);
+  /** The last event of a failed response, or one that its client cancelled (null); no terminator follows an error. */
+  failed(output: readonly string[], refusal: Refusal | null): string {
+    const response = (this.#response = responseFailed(this.#ask, this.#identity, output, refusal));
+    const type = refusal === null ? "response.cancelled" : "response.failed";
+    return this.start() + this.numbers.event(type, `"response":${response.whole}`);
+  }
+
+  /** Before its end. */
+  soFar(status: "queued" | "in_progress"): ResponseText {
+    return responseInProgress(this.#ask, this.#identity, status);
   }
 
   #inProgress(type: "response.created" | "response.in_progress"): string {
     if (!this.numbers.wanted) return "";
-    return this.numbers.event(type, `"response":${responseInProgress(this.#ask, this.#identity)}`);
+    return this.numbers.event(type, `"response":${this.soFar("in_progress").whole}`);
   }
 }

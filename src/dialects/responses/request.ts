@@ -120,6 +120,7 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
   if (isRefusal(oneOfThem)) return oneOfThem;
 
   const store = context.storesResponses && (request.store ?? true) && compacts === null;
+  if (request.background === true && !store) return unstoredBackground;
   const settings = {
     model,
     turns,
@@ -153,6 +154,7 @@ function readChecked(request: ResponsesBody & Item, context: CheckedContext): Re
     sealsReasoning: request.include?.includes("reasoning.encrypted_content") ?? false,
     showsSources: request.include?.includes("web_search_call.action.sources") ?? false,
     compacts,
+    ...(request.background === true ? { background: true } : {}),
     store,
     previousResponseId: request.previous_response_id ?? null,
     conversationId,
@@ -170,6 +172,8 @@ function asServed(request: ResponsesBody, settings: Parameters<typeof withPreset
   const held = Object.fromEntries(forwarded.map((name) => [name, sampling[name]]));
   return { ...request, ...held, reasoning: { ...request.reasoning, effort } };
 }
+
+const unstoredBackground = malformed("background: needs a stored response: send store true, and no compaction");
 
 const shownOf = (request: ResponsesBody & Item, { continues }: CheckedContext): ResponsesBody & Item =>
   continues === null ? request : { ...request, previous_response_id: continues };

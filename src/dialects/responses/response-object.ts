@@ -12,7 +12,7 @@ export const stemOf = ({ requestId }: ReplyIdentity): string => requestId.slice(
 
 /** The end of a response; members are JSON texts. */
 type ResponseState = Readonly<{
-  status: "in_progress" | "completed" | "incomplete" | "failed";
+  status: "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
   completedSeconds: number | null;
   error: string;
   incompleteDetails: string;
@@ -49,16 +49,20 @@ function responseObject(ask: ResponsesAsk, identity: ReplyIdentity, outcome: Res
 const echoed = ({ echo }: ResponsesAsk, { priority }: ReplyIdentity): string =>
   priority === undefined ? echo : echo.replace('"service_tier":"default"', `"service_tier":"${tierOf(priority)}"`);
 
-export const responseInProgress = (ask: ResponsesAsk, identity: ReplyIdentity): string =>
+export const responseInProgress = (
+  ask: ResponsesAsk,
+  identity: ReplyIdentity,
+  status: "queued" | "in_progress" = "in_progress",
+): ResponseText =>
   responseObject(ask, identity, {
-    status: "in_progress",
+    status,
     completedSeconds: null,
     error: "null",
     incompleteDetails: "null",
     output: [],
     usage: "null",
     outputText: null,
-  }).whole;
+  });
 
 /** `outputText`: the answer's whole text as a JSON string literal. */
 export function responseEnded(
@@ -80,21 +84,23 @@ export function responseEnded(
   });
 }
 
+/** `refusal`: null where its client cancelled it. */
 export function responseFailed(
   ask: ResponsesAsk,
   identity: ReplyIdentity,
   output: readonly string[],
-  refusal: Refusal,
-): string {
+  refusal: Refusal | null,
+): ResponseText {
+  const error = refusal === null ? null : { code: failureCode(refusal.refusal), message: messageOf(refusal) };
   return responseObject(ask, identity, {
-    status: "failed",
+    status: refusal === null ? "cancelled" : "failed",
     completedSeconds: null,
-    error: JSON.stringify({ code: failureCode(refusal.refusal), message: messageOf(refusal) }),
+    error: JSON.stringify(error),
     incompleteDetails: "null",
     output,
     usage: "null",
     outputText: null,
-  }).whole;
+  });
 }
 
 /** Why an answer is incomplete, or null if it is complete. */
@@ -162,6 +168,7 @@ const echoedSummaries: ReadonlySet<unknown> = new Set(["auto", "concise", "detai
 
 /** Request fields that are echoed after `model`, where a request with any of them has its own echo instead of the defaults. */
 const fieldsBehindModel: ReadonlySet<string> = new Set([
+  "background",
   "parallel_tool_calls",
   "previous_response_id",
   "conversation",
@@ -208,7 +215,7 @@ function wholeEcho(request: ResponsesBody, model: string, budget: number | null,
     safety_identifier: request.safety_identifier ?? null,
     service_tier: "default",
     store,
-    background: false,
+    background: request.background ?? false,
     temperature: request.temperature ?? 1,
     text: { format: formatEcho((request.text?.format ?? null) as Item | null) },
     tool_choice: request.tool_choice ?? "auto",

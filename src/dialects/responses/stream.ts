@@ -1,7 +1,7 @@
 // The stream of a response: pieces -> events. One item is open at a time; pieces for later ones wait.
 import type { ByteWriter } from "../../core/byte-writer.ts";
 import type { Piece, Refusal, ToolOutcome } from "../../core/types.ts";
-import type { AnswerEnd, Encoder, ReplyForm, ReplyIdentity } from "../dialect.ts";
+import type { AnswerEnd, BackgroundEncoder, Encoder, ReplyForm, ReplyIdentity } from "../dialect.ts";
 import {
   CustomCallItem,
   FunctionCallItem,
@@ -13,7 +13,8 @@ import {
   WebSearchItem,
 } from "./output-items.ts";
 import { type ReplyContext, ResponseLifecycle } from "./lifecycle.ts";
-import { incompleteReason, keptOf, stemOf } from "./response-object.ts";
+import { incompleteReason, keptOf, type ResponseText, stemOf } from "./response-object.ts";
+import type { StoredResponse } from "../stored-responses.ts";
 import type { ResponsesAsk } from "./body.ts";
 import type { Sealer } from "../request/sealed-content.ts";
 
@@ -21,6 +22,11 @@ export class ResponsesEncoder implements Encoder {
   readonly #ask: ResponsesAsk;
   readonly #sealer: Sealer | null;
   readonly #keep: ReplyContext["keep"];
+  readonly background: BackgroundEncoder = {
+    begin: () => this.#start(),
+    stored: (status) => this.#stored(null, this.#lifecycle.soFar(status)),
+    cancelled: () => (this.#queue.length > 0 ? this.#closeAll(true) : "") + this.#failed(null),
+  };
   readonly #stem: string;
   readonly #lifecycle: ResponseLifecycle;
   /** Unfinished items: the first is open, the others wait for their turn. */
@@ -87,16 +93,27 @@ export class ResponsesEncoder implements Encoder {
     const items = this.#closeAll(incompleteReason(end.reason) !== null);
     const ended = this.#lifecycle.ended(this.#output(), this.#outputText(), end);
     if (this.#keep !== null) {
-      const { previousResponseId, conversationId, store, input } = this.#ask;
+      const { conversationId, store } = this.#ask;
       const conversation = conversationId === null ? null : { id: conversationId, only: !store };
-      const id = `resp_${this.#stem}`;
-      this.#keep({ id, previousResponseId, conversation, input, ...keptOf(this.#lifecycle.response!) });
+      this.#keep(this.#stored(conversation, this.#lifecycle.response!));
     }
     return started + items + ended;
   }
 
   failure(refusal: Refusal): string {
-    return this.#lifecycle.failed(this.#output(), refusal);
+    return this.#failed(refusal);
+  }
+
+  /** One that went on without its client is stored, as its client must learn of its end; no conversation takes it. */
+  #failed(refusal: Refusal | null): string {
+    const events = this.#lifecycle.failed(this.#output(), refusal);
+    if (this.#ask.background === true) this.#keep?.(this.#stored(null, this.#lifecycle.response!));
+    return events;
+  }
+
+  #stored(conversation: StoredResponse["conversation"], response: ResponseText): StoredResponse {
+    const { previousResponseId, input } = this.#ask;
+    return { id: `resp_${this.#stem}`, previousResponseId, conversation, input, ...keptOf(response) };
   }
 
   #start(): string {

@@ -446,13 +446,24 @@ const ofPages: readonly Parameter[] = [
   query("after", "Id of the last item of the page before.", { type: "string" }),
 ];
 
+const showsResponse =
+  "Exactly as it was sent; a background response as it is now. Its events are kept for 10 minutes after its end, by the " +
+  "gateway that ran it.";
+
 function stored(): OpenApiDocument["paths"] {
   const refused = errorReplies(chatCompletions, [...ofEveryRoute, "malformed", "not_found"]);
   const { 400: _, ...refusedById } = refused;
   return {
     "/v1/responses/{id}": {
-      get: operation("getResponse", "Responses", "A stored response", "Exactly as it was sent.", {
-        parameters: [idOf("response"), query("stream", "`true` is refused.", { type: "string", enum: ["false"] })],
+      get: operation("getResponse", "Responses", "A stored response", showsResponse, {
+        parameters: [
+          idOf("response"),
+          query("stream", "`true` streams the events of a background response.", {
+            type: "string",
+            enum: ["true", "false"],
+          }),
+          query("starting_after", "The number of the last event that was received.", { type: "integer", minimum: 0 }),
+        ],
         responses: { "200": reply("The response.", ref("Response")), ...refused },
       }),
       delete: operation(
@@ -483,10 +494,10 @@ function stored(): OpenApiDocument["paths"] {
         "cancelResponse",
         "Responses",
         "Cancel a response",
-        "Always refused: stored responses are complete, and nothing runs in the background. To stop an answer, close its connection.",
+        "Ends a background response. What came until then is stored and charged. To stop any other, close its connection.",
         {
           parameters: [idOf("response")],
-          responses: refused,
+          responses: { "200": reply("The response.", ref("Response")), ...refused },
         },
       ),
     },

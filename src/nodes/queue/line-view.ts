@@ -5,7 +5,7 @@ import type { AccountId, Ms } from "../../core/types.ts";
 import type { FairLine, InLine } from "./fair-line.ts";
 import type { Line } from "./line.ts";
 import type { CacheHour } from "./placement.ts";
-import { mostFirst, type ServedRow, type ServedWork } from "./served-work.ts";
+import { mostFirst, type ServedRow, ServedWork } from "./served-work.ts";
 
 /** A node's line. */
 export type NodeLine = Readonly<{
@@ -30,6 +30,8 @@ const noLine: NodeLine = {
 export type WaitingUser = Readonly<{
   account: AccountId;
   member: string;
+  /** Within its account. */
+  weight: number;
   priority: Priority;
   models: readonly string[];
   requests: number;
@@ -59,7 +61,7 @@ export type LineView = Readonly<{
   /** Those who are next first, at most so many as wanted. */
   next: readonly WaitingUser[];
   running: readonly RunningGroup[];
-  /** Work of the last hour; those with most of it first. `weight`: an account's now. */
+  /** Work of the last hour, with what is expected of what runs; those with most of it first. `weight`: an account's now. */
   accounts: readonly (ServedRow<AccountId> & Readonly<{ weight: number | null }>)[];
   classes: readonly ServedRow<Priority>[];
   models: readonly ServedRow<string>[];
@@ -68,14 +70,20 @@ export type LineView = Readonly<{
   caches: ReadonlyMap<string | null, Readonly<CacheHour>>;
 }>;
 
-type Place = Readonly<{ account: AccountId; priority: Priority; modelId: string }>;
+type Place = Readonly<{ account: AccountId; priority: Priority; modelId: string; weight?: number | undefined }>;
 type Waiter = InLine & Readonly<{ place: Place }>;
 type OneLine<Waiting extends Waiter> = Readonly<{
   priority: Priority;
   line: FairLine<Waiting>;
   nodes: readonly Runner["state"][];
 }>;
-type Runner = Readonly<{ state: Readonly<{ node: Readonly<{ name: string }> }>; since: Ms; isReading: boolean }>;
+type Runner = Readonly<{
+  state: Readonly<{ node: Readonly<{ name: string }> }>;
+  since: Ms;
+  isReading: boolean;
+  work: number;
+  waitedMs: Ms;
+}>;
 
 /** The queue as it is: it changes with the next event. */
 export type SeenQueue<Waiting extends Waiter> = Readonly<{
@@ -125,18 +133,21 @@ export function lineView(
   { lines, running, served, forecastOf, now, wall, weightOf, caches }: SeenLine,
   usersMax: number,
 ): LineView {
+  const underWay = new ServedWork();
+  for (const [place, { state, work, waitedMs }] of running)
+    underWay.add({ ...place, node: state.node.name, work, waitedMs }, now);
   const byWall = <Of extends Readonly<{ since: Ms }>>(of: Of): Of => ({ ...of, since: of.since + wall - now });
   return {
     waiting: waitingByPriority(lines),
     next: usersInLine(lines, usersMax, forecastOf).map(byWall),
     running: runningGroups(running).map(byWall),
-    accounts: mostFirst(served.accounts, now).map((row) => ({
+    accounts: mostFirst([served.accounts, underWay.accounts], now).map((row) => ({
       ...row,
       weight: row.key === null ? null : weightOf(row.key),
     })),
-    classes: mostFirst(served.classes, now),
-    models: mostFirst(served.models, now),
-    nodes: mostFirst(served.nodes, now),
+    classes: mostFirst([served.classes, underWay.classes], now),
+    models: mostFirst([served.models, underWay.models], now),
+    nodes: mostFirst([served.nodes, underWay.nodes], now),
     caches,
   };
 }
@@ -204,7 +215,17 @@ function usersInLine<Waiting extends Waiter>(
       const first = places.first!.value;
       const { length: requests } = places;
       const forecast = forecasts-- >= 1 ? forecastOf(first) : null;
-      users.push({ account, member, priority, models: modelsOf(places), requests, since: first.since, forecast });
+      const { weight = 1 } = first.place;
+      users.push({
+        account,
+        member,
+        weight,
+        priority,
+        models: modelsOf(places),
+        requests,
+        since: first.since,
+        forecast,
+      });
     }
   }
   const place = ({ forecast }: WaitingUser): number => forecast?.position ?? Infinity;

@@ -1,5 +1,6 @@
 // All nodes together: their health, who gets a slot, and generations on a slot. It combines the slot queue (decides),
 // the endpoints (talk to the nodes) and what happened to requests there. Timers and promises live here.
+import type { NodeWork } from "../../core/node-work.ts";
 import type { Forecast } from "../../core/forecast.ts";
 import { type Priority } from "../../core/priority.ts";
 import { type Standing, usualStanding } from "../../core/standing.ts";
@@ -407,8 +408,8 @@ export class NodePool {
   }
 
   /** See SlotQueue. */
-  servedElsewhere(account: AccountId, work: number): void {
-    this.#queue.servedElsewhere(account, work);
+  servedElsewhere(work: NodeWork): void {
+    this.#queue.servedElsewhere(work);
   }
 
   /** This gateway's shares, by node name. */

@@ -42,8 +42,15 @@ function addTo(sum: Served, priority: Priority, work: number, waitedMs: Ms): voi
 /** Null is the key of what has none of its own. */
 export type ServedRow<Key> = Served & Readonly<{ key: Key | null }>;
 
-export const mostFirst = <Key>(of: LastHour<Key, Served>, now: Ms): ServedRow<Key>[] =>
-  [...of.sums(now)].map(([key, sum]) => ({ ...sum, key })).toSorted((one, other) => workOf(other) - workOf(one));
+export function mostFirst<Key>(of: readonly LastHour<Key, Served>[], now: Ms): ServedRow<Key>[] {
+  const sums = new Map<Key | null, ServedRow<Key>>();
+  for (const [key, sum] of of.flatMap((each) => [...each.sums(now)])) {
+    const known = sums.get(key);
+    if (known === undefined) sums.set(key, { ...sum, key });
+    else plusServed(known, sum);
+  }
+  return [...sums.values()].toSorted((one, other) => workOf(other) - workOf(one));
+}
 
 const noWork = (): Record<Priority, number> => ({ interactive: 0, standard: 0, bulk: 0 });
 

@@ -25,6 +25,7 @@
 // No request overtakes at (2): a place waits only while no healthy node that serves it has a free slot, or by (5) or (6),
 // because every event that frees or adds a slot (ended, began, configure, well) hands it out at once. `check` asserts this.
 import { assert } from "../../core/assert.ts";
+import type { NodeWork } from "../../core/node-work.ts";
 import type { Forecast } from "../../core/forecast.ts";
 import { priorities, type Priority, rankOf } from "../../core/priority.ts";
 import { queuePlacesMax } from "../../core/limits.ts";
@@ -264,7 +265,7 @@ export class SlotQueue {
   /** What newcomers would meet, by model and priority. */
   readonly #newcomers = new Map<string, Readonly<{ at: Ms; forecast: Forecast }>>();
   /** See takeServed. */
-  #untold: Map<string, Map<AccountId, number>> | null = null;
+  #untold: Map<string, NodeWork> | null = null;
   #trials = 0;
   /** Until then, prompts of those who run many are read; later, their nodes hang. */
   #manyReadUntil: Ms = -Infinity;
@@ -552,19 +553,23 @@ export class SlotQueue {
     return most !== null && (this.#underWay.get(modelId) ?? 0) >= most;
   }
 
-  /** Work by node and account since the last call, for other gateways; empty at the first. Less than 0: a correction. */
-  takeServed(): ReadonlyMap<string, ReadonlyMap<AccountId, number>> {
-    const untold = this.#untold ?? new Map<string, Map<AccountId, number>>();
+  /** Work since the last call, for other gateways; empty at the first. */
+  takeServed(): readonly NodeWork[] {
+    const untold = [...(this.#untold?.values() ?? [])];
     this.#untold = new Map();
     return untold;
   }
 
   /**
-   * Another gateway on the same nodes did this much of an account's work. It counts as if done here while someone waits
-   * here. Otherwise no one lacked it, and the account owes nothing.
+   * Another gateway did this work on a node that has this name here. It counts as if done here while someone waits here.
+   * Otherwise no one lacked it, and the account owes nothing; so with its end users and keys, and with classes.
    */
-  servedElsewhere(account: AccountId, work: number): void {
-    if (this.#all.length > 0) this.#shares.known(account)?.had(work);
+  servedElsewhere({ node, account, member, priority, work }: NodeWork): void {
+    if (this.#all.length === 0) return;
+    const [share, state] = [this.#shares.known(account), this.#nodes.get(node)];
+    share?.had(work);
+    if (member !== undefined && share !== undefined && share.waiting > 0) share.members.known(member)?.had(work);
+    if (priority !== undefined && state !== undefined && state.lines.size > 0) classHad(state, priority, work);
   }
 
   /** The node is still down: a request could not connect. */
@@ -835,13 +840,10 @@ export class SlotQueue {
       this.#manyReadUntil = Math.max(this.#manyReadUntil, this.#now + Math.max(quietMinMs, readMs));
     }
     if (place.priority === "bulk") state.bulk++;
-    const { work } = state;
     // An account's own answers predict its next ones best: those of others may be ten times as long.
     const expected = share.answerWork === null ? sent.work : sent.unreadWork + share.answerWork;
     state.lastWork = expected;
-    work[place.priority] += expected;
-    if (work.interactive + work.standard + work.bulk > workOfLate)
-      for (const priority of priorities) work[priority] /= 2;
+    classHad(state, place.priority, expected);
     share.turn = Math.max(share.turn, memberShare.tag);
     this.#had(place, { state, share, memberShare }, expected);
     share.running++;
@@ -871,15 +873,16 @@ export class SlotQueue {
   }
 
   #had(
-    { account }: Place,
+    { account, member, priority }: Place,
     { state, share, memberShare }: Pick<Running, "state" | "share" | "memberShare">,
     work: number,
   ): void {
     share.had(work);
     memberShare.had(work);
     if (this.#untold === null) return;
-    const there = this.#untold.get(state.node.name) ?? new Map<AccountId, number>();
-    this.#untold.set(state.node.name, there.set(account, (there.get(account) ?? 0) + work));
+    const node = state.node.name;
+    const key = `${node}\n${account} ${priority} ${member}`;
+    this.#untold.set(key, { node, account, member, priority, work: work + (this.#untold.get(key)?.work ?? 0) });
   }
 
   #hasRead(account: AccountId, running: Running): void {
@@ -1136,4 +1139,10 @@ function isSooner(one: AccountInLine<Waiting>, other: AccountInLine<Waiting>): b
 
 function load({ busy, node: { slots, elsewhere = 0 } }: Candidate): number {
   return (busy + elsewhere) / (slots + elsewhere);
+}
+
+/** Only what was lately counts. */
+function classHad({ work }: NodeState, priority: Priority, more: number): void {
+  work[priority] = Math.max(0, work[priority] + more);
+  if (work.interactive + work.standard + work.bulk > workOfLate) for (const each of priorities) work[each] /= 2;
 }

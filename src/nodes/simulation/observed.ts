@@ -14,8 +14,8 @@ export type Observed = Readonly<{
   requests: number;
   /** The most requests that it had at once. */
   peak: number;
-  /** Whether a request waited in line before it came there. */
-  waited: boolean;
+  /** Whether requests waited for that: most that waited in line came when it had as many again. */
+  isFull: boolean;
   models: readonly string[];
   /** Null: too little is known. */
   rates: EngineRates | null;
@@ -25,7 +25,7 @@ const samplesMin = 20;
 /** A wait that is none: the line gives a slot within a turn of the event loop. */
 const noWaitMs = 5;
 /** Fits see at most this many requests of a node. */
-const samplesMax = 100_000;
+const samplesMax = 20_000;
 
 export function observe(trace: Trace): readonly Observed[] {
   const all = trace.nodes.map((): number[] => []);
@@ -35,11 +35,13 @@ export function observe(trace: Trace): readonly Observed[] {
     const models = new Set(requests.map((at) => trace.models[trace.model[at]!]!));
     const measured = requests.filter((at) => trace.firstTokenMs[at]! >= 0 && trace.sentMs[at]! >= 0);
     const spans = spansOf(trace, measured.slice(-samplesMax));
+    const peak = spans.reduce((most, { beside }) => Math.max(most, beside), 1);
+    const waited = spans.filter(({ waitedMs }) => waitedMs > noWaitMs);
     return {
       name,
       requests: requests.length,
-      peak: spans.reduce((most, { beside }) => Math.max(most, beside), 1),
-      waited: measured.some((at) => trace.waitMs[at]! > noWaitMs),
+      peak,
+      isFull: waited.length > 0 && 2 * waited.filter(({ beside }) => beside === peak).length > waited.length,
       models: [...models],
       rates: ratesOf(spans),
     };
@@ -61,6 +63,7 @@ export function usualAmong(nodes: readonly Observed[]): EngineRates {
 
 /** A request on its node. `beside`: how many ran there when it was sent, itself included; `isAlone`: it alone was read. */
 type Span = Readonly<{
+  waitedMs: Ms;
   sentAt: Ms;
   firstAt: Ms;
   endedAt: Ms;
@@ -73,8 +76,10 @@ type Span = Readonly<{
 function spansOf(trace: Trace, requests: readonly number[]): Span[] {
   const spans = requests.map((at) => {
     const cameAt = trace.lineAt[at]! - trace.beforeMs[at]!;
-    const sentAt = cameAt + trace.beforeMs[at]! + (trace.waitMs[at]! || 0);
+    const waitedMs = trace.waitMs[at]! || 0;
+    const sentAt = cameAt + trace.beforeMs[at]! + waitedMs;
     return {
+      waitedMs,
       sentAt,
       firstAt: Math.max(sentAt, cameAt + trace.firstTokenMs[at]!),
       endedAt: cameAt + trace.durationMs[at]!,

@@ -6,14 +6,15 @@ import { answerCalls, endWorker } from "../../core/workers.ts";
 import { observe, type Observed, usualAmong } from "./observed.ts";
 import { replay, type Setup } from "./replay.ts";
 import { calibrationOf, type Summary, summaryOf, workOf } from "./summary.ts";
-import { type Trace, traceOf } from "./trace.ts";
+import { type Trace, TraceReader } from "./trace.ts";
 import type { EngineRates } from "./virtual-engine.ts";
 
 /** What the Worker is called for; the result depends on it. */
 export type SimulationCall =
-  | Readonly<{ order: "add"; page: ArrivalPage }>
+  /** `from`: what came before is left out. */
+  | Readonly<{ order: "add"; page: ArrivalPage; from: Ms }>
   /** No more pages come: a TraceFacts. */
-  | Readonly<{ order: "trace"; from: Ms }>
+  | Readonly<{ order: "trace" }>
   /** A RunResult. `shown`: accounts to list, by their places; its progress is the part that is done. */
   | Readonly<{ order: "run"; setup: Setup; shown: readonly number[] }>
   | Readonly<{ order: "close" }>;
@@ -33,19 +34,22 @@ export type RunResult = Readonly<{ summary: Summary; calibration: Calibration | 
 
 declare const self: Worker;
 
-const pages: ArrivalPage[] = [];
+const reader = new TraceReader();
 let trace: Trace;
 
 answerCalls<SimulationCall>(self, (order, progress) => {
   switch (order.order) {
     case "add":
-      pages.push(order.page);
+      reader.add(order.page, order.from);
       return null;
     case "trace":
-      trace = traceOf(pages, order.from);
+      trace = reader.trace();
       return factsOf(trace);
     case "run": {
-      const replayed = replay(trace, order.setup, progress);
+      const replayed = replay(trace, order.setup, (part) => {
+        Bun.gc(true); // the blocks of prompts are freed late otherwise: 300 MB more for a million requests
+        progress(part);
+      });
       const summary = summaryOf(trace, order.setup, replayed, order.shown);
       return { summary, calibration: calibrationOf(trace, replayed) } satisfies RunResult;
     }

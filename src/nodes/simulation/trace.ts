@@ -36,49 +36,77 @@ export type Trace = Readonly<
 const places = Object.fromEntries(arrivalColumns.map((name, at) => [name, at])) as Record<ArrivalColumn, number>;
 const same = ["member", "rank", "input", "output", "waitMs", "sentMs", "firstTokenMs", "durationMs"] as const;
 
-/** Lets go of each page as it is read. `from`: what came before is left out. */
-export function traceOf(pages: ArrivalPage[], from: Ms): Trace {
-  const rows = pages.reduce((sum, { numbers }) => sum + numbers.length / arrivalColumns.length, 0);
-  const [accounts, models, nodes] = [new Numbering<AccountId>(), new Numbering<string>(), new Numbering<string>()];
-  const lineAt = new Float64Array(rows);
-  const read = Object.fromEntries(columns.map((name) => [name, new Float32Array(rows)])) as Record<
-    Column,
-    Float32Array
-  >;
-  let length = 0;
-  for (let page = pages.shift(); page !== undefined; page = pages.shift()) {
-    const { numbers, names } = page;
+/** Pages become columns as they come, in chunks, so that no page is kept. */
+export class TraceReader {
+  readonly #accounts = new Numbering<AccountId>();
+  readonly #models = new Numbering<string>();
+  readonly #nodes = new Numbering<string>();
+  readonly #chunks: Chunk[] = [];
+  #length = 0;
+
+  /** `from`: what came before is left out. */
+  add({ numbers, names }: ArrivalPage, from: Ms): void {
+    const chunk = chunkOf(numbers.length / arrivalColumns.length);
+    let at = 0;
     for (let row = 0; row < numbers.length; row += arrivalColumns.length) {
       const of = (column: ArrivalColumn): number => numbers[row + places[column]]!;
       const cameAt = of("endedAt") - (of("durationMs") || 0);
       if (cameAt < from) continue;
       // What came before the line, such as the fetching of images, comes before it here, too.
       const beforeMs = Math.max(0, (of("sentMs") || 0) - (of("waitMs") || 0));
-      lineAt[length] = cameAt + beforeMs;
-      read.beforeMs[length] = beforeMs;
-      read.account[length] = accounts.placeOf(of("account"));
-      read.model[length] = models.placeOf(names[of("model")]!);
-      read.node[length] = of("node") < 0 ? -1 : nodes.placeOf(names[of("node")]!);
-      read.cached[length] = Math.min(of("cached"), Math.max(0, of("input") - 1));
-      for (const name of same) read[name][length] = of(name);
-      length++;
+      chunk.lineAt[at] = cameAt + beforeMs;
+      chunk.beforeMs[at] = beforeMs;
+      chunk.account[at] = this.#accounts.placeOf(of("account"));
+      chunk.model[at] = this.#models.placeOf(names[of("model")]!);
+      chunk.node[at] = of("node") < 0 ? -1 : this.#nodes.placeOf(names[of("node")]!);
+      chunk.cached[at] = Math.min(of("cached"), Math.max(0, of("input") - 1));
+      for (const name of same) chunk[name][at] = of(name);
+      at++;
+    }
+    this.#length += chunk.length = at;
+    if (at > 0) this.#chunks.push(chunk);
+  }
+
+  /** A column at a time, whose chunks go as it is sorted. */
+  trace(): Trace {
+    const length = this.#length;
+    const lineAt = new Float64Array(length);
+    this.#fill(lineAt, "lineAt");
+    const order = new Uint32Array(length).map((_, at) => at);
+    order.sort((one, other) => lineAt[one]! - lineAt[other]! || one - other);
+    const column = new Float32Array(length);
+    const sorted = columns.map((name) => {
+      this.#fill(column, name);
+      return [name, new Float32Array(length).map((_, at) => column[order[at]!]!)] as const;
+    });
+    return {
+      ...(Object.fromEntries(sorted) as Record<Column, Float32Array>),
+      length,
+      lineAt: lineAt.sort(),
+      accounts: this.#accounts.list,
+      models: this.#models.list,
+      nodes: this.#nodes.list,
+    };
+  }
+
+  #fill(into: Float32Array | Float64Array, name: Column | "lineAt"): void {
+    let at = 0;
+    for (const chunk of this.#chunks) {
+      into.set(chunk[name]!.subarray(0, chunk.length), at);
+      at += chunk.length;
+      delete chunk[name];
     }
   }
-  const order = new Uint32Array(length).map((_, at) => at);
-  order.sort((one, other) => lineAt[one]! - lineAt[other]! || one - other);
-  const sorted = columns.map((name) => {
-    const column = read[name];
-    return [name, new Float32Array(length).map((_, at) => column[order[at]!]!)] as const;
-  });
-  return {
-    ...(Object.fromEntries(sorted) as Record<Column, Float32Array>),
-    length,
-    lineAt: new Float64Array(length).map((_, at) => lineAt[order[at]!]!),
-    accounts: accounts.list,
-    models: models.list,
-    nodes: nodes.list,
-  };
 }
+
+/** Columns go one by one. */
+type Chunk = { length: number } & Partial<Record<Column, Float32Array> & { lineAt: Float64Array }>;
+
+const chunkOf = (rows: number): Required<Chunk> => ({
+  ...(Object.fromEntries(columns.map((name) => [name, new Float32Array(rows)])) as Record<Column, Float32Array>),
+  lineAt: new Float64Array(rows),
+  length: 0,
+});
 
 class Numbering<Name> {
   readonly list: Name[] = [];

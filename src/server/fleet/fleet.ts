@@ -17,11 +17,12 @@ type Parts = Readonly<{
   nodeCare: Pick<NodeCare, "drain" | "resume">;
   config: Pick<Config, "databaseUrl" | "gateway">;
   testWebhook: Fleet["testWebhook"];
+  batches: Fleet["batches"];
   unready(): string | null;
 }>;
 
 export function fleetOf(parts: Parts): Fleet {
-  const { pool, catalog, served, reloader, nodeCare, config, testWebhook, unready } = parts;
+  const { pool, catalog, served, reloader, nodeCare, config, testWebhook, batches, unready } = parts;
   // Several gateways each see and drain the nodes by themselves.
   const byGateway = config.databaseUrl === null ? {} : { gateway: config.gateway };
   return {
@@ -40,5 +41,6 @@ export function fleetOf(parts: Parts): Fleet {
     reload: () => reloader.applyAndLog(),
     health: () => healthOf(unready(), pool),
     testWebhook,
+    batches,
   };
 }

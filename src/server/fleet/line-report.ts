@@ -45,7 +45,7 @@ export async function lineReport(
     waiting: line.waiting,
     next: line.next.map((user) => ({
       account: accountOf(user.account),
-      user: userOf(user),
+      user: user.weight === 1 ? userOf(user) : `${userOf(user)}, weight ${user.weight}`,
       priority: user.priority,
       models: [...user.models],
       requests: user.requests,

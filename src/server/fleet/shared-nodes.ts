@@ -38,16 +38,17 @@ export function sharedNodes(pool: SharedPool, host = hostname()): SharingPool & 
     },
     takeServed() {
       const { addresses } = pool;
-      return [...pool.takeServed()].flatMap(([name, byAccount]) => {
-        const url = addresses.get(name);
-        return url === undefined
-          ? []
-          : [...byAccount].map(([account, work]) => ({ node: keyOf(url, host), account, work }));
+      return pool.takeServed().flatMap((work) => {
+        const url = addresses.get(work.node);
+        return url === undefined ? [] : [{ ...work, node: keyOf(url, host) }];
       });
     },
     servedElsewhere(served) {
-      const nodes = new Set([...pool.addresses.values()].map((url) => keyOf(url, host)));
-      for (const { node, account, work } of served) if (nodes.has(node)) pool.servedElsewhere(account, work);
+      const names = new Map([...pool.addresses].map(([name, url]) => [keyOf(url, host), name]));
+      for (const work of served) {
+        const node = names.get(work.node);
+        if (node !== undefined) pool.servedElsewhere({ ...work, node });
+      }
     },
   };
 }

@@ -117,11 +117,11 @@ async function readTrace(
   for (let after: number | string | null = null; ; pages++) {
     const page = await requestLog.arrivals(from, after);
     after = page.next;
-    await worker.call({ order: "add", page }, { moved: [page.numbers.buffer] });
+    await worker.call({ order: "add", page, from }, { moved: [page.numbers.buffer] });
     if (after === null) break;
     if (pages % 10 === 9) progress(`read up to ${pages + 1} pages of the journal`);
   }
-  return worker.call<TraceFacts>({ order: "trace", from });
+  return worker.call<TraceFacts>({ order: "trace" });
 }
 
 /** Calls at each tenth. */
@@ -231,8 +231,8 @@ function nodesToday({ pool }: SimulateParts, config: Config, facts: TraceFacts):
     const own = Object.hasOwn(named, "*")
       ? (model: string) => placeless.has(model) || shown?.models.includes(model) === true
       : () => true;
-    // Slots that follow the load were at least as many as were in use, and not many more where requests waited.
-    const followed = shown?.waited === true ? shown.peak : Math.max(shown?.peak ?? 0, nodeSlotsDefault);
+    // Slots that follow the load were at least as many as were in use, and not many more where requests waited for them.
+    const followed = shown?.isFull === true ? shown.peak : Math.max(shown?.peak ?? 0, nodeSlotsDefault);
     return {
       name,
       slots: typeof slots === "number" ? slots : followed,

@@ -1,10 +1,11 @@
 // Reads accounts and their journal with prepared statements (2 us).
 import type { Database } from "bun:sqlite";
+import type { MinuteLine } from "../../account/money/minute-limits.ts";
 import type { Period, Quota } from "../../account/money/quota.ts";
 import type { AccountRecord, AccountRecords, KeyRecord, OfficeRecords, PlanCount } from "../../account/records.ts";
 import type { DayUse } from "../../account/money/spend-limit.ts";
 import { type JournalReply, type UsageRow, usageRowOf } from "../../account/usage-row.ts";
-import type { AccountId, KeyId } from "../../core/types.ts";
+import type { AccountId, KeyId, Ms } from "../../core/types.ts";
 import { keyRecordOf, recordOf } from "../changes/record.ts";
 import { Numbers } from "./numbers.ts";
 import { read } from "../open.ts";
@@ -66,6 +67,14 @@ export class SqliteRecords implements AccountRecords, OfficeRecords {
 
   endUserUse(account: AccountId, key: KeyId, name: string, from: Period, before: Period): readonly DayUse[] {
     return read(() => this.#queries.endUserUse.all({ account, key, name, from, before }));
+  }
+
+  /** Requests that were charged since then, the latest first. */
+  *linesSince(since: Ms): Iterable<MinuteLine> {
+    for (const line of this.#queries.latestLines.iterate()) {
+      if (line.at <= since) return;
+      yield line;
+    }
   }
 
   list(after: AccountId, limit: number): readonly AccountRecord[] {
@@ -142,6 +151,13 @@ function prepare(database: Database) {
       `SELECT day, used FROM end_users
          JOIN end_user_use ON end_user_use.account_id = end_users.account_id AND end_user_use.end_user_id = end_users.id
          WHERE ${isEndUser} AND day >= $from AND day < $before`,
+    ),
+    latestLines: query<MinuteLine>(
+      `SELECT journal.account_id AS account, journal.key_id AS key, name AS endUser, at,
+           coalesce(input_fresh + input_cached + output, 0) AS tokens
+         FROM journal
+         LEFT JOIN end_users ON end_users.account_id = journal.account_id AND end_users.id = journal.end_user_id
+         WHERE kind IN ('charge', 'coder_usage') ORDER BY sequence DESC`,
     ),
     list: query<AccountRow>("SELECT * FROM accounts WHERE id > $after ORDER BY id LIMIT $limit"),
     // instr, not LIKE: every character of the text stands for itself

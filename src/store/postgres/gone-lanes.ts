@@ -19,6 +19,7 @@ import { isLocked } from "./locked-accounts.ts";
 import { limited, type Pace } from "./pace.ts";
 import { batchLockMs, batchLockQuickMs, goneLanesKeptMs, laneGoneMs, lanesLookLateMs, lanesLookMs } from "./limits.ts";
 import * as sql from "./statements.ts";
+import { type Questions, statement } from "../questions.ts";
 import { type Meta, outdated } from "./tables-state.ts";
 
 /** A row as it was seen, and since when it has been so. */
@@ -166,3 +167,10 @@ const rowsOf = (outcomes: readonly StatementResult[]): readonly (readonly Row[])
   });
 
 const givenOf = (rows: readonly Row[]): number => rows[0]!["holds"] as number;
+
+/** Whether a request is open at some gateway. */
+export async function hasHold(tables: Pick<Questions, "ask">, requestId: string): Promise<boolean> {
+  return (await tables.ask(holdOf, requestId)).length > 0;
+}
+
+const holdOf = statement("hold of request", "SELECT 1 AS held FROM holds WHERE request_id = $1::text");

@@ -61,9 +61,9 @@ export const keyHintMs = 1_000;
 /** How often a gateway asks for its share of the nodes' slots: while requests wait there, and otherwise. */
 export const sharesBusyMs = 250;
 export const sharesIdleMs = 1_000;
-/** How often gateways tell each other what work they did, and for how many accounts: those with most. */
+/** How often gateways tell each other what work they did; for so many end users and keys, and for so many accounts beside. */
 export const workEveryMs = 900;
-export const workAccountsMax = 500;
+export const workRowsMax = 500;
 /** A line that begins has its gateway ask at once, but not more often. */
 export const sharesSoonestMs = 100;
 

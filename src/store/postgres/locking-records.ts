@@ -15,7 +15,8 @@ import type {
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { arrayOf, call } from "./connection.ts";
 import type { Session } from "./database.ts";
-import { counterOf, PostgresRecords } from "./records.ts";
+import type { Numbered } from "../console-records.ts";
+import { PostgresRecords } from "./records.ts";
 
 const lock = "SELECT 1 FROM accounts WHERE id = ANY($1::text::bigint[]) ORDER BY accounts.id FOR UPDATE";
 const lockAccounts = { name: "lock accounts", text: lock };
@@ -113,12 +114,12 @@ export class LockingRecords extends PostgresRecords {
 
   /** Who looks at all of them makes one that is not among them: one at a time. */
   override openInvitations(limit: number): Promise<readonly AccessLink[]> {
-    return this.#counted("lastLinkId", () => super.openInvitations(limit));
+    return this.#counted("access_links", () => super.openInvitations(limit));
   }
 
   /** As invitations. */
   override operatorTokens(limit: number): Promise<readonly OperatorToken[]> {
-    return this.#counted("lastTokenId", () => super.operatorTokens(limit));
+    return this.#counted("operator_tokens", () => super.operatorTokens(limit));
   }
 
   override keyWith(hash: "keyHash" | "familyHash", is: string): Promise<KeyRecord | null> {
@@ -135,16 +136,16 @@ export class LockingRecords extends PostgresRecords {
   /** A person who is new is made, or connected, by one at a time: two who come at once are one. */
   override async accountOfIdentity(issuer: string, subject: string): Promise<AccountId | null> {
     const read = () => super.accountOfIdentity(issuer, subject);
-    return (await this.#ofWhomItIs(read, (account) => account)) ?? this.#counted("lastId", read);
+    return (await this.#ofWhomItIs(read, (account) => account)) ?? this.#counted("accounts", read);
   }
 
-  protected override lastOf(what: keyof typeof counterOf): Promise<number> {
-    return this.#counted(what, () => super.lastOf(what));
+  protected override lastOf(table: Numbered): Promise<number> {
+    return this.#counted(table, () => super.lastOf(table));
   }
 
-  #counted<Value>(what: keyof typeof counterOf, read: () => Promise<Value>): Promise<Value> {
+  #counted<Value>(table: Numbered, read: () => Promise<Value>): Promise<Value> {
     return this.#late(async () => {
-      const [, value] = await Promise.all([this.transaction.run([call(lockCounter, counterOf[what])]), read()]);
+      const [, value] = await Promise.all([this.transaction.run([call(lockCounter, table)]), read()]);
       return value;
     });
   }

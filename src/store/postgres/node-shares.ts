@@ -2,15 +2,13 @@
 // a second while somebody waits, else once. One transaction for all nodes. While the server is away, shares stay as they are.
 // Once a second gateways also tell each other how much work they did for whom.
 import type { Log } from "../../core/log.ts";
-import type { AccountId, Ms } from "../../core/types.ts";
+import type { NodeWork } from "../../core/node-work.ts";
+import type { Ms } from "../../core/types.ts";
 import { arrayOf, type Call, call, type Connection, isFailed, type Row, type Server } from "./connection.ts";
-import { sharesBusyMs, sharesIdleMs, sharesSoonestMs, workAccountsMax, workEveryMs } from "./limits.ts";
+import { sharesBusyMs, sharesIdleMs, sharesSoonestMs, workEveryMs, workRowsMax } from "./limits.ts";
 import { limited, type Pace } from "./pace.ts";
 import { type NodeNeed, type Share, shareOf, type ShareRow, slotsOf } from "./shares.ts";
 import * as sql from "./statements.ts";
-
-/** In units of the line. */
-export type NodeWork = Readonly<{ node: string; account: AccountId; work: number }>;
 
 /** Who speaks to the nodes. Nodes have names here that mean the same on all gateways. */
 export interface SharingPool {
@@ -157,8 +155,12 @@ export class NodeShares {
     const { pool, pace } = this.#parts;
     if (pool.takeServed === undefined || pace.monotonic() - this.#workToldAt < workEveryMs) return;
     this.#workToldAt = pace.monotonic();
-    const served = pool.takeServed().map((one) => ({ ...one, work: Math.round(one.work) }));
-    const most = served.toSorted((one, other) => Math.abs(other.work) - Math.abs(one.work)).slice(0, workAccountsMax);
+    const served = mostFirst(pool.takeServed().map((one) => ({ ...one, work: Math.round(one.work) })));
+    const rest = Map.groupBy(served.slice(workRowsMax), ({ node, account }) => `${account} ${node}`);
+    const accounts = [...rest.values()].map((rows) => {
+      return { node: rows[0]!.node, account: rows[0]!.account, work: rows.reduce((sum, { work }) => sum + work, 0) };
+    });
+    const most = [...served.slice(0, workRowsMax), ...mostFirst(accounts).slice(0, workRowsMax)];
     const [rows] = await this.#send([
       call(sql.readWork, own),
       ...(most.length === 0 ? [] : [call(sql.writeWork, own, ++this.#workTold, JSON.stringify(most))]),
@@ -189,6 +191,9 @@ export class NodeShares {
     this.#connection = null;
   }
 }
+
+const mostFirst = (served: readonly NodeWork[]): readonly NodeWork[] =>
+  served.toSorted((one, other) => Math.abs(other.work) - Math.abs(one.work));
 
 /** A node's rows in the order of their lanes; where this gateway's row belongs among the others. */
 function rowsOf(rows: readonly Row[], node: string, own: string) {

@@ -1,7 +1,6 @@
 // What the office reads, from PostgreSQL: the same questions as of SQLite (../ledger/sqlite-records.ts and
 // ../ledger/console-records.ts), answered later.
 import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, isNull, lt, sql } from "drizzle-orm";
-import type { BesideRecords } from "../../account/office.ts";
 import {
   coderWindowOf,
   dayOf,
@@ -11,21 +10,11 @@ import {
   type Quota,
 } from "../../account/money/quota.ts";
 import type {
-  AccessLink,
   AccountRecord,
-  AuditAction,
-  AuditEntry,
-  DeviceCode,
-  Identity,
   KeyRecord,
   KeyUse,
   OfficeRecords,
-  Payment,
   PlanCount,
-  OperatorToken,
-  PurchaseRequest,
-  SessionRecord,
-  SessionRecords,
   Standing,
   Standings,
 } from "../../account/records.ts";
@@ -35,35 +24,17 @@ import { keyRecordOf, recordOf } from "../changes/record.ts";
 import { arrayOf } from "./connection.ts";
 import type { Soon } from "../../core/soon.ts";
 import type { AccountId, KeyId, Ms } from "../../core/types.ts";
-import type { Session } from "./database.ts";
+import { ConsoleRecords, type Numbered } from "../console-records.ts";
+import { sendIn, type Session } from "./database.ts";
 import { accounts, apiKeys, counters, journal, keyUse, quotaUse } from "./schema.ts";
-import {
-  accessLinks,
-  auditLog,
-  deviceCodes,
-  endUsers,
-  identities,
-  operatorTokens,
-  payments,
-  purchaseRequests,
-  sessions,
-} from "./schema-console.ts";
+import { endUsers } from "./schema-console.ts";
 
-/** Rows of `counters`, by the tables whose latest numbers they are. Who is about to give the next one locks it. */
-export const counterOf = {
-  lastId: "accounts",
-  lastSessionId: "sessions",
-  lastRequestId: "purchase_requests",
-  lastLinkId: "access_links",
-  lastTokenId: "operator_tokens",
-  lastAuditId: "audit_log",
-} as const;
-
-export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRecords, Standings {
+export class PostgresRecords extends ConsoleRecords<"later"> implements OfficeRecords, Standings {
   protected readonly transaction: Session;
-  readonly #given = new Map<keyof typeof counterOf, number>();
+  readonly #given = new Map<Numbered, number>();
 
   constructor(transaction: Session) {
+    super(sendIn(transaction));
     this.transaction = transaction;
   }
 
@@ -148,7 +119,7 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
   }
 
   nextId(): Promise<AccountId> {
-    return this.#next("lastId");
+    return this.next("accounts");
   }
 
   async count(): Promise<number> {
@@ -225,165 +196,9 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     return rows.map(usageRowOf);
   }
 
-  async session(tokenHash: string): Promise<SessionRecord | null> {
-    const [row] = await this.#db
-      .select()
-      .from(sessions)
-      .where(eq(sessions.tokenHash, Uint8Array.fromBase64(tokenHash)));
-    return row === undefined ? null : sessionOf(row);
-  }
-
-  async sessionsOf(account: AccountId): Promise<readonly SessionRecord[]> {
-    const rows = await this.#db
-      .select()
-      .from(sessions)
-      .where(eq(sessions.accountId, account))
-      .orderBy(asc(sessions.id));
-    return rows.map(sessionOf);
-  }
-
-  nextSessionId(): Promise<number> {
-    return this.#next("lastSessionId");
-  }
-
-  // -------------------------------------------------------------- purchases
-
-  async request(id: number): Promise<PurchaseRequest | null> {
-    const [row] = await this.#db.select().from(purchaseRequests).where(eq(purchaseRequests.id, id));
-    return row === undefined ? null : requestOf(row);
-  }
-
-  nextRequestId(): Promise<number> {
-    return this.#next("lastRequestId");
-  }
-
-  async requestsOf(account: AccountId, before: number, limit: number): Promise<readonly PurchaseRequest[]> {
-    const isBefore = and(eq(purchaseRequests.accountId, account), lt(purchaseRequests.id, before));
-    return (await this.#newestRequests(limit).where(isBefore)).map(requestOf);
-  }
-
-  async requestsIn(
-    state: PurchaseRequest["state"] | null,
-    before: number,
-    limit: number,
-    kind: PurchaseRequest["kind"] | null = null,
-  ): Promise<readonly PurchaseRequest[]> {
-    const isWanted = and(
-      lt(purchaseRequests.id, before),
-      ...(state === null ? [] : [eq(purchaseRequests.state, state)]),
-      ...(kind === null ? [] : [eq(purchaseRequests.kind, kind)]),
-    );
-    return (await this.#newestRequests(limit).where(isWanted)).map(requestOf);
-  }
-
-  async lastDeletionRequest(account: AccountId): Promise<PurchaseRequest | null> {
-    const isOne = and(eq(purchaseRequests.accountId, account), eq(purchaseRequests.kind, "deletion"));
-    const [row] = await this.#newestRequests(1).where(isOne);
-    return row === undefined ? null : requestOf(row);
-  }
-
-  async pendingRequests(account: AccountId | null): Promise<number> {
-    const isPending = eq(purchaseRequests.state, "pending");
-    const isOf = account === null ? isPending : and(eq(purchaseRequests.accountId, account), isPending);
-    const [row] = await this.#db.select(count).from(purchaseRequests).where(isOf);
-    return row!.count;
-  }
-
-  async paymentsOf(account: AccountId, limit: number): Promise<readonly Payment[]> {
-    const rows = await this.#db
-      .select()
-      .from(payments)
-      .where(eq(payments.accountId, account))
-      .orderBy(desc(payments.paidAt), desc(payments.id))
-      .limit(limit);
-    return rows.map(({ accountId, ...payment }): Payment => ({ ...payment, account: accountId }));
-  }
-
-  // -------------------------------------------------------------- links, identities, audit log
-
-  link(tokenHash: string, isLocked = false): Promise<AccessLink | null> {
-    return this.#link(eq(accessLinks.tokenHash, Uint8Array.fromBase64(tokenHash)), isLocked);
-  }
-
-  linkById(id: number, isLocked = false): Promise<AccessLink | null> {
-    return this.#link(eq(accessLinks.id, id), isLocked);
-  }
-
-  nextLinkId(): Promise<number> {
-    return this.#next("lastLinkId");
-  }
-
-  async openInvitations(limit: number): Promise<readonly AccessLink[]> {
-    const rows = await this.#db
-      .select()
-      .from(accessLinks)
-      .where(and(eq(accessLinks.kind, "invitation"), isNull(accessLinks.usedAt)))
-      .orderBy(desc(accessLinks.id))
-      .limit(limit);
-    return rows.map(linkOf);
-  }
-
-  async operatorToken(tokenHash: string): Promise<OperatorToken | null> {
-    const wanted = eq(operatorTokens.tokenHash, Uint8Array.fromBase64(tokenHash));
-    const [row] = await this.#db.select().from(operatorTokens).where(wanted);
-    return row === undefined ? null : { ...row, tokenHash: base64Of(row.tokenHash) };
-  }
-
-  async operatorTokens(limit: number): Promise<readonly OperatorToken[]> {
-    const rows = await this.#db.select().from(operatorTokens).orderBy(desc(operatorTokens.id)).limit(limit);
-    return rows.map((row): OperatorToken => ({ ...row, tokenHash: base64Of(row.tokenHash) }));
-  }
-
-  nextOperatorTokenId(): Promise<number> {
-    return this.#next("lastTokenId");
-  }
-
-  async deviceCode(hash: "deviceHash" | "userCodeHash", is: string, isLocked = false): Promise<DeviceCode | null> {
-    const asked = this.#db
-      .select()
-      .from(deviceCodes)
-      .where(eq(deviceCodes[hash], Uint8Array.fromBase64(is)))
-      .$dynamic();
-    const [row] = await (isLocked ? asked.for("update") : asked);
-    return row === undefined ? null : recordOf("device_codes", row, "camel");
-  }
-
-  async deviceCodes(): Promise<number> {
-    const [row] = await this.#db.select(count).from(deviceCodes);
-    return row!.count;
-  }
-
-  async accountOfIdentity(issuer: string, subject: string): Promise<AccountId | null> {
-    const [row] = await this.#db
-      .select({ account: identities.accountId })
-      .from(identities)
-      .where(and(eq(identities.issuer, issuer), eq(identities.subject, subject)));
-    return row?.account ?? null;
-  }
-
-  async identitiesOf(account: AccountId): Promise<readonly Identity[]> {
-    const rows = await this.#db.select().from(identities).where(eq(identities.accountId, account));
-    return rows.map(({ accountId, ...row }): Identity => ({ ...row, account: accountId }));
-  }
-
   /** Numbers are given with the entries, so that who writes one need not ask. */
   nextAuditId(): number {
     return 0;
-  }
-
-  async audit(before: number, limit: number): Promise<readonly AuditEntry[]> {
-    const rows = await this.#db
-      .select()
-      .from(auditLog)
-      .where(lt(auditLog.id, before))
-      .orderBy(desc(auditLog.id))
-      .limit(limit);
-    return rows.map(({ operatorId, subjectId, action, ...entry }): AuditEntry => ({
-      ...entry,
-      operator: operatorId,
-      subject: subjectId,
-      action: action as AuditAction,
-    }));
   }
 
   get #db(): Session["db"] {
@@ -395,12 +210,6 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     return row === undefined ? null : accountOf(row);
   }
 
-  async #link(isWanted: ReturnType<typeof eq>, isLocked: boolean): Promise<AccessLink | null> {
-    const asked = this.#db.select().from(accessLinks).where(isWanted).$dynamic();
-    const [row] = await (isLocked ? asked.for("update") : asked);
-    return row === undefined ? null : linkOf(row);
-  }
-
   async #usedBefore(account: AccountId, quota: Quota, period: Period): Promise<number> {
     const [row] = await this.#db
       .select({ used: quotaUse.used })
@@ -409,22 +218,17 @@ export class PostgresRecords implements OfficeRecords, SessionRecords, BesideRec
     return row?.used ?? 0;
   }
 
-  #newestRequests(limit: number) {
-    return this.#db.select().from(purchaseRequests).orderBy(desc(purchaseRequests.id)).limit(limit).$dynamic();
-  }
-
   /** A unit may take several numbers before any is written, and no other unit takes one meanwhile. */
-  async #next(what: keyof typeof counterOf): Promise<number> {
-    const next = (this.#given.get(what) ?? (await this.lastOf(what))) + 1;
-    this.#given.set(what, next);
+  protected async next(table: Numbered): Promise<number> {
+    const next = (this.#given.get(table) ?? (await this.lastOf(table))) + 1;
+    this.#given.set(table, next);
     return next;
   }
 
   /** The highest number that was ever given, also where what had it is gone, or came with a move. */
-  protected async lastOf(what: keyof typeof counterOf): Promise<number> {
-    const name = counterOf[what];
-    const highest = sql<number>`greatest((SELECT value FROM ${counters} WHERE name = ${name}),
-      (SELECT max(id) FROM ${sql.identifier(name)}), 0)`.mapWith(Number);
+  protected async lastOf(table: Numbered): Promise<number> {
+    const highest = sql<number>`greatest((SELECT value FROM ${counters} WHERE name = ${table}),
+      (SELECT max(id) FROM ${sql.identifier(table)}), 0)`.mapWith(Number);
     const [row] = await this.#db.select({ highest }).from(sql`(SELECT 1) AS one`);
     return row!.highest;
   }
@@ -458,20 +262,3 @@ function accountOf(row: typeof accounts.$inferSelect): AccountRecord {
 }
 
 const keyOf = (row: typeof apiKeys.$inferSelect): KeyRecord => keyRecordOf(recordOf("api_keys", row, "camel"));
-
-const sessionOf = ({ tokenHash, accountId, ...row }: typeof sessions.$inferSelect): SessionRecord => ({
-  ...row,
-  account: accountId,
-  tokenHash: base64Of(tokenHash),
-});
-
-const linkOf = ({ tokenHash, accountId, ...row }: typeof accessLinks.$inferSelect): AccessLink => ({
-  ...row,
-  account: accountId,
-  tokenHash: base64Of(tokenHash),
-});
-
-const requestOf = ({ accountId, ...row }: typeof purchaseRequests.$inferSelect): PurchaseRequest => ({
-  ...row,
-  account: accountId,
-});

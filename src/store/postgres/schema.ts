@@ -160,7 +160,7 @@ export const servedWork = pgTable(
     lane: text().notNull(),
     number: integer().notNull(),
     at: timestamp({ withTimezone: true }).notNull(),
-    /** JSON: a list of nodes, accounts and work. */
+    /** JSON: a list of NodeWork. */
     work: text().notNull(),
   },
   (table) => [primaryKey({ columns: [table.lane, table.number] })],

@@ -3,9 +3,20 @@
 import { isRecord } from "../../../src/core/is-record.ts";
 import { eventually } from "../../fixtures/eventually.ts";
 import type { Account, GatewayProcess } from "../../fixtures/gateway-process.ts";
-import type { RunningEngine } from "./running-engine.ts";
+import { converse } from "./conversations.ts";
+import { RunningEngine } from "./running-engine.ts";
 import { oddSchemas } from "./odd-schemas.ts";
-import { type Answer, Clients, type Dialect, firstParty, hosted, type Question, Refusal, ways } from "./question.ts";
+import {
+  type Answer,
+  Clients,
+  type Dialect,
+  firstParty,
+  hosted,
+  neverEnds,
+  type Question,
+  Refusal,
+  ways,
+} from "./question.ts";
 import { bodyOf, Tap } from "./tap.ts";
 
 /** A gateway before an engine, and an account of its own for the check. */
@@ -96,7 +107,6 @@ const chatWays = ways.filter(([dialect]) => dialect === "chat");
 /** More than the tiny model ever says by itself. */
 const heldAtBytes = 4_000;
 const endless = { prompt: "Tell me a long story ".repeat(3), maxTokens: 2_500 };
-const neverEnds = { logit_bias: { "2039": -100, "2041": -100 }, temperature: 1.9 };
 
 const said = (answer: Answer): string => clipped(JSON.stringify({ ...answer, usage: undefined }));
 
@@ -389,6 +399,13 @@ export const checks = {
       model?.context_length === contextTokens,
       `GET /v1/models does not tell ${contextTokens}: ${JSON.stringify(model)}`,
     );
+  },
+
+  async "conversations on two nodes"({ engine, problems }) {
+    await using other = await RunningEngine.start(engine.name);
+    const { problems: found, figures } = await converse([engine.port, other.port]);
+    problems.push(...found);
+    console.log(`  ${figures}`);
   },
 
   async "client leaves"(trial) {

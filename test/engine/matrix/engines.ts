@@ -52,6 +52,8 @@ export type EngineRecipe = Readonly<{
   oneAtATime?: true;
   /** It works on one request, and the others wait there for their turn. */
   inTurn?: true;
+  /** It keeps prompts and says how much of each it had: two of them get conversations behind one gateway. */
+  inPairs?: true;
   /** What the gateway must find it to be; null where it does not say. */
   kind: string | null;
   /** A GET of this path and a number in its answer: the requests that it works on. */
@@ -116,6 +118,7 @@ export const engines: Readonly<Record<EngineName, EngineRecipe>> = {
     }),
     readyPath: "/health",
     contextTokens,
+    inPairs: true,
     kind: "vllm",
     running: { path: "/metrics", pattern: /^vllm:num_requests_running\S* (?!0\.0$)/gm },
   },

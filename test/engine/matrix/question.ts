@@ -252,6 +252,8 @@ const chatUsage = (usage: OpenAI.CompletionUsage): Answer["usage"] => ({
 export const hosted = "open-10-W8A16";
 /** First-party, for which five stop sequences hold. */
 export const firstParty = "core-3";
+/** Fields with which the tiny model goes on to the end of its budget. */
+export const neverEnds = { logit_bias: { "2039": -100, "2041": -100 }, temperature: 1.9 };
 const defined = (fields: Record<string, unknown>): object =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 

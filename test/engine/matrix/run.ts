@@ -41,6 +41,7 @@ async function columnOf(
   });
   for (const check of wanted) {
     if (port !== null && endsEngine.has(check)) continue;
+    if (check === "conversations on two nodes" && engines[name].inPairs !== true) continue;
     const startedMs = performance.now();
     const trial = new Trial(engine, tap, gateway, await gateway.account());
     await checks[check](trial).catch((thrown: unknown) => void trial.problems.push(String(thrown)));

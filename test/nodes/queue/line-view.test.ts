@@ -75,6 +75,10 @@ describe("the line", () => {
     expect(running).toEqual([
       { node: "a", account: 1, priority: "standard", modelId: "m", requests: 2, reading: 1, since: 1_000 },
     ]);
+    // What runs has its part already; its end replaces that.
+    const { accounts, classes, models } = lineView(line.seen(50), 10);
+    expect(accounts.map(({ key, work, requests }) => [key, work.standard, requests])).toEqual([[1, 20, 2]]);
+    expect([classes[0]!.key, models[0]!.work.standard]).toEqual(["standard", 20]);
     expect(lineView(line.seen(50), 1).next).toHaveLength(1);
     expect(nodeLines(line.seen(50), 0).get("a")).toMatchObject({ waiting: 4, byPriority: waiting, most: [] });
   });

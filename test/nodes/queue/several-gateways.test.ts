@@ -67,11 +67,32 @@ test("who was alone elsewhere owes nothing for it here, and a share that is unkn
   const [here] = world.gateways;
   here!.pool.share(new Map([["n", 1]]));
   here!.ask(1, 100);
-  here!.queue.servedElsewhere(1, 1e6); // no one waits
-  here!.queue.servedElsewhere(7, 1e6);
+  here!.queue.servedElsewhere({ node: "n", account: 1, work: 1e6 }); // no one waits
+  here!.queue.servedElsewhere({ node: "n", account: 7, work: 1e6 });
   for (let n = 0; n < 20; n++) for (const account of [1, 2, 7]) here!.ask(account, 100);
   world.run(6_000, () => 100);
   for (const account of [2, 7]) expect(world.had.get(account)! / world.had.get(1)!).toBeWithin(0.85, 1.15);
+});
+
+test("an end user or a class that is served elsewhere gets less here", () => {
+  const served = (elsewhere: boolean) => {
+    const world = new World(2, 2);
+    const [here, there] = world.gateways;
+    for (const { pool } of world.gateways) pool.share(new Map([["n", 1]]));
+    for (let n = 0; n < 10; n++) {
+      for (const member of ["ada", "bob"]) here!.ask(1, 100, member);
+      here!.ask(2, 100, "", "bulk");
+      there!.ask(1, 100, "ada");
+    }
+    exchanged(world, 60_000, () => 100, elsewhere);
+    return world.hadOf;
+  };
+  const [alone, told] = [served(false), served(true)];
+  expect(alone.get("ada standard")! / alone.get("bob standard")!).toBeGreaterThan(2.5);
+  expect(told.get("ada standard")! / told.get("bob standard")!).toBeWithin(1, 1.6);
+  const bulk = (of: ReadonlyMap<string, number>) => of.get(" bulk")! / of.values().reduce((sum, ms) => sum + ms, 0);
+  expect(bulk(alone)).toBeWithin(0.02, 0.03); // its twentieth of one gateway's work
+  expect(bulk(told)).toBeWithin(0.045, 0.055);
 });
 
 test("work is told once, with its corrections, and not before someone asks for it", () => {
@@ -82,6 +103,6 @@ test("work is told once, with its corrections, and not before someone asks for i
   gateway!.ask(1, 100);
   expect([...queue.takeServed()]).toEqual([]);
   gateway!.ask(2, 300);
-  expect([...queue.takeServed()]).toEqual([["n", new Map([[2, 300]])]]);
+  expect([...queue.takeServed()]).toMatchObject([{ node: "n", account: 2, priority: "standard", work: 300 }]);
   expect([...queue.takeServed()]).toEqual([]);
 });

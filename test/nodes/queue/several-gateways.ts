@@ -1,6 +1,7 @@
 // Gateways on one node in virtual time: each has a line of its own and the slots that it is dealt, and tells the others
 // what it served.
 import type { SharingPool } from "../../../src/store/postgres/node-shares.ts";
+import type { Priority } from "../../../src/core/priority.ts";
 import { noBlocks } from "../../../src/nodes/queue/prompt-blocks.ts";
 import { type Chooser, type Place, SlotQueue } from "../../../src/nodes/queue/slot-queue.ts";
 
@@ -20,14 +21,14 @@ const byLength: Chooser = {
 class Request implements Place {
   readonly modelId = "m";
   readonly prompt = noBlocks;
-  readonly member = "";
-  readonly priority = "standard";
   readonly excluded: ReadonlySet<string> = new Set();
   endsAt = Infinity;
   constructor(
     readonly gateway: Gateway,
     readonly account: number,
     readonly ms: number,
+    readonly member = "",
+    readonly priority: Priority = "standard",
   ) {}
   granted(): void {
     this.endsAt = this.gateway.world.now + this.ms;
@@ -57,18 +58,15 @@ export class Gateway {
         return new Map([[node, { slots, busy: this.running.size, ...queue.needOf(node, accounts, world.now) }]]);
       },
       share: (given) => queue.setSlots(node, given.get(node)!, 0),
-      takeServed: () =>
-        [...queue.takeServed()].flatMap(([name, byAccount]) =>
-          [...byAccount].map(([account, work]) => ({ node: name, account, work })),
-        ),
+      takeServed: () => queue.takeServed(),
       servedElsewhere(served) {
-        for (const { account, work } of served) queue.servedElsewhere(account, work);
+        for (const work of served) queue.servedElsewhere(work);
       },
     };
   }
 
-  ask(account: number, ms: number): void {
-    this.queue.enter(new Request(this, account, ms), this.world.now);
+  ask(account: number, ms: number, ...of: [member?: string, priority?: Priority]): void {
+    this.queue.enter(new Request(this, account, ms, ...of), this.world.now);
   }
 }
 
@@ -77,6 +75,8 @@ export class World {
   readonly gateways: readonly Gateway[];
   /** Milliseconds of the node, by account. */
   readonly had = new Map<number, number>();
+  /** The same by member and class. */
+  readonly hadOf = new Map<string, number>();
 
   constructor(count: number, slots: number, weights: Readonly<Record<number, number>> = {}) {
     this.gateways = Array.from({ length: count }, () => new Gateway(this, slots, weights));
@@ -91,12 +91,14 @@ export class World {
         null,
       );
       if (next === null || next.endsAt > until) break;
-      const { gateway, account } = next;
+      const { gateway, account, member, priority } = next;
+      const who = `${member} ${priority}`;
+      this.hadOf.set(who, (this.hadOf.get(who) ?? 0) + next.ms);
       this.now = next.endsAt;
       this.had.set(account, (this.had.get(account) ?? 0) + next.ms);
       gateway.running.delete(next);
       gateway.queue.ended(next, null, this.now);
-      gateway.ask(account, ms(account));
+      gateway.ask(account, ms(account), member, priority);
       gateway.queue.check();
     }
     this.now = until;

@@ -5,7 +5,7 @@ import { observe, usualAmong } from "../../../src/nodes/simulation/observed.ts";
 import { PromptChains } from "../../../src/nodes/simulation/prompt-chains.ts";
 import { type LinePlan, type Replayed, replay, type Setup } from "../../../src/nodes/simulation/replay.ts";
 import { calibrationOf, summaryOf } from "../../../src/nodes/simulation/summary.ts";
-import { type Trace, traceOf } from "../../../src/nodes/simulation/trace.ts";
+import { type Trace, TraceReader } from "../../../src/nodes/simulation/trace.ts";
 import { type EngineRates, type Job, usualRates, VirtualEngine } from "../../../src/nodes/simulation/virtual-engine.ts";
 import { verdictOf } from "../../../src/nodes/simulation/verdict.ts";
 import { randomOf } from "../../fixtures/random.ts";
@@ -48,7 +48,12 @@ function rowsOf({ seed, requests, perSecond, accounts = 6, bulkFrom = Infinity }
   });
 }
 
-const traceFrom = (rows: readonly ArrivalRow[]): Trace => traceOf([arrivalPage(rows, null)], 0);
+function traceFrom(rows: readonly ArrivalRow[]): Trace {
+  const reader = new TraceReader();
+  const half = rows.length >> 1;
+  for (const page of [rows.slice(0, half), rows.slice(half)]) reader.add(arrivalPage(page, null), 0);
+  return reader.trace();
+}
 const onePlan: LinePlan = { id: "free", weight: 1, unasked: "standard" };
 
 type More = Readonly<{

@@ -1,9 +1,10 @@
 // Nodes by names that mean the same on all gateways: work elsewhere counts where a node of this gateway did it.
 import { expect, test } from "bun:test";
+import type { NodeWork } from "../../../src/core/node-work.ts";
 import { sharedNodes } from "../../../src/server/fleet/shared-nodes.ts";
 
 function gatewayOn(host: string, addresses: Readonly<Record<string, string>>) {
-  const heard: [number, number][] = [];
+  const heard: NodeWork[] = [];
   const pool = {
     needs: () => [],
     limitSlots: () => {},
@@ -11,8 +12,8 @@ function gatewayOn(host: string, addresses: Readonly<Record<string, string>>) {
     limitModels: () => {},
     addresses: new Map(Object.entries(addresses)),
     takeServed: () =>
-      new Map(Object.keys(addresses).map((name, at) => [name, new Map([[at + 1, 10 * (at + 1)]])] as const)),
-    servedElsewhere: (account: number, work: number) => void heard.push([account, work]),
+      Object.keys(addresses).map((node, at) => ({ node, account: at + 1, member: "user ada", work: 10 * (at + 1) })),
+    servedElsewhere: (work: NodeWork) => void heard.push(work),
   };
   return { heard, shared: sharedNodes(pool, host) };
 }
@@ -28,6 +29,6 @@ test("an address that is this machine's is another node elsewhere, and a node ma
   const served = one.shared.takeServed!();
   other.shared.servedElsewhere!(served);
   beside.shared.servedElsewhere!(served);
-  expect(other.heard).toEqual([[2, 20]]);
-  expect(beside.heard).toEqual([[1, 10]]);
+  expect(other.heard).toEqual([{ node: "big", account: 2, member: "user ada", work: 20 }]);
+  expect(beside.heard).toEqual([{ node: "mine", account: 1, member: "user ada", work: 10 }]);
 });

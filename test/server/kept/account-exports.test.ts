@@ -7,10 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AccountRecord } from "../../../src/account/records.ts";
 import { type FolderAccounting, openAccounting } from "../../../src/books/accounting.ts";
-import { writeExport } from "../../../src/store/backup/account-export.ts";
+import { exportOfFile, writeExport } from "../../../src/store/backup/account-export.ts";
 import { AccountExports, exportsPerHourMax } from "../../../src/server/kept/account-exports.ts";
 import { hourMs } from "../../../src/core/units.ts";
-import { exportAccount } from "../../../src/store/backup/account-export.ts";
 import { requestsName } from "../../../src/store/folder/data-folder.ts";
 import { StoreUnavailable } from "../../../src/core/types.ts";
 import { noon, plans } from "../../account/office.ts";
@@ -59,6 +58,9 @@ async function open(record: AccountRecord, asking = record.id): Promise<Readable
   return null;
 }
 
+/** Of a@x. */
+const piecesOf = async (file: string): Promise<string[]> => Array.fromAsync((await exportOfFile(file).account("a@x"))!);
+
 const accounts = (count: number): Promise<AccountRecord[]> =>
   Promise.all(Array.from({ length: count }, (_, index) => account(`${index}@x`)));
 
@@ -67,7 +69,7 @@ test("is whole where the request log has no table yet", async () => {
   const log = new Database(join(dataFolder, requestsName), { create: true });
   log.run("PRAGMA user_version = 1"); // which writes the first page
   log.close();
-  const given = [...exportAccount(accounting.databaseFile, "a@x")!].join("");
+  const given = (await piecesOf(accounting.databaseFile)).join("");
   expect(JSON.parse(given)).toMatchObject({ account: { email: "a@x" }, refused_requests: [] });
 });
 
@@ -75,7 +77,7 @@ test("is what the command gives, and leaves no file behind", async () => {
   const one = await account("a@x");
   await desksOf(accounting).accounts.addCredit("a@x", 1_000_000);
   const given = await new Response(await open(one)).text();
-  expect(given).toBe([...exportAccount(accounting.databaseFile, "a@x")!].join(""));
+  expect(given).toBe((await piecesOf(accounting.databaseFile)).join(""));
   expect(JSON.parse(given)).toMatchObject({ account: { email: "a@x" }, usage: [{ credit_delta: 1_000_000 }] });
   expect(readdirSync(dataFolder).filter((name) => name.startsWith("export"))).toEqual([]);
 });
@@ -135,7 +137,7 @@ test("is read from the database by a Worker, so that a row of many MB holds up n
   const one = await account("a@x");
   const query = spyOn(Database.prototype, "query");
   try {
-    expect([...exportAccount(accounting.databaseFile, "a@x")!].length).toBeGreaterThan(0);
+    expect((await piecesOf(accounting.databaseFile)).length).toBeGreaterThan(0);
     expect(query).toHaveBeenCalled(); // on this thread
     query.mockClear();
     expect(JSON.parse(await new Response((await open(one))!).text())).toMatchObject({ account: { email: "a@x" } });

@@ -22,12 +22,12 @@ import { systemClock } from "../../../src/core/clock.ts";
 import { dayMs } from "../../../src/core/units.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
 import type { Hold } from "../../../src/core/types.ts";
-import { exportAccount } from "../../../src/store/backup/account-export.ts";
+import { exportOfFile } from "../../../src/store/backup/account-export.ts";
 import { drainedName, takeFolderBeside } from "../../../src/store/folder/data-folder.ts";
 import { booksOf, servedMark, servedName, setServedMark } from "../../../src/store/folder/served-folder.ts";
 import { sealingKeyOf } from "../../../src/store/folder/sealing-key.ts";
 import { movedMark } from "../../../src/store/folder/moved-folder.ts";
-import { exportAccountOf } from "../../../src/store/postgres/account-export.ts";
+import { exportOfDatabase } from "../../../src/store/postgres/account-export.ts";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { Database } from "../../../src/store/postgres/database.ts";
 import { moveIn } from "../../../src/store/postgres/move-in.ts";
@@ -152,8 +152,13 @@ async function fillFolder(dataFolder: string): Promise<void> {
   sealingKeyOf(dataFolder, 32);
 }
 
-const exportsOf = (dataFolder: string): unknown[] =>
-  emails.map((email) => normal(JSON.parse([...exportAccount(join(dataFolder, "tollgate.db"), email)!].join(""))));
+const exportsOf = (dataFolder: string): Promise<unknown[]> =>
+  Promise.all(
+    emails.map(async (email) => {
+      const pieces = await exportOfFile(join(dataFolder, "tollgate.db")).account(email);
+      return normal(JSON.parse((await Array.fromAsync(pieces!)).join("")));
+    }),
+  );
 /** Lines of one moment have no order of their own in a database. */
 const normal = (given: unknown): unknown => {
   const exported = given as Record<string, Record<string, unknown>[]>;
@@ -195,7 +200,7 @@ describe.skipIf(noPostgres)("the books", () => {
 
   test("arrive whole, leave a closed folder, and come back the same", async () => {
     const { dataFolder, url, back } = await next();
-    const before = exportsOf(dataFolder);
+    const before = await exportsOf(dataFolder);
     expect(JSON.stringify(before)).toContain("usage_sums");
     const index = UsageIndex.open(join(root, "usage.db"), join(dataFolder, "tollgate.db"));
     while (index.catchUp());
@@ -205,11 +210,11 @@ describe.skipIf(noPostgres)("the books", () => {
     const database = new Database(new PostgresServer(url));
     const exported = async (email: string) => {
       let text = "";
-      for await (const piece of (await exportAccountOf(database, email))!) text += piece;
+      for await (const piece of (await exportOfDatabase(database).account(email))!) text += piece;
       return normal(JSON.parse(text));
     };
     expect(await Promise.all(emails.map(exported))).toEqual(before);
-    expect(await exportAccountOf(database, "nobody@x")).toBeNull();
+    expect(await exportOfDatabase(database).account("nobody@x")).toBeNull();
     expect((await verifyBooks(database, bounds)).violations).toEqual([]);
     expect(await summariesOf(new PostgresUsage(database))).toEqual(usageBefore);
     while (await upkeepSlice(database, 15));
@@ -221,7 +226,7 @@ describe.skipIf(noPostgres)("the books", () => {
     // The folder is closed, for good.
     expect(await errorOf(openAccounting({ dataFolder, ...opening }))).toContain("were moved to 127.0.0.1");
     expect(await errorOf(moveIn({ dataFolder, url, now, progress }))).toContain("were moved to");
-    expect(exportsOf(dataFolder)).toEqual(before);
+    expect(await exportsOf(dataFolder)).toEqual(before);
     // And back, into a folder from which a gateway served.
     mkdirSync(back);
     const owner = process.geteuid?.() === 0 ? 65_534 : statSync(back).uid; // root may do it for a service
@@ -238,7 +243,7 @@ describe.skipIf(noPostgres)("the books", () => {
     for (const { mode, uid } of files.map((name) => statSync(join(back, name)))) {
       expect([mode & 0o777, uid]).toEqual([0o600, owner]); // of the folder's owner, and readable by nobody else
     }
-    expect(exportsOf(back)).toEqual(folded);
+    expect(await exportsOf(back)).toEqual(folded);
     expect(readdirSync(back)).not.toContain(servedName);
     const again = UsageIndex.open(join(root, "usage-back.db"), join(back, "tollgate.db"));
     while (again.catchUp());
@@ -311,11 +316,11 @@ describe.skipIf(noPostgres)("the books", () => {
     const { dataFolder, url, back } = await next();
     await moveIn({ dataFolder, url, now, progress });
     await moveOut({ dataFolder: back, url, now, progress });
-    const before = exportsOf(back);
+    const before = await exportsOf(back);
     // As a kill before the last of the names leaves it.
     for (const name of readdirSync(back)) if (/^tollgate\.db|-(?:wal|shm)$/.test(name)) rmSync(join(back, name));
     expect(await moveOut({ dataFolder: back, url, now, progress })).toMatchObject({ accounts: 3, responses: 6 });
-    expect(exportsOf(back)).toEqual(before);
+    expect(await exportsOf(back)).toEqual(before);
   }, 60_000);
 
   /** Runs the command in a process of its own, which is killed so long after a file is there. Says whether it ended before. */
@@ -332,7 +337,7 @@ describe.skipIf(noPostgres)("the books", () => {
 
   test("killed at any step there and back, nothing is lost or doubled", async () => {
     const { dataFolder, url, back } = await next();
-    const before = exportsOf(dataFolder);
+    const before = await exportsOf(dataFolder);
     const states = new Set<string>();
     // The mark stands from the first time on, so that later ones are killed while they start, and then further and further.
     const stepMs = (afterMs: number) => (afterMs < 600 ? 600 : 150);
@@ -363,7 +368,7 @@ describe.skipIf(noPostgres)("the books", () => {
       states.add(existsSync(join(back, "tollgate.db")) ? "back" : "not back");
       if (existsSync(join(back, "tollgate.db"))) break; // only its last words were lost
     }
-    expect(exportsOf(back)).toEqual(before);
+    expect(await exportsOf(back)).toEqual(before);
     expect(readdirSync(back).filter((name) => name.includes(".moving"))).toEqual([]);
     console.log(`killed in the states ${[...states].join(", ")}`);
     expect(String(await errorOf(moveIn({ dataFolder: back, url, now, progress })))).toContain("they are closed");

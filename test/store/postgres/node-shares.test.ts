@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { PostgresServer } from "../../../src/store/postgres/connection.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
-import { NodeShares, type NodeWork } from "../../../src/store/postgres/node-shares.ts";
+import type { NodeWork } from "../../../src/core/node-work.ts";
+import { NodeShares } from "../../../src/store/postgres/node-shares.ts";
 import { systemPace } from "../../../src/store/postgres/pace.ts";
 import type { NodeNeed } from "../../../src/store/postgres/shares.ts";
 import { type Databases, startDatabases } from "../../fixtures/postgres.ts";

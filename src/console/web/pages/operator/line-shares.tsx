@@ -30,8 +30,8 @@ export function Shares({ served }: { served: OperatorLine["served"] }): VNode {
       <figcaption>
         <h2>Shares of the last hour</h2>
         <p class="quiet small-text">
-          Work that ended: an input token that was read counts 1, an output token 4. An account below its mark asked for
-          less, or waited.
+          Work that ended, and what is expected of requests that run: an input token that was read counts 1, an output
+          token 4. An account below its mark asked for less, or waited.
         </p>
       </figcaption>
       <Choice name="Split" options={splits} chosen={split} onChoose={setSplit} />

@@ -26,7 +26,8 @@ const steerMaxLength = 256 * 1024;
 /** A client that sends without reading is cut. */
 const unreadMaxBytes = 16 * 1024 * 1024;
 
-const read = new Set(["type", "stream_id", "previous_response_id", "conversation", "input"]);
+const read = new Set(["type", "stream_id", "previous_response_id", "conversation", "input", "background"]);
+const noBackground = refuse("malformed", { reason: "background: is not for WebSockets; send a POST request" });
 const ofEnd = new Set(["response"]);
 const ofResponse = new Set(["id", "store", "output"]);
 
@@ -160,6 +161,7 @@ export class ClientSocket implements SocketHandler {
     const id = given === undefined ? null : stringOf(given);
     if (given !== undefined && !isStreamId(id)) return void this.#refuse(refuse("invalid_stream_id"), null);
     if (this.#retired !== null) return void this.#refuse(this.#retired.refusal, id);
+    if (create.members.get("background") === "true") return void this.#refuse(noBackground, id);
     let stream = this.#streams.get(id);
     if (stream === undefined) {
       if (id !== null && this.#streams.size - Number(this.#streams.has(null)) >= streamsMax) {

@@ -304,7 +304,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     .add("GET", "/v1/models", (request, connection) => listModels(request, connection))
     // An id may contain slashes, which not every client encodes.
     .add("GET", "/v1/models/*", (request, connection, id) => showModel(request, connection, id));
-  addMachineRoutes(app, api, { whoseIs, dialects, clock: parts.clock, settingsOf: options.managedSettings });
+  addMachineRoutes(app, { whoseIs, dialects, clock: parts.clock, settingsOf: options.managedSettings });
   tokens.addRoutesTo(api);
   inference.addRoutesTo(api);
   for (const dialect of dialects.all) if (dialect.storesResponses) addStored(dialect);

@@ -6,7 +6,6 @@ import type { Clock } from "../core/clock.ts";
 import { isRefusal } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
 import type { AccountId, Principal, Refusal } from "../core/types.ts";
-import type { ApiRoutes } from "./api-routes.ts";
 import type { Connection } from "./peer-address.ts";
 import { jsonReply, refusalReply } from "./reply.ts";
 
@@ -20,7 +19,7 @@ type Parts = Readonly<{
   settingsOf: ManagedSettingsOf | undefined;
 }>;
 
-export function addMachineRoutes(app: AnyElysia, api: ApiRoutes, { whoseIs, dialects, clock, settingsOf }: Parts) {
+export function addMachineRoutes(app: AnyElysia, { whoseIs, dialects, clock, settingsOf }: Parts) {
   const dialect = dialects.all.find(({ name }) => name === "messages") ?? dialects.usual;
   const asked =
     (answer: (request: Request, requestId: string, account: AccountId) => Response | Promise<Response>) =>
@@ -36,7 +35,10 @@ export function addMachineRoutes(app: AnyElysia, api: ApiRoutes, { whoseIs, dial
   );
   const takeTelemetry = asked((_request, requestId) => jsonReply("{}", requestId));
   app.get("/managed/settings", ({ request, server }) => manage(request, server));
-  for (const signal of ["metrics", "logs", "traces"] as const) api.add("POST", `/v1/${signal}`, takeTelemetry);
+  // At no other address: /metrics is the server's own, which no page of another site may ask.
+  for (const signal of ["metrics", "logs", "traces"]) {
+    app.post(`/v1/${signal}`, ({ request, server }) => takeTelemetry(request, server), { parse: "none" });
+  }
 }
 
 function managedReply(

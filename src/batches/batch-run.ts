@@ -452,6 +452,7 @@ export class BatchRun {
       this.#answersBytes -= room.taken;
     }
     const answered = isOwed();
+    if (outlet.isUnkept) return { later: refuse("storage_full") };
     if (answered === null) return this.#failed(line, outlet.failure ?? refuse("internal"), admitted.ask);
     if (outlet.charged === null) this.#owed.set(place, answered);
     else this.#wasCharged(answered, outlet.charged);

@@ -503,9 +503,9 @@ export const bugs: readonly Bug[] = [
     what: "PostgreSQL: two operators are the last ones for each other",
     edits: [
       [
-        "src/store/postgres/locking-records.ts",
-        "return this.#under(await super.operators(), () => super.operators());",
-        "return super.operators();",
+        "src/account/people/accounts.ts",
+        "const record = other === id ? null : await this.record(other);\n      if (record?.operator === true && record.disabledAt === null) return;",
+        "if (other !== id) return;",
       ],
     ],
     file: "test/account/two-gateways.test.ts",

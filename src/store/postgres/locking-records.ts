@@ -83,10 +83,6 @@ export class LockingRecords extends PostgresRecords {
     return this.#ofAccount(account, () => super.endUsersNamed(account, name));
   }
 
-  override async operators(): Promise<readonly AccountId[]> {
-    return this.#under(await super.operators(), () => super.operators());
-  }
-
   override sessionsOf(account: AccountId): Promise<readonly SessionRecord[]> {
     return this.#ofAccount(account, () => super.sessionsOf(account));
   }

@@ -530,7 +530,7 @@ async function passes({ file, name }: Bug, folder: string): Promise<boolean> {
   const only = name === undefined ? [] : ["-t", name];
   const run = Bun.spawn([process.execPath, "test", "--timeout=180000", `./${file}`, ...only], {
     cwd: folder,
-    env: { ...process.env, TOLLGATE_SEED: "7" },
+    env: { ...process.env, TOLLGATE_SEED: "7", TOLLGATE_TESTS: "all" },
     stdout: "ignore",
     stderr: "ignore",
     timeout: 300_000,

@@ -21,6 +21,7 @@ import {
   type Plan,
   type Principal,
   type Refusal,
+  type Slot,
   type Usage,
 } from "../core/types.ts";
 import { momentOf } from "../core/clock.ts";
@@ -39,8 +40,15 @@ import { LineOutlet } from "./line-outlet.ts";
 import type { LineIndex, ModelLines } from "./lines.ts";
 import type { LinesCall, Split } from "./lines-worker.ts";
 
-/** Lines of a model that are on their way to a node: as one leaves for it, the next is ready. */
-const waitingMax = 16;
+/**
+ * Lines of a model, for each of its nodes, whose answers have not begun. An engine reads prompts in the order in which they come,
+ * so that somebody who chats waits behind these; and answers that began together end together, with as many prompts at once.
+ */
+const unbegunLeast = 2;
+/** Where answers are short, or have no beginning, as embeddings: an engine that waits for prompts would be idle. */
+const unbegunMost = 16;
+/** Shorter answers count as short. */
+const shortTokens = 32;
 const linesAtOnceMax = 2_048;
 /** What lines under way may have in bodies, and in large answers. */
 const bodiesBytesMax = 64 * 1024 * 1024;
@@ -75,7 +83,9 @@ export type BatchRunParts = Readonly<{
 
 type Group = ModelLines & {
   next: number;
-  waiting: number;
+  /** Those that serve it, as far as lines have come to them. */
+  nodes: Set<string>;
+  unbegun: number;
   pausedUntil: Ms;
   pauseMs: Ms;
   later: { place: number; at: Ms }[];
@@ -283,8 +293,8 @@ export class BatchRun {
       }
     }
     this.#log = await BatchLog.open(path, end);
-    const lines = { waiting: 0, pausedUntil: 0, pauseMs: pauseMinMs };
-    this.#groups = models.map((model) => ({ ...model, ...lines, next: model.from, later: [] }));
+    const lines = { unbegun: 0, pausedUntil: 0, pauseMs: pauseMinMs };
+    this.#groups = models.map((model) => ({ ...model, ...lines, nodes: new Set(), next: model.from, later: [] }));
   }
 
   #isPaid({ answered, usage }: Answered, billed: number): void {
@@ -314,7 +324,7 @@ export class BatchRun {
     let next = Number.POSITIVE_INFINITY;
     for (const group of this.#groups) {
       const now = clock.monotonic();
-      while (group.pausedUntil <= now && group.waiting < waitingMax && this.#hasRoom()) {
+      while (group.pausedUntil <= now && group.unbegun < this.#unbegunOf(group) && this.#hasRoom()) {
         const place = this.#take(group, now);
         if (place === null) break;
         this.#begin(group, place);
@@ -324,6 +334,12 @@ export class BatchRun {
     }
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = next === Number.POSITIVE_INFINITY ? null : setTimeout(() => this.#pump(), next - clock.monotonic());
+  }
+
+  #unbegunOf({ nodes }: Group): number {
+    const { output, completed } = this.batch.sums;
+    const wanted = this.#dialect.modelKind === "chat" ? (shortTokens * completed) / Math.max(1, output) : unbegunMost;
+    return Math.max(1, nodes.size) * Math.round(Math.min(unbegunMost, Math.max(unbegunLeast, wanted)));
   }
 
   #hasRoom(): boolean {
@@ -347,15 +363,15 @@ export class BatchRun {
     this.#isTaken[place] = 1;
     this.#open.set(place, null);
     this.#bodiesBytes += size;
-    group.waiting += 1;
+    group.unbegun += 1;
     let isWaiting = true;
     const leaves = (): void => {
       if (!isWaiting) return;
       isWaiting = false;
-      group.waiting -= 1;
+      group.unbegun -= 1;
       this.#pump();
     };
-    this.#line(place, leaves)
+    this.#line(place, group.nodes, leaves)
       .catch((error: unknown): Outcome => {
         const { log } = this.#parts.gateway;
         log("error", "a line of a batch failed", { batch: this.batch.id, line: place, error: String(error) });
@@ -404,7 +420,8 @@ export class BatchRun {
     return found?.account === account ? found : null;
   }
 
-  async #line(place: number, leaves: () => void): Promise<Outcome> {
+  /** `begins` is called when its answer does. */
+  async #line(place: number, nodes: Set<string>, begins: () => void): Promise<Outcome> {
     const { gateway, watch } = this.#parts;
     const { batch } = this;
     const { customId, body } = await this.#read(place);
@@ -415,7 +432,7 @@ export class BatchRun {
     const head = { route: batch.endpoint, id: "", search: "", headers: new Headers() };
     const signedIn = () => this.#principal();
     const address = () => batch.address;
-    const parts = this.#partsOf(leaves);
+    const parts = this.#partsOf(nodes);
     const incoming = { requestId, head, key: null, signedIn, address, body: async () => body };
     const admitted = await admit(incoming, this.#dialect, parts);
     if (admitted === "for others") throw new Error("the main thread serves all lines");
@@ -425,7 +442,7 @@ export class BatchRun {
       return this.#failed(line, admitted.refused);
     }
     const watched = watch.admitted(record, admitted.principal, admitted.ask, admitted.endUser);
-    const { outlet, room, isOwed } = this.#outletOf(line, admitted);
+    const { outlet, room, isOwed } = this.#outletOf(line, admitted, begins);
     this.#open.set(place, outlet);
     if (this.#isClosed || batch.end !== null) outlet.cancelSignal.abort(refuse("stopping"));
     try {
@@ -442,12 +459,13 @@ export class BatchRun {
     return "done";
   }
 
-  #outletOf({ place, customId, record }: Line, { ask, writer, endUser }: Admitted) {
+  #outletOf({ place, customId, record }: Line, { ask, writer, endUser }: Admitted, begins: () => void) {
     const { requestId, arrivedWall } = record;
     const room = { taken: 0 };
     let owed: Answered | null = null;
     const outlet = new LineOutlet({
       encoder: writer.encoder({ requestId, createdSeconds: Math.floor(arrivedWall / 1000) }, "whole", null),
+      begins,
       takeRoom: (bytes) => {
         room.taken += bytes;
         this.#answersBytes += bytes;
@@ -526,8 +544,8 @@ export class BatchRun {
     return { customId, body: isRefusal(json) ? json : { json: json.value, bytes: body.byteLength } };
   }
 
-  /** The gateway's parts as a line sees them. `leaves` is called when it leaves the line for a node. */
-  #partsOf(leaves: () => void): GatewayParts {
+  /** The gateway's parts as a line sees them. `nodes` gets the name of the node that it comes to. */
+  #partsOf(nodes: Set<string>): GatewayParts {
     const { gateway } = this.#parts;
     const { pool, admission } = gateway;
     const own: Pick<GatewayParts, "admission" | "pool"> = {
@@ -543,10 +561,12 @@ export class BatchRun {
       pool: {
         ...(pool.isServed === undefined ? {} : { isServed: (model) => pool.isServed!(model) }),
         enter: (...asked) => {
+          const noted = (place: Slot | Refusal): Slot | Refusal => {
+            if (!isRefusal(place)) nodes.add(place.nodeName);
+            return place;
+          };
           const entered = pool.enter(...asked);
-          if (!(entered instanceof Promise)) leaves();
-          else void entered.then(leaves, leaves);
-          return entered;
+          return entered instanceof Promise ? entered.then(noted) : noted(entered);
         },
       },
     };

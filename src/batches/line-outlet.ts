@@ -11,6 +11,8 @@ type Ended = Extract<Ending, { kind: "end" }>;
 
 export type LineOutletParts = Readonly<{
   encoder: Encoder;
+  /** Called with each piece. */
+  begins(): void;
   /** Of an answer's pieces that may be large; false: there is no room for it now. */
   takeRoom(bytes: number): boolean;
   keep(end: Ended, reply: string): Promise<void>;
@@ -35,6 +37,7 @@ export class LineOutlet implements Outlet {
 
   piece(piece: Piece): void {
     if (this.cancelSignal.aborted) return;
+    this.#parts.begins();
     if (piece.kind === "input" && !this.#parts.takeRoom(piece.json.length)) {
       return this.cancelSignal.abort(refuse("busy", { seconds: busyRetrySeconds }));
     }
@@ -42,6 +45,7 @@ export class LineOutlet implements Outlet {
   }
 
   literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number): void {
+    this.#parts.begins();
     this.#collected.literal(kind, bytes, start, end);
   }
 

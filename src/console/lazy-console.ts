@@ -11,6 +11,7 @@ export const pagePaths = [
   "/join",
   "/set-password",
   "/playground",
+  "/batch", // clients may ask for /batches
   "/usage",
   "/key",
   "/device",

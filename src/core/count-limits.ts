@@ -3,8 +3,8 @@
 import { type Camel, camel } from "./camel.ts";
 import { perMinuteMax, weightMax } from "./limits.ts";
 
-/** `about`: of a key, for people, with what becomes of the rest. `label`: in a form. `words`: with the number in the place of N. */
-export type CountRow = Readonly<{ most: number; about: string; label: string; words: string }>;
+/** `about`: of a key, for people, with what becomes of the rest. `words`: with the number in the place of N. */
+export type CountRow = Readonly<{ most: number; about: string; words: string }>;
 
 const tokensPerMinuteMax = 1_000_000_000_000;
 const each = "for each end user";
@@ -13,44 +13,37 @@ export const countLimits = {
   weight: {
     most: weightMax,
     about: "Its share where keys of the account wait for each other; without it 1.",
-    label: "Weight",
     words: "weight N",
   },
   parallel: {
     most: perMinuteMax,
     about: "Requests at once; others wait in line.",
-    label: "Requests at once",
     words: "N requests at once",
   },
   requests_per_minute: {
     most: perMinuteMax,
     about: "Requests within 60 seconds; others are refused.",
-    label: "Requests a minute",
     words: "N requests a minute",
   },
   tokens_per_minute: {
     most: tokensPerMinuteMax,
     about: "Tokens read and written within 60 seconds; others are refused.",
-    label: "Tokens a minute",
     words: "N tokens a minute",
   },
   end_user_parallel: {
     most: perMinuteMax,
     about: `Requests at once ${each}; others wait in line.`,
-    label: "Requests at once per person",
-    words: "N requests at once for each",
+    words: "N requests at once per person",
   },
   end_user_requests_per_minute: {
     most: perMinuteMax,
     about: `Requests within 60 seconds ${each}; others are refused.`,
-    label: "Requests a minute per person",
-    words: "N requests a minute for each",
+    words: "N requests a minute per person",
   },
   end_user_tokens_per_minute: {
     most: tokensPerMinuteMax,
     about: `Tokens read and written within 60 seconds ${each}; others are refused.`,
-    label: "Tokens a minute per person",
-    words: "N tokens a minute for each",
+    words: "N tokens a minute per person",
   },
 } as const satisfies Readonly<Record<string, CountRow>>;
 

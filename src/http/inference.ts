@@ -8,7 +8,6 @@ import { type Admitted, admit, type ForOthers, isRefused, type GatewayParts, typ
 import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
 import { inputsRepliesAccountBytesMax } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
-import { mintRequestId } from "../core/request-id.ts";
 import { ActiveSet } from "../core/active-set.ts";
 import type { RequestRecord } from "../telemetry/request-record.ts";
 import type { TokenCounts } from "../tokens/node-count.ts";
@@ -24,7 +23,7 @@ import type { Connection } from "./peer-address.ts";
 import { ArrivedHead, incomingOf, type RawBody } from "./incoming.ts";
 import type { KeyHeaders } from "./key-headers.ts";
 import { setRateHeaders } from "./rate-headers.ts";
-import { refusalReply, unknownAddressReply } from "./reply.ts";
+import { refusalReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
 import type { RequestWatch } from "./metrics/request-watch.ts";
 import type { Soon } from "../core/soon.ts";
@@ -90,7 +89,6 @@ export class Inference implements LiveRequests {
   readonly #inputsReplies = new ByteBudget(inputsRepliesLimits);
   /** Loaded with the first one. */
   #sockets: Promise<ClientSockets> | null = null;
-  #stopping = false;
   /** Signed-in browsers may send requests without a key. */
   site: Site | null = null;
 
@@ -141,7 +139,6 @@ export class Inference implements LiveRequests {
   async finish(graceMs: number): Promise<void> {
     const { clock } = this.#parts;
     const until = clock.monotonic() + graceMs;
-    this.#stopping = true;
     const disconnected = this.#sockets?.then((sockets) => sockets.stop());
     if (this.#arrived > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -157,11 +154,6 @@ export class Inference implements LiveRequests {
 
   /** Upgrades a GET request to a WebSocket. */
   async #connect(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
-    const { clock } = this.#parts;
-    if (connection === null || !request.headers.has("upgrade")) {
-      return unknownAddressReply(dialect, request, mintRequestId(clock.wall()));
-    }
-    if (this.#stopping) return refusalReply(dialect, refuse("stopping"), mintRequestId(clock.wall()));
     this.#sockets ??= import("./sockets/client-sockets.ts").then(
       ({ ClientSockets }) =>
         new ClientSockets((...asked) => this.#answer(...asked), { ...this.#options, ...this.#parts }),

@@ -4,6 +4,8 @@ export interface Connection {
   timeout(request: Request, seconds: number): void;
   requestIP(request: Request): { address: string } | null;
   readonly url: URL;
+  /** Code of ours reads the replies, at its client's pace; the runtime does it by itself. */
+  readonly readsReplies?: true;
   upgrade(request: Request, options: Readonly<{ data: SocketHandler }>): boolean;
 }
 

@@ -19,7 +19,6 @@ import type { AccountId, Ms } from "../core/types.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import { Deliveries, type Post, type WebhookState } from "../notices/deliveries.ts";
 import { NodeWatch } from "../notices/node-watch.ts";
-import { postNotice } from "../notices/post.ts";
 import { bytesText } from "../store/backup/backup.ts";
 import { toldName } from "../store/folder/data-folder.ts";
 import { readWhole } from "../store/folder/whole-file.ts";
@@ -66,6 +65,9 @@ const violationsNamedMax = 5;
 /** Longer than a month is. */
 const toldBudgetsKeptMs = 32 * dayMs;
 
+/** Loaded with the first notice. */
+const postLater: Post = async (...notice) => (await import("../notices/post.ts")).postNotice(...notice);
+
 export class NoticeWatch {
   readonly #parts: Parts;
   readonly #post: Post;
@@ -82,7 +84,7 @@ export class NoticeWatch {
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#post = parts.post ?? postNotice;
+    this.#post = parts.post ?? postLater;
     this.#deliveries = new Deliveries({ post: this.#post, clock: parts.clock, log: parts.log });
     this.#budgets = new ToldBudgets(join(parts.dataFolder, toldName), parts.log);
   }

@@ -41,6 +41,8 @@ export const rowsText = (rows: readonly (readonly Value[])[]): string =>
 const inSqlite = (text: string): string =>
   text
     .replaceAll(/::(?:text|bigint|int|float8|jsonb)\b/g, "")
+    .replaceAll(' COLLATE "C"', "")
+    .replaceAll("strpos(", "instr(")
     .replaceAll("jsonb_array_elements", "json_each")
     .replaceAll(/decode\((.*?), 'hex'\)/g, "unhex($1)")
     .replaceAll("$", "?");

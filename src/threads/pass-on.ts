@@ -1,6 +1,7 @@
 // Passes a request on to the main server over its unix socket, and its reply back: both as they arrive, whole or in
 // pieces, and cut where the other side is cut. Uses `node:http`, because `fetch` runs at most 256 requests at once.
 import { type IncomingMessage, request as openRequest } from "node:http";
+import { Readable } from "node:stream";
 import type { RawBody } from "../http/incoming.ts";
 import { peerHeader } from "../http/peer-address.ts";
 import { requestAddress } from "../http/request-address.ts";
@@ -29,12 +30,17 @@ export type PassedOn = Readonly<{
   peer: string | null;
   /** The body where it was already read; null: as it comes. */
   body: RawBody | null;
+  /** Code reads the reply, which must not pile up before it; absent: the runtime. */
+  isRead?: boolean;
   /** Called when the reply has ended. */
   ended: () => void;
 }>;
 
 /** The complete server's reply to a request whose client is still there. Rejects where there was none. */
-export async function passOn(request: Request, { unix, peer, body, ended }: PassedOn): Promise<Response> {
+export async function passOn(
+  request: Request,
+  { unix, peer, body, isRead = false, ended }: PassedOn,
+): Promise<Response> {
   const { promise, resolve, reject } = Promise.withResolvers<Response>();
   const { pathname, search } = requestAddress(request);
   const exchange = openRequest({
@@ -48,7 +54,7 @@ export async function passOn(request: Request, { unix, peer, body, ended }: Pass
   request.signal.addEventListener("abort", leave, { once: true });
   exchange.on("response", (reply) => {
     reply.on("close", ended);
-    resolve(responseOf(reply, request.method));
+    resolve(responseOf(reply, request.method, isRead));
   });
   exchange.on("error", reject);
   exchange.on("close", () => {
@@ -99,7 +105,7 @@ function drainedOrClosed(exchange: ReturnType<typeof openRequest>): Promise<void
 
 const statusesWithoutBody: ReadonlySet<number> = new Set([204, 304]);
 
-async function responseOf(reply: IncomingMessage, method: string): Promise<Response> {
+async function responseOf(reply: IncomingMessage, method: string, isRead: boolean): Promise<Response> {
   const status = reply.statusCode ?? 502;
   const headers = new Headers();
   for (let place = 0; place < reply.rawHeaders.length; place += 2) {
@@ -114,6 +120,7 @@ async function responseOf(reply: IncomingMessage, method: string): Promise<Respo
     const whole = await Array.fromAsync(reply as AsyncIterable<Uint8Array>);
     return new Response(Buffer.concat(whole), { status, headers });
   }
+  if (isRead) return new Response(Readable.toWeb(reply) as unknown as ReadableStream, { status, headers });
   const source: Bun.DirectUnderlyingSource = {
     type: "direct",
     async pull(controller) {

@@ -160,7 +160,7 @@ class PassedRequests {
       });
     };
     try {
-      return await passOn(request, { unix: this.#unix, peer, body, ended });
+      return await passOn(request, { unix: this.#unix, peer, body, isRead: connection?.readsReplies === true, ended });
     } catch (error) {
       ended();
       if (request.signal.aborted) return left();

@@ -15,7 +15,6 @@ import { OfficeMemory } from "../../src/account/office-memory.ts";
 import { QueuedOffice } from "../../src/account/queued-office.ts";
 import { Searches } from "../../src/account/money/searches.ts";
 import { assert } from "../../src/core/assert.ts";
-import { SqliteConsoleRecords } from "../../src/store/ledger/console-records.ts";
 import { BatchingJournal } from "../../src/store/ledger/journal.ts";
 import { SqliteRecords } from "../../src/store/ledger/sqlite-records.ts";
 import { verify } from "../../src/store/verify/verify.ts";
@@ -106,7 +105,6 @@ export class Office {
   readonly journal: BatchingJournal;
   readonly searches: Searches;
   readonly admission: Admission;
-  readonly consoleRecords: SqliteConsoleRecords;
   readonly knownSessions: KnownSessions;
   readonly memory: OfficeMemory;
   /** Tests may add models. */
@@ -139,14 +137,13 @@ export class Office {
     this.journal = new BatchingJournal(this.storage, this.ledger, clock);
     this.searches = new Searches(this.ledger, this.records, this.journal);
     this.admission = new Admission(this.ledger, new Flood(), this.journal, "http://site");
-    this.consoleRecords = new SqliteConsoleRecords(database);
-    this.knownSessions = new KnownSessions(this.consoleRecords, this.journal, this.ledger);
-    const { records, ledger, keys, journal, knownSessions: sessions, consoleRecords: beside } = this;
+    this.knownSessions = new KnownSessions(this.records, this.journal, this.ledger);
+    const { records, ledger, keys, journal, knownSessions: sessions } = this;
     this.memory = new OfficeMemory({ countOnDisk: () => records.count(), ledger, keys, sessions, plans: offered });
     const { memory } = this;
     this.catalog = { plans: offered };
     const { catalog } = this;
-    this.units = new QueuedOffice({ records, sessions, beside, memory, journal, catalog, clock });
+    this.units = new QueuedOffice({ records, sessions, beside: records, memory, journal, catalog, clock });
     this.passwords = passwords;
     const desks = new Desks(this.units, passwords, sessions);
     this.accounts = desks.accounts;

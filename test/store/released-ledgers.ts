@@ -334,9 +334,38 @@ export const releasedLedgers: readonly string[] = [
   `,
   // Machines that sign in.
   `
-  ALTER TABLE api_keys ADD COLUMN family_hash BLOB CHECK (length(family_hash) = 32);
-  ALTER TABLE api_keys ADD COLUMN refresh_hash BLOB CHECK (length(refresh_hash) = 32);
-  CREATE UNIQUE INDEX api_keys_by_family ON api_keys (family_hash);
+  ALTER TABLE api_keys RENAME TO api_keys_before;
+  CREATE TABLE api_keys (
+    account_id INTEGER NOT NULL,
+    id INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    key_hash BLOB UNIQUE CHECK (length(key_hash) = 32),
+    created_at INTEGER NOT NULL,
+    used_at INTEGER,
+    revoked_at INTEGER,
+    expires_at INTEGER,
+    tokens_per_day INTEGER,
+    tokens_per_month INTEGER,
+    models TEXT,
+    addresses TEXT,
+    forwards_users INTEGER,
+    end_user_tokens_per_day INTEGER,
+    key_ending TEXT,
+    weight INTEGER,
+    priority TEXT,
+    priority_max TEXT,
+    parallel INTEGER,
+    requests_per_minute INTEGER,
+    tokens_per_minute INTEGER,
+    end_user_parallel INTEGER,
+    end_user_requests_per_minute INTEGER,
+    end_user_tokens_per_minute INTEGER,
+    family_hash BLOB UNIQUE CHECK (length(family_hash) = 32),
+    refresh_hash BLOB CHECK (length(refresh_hash) = 32),
+    PRIMARY KEY (account_id, id)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO api_keys SELECT *, NULL, NULL FROM api_keys_before;
+  DROP TABLE api_keys_before;
   CREATE TABLE device_codes (
     device_hash BLOB PRIMARY KEY NOT NULL CHECK (length(device_hash) = 32),
     user_code_hash BLOB NOT NULL UNIQUE CHECK (length(user_code_hash) = 32),
@@ -345,6 +374,6 @@ export const releasedLedgers: readonly string[] = [
     address TEXT NOT NULL,
     expires_at INTEGER NOT NULL,
     denied_at INTEGER
-  ) STRICT;
+  ) STRICT, WITHOUT ROWID;
   `,
 ];

@@ -2,7 +2,8 @@
 //   (1) a disabled account gets nothing, nor does a key that is void, whoever found it before that: on another thread, or
 //       before a long body; nor does a model that the plan has not, or the key may not use
 //   (2) a model of the coder tier, in a dialect that is billed in calls, counts a call and skips flood protection and (5)
-//   (3) flood protection, then what the plan and the key may use in a minute; calls skip the first of them, batches both
+//   (3) what its end user may use in a minute, flood protection, what the plan and the key may use in a minute; calls skip
+//       the second of them, batches both
 //   (4) the journal must take writes, else nothing could be charged
 //   (5) the output budget is reserved from the balance, and from what the key may spend; an open one when it begins
 //   (6) it begins, or waits for the account's others to settle, or the key's (balance-line.ts)
@@ -48,6 +49,7 @@ import {
   tokensOf,
   windowsOf,
 } from "./minute-limits.ts";
+import type { MinuteWindow } from "./minute-window.ts";
 import type { Journal } from "../journal.ts";
 import type { Ledger } from "./ledger.ts";
 import { KeysUsed } from "../people/keys-used.ts";
@@ -227,15 +229,8 @@ export class Admission implements Books {
         return this.#admitCall(loaded, key, request, now);
       }
       // (3)
-      const isBatch = ask.batch === true;
-      const { requestsPerMinute } = loaded.plan;
-      const flooded = isBatch ? null : this.#countFlood(account, now.monotonic, model.kind, requestsPerMinute);
-      if (flooded !== null) {
-        const ofFlood = this.#floodLeft(loaded, model.kind, now);
-        return ofFlood === null ? flooded : { ...flooded, rates: tightest([], 0, now.wall, ofFlood) };
-      }
       const asking = this.#endUserOf(loaded, key, endUser, now);
-      const limited = isBatch ? null : this.#refuseByMinute(loaded, key, asking, request, now);
+      const limited = ask.batch === true ? null : this.#refuseByTime(loaded, key, asking, request, now);
       if (limited !== null) return limited;
       // (4)
       if (!this.#journal.writable) return refuse("quota_unverified");
@@ -278,7 +273,8 @@ export class Admission implements Books {
     }
   }
 
-  #refuseByMinute(
+  /** See (3). An end user who asks too often takes nothing of the flood protection, which others share. */
+  #refuseByTime(
     loaded: LoadedAccount,
     key: LoadedKey | null,
     endUser: EndUser | null,
@@ -286,6 +282,23 @@ export class Admission implements Books {
     now: Moment,
   ): Refusal | null {
     const windows = windowsOf(loaded, key, endUser);
+    const own = windows.at(-1);
+    const tooOften =
+      own !== undefined && own === endUser?.minute ? this.#refuseByMinute([own], loaded, request, now) : null;
+    if (tooOften !== null) return tooOften;
+    const { kind } = request.ask.model;
+    const flooded = this.#countFlood(loaded.id, now.monotonic, kind, loaded.plan.requestsPerMinute);
+    if (flooded === null) return this.#refuseByMinute(windows, loaded, request, now);
+    const ofFlood = this.#floodLeft(loaded, kind, now);
+    return ofFlood === null ? flooded : { ...flooded, rates: tightest([], 0, now.wall, ofFlood) };
+  }
+
+  #refuseByMinute(
+    windows: readonly MinuteWindow[],
+    loaded: LoadedAccount,
+    request: AdmissionRequest,
+    now: Moment,
+  ): Refusal | null {
     if (windows === noWindows) return null;
     const ofFlood = this.#floodLeft(loaded, request.ask.model.kind, now);
     return refusedByMinute(windows, tokensOf(request), now[this.windowClock], now.wall, ofFlood);
@@ -410,7 +423,7 @@ export class Admission implements Books {
     const { key, ask, requestId, endUser: name = null } = request;
     const now = moment.wall;
     const endUser = this.#endUserOf(loaded, named, name, moment);
-    const limited = this.#refuseByMinute(loaded, named, endUser, request, moment);
+    const limited = this.#refuseByMinute(windowsOf(loaded, named, endUser), loaded, request, moment);
     if (limited !== null) return limited;
     if (!this.#journal.writable) return refuse("quota_unverified");
     if (!this.#ledger.takeCoderCall(loaded, now)) {

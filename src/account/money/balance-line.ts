@@ -233,7 +233,7 @@ export class BalanceLine {
     try {
       const blocked = new Set<Blocked>();
       for (const { waiter: other } of account.waiting!) {
-        if (!this.#leastIsFree(account, other, wall)) continue;
+        if (other.endUser?.isFull(account, other.named) === true || !this.#leastIsFree(account, other, wall)) continue;
         if (!waitsForKey(account, other, blocked, wall)) return false;
         block(account, other, blocked, wall);
       }
@@ -254,7 +254,7 @@ export class BalanceLine {
       const { waiter } = next;
       const decision = this.#decisionFor(account, waiter, blocked ?? noneBlocked);
       if (decision === "waits") return;
-      if (decision === "waits for what others hold") {
+      if (decision === "waits for what others hold" || decision === "waits for its end user") {
         passed += 1;
         continue;
       }
@@ -279,10 +279,10 @@ export class BalanceLine {
     account: LoadedAccount,
     waiter: BalanceWaiter,
     blocked: ReadonlySet<Blocked>,
-  ): "begins" | "waits" | "waits for its key" | "waits for what others hold" | Refusal {
+  ): "begins" | "waits" | "waits for its key" | "waits for its end user" | "waits for what others hold" | Refusal {
     const { ask, budget, cost, least, spendLimits } = waiter;
     if (account.disabled || waiter.isVoidAt(this.#wall)) return refuse("invalid_api_key"); // (6)
-    if (waiter.endUser?.isFull(account, waiter.named) === true) return "waits for its key"; // (8), before what takes longer
+    if (waiter.endUser?.isFull(account, waiter.named) === true) return "waits for its end user"; // (8), for thousands
     if (!this.#journal.writable) return "waits"; // nothing could be charged
     try {
       const wall = this.#wall;

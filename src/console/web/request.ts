@@ -1,4 +1,5 @@
 // Requests to the console's own API.
+import { consoleHeader } from "../api/console-header.ts";
 import type { LiveEvent } from "../api/live.ts";
 import type { BodyOf, QueryOf, ReplyOf, RouteName } from "../api/routes.ts";
 import type { ApiError } from "../api/shapes.ts";
@@ -117,6 +118,38 @@ function errorOf(response: Response, reply: unknown): RequestError {
     (reply as Partial<ApiError> | null)?.error ?? {};
   if (code === "not_signed_in") onSignedOut();
   return new RequestError(message, response.status, code);
+}
+
+/** Of the API of models, as the signed-in account. Throws what the reply says. */
+export async function askApi(path: string, init: RequestInit = {}): Promise<Response> {
+  const response = await fetch(path, { ...init, headers: { [consoleHeader]: "1", ...init.headers } });
+  if (response.ok) return response;
+  const reply = (await json(response)) as { error?: { message?: string } } | null;
+  throw new RequestError(
+    reply?.error?.message ?? `The server answered with status ${response.status}.`,
+    response.status,
+    null,
+  );
+}
+
+/** A file for batches; gives its id. Not by fetch, which says nothing of how far an upload is. */
+export function upload(file: File, onProgress: (sent: number) => void): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const request = new XMLHttpRequest();
+  const form = new FormData();
+  form.append("purpose", "batch");
+  form.append("file", file);
+  request.upload.onprogress = ({ loaded }) => onProgress(Math.min(loaded, file.size));
+  request.onerror = () => reject(new Error("The upload broke off. Check the connection and try again."));
+  request.onload = () => {
+    const reply = JSON.parse(request.responseText || "{}") as { id?: string; error?: { message?: string } };
+    if (reply.id === undefined) reject(new Error(reply.error?.message ?? `The server answered ${request.status}.`));
+    else resolve(reply.id);
+  };
+  request.open("POST", "/v1/files");
+  request.setRequestHeader(consoleHeader, "1");
+  request.send(form);
+  return promise;
 }
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -26,7 +26,8 @@ const steerMaxLength = 256 * 1024;
 /** A client that sends without reading is cut. */
 const unreadMaxBytes = 16 * 1024 * 1024;
 
-const read = new Set(["type", "stream_id", "previous_response_id", "conversation", "input"]);
+const read = new Set(["type", "stream_id", "previous_response_id", "conversation", "input", "background"]);
+const noBackground = refuse("malformed", { reason: "background: is not for WebSockets; send a POST request" });
 const ofEnd = new Set(["response"]);
 const ofResponse = new Set(["id", "store", "output"]);
 
@@ -102,7 +103,8 @@ export class ClientSocket implements SocketHandler {
     if (this.#retired !== null) void this.#leaveIfIdle();
   }
 
-  message(_: Bun.ServerWebSocket<unknown>, message: string | Buffer): void {
+  message(socket: Bun.ServerWebSocket<unknown>, message: string | Buffer): void {
+    if (socket.getBufferedAmount() > unreadMaxBytes) return socket.terminate();
     const text = typeof message === "string" ? message : message.toString();
     const members = jsonMembers(text, read);
     const type = members === null ? null : stringOf(members.get("type"));
@@ -159,6 +161,7 @@ export class ClientSocket implements SocketHandler {
     const id = given === undefined ? null : stringOf(given);
     if (given !== undefined && !isStreamId(id)) return void this.#refuse(refuse("invalid_stream_id"), null);
     if (this.#retired !== null) return void this.#refuse(this.#retired.refusal, id);
+    if (create.members.get("background") === "true") return void this.#refuse(noBackground, id);
     let stream = this.#streams.get(id);
     if (stream === undefined) {
       if (id !== null && this.#streams.size - Number(this.#streams.has(null)) >= streamsMax) {
@@ -346,8 +349,7 @@ export class ClientSocket implements SocketHandler {
     delete headers["content-type"];
     const event = JSON.stringify({ type: "error", status: reply.status, error: { ...error, headers }, headers });
     if (this.#isOver || this.#socket === null) return;
-    if (this.#socket.getBufferedAmount() > unreadMaxBytes) this.#socket.terminate();
-    else this.#socket.sendText(inStream(event, streamId));
+    this.#socket.sendText(inStream(event, streamId));
   }
 }
 

@@ -9,7 +9,7 @@ import { clientAddress } from "../client-address.ts";
 import { askerOf } from "../incoming.ts";
 import type { KeyHeaders } from "../key-headers.ts";
 import type { Connection } from "../peer-address.ts";
-import { refusalReply } from "../reply.ts";
+import { refusalReply, unknownAddressReply } from "../reply.ts";
 import { type Answer, ClientSocket } from "./client-socket.ts";
 
 /** OpenAI's limit. */
@@ -43,9 +43,10 @@ export class ClientSockets {
     this.#parts = parts;
   }
 
-  async connect(request: Request, connection: Connection, dialect: Dialect): Promise<Response> {
+  async connect(request: Request, connection: Connection | null, dialect: Dialect): Promise<Response> {
     const { keys, clock, keyHeaders, addressHeader } = this.#parts;
     const requestId = mintRequestId(clock.wall());
+    if (connection === null || !request.headers.has("upgrade")) return unknownAddressReply(dialect, request, requestId);
     const address = clientAddress(request, connection, addressHeader);
     const peer = connection.requestIP(request);
     const headers = new Headers(request.headers);
@@ -67,7 +68,13 @@ export class ClientSockets {
       head,
       account,
       // What asks for a message's connection asks for the one that was upgraded.
-      connection: { timeout: () => {}, requestIP: () => peer, url: connection.url, upgrade: () => false },
+      connection: {
+        timeout: () => {},
+        requestIP: () => peer,
+        url: connection.url,
+        readsReplies: true,
+        upgrade: () => false,
+      },
       kept: this.#kept,
       waiting: this.#waiting,
       openedAt: clock.monotonic(),

@@ -1,10 +1,11 @@
 // What a trace shows of its nodes: how fast their engines are, and how many requests they had at once.
 //
-//   reading   times from the node to the first token, of prompts that no other was read beside: two halves by length, whose
-//             medians give the time of a token and, where they cross the axis, the way to the engine (behind the half of a step
-//             that was under way, and the one that ends with the first token)
-//   writing   times between tokens, less what other prompts took to be read meanwhile, in two halves by how many requests
-//             were there: their medians give the time of a step and of each request in it
+//   reading   times from the node to the first token, of prompts that no other was read beside, or, where most had others
+//             before them, from one first token to the next: medians of the short ones and of the few with half of the tokens
+//             give the time of a token and, where they cross the axis, the way to the engine (behind the half of a step that
+//             was under way, and the one that ends with the first token)
+//   writing   times between tokens, less what other prompts took to be read meanwhile, by how many requests were there: the
+//             time of a step and of each request in it
 import type { Ms } from "../../core/types.ts";
 import type { Trace } from "./trace.ts";
 import { type EngineRates, usualRates } from "./virtual-engine.ts";
@@ -22,8 +23,16 @@ export type Observed = Readonly<{
 }>;
 
 const samplesMin = 20;
+/** Numbers that differ by less show no slope. */
+const alikeTimes = 1.2;
+/** Where fewer prompts than this part are read alone, those are no fair sample. */
+const alonePart = 0.5;
+/** First tokens of one step come together. */
+const sameStepMs = 2;
 /** A wait that is none: the line gives a slot within a turn of the event loop. */
 const noWaitMs = 5;
+/** Of its peak: ends are recorded a little after the slot was given to the next. */
+const fullPart = 0.85;
 /** Fits see at most this many requests of a node. */
 const samplesMax = 20_000;
 
@@ -41,7 +50,9 @@ export function observe(trace: Trace): readonly Observed[] {
       name,
       requests: requests.length,
       peak,
-      isFull: waited.length > 0 && 2 * waited.filter(({ beside }) => beside === peak).length > waited.length,
+      isFull:
+        waited.length >= samplesMin &&
+        2 * waited.filter(({ beside }) => beside >= fullPart * peak).length > waited.length,
       models: [...models],
       rates: ratesOf(spans),
     };
@@ -92,7 +103,7 @@ function spansOf(trace: Trace, requests: readonly number[]): Span[] {
   let ended = 0;
   let lastFirst = -Infinity;
   return spans.map((span, at) => {
-    while (ended < ends.length && ends[ended]! <= span.sentAt) ended++;
+    while (ended < ends.length && ends[ended]! <= span.sentAt + noWaitMs) ended++;
     const isAlone = lastFirst <= span.sentAt && (spans[at + 1]?.sentAt ?? Infinity) >= span.firstAt;
     lastFirst = Math.max(lastFirst, span.firstAt);
     return { ...span, beside: Math.max(1, at + 1 - ended), isAlone };
@@ -102,25 +113,48 @@ function spansOf(trace: Trace, requests: readonly number[]): Span[] {
 function ratesOf(spans: readonly Span[]): EngineRates | null {
   if (spans.length < samplesMin) return null;
   const alone = spans.filter(({ isAlone }) => isAlone);
-  const read = alone.length >= samplesMin ? alone : spans;
-  const reading = lineThrough(read.map(({ unread, sentAt, firstAt }) => [unread, firstAt - sentAt]));
+  const isQuiet = alone.length >= Math.max(samplesMin, spans.length * alonePart);
+  const reading = lineThrough(
+    isQuiet ? alone.map(({ unread, sentAt, firstAt }): Point => [unread, firstAt - sentAt]) : readInTurn(spans),
+  );
   const readPerMs = reading.slope > 0 ? 1 / reading.slope : usualRates.readPerMs;
   const steps = stepsOf(spans, readPerMs);
   const step = steps.length < samplesMin ? null : lineThrough(steps);
   const requestMs = step === null ? usualRates.requestMs : Math.max(0, step.slope);
   const stepMs = step === null ? usualRates.stepMs : Math.max(0.1, step.atZero);
-  return { readPerMs, stepMs, requestMs, wayMs: Math.max(0, reading.atZero - 1.5 * stepMs - requestMs) };
+  const wayMs = isQuiet ? Math.max(0, reading.atZero - 1.5 * stepMs - requestMs) : usualRates.wayMs;
+  return { readPerMs, stepMs, requestMs, wayMs };
 }
 
-/** Through the medians of two halves. Flat where they are alike, or where more of the one is less of the other. */
-function lineThrough(points: readonly (readonly [x: number, y: number])[]): { slope: number; atZero: number } {
+type Point = readonly [x: number, y: number];
+
+/** Where prompts wait for each other in the engine: what was read in one step, and how long after the one before. */
+function readInTurn(spans: readonly Span[]): Point[] {
+  const points: [unread: number, ms: Ms][] = [];
+  let last = -Infinity;
+  for (const { unread, sentAt, firstAt } of spans.toSorted((one, other) => one.firstAt - other.firstAt)) {
+    if (firstAt - last > sameStepMs) points.push([unread, firstAt - Math.max(sentAt, last)]);
+    else points.at(-1)![0] += unread;
+    last = firstAt;
+  }
+  return points;
+}
+
+/**
+ * Through the medians of the lower half and of an upper part, which is those at the end that have half of the sum: where
+ * caches have most of nearly all prompts, only few show how long reading takes. Flat where they are alike, or where more of
+ * the one is less of the other.
+ */
+function lineThrough(points: readonly Point[]): { slope: number; atZero: number } {
   const sorted = points.toSorted(([one], [other]) => one - other);
-  const half = sorted.length >> 1;
-  const [low, high] = [sorted.slice(0, half), sorted.slice(half)].map((part) => ({
+  let rest = sorted.reduce((sum, [x]) => sum + x, 0) / 2;
+  let upper = sorted.length;
+  while (upper > 0 && rest > 0) rest -= sorted[--upper]![0];
+  const [low, high] = [sorted.slice(0, sorted.length >> 1), sorted.slice(upper)].map((part) => ({
     x: median(part.map(([x]) => x)),
     y: median(part.map(([, y]) => y)),
   })) as [Middle, Middle];
-  const slope = high.x > low.x ? Math.max(0, (high.y - low.y) / (high.x - low.x)) : 0;
+  const slope = high.x > alikeTimes * low.x ? Math.max(0, (high.y - low.y) / (high.x - low.x)) : 0;
   return { slope, atZero: Math.max(0, low.y - slope * low.x) };
 }
 type Middle = Readonly<{ x: number; y: number }>;

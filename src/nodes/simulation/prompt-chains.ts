@@ -24,8 +24,8 @@ export type Asking = Readonly<
   }
 >;
 
-/** `keys`: of the prompt and its answer. */
-export type Prompt = Readonly<{ blocks: PromptBlocks; keys: Uint32Array }>;
+/** `keys`: of the prompt and its answer. `knownTokens`: its beginning that earlier prompts have, to the token. */
+export type Prompt = Readonly<{ blocks: PromptBlocks; keys: Uint32Array; knownTokens: number }>;
 
 /** Runs of blocks, each with where it ends and a number that no other run has. */
 type Chain = Readonly<{
@@ -81,7 +81,7 @@ export class PromptChains {
       before: goesOn ? before.mark : 0,
       beforeBytes: goesOn ? known * bytesPerToken : 0,
     };
-    return { blocks, keys };
+    return { blocks, keys, knownTokens: known };
   }
 }
 

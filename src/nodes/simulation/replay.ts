@@ -6,7 +6,7 @@ import type { KeptPrompts } from "../prefix-cache.ts";
 import { Placement } from "../queue/placement.ts";
 import { mixed } from "../queue/prompt-blocks.ts";
 import { type Place, SlotQueue } from "../queue/slot-queue.ts";
-import { PromptChains } from "./prompt-chains.ts";
+import { type Prompt, PromptChains } from "./prompt-chains.ts";
 import type { Trace } from "./trace.ts";
 import { type EngineRates, type Job, VirtualEngine } from "./virtual-engine.ts";
 
@@ -120,7 +120,7 @@ class World {
     const [model, member] = [trace.model[at]!, String(trace.member[at]!)];
     const [input, cached, output] = [trace.input[at]!, trace.cached[at]!, trace.output[at]!];
     const node = trace.node[at]!;
-    const { blocks, keys } = this.#chains.next({ who: `${account} ${member}`, model, input, cached, output, node });
+    const prompt = this.#chains.next({ who: `${account} ${member}`, model, input, cached, output, node });
     const place = { at, modelId: trace.models[model]!, account: trace.accounts[account]!, member, priority };
     const salts = {
       "for all": 0,
@@ -128,7 +128,7 @@ class World {
       "by account": place.account,
       nothing: 0,
     };
-    const request = new Request(this, { ...place, salts }, blocks, keys);
+    const request = new Request(this, { ...place, salts }, prompt);
     if (this.#open[account]! >= (plan.parallel ?? Infinity)) {
       const held = this.#held.get(account);
       if (held === undefined) this.#held.set(account, [request]);
@@ -240,6 +240,7 @@ class Request implements Place, Job {
   readonly outputTokens: number;
   promptKeys: Uint32Array;
   keys: Uint32Array;
+  readonly knownTokens: number;
   cachedTokens = 0;
   unread = -1;
   endStep = 0;
@@ -250,8 +251,7 @@ class Request implements Place, Job {
   constructor(
     world: World,
     { at, modelId, account, member, priority, salts }: Entered,
-    prompt: PromptBlocks,
-    keys: Uint32Array,
+    { blocks, keys, knownTokens }: Prompt,
   ) {
     this.#world = world;
     this.at = at;
@@ -259,7 +259,8 @@ class Request implements Place, Job {
     this.account = account;
     this.member = member;
     this.priority = priority;
-    this.prompt = prompt;
+    this.prompt = blocks;
+    this.knownTokens = knownTokens;
     this.#salts = salts;
     this.inputTokens = world.trace.input[at]!;
     this.outputTokens = world.trace.output[at]!;

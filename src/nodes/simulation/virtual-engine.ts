@@ -31,6 +31,8 @@ export interface Job {
   /** Hashes of the blocks of its prompt, and of its prompt with the answer, as this engine keeps them. */
   readonly promptKeys: Uint32Array;
   readonly keys: Uint32Array;
+  /** See Prompt. */
+  readonly knownTokens: number;
   /** Set by the engine, when it begins to read. */
   cachedTokens: number;
   unread: number;
@@ -136,9 +138,12 @@ export class VirtualEngine {
 
   /** Reads what its cache does not have, at least a block, and keeps it from now on. */
   #lookUp(job: Job): void {
-    const { inputTokens, promptKeys } = job;
+    const { inputTokens, promptKeys, knownTokens } = job;
     if (this.#cache !== null) {
-      const cached = Math.floor(bytesOfBlocks(this.#cache.match(promptKeys, true)) / bytesPerToken);
+      const blocks = this.#cache.match(promptKeys, true);
+      // Engines keep far smaller blocks than the index: where it has all whole ones, they have the rest.
+      const hasKnown = blocks > 0 && bytesOfBlocks(blocks + 1) > knownTokens * bytesPerToken;
+      const cached = Math.max(Math.floor(bytesOfBlocks(blocks) / bytesPerToken), hasKnown ? knownTokens : 0);
       job.cachedTokens = Math.max(0, Math.min(cached, inputTokens - 1));
       this.#cache.use(promptKeys);
     }

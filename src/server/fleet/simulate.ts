@@ -231,8 +231,10 @@ function nodesToday({ pool }: SimulateParts, config: Config, facts: TraceFacts):
     const own = Object.hasOwn(named, "*")
       ? (model: string) => placeless.has(model) || shown?.models.includes(model) === true
       : () => true;
-    // Slots that follow the load were at least as many as were in use, and not many more where requests waited for them.
-    const followed = shown?.isFull === true ? shown.peak : Math.max(shown?.peak ?? 0, nodeSlotsDefault);
+    // Slots that follow the load were as many as were in use where requests waited for them. Otherwise there was room for
+    // more: a limit at the peak would make a line of every change for the worse.
+    const peak = shown?.peak ?? 0;
+    const followed = shown?.isFull === true ? peak : Math.max(2 * peak, nodeSlotsDefault);
     return {
       name,
       slots: typeof slots === "number" ? slots : followed,

@@ -25,15 +25,19 @@ export function addWhatLacks(database: Database): void {
         const first = Object.entries(table.firstRow ?? {});
         if (first.length > 0) insertInto(database, name, first);
       } else {
+        let isRebuilt = false;
         for (const [column, description] of Object.entries(table.columns)) {
           if (known.includes(column)) continue;
           const { mayBeNull, default: otherwise } = description;
           if (isOnlyKey(table, column) || (!mayBeNull && otherwise === undefined))
             throw new Error(`its table ${name} has no column ${column}`);
-          database.run(`ALTER TABLE ${name} ADD COLUMN ${definitionOf(table, column, description)}`);
+          const definition = definitionOf(table, column, description);
+          database.run(`ALTER TABLE ${name} ADD COLUMN ${definition.replace(" UNIQUE", "")}`);
+          isRebuilt ||= definition.includes(" UNIQUE");
         }
         const key = namesIn(database, "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", name);
-        if (key.join() !== table.key.join() || !allowsAll(database, name, table)) rebuild(database, name, table);
+        if (isRebuilt || key.join() !== table.key.join() || !allowsAll(database, name, table))
+          rebuild(database, name, table);
       }
       for (const [index, columns] of Object.entries(table.indexes ?? {}))
         database.run(`CREATE INDEX IF NOT EXISTS ${index} ON ${name} (${columns.join(", ")})`);
@@ -59,7 +63,7 @@ function allowsAll(database: Database, name: string, { columns }: SqliteTable): 
   return Object.values(columns).every(({ allowed = [] }) => allowed.every((value) => sql.includes(literalOf(value))));
 }
 
-/** SQLite cannot add a column to the key of a table, or a value to a rule: its rows go into a new one. */
+/** SQLite cannot add a unique column, a column to the key of a table, or a value to a rule: its rows go into a new one. */
 function rebuild(database: Database, name: string, table: SqliteTable): void {
   const all = Object.keys(table.columns).join(", ");
   database.run(`ALTER TABLE ${name} RENAME TO ${name}_before`);

@@ -15,7 +15,7 @@ import type {
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { arrayOf, call } from "./connection.ts";
 import type { Session } from "./database.ts";
-import type { Numbered } from "../console-records.ts";
+import type { Numbered } from "../store-records.ts";
 import { PostgresRecords } from "./records.ts";
 
 const lock = "SELECT 1 FROM accounts WHERE id = ANY($1::text::bigint[]) ORDER BY accounts.id FOR UPDATE";

@@ -1,6 +1,6 @@
 // What the office reads, from PostgreSQL: the same questions as of SQLite (../ledger/sqlite-records.ts and
 // ../ledger/console-records.ts), answered later.
-import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, isNull, lt, sql } from "drizzle-orm";
+import { and, eq, gte, lt, sql } from "drizzle-orm";
 import {
   coderWindowOf,
   dayOf,
@@ -9,28 +9,18 @@ import {
   type Period,
   type Quota,
 } from "../../account/money/quota.ts";
-import type {
-  AccountRecord,
-  KeyRecord,
-  KeyUse,
-  OfficeRecords,
-  PlanCount,
-  Standing,
-  Standings,
-} from "../../account/records.ts";
+import type { AccountRecord, KeyUse, Standing, Standings } from "../../account/records.ts";
 import type { DayUse } from "../../account/money/spend-limit.ts";
-import { type UsageRow, usageRowOf } from "../../account/usage-row.ts";
-import { keyRecordOf, recordOf } from "../changes/record.ts";
 import { arrayOf } from "./connection.ts";
 import type { Soon } from "../../core/soon.ts";
 import type { AccountId, KeyId, Ms } from "../../core/types.ts";
-import { ConsoleRecords, type Numbered } from "../console-records.ts";
+import { type Numbered, StoreRecords } from "../store-records.ts";
 import { sendIn, type Session } from "./database.ts";
-import { accounts, apiKeys, counters, journal, keyUse, quotaUse } from "./schema.ts";
-import { endUsers } from "./schema-console.ts";
+import { accounts, counters, keyUse, quotaUse } from "./schema.ts";
 
-export class PostgresRecords extends ConsoleRecords<"later"> implements OfficeRecords, Standings {
+export class PostgresRecords extends StoreRecords<"later"> implements Standings {
   protected readonly transaction: Session;
+  protected readonly newestLines = "journal.at DESC, journal.billing_key DESC";
   readonly #given = new Map<Numbered, number>();
 
   constructor(transaction: Session) {
@@ -38,34 +28,14 @@ export class PostgresRecords extends ConsoleRecords<"later"> implements OfficeRe
     this.transaction = transaction;
   }
 
-  byId(account: AccountId): Promise<AccountRecord | null> {
-    return this.#account(eq(accounts.id, account));
+  async byEmail(email: string): Promise<AccountRecord | null> {
+    const isIt = `lower(email COLLATE "C") = lower(?::text COLLATE "C")`;
+    return (await this.all("accounts", {}, { and: [isIt, email] }))[0] ?? null;
   }
 
-  byEmail(email: string): Promise<AccountRecord | null> {
-    return this.#account(sql`lower(${accounts.email} COLLATE "C") = lower(${email} COLLATE "C")`);
-  }
-
-  async byEmails(emails: readonly string[]): Promise<readonly AccountRecord[]> {
-    const lowered = sql`SELECT lower(email COLLATE "C") FROM unnest(${arrayOf(emails)}::text::text[]) AS email`;
-    const rows = await this.#db
-      .select()
-      .from(accounts)
-      .where(sql`lower(${accounts.email} COLLATE "C") IN (${lowered})`);
-    return rows.map(accountOf);
-  }
-
-  async keysOf(account: AccountId): Promise<readonly KeyRecord[]> {
-    const rows = await this.#db.select().from(apiKeys).where(eq(apiKeys.accountId, account)).orderBy(asc(apiKeys.id));
-    return rows.map(keyOf);
-  }
-
-  async keyWith(hash: "keyHash" | "familyHash", is: string): Promise<KeyRecord | null> {
-    const [row] = await this.#db
-      .select()
-      .from(apiKeys)
-      .where(eq(apiKeys[hash], Uint8Array.fromBase64(is)));
-    return row === undefined ? null : keyOf(row);
+  byEmails(emails: readonly string[]): Promise<readonly AccountRecord[]> {
+    const isOne = `lower(email COLLATE "C") IN (SELECT lower(one COLLATE "C") FROM unnest(?::text::text[]) AS one)`;
+    return this.all("accounts", {}, { and: [isOne, arrayOf(emails)] });
   }
 
   async ofKeys(account: AccountId, now: Ms): Promise<ReadonlyMap<KeyId, KeyUse>> {
@@ -88,62 +58,12 @@ export class PostgresRecords extends ConsoleRecords<"later"> implements OfficeRe
     return new Map([...Map.groupBy(rows, ({ key }) => key)].map(([key, uses]) => [key, useOf(uses)]));
   }
 
-  endUsersNamed(account: AccountId, name: string): Promise<readonly Readonly<{ id: number; key: KeyId }>[]> {
-    return this.#db
-      .select({ id: endUsers.id, key: endUsers.keyId })
-      .from(endUsers)
-      .where(and(eq(endUsers.accountId, account), eq(endUsers.name, name)))
-      .orderBy(asc(endUsers.keyId));
-  }
-
-  async list(after: AccountId, limit: number): Promise<readonly AccountRecord[]> {
-    const rows = await this.#db
-      .select()
-      .from(accounts)
-      .where(gt(accounts.id, after))
-      .orderBy(asc(accounts.id))
-      .limit(limit);
-    return rows.map(accountOf);
-  }
-
-  async search(text: string, after: AccountId, limit: number): Promise<readonly AccountRecord[]> {
-    // strpos, not LIKE: every character of the text stands for itself
-    const contains = sql`strpos(lower(${accounts.email} COLLATE "C"), lower(${text} COLLATE "C")) > 0`;
-    const rows = await this.#db
-      .select()
-      .from(accounts)
-      .where(and(gt(accounts.id, after), contains))
-      .orderBy(asc(accounts.id))
-      .limit(limit);
-    return rows.map(accountOf);
-  }
-
-  nextId(): Promise<AccountId> {
-    return this.next("accounts");
-  }
-
   async count(): Promise<number> {
     const [row] = await this.#db
       .select(count)
       .from(accounts)
       .where(sql`NOT ${isErased}`);
     return row!.count;
-  }
-
-  byPlan(): Promise<readonly PlanCount[]> {
-    return this.#db
-      .select({ plan: accounts.plan, accounts: count.count })
-      .from(accounts)
-      .where(isNull(accounts.disabledAt))
-      .groupBy(accounts.plan);
-  }
-
-  async operators(): Promise<readonly AccountId[]> {
-    const rows = await this.#db
-      .select({ id: accounts.id })
-      .from(accounts)
-      .where(and(eq(accounts.operator, true), isNull(accounts.disabledAt)));
-    return rows.map(({ id }) => id);
   }
 
   async of({ id, keyUsedAt }: AccountRecord, now: Ms): Promise<Standing> {
@@ -176,26 +96,6 @@ export class PostgresRecords extends ConsoleRecords<"later"> implements OfficeRe
     };
   }
 
-  async ownerOfEntry(billingKey: string): Promise<AccountId | null> {
-    const [row] = await this.#db
-      .select({ account: journal.accountId })
-      .from(journal)
-      .where(eq(journal.billingKey, billingKey));
-    return row?.account ?? null;
-  }
-
-  async usage(account: AccountId, limit: number): Promise<readonly UsageRow[]> {
-    const rows = await this.#db
-      .select({ ...getTableColumns(journal), keyName: apiKeys.name, endUserName: endUsers.name })
-      .from(journal)
-      .leftJoin(apiKeys, and(eq(apiKeys.accountId, journal.accountId), eq(apiKeys.id, journal.keyId)))
-      .leftJoin(endUsers, and(eq(endUsers.accountId, journal.accountId), eq(endUsers.id, journal.endUserId)))
-      .where(and(eq(journal.accountId, account), inArray(journal.kind, ["charge", "coder_usage"])))
-      .orderBy(desc(journal.at), desc(journal.billingKey))
-      .limit(limit);
-    return rows.map(usageRowOf);
-  }
-
   /** Numbers are given with the entries, so that who writes one need not ask. */
   nextAuditId(): number {
     return 0;
@@ -203,11 +103,6 @@ export class PostgresRecords extends ConsoleRecords<"later"> implements OfficeRe
 
   get #db(): Session["db"] {
     return this.transaction.db;
-  }
-
-  async #account(isWanted: ReturnType<typeof eq>): Promise<AccountRecord | null> {
-    const [row] = await this.#db.select().from(accounts).where(isWanted);
-    return row === undefined ? null : accountOf(row);
   }
 
   async #usedBefore(account: AccountId, quota: Quota, period: Period): Promise<number> {
@@ -239,26 +134,3 @@ const count = { count: sql<number>`count(*)`.mapWith(Number) };
 /** As `erasedName` and `isErased` of account/people/accounts.ts know them. */
 const isErased = sql`(lower(${accounts.email} COLLATE "C") ~ '^deleted-[0-9-]+@invalid$'
   AND ${accounts.disabledAt} IS NOT NULL AND ${accounts.passwordHash} IS NULL)`;
-
-const base64Of = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64");
-
-function accountOf(row: typeof accounts.$inferSelect): AccountRecord {
-  const { id, email, plan, credit, keyHash, passwordHash, operator, createdAt } = row;
-  const { keyCreatedAt, keyUsedAt, keyEnding, disabledAt } = row;
-  return {
-    id,
-    email,
-    plan,
-    credit,
-    keyHash: base64Of(keyHash),
-    passwordHash,
-    operator,
-    createdAt,
-    keyCreatedAt,
-    keyUsedAt,
-    keyEnding,
-    disabledAt,
-  };
-}
-
-const keyOf = (row: typeof apiKeys.$inferSelect): KeyRecord => keyRecordOf(recordOf("api_keys", row, "camel"));

@@ -1,6 +1,7 @@
 // The people behind keys that may name them: what each may use a day, that usage knows them, and that no flood of invented
 // names takes memory or disk without bound.
 import { describe, expect, test } from "bun:test";
+import { perEndUser } from "../../../src/account/money/end-users.ts";
 import type { NewKey } from "../../../src/account/people/account-keys.ts";
 import { Folding } from "../../../src/store/ledger/folding.ts";
 import { otherEndUsers } from "../../../src/core/end-user.ts";
@@ -115,6 +116,32 @@ describe("an end user", () => {
     expect(other.ready).toBeNull();
     await first.settle(output(950), false, office.now);
     expect(await second.ready).toMatchObject({ refusal: "end_user_quota_exceeded", detail: { end_user: "ada" } });
+  });
+
+  test("who asks too often takes nothing of what others share, flood protection included", async () => {
+    const { office, id, key } = await officeWith({ end_user_requests_per_minute: 2 });
+    const asked = (name: string) => {
+      const admitted = admit(office, id, key, name, 1);
+      return isRefusal(admitted) ? admitted.refusal : "begins";
+    };
+    const ada = Array.from({ length: 300 }, () => asked("ada"));
+    expect(ada).toEqual([...Array(2).fill("begins"), ...Array(298).fill("rate_limited")]);
+    expect([asked("bob"), asked("bob"), asked("bob"), asked("eve")]).toEqual([
+      "begins",
+      "begins",
+      "rate_limited",
+      "begins",
+    ]);
+  });
+
+  test("has the lower of what its plan and its key say", () => {
+    const of = (plan: number | undefined, ofKey: number | null) =>
+      perEndUser(
+        "endUserParallel",
+        { plan: { endUserParallel: plan } } as never,
+        { limits: { endUserParallel: ofKey } } as never,
+      );
+    expect([of(2, 3), of(3, 2), of(undefined, 4), of(5, null), of(undefined, null)]).toEqual([2, 2, 4, 5, null]);
   });
 
   test("that nobody named has the limit with all others who were not named", async () => {

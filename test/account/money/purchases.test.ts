@@ -54,7 +54,7 @@ test("an approval that the disk did not take leaves the request pending, and can
   await office.underWay();
   office.storage.giveUp();
   await expect(approval).rejects.toBeInstanceOf(StoreUnavailable);
-  expect([office.consoleRecords.request(request.id)!.state, await credit()]).toEqual(["pending", 0]);
+  expect([office.records.request(request.id)!.state, await credit()]).toEqual(["pending", 0]);
   office.storage.immediate = true;
   await office.purchases.approve(request, "");
   expect(await credit()).toBe(1_000_000);
@@ -68,7 +68,7 @@ test("credit and decision are in one commit: a crash leaves both or neither", as
   void office.purchases.approve(request, "");
   await office.underWay();
   const before = office.restart();
-  expect(before.consoleRecords.request(request.id)!.state).toBe("pending");
+  expect(before.records.request(request.id)!.state).toBe("pending");
   await before.purchases.approve(request, "");
   expect((await before.accounts.show("a@x")).credit).toBe(1_000_000);
 });

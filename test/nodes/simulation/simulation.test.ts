@@ -213,7 +213,7 @@ describe("a trace with times", () => {
     for (const row of rowsOf({ seed: 7, requests: 3_000, perSecond })) {
       runTo(row.at);
       const { input, cached, output } = row;
-      const { blocks, keys } = chains.next({
+      const { blocks, keys, knownTokens } = chains.next({
         who: `${row.account} ${row.endUser}`,
         model: 0,
         input,
@@ -227,6 +227,7 @@ describe("a trace with times", () => {
         outputTokens: output,
         promptKeys: blocks.hashes,
         keys,
+        knownTokens,
         cachedTokens: 0,
         unread: -1,
         endStep: 0,
@@ -255,6 +256,32 @@ describe("a trace with times", () => {
     const calibration = calibrationOf(trace, replay(trace, setupOf(trace, 1, { rates: found })))!;
     expect(calibration.requests).toBe(3_000);
     expect(Math.abs(calibration.error.mean_ms)).toBeLessThan(0.3);
+  });
+
+  test("shows the same of engines that always have prompts to read, and of caches that have nearly all of them", () => {
+    const rates: EngineRates = { readPerMs: 4, stepMs: 25, requestMs: 0.3, wayMs: 0 };
+    for (const perSecond of [1.8, 2.4]) {
+      const trace = traceFrom(recorded(rates, perSecond));
+      const found = usualAmong(observe(trace));
+      expect(found.readPerMs).toBeWithin(0.7 * rates.readPerMs, 1.3 * rates.readPerMs);
+      expect(found.wayMs).toBeLessThan(20);
+      const calibration = calibrationOf(trace, replay(trace, setupOf(trace, 1, { rates: found, slots: 10_000 })))!;
+      expect(Math.abs(calibration.error.mean_ms)).toBeLessThan(0.6);
+    }
+  });
+
+  test("shows how many requests an engine takes only where others waited for that", () => {
+    const rows = recorded(usualRates, 5);
+    const waiting = rows.map((row) => ({ ...row, waitMs: 20, sentMs: 20 }));
+    expect(observe(traceFrom(waiting))[0]!.isFull).toBe(false); // they waited for something else
+    let endedAt = 0;
+    const inTurn = rows.map((row) => {
+      const waitMs = Math.max(0, endedAt - row.at);
+      endedAt = Math.max(endedAt, row.at) + 500;
+      const course = { waitMs, sentMs: waitMs, firstTokenMs: waitMs + 100, durationMs: endedAt - row.at };
+      return { ...row, ...course, at: endedAt };
+    });
+    expect(observe(traceFrom(inTurn))).toMatchObject([{ peak: 1, isFull: true }]);
   });
 
   test("what was not recorded calibrates nothing", () => {

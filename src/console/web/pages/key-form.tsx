@@ -88,9 +88,8 @@ function KeyDialog({ title, given, forwarded, submit, onClose, send }: KeyDialog
   );
   const counts = (ofEndUsers: boolean): readonly VNode[] =>
     countsOf(ofEndUsers).map(([name]) => {
-      const { label, about } = countLimits[name];
-      const [, rest = ""] = about.split("; ");
-      return text(name, label, rest.charAt(0).toUpperCase() + rest.slice(1, -1), whole);
+      const { about, words } = countLimits[name];
+      return text(name, capital(words.replace("N", "").trim()), capital(about.split("; ")[1]!.slice(0, -1)), whole);
     });
   const priority = (name: "priority" | "priority_max", label: string, hint: string): VNode => (
     <Field label={label} hint={hint}>
@@ -145,6 +144,8 @@ function KeyDialog({ title, given, forwarded, submit, onClose, send }: KeyDialog
     </FormDialog>
   );
 }
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 const whole = { inputMode: "numeric", pattern: "[0-9]{1,15}", title: "A whole number" };
 

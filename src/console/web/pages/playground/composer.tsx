@@ -1,7 +1,8 @@
 // The playground's input: text, pictures and files (dropped, pasted or chosen), web search, Send and Stop.
-import type { ComponentChildren, VNode } from "preact";
+import type { VNode } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { count } from "../../format.ts";
+import { DropBox } from "../../parts/drop-box.tsx";
 import { Icon } from "../../parts/icons.tsx";
 import { focusHome } from "../../parts/kept-focus.ts";
 import { toast } from "../../parts/toasts.tsx";
@@ -49,7 +50,7 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
       }}
     >
       <div class="composer-column">
-        <DropBox onFiles={(files) => void draft.add(files)}>
+        <DropBox class="composer-box" onFiles={(files) => void draft.add(files)}>
           <Thumbs
             pictures={pictures}
             onRemove={(removed) => draft.change({ pictures: pictures.filter((kept) => kept !== removed) })}
@@ -125,30 +126,6 @@ function useDraft() {
   };
   const isEmpty = text.trim() === "" && pictures.length === 0 && pasted.length === 0;
   return { value: { ...draft, isEmpty }, change, add, paste, clear: () => setDraft(emptyDraft) };
-}
-
-type DropBoxProps = Readonly<{ onFiles: (files: FileList | undefined) => void; children: ComponentChildren }>;
-
-/** Takes files that are dropped on it. */
-function DropBox({ onFiles, children }: DropBoxProps): VNode {
-  const [dropping, setDropping] = useState(false);
-  return (
-    <div
-      class={dropping ? "composer-box dropping" : "composer-box"}
-      onDragOver={(event) => {
-        event.preventDefault();
-        setDropping(true);
-      }}
-      onDragLeave={() => setDropping(false)}
-      onDrop={(event) => {
-        event.preventDefault();
-        setDropping(false);
-        onFiles(event.dataTransfer?.files);
-      }}
-    >
-      {children}
-    </div>
-  );
 }
 
 type PastedProps = Readonly<{ texts: readonly string[]; onRemove: (index: number) => void }>;

@@ -458,7 +458,8 @@ async function readMedia(ask: Ask, { account, cancelSignal, parts, record }: Ser
 function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
   const { hold, cancelSignal, parts, record } = serving;
   const { clock } = parts;
-  const sink = record.gap === null ? outlet : new GapSink(outlet, clock, record.gap);
+  const heard = record.trace?.content?.listen(outlet) ?? outlet;
+  const sink = record.gap === null ? heard : new GapSink(heard, clock, record.gap);
   const expect: Expect = (spent, inputTokens) => {
     const isWithin = hold.expect?.(spent, inputTokens, clock.wall()) ?? true;
     if (ask.growing === undefined) return isWithin;

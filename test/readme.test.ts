@@ -105,7 +105,7 @@ const webhookVariables = {
 
 test("its configuration is taken by the program", () => {
   const keys = { VLLM_KEY: "a", OIDC_SECRET: "o", STRIPE_KEY: "b", STRIPE_WEBHOOK: "c", SCRAPE_TOKEN: "d" };
-  const variables = { ...keys, ...webhookVariables };
+  const variables = { ...keys, ...webhookVariables, OTLP_HEADERS: "x-scope=a" };
   const tables = blocks.filter(({ language, text }) => language === "toml" && !text.includes("model_providers"));
   expect(tables.length).toBeGreaterThan(2);
   for (const { text } of tables) {

@@ -143,6 +143,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     /^\s*[a-z][a-z0-9+.-]*:/i,
     /^[0-9a-f]{2}$/i,
   ],
+  "config/telemetry.ts": "the operator's configuration, and patterns of the operator's own",
   "dialects/messages/call-input.ts": [
     /[ \t\r\n]/,
     /[-+.\w]/,

@@ -428,7 +428,7 @@ const homes: readonly Home[] = [
     sign: /\bJSON\.parse\(|\.json\(\)/,
     // a client's body, our own errors as examples, a node's events, our own threads' messages, the control socket, the operator's catalog; the
     // rank files that come with the program
-    home: /^src\/(batches\/|core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|http\/documentation\.ts$|http\/openapi\/description\.ts$|nodes\/|store\/|threads\/|dialects\/|tools\/|tokens\/sequences\.ts$|server\/|commands\/|console\/)/,
+    home: /^src\/(batches\/|core\/catalog\.ts$|core\/outside-json\.ts$|bodies\/body-json\.ts$|http\/documentation\.ts$|http\/openapi\/description\.ts$|nodes\/|store\/|telemetry\/traced-content\.ts$|threads\/|dialects\/|tools\/|tokens\/sequences\.ts$|server\/|commands\/|console\/)/,
     example: "JSON.parse(body)",
   },
   {

@@ -1,5 +1,5 @@
 // The routes of one stored response: GET and DELETE /v1/responses/{id}, POST .../cancel, GET .../input_items.
-import { isConversationId, type StoredResponses } from "../dialects/stored-responses.ts";
+import type { StoredResponses } from "../dialects/stored-responses.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { AccountId, Ms, Refusal } from "../core/types.ts";
 import type { Dialect } from "../dialects/dialect.ts";
@@ -37,10 +37,12 @@ const unknown = (id: string): Refusal => refuse("not_found", { reason: `Response
 const showResponse: StoredAction = async ({ responses, backgrounds, account, id, request, stem }) => {
   const { searchParams } = requestAddress(request);
   const run = backgrounds?.find(account, id) ?? null;
-  if (searchParams.get("stream") !== "true") {
-    if (run !== null) return run.object;
-    return (await responses?.response(account, id)) ?? (await backgrounds?.elsewhere(account, id)) ?? unknown(id);
-  }
+  const object =
+    run?.object ??
+    (await responses?.response(account, id)) ??
+    (await backgrounds?.elsewhere(account, id)) ??
+    unknown(id);
+  if (searchParams.get("stream") !== "true" || isRefusal(object)) return object;
   const after = searchParams.get("starting_after") ?? "-1";
   if (!/^(?:-1|\d{1,9})$/.test(after)) return refuse("malformed", { reason: "starting_after must be a whole number" });
   const events = run?.events(Number(after)) ?? null;
@@ -77,11 +79,11 @@ const listInputItems: StoredAction = async ({ responses, account, id, request })
   return (await responses?.input(account, id, page)) ?? unknown(id);
 };
 
-/** A conversation is stored beside responses and is none of them. */
+/** Conversations and notes are stored beside responses and are none of them. */
 const ofResponse =
   (action: StoredAction): StoredAction =>
   async (asked) =>
-    isConversationId(asked.id) ? unknown(asked.id) : action(asked);
+    asked.id.startsWith("resp_") ? action(asked) : unknown(asked.id);
 
 export const actions: Readonly<Record<string, StoredAction>> = {
   "GET /:id": ofResponse(showResponse),

@@ -9,11 +9,30 @@ import type {
   Ending,
   FinishReason,
   KeyId,
+  Ask,
   Model,
   Ms,
   RefusalName,
+  Sink,
   Usage,
 } from "../core/types.ts";
+
+/** What a trace has of a request beside its record. */
+export type Trace = Readonly<{
+  /** The caller's place in a trace (W3C Trace Context), unchanged. */
+  traceparent: string | null;
+  session: string | null;
+  tags: readonly string[];
+  /** Null: it does not want its prompt and answer there. */
+  content: Content | null;
+}>;
+
+/** What was asked and said. */
+export interface Content {
+  /** Keeps what is said to the sink. */
+  readonly listen: (sink: Sink) => Sink;
+  attributes(ask: Ask, finishReason: string): Readonly<Record<string, string>>;
+}
 
 /** Start and end on the monotonic clock. */
 export type Span = Readonly<{ from: Ms; to: Ms }>;
@@ -44,6 +63,8 @@ export class RequestRecord {
   outputTokensMax: number | null = null;
   priority: Priority = "standard";
   streamed = false;
+  /** Where it is traced; null until the body was read. */
+  ask: Ask | null = null;
   account: AccountId | null = null;
   /** Its number within the account; 0 for a signed-in browser. */
   key: KeyId | null = null;
@@ -77,8 +98,8 @@ export class RequestRecord {
     /** Wall-clock and monotonic time of the same moment: spans need the one, durations the other. */
     readonly arrivedWall: Ms,
     readonly arrivedAt: Ms,
-    /** The caller's place in a trace (W3C Trace Context), unchanged; null where there is no tracing. */
-    readonly traceparent: string | null = null,
+    /** Null where there is no tracing. */
+    readonly trace: Trace | null = null,
     /** Takes the times between the reads of this answer; null where they are not measured. */
     readonly gap: ((gapMs: Ms) => void) | null = null,
   ) {}

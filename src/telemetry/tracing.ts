@@ -36,8 +36,8 @@ export class Tracing {
   }
 
   /** Loads the packages only where traces are wanted. */
-  async #open({ otlpEndpoint, sampleRatio }: NonNullable<Config["telemetry"]>): Promise<Tracer> {
+  async #open(telemetry: NonNullable<Config["telemetry"]>): Promise<Tracer> {
     const { openTracer } = await import("./tracer.ts");
-    return openTracer({ endpoint: otlpEndpoint, sampleRatio, version, clock: systemClock, log: this.#log });
+    return openTracer({ telemetry, version, clock: systemClock, log: this.#log });
   }
 }

@@ -126,6 +126,10 @@ describe.each(["a data folder", "PostgreSQL"])("background responses in %s", (wh
       expect(whole.at(-1)).toMatchObject({ type: "response.completed", response: { output_text: "tick ".repeat(20) } });
       for (let after = 0; after < whole.length; after++) expect(await from(after)).toEqual(whole.slice(after + 1));
       expect(await gateways[0].usage(account.email)).toHaveLength(1);
+      const note = clientOf(account).responses.retrieve(id.replace("resp_", "bg_"));
+      expect(await note.catch(({ status }) => status)).toBe(404);
+      const unknown = clientOf(account).responses.retrieve("resp_none", { stream: true });
+      expect(await unknown.catch(({ status }) => status)).toBe(404);
       if (!inDatabase) return;
       const elsewhere = clientOf(account, 1).responses.retrieve(id, { stream: true });
       expect(await elsewhere.catch(({ message }: Error) => message)).toContain("are not held here");

@@ -11,6 +11,7 @@ import { nodeTable } from "../fixtures/stack.ts";
 const promtool = Bun.which("promtool");
 const nodeKey = "canary-node-key-5d1f";
 const prompt = "canary-prompt-93b7";
+const otlpKey = "canary-otlp-key-7a10";
 const cookie = "canary-cookie-c04e";
 const wrongKey = `sk-tg-${"Canary".repeat(7)}9`;
 const callersTrace = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -36,6 +37,10 @@ url = "http://127.0.0.1:9/v1"
 level = "debug"
 [telemetry]
 otlp_endpoint = "${collector.url}"
+otlp_protocol = "http/json"
+otlp_headers_env = "OTLP_HEADERS"
+content = true
+redact = ["\\\\bcanary-[a-z]+-secret\\\\b"]
 [backups]
 every_hours = 1
 [[webhooks]]
@@ -43,7 +48,8 @@ name = "nobody"
 url = "http://127.0.0.1:1/"
 ${service.config}
 `;
-  gateway = await GatewayProcess.start({ config });
+  const env = { OTLP_HEADERS: `authorization=Basic%20${otlpKey},x-scope=a` };
+  gateway = await GatewayProcess.start({ config, env });
   key = (await gateway.account()).api_key;
   await askAll();
 }, 120_000);
@@ -227,6 +233,7 @@ describe("the log", () => {
       gateway.operatorKey,
       wrongKey,
       nodeKey,
+      otlpKey,
       prompt,
       cookie,
       `:${node.port}`,
@@ -265,6 +272,46 @@ describe("traces", () => {
     }
   });
 
+  test("name the session, the user and tags, and what was asked of the model, for the tools that read them", async () => {
+    const asked = { model: "core-3", messages, temperature: 0.5, stop: ["END"], stream: true };
+    const headers = { "x-session-id": "session-1", "x-tags": "a, b", "x-trace-content": "no" };
+    const root = await spanOf(await ask("/v1/chat/completions", asked, headers));
+    const generation = collector.spans.find((span) => span.parentSpanId === root.spanId && span.kind === 3)!;
+    for (const { attributes } of [root, generation]) {
+      expect(attributes).toMatchObject({ "session.id": "session-1", "gen_ai.conversation.id": "session-1" });
+      expect(attributes["user.id"]).toMatch(/^[0-9a-f]{32}$/);
+    }
+    expect(JSON.stringify(root.attributes["langfuse.trace.tags"])).toContain('"b"');
+    expect(generation.attributes).toMatchObject({
+      "gen_ai.provider.name": "tollgate",
+      "gen_ai.request.temperature": 0.5,
+      "gen_ai.request.stream": true,
+      "gen_ai.response.model": "core-3",
+      "openinference.span.kind": "LLM",
+    });
+    expect(Number(generation.attributes["gen_ai.response.time_to_first_chunk"])).toBeGreaterThan(0);
+    expect(root.attributes).not.toHaveProperty(["gen_ai.usage.output_tokens"]); // it would count twice
+    expect(collector.headers!.get("authorization")).toBe(`Basic ${otlpKey}`);
+    expect(collector.headers!.get("x-scope")).toBe("a");
+  });
+
+  test("have contents where a request asks for it, without what the operator redacts", async () => {
+    const marked = `[[${node.marker("one-tool")}]] my canary-word-secret is wanted`;
+    const body = {
+      model: "core-3",
+      messages: [{ role: "user", content: marked }],
+      tools: [{ type: "function", function: { name: "get_weather", parameters: { type: "object" } } }],
+    };
+    const root = await spanOf(await ask("/v1/chat/completions", body, { "x-trace-content": "true" }));
+    const { attributes } = collector.spans.find((span) => span.parentSpanId === root.spanId && span.kind === 3)!;
+    const [input] = JSON.parse(String(attributes["gen_ai.input.messages"]));
+    expect(input.parts[0].content).toEndWith("my [redacted] is wanted");
+    const [output] = JSON.parse(String(attributes["gen_ai.output.messages"]));
+    expect(output).toMatchObject({ role: "assistant", finish_reason: "tool_calls" });
+    expect(output.parts).toMatchObject([{ type: "tool_call", name: "get_weather", arguments: '{"city":"Paris"}' }]);
+    expect(collector.text).not.toContain("canary-word-secret");
+  });
+
   test("say which requests failed, and no secret", async () => {
     const failed = await eventually(
       "the failed span came",
@@ -274,7 +321,7 @@ describe("traces", () => {
       "gen_ai.request.model": "core-1.6-lite",
       "http.response.status_code": 429,
     });
-    for (const secret of [key, wrongKey, nodeKey, prompt, cookie, `:${node.port}`]) {
+    for (const secret of [key, wrongKey, nodeKey, otlpKey, prompt, cookie, `:${node.port}`]) {
       expect(collector.text).not.toContain(secret);
     }
   });

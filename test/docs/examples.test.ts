@@ -82,14 +82,24 @@ async function conversation(): Promise<Readonly<{ CONVERSATION_ID: string; ITEM_
   return { CONVERSATION_ID: id, ITEM_ID: item };
 }
 
+async function file(): Promise<string> {
+  const body = new FormData();
+  body.append("purpose", "user_data");
+  body.append("file", new Blob(["Keep this"]), "kept.txt");
+  const headers = { authorization: `Bearer ${gateway.operatorKey}` };
+  const reply = await fetch(`${gateway.url}/v1/files`, { method: "POST", headers, body });
+  return ((await reply.json()) as { id: string }).id;
+}
+
 async function run(sample: CodeSample, { folder, operatorKey }: GatewayProcess): Promise<Finished> {
   return runToEnd(commands[sample.lang](sample.source), {
-    cwd: clients, // where the libraries are
+    cwd: sample.lang === "Shell" ? folder : clients, // where the libraries are
     env: {
       PATH: process.env["PATH"],
       HOME: folder,
       TOLLGATE_KEY: operatorKey,
       RESPONSE_ID: await storedResponse(),
+      FILE_ID: await file(),
       ...(await conversation()),
     },
   });

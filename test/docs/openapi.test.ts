@@ -91,7 +91,7 @@ describe("the description", () => {
     );
     const missing = Object.keys(refusals).filter((name) => !described.has(name));
     const ofSockets = ["invalid_stream_id", "websocket_stream_limit_reached", "websocket_connection_limit_reached"];
-    expect(missing).toEqual([...ofSockets, "file_too_large", "storage_full", "upgrade_required"]);
+    expect(missing).toEqual([...ofSockets, "upgrade_required"]);
   });
 });
 

@@ -372,6 +372,7 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
       token = "token-of-after"
       [telemetry]
       otlp_endpoint = "${collector.url}"
+      otlp_protocol = "http/json"
       [usage]
       end_user_header = "x-asking"
       [[managed_settings]]

@@ -313,7 +313,7 @@ describe("of one server, one after the other: a change", () => {
       await eventually("a trace came", async () => collector.spans.length > before, 30_000);
     };
     for (const collector of [one, other]) {
-      site.write(`[telemetry]\notlp_endpoint = "${collector.url}"\n`);
+      site.write(`[telemetry]\notlp_endpoint = "${collector.url}"\notlp_protocol = "http/json"\n`);
       expect(await site.reload()).toEqual({ applied: ["telemetry"], needsRestart: [] });
       await traced(collector);
     }

@@ -65,43 +65,34 @@ export type AccountKey = Static<typeof AccountKey>;
 export const AccountKeys = Type.Object({ keys: Type.Array(AccountKey), prefix: Type.String() });
 export type AccountKeys = Static<typeof AccountKeys>;
 
+const limits = {
+  expires_at: time(),
+  limit_day: someTokens(),
+  limit_month: someTokens(),
+  models: someTexts("models"),
+  /** CIDR ranges. */
+  addresses: someTexts("addresses"),
+  limit_end_user_day: someTokens(),
+  priority: priority(),
+  priority_max: priority(),
+  ...eachCount(({ most }) => someOf(most)),
+};
+const forwards_users = Type.Optional(Type.Boolean({ description: "true or false" }));
+
 /** An absent limit does not apply. */
 export const NewAccountKey = Type.Object(
-  {
-    name: keyName(),
-    expires_at: Type.Optional(time()),
-    limit_day: Type.Optional(someTokens()),
-    limit_month: Type.Optional(someTokens()),
-    models: Type.Optional(someTexts("models")),
-    /** CIDR ranges. */
-    addresses: Type.Optional(someTexts("addresses")),
-    forwards_users: Type.Optional(Type.Boolean({ description: "true or false" })),
-    limit_end_user_day: Type.Optional(someTokens()),
-    priority: Type.Optional(priority()),
-    priority_max: Type.Optional(priority()),
-    ...eachCount(({ most }) => Type.Optional(someOf(most))),
-  },
+  { name: keyName(), ...Type.Partial(Type.Object(limits)).properties, forwards_users },
   closed,
 );
 
-const orNone = <Schema extends TSchema>(schema: Schema) => Type.Optional(nullable(schema));
+const lifted = Object.fromEntries(
+  Object.entries(limits).map(([name, limit]) => [name, nullable(limit as TSchema)]),
+) as {
+  [Name in keyof typeof limits]: ReturnType<typeof nullable<(typeof limits)[Name]>>;
+};
 
 /** An absent limit stays as it is; null lifts it. */
-export const KeyLimits = Type.Object(
-  {
-    expires_at: orNone(time()),
-    limit_day: orNone(someTokens()),
-    limit_month: orNone(someTokens()),
-    models: orNone(someTexts("models")),
-    addresses: orNone(someTexts("addresses")),
-    forwards_users: Type.Optional(Type.Boolean({ description: "true or false" })),
-    limit_end_user_day: orNone(someTokens()),
-    priority: orNone(priority()),
-    priority_max: orNone(priority()),
-    ...eachCount(({ most }) => orNone(someOf(most))),
-  },
-  closed,
-);
+export const KeyLimits = Type.Object({ ...Type.Partial(Type.Object(lifted)).properties, forwards_users }, closed);
 export type KeyLimits = Static<typeof KeyLimits>;
 
 /** `api_key` is shown only once. */

@@ -20,7 +20,7 @@ export type RequestWatchParts = Readonly<{
   /** True: each request is a line of the log at debug level. */
   logsRequests: boolean;
   /** Null where tracing is off. */
-  tracer: Pick<Tracer, "trace"> | null;
+  tracer: Pick<Tracer, "begin" | "trace"> | null;
 }>;
 
 export class RequestWatch {
@@ -42,7 +42,7 @@ export class RequestWatch {
       endpoint,
       now,
       clock.monotonic(),
-      tracer === null ? null : headers.get("traceparent"),
+      tracer?.begin(headers) ?? null,
       this.#arrivals % gapStreamsPerSample === 1 ? metrics.countGap : null,
     );
   }
@@ -91,7 +91,9 @@ export class RequestWatch {
     record.key = key;
   }
 
-  #describe(record: RequestRecord, { model, outputTokensMax, stream }: Ask): void {
+  #describe(record: RequestRecord, ask: Ask): void {
+    const { model, outputTokensMax, stream } = ask;
+    if (record.trace !== null) record.ask = ask;
     record.model = model;
     record.outputTokensMax = outputTokensMax;
     record.streamed = stream;

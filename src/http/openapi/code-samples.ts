@@ -1,5 +1,5 @@
 // Sample requests of each endpoint in curl, JavaScript and Python, as shown in the reference. Each runs as it is, with a key
-// in TOLLGATE_KEY and, where it names them, ids in RESPONSE_ID, CONVERSATION_ID and ITEM_ID. The tests run them all.
+// in TOLLGATE_KEY and, where it names them, ids in RESPONSE_ID, CONVERSATION_ID, ITEM_ID and FILE_ID. The tests run them all.
 import type { CodeSample } from "../../docs/openapi-document.ts";
 
 type Samples = Readonly<{ shell: string; javaScript: string; python: string }>;
@@ -228,6 +228,35 @@ except HTTPError as refused:
   ),
 });
 
+const files = ({ get, without, openai }: Kit, base: string): SamplesById => ({
+  createFile: openai(
+    `printf 'What a gate is for' > gate.txt\n${curlWith("", `${base}/v1/files`)} \\\n  -F purpose=user_data -F file=@gate.txt`,
+    `const file = new File(["What a gate is for"], "gate.txt");
+console.log(await client.files.create({ file, purpose: "user_data" }));`,
+    `print(client.files.create(file=("gate.txt", b"What a gate is for"), purpose="user_data"))`,
+  ),
+  listFiles: openai(
+    get("/v1/files"),
+    "for await (const file of client.files.list()) console.log(file);",
+    "for file in client.files.list():\n    print(file)",
+  ),
+  getFile: openai(
+    get("/v1/files/$FILE_ID"),
+    "console.log(await client.files.retrieve(process.env.FILE_ID));",
+    'print(client.files.retrieve(os.environ["FILE_ID"]))',
+  ),
+  getFileContent: openai(
+    get("/v1/files/$FILE_ID/content"),
+    "console.log(await (await client.files.content(process.env.FILE_ID)).text());",
+    'print(client.files.content(os.environ["FILE_ID"]).text)',
+  ),
+  deleteFile: openai(
+    without("DELETE", "/v1/files/$FILE_ID"),
+    "console.log(await client.files.delete(process.env.FILE_ID));",
+    'print(client.files.delete(os.environ["FILE_ID"]))',
+  ),
+});
+
 const conversations = (kit: Kit): SamplesById => ({
   createConversation: conversation(
     kit,
@@ -334,7 +363,7 @@ const site = ({ get, openai, open }: Kit): SamplesById => ({
 /** By operation id; `base` is {base_url}. */
 export const codeSamples = (base: string): Readonly<Record<string, readonly CodeSample[]>> =>
   Object.fromEntries(
-    [completions, answers, storedResponses, conversations, inputs, counts, site]
+    [completions, answers, storedResponses, conversations, files, inputs, counts, site]
       .flatMap((samples) => Object.entries(samples(kitOf(base), base)))
       .map(([id, each]) => [id, samplesOf(each)]),
   );

@@ -504,6 +504,73 @@ function stored(): OpenApiDocument["paths"] {
   };
 }
 
+function files(): OpenApiDocument["paths"] {
+  const [tag, file] = ["Files", idOf("file")];
+  const refused = errorReplies(chatCompletions, [...ofEveryRoute, "malformed"]);
+  const ofUploads = ["unreadable", "file_too_large", "storage_full", "busy"] as const;
+  const { 400: _, ...refusedById } = errorReplies(chatCompletions, [...ofEveryRoute, "not_found"]);
+  const uploaded: JsonSchema = {
+    type: "object",
+    required: ["file", "purpose"],
+    properties: {
+      file: { type: "string" },
+      purpose: { type: "string", enum: ["batch", "user_data", "vision"] },
+      "expires_after[anchor]": { type: "string", enum: ["created_at"] },
+      "expires_after[seconds]": { type: "integer", minimum: 3_600, maximum: 2_592_000 },
+    },
+  };
+  const pages: readonly Parameter[] = [
+    query("limit", "Files on a page, 10000 unless given.", { type: "integer", minimum: 1, maximum: 10_000 }),
+    ...ofPages.slice(1),
+    query("purpose", "Only files of this purpose.", { type: "string" }),
+  ];
+  return {
+    "/v1/files": {
+      get: operation("listFiles", tag, "The account's files", "Newest first unless `order` is `asc`.", {
+        parameters: pages,
+        responses: { "200": reply("A page.", ref("Files")), ...refused },
+      }),
+      post: operation(
+        "createFile",
+        tag,
+        "Upload a file",
+        "Requests name images, PDFs and text files by their ids. With the header `anthropic-version`, all these routes speak " +
+          "in Anthropic's form.",
+        {
+          requestBody: { required: true, content: { "multipart/form-data": { schema: uploaded } } },
+          responses: {
+            "200": reply("The file.", ref("File")),
+            ...errorReplies(chatCompletions, [...ofEveryRoute, "malformed", ...ofUploads]),
+          },
+        },
+      ),
+    },
+    "/v1/files/{id}": {
+      get: operation("getFile", tag, "A file", "Without its content.", {
+        parameters: [file],
+        responses: { "200": reply("The file.", ref("File")), ...refusedById },
+      }),
+      delete: operation("deleteFile", tag, "Delete a file", "Its content goes at once.", {
+        parameters: [file],
+        responses: { "200": reply("It is deleted.", ref("FileDeleted")), ...refusedById },
+      }),
+    },
+    "/v1/files/{id}/content": {
+      get: operation("getFileContent", tag, "The content of a file", "Always as a download.", {
+        parameters: [file],
+        responses: {
+          "200": {
+            description: "Its bytes.",
+            headers: requestIdHeader,
+            content: { "application/octet-stream": { schema: { type: "string" } } },
+          },
+          ...refusedById,
+        },
+      }),
+    },
+  };
+}
+
 function conversations(): OpenApiDocument["paths"] {
   const written = errorReplies(chatCompletions, [...ofEveryRoute, ...ofBodies, "not_found", "busy"]);
   const { 404: _, ...refusedAtFirst } = written;
@@ -718,6 +785,7 @@ export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
     ...counting(),
     ...stored(),
     ...conversations(),
+    ...files(),
     ...others(models),
   };
   const withSamples = Object.entries(paths).map(([path, methods]) => {
@@ -743,6 +811,7 @@ export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
       { name: "Messages", description: "The dialect of Anthropic's clients." },
       { name: "Responses", description: "The dialect of Codex, and what it stores." },
       { name: "Conversations", description: "Items that requests of responses share and add to." },
+      { name: "Files", description: "Uploads that requests and batches name." },
       { name: "Embeddings and reranking", description: "For search in one's own texts." },
       { name: "Counting tokens", description: "Free counts in each dialect." },
       { name: "Models", description: "What can be asked." },

@@ -26,19 +26,11 @@ const limits = {
   ...eachCount(({ most, about }) => wholeNumber(1, about, "N", most)),
 };
 const newLimits = Type.Partial(Type.Object(limits)).properties;
+const lifted = Object.fromEntries(Object.entries(limits).map(([name, limit]) => [name, orNull(limit)])) as {
+  [Name in keyof typeof limits]: ReturnType<typeof orNull<(typeof limits)[Name]>>;
+};
 export const otherLimits = Type.Partial(
-  Type.Object({
-    limit_day: orNull(limits.limit_day),
-    limit_month: orNull(limits.limit_month),
-    expires_at: orNull(limits.expires_at),
-    models: orNull(limits.models),
-    addresses: orNull(limits.addresses),
-    forwards_users: Type.Boolean({ ...limits.forwards_users, negatable: true }),
-    limit_end_user_day: orNull(limits.limit_end_user_day),
-    priority: orNull(limits.priority),
-    priority_max: orNull(limits.priority_max),
-    ...eachCount(({ most, about }) => orNull(wholeNumber(1, about, "N", most))),
-  }),
+  Type.Object({ ...lifted, forwards_users: Type.Boolean({ ...limits.forwards_users, negatable: true }) }),
 ).properties;
 
 export const create = accountVerb({

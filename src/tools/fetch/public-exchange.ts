@@ -1,4 +1,5 @@
 // One GET over one connection to exactly a checked address. The strict parser for nodes refuses encoded bodies.
+import { ExchangeFailed } from "./public-fetch.ts";
 import type { Socket } from "bun";
 import { ResponseParser, type ResponseHeaders } from "../../nodes/client/framing.ts";
 import type { Destination } from "./public-destination.ts";
@@ -14,18 +15,6 @@ export type ExchangeLimits = Readonly<{
 
 /** Headers and chunk sizes beside the body. A server that sends more talks without end. */
 const framingBytesMax = 1024 * 1024;
-
-/** No connection, no complete answer, or too much of it. Never leaves this layer: outside, all failures look alike. */
-export class ExchangeFailed extends Error {
-  override readonly name = "ExchangeFailed";
-  /** True before a byte was exchanged, so that the next address of the same name may be tried. */
-  readonly unreached: boolean;
-
-  constructor(reason: string, unreached: boolean) {
-    super(reason);
-    this.unreached = unreached;
-  }
-}
 
 /** Requests one address of the destination, and reads the body of a 200 only. Rejects with ExchangeFailed. */
 export function exchange(

@@ -10,9 +10,9 @@
 import { publicFetchesAccountMax } from "../limits.ts";
 import { assert } from "../../core/assert.ts";
 import { AccountTurns } from "../../core/account-turns.ts";
-import { exchange, ExchangeFailed, type ExchangeResult } from "./public-exchange.ts";
+import type { exchange, ExchangeResult } from "./public-exchange.ts";
 import { destinationOf, parsePublicUrl, type Resolve, resolvePublicName } from "./public-destination.ts";
-import { type Fetched, type FetchOptions, FetchRefused, type PublicFetch } from "./public-fetch.ts";
+import { ExchangeFailed, type Fetched, type FetchOptions, FetchRefused, type PublicFetch } from "./public-fetch.ts";
 
 /** Concurrent fetches of addresses that strangers chose, including pages of search results. */
 const publicFetchesMax = 64;
@@ -28,6 +28,9 @@ export type PublicFetchOptions = Readonly<{
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
+/** Loads with the first address. */
+const exchangeOnce: typeof exchange = async (...asked) => (await import("./public-exchange.ts")).exchange(...asked);
+
 export class PublicFetchClient implements PublicFetch {
   readonly #turns: AccountTurns;
   readonly #resolve: Resolve;
@@ -36,7 +39,7 @@ export class PublicFetchClient implements PublicFetch {
   constructor(options: PublicFetchOptions = {}) {
     this.#turns = options.turns ?? new AccountTurns(publicFetchesMax, publicFetchesAccountMax);
     this.#resolve = options.resolve ?? resolvePublicName;
-    this.#ask = options.ask ?? exchange;
+    this.#ask = options.ask ?? exchangeOnce;
   }
 
   async get(url: string, options: FetchOptions, cancelSignal: AbortSignal): Promise<Fetched> {

@@ -32,6 +32,18 @@ export class FetchRefused extends Error {
   }
 }
 
+/** No connection, no complete answer, or too much of it. Never leaves this layer: outside, all failures look alike. */
+export class ExchangeFailed extends Error {
+  override readonly name = "ExchangeFailed";
+  /** True before a byte was exchanged, so that the next address of the same name may be tried. */
+  readonly unreached: boolean;
+
+  constructor(reason: string, unreached: boolean) {
+    super(reason);
+    this.unreached = unreached;
+  }
+}
+
 export interface PublicFetch {
   /** Gets an http(s) address. Resolves with the body of a 200; rejects with FetchRefused for everything else. */
   get(url: string, options: FetchOptions, cancelSignal: AbortSignal): Promise<Fetched>;

@@ -1,7 +1,8 @@
 // The steps of a fetch with scripted names and servers: which address is dialed for what, and what ends it.
 import { describe, expect, test } from "bun:test";
 import { AccountTurns } from "../../../src/core/account-turns.ts";
-import { type exchange, ExchangeFailed, type ExchangeResult } from "../../../src/tools/fetch/public-exchange.ts";
+import type { exchange, ExchangeResult } from "../../../src/tools/fetch/public-exchange.ts";
+import { ExchangeFailed } from "../../../src/tools/fetch/public-fetch.ts";
 import { PublicFetchClient } from "../../../src/tools/fetch/public-fetch-client.ts";
 import { type FetchOptions, FetchRefused } from "../../../src/tools/fetch/public-fetch.ts";
 

@@ -9,7 +9,7 @@ import { loadavg } from "node:os";
 import { readFlags } from "./flags.ts";
 import { setPlacement } from "./placement.ts";
 import { keepResult } from "./result.ts";
-import { policies, tollgate } from "./routing/policies.ts";
+import { policies, quietOracle, tollgate } from "./routing/policies.ts";
 import { type Measured, keepPicture, rowsOf, routingColumns } from "./routing/picture.ts";
 import { summaryOf } from "./routing/summary.ts";
 import { alone, type Trace, traceNamed, traceNames, usualModel } from "./routing/traces.ts";
@@ -54,8 +54,7 @@ export function measureVirtual(flags: Flags, tell: (line: string) => void): Meas
     };
     if (trace.judged !== null) add("alone", alone(trace), tollgate());
     for (const way of wanted) {
-      if (way === "oracle" && trace.judged !== null) continue;
-      const policyOf = policies[way];
+      const policyOf = way === "oracle" && trace.judged !== null ? quietOracle : policies[way];
       if (policyOf === undefined) throw new Error(`the policies are ${Object.keys(policies).join(", ")}, not "${way}"`);
       add(way, trace, policyOf);
     }
@@ -110,7 +109,9 @@ const columnNotes =
 const virtualNotes =
   "Tollgate's line and placement are the program's own; `cache_aware rule`, `by session` and `round robin` are other routers' " +
   "rules as published. The oracle sees the engines' caches and takes the node where the first token is soonest; it does " +
-  "not plan ahead, so that a gateway can do better, and it knows no accounts. Accounts share the caches.";
+  "not plan ahead, so that a gateway can do better, and it knows no accounts. Beside others it is another one: it sees every " +
+  "step of the engines, and lets the others' prompts in one by one while another node reads nothing. No gateway sees that. " +
+  "Accounts share the caches.";
 const wayNotes =
   "SMG and vllm-router go by `cache_aware`, `by session` is vllm-router's `consistent_hash` with the conversation in a header, " +
   "nginx takes nodes in turn; Tollgate does all of its accounting.";

@@ -188,6 +188,50 @@ const oracle = atOnce(({ engines }) => ({ prompt }, nodes) => {
   });
 });
 
+/**
+ * Of a load that some meet beside others: it sees every step of the engines, and lets the others' prompts in one by one while
+ * another node reads nothing, or is about to.
+ */
+export const quietOracle: PolicyOf = (fleet) => {
+  const { engines, trace } = fleet;
+  const aboutToMs = 20;
+  const others: Asked[] = [];
+  const readsForMs = (node: number): number => {
+    const { unreadTokens, settings } = engines[node]!;
+    if (unreadTokens === 0) return 0;
+    const later = Math.max(0, unreadTokens - settings.budgetTokens) / settings.readTokensPerMs;
+    return Math.max(0, fleet.stepEndsAt(node) - fleet.now) + later;
+  };
+  const nodes = engines.map((_engine, node) => node);
+  const letIn = (): void => {
+    while (others.length > 0) {
+      const isQuietBeside = (node: number): boolean =>
+        nodes.some((other) => other !== node && readsForMs(other) <= aboutToMs);
+      const idle = nodes.filter((node) => engines[node]!.unreadTokens === 0 && isQuietBeside(node));
+      if (idle.length === 0) return;
+      fleet.send(
+        others.shift()!,
+        leastBy(idle, (node) => engines[node]!.running.length),
+      );
+    }
+  };
+  const look = (): void => {
+    letIn();
+    fleet.later(1, look);
+  };
+  look();
+  return {
+    arrived(asked) {
+      if (trace.judged?.(asked.session) === false) others.push(asked);
+      else
+        fleet.send(
+          asked,
+          leastBy(nodes, (node) => readsForMs(node) + engines[node]!.running.length / 10),
+        );
+    },
+  };
+};
+
 /** By the names of the results. */
 export const policies: Readonly<Record<string, PolicyOf>> = {
   oracle,

@@ -22,6 +22,7 @@ export type Row = {
   node: number | null;
   /** From `at` on. */
   firstMs: Ms | null;
+  /** When it ended. */
   endMs: Ms | null;
   failure: string | null;
 };
@@ -47,6 +48,8 @@ export interface Fleet {
   /** Nodes that are up and have the model. */
   nodesFor(session: Session): number[];
   isUp(node: number): boolean;
+  /** When its step under way ends. */
+  stepEndsAt(node: number): Ms;
   later(ms: Ms, then: () => void): void;
   /** Once for each request. */
   send(asked: Asked, node: number): void;
@@ -67,6 +70,7 @@ export class World implements Fleet {
   readonly engines: readonly Engine[];
   readonly #isDown: boolean[];
   readonly #isStepping: boolean[];
+  readonly #stepEndsAt: Ms[];
   readonly #policy: Policy;
   readonly #placed = new Map<Asked, Placed>();
   readonly #answered = new Map<Asked, () => void>();
@@ -81,6 +85,7 @@ export class World implements Fleet {
     this.engines = trace.nodes.map(({ speed }) => new Engine(enginesOfSpeed(speed)));
     this.#isDown = this.engines.map(() => false);
     this.#isStepping = this.engines.map(() => false);
+    this.#stepEndsAt = this.engines.map(() => 0);
     for (const session of trace.sessions) this.later(session.turns[0]!.at, () => this.#ask(session, 0, null));
     for (const { at, node, what } of trace.faults) this.later(at, () => this.#meet(what, node));
     this.#policy = policyOf(this);
@@ -88,6 +93,10 @@ export class World implements Fleet {
 
   isUp(node: number): boolean {
     return !this.#isDown[node];
+  }
+
+  stepEndsAt(node: number): Ms {
+    return this.#stepEndsAt[node]!;
   }
 
   nodesFor({ model }: Session): number[] {
@@ -175,6 +184,7 @@ export class World implements Fleet {
     const ms = this.#isDown[node] ? null : engine.plan();
     this.#isStepping[node] = ms !== null;
     if (ms === null) return;
+    this.#stepEndsAt[node] = this.now + ms;
     this.later(ms, () => {
       engine.apply();
       this.#step(node);

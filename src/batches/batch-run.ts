@@ -452,6 +452,7 @@ export class BatchRun {
       this.#answersBytes -= room.taken;
     }
     const answered = isOwed();
+    if (outlet.isUnkept) return { later: refuse("storage_full") };
     if (answered === null) return this.#failed(line, outlet.failure ?? refuse("internal"), admitted.ask);
     if (outlet.charged === null) this.#owed.set(place, answered);
     else this.#wasCharged(answered, outlet.charged);
@@ -583,12 +584,12 @@ export class BatchRun {
 
   /** Charges answers whose charge is not known of: after a kill, or where the ledger failed. */
   async #settleOwed(): Promise<void> {
-    if (this.#settling) return;
+    const owed = [...this.#owed].filter(([place]) => !this.#open.has(place));
+    if (this.#settling || owed.length === 0) return;
     this.#settling = true;
     let pauseMs = 0;
-    for (const [place, answered] of this.#owed) {
+    for (const [place, answered] of owed) {
       if (this.#isClosed) break;
-      if (this.#open.has(place)) continue;
       const why = await this.#settle(place, answered).catch((error: unknown) => {
         this.#parts.gateway.log("warn", "an answer of a batch waits for its charge", { error: String(error) });
         return refuse("quota_unverified");

@@ -22,7 +22,8 @@ export class LineOutlet implements Outlet {
   readonly cancelSignal = new CancelSignal();
   readonly opened = false;
   readonly delivered = false;
-  isKept = false;
+  /** It could not be written. */
+  isUnkept = false;
   /** What was charged. */
   charged: Usage | null = null;
   /** Null where it is charged, or where it is unknown whether it is. */
@@ -54,8 +55,9 @@ export class LineOutlet implements Outlet {
   }
 
   async keep(end: Ended): Promise<void> {
+    this.isUnkept = true;
     await this.#parts.keep(end, this.#collected.end(end));
-    this.isKept = true;
+    this.isUnkept = false;
   }
 
   end({ usage }: AnswerEnd): void {

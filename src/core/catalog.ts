@@ -107,7 +107,8 @@ export class LiveCatalog implements Catalog {
   }
 }
 
-const parallelOf = (catalog: KnownModels): ReadonlyMap<string, number> =>
+/** By id: how many requests of a model may be under way at once. */
+export const parallelOf = (catalog: KnownModels): ReadonlyMap<string, number> =>
   new Map(distinctModels(catalog).flatMap(({ id, parallel }) => (parallel === undefined ? [] : [[id, parallel]])));
 
 /** The catalog is wrong; the message has one line for each fault, with file, row and what was expected. */

@@ -85,8 +85,12 @@ export async function openTracer({ telemetry, version, clock, log }: TracerOptio
   return {
     begin: (headers) => begun(headers, telemetry),
     trace(record) {
-      spans.add(record);
-      meters?.add(record);
+      try {
+        spans.add(record);
+        meters?.add(record);
+      } catch (error) {
+        failed(String(error)); // the request itself went well
+      }
     },
     async close() {
       const { promise: late, resolve } = Promise.withResolvers<void>();

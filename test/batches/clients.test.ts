@@ -1,9 +1,11 @@
 // The official packages' own calls of batches: what a program that runs on OpenAI's or Anthropic's batches does.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "../fixtures/eventually.ts";
 import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";
-import { installed } from "../fixtures/optional.ts";
+import { installed, missing } from "../fixtures/optional.ts";
+import { runToEnd } from "../fixtures/children.ts";
 import { type CountingNode, startCountingNode, tokensOf } from "./counting-node.ts";
 
 setDefaultTimeout(60_000);
@@ -13,6 +15,13 @@ type Json = Record<string, any>;
 const clients = join(import.meta.dir, "../clients");
 const openai = await installed<Json>("openai", clients);
 const anthropic = await installed<Json>("@anthropic-ai/sdk", clients);
+
+const python = process.env["TOLLGATE_PYTHON"] ?? join(clients, ".venv/bin/python");
+const withoutPython = missing(
+  "the Python clients",
+  existsSync(python),
+  "make a virtual environment in test/clients/.venv with requirements.txt",
+);
 
 const line = (id: string, body: Json = {}, more: Json = {}): string =>
   JSON.stringify({
@@ -183,6 +192,20 @@ slots = 8
     expect(await messages.batches.delete(id)).toMatchObject({ type: "message_batch_deleted" });
     expect(await refusal(messages.batches.retrieve(id))).toContain("No batch found");
     expect(await refusal(messages.batches.create({ requests: [] }))).toContain("requests: must be a list");
+  });
+
+  test.skipIf(withoutPython)("the Python packages", async () => {
+    const program = [python, join(import.meta.dir, "clients_python.py"), gateway.url, account.api_key];
+    const { stdout, stderr } = await runToEnd(program, { cwd: clients, env: process.env });
+    expect(stderr).toBe("");
+    expect(JSON.parse(stdout)).toEqual({
+      status: "completed",
+      completed: 20,
+      answers: true,
+      found: true,
+      results: [["one", "succeeded"]],
+      deleted: "message_batch_deleted",
+    });
   });
 
   afterAll(() => expect(gateway.output).not.toContain("invariant"));

@@ -6,6 +6,7 @@ export type CountingNode = Readonly<{ url: string; asked: Map<string, number>; m
 export type CountingOptions = Readonly<{
   model: string;
   delayMs?: number;
+  port?: number;
   /** The status of an answer to this prompt, which was asked for so often before; absent: 200. */
   statusOf?: (prompt: string, before: number) => number;
 }>;
@@ -15,12 +16,17 @@ export const tokensOf = (prompt: string): Readonly<{ input: number; output: numb
   return { input: 10 + (hash % 50), output: 1 + (hash % 7) };
 };
 
-export function startCountingNode({ model, delayMs = 0, statusOf = () => 200 }: CountingOptions): CountingNode {
+export function startCountingNode({
+  model,
+  delayMs = 0,
+  port = 0,
+  statusOf = () => 200,
+}: CountingOptions): CountingNode {
   const asked = new Map<string, number>();
   let running = 0;
   let most = 0;
   const server = Bun.serve({
-    port: 0,
+    port,
     idleTimeout: 255,
     async fetch(request) {
       const { pathname } = new URL(request.url);

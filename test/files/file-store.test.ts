@@ -97,6 +97,14 @@ function suite(rowsIn: (folder: string) => FileRows): void {
     );
     expect(at.filter((made) => !isRefusal(made)).length).toBeLessThanOrEqual(2);
     await store.eraseAccount(ada);
+    // As gateways do that know nothing of each other's uploads.
+    const rows = rowsIn(site.folder);
+    const bounds = { ...limits, accountFilesMax: 10 };
+    const row = { ...meta, accountId: ada, bytes: 1_000, createdAt: 1 };
+    const added = await Promise.all([1, 2, 3, 4].map((each) => rows.add({ ...row, id: `file-${each}` }, true, bounds)));
+    expect(added.filter((isAdded) => isAdded)).toHaveLength(2);
+    await rows.close();
+    await store.eraseAccount(ada);
     for (const _ of [1, 2]) stored(await store.create(ada, meta, pieces(whole)));
     expect(await store.create(ada, meta, pieces(whole))).toMatchObject({ refusal: "file_too_large" });
     stored(await store.create(bob, meta, pieces(whole)));
@@ -136,7 +144,7 @@ function suite(rowsIn: (folder: string) => FileRows): void {
       const writer = await site.store.writer(ada, meta);
       await Promise.all([writer.append(Buffer.from("one\n")), writer.append(Buffer.from("two\n"))]);
       await writer.flush();
-      await writer.append(Buffer.from("torn"));
+      await writer.append(Buffer.from("torn, and longer than what comes next"));
       expect(await site.store.get(ada, writer.file.id)).toBeNull();
       await writer.close(); // as a kill does
       return { folder: site.folder, id: writer.file.id };

@@ -37,6 +37,8 @@ export type Setup = Readonly<{
   maxWaitMs: Ms;
   /** Requests in line at most; absent: as many as in a server. */
   placesMax?: number;
+  /** Requests of a model at once; others: any number. */
+  parallel?: ReadonlyMap<string, number>;
   plans: readonly LinePlan[];
   /** The place of each account's plan, in the order of the trace's accounts. */
   planOf: readonly number[];
@@ -98,7 +100,9 @@ class World {
     this.#open = new Uint32Array(trace.accounts.length);
     const planOf = new Map(trace.accounts.map((account, at) => [account, setup.plans[setup.planOf[at]!]!]));
     const placement = new Placement((account) => planOf.get(account)!.id);
-    this.queue = new SlotQueue(setup.maxWaitMs, setup.placesMax, placement, (account) => planOf.get(account)!.weight);
+    const weightOf = (account: AccountId): number => planOf.get(account)!.weight;
+    const parallelOf = (model: string): number | null => setup.parallel?.get(model) ?? null;
+    this.queue = new SlotQueue(setup.maxWaitMs, setup.placesMax, placement, weightOf, parallelOf);
     this.#nodes = setup.nodes.map((node) => new Running(node));
     this.#byName = new Map(this.#nodes.map((running) => [running.node.name, running]));
     for (const { node } of this.#nodes) placement.know(node.name, node.keeps, node.cacheTokens);

@@ -5,6 +5,7 @@ import type { Config, ConfigEdit, ConfigError } from "../../config/config.ts";
 import { catalogOf, offeredPlans } from "../../config/configured-catalog.ts";
 import { type LineChange, lineChangeOf, lineEdit } from "../../config/line-changes.ts";
 import type { ArrivalQueries } from "../../core/arrivals.ts";
+import { parallelOf } from "../../core/catalog.ts";
 import type { Clock } from "../../core/clock.ts";
 import { CommandError } from "../../core/expected-error.ts";
 import { nodeSlotsDefault, nodeSlotsMax } from "../../core/limits.ts";
@@ -63,6 +64,7 @@ export async function simulate(parts: SimulateParts, asked: SimulationAsked, pro
     const today: Setup = {
       nodes: nodesToday(parts, config, facts),
       maxWaitMs: config.queueMaxWaitMs,
+      parallel: parallelOf(catalog),
       ...plansIn(plans, plans, accounts),
     };
     const other: Setup = {

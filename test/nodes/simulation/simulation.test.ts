@@ -143,6 +143,14 @@ describe("rules", () => {
     );
   });
 
+  test("a model of few parallel requests makes everyone wait", () => {
+    const trace = traceFrom(rowsOf({ seed: 4, requests: 1_000, perSecond: 9 }));
+    const [free, held] = [undefined, new Map([["m", 4]])].map((parallel) =>
+      replay(trace, { ...setupOf(trace, 2), ...(parallel && { parallel }) }),
+    );
+    expect(meanOf(held!, trace, everyone)).toBeGreaterThan(3 * meanOf(free!, trace, everyone));
+  });
+
   test("a longest wait refuses, and refused requests are counted without a first token", () => {
     const trace = traceFrom(rowsOf({ seed: 6, requests: 1_000, perSecond: 30 }));
     const setup = { ...setupOf(trace, 1), maxWaitMs: 1_000 };

@@ -35,7 +35,7 @@ for (let round = 0; round < flags.conversations; round++) {
 await lineup.stop();
 
 const base = median(times.get(ways[0])!);
-keepResult({
+await keepResult({
   bench: "sockets",
   variant: "",
   question: "What does a turn cost over a WebSocket, against a POST request?",

@@ -27,6 +27,15 @@ const made = (text: string, seen: RegExp | string): Entry => ({ text, seen, leng
 const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "account/sign-in/access-links.ts": [/^[A-Za-z0-9_-]{43}$/],
   "account/people/account-keys.ts": [/[\p{C}\p{Zl}\p{Zp}]/u],
+  "account/sign-in/devices.ts": [/[\s-]/g],
+  "batches/answers.ts": [/^\d{1,4}$/, /^([1-9]\d{0,3})([hd])$/],
+  "batches/batches.ts": [/^(?:msg)?batch_[0-9A-Za-z]{24}$/, /^\d+$/],
+  "batches/line-error.ts": [/[\n\r]/, /[\n\r]/g],
+  "batches/lines.ts": [/^[a-zA-Z0-9_-]{1,64}$/],
+  "commands/login.ts": "the gateway that the machine's owner named",
+  "console/device-flow.ts": [/[\p{C}\p{Zl}\p{Zp}]/gu],
+  "http/stored-responses.ts": [/^(?:-1|\d{1,9})$/],
+  "office/verbs/report.ts": [/^\d{4}-\d\d-\d\d$/, /^\d{4}-\d\d$/],
   "files/file-store.ts": [own("names that we gave", /^[0-9A-Za-z]{2}$/)],
   "core/end-user.ts": [within(128, /[\p{C}\p{Zl}\p{Zp}]/gu)], // endUserNameMaxLength
   "account/people/accounts.ts": [
@@ -59,7 +68,8 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "office/link-expiry.ts": [/^(\d{1,5})([hd])$/],
   "office/operators-api.ts": [/^Bearer +(\S+)$/i, /^-?\d{1,15}$/],
   "office/operators-description.ts": "names of our own verbs",
-  "store/backup/account-export.ts": "names of our own columns",
+  "store/backup/exported.ts": "names of our own columns",
+  "store/questions.ts": "our own questions",
   "store/changes/record.ts": "names of our own columns",
   "core/camel.ts": "names of our own columns",
   "core/since.ts": [/^(\d{1,5})([mhdw])$/],
@@ -78,7 +88,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "console/bundle.ts": "our own sources",
   "tollgate.mjs": "our own sources",
   "console/console.ts": [/^[0-9]{1,15}$/, /^application\/json(?:$|[;\s])/i],
-  "console/csv.ts": [/^[\t\r\n]/, within(2, /[\s"]/), /[",\r\n]/],
+  "core/csv.ts": [/^[\t\r\n]/, within(2, /[\s"]/), /[",\r\n]/],
   "console/routes/provider-routes.ts": [/^\/[^\\\p{Cc}]*$/u],
   "core/address.ts": [
     /^([0-9a-fA-F.:]+)(?:\/([0-9]{1,3}))?$/,

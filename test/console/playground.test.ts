@@ -102,10 +102,19 @@ describe("no other site, program or header gets an account's tokens by its cooki
     expect(await stateOf("a@x")).toEqual(before);
   });
 
-  test("a GET, which carries no Origin, needs a key", async () => {
-    for (const path of ["/v1/models", "/v1/models/core-3", "/v1/responses/resp_1"]) {
-      const { origin: _, ...headers } = ours();
-      expect([path, (await fetch(origin() + path, { headers })).status]).toEqual([path, 401]);
+  test("a GET, which carries no Origin, needs our header, which pages of other sites cannot send without one", async () => {
+    for (const [path, status] of [
+      ["/v1/models", 200],
+      ["/v1/models/core-3", 200],
+      ["/v1/responses/resp_1", 404],
+    ] as const) {
+      const { origin: _, "x-tollgate-console": header, ...headers } = ours();
+      const statusWith = async (more: object) =>
+        (await fetch(origin() + path, { headers: { ...headers, ...more } })).status;
+      expect([path, await statusWith({ "x-tollgate-console": header })]).toEqual([path, status]);
+      expect([path, await statusWith({})]).toEqual([path, 401]);
+      const foreign = { "x-tollgate-console": header, origin: "http://evil.test" };
+      expect([path, await statusWith(foreign)]).toEqual([path, 401]);
     }
   });
 

@@ -506,9 +506,9 @@ function stored(): OpenApiDocument["paths"] {
 
 function files(): OpenApiDocument["paths"] {
   const [tag, file] = ["Files", idOf("file")];
-  const refused = errorReplies(chatCompletions, [...ofEveryRoute, "malformed"]);
+  const refused = errorReplies(chatCompletions, [...ofEveryRoute, "malformed"], errorOfEither);
   const ofUploads = ["unreadable", "file_too_large", "storage_full", "busy"] as const;
-  const { 400: _, ...refusedById } = errorReplies(chatCompletions, [...ofEveryRoute, "not_found"]);
+  const { 400: _, ...refusedById } = errorReplies(chatCompletions, [...ofEveryRoute, "not_found"], errorOfEither);
   const uploaded: JsonSchema = {
     type: "object",
     required: ["file", "purpose"],
@@ -535,12 +535,12 @@ function files(): OpenApiDocument["paths"] {
         tag,
         "Upload a file",
         "Requests name images, PDFs and text files by their ids. With the header `anthropic-version`, all these routes speak " +
-          "in Anthropic's form.",
+          "in Anthropic's form; clients that send only `x-api-key` get errors in it.",
         {
           requestBody: { required: true, content: { "multipart/form-data": { schema: uploaded } } },
           responses: {
             "200": reply("The file.", ref("File")),
-            ...errorReplies(chatCompletions, [...ofEveryRoute, "malformed", ...ofUploads]),
+            ...errorReplies(chatCompletions, [...ofEveryRoute, "malformed", ...ofUploads], errorOfEither),
           },
         },
       ),

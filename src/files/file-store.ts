@@ -148,7 +148,7 @@ export class FileStore implements Files {
       const refusal = await upload.write(piece);
       if (refusal !== null) return refusal;
     }
-    return upload.keep(meta);
+    return await upload.keep(meta); // before the upload is disposed
   }
 
   async writer(account: AccountId, meta: FileMeta): Promise<FileWriter> {

@@ -101,7 +101,7 @@ export class ToolLoop {
     const rest = clientsTool === null ? ask : { ...ask, tools: ask.tools.filter((tool) => tool !== clientsTool) };
     // None left: the answer comes without search and without error, and the model is not offered one.
     if (hold === null) {
-      return this.#answer({ ...rest, toolChoice: possibleChoice(rest) }, serverTools, null, context, sink, round);
+      return await this.#answer({ ...rest, toolChoice: possibleChoice(rest) }, serverTools, null, context, sink, round);
     }
     const search = new WebSearchTool(ask.webSearch, clientsTool, provider, hold, log);
     const forced = ask.webSearch.forced || isOneShot(rest) ? search : null;

@@ -40,7 +40,7 @@ async function poolOn(node: RawNode, options: Partial<PoolOptions> = {}): Promis
 
 async function generate(pool: NodePool, ask: Ask, cancelSignal: AbortSignal = stays): Promise<Ending> {
   using slot = (await pool.enter(ask, 1, cancelSignal)) as Slot;
-  return slot.run(ask, 1, cancelSignal, { piece: () => {}, flush: () => null });
+  return await slot.run(ask, 1, cancelSignal, { piece: () => {}, flush: () => null });
 }
 
 const refusalIn = (ending: Ending): string => (ending.kind === "failed" ? messageOf(ending.refusal) : ending.kind);

@@ -291,7 +291,7 @@ describe("what a node sends in one turn of the event loop", () => {
     });
     const ask = askOf();
     using slot = await slotOf(poolOf(node.url), ask);
-    return slot.run(ask, 1, cancelSignal, sink);
+    return await slot.run(ask, 1, cancelSignal, sink);
   }
 
   test("is with the client before its leaving is heard: it pays for nothing that was not written", async () => {

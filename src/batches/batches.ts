@@ -33,7 +33,7 @@ const againMs = 10_000;
 
 const prefixes: Record<BatchForm, string> = { openai: "batch_", anthropic: "msgbatch_" };
 
-export type BatchesOptions = Omit<BatchRunParts, "worker" | "isOurs" | "save"> &
+export type BatchesOptions = Omit<BatchRunParts, "worker" | "isOurs" | "isShared" | "save"> &
   Readonly<{
     folder: string;
     /** Takes or keeps the lease of a batch for so long; absent: there is one gateway. */
@@ -235,12 +235,16 @@ export class Batches {
     for (const running of this.#running.values()) {
       const { run } = running;
       const { batch } = run;
+      // Another gateway may have had it meanwhile: then what this one knows of it is old.
+      if (!this.#isLeased(running)) {
+        run.close();
+        continue;
+      }
       if (batch.end === null && now >= batch.expiresAt) run.end("expired");
       else if (batch.end === null && (await this.#isCancelled(batch))) run.end("cancelled");
       if (run.takeChanged() && !hasEnded(batch)) await this.#save(batch, false);
       const at = gateway.clock.monotonic();
       if (lease === undefined || (await lease(`batch ${batch.id}`, leaseMs).catch(() => false))) running.leasedAt = at;
-      else if (at - running.leasedAt > leaseTrustMs) run.close();
     }
     const open = (await readdir(this.#openFolder).catch((): string[] => [])).sort();
     for (const id of open) {
@@ -268,7 +272,8 @@ export class Batches {
     const run = new BatchRun(batch, this.#folderOf(account, id), {
       ...this.#options,
       worker: this.#worker,
-      isOurs: () => gateway.clock.monotonic() - running.leasedAt <= leaseTrustMs || lease === undefined,
+      isShared: lease !== undefined,
+      isOurs: () => this.#isLeased(running),
       save: (batch, durably) => this.#save(batch, durably),
     });
     const ended = run.run().then(
@@ -286,6 +291,11 @@ export class Batches {
     const running: Running = { run, leasedAt: at, ended: ended.finally(() => this.#running.delete(id)) };
     this.#running.set(id, running);
     if (gateway.clock.wall() >= batch.expiresAt) run.end("expired");
+  }
+
+  #isLeased({ leasedAt }: Pick<Running, "leasedAt">): boolean {
+    const { lease, gateway } = this.#options;
+    return lease === undefined || gateway.clock.monotonic() - leasedAt <= leaseTrustMs;
   }
 
   #isCancelled({ account, id }: Batch): Promise<boolean> {
@@ -332,6 +342,8 @@ export class Batches {
     const folder = this.#folderOf(batch.account, batch.id);
     const path = join(folder, "batch.json");
     await writeFile(`${path}.new`, JSON.stringify(batch), { mode: 0o600, flush: durably });
+    const running = this.#running.get(batch.id);
+    if (running !== undefined && !this.#isLeased(running)) throw new Error("another gateway runs the batch now");
     await rename(`${path}.new`, path);
     if (durably) await flushed(folder);
   }

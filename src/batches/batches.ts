@@ -137,7 +137,7 @@ export class Batches {
     const running = this.#running.get(id);
     if (running !== undefined && running.run.batch.account === account) return running.run.batch;
     if (!/^(?:msg)?batch_[0-9A-Za-z]{24}$/.test(id)) return null;
-    const file = Bun.file(join(this.#folderOf(account, id), "batch.json"));
+    const file = this.#fileOf({ account, id });
     if (!(await file.exists())) return null;
     const batch = (await file.json()) as Batch;
     if (!hasEnded(batch) && batch.cancellingAt === null && (await this.#isCancelled(batch))) {
@@ -202,16 +202,6 @@ export class Batches {
     return Bun.file(join(this.#folderOf(account, id), "results.jsonl"));
   }
 
-  /** All that is kept of an account; what runs of it ends. */
-  async eraseAccount(account: AccountId): Promise<void> {
-    for (const { run, ended } of this.#running.values()) {
-      if (run.batch.account !== account) continue;
-      run.close();
-      await ended;
-    }
-    await rm(join(this.#options.folder, String(account)), { recursive: true, force: true });
-  }
-
   // ---------------------------------------------------------------- which run
 
   /** Looks for what there is to do; called after whatever may bring some. */
@@ -235,8 +225,8 @@ export class Batches {
     for (const running of this.#running.values()) {
       const { run } = running;
       const { batch } = run;
-      // Another gateway may have had it meanwhile: then what this one knows of it is old.
-      if (!this.#isLeased(running)) {
+      // Another gateway may have had it meanwhile: then what this one knows of it is old. Or its account was erased.
+      if (!this.#isLeased(running) || !(await this.#fileOf(batch).exists())) {
         run.close();
         continue;
       }
@@ -325,6 +315,10 @@ export class Batches {
 
   get #openFolder(): string {
     return join(this.#options.folder, "open");
+  }
+
+  #fileOf({ account, id }: Pick<Batch, "account" | "id">): Bun.BunFile {
+    return Bun.file(join(this.#folderOf(account, id), "batch.json"));
   }
 
   #folderOf(account: AccountId, id: string): string {

@@ -21,23 +21,21 @@ test(
   120_000 + lines * 40,
 );
 
-test("damage in the middle of a batch's log costs the answers that it hit, and nothing is charged twice", async () => {
-  using node = startCountingNode({ model: "m", delayMs: 20 });
-  await using gateway = await GatewayProcess.start({
-    config: `
+const config = (url: string): string => `
 [[models]]
 id = "m"
 price = { input = 1, output = 2 }
 [[nodes]]
 name = "n"
-url = "${node.url}"
+url = "${url}"
 slots = 8
-`,
-  });
+`;
+
+async function begun(gateway: GatewayProcess, count: number) {
   const account = await gateway.account();
   const ask = (path: string, init: RequestInit = {}): Promise<Response> =>
     fetch(gateway.url + path, { ...init, headers: { "x-api-key": account.api_key } });
-  const prompts = Array.from({ length: 300 }, (_, line) => `prompt ${line}`);
+  const prompts = Array.from({ length: count }, (_, line) => `prompt ${line}`);
   const requests = prompts.map((content, line) => ({
     custom_id: `line-${line}`,
     params: { model: "m", max_tokens: 20, messages: [{ role: "user", content }] },
@@ -47,6 +45,13 @@ slots = 8
   type Shown = { processing_status: string; request_counts: { succeeded: number } };
   const shown = async (): Promise<Shown> => (await ask(`/v1/messages/batches/${id}`)).json() as Promise<Shown>;
   await eventually("some lines are done", async () => (await shown()).request_counts.succeeded > 40, 30_000);
+  return { account, ask, prompts, id, shown };
+}
+
+test("damage in the middle of a batch's log costs the answers that it hit, and nothing is charged twice", async () => {
+  using node = startCountingNode({ model: "m", delayMs: 20 });
+  await using gateway = await GatewayProcess.start({ config: config(node.url) });
+  const { account, ask, prompts, id, shown } = await begun(gateway, 300);
   await gateway.kill("SIGKILL");
   const names = await readdir(gateway.dataFolder, { recursive: true });
   const log = join(
@@ -80,6 +85,28 @@ slots = 8
   );
   expect(wrong).toEqual(lost.map((line) => `line ${line} ended as errored`));
   expect(results.filter((line) => line.includes("lost its answer"))).toHaveLength(2);
+}, 120_000);
+
+test("the erasure of an account ends its batches, and nothing of them is left", async () => {
+  using node = startCountingNode({ model: "m", delayMs: 20 });
+  await using gateway = await GatewayProcess.start({ config: config(node.url) });
+  const { account, id } = await begun(gateway, 3_000);
+  // The first attempt disables it, and its lines end.
+  const erased = (): Promise<boolean> =>
+    gateway.cli("accounts", "delete", account.email, "--yes").then(
+      () => true,
+      () => false,
+    );
+  await eventually("it is erased", erased, 20_000);
+  const left = async (): Promise<string[]> =>
+    (await readdir(gateway.dataFolder, { recursive: true })).filter((name) => name.includes(id));
+  await eventually("its files are gone", async () => (await left()).length === 0, 20_000);
+  const asked = (): number => [...node.asked.values()].reduce((sum, times) => sum + times, 0);
+  const before = asked();
+  const other = await begun(gateway, 60);
+  await eventually("another's runs", async () => (await other.shown()).processing_status === "ended", 30_000);
+  expect(asked() - before).toBe(60); // nothing of the first went on
+  expect(gateway.output).not.toContain("batches could not be looked at");
 }, 120_000);
 
 test("the oracle finds a line that was lost, one that came twice, and a charge that is missing, doubled or another", () => {

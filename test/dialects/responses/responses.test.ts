@@ -227,7 +227,7 @@ describe("settings", () => {
     [{ input: 42 }, "input must be a string or an array of items, is 42"],
     [{ input: [] }, "input must hold at least one message"],
     [{ input: ["x"] }, "input"],
-    [{ background: true }, "background must be false: requests are not run in the background here"],
+    [{ background: true, store: false }, "background: needs a stored response: send store true, and no compaction"],
     [{ conversation: {} }, "conversation must be an id or an object with one"],
     [{ conversation: "conv_1", previous_response_id: "resp_1" }, "conversation: must not be with previous_response_id"],
     [{ temperature: 3 }, "temperature must be a number from 0 to 2, is 3"],

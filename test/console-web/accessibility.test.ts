@@ -23,6 +23,7 @@ const pages: readonly (readonly [path: string, heading: string])[] = [
   ["/operator/accounts", "Accounts"],
   ["/operator/requests", "Requests"],
   ["/operator/line", "Line"],
+  ["/operator/batches", "All batches"],
   ["/operator/nodes", "Nodes"],
   ["/operator/models", "Models"],
   ["/operator/server", "Server"],

@@ -72,4 +72,25 @@ slots = 16
     await page.getByText("cancelled").waitFor();
     expect(visit.problems).toEqual([]);
   });
+
+  test("operators see every account's, with its progress, and cancel one", async () => {
+    await gateway.cli("accounts", "create", "ops@example.com", "--operator", "--password", "long enough 1");
+    const headers = { "x-api-key": account.api_key };
+    const params = { model: "m", max_tokens: 20, messages: [{ role: "user", content: "hi" }] };
+    const requests = Array.from({ length: 3_000 }, (_, at) => ({ custom_id: `line-${at}`, params }));
+    const body = JSON.stringify({ requests });
+    await fetch(`${gateway.url}/v1/messages/batches`, { method: "POST", headers, body });
+    await using visit = await Visit.open(browser, gateway.url, { viewport: { width: 390, height: 844 } });
+    const { page } = visit;
+    await visit.signIn("ops@example.com", "long enough 1");
+    await visit.goTo("/operator/batches", "All batches");
+    await page.getByText(account.email).first().waitFor();
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(390);
+    await page.getByRole("button", { name: /^Cancel msgbatch_/ }).click();
+    await page.getByRole("button", { name: "Cancel batch", exact: true }).click();
+    await page.getByText("msgbatch_").waitFor();
+    await page.getByRole("button", { name: /^Cancel msgbatch_/ }).waitFor({ state: "detached" });
+    expect((await gateway.cli<{ state: string }[]>("batches", "list"))[0]!.state).toBe("cancelled");
+    expect(visit.problems).toEqual([]);
+  });
 });

@@ -35,6 +35,7 @@ const bodies: Readonly<Record<string, object>> = {
   "/operator/accounts/:id/password": { password: "battery staple" },
   "/deletion": { confirm: "victim@x" },
   "/operator/accounts/:id/delete": { confirm: "victim@x" },
+  "/operator/batches/cancel": { id: "batch_a" },
   "/operator/nodes/drain": { name: "one" },
   "/operator/nodes/resume": { name: "one" },
   "/operator/nodes/test": { name: "one" },

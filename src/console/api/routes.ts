@@ -13,6 +13,7 @@ import type { Static, TSchema } from "@sinclair/typebox";
 import * as account from "./account.ts";
 import * as accounts from "./accounts.ts";
 import * as activity from "./activity.ts";
+import * as batches from "./batches.ts";
 import * as keys from "./keys.ts";
 import * as line from "./line.ts";
 import * as nodes from "./nodes.ts";
@@ -136,6 +137,9 @@ export const routes = {
   "POST /operator/nodes/resume": { access: "operator", body: nodes.NamedNode, reply: nodes.OperatorNodes },
   // asks it for one token, free of charge
   "POST /operator/nodes/test": { access: "operator", body: nodes.NamedNode, reply: nodes.NodeTest },
+  "GET /operator/batches": { access: "operator", reply: batches.OperatorBatches },
+  // its lines end; 404 where there is no such batch
+  "POST /operator/batches/cancel": { access: "operator", body: batches.NamedBatch, reply: batches.OperatorBatches },
   "GET /operator/models": { access: "operator", reply: nodes.OperatorModels },
   "GET /operator/totals": { access: "operator", reply: server.OperatorTotals },
   "GET /operator/activity": { access: "operator", query: activity.ActivityQuery, reply: activity.ActivityPage },

@@ -10,6 +10,7 @@ import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { activityRoute } from "./activity-route.ts";
 import { invitationRoutes } from "./invitation-routes.ts";
+import { batchRoutes } from "./batch-routes.ts";
 import { nodeRoutes } from "./node-routes.ts";
 import { operatorAccountRoutes } from "./operator-account-routes.ts";
 import { limitOf, pageOf } from "./paging.ts";
@@ -26,6 +27,7 @@ export function operatorRoutes(parts: ConsoleParts, live: Live): Route[] {
     ...serverRoutes(parts, live),
     ...serverCareRoutes(parts),
     ...nodeRoutes(parts),
+    ...batchRoutes(parts),
     ...purchaseRoutes(parts),
     activityRoute(parts),
   ];

@@ -36,6 +36,13 @@ export const operatorPages: readonly PageEntry[] = [
   page("/operator/accounts", "Accounts", "accounts", () => import("./pages/operator/accounts.tsx"), "AccountsPage"),
   page("/operator/requests", "Requests", "requests", () => import("./pages/operator/requests.tsx"), "RequestsPage"),
   page("/operator/line", "Line", "line", () => import("./pages/operator/line.tsx"), "LinePage"),
+  page(
+    "/operator/batches",
+    "All batches",
+    "batches",
+    () => import("./pages/operator/batches.tsx"),
+    "OperatorBatchesPage",
+  ),
   page("/operator/nodes", "Nodes", "nodes", () => import("./pages/operator/nodes.tsx"), "NodesPage"),
   page("/operator/models", "Models", "models", () => import("./pages/operator/models.tsx"), "ModelsPage"),
   page("/operator/server", "Server", "settings", () => import("./pages/operator/server.tsx"), "ServerPage"),

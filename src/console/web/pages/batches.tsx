@@ -18,11 +18,11 @@ import { askApi, saveFile, upload } from "../request.ts";
 import { useAction, useResource } from "../resource.ts";
 import { sells } from "../session.ts";
 
-const lookMs = 3_000;
+export const lookMs = 3_000;
 const shownMax = 100;
 /** Where the address that its lines ask stands in a file. */
 const firstLineBytes = 1 << 20;
-const dollarsPerToken = 5 / 1_000_000;
+export const dollarsPerToken = 5 / 1_000_000;
 
 /** What of `/v1/batches` the page shows; times in seconds. */
 type Batch = Readonly<{
@@ -187,7 +187,7 @@ function BatchTable({ batches, onCancel }: TableProps): VNode {
   );
 }
 
-const looks: Readonly<Record<string, string>> = {
+export const batchLooks: Readonly<Record<string, string>> = {
   completed: "good",
   failed: "bad",
   expired: "warn",
@@ -201,7 +201,7 @@ function BatchLine({ batch, onCancel }: Readonly<{ batch: Batch; onCancel: (batc
   return (
     <tr>
       <td class="break">
-        <span class={`badge ${looks[status] ?? "accent"}`}>{status.replace("_", " ")}</span> {model ?? endpoint}
+        <span class={`badge ${batchLooks[status] ?? "accent"}`}>{status.replace("_", " ")}</span> {model ?? endpoint}
         <div class="quiet small-text">
           <code>{id}</code> · <Time at={new Date(batch.created_at * 1000).toISOString()} />
         </div>

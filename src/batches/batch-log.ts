@@ -1,5 +1,5 @@
-// What became of a batch's lines: a file that only grows. Each record is a line of it: a head in JSON, and behind a tab what the
-// client gets.
+// What became of a batch's lines: a file that only grows. Each record is a line of it: a checksum of what follows, a head in JSON,
+// and behind a tab what the client gets.
 //
 //   {"model":0,...}             a model and its price, which answers after it name by its place
 //   {"answered":7,...}\t{...}   an answer, on disk before it is charged
@@ -7,9 +7,9 @@
 //   {"failed":8}\t{...}         no answer, and no charge
 //
 // A kill between the second and the third leaves an answer without a charge, or one that nobody knows of. So a start asks the
-// ledger for the charges of such answers, and makes those that are missing.
+// ledger for the charges of such answers, and makes those that are missing. Damage costs the records that it hit, and no others.
 import { constants } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { copyFile, type FileHandle, open, rename } from "node:fs/promises";
 import type { Usage } from "../core/types.ts";
 import { linesOf } from "./lines.ts";
 
@@ -28,26 +28,23 @@ export type Head =
   | Readonly<{ failed: number }>;
 
 const tab = 9;
+/** In hexadecimal digits. */
+const sumLength = 8;
 
-/** The records of a log that are whole: what a kill cut off is none. `end`: where the next one begins. */
+const sumOf = (record: string | Buffer): string => Bun.hash.crc32(record).toString(16).padStart(sumLength, "0");
+const lineOf = (record: string): string => `${sumOf(record)}${record}\n`;
+
+/** The records of a log that are whole: what a kill cut off, or a disk damaged, is none. `end`: where the next one begins. */
 export async function* recordsOf(path: string): AsyncGenerator<Readonly<{ head: Head; shown: Buffer; end: number }>> {
   const { size } = Bun.file(path);
   if (size === 0) return; // or there is none
   for await (const { bytes, start } of linesOf(path)) {
     const end = start + bytes.length + 1;
-    const cut = bytes.indexOf(tab);
-    const head = headOf(cut === -1 ? bytes : bytes.subarray(0, cut));
-    // A disk that lost its power may have a record's end and zeros before it.
-    if (head === null || end > size || bytes.includes(0)) return;
-    yield { head, shown: cut === -1 ? Buffer.alloc(0) : bytes.subarray(cut + 1), end };
-  }
-}
-
-function headOf(bytes: Buffer): Head | null {
-  try {
-    return JSON.parse(bytes.toString()) as Head;
-  } catch {
-    return null;
+    const record = bytes.subarray(sumLength);
+    if (end > size || sumOf(record) !== bytes.toString("latin1", 0, sumLength)) continue;
+    const cut = record.indexOf(tab);
+    const head = JSON.parse(record.toString("utf8", 0, cut === -1 ? record.length : cut)) as Head;
+    yield { head, shown: cut === -1 ? Buffer.alloc(0) : record.subarray(cut + 1), end };
   }
 }
 
@@ -69,21 +66,30 @@ export class BatchLog {
     this.#end = end;
   }
 
-  /** `end`: of its whole records; what is behind that is taken away. */
-  static async open(path: string, end: number): Promise<BatchLog> {
-    const file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
+  /**
+   * `end`: of its last whole record; what is behind that is taken away. `isShared`: a copy takes its place, because another gateway
+   * that had stopped may go on with a write that it had begun.
+   */
+  static async open(path: string, end: number, isShared: boolean): Promise<BatchLog> {
+    const at = isShared && end > 0 ? `${path}.new` : path;
+    if (at !== path) await copyFile(path, at);
+    const file = await open(at, constants.O_RDWR | constants.O_CREAT, 0o600);
     await file.truncate(end);
+    if (at !== path) {
+      await file.datasync();
+      await rename(at, path);
+    }
     return new BatchLog(file, end);
   }
 
   /** Goes to disk with what is written next. */
   note(head: Head): void {
-    this.#notes += `${JSON.stringify(head)}\n`;
+    this.#notes += lineOf(JSON.stringify(head));
   }
 
   /** Resolves when it is on disk; rejects where the disk is full or fails. */
   write(head: Head, shown: string): Promise<void> {
-    this.#next.push(`${JSON.stringify(head)}\t${shown}\n`);
+    this.#next.push(lineOf(`${JSON.stringify(head)}\t${shown}`));
     return this.flush();
   }
 

@@ -5,7 +5,7 @@
 //   finalizing    all answers are charged, nothing runs: the files are written from the log
 //
 // It may be stopped at any moment, by a kill, too. Whoever runs it next begins with what is on disk.
-import { type FileHandle, open, rm } from "node:fs/promises";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { billedTokens, ratesOf } from "../account/money/price.ts";
 import type { BookKeys, Books } from "../account/money/books.ts";
@@ -35,7 +35,7 @@ import { readBodyJson } from "../bodies/body-json.ts";
 import { type Batch, type BatchEnd, hasEnded, noSums } from "./batch.ts";
 import { type Answered, BatchLog, recordsOf } from "./batch-log.ts";
 import { batchPriced } from "./batch-price.ts";
-import { lineRequestId, repliedLine, type Unrun } from "./line-error.ts";
+import { answerLost, lineRequestId, repliedLine, type Unrun, unrunLine } from "./line-error.ts";
 import { LineOutlet } from "./line-outlet.ts";
 import type { LineIndex, ModelLines } from "./lines.ts";
 import type { LinesCall, Split } from "./lines-worker.ts";
@@ -78,6 +78,8 @@ export type BatchRunParts = Readonly<{
   isCharged(requestId: string): Promise<boolean>;
   /** Whether this gateway is still the one that runs the batch. */
   isOurs(): boolean;
+  /** Whether other gateways may run it. */
+  isShared: boolean;
   save(batch: Batch, durably: boolean): Promise<void>;
 }>;
 
@@ -145,11 +147,14 @@ export class BatchRun {
   #settling = false;
   #timer: Timer | null = null;
   #isClosed = false;
+  /** Lines may have run of which the log does not know, as its disk was damaged. */
+  readonly #isTakenUp: boolean;
   #isChanged = false;
   readonly #over = Promise.withResolvers<void>();
 
   constructor(batch: Batch, folder: string, parts: BatchRunParts) {
     this.batch = batch;
+    this.#isTakenUp = batch.state !== "validating";
     this.#folder = folder;
     this.#parts = parts;
     this.#dialect = parts.dialectAt(batch.endpoint);
@@ -280,7 +285,8 @@ export class BatchRun {
       ({ end } = record);
       const { head } = record;
       if ("charged" in head) {
-        this.#isPaid(this.#owed.get(head.charged)!, head.billed);
+        const answered = this.#owed.get(head.charged);
+        if (answered !== undefined) this.#isPaid(answered, head.billed);
       } else if ("failed" in head) {
         this.#owed.delete(head.failed);
         this.#isTaken[head.failed] = 1;
@@ -292,9 +298,19 @@ export class BatchRun {
         this.#owed.set(head.answered, head);
       }
     }
-    this.#log = await BatchLog.open(path, end);
+    this.#log = await BatchLog.open(path, end, this.#parts.isShared);
     const lines = { unbegun: 0, pausedUntil: 0, pauseMs: pauseMinMs };
     this.#groups = models.map((model) => ({ ...model, ...lines, nodes: new Set(), next: model.from, later: [] }));
+    for (const { answered, model } of this.#owed.values()) this.#models[model] ??= this.#modelOf(answered);
+  }
+
+  /** At today's price: the log has lost the one that the line had. */
+  #modelOf(place: number): Model {
+    const at = this.#index.order.indexOf(place);
+    const name = this.#groups.find(({ from, to }) => at >= from && at < to)!.model;
+    const model = this.#parts.gateway.catalog.models.get(name);
+    if (model === undefined) throw new Error(`the price of ${name} is lost, and it is not served`);
+    return batchPriced(model, this.#parts.planOf(this.batch.account));
   }
 
   #isPaid({ answered, usage }: Answered, billed: number): void {
@@ -427,6 +443,14 @@ export class BatchRun {
     const { customId, body } = await this.#read(place);
     if (this.#isClosed || batch.end !== null) return { later: refuse("stopping") };
     const requestId = lineRequestId(batch.id, place);
+    if (this.#isTakenUp && (await this.#parts.isCharged(requestId))) {
+      gateway.log("error", "a batch's log has lost an answer that was charged", {
+        batch: batch.id,
+        request: requestId,
+      });
+      await this.#writeFailed(place, unrunLine(batch.form, requestId, customId, answerLost));
+      return "done";
+    }
     const { clock } = gateway;
     const record = new RequestRecord(requestId, batchesEndpoint[batch.form], clock.wall(), clock.monotonic());
     const head = { route: batch.endpoint, id: "", search: "", headers: new Headers() };
@@ -473,10 +497,11 @@ export class BatchRun {
         return this.#answersBytes <= answersBytesMax || this.#answersBytes === room.taken;
       },
       keep: async ({ usage, estimated }, reply) => {
-        if (!this.#parts.isOurs()) throw new Error("another gateway runs the batch now");
         const model = this.#placeOf(ask.model);
         const answered = { answered: place, model, usage, estimated, ...(endUser === null ? {} : { endUser }) };
         await this.#log.write(answered, repliedLine(this.batch.form, requestId, customId, 200, reply));
+        // Another gateway reads the log no sooner than this one has ceased to be sure.
+        if (!this.#parts.isOurs()) throw new Error("another gateway runs the batch now");
         owed = answered;
       },
     });
@@ -494,18 +519,22 @@ export class BatchRun {
     }
     this.#tries.delete(place);
     const status = this.#dialect.statusOf(why, ask);
-    await this.#writeFailed(place, customId, status, why);
+    await this.#writeRefused(place, customId, status, why);
     this.#parts.watch.replied(record, status);
     return "done";
   }
 
-  async #writeFailed(place: number, customId: string, status: number, why: Refusal): Promise<void> {
-    const { id, form, sums } = this.batch;
+  #writeRefused(place: number, customId: string, status: number, why: Refusal): Promise<void> {
+    const { id, form } = this.batch;
     const requestId = lineRequestId(id, place);
     const error = this.#dialect.errorBody(why, requestId);
-    await this.#log.write({ failed: place }, repliedLine(form, requestId, customId, status, error));
+    return this.#writeFailed(place, repliedLine(form, requestId, customId, status, error));
+  }
+
+  async #writeFailed(place: number, shown: string): Promise<void> {
+    await this.#log.write({ failed: place }, shown);
     this.#done += 1;
-    sums.failed += 1;
+    this.batch.sums.failed += 1;
     this.#isChanged = true;
   }
 
@@ -630,7 +659,7 @@ export class BatchRun {
       if (waitsFor.has(admitted.refusal)) return admitted;
       // Nobody can pay for it, so nobody gets it.
       const { customId } = await this.#read(place);
-      await this.#writeFailed(place, customId, this.#dialect.statusOf(admitted, null), admitted);
+      await this.#writeRefused(place, customId, this.#dialect.statusOf(admitted, null), admitted);
       this.#owed.delete(place);
       return null;
     }
@@ -652,22 +681,29 @@ export class BatchRun {
     Object.assign(batch, { state: "finalizing", finalizingAt: clock.wall(), waits: null });
     batch.unrun = batch.total - batch.sums.completed - batch.sums.failed;
     await save(batch, true);
-    const [log, unrun] = [join(this.#folder, "log"), join(this.#folder, "unrun.jsonl")];
-    await rm(unrun, { force: true });
+    const [log, unrun, made] = ["log", "unrun.jsonl", "results.new"].map((name) => join(this.#folder, name)) as [
+      string,
+      string,
+      string,
+    ];
+    for (const left of [unrun, made]) await rm(left, { force: true });
+    const isDone = await this.#doneLines(log);
+    const done = isDone.reduce((sum, each) => sum + each, 0);
+    if (done !== batch.total - batch.unrun) throw new Error("the log was damaged while the batch ran");
     if (batch.unrun > 0) {
-      const isDone = await this.#doneLines(log);
       const { id: batchId, form } = batch;
       await worker.call({ order: "unrun", path, to: unrun, batchId, form, isDone, unrun: why });
     }
     if (batch.form === "anthropic") {
-      const results = Bun.file(join(this.#folder, "results.jsonl")).writer();
+      const results = Bun.file(made).writer();
       await copy({ append: async (bytes) => void (results.write(bytes), await results.flush()) }, [
         shownIn(log, "charged"),
         shownIn(log, "failed"),
         bytesOf(unrun),
       ]);
       await results.end();
-      await rm(path, { force: true });
+      await save(batch, true); // throws where another gateway runs it now
+      await rename(made, join(this.#folder, "results.jsonl"));
     } else {
       const expiresAt = clock.wall() + batch.outputKeepMs;
       const write = async (kind: "outputFileId" | "errorFileId", of: AsyncIterable<Uint8Array>[]): Promise<void> => {
@@ -684,7 +720,7 @@ export class BatchRun {
     }
     Object.assign(batch, { state: end, endedAt: clock.wall() });
     await save(batch, true);
-    for (const left of [log, unrun]) await rm(left, { force: true });
+    for (const left of [log, unrun, ...(batch.inputFileId === null ? [path] : [])]) await rm(left, { force: true });
   }
 
   async #doneLines(log: string): Promise<Uint8Array> {

@@ -33,7 +33,7 @@ const againMs = 10_000;
 
 const prefixes: Record<BatchForm, string> = { openai: "batch_", anthropic: "msgbatch_" };
 
-export type BatchesOptions = Omit<BatchRunParts, "worker" | "isOurs" | "save"> &
+export type BatchesOptions = Omit<BatchRunParts, "worker" | "isOurs" | "isShared" | "save"> &
   Readonly<{
     folder: string;
     /** Takes or keeps the lease of a batch for so long; absent: there is one gateway. */
@@ -135,7 +135,7 @@ export class Batches {
     const running = this.#running.get(id);
     if (running !== undefined && running.run.batch.account === account) return running.run.batch;
     if (!/^(?:msg)?batch_[0-9A-Za-z]{24}$/.test(id)) return null;
-    const file = Bun.file(join(this.#folderOf(account, id), "batch.json"));
+    const file = this.#fileOf({ account, id });
     if (!(await file.exists())) return null;
     const batch = (await file.json()) as Batch;
     if (!hasEnded(batch) && batch.cancellingAt === null && (await this.#isCancelled(batch))) {
@@ -200,16 +200,6 @@ export class Batches {
     return Bun.file(join(this.#folderOf(account, id), "results.jsonl"));
   }
 
-  /** All that is kept of an account; what runs of it ends. */
-  async eraseAccount(account: AccountId): Promise<void> {
-    for (const { run, ended } of this.#running.values()) {
-      if (run.batch.account !== account) continue;
-      run.close();
-      await ended;
-    }
-    await rm(join(this.#options.folder, String(account)), { recursive: true, force: true });
-  }
-
   // ---------------------------------------------------------------- which run
 
   /** Looks for what there is to do; called after whatever may bring some. */
@@ -233,12 +223,16 @@ export class Batches {
     for (const running of this.#running.values()) {
       const { run } = running;
       const { batch } = run;
+      // Another gateway may have had it meanwhile: then what this one knows of it is old. Or its account was erased.
+      if (!this.#isLeased(running) || !(await this.#fileOf(batch).exists())) {
+        run.close();
+        continue;
+      }
       if (batch.end === null && now >= batch.expiresAt) run.end("expired");
       else if (batch.end === null && (await this.#isCancelled(batch))) run.end("cancelled");
       if (run.takeChanged() && !hasEnded(batch)) await this.#save(batch, false);
       const at = gateway.clock.monotonic();
       if (lease === undefined || (await lease(`batch ${batch.id}`, leaseMs).catch(() => false))) running.leasedAt = at;
-      else if (at - running.leasedAt > leaseTrustMs) run.close();
     }
     const open = (await readdir(this.#openFolder).catch((): string[] => [])).sort();
     for (const id of open) {
@@ -266,7 +260,8 @@ export class Batches {
     const run = new BatchRun(batch, this.#folderOf(account, id), {
       ...this.#options,
       worker: this.#worker,
-      isOurs: () => gateway.clock.monotonic() - running.leasedAt <= leaseTrustMs || lease === undefined,
+      isShared: lease !== undefined,
+      isOurs: () => this.#isLeased(running),
       save: (batch, durably) => this.#save(batch, durably),
     });
     const ended = run.run().then(
@@ -284,6 +279,11 @@ export class Batches {
     const running: Running = { run, leasedAt: at, ended: ended.finally(() => this.#running.delete(id)) };
     this.#running.set(id, running);
     if (gateway.clock.wall() >= batch.expiresAt) run.end("expired");
+  }
+
+  #isLeased({ leasedAt }: Pick<Running, "leasedAt">): boolean {
+    const { lease, gateway } = this.#options;
+    return lease === undefined || gateway.clock.monotonic() - leasedAt <= leaseTrustMs;
   }
 
   #isCancelled({ account, id }: Batch): Promise<boolean> {
@@ -330,6 +330,10 @@ export class Batches {
     return join(this.#options.folder, "open");
   }
 
+  #fileOf({ account, id }: Pick<Batch, "account" | "id">): Bun.BunFile {
+    return Bun.file(join(this.#folderOf(account, id), "batch.json"));
+  }
+
   #folderOf(account: AccountId, id: string): string {
     return join(this.#options.folder, String(account), id);
   }
@@ -345,6 +349,8 @@ export class Batches {
     const folder = this.#folderOf(batch.account, batch.id);
     const path = join(folder, "batch.json");
     await writeFile(`${path}.new`, JSON.stringify(batch), { mode: 0o600, flush: durably });
+    const running = this.#running.get(batch.id);
+    if (running !== undefined && !this.#isLeased(running)) throw new Error("another gateway runs the batch now");
     await rename(`${path}.new`, path);
     if (durably) await flushed(folder);
   }

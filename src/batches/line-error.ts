@@ -36,8 +36,17 @@ export function repliedLine(
   return `{"custom_id":${custom},"result":${result}}`;
 }
 
-/** Why lines have not run. */
-export type Unrun = Readonly<{ code: "batch_expired" | "batch_cancelled" | "batch_failed"; message: string }>;
+/** Why lines have not run, or have no answer. */
+export type Unrun = Readonly<{
+  code: "batch_expired" | "batch_cancelled" | "batch_failed" | "answer_lost";
+  message: string;
+}>;
+
+export const answerLost: Unrun = {
+  code: "answer_lost",
+  message:
+    "This request ran and was charged once, but the server's disk lost its answer. Ask the operator for a refund",
+};
 
 export function unrunLine(form: BatchForm, requestId: string, customId: string, { code, message }: Unrun): string {
   if (form === "openai") {
@@ -45,6 +54,11 @@ export function unrunLine(form: BatchForm, requestId: string, customId: string, 
     return JSON.stringify({ id: lineIdOf(requestId), custom_id: customId, response: null, error });
   }
   const error = { type: "error", error: { type: "api_error", message } };
-  const type = { batch_expired: "expired", batch_cancelled: "canceled", batch_failed: "errored" }[code];
+  const type = {
+    batch_expired: "expired",
+    batch_cancelled: "canceled",
+    batch_failed: "errored",
+    answer_lost: "errored",
+  }[code];
   return JSON.stringify({ custom_id: customId, result: { type, ...(type === "errored" ? { error } : {}) } });
 }

@@ -41,7 +41,8 @@ const openAi: Form = {
     object: "file",
     bytes,
     created_at: Math.floor(createdAt / 1_000),
-    expires_at: expiresAt === null ? null : Math.floor(expiresAt / 1_000),
+    // Whole seconds after its creation, as was asked for.
+    expires_at: expiresAt === null ? null : Math.floor(createdAt / 1_000) + Math.round((expiresAt - createdAt) / 1_000),
     filename,
     purpose,
     status: "processed",

@@ -1,5 +1,10 @@
 // Batches on the real program.
 import { expect, test } from "bun:test";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { eventually } from "../fixtures/eventually.ts";
+import { GatewayProcess } from "../fixtures/gateway-process.ts";
+import { startCountingNode } from "./counting-node.ts";
 import { contradictions, killed } from "./killed.ts";
 
 /** TOLLGATE_BATCH_LINES chooses a longer run. */
@@ -15,6 +20,94 @@ test(
   },
   120_000 + lines * 40,
 );
+
+const config = (url: string): string => `
+[[models]]
+id = "m"
+price = { input = 1, output = 2 }
+[[nodes]]
+name = "n"
+url = "${url}"
+slots = 8
+`;
+
+async function begun(gateway: GatewayProcess, count: number) {
+  const account = await gateway.account();
+  const ask = (path: string, init: RequestInit = {}): Promise<Response> =>
+    fetch(gateway.url + path, { ...init, headers: { "x-api-key": account.api_key } });
+  const prompts = Array.from({ length: count }, (_, line) => `prompt ${line}`);
+  const requests = prompts.map((content, line) => ({
+    custom_id: `line-${line}`,
+    params: { model: "m", max_tokens: 20, messages: [{ role: "user", content }] },
+  }));
+  const made = await ask("/v1/messages/batches", { method: "POST", body: JSON.stringify({ requests }) });
+  const { id } = (await made.json()) as { id: string };
+  type Shown = { processing_status: string; request_counts: { succeeded: number } };
+  const shown = async (): Promise<Shown> => (await ask(`/v1/messages/batches/${id}`)).json() as Promise<Shown>;
+  await eventually("some lines are done", async () => (await shown()).request_counts.succeeded > 40, 30_000);
+  return { account, ask, prompts, id, shown };
+}
+
+test("damage in the middle of a batch's log costs the answers that it hit, and nothing is charged twice", async () => {
+  using node = startCountingNode({ model: "m", delayMs: 20 });
+  await using gateway = await GatewayProcess.start({ config: config(node.url) });
+  const { account, ask, prompts, id, shown } = await begun(gateway, 300);
+  await gateway.kill("SIGKILL");
+  const names = await readdir(gateway.dataFolder, { recursive: true });
+  const log = join(
+    gateway.dataFolder,
+    names.find((name) => name.endsWith(`${id}/log`))!,
+  );
+  const bytes = await readFile(log);
+  const records = bytes.toString("latin1").split("\n");
+  const flip = (record: number, at: number): void => {
+    const start = records.slice(0, record).reduce((sum, { length }) => sum + length + 1, 0);
+    bytes[start + at]! ^= 1;
+  };
+  const answers = records.flatMap((record, place) => (record.includes('{"answered"') ? [place] : []));
+  const hit = [5, 12].map((each) => answers[each]!);
+  flip(hit[0]!, 40); // in the head
+  flip(hit[1]!, records[hit[1]!]!.length - 5); // in what the client gets
+  flip(
+    records.findIndex((record) => record.includes('{"model"')),
+    20,
+  );
+  await writeFile(log, bytes);
+  await gateway.restart();
+  await eventually("the batch ends", async () => (await shown()).processing_status === "ended", 60_000);
+  const results = (await (await ask(`/v1/messages/batches/${id}/results`)).text()).trimEnd().split("\n");
+  const rows = await gateway.usage(account.email);
+  const lost = hit.map((place) => Number(/"custom_id":"line-(\d+)"/.exec(records[place]!)![1])).sort((a, b) => a - b);
+  const wrong = contradictions(
+    prompts,
+    results.map((line) => JSON.parse(line)),
+    rows,
+  );
+  expect(wrong).toEqual(lost.map((line) => `line ${line} ended as errored`));
+  expect(results.filter((line) => line.includes("lost its answer"))).toHaveLength(2);
+}, 120_000);
+
+test("the erasure of an account ends its batches, and nothing of them is left", async () => {
+  using node = startCountingNode({ model: "m", delayMs: 20 });
+  await using gateway = await GatewayProcess.start({ config: config(node.url) });
+  const { account, id } = await begun(gateway, 3_000);
+  // The first attempt disables it, and its lines end.
+  const erased = (): Promise<boolean> =>
+    gateway.cli("accounts", "delete", account.email, "--yes").then(
+      () => true,
+      () => false,
+    );
+  await eventually("it is erased", erased, 20_000);
+  const left = async (): Promise<string[]> =>
+    (await readdir(gateway.dataFolder, { recursive: true })).filter((name) => name.includes(id));
+  await eventually("its files are gone", async () => (await left()).length === 0, 20_000);
+  const asked = (): number => [...node.asked.values()].reduce((sum, times) => sum + times, 0);
+  const before = asked();
+  const other = await begun(gateway, 60);
+  await eventually("another's runs", async () => (await other.shown()).processing_status === "ended", 30_000);
+  expect(asked() - before).toBe(60); // nothing of the first went on
+  expect(gateway.output).not.toContain("batches could not be looked at");
+}, 120_000);
 
 test("the oracle finds a line that was lost, one that came twice, and a charge that is missing, doubled or another", () => {
   const usage = { input_tokens: 0, output_tokens: 0 };

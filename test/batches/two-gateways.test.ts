@@ -1,4 +1,4 @@
-// A batch that one of two gateways on PostgreSQL runs goes on at the other when the first is killed.
+// A batch that one of two gateways on PostgreSQL runs goes on at the other when the first is killed, or stops for longer than its lease.
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { temporaryFolder } from "../commands/program.ts";
@@ -11,7 +11,8 @@ import { contradictions } from "./killed.ts";
 
 setDefaultTimeout(300_000);
 
-test.skipIf(noPostgres || !longForm)("another gateway takes a batch over, and each line is charged once", async () => {
+const taken = test.skipIf(noPostgres || !longForm).each(["SIGKILL", "SIGSTOP"] as const);
+taken("another gateway takes a batch over after %s, and each line is charged once", async (signal) => {
   using folder = temporaryFolder();
   await using postgres = await TestPostgres.start();
   using node = startCountingNode({ model: "m", delayMs: 50 });
@@ -49,8 +50,14 @@ folder = "${join(folder.path, "shared")}"
   type Shown = { processing_status: string; request_counts: { succeeded: number } };
   const shown = async (): Promise<Shown> => (await ask(second, `/v1/messages/batches/${id}`)).json() as Promise<Shown>;
   await eventually("some lines are done", async () => (await shown()).request_counts.succeeded > 20, 30_000);
-  await first.kill("SIGKILL");
+  const { pid } = first;
+  process.kill(pid, signal);
   expect((await shown()).processing_status).toBe("in_progress");
+  if (signal === "SIGSTOP") {
+    const before = (await shown()).request_counts.succeeded;
+    await eventually("the other goes on", async () => (await shown()).request_counts.succeeded > before + 20, 60_000);
+    process.kill(pid, "SIGCONT");
+  }
   await eventually("the other ends it", async () => (await shown()).processing_status === "ended", 120_000);
   const results = (await (await ask(second, `/v1/messages/batches/${id}/results`)).text()).trimEnd().split("\n");
   const rows = await second.usage(account.email);

@@ -1,5 +1,6 @@
 // Texts of strangers (a model's answer, a tool's name, an e-mail address, an id) are shown as texts: 200 payloads in
 // every place where the console shows one run nothing and fetch nothing, even without the content security policy.
+import { eachCount } from "../../src/core/count-limits.ts";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import type { BrowserSessions } from "../../src/console/api/account.ts";
@@ -396,8 +397,8 @@ const plan: PlanPage = {
       unlimited: false,
       coder_calls_per_window: 1,
       searches_per_day: 1,
-      requests_per_minute: 120,
-      weight: 1,
+      ...eachCount(() => null),
+      batch_discount: 0,
       priority: "standard",
       priority_max: "standard",
     },

@@ -1,6 +1,7 @@
 // Plans, credit, payment, and the requests that operators decide on.
 import { type Static, Type } from "@sinclair/typebox";
 import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../../core/limits.ts";
+import { eachCount } from "../../core/count-limits.ts";
 import { priorities } from "../../core/priority.ts";
 import { closed, count, nullable, oneOf, planId, reason, time, tokens, wholeText } from "./shapes.ts";
 
@@ -35,9 +36,10 @@ export const PlanPage = Type.Object({
       /** Null: no limit. */
       coder_calls_per_window: nullable(count()),
       searches_per_day: nullable(count()),
-      requests_per_minute: nullable(count()),
-      /** Its share of the nodes where accounts compete for them. */
-      weight: count(),
+      /** Its share of the nodes where accounts compete for them is `weight`. */
+      ...eachCount(() => nullable(count())),
+      /** The part of prices that lines of batches do not cost. */
+      batch_discount: Type.Number(),
       /** The priority of requests that name none, and the most urgent one that they may name. */
       priority: oneOf(priorities),
       priority_max: oneOf(priorities),

@@ -4,7 +4,8 @@ import { costUsd } from "../../account/money/price.ts";
 import type { Wanted } from "../../account/money/purchases.ts";
 import type { AccountRecord } from "../../account/records.ts";
 import type { AccountId } from "../../core/types.ts";
-import { creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../../core/limits.ts";
+import { eachCount } from "../../core/count-limits.ts";
+import { amountMax, creditPurchaseMaxTokens, creditPurchaseMinTokens } from "../../core/limits.ts";
 import { isPlan, limitOf } from "../../core/plans.ts";
 import { priorities, priorityOf } from "../../core/priority.ts";
 import { purchaseView } from "../../office/verbs/purchases.ts";
@@ -76,8 +77,8 @@ async function planPage({ office, catalog, payment }: ConsoleParts, account: Acc
       worth_usd: plan.unlimited ? 0 : costUsd(plan.tokensPerDay),
       coder_calls_per_window: limitOf(plan.coderCallsPerWindow),
       searches_per_day: limitOf(plan.searchesPerDay),
-      requests_per_minute: limitOf(plan.requestsPerMinute),
-      weight: plan.weight ?? 1,
+      ...eachCount((_, field) => limitOf(plan[field] ?? amountMax)),
+      batch_discount: plan.batchDiscount ?? 0,
       priority: priorityOf(plan),
       priority_max: priorityOf(plan, priorities[0]),
     })),

@@ -2,6 +2,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { PlanPage as PlanPageReply, PurchaseRequest } from "../../api/plan.ts";
+import { countsInWords } from "../../../core/count-limits.ts";
 import { count, date, dollars, price, worth } from "../format.ts";
 import { AskButton, FormDialog } from "../parts/asking-dialogs.tsx";
 import { FormError, LongField, NumberField } from "../parts/field.tsx";
@@ -96,8 +97,9 @@ function PlanFacts({ plan, isAllowanceShown = false }: { plan: Plan; isAllowance
     isAllowanceShown && plan.tokens_per_day > 0 ? `${count(plan.tokens_per_day)} balance tokens a day` : null,
     factOf(plan.coder_calls_per_window, "coder calls in 4 hours"),
     factOf(plan.searches_per_day, "web searches a day"),
-    factOf(plan.requests_per_minute, "requests a minute"),
-    plan.weight > 1 ? `${count(plan.weight)} times the share when accounts compete for nodes` : null,
+    ...countsInWords({ ...plan, weight: null }, count),
+    (plan.weight ?? 1) > 1 ? `${count(plan.weight!)} times the share when accounts compete for nodes` : null,
+    plan.batch_discount > 0 ? `Batches cost ${Math.round(plan.batch_discount * 100)} % less` : null,
     plan.priority === "standard"
       ? null
       : plan.priority === "bulk"

@@ -8,7 +8,7 @@
 //   open/BATCH                  holds the account's number: it has not ended
 //
 // Of several gateways the one that has its lease runs it. Another takes it over when that has passed.
-import { mkdir, open, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
@@ -125,9 +125,7 @@ export class Batches {
       await flushed(path);
     }
     await this.#save(batch, true);
-    await mkdir(this.#openFolder, { recursive: true, mode: 0o700 });
-    await writeFile(join(this.#openFolder, id), String(account), { mode: 0o600, flush: true });
-    await flushed(this.#openFolder);
+    await this.#markOpen(batch);
     this.look();
     return batch;
   }
@@ -292,14 +290,29 @@ export class Batches {
     return Bun.file(join(this.#folderOf(account, id), "cancel")).exists();
   }
 
-  /** What ended long ago, or is left of an account that was erased. */
+  /** What ended long ago, or is left of an account that was erased; and what a kill cut off while it was made. */
   async #sweep(now: Ms): Promise<void> {
     for (const account of await this.#accounts()) {
       for (const id of await readdir(join(this.#options.folder, String(account)))) {
         const batch = await this.get(account, id);
-        if (batch !== null && now - (batch.endedAt ?? batch.expiresAt) > keepMs) await this.remove(batch.account, id);
+        const keptSince =
+          batch === null ? await this.#writtenAt(account, id) : (batch.endedAt ?? batch.expiresAt) + keepMs - hourMs;
+        if (now - keptSince > hourMs) await this.remove(account, id);
+        else if (batch !== null && !hasEnded(batch) && !this.#running.has(id)) await this.#markOpen(batch);
       }
     }
+    this.#mustLook = true;
+  }
+
+  async #writtenAt(account: AccountId, id: string): Promise<Ms> {
+    const written = await stat(this.#folderOf(account, id)).catch(() => null);
+    return written?.mtimeMs ?? Number.POSITIVE_INFINITY;
+  }
+
+  async #markOpen({ account, id }: Batch): Promise<void> {
+    await mkdir(this.#openFolder, { recursive: true, mode: 0o700 });
+    await writeFile(join(this.#openFolder, id), String(account), { mode: 0o600, flush: true });
+    await flushed(this.#openFolder);
   }
 
   async close(): Promise<void> {

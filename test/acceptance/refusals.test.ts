@@ -76,7 +76,7 @@ const malformedIn: Readonly<Record<DialectName, readonly (readonly [string, () =
     ["a system prompt that is no text", () => ({ system: 42 })],
     ["a conversation that the server is to keep", () => ({ thread: { type: "create" } })],
   ],
-  responses: [["a background run", () => ({ background: true })]],
+  responses: [["a background run that is not to be stored", () => ({ background: true, store: false })]],
 };
 
 describe.each(eachDialect)("%s", (name, dialect) => {

@@ -38,10 +38,10 @@ async function respond(account: Account, body: object, stream = false): Promise<
   return response;
 }
 
-test("a WebSocket is refused with 426, before any key is asked for", async () => {
+test("a WebSocket without a key is refused before it opens", async () => {
   const headers = { upgrade: "websocket", connection: "upgrade", "openai-beta": "responses_websockets=2026-02-06" };
   const reply = await fetch(`${stack.gateway.url}${path}`, { headers });
-  expect(await refusalOf(dialect, reply)).toMatchObject({ status: 426 });
+  expect(await refusalOf(dialect, reply)).toMatchObject({ status: 401 });
 });
 
 test("core-coder-1 is paid in tokens here, not in calls", async () => {

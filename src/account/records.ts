@@ -278,6 +278,7 @@ export type AuditAction =
   | "request.approve"
   | "request.decline"
   | "server.reload"
+  | "server.config"
   | "server.backup"
   | "server.restore";
 

@@ -21,6 +21,7 @@ import {
   type Environment,
   isBehindProxy,
   loadConfig,
+  readConfig,
 } from "../config/config.ts";
 import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
 import { lazyConsole } from "../console/lazy-console.ts";
@@ -422,7 +423,13 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
   const nodeCare = new NodeCare({ dataFolder: config.dataFolder, pool, catalog, clock, log });
   const unready = unreadyOf(earlier);
   const batches = files === null ? null : batchesOf({ accounting, files });
+  const read = (toml: string) => readConfig(config.file, toml, flags, environment);
+  let editor: ReturnType<Parameters<typeof fleetOf>[0]["editor"]> | null = null;
   const fleet = fleetOf({
+    editor: () =>
+      (editor ??= import("./config-editor.ts").then(
+        ({ ConfigEditor }) => new ConfigEditor({ config, flags, environment, read, reloader, clock }),
+      )),
     pool,
     catalog,
     served,

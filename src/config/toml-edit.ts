@@ -60,7 +60,7 @@ export class TomlFile {
     else delete inside[last];
     this.#write(path, value, meant);
     const after = parsed(this.text);
-    if (after === null || !Bun.deepEquals(withoutEmptyLists(after), withoutEmptyLists(meant))) {
+    if (after === null || !Bun.deepEquals(withoutEmpty(after), withoutEmpty(meant))) {
       throw refused(`${path.join(".")} stands in the file in a form that cannot be changed here`);
     }
     this.#values = after;
@@ -192,5 +192,8 @@ function listByLines(lines: readonly string[], wanted: unknown): readonly string
   return Bun.deepEquals(Object.values(parsed(next.join("\n")) ?? {}), [wanted]) ? next : null;
 }
 
-const withoutEmptyLists = (values: TomlValues): TomlValues =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => !Array.isArray(value) || value.length > 0));
+/** Tables and lists of which nothing is left may stand there or not. */
+const withoutEmpty = (values: TomlValues): TomlValues =>
+  Object.fromEntries(
+    Object.entries(values).filter(([, value]) => Object.keys(Object(value)).length > 0 || value !== Object(value)),
+  );

@@ -25,7 +25,7 @@ import { databaseUrlOf } from "./perform.ts";
 import { type Finding, findingLine, ok, problem, warning } from "./finding.ts";
 import type { Health } from "../server/fleet/node-lines.ts";
 import { type SeenModels, seenModels } from "./models-report.ts";
-import { missingAmong } from "../server/fleet/model-report.ts";
+import { missingAmong } from "../server/fleet/missing-models.ts";
 import { asRunningServer } from "./started-with.ts";
 import { webhookFindings } from "./webhook-findings.ts";
 

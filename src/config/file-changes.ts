@@ -5,8 +5,7 @@ import { isRecord } from "../core/is-record.ts";
 import { nearest } from "../core/nearest.ts";
 import type { TSchema } from "@sinclair/typebox";
 import { fileTables, type FileTableOfKeys } from "./config.ts";
-import { TomlFile, tomlLiteral, valueAt } from "./toml-edit.ts";
-import type { TomlPath, TomlValues } from "./toml-lines.ts";
+import { TomlFile, tomlLiteral, type TomlPath, type TomlValues, valueAt } from "./toml-edit.ts";
 
 export type FileChanges = Readonly<{ set?: readonly string[]; add?: readonly string[]; remove?: readonly string[] }>;
 
@@ -129,41 +128,46 @@ export function changedFile(toml: string, { add = [], set = [], remove = [] }: F
     const place = placed(text, false);
     return { ...place, path: pathOf(place) };
   });
-  for (const { table, row, key, value: typed, path } of sets) {
-    const known = Object.hasOwn(table.keys, key!) ? table.keys[key!] : undefined;
-    if (known === undefined) {
-      const meant = nearest(key!, Object.keys(table.keys));
-      throw new CommandError(
-        `${table.name} has no key ${JSON.stringify(key)}${meant === null ? "" : `; did you mean ${meant}?`}`,
-      );
-    }
-    const [before, value] = [valueAt(file.values, [...path, key!]), valueOf(typed!)];
-    if (Bun.deepEquals(before, value)) continue;
-    if (isRemote && value !== undefined && known.schema["ofMachine"] === true) {
-      throw new CommandError(`${table.name}: ${key} is set on the server's machine alone`);
-    }
-    if (isRemote && key === "url") checkKeyOf(path, sets);
-    file.set([...path, key!], value);
-    const name = [table.name, ...(row === null ? [] : [row]), key].join(".");
-    const words = (each: unknown): string => (each === undefined ? "nothing" : tomlLiteral(each));
-    what.push(isSecret(known.schema) ? `${name} changed` : `${name} from ${words(before)} to ${words(value)}`);
-  }
+  for (const each of sets) what.push(...setTo(file, each, sets, isRemote));
   const removed = remove.map((text) => ({ text, path: pathOf(placed(text, true)) }));
   for (const { text, path } of removed.toSorted((one, other) => Number(other.path[1]) - Number(one.path[1]))) {
     file.set(path, undefined);
     what.push(`- ${text}`);
   }
   return { text: file.text, what };
+}
 
-  /** A key must not go to another address unseen: whoever cannot read it gives it again. */
-  function checkKeyOf(path: TomlPath, all: typeof sets): void {
-    const { keys, name } = fileTables.find((each) => each.name === path[0])!;
-    const secrets = Object.keys(keys).filter((key) => isSecret(keys[key]!.schema));
-    const row = valueAt(file.values, path) as TomlValues;
-    const given = new Set(all.filter((each) => Bun.deepEquals(each.path, path)).map(({ key }) => key));
-    const kept = secrets.flatMap((key) => [key, `${key}_env`]).find((key) => row[key] !== undefined && !given.has(key));
-    if (kept !== undefined) {
-      throw new CommandError(`${name}: another url needs ${kept} again, since the key would go there`);
-    }
+type Set = Place & Readonly<{ path: TomlPath }>;
+
+/** What was changed, in words. */
+function setTo(file: TomlFile, set: Set, all: readonly Set[], isRemote: boolean): readonly string[] {
+  const { table, row, path } = set;
+  const key = set.key!;
+  const known = Object.hasOwn(table.keys, key) ? table.keys[key] : undefined;
+  if (known === undefined) {
+    const meant = nearest(key, Object.keys(table.keys));
+    const hint = meant === null ? "" : `; did you mean ${meant}?`;
+    throw new CommandError(`${table.name} has no key ${JSON.stringify(key)}${hint}`);
+  }
+  const [before, value] = [valueAt(file.values, [...path, key]), valueOf(set.value!)];
+  if (Bun.deepEquals(before, value)) return [];
+  if (isRemote && value !== undefined && known.schema["ofMachine"] === true) {
+    throw new CommandError(`${table.name}: ${key} is set on the server's machine alone`);
+  }
+  if (isRemote && key === "url") checkKeyOf(file, set, all);
+  file.set([...path, key], value);
+  const name = [table.name, ...(row === null ? [] : [row]), key].join(".");
+  const words = (each: unknown): string => (each === undefined ? "nothing" : tomlLiteral(each));
+  return [isSecret(known.schema) ? `${name} changed` : `${name} from ${words(before)} to ${words(value)}`];
+}
+
+/** A key must not go to another address unseen: whoever cannot read it gives it again. */
+function checkKeyOf(file: TomlFile, { path, table: { keys, name } }: Set, all: readonly Set[]): void {
+  const secrets = Object.keys(keys).filter((key) => isSecret(keys[key]!.schema));
+  const row = valueAt(file.values, path) as TomlValues;
+  const given = new Set(all.filter((each) => Bun.deepEquals(each.path, path)).map(({ key }) => key));
+  const kept = secrets.flatMap((key) => [key, `${key}_env`]).find((key) => row[key] !== undefined && !given.has(key));
+  if (kept !== undefined) {
+    throw new CommandError(`${name}: another url needs ${kept} again, since the key would go there`);
   }
 }

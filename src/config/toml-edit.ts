@@ -1,17 +1,76 @@
-// Edits single values and tables of a TOML text and leaves all else as it was written: comments, order, blank lines. After each
-// edit the text must read as what was meant, or it is refused.
+// Edits single values and tables of a TOML text and leaves all else as it was written: comments, order, blank lines. Bun's
+// own parser says where a statement ends: it is the shortest run of lines that parses. After each edit the text must read
+// as what was meant, or it is refused.
 import { CommandError } from "../core/expected-error.ts";
 import { isRecord } from "../core/is-record.ts";
 import { tomlText } from "../core/toml-text.ts";
-import {
-  firstOf,
-  type Statement,
-  parsed,
-  statementsOf,
-  type TomlPath,
-  type TomlValues,
-  wordsOf,
-} from "./toml-lines.ts";
+import { placeOf } from "./toml-lines.ts";
+
+export type TomlPath = readonly (string | number)[];
+export type TomlValues = Record<string, unknown>;
+
+/** `lines`: of the text, the last one excluded. `value`: where it stands in them; null: it is a header. */
+type Statement = Readonly<{
+  path: TomlPath;
+  lines: readonly [from: number, to: number];
+  value: readonly [from: number, to: number] | null;
+}>;
+
+function parsed(text: string): TomlValues | null {
+  try {
+    return Bun.TOML.parse(text) as TomlValues;
+  } catch {
+    return null;
+  }
+}
+
+const mayEnd = /\]|\}|"""|'''/;
+
+/** Of the lines of a text that parses. */
+export function statementsOf(lines: readonly string[]): Statement[] {
+  const statements: Statement[] = [];
+  const lists = new Map<string, number>(); // list of tables -> position of its last one
+  let table: TomlPath = [];
+  for (let at = 0; at < lines.length;) {
+    const line = lines[at]!.trim();
+    let to = at + 1;
+    if (line.startsWith("[")) {
+      const { words, isList } = wordsOf(parsed(line));
+      table = placeOf(words, isList, lists);
+      statements.push({ path: table, lines: [at, to], value: null });
+    } else if (line !== "" && !line.startsWith("#")) {
+      let text = lines[at]!;
+      while (to < lines.length && parsed(text) === null) {
+        do text += `\n${lines[to++]}`;
+        while (to < lines.length && !mayEnd.test(lines[to - 1]!));
+      }
+      const equals = firstOf(text, "=", (from) => parsed(`${text.slice(0, from)}= 0`) !== null) ?? 0;
+      const comment = firstOf(text, "#", (from) => from > equals && parsed(text.slice(0, from)) !== null);
+      const value = text.slice(equals + 1, comment ?? text.length);
+      const start = text.length - text.slice(equals + 1).trimStart().length;
+      const path = [...table, ...wordsOf(parsed(`${text.slice(0, equals)}= 0`)).words];
+      statements.push({ path, lines: [at, to], value: [start, equals + 1 + value.trimEnd().length] });
+    }
+    at = to;
+  }
+  return statements;
+}
+
+function firstOf(text: string, sign: string, fits: (at: number) => boolean): number | null {
+  for (let at = text.indexOf(sign); at >= 0; at = text.indexOf(sign, at + 1)) if (fits(at)) return at;
+  return null;
+}
+
+/** The keys down to the value of what has only one. */
+function wordsOf(read: unknown): { words: string[]; isList: boolean } {
+  const words: string[] = [];
+  let inside = read;
+  while (isRecord(inside) && Object.keys(inside).length > 0) {
+    words.push(Object.keys(inside)[0]!);
+    inside = Object.values(inside)[0];
+  }
+  return { words, isList: Array.isArray(inside) };
+}
 
 const refused = (why: string) => new CommandError(`${why}: edit the file itself`);
 

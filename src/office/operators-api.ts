@@ -12,7 +12,8 @@ import { StoreUnavailable } from "../core/types.ts";
 import { findVerb } from "./registry.ts";
 import type { OperatorsDescription } from "./operators-description.ts";
 import { allows, isForApi, operatorsApiPath, problemWith, ScopeTooSmall, type Verb } from "./verb.ts";
-import { ConfigIsOther, type Work } from "./work.ts";
+import { ConfigIsOther } from "./config-editing.ts";
+import type { Work } from "./work.ts";
 
 const bodyMaxBytes = 8 * 1024 * 1024;
 /** The name of an unknown field may be as long as the body. */

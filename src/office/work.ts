@@ -1,12 +1,11 @@
 // What verbs work on: the books of a running server, or those that a command opened, and what is stored beside them.
 import type { Office } from "../account/office.ts";
 import type { Passwords } from "../account/sign-in/passwords.ts";
-import { CommandError } from "../core/expected-error.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Simulation, SimulationAsked } from "../core/simulation.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId } from "../core/types.ts";
-import type { ConfigEdit, ConfigEdited, ConfigShown, ConfigUndo } from "./config-shapes.ts";
+import type { ConfigEditing } from "./config-editing.ts";
 import type { ReloadOutcome } from "./reloaded.ts";
 
 /** Reports the progress of a long operation in one line. */
@@ -60,19 +59,6 @@ export type BatchesDesk = Readonly<{
   show(id: string): Promise<BatchRow | null>;
   cancel(id: string): Promise<BatchRow | null>;
 }>;
-
-/** Who changes the file; from elsewhere than the server's machine, less of it may be changed. */
-export type Editor = Readonly<{ name: string; isRemote: boolean }>;
-
-/** The file is another one than whoever wants to change it has seen. */
-export class ConfigIsOther extends CommandError {}
-
-/** The server's configuration file. Changes throw CommandError or ConfigError, and then nothing has changed. */
-export interface ConfigEditing {
-  show(): Promise<ConfigShown>;
-  edit(changes: ConfigEdit, by: Editor): Promise<ConfigEdited>;
-  undo(how: ConfigUndo): Promise<ConfigEdited>;
-}
 
 export type Fleet = Readonly<{
   config: ConfigEditing;

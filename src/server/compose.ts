@@ -21,7 +21,6 @@ import {
   type Environment,
   isBehindProxy,
   loadConfig,
-  readConfig,
 } from "../config/config.ts";
 import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
 import { lazyConsole } from "../console/lazy-console.ts";
@@ -81,6 +80,7 @@ import { NoticeWatch } from "./notice-watch.ts";
 import { nodeLine, noNodeServes } from "./fleet/node-lines.ts";
 import { checkModelFile, findServingNodes } from "./fleet/nodes.ts";
 import { OwnedTools } from "./owned-tools.ts";
+import { lazyConfigEditor } from "./lazy-config-editor.ts";
 import { Reloader } from "./reload.ts";
 import { RunningParts } from "./running.ts";
 import { ScheduledBackups } from "./kept/scheduled-backups.ts";
@@ -423,13 +423,8 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
   const nodeCare = new NodeCare({ dataFolder: config.dataFolder, pool, catalog, clock, log });
   const unready = unreadyOf(earlier);
   const batches = files === null ? null : batchesOf({ accounting, files });
-  const read = (toml: string) => readConfig(config.file, toml, flags, environment);
-  let editor: ReturnType<Parameters<typeof fleetOf>[0]["editor"]> | null = null;
   const fleet = fleetOf({
-    editor: () =>
-      (editor ??= import("./config-editor.ts").then(
-        ({ ConfigEditor }) => new ConfigEditor({ config, flags, environment, read, reloader, clock }),
-      )),
+    editing: lazyConfigEditor({ config, flags, environment, reloader, clock }),
     pool,
     catalog,
     served,

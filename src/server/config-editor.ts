@@ -14,21 +14,29 @@ import {
 } from "node:fs";
 import { resolve } from "node:path";
 import { checkedCatalogOf } from "../config/configured-catalog.ts";
-import { type Config, fileTables, type FileTableOfKeys } from "../config/config.ts";
+import { type Config, fileTables, type FileTableOfKeys, readConfig } from "../config/config.ts";
 import type { Environment } from "../config/faults.ts";
 import { changedFile, isSecret, remoteTables, rowName, rowsOf, withoutSecrets } from "../config/file-changes.ts";
 import type { ConfigFlags } from "../config/option.ts";
-import { tomlLiteral } from "../config/toml-edit.ts";
-import type { TomlValues } from "../config/toml-lines.ts";
+import { tomlLiteral, type TomlValues } from "../config/toml-edit.ts";
 import type { Clock } from "../core/clock.ts";
 import { CommandError, isExpected } from "../core/expected-error.ts";
 import { lineDiff } from "../core/line-diff.ts";
 import { inspectNodes } from "../nodes/inspect.ts";
-import type { ConfigEdit, ConfigEdited, ConfigKey, ConfigShown, ConfigUndo } from "../office/config-shapes.ts";
-import { type ConfigEditing, ConfigIsOther, type Editor } from "../office/work.ts";
+import {
+  type ConfigEdit,
+  type ConfigEdited,
+  type ConfigEditing,
+  ConfigIsOther,
+  type ConfigKey,
+  type ConfigShown,
+  type ConfigUndo,
+  type Editor,
+} from "../office/config-editing.ts";
 import { codeOf } from "../store/folder/folder-faults.ts";
 import { readMark, writeWhole } from "../store/folder/whole-file.ts";
-import { missingAmong, missingLines } from "./fleet/model-report.ts";
+import { missingAmong } from "./fleet/missing-models.ts";
+import { missingLines } from "./fleet/model-report.ts";
 import type { Reloader } from "./reload.ts";
 
 const versionsKept = 20;
@@ -37,11 +45,10 @@ const fileMaxBytes = 1 << 20;
 /** `before`: the file's text, until its hash was `hash`. */
 type Version = Readonly<{ at: string; by: string; what: readonly string[]; before: string; hash: string }>;
 
-type Parts = Readonly<{
+export type EditorParts = Readonly<{
   config: Config;
   flags: ConfigFlags;
   environment: Environment;
-  read(toml: string): Config;
   reloader: Pick<Reloader, "rehearse" | "applyAndLog">;
   clock: Clock;
 }>;
@@ -49,12 +56,12 @@ type Parts = Readonly<{
 const hashOf = (text: string): string => new Bun.CryptoHasher("sha256").update(text).digest("hex").slice(0, 16);
 
 export class ConfigEditor implements ConfigEditing {
-  readonly #parts: Parts;
+  readonly #parts: EditorParts;
   readonly #versionsFile: string;
   /** One at a time. */
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(parts: Parts) {
+  constructor(parts: EditorParts) {
     this.#parts = parts;
     this.#versionsFile = resolve(parts.config.dataFolder, "config-versions.json");
   }
@@ -159,8 +166,9 @@ export class ConfigEditor implements ConfigEditing {
   }
 
   async #put(before: string, text: string, what: readonly string[], isRehearsal: boolean): Promise<ConfigEdited> {
-    const { read, reloader } = this.#parts;
-    const file = this.#parts.config.file!;
+    const { config, flags, environment, reloader } = this.#parts;
+    const file = config.file!;
+    const read = (toml: string): Config => readConfig(file, toml, flags, environment);
     const next = read(text);
     const { applied, needsRestart } = await reloader.rehearse(next);
     const edited = {

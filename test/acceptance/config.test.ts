@@ -3,7 +3,7 @@
 import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ConfigEdited, ConfigShown } from "../../src/office/config-shapes.ts";
+import type { ConfigEdited, ConfigShown } from "../../src/office/config-editing.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { runToEnd } from "../fixtures/children.ts";
 

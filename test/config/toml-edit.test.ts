@@ -2,8 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { changedFile, withoutSecrets } from "../../src/config/file-changes.ts";
-import { TomlFile, valueAt } from "../../src/config/toml-edit.ts";
-import { statementsOf } from "../../src/config/toml-lines.ts";
+import { statementsOf, TomlFile, valueAt } from "../../src/config/toml-edit.ts";
 
 /** The guide's file with every key of every table. */
 const sample = await Bun.file(join(import.meta.dir, "../../src/docs/guide/sample.toml")).text();

@@ -9,7 +9,7 @@ import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 import { edit, show as showConfig, undo } from "../../office/verbs/config.ts";
-import { ConfigIsOther } from "../../office/work.ts";
+import { ConfigIsOther } from "../../office/config-editing.ts";
 import { reload as reloadVerb, testWebhook } from "../../office/verbs/server.ts";
 import type { ReloadOutcome } from "../../office/reloaded.ts";
 import type { BackupOutcome } from "../server-care.ts";

@@ -1,8 +1,7 @@
 // The configuration file of the running server: what stands in it, changes and their undoing.
 import { diffInWords } from "../../core/line-diff.ts";
-import { type ConfigEdited, editFields, undoFields } from "../config-shapes.ts";
+import { type ConfigEdited, editFields, type Editor, undoFields } from "../config-editing.ts";
 import { type Actor, fleetVerb } from "../verb.ts";
-import type { Editor } from "../work.ts";
 
 function editorOf(actor: Actor): Editor {
   switch (actor.kind) {

@@ -7,7 +7,6 @@ import type { Model, ModelKind } from "../../core/types.ts";
 import { type Engine, factsOf } from "../../nodes/engine.ts";
 import type { Capability, ModelFacts } from "../../nodes/model-facts.ts";
 import { lackOf } from "../../nodes/abilities.ts";
-import type { Inspection } from "../../nodes/inspect.ts";
 import { modelNameOn, servesAmong } from "../../nodes/model-routes.ts";
 import type { NodeState } from "../../nodes/queue/pool.ts";
 import { kindOf } from "./served-models.ts";
@@ -148,21 +147,6 @@ export function whyMissing({ nodeModel }: Model, silent: readonly string[], unli
   if (nodeModel !== null) return `no node lists ${nodeModel}`;
   if (unlisted.length === 0) return "no node is configured for it";
   return `${unlisted.join(", ")} should serve it, but ${unlisted.length === 1 ? "does" : "do"} not list it`;
-}
-
-/** Requestable models that no node has, of nodes that answered; others are reported already. */
-export function missingAmong(
-  nodes: readonly Inspection[],
-  { models }: KnownModels,
-): readonly Pick<ServedReport, "id" | "missing">[] {
-  const served = new Set(nodes.flatMap(({ serves }) => serves));
-  return distinctModels({ models }).flatMap((model) => {
-    const { id, tier } = model;
-    const lacking = nodes.filter(({ lacks }) => lacks.includes(id)).map(({ name }) => name);
-    // Some of the catalog's models may have no node.
-    if (served.has(id) || (tier !== "own" && lacking.length === 0)) return [];
-    return [{ id, missing: whyMissing(model, [], lacking) }];
-  });
 }
 
 /** Null where it costs nothing. */

@@ -59,16 +59,16 @@ export function ConfigPage(): VNode {
               <Choice name="Part" options={sections} chosen={section} onChoose={(next) => go({ table: next })} />
             </div>
             <Shown key={table + row} {...{ config: value, section, table, row }} onWish={setWanted} />
-            <Changes config={value} onUndone={config.reload} />
+            <Changes config={value} onUndone={config.replace} />
             {wanted !== null && (
               <Review
                 wanted={wanted}
                 hash={value.hash}
                 onClose={() => setWanted(null)}
                 onOther={config.reload}
-                onApplied={() => {
+                onApplied={async () => {
+                  config.replace(await get("/operator/config"));
                   setWanted(null);
-                  config.reload();
                   go({ table });
                 }}
               />
@@ -300,7 +300,7 @@ type ReviewProps = Readonly<{
   onClose: () => void;
   /** The file is another one by now. */
   onOther: () => void;
-  onApplied: () => void;
+  onApplied: () => Promise<void>;
 }>;
 
 function Review({ wanted, hash, onClose, onOther, onApplied }: ReviewProps): VNode {
@@ -310,7 +310,7 @@ function Review({ wanted, hash, onClose, onOther, onApplied }: ReviewProps): VNo
   const apply = async (): Promise<void> => {
     const { applied } = await post("/operator/config", asked);
     toast(`Applied: ${applied.join(", ") || "nothing that a running server uses"}`);
-    onApplied();
+    await onApplied();
   };
   return (
     <Dialog title="What would change" onClose={onClose}>
@@ -359,12 +359,15 @@ const Outcome = ({ of }: { of: ConfigEdited }): VNode => (
   </div>
 );
 
-function Changes({ config, onUndone }: Readonly<{ config: ConfigShown; onUndone: () => void }>): VNode | null {
+function Changes({
+  config,
+  onUndone,
+}: Readonly<{ config: ConfigShown; onUndone: (now: ConfigShown) => void }>): VNode | null {
   const action = useAction();
   const undo = async (): Promise<void> => {
     const { what } = await post("/operator/config/undo", { hash: config.hash });
     toast(`Undone: ${what.map((each) => each.replace("undone: ", "")).join("; ")}`);
-    onUndone();
+    onUndone(await get("/operator/config"));
   };
   if (config.changes.length === 0) return null;
   return (

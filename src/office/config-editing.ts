@@ -1,5 +1,6 @@
 // The configuration file as operators see and change it, without its secrets.
 import { type Static, Type } from "@sinclair/typebox";
+import { CommandError } from "../core/expected-error.ts";
 import { repeated } from "./fields.ts";
 
 const nullable = <Of extends Parameters<typeof Type.Union>[0][number]>(of: Of) => Type.Union([of, Type.Null()]);
@@ -18,7 +19,7 @@ export const ConfigKey = Type.Object({
 });
 export type ConfigKey = Static<typeof ConfigKey>;
 
-export const ConfigRow = Type.Object({
+const ConfigRow = Type.Object({
   name: Type.String(),
   /** By key, as TOML; of secrets only that they are there. */
   values: Type.Record(Type.String(), Type.String()),
@@ -85,3 +86,16 @@ export const ConfigEdited = Type.Object({
   dry_run: Type.Boolean(),
 });
 export type ConfigEdited = Static<typeof ConfigEdited>;
+
+/** Who changes the file; from elsewhere than the server's machine, less of it may be changed. */
+export type Editor = Readonly<{ name: string; isRemote: boolean }>;
+
+/** The file is another one than whoever wants to change it has seen. */
+export class ConfigIsOther extends CommandError {}
+
+/** The server's configuration file. Changes throw CommandError or ConfigError, and then nothing has changed. */
+export interface ConfigEditing {
+  show(): Promise<ConfigShown>;
+  edit(changes: ConfigEdit, by: Editor): Promise<ConfigEdited>;
+  undo(how: ConfigUndo): Promise<ConfigEdited>;
+}

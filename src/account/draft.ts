@@ -72,7 +72,7 @@ export class Draft {
 function after(change: AccountChange, record: AccountRecord | null): AccountRecord | null {
   if (change.change === "create") {
     const { account: id, email, plan, keyHash, keyEnding, passwordHash, operator, at } = change;
-    const never = { keyUsedAt: null, disabledAt: null } as const;
+    const never = { keyUsedAt: null, disabledAt: null, costCenter: null } as const;
     return {
       id,
       email,
@@ -91,6 +91,8 @@ function after(change: AccountChange, record: AccountRecord | null): AccountReco
   switch (change.change) {
     case "plan":
       return { ...record, plan: change.plan };
+    case "cost_center":
+      return { ...record, costCenter: change.costCenter };
     case "key":
       return { ...record, keyHash: change.keyHash, keyEnding: change.keyEnding, keyCreatedAt: change.at };
     case "password":
@@ -102,7 +104,8 @@ function after(change: AccountChange, record: AccountRecord | null): AccountReco
     case "erase": {
       const { name: email, keyHash } = change;
       const disabledAt: Ms = record.disabledAt ?? change.at;
-      return { ...record, email, keyHash, keyEnding: null, passwordHash: null, operator: false, disabledAt };
+      const nothing = { keyEnding: null, passwordHash: null, operator: false, costCenter: null } as const;
+      return { ...record, email, keyHash, ...nothing, disabledAt };
     }
     default:
       return record;

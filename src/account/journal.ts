@@ -26,6 +26,8 @@ export type AccountChange =
       at: Ms;
     }>
   | Readonly<{ change: "plan"; account: AccountId; plan: PlanId }>
+  /** Of lines from then on. */
+  | Readonly<{ change: "cost_center"; account: AccountId; costCenter: string | null }>
   | Readonly<{ change: "key"; account: AccountId; keyHash: string; keyEnding: string; at: Ms }>
   | Readonly<{ change: "new_key"; key: KeyRecord; account: AccountId }>
   | Readonly<{ change: "key_name"; account: AccountId; key: KeyId; name: string }>

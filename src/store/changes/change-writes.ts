@@ -27,6 +27,7 @@ const byKind: { readonly [Of in Kind]: (change: OfKind<Of>) => readonly Write[] 
     }),
   ],
   plan: ({ account, plan }) => [update("accounts", { plan }, { id: account })],
+  cost_center: ({ account, costCenter }) => [update("accounts", { costCenter }, { id: account })],
   key: ({ account, keyHash, keyEnding, at }) => [
     update("accounts", { keyHash, keyCreatedAt: at, keyEnding }, { id: account }),
   ],

@@ -58,6 +58,8 @@ export type KeyLimits = Readonly<{
   /** What its requests get that ask for none, and the most urgent that they get; never more than the plan allows. */
   priority: Priority | null;
   priorityMax: Priority | null;
+  /** Of a team's key: whose it is, so that what that member may spend holds, too. Null: nobody's. */
+  member: AccountId | null;
 }> &
   Counts;
 

@@ -204,8 +204,8 @@ export class NoticeWatch {
 
   #lookAtKeys({ id: account, keys }: LoadedAccount, now: Ms): void {
     if (keys === null) return;
-    for (const { id: key, name, spendLimits } of keys.values()) {
-      const spent = spendLimits[0]?.spent(now) ?? null;
+    for (const { id: key, name, spendLimit } of keys.values()) {
+      const spent = spendLimit?.spent(now) ?? null;
       if (spent !== null) this.#lookAtSpent(account, { ...spent, key, name });
     }
   }

@@ -137,7 +137,14 @@ function privateGateway() {
     newKey(): string {
       const key = mintApiKey();
       const of = { id: accounts.length + 1, email: "", plan: Object.keys(catalog.plans)[0]!, keyHash: hashApiKey(key) };
-      const never = { keyEnding: null, passwordHash: null, operator: false, keyUsedAt: null, disabledAt: null };
+      const never = {
+        keyEnding: null,
+        passwordHash: null,
+        operator: false,
+        keyUsedAt: null,
+        disabledAt: null,
+        team: false,
+      };
       accounts.push({ ...of, ...never, credit: 1_000_000_000, createdAt: 0, keyCreatedAt: 0 });
       return key;
     },

@@ -81,7 +81,7 @@ export class Draft {
 function after(change: AccountChange, record: AccountRecord | null): AccountRecord | null {
   if (change.change === "create") {
     const { account: id, email, plan, keyHash, keyEnding, passwordHash, operator, team = false, at } = change;
-    const never = { keyUsedAt: null, disabledAt: null } as const;
+    const never = { keyUsedAt: null, disabledAt: null, costCenter: null } as const;
     return {
       id,
       email,
@@ -103,6 +103,8 @@ function after(change: AccountChange, record: AccountRecord | null): AccountReco
       return { ...record, email: change.name };
     case "plan":
       return { ...record, plan: change.plan };
+    case "cost_center":
+      return { ...record, costCenter: change.costCenter };
     case "key":
       return { ...record, keyHash: change.keyHash, keyEnding: change.keyEnding, keyCreatedAt: change.at };
     case "password":
@@ -114,7 +116,8 @@ function after(change: AccountChange, record: AccountRecord | null): AccountReco
     case "erase": {
       const { name: email, keyHash } = change;
       const disabledAt: Ms = record.disabledAt ?? change.at;
-      return { ...record, email, keyHash, keyEnding: null, passwordHash: null, operator: false, disabledAt };
+      const nothing = { keyEnding: null, passwordHash: null, operator: false, costCenter: null } as const;
+      return { ...record, email, keyHash, ...nothing, disabledAt };
     }
     default:
       return record;

@@ -33,6 +33,8 @@ export type AccountChange =
   | Readonly<{ change: "member"; account: AccountId; member: TeamMember }>
   | Readonly<{ change: "remove_member"; account: AccountId; member: AccountId }>
   | Readonly<{ change: "plan"; account: AccountId; plan: PlanId }>
+  /** Of lines from then on. */
+  | Readonly<{ change: "cost_center"; account: AccountId; costCenter: string | null }>
   | Readonly<{ change: "key"; account: AccountId; keyHash: string; keyEnding: string; at: Ms }>
   | Readonly<{ change: "new_key"; key: KeyRecord; account: AccountId }>
   | Readonly<{ change: "key_name"; account: AccountId; key: KeyId; name: string }>

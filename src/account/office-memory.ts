@@ -151,6 +151,9 @@ export class OfficeMemory implements Standings {
       case "plan":
         account.plan = planOf(plans, change.plan); // a reload may have taken it away by now
         return;
+      case "cost_center":
+        account.costCenter = change.costCenter;
+        return;
       case "disabled":
         account.disabled = change.at !== null;
         return;

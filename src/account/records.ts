@@ -23,6 +23,8 @@ export type AccountRecord = Readonly<{
   keyUsedAt: Ms | null;
   /** Null where the account may be used. */
   disabledAt: Ms | null;
+  /** Whom its use is booked to from now on. */
+  costCenter: string | null;
   /** A team's, whose name is its e-mail; nobody signs in to it. */
   team: boolean;
 }>;
@@ -280,6 +282,7 @@ export interface DeviceCodeRecords {
 export type AuditAction =
   | "account.create"
   | "account.plan"
+  | "account.cost_center"
   | "account.credit"
   | "account.disable"
   | "account.enable"

@@ -6,6 +6,40 @@ import { type Command, folderFlags, nodeFlag, type Section, UsageError } from ".
 const query = { name: "QUERY", help: "What to look for." };
 const serving: readonly Command[] = [
   {
+    name: "init",
+    summary: "Find your engines, ask a few questions and write the configuration",
+    details:
+      "It looks for engines on this machine and where you say, lists their models, and asks about plans, addresses and people. " +
+      "Then it writes a commented file, has doctor check it, and starts the server.",
+    words: [],
+    flags: {
+      yes: { type: "boolean", help: "Ask nothing: take the defaults where no flag says otherwise." },
+      node: {
+        type: "string",
+        multiple: true,
+        placeholder: "URL",
+        help: "Use the engines there, and do not look on this machine: an address, a host, or a network such as 10.0.0.0/24; may be repeated.",
+      },
+      "api-key-env": {
+        type: "string",
+        placeholder: "NAME",
+        help: "The variable that holds the key of the engines of --node.",
+      },
+      models: { type: "string", placeholder: "NAMES", help: "The models to serve, with commas; without it all." },
+      plan: { type: "string", placeholder: "PLAN", help: "unlimited, or the tokens of an account in a day." },
+      address: { type: "string", placeholder: "ADDRESS", help: "here, network, or the address of a proxy in front." },
+      people: { type: "string", placeholder: "EMAILS", help: "Whom to make invitations for, with commas." },
+      replace: { type: "boolean", help: "Write over the file if it is there." },
+      start: { type: "boolean", help: "Start the server then." },
+      config: { type: "string", placeholder: "FILE", help: "The file to write; without it tollgate.toml." },
+      data: folderFlags.data,
+    },
+    async run(invocation) {
+      const next = await (await import("./init.ts")).default(invocation);
+      return typeof next === "number" ? next : (await import("./serve.ts")).default(next);
+    },
+  },
+  {
     name: "serve",
     summary: "Start the gateway",
     details:

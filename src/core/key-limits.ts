@@ -19,6 +19,7 @@ export const noLimits: KeyLimits = {
   endUserTokensPerDay: null,
   priority: null,
   priorityMax: null,
+  costCenter: null,
   member: null,
   ...noCounts,
 };

@@ -91,6 +91,9 @@ export type LogRow = Readonly<{
   model: string;
   /** The one that was asked for, where the model stood in for it. */
   askedModel: string | null;
+  tags: string | null;
+  /** Null for what was not served, too. */
+  costCenter: string | null;
   status: number;
   /** Null where it was served. */
   reason: string | null;

@@ -118,6 +118,8 @@ export const tables = {
       key_used_at: orNull(whole),
       /** The first key's last four characters; null where they were not kept yet. */
       key_ending: orNull(text),
+      /** Whom its use is booked to from now on. */
+      cost_center: orNull(text),
       /** A team's, whose name is in the place of an e-mail address. */
       team: orNull(column("mark")),
     },
@@ -152,6 +154,8 @@ export const tables = {
       /** Of a machine's key: the hash of what all its refresh tokens begin with, and of the one that works. */
       family_hash: orNull(hash),
       refresh_hash: orNull(hash),
+      /** In the place of its account's. */
+      cost_center: orNull(text),
       /** Of a team's key: the person whose it is; null: nobody's. */
       member_id: orNull(whole),
     },
@@ -268,6 +272,10 @@ export const tables = {
       priority: orNull(text),
       /** Which model was asked for, where another one stood in for it. */
       asked_model: orNull(text),
+      /** What the client called the request, sorted, with commas between. */
+      tags: orNull(text),
+      /** Its key's or its account's at that time. */
+      cost_center: orNull(text),
     },
     key: ["billing_key"],
   },
@@ -351,6 +359,23 @@ export const tables = {
       key_id: withDefault(small, 1),
     },
     key: ["account_id", "day", "kind", "period", "model", "endpoint", "key_id"],
+  },
+  /** What of the folded replies was booked to cost centers: so much of `journal_folds`, whose key cannot change. */
+  cost_center_folds: {
+    columns: {
+      account_id: whole,
+      day: small,
+      model: text,
+      endpoint: text,
+      key_id: small,
+      cost_center: text,
+      lines: whole,
+      input_fresh: whole,
+      input_cached: whole,
+      output: whole,
+      billed_tokens: whole,
+    },
+    key: ["account_id", "day", "model", "endpoint", "key_id", "cost_center"],
   },
   /** Calls of the search service by day: not part of the ledger, but the operator's own bound. */
   search_calls: {

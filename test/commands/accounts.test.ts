@@ -193,6 +193,7 @@ const changes: readonly (readonly [words: readonly string[], action: string, det
     "account.credit",
     "5 balance tokens: reference invoice-1",
   ],
+  [["accounts", "update", "ann@x.org", "--cost-center", "R&D"], "account.cost_center", '"R&D"'],
   [["accounts", "password", "ann@x.org", "--password", "battery staple"], "account.password", ""],
   [["accounts", "password", "ann@x.org", "--link"], "account.password_link", "link 1"],
   [
@@ -216,6 +217,7 @@ const changes: readonly (readonly [words: readonly string[], action: string, det
     "key 2: forwards_users true, limit_end_user_day 5",
   ],
   [["keys", "limits", "ann@x.org", "2", "--no-forwards-users"], "key.limits", "key 2: forwards_users false"],
+  [["accounts", "update", "ann@x.org", "--cost-center", "none", "--key", "2"], "account.cost_center", "key 2: none"],
   [["keys", "rename", "ann@x.org", "2", "robot"], "key.rename", 'key 2 to "robot"'],
   [["keys", "revoke", "ann@x.org", "2"], "key.revoke", "key 2"],
   [["accounts", "export", "ann@x.org"], "account.export", ""],

@@ -281,6 +281,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await page.getByRole("button", { name: "Continue with this" }).last().click();
     expect(await page.getByLabel("Second model").count()).toBe(0);
     sent.length = 0;
+    await eventually("the browser has kept the choice", async () => page.evaluate<boolean>(latestComparesNone));
     await page.reload();
     await page.locator(".lane").first().waitFor();
     await ask(page, "Alone [[text]]");
@@ -556,6 +557,21 @@ const paste = `(() => {
   const event = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
   document.querySelector(".composer textarea").dispatchEvent(event);
 })()`;
+
+/** Runs in the page: whether the conversation that was kept last has one model. */
+const latestComparesNone = `new Promise((resolve, reject) => {
+  const request = indexedDB.open("tollgate-playground", 1);
+  request.onerror = reject;
+  request.onsuccess = () => {
+    const all = request.result.transaction("entries").objectStore("entries").getAll();
+    all.onerror = reject;
+    all.onsuccess = () => {
+      request.result.close();
+      const [latest] = all.result.sort((one, other) => other.updatedAt - one.updatedAt);
+      resolve(latest?.settings.second === "");
+    };
+  };
+})`;
 
 /** Runs in the page: 500 conversations as the store writes them. */
 const manyConversations = (owner: string): string => `new Promise((resolve, reject) => {

@@ -329,6 +329,8 @@ describe("the request log", () => {
     endpoint: "/v1/messages",
     model: "core-3",
     askedModel: null,
+    tags: null,
+    costCenter: null,
     status: 429,
     reason: "quota_exceeded",
     input: 1,

@@ -112,6 +112,7 @@ const limits: KeyLimits = {
   models: ["core-3", 'a "b"'],
   addresses: ["10.0.0.0/8"],
   forwardsUsers: true,
+  costCenter: "R&D",
   endUserTokensPerDay: 30,
   weight: 2,
   priority: "bulk",
@@ -227,6 +228,11 @@ const changes: { readonly [Kind in AccountChange["change"]]: readonly Extract<Ac
       refreshHash: hash(32),
       expiresAt: at + 77,
     },
+  ],
+  cost_center: [
+    { change: "cost_center", account: 1, costCenter: "R&D" },
+    { change: "cost_center", account: 2, costCenter: "Sales" },
+    { change: "cost_center", account: 2, costCenter: null },
   ],
   key_name: [{ change: "key_name", account: 1, key: 2, name: "Robot" }],
   key_limits: [
@@ -382,11 +388,12 @@ for (const store of [sqlite(), postgres()]) {
       const kept = {
         accounts: ["plan"],
         api_keys: ["priority", "priority_max"],
-        journal: ["billing_key", "endpoint", "model", "node", "priority", "asked_model"],
+        journal: ["billing_key", "endpoint", "model", "node", "priority", "asked_model", "cost_center"],
         purchase_requests: ["plan"],
         payments: ["id"],
         audit_log: ["action"],
         journal_folds: ["model", "endpoint"],
+        cost_center_folds: ["model", "endpoint", "cost_center"],
       };
       expect([...left]).toEqual(
         Object.entries(kept).flatMap(([table, names]) => names.map((name) => `${table}.${name}`)),
@@ -398,6 +405,6 @@ for (const store of [sqlite(), postgres()]) {
 test("what an erasure removes is said in words", () => {
   const said = Object.values(erasure).flatMap((rule) => (rule === null ? [] : [rule.what]));
   expect(said.join(", ")).toBe(
-    "e-mail, key, password, names of keys, end users, links, identities, sessions, notes, addresses",
+    "e-mail, key, password, names of keys, end users, links, identities, sessions, notes, addresses, tags of requests",
   );
 });

@@ -376,6 +376,27 @@ export const releasedLedgers: readonly string[] = [
     denied_at INTEGER
   ) STRICT, WITHOUT ROWID;
   `,
+  // Tags of requests, and cost centers.
+  `
+  ALTER TABLE accounts ADD COLUMN cost_center TEXT;
+  ALTER TABLE api_keys ADD COLUMN cost_center TEXT;
+  ALTER TABLE journal ADD COLUMN tags TEXT;
+  ALTER TABLE journal ADD COLUMN cost_center TEXT;
+  CREATE TABLE cost_center_folds (
+    account_id INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    key_id INTEGER NOT NULL,
+    cost_center TEXT NOT NULL,
+    lines INTEGER NOT NULL,
+    input_fresh INTEGER NOT NULL,
+    input_cached INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    billed_tokens INTEGER NOT NULL,
+    PRIMARY KEY (account_id, day, model, endpoint, key_id, cost_center)
+  ) STRICT, WITHOUT ROWID;
+  `,
   // Teams.
   `
   ALTER TABLE accounts ADD COLUMN team INTEGER;

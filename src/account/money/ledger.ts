@@ -280,6 +280,7 @@ export class Ledger implements JournalListener {
       record.disabledAt !== null,
     );
     account.usedAt = record.keyUsedAt;
+    account.costCenter = record.costCenter;
     this.#accounts.set(id, account);
     return account;
   }

@@ -46,6 +46,8 @@ export class LoadedAccount {
   newEndUsers: { readonly day: Period; count: number } | null = null;
   /** When its first key was last used; the disk follows in batches. */
   usedAt: Ms | null = null;
+  /** Whom lines are booked to whose keys have no cost center of their own. */
+  costCenter: string | null = null;
   isUseUnwritten = false;
   /** Periods that were left while lines were uncommitted: the disk may not know their use yet. Nearly always null. */
   left: PeriodUse[] | null = null;

@@ -86,6 +86,8 @@ export type KeyView = Readonly<{
   priority_max: Priority | null;
   /** True: the token of a machine that signed in, which renews it. */
   machine: boolean;
+  /** Whom its use is booked to, in the place of its account's. */
+  cost_center: string | null;
   /** Of a team's key: the e-mail of the person whose it is; null: nobody's. */
   member: string | null;
 }> &
@@ -202,6 +204,12 @@ export class AccountKeys {
     this.#checkModels(limits.models?.filter((name) => !had.includes(name)) ?? null);
     draft.changes.push({ change: "key_limits", account, key: id, limits });
     return this.#view({ ...record, limits: changedLimits(record.limits, limits) });
+  }
+
+  /** In the place of its account's cost center; null: that one's again. Throws AccountError as `rename`. */
+  async setCostCenter(account: AccountId, id: KeyId, costCenter: string | null): Promise<void> {
+    await this.#find(account, id, null);
+    this.#parts.draft.changes.push({ change: "key_limits", account, key: id, limits: { costCenter } });
   }
 
   /** Void at once, also for open bodies; what runs may end. Throws AccountError as `rename`. */
@@ -334,6 +342,7 @@ function viewOf(
     priority_max: others.priorityMax,
     ...eachCount((_, field) => others[field]),
     machine: familyHash !== null,
+    cost_center: others.costCenter,
     member: null,
   };
 }

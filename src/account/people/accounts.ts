@@ -63,6 +63,8 @@ export type AccountView = Readonly<{
   email: string;
   plan: PlanId;
   disabled: boolean;
+  /** Whom its use is booked to from now on; null: nobody. */
+  cost_center: string | null;
   allowance: Readonly<{ day: string; granted: number | null; left: number | null }>;
   credit: number;
   reserved: number;
@@ -162,13 +164,14 @@ export class Accounts {
   async show(id: AccountId): Promise<AccountView> {
     const record = await this.#existing(id);
     const { id: _, plan, openReservations: __, ...numbers } = await this.#numbers(record);
-    return { id, email: record.email, plan, disabled: record.disabledAt !== null, ...numbers };
+    const { email, disabledAt, costCenter: cost_center } = record;
+    return { id, email, plan, disabled: disabledAt !== null, cost_center, ...numbers };
   }
 
   /** What `show` shows, and the number of open reservations. */
   async numbers(
     id: AccountId,
-  ): Promise<Omit<AccountView, "email" | "disabled"> & Readonly<{ openReservations: number }>> {
+  ): Promise<Omit<AccountView, "email" | "disabled" | "cost_center"> & Readonly<{ openReservations: number }>> {
     return this.#numbers(await this.#existing(id));
   }
 
@@ -216,6 +219,12 @@ export class Accounts {
   async changePlan(id: AccountId, plan: string): Promise<void> {
     await this.checkNotErased(id);
     this.#parts.draft.changes.push({ change: "plan", account: id, plan: this.#plan(plan) });
+  }
+
+  /** Of lines from then on: those that there are stay as they were booked. */
+  async setCostCenter(id: AccountId, costCenter: string | null): Promise<void> {
+    await this.checkNotErased(id);
+    this.#parts.draft.changes.push({ change: "cost_center", account: id, costCenter });
   }
 
   /** A disabled account's key and sessions are refused at once; what runs may end. Enabling acts when it is on disk. */

@@ -8,7 +8,7 @@ import { passwordLinkMs } from "../../core/limits.ts";
 import type { AccessLink } from "../../account/records.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { dayMs } from "../../core/units.ts";
-import { password, planId, text, tokens, when, wholeNumber } from "../fields.ts";
+import { orNull, password, planId, text, tokens, when, wholeNumber } from "../fields.ts";
 import { expiryOf, expiryProblem } from "../link-expiry.ts";
 import { formatPairs, formatTable } from "../table.ts";
 import { accountVerb, type Actor, verb, checkMayTouchOperators } from "../verb.ts";
@@ -90,9 +90,9 @@ export const list = verb({
   read: ({ accounts }, { input }) => accounts.list(input),
   print: (accounts) =>
     formatTable(
-      ["id", "e-mail", "plan", "credit", "operator", "team", "disabled", "created"],
-      accounts.map(({ id, email, plan, credit, operator, team, disabled, created_at }) => [
-        ...[String(id), email, plan, credit, operator, team, disabled, created_at],
+      ["id", "e-mail", "plan", "credit", "operator", "disabled", "created"],
+      accounts.map(({ id, email, plan, credit, operator, disabled, created_at }) => [
+        ...[String(id), email, plan, credit, operator, disabled, created_at],
       ]),
     ),
 });
@@ -115,6 +115,29 @@ export const plan = accountVerb({
   async change({ accounts }, { account, input }) {
     await accounts.changePlan(account.id, input.plan);
     return accounts.show(account.id);
+  },
+  print: accountInWords,
+});
+
+export const costCenter = accountVerb({
+  name: "accounts update",
+  summary: "Set the cost center of an account or a key",
+  details: "What was used before stays where it was booked. The word none takes a cost center away.",
+  fields: {
+    cost_center: orNull(text("The cost center, which reports and statements show.", "NAME", { maxLength: 100 })),
+    key: Type.Optional(wholeNumber(1, "Only of this key, in place of the account's: its number in the list.", "ID")),
+  },
+  scope: "people",
+  audit: {
+    action: "account.cost_center",
+    detail: ({ input: { cost_center, key } }) =>
+      `${key === undefined ? "" : `key ${key}: `}${cost_center === null ? "none" : JSON.stringify(cost_center)}`,
+  },
+  async change({ accounts, accountKeys }, { account: { id }, input: { cost_center, key } }) {
+    const costCenter = cost_center?.trim() || null;
+    if (key === undefined) await accounts.setCostCenter(id, costCenter);
+    else await accountKeys.setCostCenter(id, key, costCenter);
+    return accounts.show(id);
   },
   print: accountInWords,
 });
@@ -289,6 +312,7 @@ export function accountInWords(account: AccountView): string {
     ["e-mail", account.email],
     ["plan", account.plan],
     ["disabled", account.disabled],
+    ...(account.cost_center === null ? [] : [["cost center", account.cost_center] as const]),
     ["spendable now", isLimited ? account.spendable : "unlimited"],
     ...(isLimited
       ? [[`allowance of ${allowance.day}`, `${whole(allowance.left)} of ${whole(allowance.granted)} left`] as const]
@@ -391,6 +415,7 @@ export default [
   list,
   show,
   plan,
+  costCenter,
   credit,
   changePassword,
   passwordLink,

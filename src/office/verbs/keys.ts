@@ -172,5 +172,6 @@ function limitsInWords(key: KeyView): string {
     ...(key.priority === null ? [] : [`priority ${key.priority}`]),
     ...(key.priority_max === null ? [] : [`priority up to ${key.priority_max}`]),
     ...countsInWords(key),
+    ...(key.cost_center === null ? [] : [`booked to ${key.cost_center}`]),
   ].join("; ");
 }

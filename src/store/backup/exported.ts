@@ -21,7 +21,7 @@ export type LedgerExport = Readonly<{
   endUser(account: AccountId, name: string): AsyncIterable<string>;
 }>;
 
-export const usageColumns = `billing_key AS id, kind, at, used, credit_delta, endpoint, model, asked_model, key_id, end_user_id,
+export const usageColumns = `billing_key AS id, kind, at, used, credit_delta, endpoint, model, asked_model, key_id, end_user_id, tags, cost_center,
   input_fresh + input_cached AS input, input_cached AS cached_input, output, reasoning, billed_tokens, estimated,
   wait_ms, first_token_ms, duration_ms`;
 
@@ -76,6 +76,7 @@ const lists: Readonly<
        input_cached AS cached_input, output, reasoning, billed_tokens
      FROM journal_folds WHERE account_id = ?1 ORDER BY day, kind, period, model, endpoint, key_id`,
   ],
+  cost_center_folds: ["cost_center_sums", rowsOf("cost_center_folds", "day, model, endpoint, key_id, cost_center")],
   journal: ["usage", `SELECT ${usageColumns} FROM journal WHERE account_id = ?1 ORDER BY sequence`],
 };
 /** What a person's keys in teams are, and did. */
@@ -94,7 +95,7 @@ export const accountLists = [
   ],
 ] as const;
 
-export const refusedColumns = `request_id AS id, at, key_id, endpoint, model, asked_model, status, reason, wait_ms, first_token_ms,
+export const refusedColumns = `request_id AS id, at, key_id, endpoint, model, asked_model, tags, status, reason, wait_ms, first_token_ms,
   duration_ms, input, output, more`;
 
 /** Their contents are files of their own, which their owner can download. */

@@ -31,6 +31,7 @@ const byKind: { readonly [Of in Kind]: (change: OfKind<Of>) => readonly Write[] 
   member: ({ member }) => [upsert("team_members", member)],
   remove_member: ({ account: team, member: account }) => [remove("team_members", { team, account })],
   plan: ({ account, plan }) => [update("accounts", { plan }, { id: account })],
+  cost_center: ({ account, costCenter }) => [update("accounts", { costCenter }, { id: account })],
   key: ({ account, keyHash, keyEnding, at }) => [
     update("accounts", { keyHash, keyCreatedAt: at, keyEnding }, { id: account }),
   ],

@@ -23,6 +23,7 @@ export const erasure: Readonly<Record<TableName, Rule>> = {
           keyEnding: null,
           passwordHash: null,
           operator: false,
+          costCenter: null,
           disabledAt: unlessSet(at),
         },
         { id: account },
@@ -43,6 +44,7 @@ export const erasure: Readonly<Record<TableName, Rule>> = {
           refreshHash: null,
           models: null,
           addresses: null,
+          costCenter: null,
           revokedAt: unlessSet(at),
         },
         { account },
@@ -99,8 +101,13 @@ export const erasure: Readonly<Record<TableName, Rule>> = {
   key_use: null,
   end_user_use: null,
   quota_use: null,
-  journal: null,
+  /** Programs wrote them. Cost centers are the shop's, and stay in the books. */
+  journal: {
+    what: "tags of requests",
+    writes: ({ account }) => [update("journal", { tags: null }, { account, tags: isSet })],
+  },
   journal_folds: null,
+  cost_center_folds: null,
   payments: null,
   search_calls: null,
 };

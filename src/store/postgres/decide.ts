@@ -458,6 +458,7 @@ class Batch {
   #accountOf(row: AccountRow, plans: Plans): LoadedAccount {
     const account = new LoadedAccount(row.id, planOf(plans, row.plan), row.credit, row.key_hash, row.disabled);
     account.usedAt = row.key_used_at;
+    account.costCenter = row.cost_center;
     account.running = this.#runningOf(row.id, null);
     account.minute = minuteOf(row.minute, this.#batch.loaded.now);
     account.held = row.held;

@@ -94,14 +94,15 @@ export const forgetLanes = statement(
 
 const limitsOf = `expires_at::float8 AS expires_at, tokens_per_day::float8 AS tokens_per_day,
   tokens_per_month::float8 AS tokens_per_month, models, addresses, forwards_users,
-  end_user_tokens_per_day::float8 AS end_user_tokens_per_day, priority, priority_max, member_id::float8 AS member_id,
+  end_user_tokens_per_day::float8 AS end_user_tokens_per_day, priority, priority_max, api_keys.cost_center,
+  member_id::float8 AS member_id,
   ${countNames.map(([name]) => `${name}::float8 AS ${name}`).join(", ")}`;
 const sumsOf = "held::float8 AS held, waiting_held::float8 AS waiting_held, begun, expected::float8 AS expected";
 
 export const lockAccounts = statement(
   "lock accounts",
   `SELECT id::float8 AS id, encode(key_hash, 'base64') AS key_hash, plan, credit::float8 AS credit,
-     disabled_at IS NOT NULL AS disabled, minute, key_used_at::float8 AS key_used_at, ${sumsOf}, holds, searches_held,
+     disabled_at IS NOT NULL AS disabled, minute, key_used_at::float8 AS key_used_at, cost_center, ${sumsOf}, holds, searches_held,
      allowance_day, allowance_used::float8 AS allowance_used, coder_window, coder_used::float8 AS coder_used,
      searches_day, searches_used::float8 AS searches_used, flood_opens::float8 AS flood_opens,
      flood_latest::float8 AS flood_latest, flood_count, inputs_opens::float8 AS inputs_opens,

@@ -405,6 +405,6 @@ for (const store of [sqlite(), postgres()]) {
 test("what an erasure removes is said in words", () => {
   const said = Object.values(erasure).flatMap((rule) => (rule === null ? [] : [rule.what]));
   expect(said.join(", ")).toBe(
-    "e-mail, key, password, names of keys, end users, links, identities, sessions, notes, addresses, tags of requests",
+    "e-mail, key, password, names of keys, teams, end users, links, identities, sessions, notes, addresses, tags of requests",
   );
 });

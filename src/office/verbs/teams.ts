@@ -1,6 +1,5 @@
 // Teams: made, shown, changed and deleted, and who is in them.
 import { Type } from "@sinclair/typebox";
-import { AccountError } from "../../account/people/accounts.ts";
 import { type MemberView, Teams } from "../../account/people/teams.ts";
 import type { Unit } from "../../account/office.ts";
 import type { AccountId } from "../../core/types.ts";
@@ -18,10 +17,12 @@ const role = Type.Optional(
   oneOf(["member", "admin"], "What they are in the team; admins invite, limit and remove others.", "member|admin"),
 );
 
-const detailOf = (caps: object): string =>
-  Object.entries(caps)
-    .flatMap(([name, value]) => (value === undefined ? [] : [`${name} ${value ?? "none"}`]))
-    .join(", ");
+/** Without names, which must be forgotten with whose they are. */
+const detailOf = (terms: object, ...first: readonly string[]): string =>
+  [
+    ...first,
+    ...Object.entries(terms).flatMap(([name, value]) => (value === undefined ? [] : [`${name} ${value ?? "none"}`])),
+  ].join(", ");
 
 export const create = verb({
   name: "teams create",
@@ -89,7 +90,11 @@ export const update = teamVerb({
     Object.keys(wanted).length > 0
       ? null
       : { path: [], problem: "say what becomes of the team: --name, --plan, --disabled" },
-  audit: { action: "team.update", detail: ({ input: { team: _, ...wanted } }) => detailOf(wanted) },
+  audit: {
+    action: "team.update",
+    detail: ({ input: { team: _, name, ...wanted } }) =>
+      detailOf(wanted, ...(name === undefined ? [] : ["another name"])),
+  },
   async change(unit, { team, input: { name, plan, disabled } }) {
     const { accounts } = unit;
     if (name !== undefined) await accounts.renameTeam(team.id, name);
@@ -133,7 +138,7 @@ export const invite = teamVerb({
   audit: {
     action: "invitation.create",
     detail: ({ input: { limit_day, limit_month } }, { id }) =>
-      [`invitation ${id} into the team`, detailOf({ limit_day, limit_month })].filter((part) => part !== "").join(": "),
+      detailOf({ limit_day, limit_month }, `invitation ${id} into the team`),
     ofOwners: true,
   },
   print: ({ link, expires_at }) => `${link}\nOne person joins by it, until ${expires_at}. It is shown this once.`,
@@ -147,10 +152,10 @@ export const membersAdd = teamVerb({
   scope: "people",
   audit: {
     action: "team.member",
-    detail: ({ input: { team: _, email: __, ...terms } }) => `added; ${detailOf(terms)}`,
+    detail: ({ input: { team: _, email: __, ...terms } }, { id }) => detailOf(terms, `account ${id} was added`),
   },
   change: (unit, { team, input: { email, team: _, ...terms } }) =>
-    onMember(unit, team.id, email, (teams, account) => teams.add(team.id, account, terms)),
+    onMember(unit, email, (teams, account) => teams.add(team.id, account, terms)),
   print: ({ email }) => `${email} is in the team.`,
 });
 
@@ -164,11 +169,11 @@ export const membersUpdate = teamVerb({
   owner: true,
   audit: {
     action: "team.member",
-    detail: ({ input: { team: _, email: __, ...terms } }) => detailOf(terms),
+    detail: ({ input: { team: _, email: __, ...terms } }, { id }) => detailOf(terms, `account ${id}`),
     ofOwners: true,
   },
   change: (unit, { team, input: { email, team: _, ...terms } }) =>
-    onMember(unit, team.id, email, (teams, account) => teams.update(team.id, account, terms)),
+    onMember(unit, email, (teams, account) => teams.update(team.id, account, terms)),
   print: ({ email }) => `${email} is as you said.`,
 });
 
@@ -181,9 +186,9 @@ export const membersRemove = teamVerb({
   scope: "people",
   owner: true,
   ofSelf: ({ email }, account) => email.toLowerCase() === account.email.toLowerCase(),
-  audit: { action: "team.leave", ofOwners: true },
+  audit: { action: "team.leave", detail: (_, { id }) => `account ${id}`, ofOwners: true },
   change: (unit, { team, input: { email } }) =>
-    onMember(unit, team.id, email, (teams, account) => teams.remove(team.id, account)),
+    onMember(unit, email, (teams, account) => teams.remove(team.id, account)),
   print: ({ email }) => `${email} is not in the team anymore.`,
 });
 
@@ -200,14 +205,12 @@ export default [create, list, show, update, remove, invite, membersAdd, membersU
 
 async function onMember(
   { accounts, teams }: Unit,
-  team: AccountId,
   email: string,
   change: (teams: Teams, account: AccountId) => Promise<void>,
-): Promise<Readonly<{ team: AccountId; email: string }>> {
-  const record = await accounts.recordOf(email);
-  if (record === null) throw new AccountError(`no account has the e-mail ${email}`);
-  await change(new Teams(teams), record.id);
-  return { team, email: record.email };
+): Promise<Readonly<{ id: AccountId; email: string }>> {
+  const { id, email: known } = await accounts.ofEmail(email);
+  await change(new Teams(teams), id);
+  return { id, email: known };
 }
 
 function membersInWords(members: readonly MemberView[]): string {

@@ -79,19 +79,18 @@ const lists: Readonly<
   cost_center_folds: ["cost_center_sums", rowsOf("cost_center_folds", "day, model, endpoint, key_id, cost_center")],
   journal: ["usage", `SELECT ${usageColumns} FROM journal WHERE account_id = ?1 ORDER BY sequence`],
 };
+const nameOfTeam = "(SELECT email FROM accounts AS t WHERE t.id = account_id) AS team";
 /** What a person's keys in teams are, and did. */
-const ofTeams = "JOIN accounts AS t ON t.id = k.account_id";
 export const accountLists = [
   ...Object.values(lists),
   [
     "team_keys",
-    `SELECT t.email AS team, k.id, k.name, k.created_at, k.revoked_at FROM api_keys AS k ${ofTeams}
-     WHERE member_id = ?1 ORDER BY k.account_id, k.id`,
+    `SELECT ${nameOfTeam}, id, name, created_at, revoked_at FROM api_keys WHERE member_id = ?1 ORDER BY account_id, id`,
   ],
   [
     "team_usage",
-    `SELECT t.email AS team, ${usageColumns} FROM api_keys AS k ${ofTeams}
-     JOIN journal AS j ON j.account_id = k.account_id AND j.key_id = k.id WHERE member_id = ?1 ORDER BY at, billing_key`,
+    `SELECT ${nameOfTeam}, ${usageColumns} FROM journal
+     WHERE (account_id, key_id) IN (SELECT account_id, id FROM api_keys WHERE member_id = ?1) ORDER BY at, billing_key`,
   ],
 ] as const;
 

@@ -31,6 +31,9 @@ export type ReportRow = Readonly<
   }
 >;
 
+/** A purchase, or credit that an operator gave; balance tokens. */
+export type BoughtCredit = Readonly<{ at: Ms; tokens: number }>;
+
 export type ReportPart = Readonly<{
   /** Those that were billed most first. */
   rows: readonly ReportRow[];

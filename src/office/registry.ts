@@ -33,7 +33,14 @@ const groups: readonly Group[] = [
     load: async () => (await import("./verbs/server.ts")).default,
   },
   { heading: "Batches", words: ["batches"], load: async () => (await import("./verbs/batches.ts")).default },
-  { heading: "Reports", words: ["report"], load: async () => (await import("./verbs/report.ts")).default },
+  {
+    heading: "Reports",
+    words: ["report", "statement"],
+    load: async () => [
+      ...(await import("./verbs/report.ts")).default,
+      ...(await import("./verbs/statement.ts")).default,
+    ],
+  },
   {
     heading: "What if",
     words: ["simulate"],

@@ -39,10 +39,9 @@ const fields = {
 
 export type ReportInput = Readonly<Static<TObject<typeof fields>>>;
 
-export type Row = Readonly<
-  Partial<Record<Column, string | null>> &
-    Record<"requests" | "input" | "cached" | "output" | "billed" | "cost_usd", number>
->;
+const sums = ["requests", "input", "cached", "output", "billed", "cost_usd"] as const;
+export type Sums = Readonly<Record<(typeof sums)[number], number>>;
+export type Row = Readonly<Partial<Record<Column, string | null>>> & Sums;
 
 export const report = verb({
   name: "report",
@@ -61,7 +60,6 @@ export const report = verb({
     const by = columnsAsked(input);
     const cellsOf = cellsBy(by);
     if (input.csv) return reportCsv(rows, input).replaceAll("\r", "").trimEnd();
-    const total = sums.map((sum) => rows.reduce((all, row) => all + row[sum], 0));
     return formatTable(
       [
         ...by.map((column) => column.replaceAll("_", " ")),
@@ -72,7 +70,7 @@ export const report = verb({
         "billed",
         "cost USD",
       ],
-      [...rows.map(cellsOf), [...by.map((_, place) => (place === 0 ? "total" : "")), ...total]],
+      [...rows.map(cellsOf), [...by.map((_, place) => (place === 0 ? "total" : "")), ...Object.values(summedUp(rows))]],
     );
   },
 });
@@ -114,7 +112,15 @@ export async function reported(
   });
 }
 
-const sums = ["requests", "input", "cached", "output", "billed", "cost_usd"] as const;
+export function summedUp(rows: readonly Row[]): Sums {
+  const total = Object.fromEntries(sums.map((sum) => [sum, rows.reduce((all, row) => all + row[sum], 0)])) as Record<
+    keyof Sums,
+    number
+  >;
+  // Sums of dollars would not be what their balance tokens cost.
+  return { ...total, cost_usd: costUsd(total.billed) };
+}
+
 const cellsBy =
   (by: readonly Column[]) =>
   (row: Row): Cell[] => [...by.map((column) => row[column] ?? null), ...sums.map((sum) => row[sum])];

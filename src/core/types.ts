@@ -62,6 +62,8 @@ export type KeyLimits = Readonly<{
   priorityMax: Priority | null;
   /** Whom its use is booked to, in the place of its account's; only operators set it. */
   costCenter: string | null;
+  /** Of a team's key: whose it is, so that what that member may spend holds, too. Null: nobody's. */
+  member: AccountId | null;
 }> &
   Counts;
 

@@ -10,6 +10,7 @@ const groups: readonly Group[] = [
     words: ["accounts", "invitations"],
     load: async () => (await import("./verbs/accounts.ts")).default,
   },
+  { heading: "Teams", words: ["teams"], load: async () => (await import("./verbs/teams.ts")).default },
   { heading: "Keys", words: ["keys"], load: async () => (await import("./verbs/keys.ts")).default },
   {
     heading: "Requests for credit and plans",

@@ -37,7 +37,7 @@ import { type Answered, BatchLog, recordsOf } from "./batch-log.ts";
 import { batchPriced } from "./batch-price.ts";
 import { answerLost, lineRequestId, repliedLine, type Unrun, unrunLine } from "./line-error.ts";
 import { LineOutlet } from "./line-outlet.ts";
-import type { LineIndex, ModelLines } from "./lines.ts";
+import { type LineIndex, type ModelLines, runBody } from "./lines.ts";
 import type { LinesCall, Split } from "./lines-worker.ts";
 
 /**
@@ -555,16 +555,17 @@ export class BatchRun {
   }
 
   async #read(place: number): Promise<Readonly<{ customId: string; body: Body | Refusal }>> {
+    const { endpoint } = this.batch;
     const size = this.#index.sizes[place]!;
     const line = Buffer.allocUnsafeSlow(size);
     const { bytesRead } = await this.#input.read(line, 0, size, this.#index.starts[place]!);
     if (bytesRead < size) throw new Error("the input file has become shorter");
     if (size < splitMinBytes) {
       const json = JSON.parse(line.toString()) as { custom_id: string; body: object };
-      return { customId: json.custom_id, body: { json: json.body, bytes: size } };
+      return { customId: json.custom_id, body: { json: runBody(endpoint, json.body), bytes: size } };
     }
     const { customId, body } = await this.#parts.worker.call<Split>(
-      { order: "split", line },
+      { order: "split", line, endpoint },
       { moved: [line.buffer as ArrayBuffer] },
     );
     const large = { body, bytes: body.byteLength, cancelSignal: new AbortController().signal };

@@ -110,7 +110,11 @@ describe.skipIf(openai === null)("lines of each endpoint", () => {
   const documents = ["one", "two", "three"];
   test.each([
     ["/v1/chat/completions", { model: tiny, messages: [{ role: "user", content: "Hi" }] }, { messages: "no" }],
-    ["/v1/responses", { model: tiny, input: "Hi", store: false, instructions: "Be brief." }, { input: 3 }],
+    [
+      "/v1/responses",
+      { model: tiny, input: "Hi", store: false, instructions: "Be brief. ".repeat(10_000) },
+      { input: 3 },
+    ],
     ["/v1/completions", { model: tiny, prompt: "Once upon a time", max_tokens: 12 }, { prompt: {} }],
     ["/v1/embeddings", { model: "tiny-embedding", input: "Hi" }, { input: [] }],
     ["/v1/embeddings", { model: "tiny-embedding", input: ["Hi", "Ho"], encoding_format: "base64" }, { input: 5 }],
@@ -119,7 +123,7 @@ describe.skipIf(openai === null)("lines of each endpoint", () => {
   ])("%s %j: as the same request by itself", async (endpoint, good, bad) => {
     const own = await asked(endpoint, good);
     const before = (await gateway.usage(account.email)).length;
-    const { batch, bodies, error } = await ran(endpoint, good, { ...good, ...bad });
+    const { batch, bodies, error } = await ran(endpoint, { ...good, store: true }, { ...good, ...bad });
     for (const body of bodies) expect(withoutOwn(body)).toEqual(withoutOwn(own));
     expect(error).toEqual((await asked(endpoint, { ...good, ...bad }))["error"]);
     const rows = (await gateway.usage(account.email)).slice(0, -before);

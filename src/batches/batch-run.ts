@@ -57,7 +57,7 @@ const answersBytesMax = 256 * 1024 * 1024;
 const splitMinBytes = 64 * 1024;
 /** Where a line cannot run now: from the first wait to the longest. */
 const pauseMinMs = 1_000;
-const pauseMaxMs = 60_000;
+const pauseMaxMs = 15_000;
 /** Of a line that a node failed. */
 const triesMax = 3;
 
@@ -415,7 +415,10 @@ export class BatchRun {
     const now = this.#parts.gateway.clock.monotonic();
     group.later.push({ place, at: now + group.pauseMs });
     if (why.refusal === "stopping" || mayBeOfNode.has(why.refusal)) return;
-    this.batch.waits = messageOf(why);
+    const { resets_at: at } = why.detail ?? {};
+    const until =
+      at === undefined ? "" : `; goes on by ${new Date(Number(at) * 1000).toISOString()}, or once there is more`;
+    this.batch.waits = messageOf(why).replace(/\.$/, until === "" ? "." : "") + until;
     this.#isChanged = true;
     if (group.pausedUntil > now) return; // of lines that were under way together, the first counts
     group.pausedUntil = now + group.pauseMs;

@@ -49,7 +49,12 @@ test.each(noPostgres || !longForm ? [false] : [false, true])(
     await writeFile(ahead, "0");
     const gateway = stack.use(
       await GatewayProcess.start({
-        program: [process.execPath, "--preload", join(root, "test/fixtures/moved-clock-inside.ts"), join(root, "src/main.ts")],
+        program: [
+          process.execPath,
+          "--preload",
+          join(root, "test/fixtures/moved-clock-inside.ts"),
+          join(root, "src/main.ts"),
+        ],
         env: { TOLLGATE_TEST_AHEAD: ahead, ...(database === null ? {} : { TOLLGATE_DATABASE_URL: database.url }) },
         config: `
 [[models]]

@@ -71,9 +71,9 @@ export const variables = (): Kind<Readonly<Record<string, string>>> =>
     ),
   );
 
-/** A table of another program. */
+/** A table of another program, which may hold its secrets. */
 export const jsonTable = (description: string): Kind<Readonly<Record<string, unknown>>> =>
-  as(Type.Record(Type.String(), Type.Unknown(), { description }));
+  as(Type.Record(Type.String(), Type.Unknown(), { writeOnly: true, description }));
 
 export const oneOf = <const Word extends string>(words: readonly Word[]): Kind<Word> =>
   as(

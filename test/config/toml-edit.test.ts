@@ -120,6 +120,9 @@ id = "a=b"
 [[webhooks]]
 name = "w"
 url = "https://secret.example.org"
+[[managed_settings]]
+[managed_settings.settings.env]
+TOKEN = "sk-of-a-program"
 [[nodes]]
 name = "run"
 command = ["vllm", "{port}"]

@@ -510,6 +510,8 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
       work: officeWork,
       reloader,
       backupSchedule: () => backups.schedule,
+      backupFailure: () => backups.failure,
+      watch,
       demo: serving.demo,
       port,
       sealingKey,

@@ -35,7 +35,10 @@ import type { Fleet, Work } from "../office/work.ts";
 import { freeBytesIn } from "../store/folder/disk-room.ts";
 import { noBackup } from "../store/postgres/no-backup.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
+import type { LedgerWatch } from "../store/verify/verify-watch.ts";
+import { Alerts } from "./alerts.ts";
 import type { AccountExports } from "./kept/account-exports.ts";
+import type { BackupFailure } from "./kept/scheduled-backups.ts";
 import { hadModels, type ModelReport, modelReport, seenNode } from "./fleet/model-report.ts";
 import type { NodeCare } from "./fleet/node-care.ts";
 import { lineReport } from "./fleet/line-report.ts";
@@ -65,6 +68,8 @@ type Parts = Readonly<{
   work: Work & Readonly<{ fleet: Fleet }>;
   reloader: Pick<Reloader, "loadedAt">;
   backupSchedule: () => BackupSchedule | null;
+  backupFailure: () => BackupFailure | null;
+  watch: Pick<LedgerWatch, "state">;
   /** True where the built-in demo node answers. */
   demo: boolean;
   port: number;
@@ -76,7 +81,7 @@ type Parts = Readonly<{
 export async function makeConsole(config: Config, parts: Parts): Promise<ServingConsole> {
   const { requests } = parts;
   const { accounting, usage, activity, requestLog, exports, catalog, pool, served, nodeCare, work, reloader } = parts;
-  const { backupSchedule, demo, port, notices, sealingKey, clock, log } = parts;
+  const { backupSchedule, backupFailure, watch, demo, port, notices, sealingKey, clock, log } = parts;
   const { office, passwords, sessions, reserved, everywhere } = accounting;
   const payment = config.stripe === null ? null : await openStripe(config.stripe);
   const nodes: NodesView = {
@@ -118,6 +123,8 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       return reloader.loadedAt;
     },
   };
+  const backups =
+    config.databaseUrl === null ? backupsIn(resolve(config.dataFolder, backupsName), backupSchedule, work) : ofDatabase;
   const site = openConsole(
     {
       office,
@@ -133,11 +140,23 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       nodes,
       accountData,
       configuration,
+      alerts: new Alerts({
+        nodes: () => pool.states(),
+        modelsDown: () =>
+          nodes
+            .models()
+            .flatMap(({ id, by, up, nodes: on }) => (!up && (on.length > 0 || by === "configuration") ? [id] : [])),
+        requestLog,
+        accounting,
+        catalog,
+        backups,
+        backupFailure,
+        watch,
+        baseUrl: addressesOf(config, port).baseUrl,
+        clock,
+      }),
       webhooks: { list: () => notices.states().map(webhookOf) },
-      backups:
-        config.databaseUrl === null
-          ? backupsIn(resolve(config.dataFolder, backupsName), backupSchedule, work)
-          : ofDatabase,
+      backups,
       payment,
       assets,
       clock,

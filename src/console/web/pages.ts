@@ -30,8 +30,7 @@ export const accountPages: readonly PageEntry[] = [
 ];
 
 export const operatorPages: readonly PageEntry[] = [
-  page("/operator", "Totals", "totals", () => import("./pages/operator/totals.tsx"), "TotalsPage"),
-  page("/operator/activity", "Activity", "activity", () => import("./pages/operator/activity.tsx"), "ActivityPage"),
+  page("/operator", "Activity", "activity", () => import("./pages/operator/activity.tsx"), "ActivityPage"),
   page("/operator/log", "Request log", "log", () => import("./pages/operator/log.tsx"), "LogPage"),
   page("/operator/accounts", "Accounts", "accounts", () => import("./pages/operator/accounts.tsx"), "AccountsPage"),
   page("/operator/requests", "Requests", "requests", () => import("./pages/operator/requests.tsx"), "RequestsPage"),
@@ -58,4 +57,7 @@ const devicePage = page("/device", "Sign in a program", "key", () => import("./p
 
 /** `address`: a path, perhaps with a query. */
 export const pageAt = (address: string): PageEntry | undefined =>
-  [...accountPages, devicePage, ...operatorPages].find((entry) => entry.path === address.split("?", 1)[0]);
+  [...accountPages, devicePage, ...operatorPages].find(({ path }) => path === pathOf(address.split("?", 1)[0]!));
+
+/** Bookmarks have addresses that pages had before. */
+const pathOf = (path: string): string => (path === "/operator/activity" ? "/operator" : path);

@@ -1,5 +1,4 @@
 // What an operator should look at now, for the first page of the console. Nothing is asked unless somebody looks.
-import { connect } from "node:tls";
 import { namesOf } from "../account/people/account-names.ts";
 import { dayOf } from "../account/money/quota.ts";
 import type { Accounting } from "../books/accounting.ts";
@@ -11,9 +10,8 @@ import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Ms } from "../core/types.ts";
 import { bytesText, dayMs, hourMs } from "../core/units.ts";
 import type { NodeState } from "../nodes/queue/pool.ts";
-import type { LedgerWatch } from "../store/verify/verify-watch.ts";
-import type { BackupFailure } from "./kept/scheduled-backups.ts";
-import { diskLowBytes } from "./notice-watch.ts";
+import { certificateEnd } from "../notices/certificate.ts";
+import { diskLowBytes, type NoticeWatch } from "./notice-watch.ts";
 
 /** How old a look may be that the live numbers show. */
 const alertsFreshMs = 10_000;
@@ -22,7 +20,6 @@ const nearLimitPart = 0.95;
 const nearLimitNamedMax = 20;
 const modelsNamedMax = 5;
 const certificateLookMs = 6 * hourMs;
-const certificateTimeoutMs = 5_000;
 const certificateWarnMs = 14 * dayMs;
 
 type Parts = Readonly<{
@@ -33,8 +30,7 @@ type Parts = Readonly<{
   accounting: Pick<Accounting, "office">;
   catalog: Pick<Catalog, "plans">;
   backups: Pick<Backups, "freeBytes" | "schedule" | "list">;
-  backupFailure: () => BackupFailure | null;
-  watch: Pick<LedgerWatch, "state">;
+  notices: Pick<NoticeWatch, "findings">;
   baseUrl: string;
   clock: Clock;
 }>;
@@ -79,7 +75,7 @@ export class Alerts {
   }
 
   *#ledger(): Generator<OperatorAlert> {
-    const [first, ...others] = this.#parts.watch.state.violations;
+    const [first, ...others] = this.#parts.notices.findings.violations;
     if (first === undefined) return;
     const more = others.length === 0 ? "" : `, and in ${others.length} other places`;
     const text = `The ledger contradicts itself: ${first.invariant}, account ${first.account}: ${first.detail}${more}. See the log, and tollgate doctor.`;
@@ -109,8 +105,8 @@ export class Alerts {
   }
 
   *#backups(): Generator<OperatorAlert> {
-    const { backups, backupFailure, clock } = this.#parts;
-    const failure = backupFailure();
+    const { backups, notices, clock } = this.#parts;
+    const failure = notices.findings.backupFailure;
     const path = "/operator/server";
     if (failure !== null) return void (yield { kind: "backup", text: `No backup was made: ${failure.reason}`, path });
     if (backups.schedule === null) return;
@@ -165,23 +161,4 @@ export class Alerts {
     this.#certificates.set(origin, { at: now, ends });
     return ends;
   }
-}
-
-/** When the certificate that a server shows ends; null where none is shown in time. Nothing is sent to it. */
-export function certificateEnd(hostname: string, port: number): Promise<Ms | null> {
-  const host = hostname.replace(/^\[|\]$/g, "");
-  const isName = /[a-z]/i.test(host) && !host.includes(":");
-  return new Promise((resolve) => {
-    const socket = connect({ host, port, rejectUnauthorized: false, ...(isName ? { servername: host } : {}) });
-    const end = (ends: Ms | null): void => {
-      socket.destroy();
-      resolve(ends);
-    };
-    socket.setTimeout(certificateTimeoutMs, () => end(null));
-    socket.on("error", () => end(null));
-    socket.on("secureConnect", () => {
-      const ends = Date.parse(socket.getPeerCertificate().valid_to ?? "");
-      end(Number.isNaN(ends) ? null : ends);
-    });
-  });
 }

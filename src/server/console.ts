@@ -35,10 +35,8 @@ import type { Fleet, Work } from "../office/work.ts";
 import { freeBytesIn } from "../store/folder/disk-room.ts";
 import { noBackup } from "../store/postgres/no-backup.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
-import type { LedgerWatch } from "../store/verify/verify-watch.ts";
 import { Alerts } from "./alerts.ts";
 import type { AccountExports } from "./kept/account-exports.ts";
-import type { BackupFailure } from "./kept/scheduled-backups.ts";
 import { hadModels, type ModelReport, modelReport, seenNode } from "./fleet/model-report.ts";
 import type { NodeCare } from "./fleet/node-care.ts";
 import { lineReport } from "./fleet/line-report.ts";
@@ -64,12 +62,10 @@ type Parts = Readonly<{
   pool: NodePool;
   served: Pick<ServedModels, "areOwn">;
   nodeCare: NodeCare;
-  notices: Pick<NoticeWatch, "states">;
+  notices: Pick<NoticeWatch, "states" | "findings">;
   work: Work & Readonly<{ fleet: Fleet }>;
   reloader: Pick<Reloader, "loadedAt">;
   backupSchedule: () => BackupSchedule | null;
-  backupFailure: () => BackupFailure | null;
-  watch: Pick<LedgerWatch, "state">;
   /** True where the built-in demo node answers. */
   demo: boolean;
   port: number;
@@ -81,7 +77,7 @@ type Parts = Readonly<{
 export async function makeConsole(config: Config, parts: Parts): Promise<ServingConsole> {
   const { requests } = parts;
   const { accounting, usage, activity, requestLog, exports, catalog, pool, served, nodeCare, work, reloader } = parts;
-  const { backupSchedule, backupFailure, watch, demo, port, notices, sealingKey, clock, log } = parts;
+  const { backupSchedule, demo, port, notices, sealingKey, clock, log } = parts;
   const { office, passwords, sessions, reserved, everywhere } = accounting;
   const payment = config.stripe === null ? null : await openStripe(config.stripe);
   const nodes: NodesView = {
@@ -150,8 +146,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
         accounting,
         catalog,
         backups,
-        backupFailure,
-        watch,
+        notices,
         baseUrl: addressesOf(config, port).baseUrl,
         clock,
       }),

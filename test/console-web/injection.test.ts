@@ -531,16 +531,35 @@ const operatorModels: OperatorModels = {
 
 const one = [1];
 const figures: ActivityPage["all"]["steps"] = {
-  ...{ requests: one, answered: one, refused: one, failed: one, left: one, input: one, cached_input: one, output: one },
-  ...{ wait_p50_ms: one, wait_p95_ms: one, first_token_p50_ms: one, first_token_p95_ms: one },
+  requests: one,
+  answered: one,
+  refused: one,
+  failed: one,
+  left: one,
+  input: one,
+  cached_input: one,
+  output: one,
+  wait_p50_ms: one,
+  wait_p95_ms: one,
+  first_token_p50_ms: one,
+  first_token_p95_ms: one,
 };
 const series = (label: string): ActivityPage["all"] => ({ label, steps: figures, total: figures });
 const activity: ActivityPage = {
-  ...{ from: time, step_ms: 3_600_000, all: series("all"), series: payloads.slice(0, 6).map(series) },
+  from: time,
+  step_ms: 3_600_000,
+  all: series("all"),
+  series: payloads.slice(0, 6).map(series),
   refusals_today: payloads.map((reason) => ({ reason, status: 400, requests: 1 })),
   is_complete: true,
   top_accounts: payloads.map((email, id) => ({
-    ...{ id, email, requests: 1, input: 1, output: 1, billed_tokens: 1, cost_usd: 1 },
+    id,
+    email,
+    requests: 1,
+    input: 1,
+    output: 1,
+    billed_tokens: 1,
+    cost_usd: 1,
   })),
 };
 

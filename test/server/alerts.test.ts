@@ -6,7 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { dayMs } from "../../src/core/units.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
-import { Alerts, certificateEnd } from "../../src/server/alerts.ts";
+import { certificateEnd } from "../../src/notices/certificate.ts";
+import { Alerts } from "../../src/server/alerts.ts";
 import { diskLowBytes } from "../../src/server/notice-watch.ts";
 import { Office } from "../account/office.ts";
 import { runToEnd } from "../fixtures/children.ts";
@@ -22,8 +23,7 @@ const calm: Omit<Parts, "accounting"> = {
   requestLog: { nearLimit: async () => [] },
   catalog: embeddedCatalog(),
   backups: { freeBytes: () => diskLowBytes, schedule: { everyMs: dayMs, keep: 3 }, list: () => [] },
-  backupFailure: () => null,
-  watch: { state: { violations: [], checkedAt: now, checkMs: 1 } as never },
+  notices: { findings: { violations: [], backupFailure: null } },
   baseUrl: "http://127.0.0.1:8400",
   clock: { wall: () => now, monotonic: () => 0 },
 };
@@ -51,9 +51,12 @@ test("each cause is one, in words; what an operator wished is none", async () =>
     [{ backups: { ...backups, freeBytes: () => 1_000_000_000 } }, "The disk of the data folder has "],
     [{ backups: backup(now - 3 * dayMs) }, "The newest backup is of 2026-11-25"],
     [{ backups: backup(now - dayMs) }, ""],
-    [{ backupFailure: () => ({ at: 1, reason: "no room" }) }, "No backup was made: no room"],
     [
-      { watch: { state: { violations: [violation] } as never } },
+      { notices: { findings: { violations: [], backupFailure: { at: 1, reason: "no room" } } } },
+      "No backup was made: no room",
+    ],
+    [
+      { notices: { findings: { violations: [violation as never], backupFailure: null } } },
       "The ledger contradicts itself: I2, account 7: too much",
     ],
     [

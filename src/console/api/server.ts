@@ -2,6 +2,8 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { closed, count, nullable, oneOf, time, wholeText } from "./shapes.ts";
 
+export { ConfigEdit, ConfigEdited, ConfigShown, type ConfigTable, ConfigUndo } from "../../office/config-editing.ts";
+
 /** Something that an operator should look at, in a sentence, and the page of the console that shows more. */
 export const OperatorAlert = Type.Object({
   kind: oneOf(["ledger", "node", "model", "disk", "backup", "certificate", "account"]),

@@ -113,8 +113,8 @@ export type Incoming = Readonly<{
   body(account: AccountId): Promise<Body | Refusal>;
 }>;
 
-/** A parsed body and its size as sent, or a large one. */
-export type Body = Readonly<{ json: unknown; bytes: number }> | LargeBody;
+/** A parsed body and its size as sent, or a large one. `upload`: of a form, what is on the disk. */
+export type Body = Readonly<{ json: unknown; bytes: number; upload?: Disposable }> | LargeBody;
 export const isLarge = (body: Body): body is LargeBody => "body" in body;
 
 /** Where an answer goes: the client's stream, or the collector of a non-streaming reply. */
@@ -180,6 +180,7 @@ export async function admit(
     // flood of large bodies before any is read.
     const refers = isLarge(body) || (dialect.references?.(body.json) ?? null) !== null;
     if (refers && parts.isForOthers?.(null) === true) return "for others";
+    if (!isLarge(body)) prepared = body.upload ?? null;
     const { modelKind } = dialect;
     const flooded = refers ? await parts.admission.refuseFlooded(account, parts.clock.monotonic(), modelKind) : null;
     if (flooded !== null) return { refused: flooded, ask, by };
@@ -188,7 +189,7 @@ export async function admit(
     const read = withUrgency(await readAsk(incoming.head, body, first, dialect, parts, forwardsUsers), incoming.head);
     if (!isRefusal(read)) {
       ask = read.ask;
-      prepared = ask.prepared ?? null;
+      prepared = ask.prepared ?? prepared;
     }
     // A client may take minutes to send its body: a key or session that became void meanwhile starts nothing.
     const stillKnown = principalOf(incoming, parts);
@@ -354,6 +355,7 @@ export async function serve(
 ): Promise<void> {
   using hold = admitted;
   using _conversation = asked.prepared;
+  using _upload = asked.voice?.kind === "heard" ? asked.voice.file : null;
   const { clock, log } = parts;
   const member = endUser === null || endUser === nobodyNamed ? `key ${key}` : `user ${endUser}`;
   const beginBy = asked.deadlineMs === undefined ? undefined : record.arrivedAt + asked.deadlineMs;
@@ -529,7 +531,7 @@ async function generateAndCount(ask: Ask, sink: Sink, serving: Serving): Promise
   const ending = await tryNodes(ask, sink, serving);
   // Only charges need a count: not a failure, an end by the gateway itself, or an answer that was not heard.
   if (ending.kind === "failed" || !ending.estimated || isRefusal(serving.cancelSignal.reason)) return ending;
-  if (isUnheard(serving.outlet)) return ending;
+  if (isUnheard(serving.outlet) || ask.voice !== undefined) return ending;
   return withCountedInput(ending, ask, serving);
 }
 

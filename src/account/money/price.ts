@@ -1,6 +1,7 @@
 // What a reply costs: model tokens times the catalog's cents, rounded once, in integers only.
 import { assert } from "../../core/assert.ts";
 import { centsPerMillionBalanceTokens, partsPerCent } from "../../core/limits.ts";
+import { pricedUnits } from "../../core/voices.ts";
 import { type CentParts, noUsage, type Price, type Usage } from "../../core/types.ts";
 
 /** Cents per 1,000,000 model tokens of each kind; a flat price has three equal rates. `parts`: see Price. */
@@ -22,6 +23,11 @@ export const isFreeOfCharge = ({ inputCents, cachedInputCents, outputCents, part
 /** Of one kind of token: to be shown, not to be counted with. */
 export const centsShown = (cents: number, parts = 0): number => (cents * partsPerCent + parts) / partsPerCent;
 export const dollarsShown = (cents: number, parts = 0): number => (cents * partsPerCent + parts) / (100 * partsPerCent);
+
+/** US dollars of a minute of audio, or of a thousand characters: to be shown. */
+export function unitDollars(kind: keyof typeof pricedUnits, { inputCents, parts }: Rates): number {
+  return Number(((dollarsShown(inputCents, parts?.input) * pricedUnits[kind].units) / 1_000_000).toPrecision(8));
+}
 
 /**
  * Balance tokens that a reply costs: floor((2 * sum(tokens * cents) + 500) / 1000), that is, half up, once per reply.

@@ -33,8 +33,6 @@ import type { ModelHabits } from "./tools/model-habits.ts";
 import { needsMedia } from "./tools/media/media-parts.ts";
 import type { Checker } from "./tools/format/answer-checker.ts";
 import type { Round } from "./tools/round.ts";
-import { structuredOutput, wantsForm } from "./tools/format/structured-output.ts";
-import { retriedInWords } from "./tools/retried-in-words.ts";
 import type { ToolLoop } from "./tools/tool-loop.ts";
 import {
   type AccountId,
@@ -486,13 +484,19 @@ function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
 /** Whether another round may begin after rounds with the usage `spent`. */
 type Expect = (spent: Usage, inputTokens: number) => boolean | Promise<boolean>;
 
+/** What plain requests do without. */
+const loadRetries = () =>
+  Promise.all([import("./tools/format/structured-output.ts"), import("./tools/retried-in-words.ts")]);
+let retries: Awaited<ReturnType<typeof loadRetries>> | null = null;
+
 /** One round of generation, or as many as the calls of our own tools take. */
-function oneAnswer(ask: Ask, sink: Sink, serving: Serving, goesOn: Expect): Promise<Ending> {
+async function oneAnswer(ask: Ask, sink: Sink, serving: Serving, goesOn: Expect): Promise<Ending> {
   const { account, cancelSignal, parts, record } = serving;
   const { checker, clock, log, toolLoop } = parts;
   // There is nothing to enforce, and nothing to run.
   const isPlain = ask.tools.length === 0 && ask.format === null && toolLoop?.offers(ask, account) !== true;
   if (isPlain) return generateCounted(ask, sink, serving);
+  const [{ structuredOutput, wantsForm }, { retriedInWords }] = (retries ??= await loadRetries());
   const isChecked = checker !== undefined && wantsForm(ask);
   const repeated = () => void (record.repeats += 1);
   const generation = retriedInWords((ask, sink) => generateCounted(ask, sink, serving), { log, repeated });

@@ -9,8 +9,8 @@ import {
   ownModelNameMaxLength,
   partsPerCent,
 } from "../core/limits.ts";
-import { type Model, type ModelKind, modelKinds, type Preset, type PresetFields, type Price } from "../core/types.ts";
-import { pricedUnits } from "../core/voices.ts";
+import { type ModelKind, modelKinds, pricedUnits, type VoiceKind } from "../core/model-kinds.ts";
+import type { Model, Preset, PresetFields, Price } from "../core/types.ts";
 import { presetNames, readPresetFields } from "../dialects/request/preset.ts";
 import { isRefusal } from "../core/refusals.ts";
 import { type Kind, listOf, mapped, oneOf, text, textLike, whole, yesOrNo } from "./kinds.ts";
@@ -45,7 +45,7 @@ const priceKeys = {
   speech: "price_per_1k_characters",
 } as const satisfies Record<ModelKind, string>;
 
-const unitPrice = (kind: keyof typeof pricedUnits): Kind<Price> => {
+const unitPrice = (kind: VoiceKind): Kind<Price> => {
   const { units, in: unit } = pricedUnits[kind];
   const expected = `dollars per ${unit} from 0 to ${unitPriceMaxDollars}, with up to 6 decimals`;
   return {

@@ -121,8 +121,6 @@ export const largeBodyMinBytes = 512 * 1024;
  * stopped the thread for 150 ms. Conversations of that size have 20,000.
  */
 export const smallBodyTokensMax = 50_000;
-/** A recording to write down. */
-export const audioFileMaxBytes = 200 * 1024 * 1024;
 export const largeBodiesAccountBytesMax = 128 * 1024 * 1024;
 
 // Web search

@@ -6,6 +6,7 @@ import type { RatesLeft } from "./rates-left.ts";
 import type { AnyCancelSignal } from "./cancel-signal.ts";
 import type { EngineField } from "./engine-fields.ts";
 import type { GenerationBudget } from "./generation-budget.ts";
+import type { ModelKind } from "./model-kinds.ts";
 import type { PlanId } from "./plan-ids.ts";
 import type { Refusal, RefusalName } from "./refusals.ts";
 
@@ -96,9 +97,7 @@ export type EncodingName = "o200k_base" | "cl100k_base" | "p50k_base" | "r50k_ba
 
 type StructuredOutput = "json_schema" | "json_object" | "none";
 
-/** What a model is for: conversations, vectors of texts, an order of documents, audio to text, or text to audio. */
-export const modelKinds = ["chat", "embedding", "rerank", "transcription", "speech"] as const;
-export type ModelKind = (typeof modelKinds)[number];
+export type { ModelKind };
 
 /** A served model: a row of the catalog (`data/catalog.json`), one of the shop's own, or one that nodes list. */
 export type Model = Readonly<{
@@ -498,8 +497,11 @@ export type Piece =
   | Readonly<{ kind: "answer-end"; reason: FinishReason }>
   /** An input's result as JSON: its vector, or its score. No answer has this and other pieces. */
   | Readonly<{ kind: "input"; index: number; json: string }>
-  /** The bytes of a voice's answer: audio, a whole transcript, or the JSON of an event. `type`: as the node says. */
-  | Readonly<{ kind: "voice"; bytes: Uint8Array; type: string }>
+  /**
+   * The bytes of a voice's answer: audio, a whole transcript, or the JSON of an event. `type`: as the node says.
+   * `lacksUsage`: a JSON object that does not tell its usage.
+   */
+  | Readonly<{ kind: "voice"; bytes: Uint8Array; type: string; lacksUsage?: boolean }>
   /** The text ends with a reference to a source, from `start` to `end` (UTF-16 units) in all its text. */
   | Readonly<{ kind: "citation"; source: Source; start: number; end: number }>;
 

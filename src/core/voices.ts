@@ -1,5 +1,7 @@
 // What requests to models that hear or speak are measured by, and how much of it a part of an answer is.
-import type { Model, Voice } from "./types.ts";
+import { partsPerCent } from "./limits.ts";
+import { pricedUnits, type VoiceKind } from "./model-kinds.ts";
+import type { Price, Voice } from "./types.ts";
 
 /** Of speech in most languages, read aloud. */
 const charactersPerSecond = 15;
@@ -16,11 +18,9 @@ export const unitsWithin = (voice: Voice, part: number): number =>
 /** Of audio in a message, at most. */
 export const audioTokens = (url: string): number => Math.ceil(url.length / audioTokenBytes);
 
-/** What a model's prices are for: so many of its units, in words. */
-export const pricedUnits = {
-  transcription: { units: 60, in: "minute" },
-  speech: { units: 1_000, in: "1,000 characters" },
-} as const;
-
-export const pricedUnitOf = ({ kind }: Pick<Model, "kind">) =>
-  kind === "transcription" || kind === "speech" ? pricedUnits[kind] : null;
+/** US dollars of a minute of audio, or of a thousand characters. */
+export function unitDollars(kind: VoiceKind, price: Price): number {
+  const [cents, parts] = price.kind === "split" ? [price.inputCents, price.parts?.input ?? 0] : [price.cents, 0];
+  const perMillion = (cents * partsPerCent + parts) / (100 * partsPerCent);
+  return Number(((perMillion * pricedUnits[kind].units) / 1_000_000).toPrecision(8));
+}

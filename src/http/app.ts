@@ -254,7 +254,12 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   const keyHeaders = new KeyHeaders(dialects.keyHeaders);
   const backgrounds = backgroundsOf(parts, options);
   const inference = new Inference(parts, {
-    ...{ dialects, keyHeaders, counts, watch, addressHeader, backgrounds },
+    dialects,
+    keyHeaders,
+    counts,
+    watch,
+    addressHeader,
+    backgrounds,
     files: parts.files ?? null,
   });
   const live = others === null ? inference : together(inference, others);

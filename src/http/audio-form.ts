@@ -1,16 +1,14 @@
 // Takes the form of a transcription: its fields to memory and its file to the disk, where it stays until its request is over.
-import { audioFileMaxBytes } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
-import { type AccountId, type Refusal, type SpooledFile } from "../core/types.ts";
+import type { AccountId, Refusal, SpooledFile } from "../core/types.ts";
 import type { AudioForm } from "../dialects/audio/transcriptions.ts";
 import { audioLength } from "../files/audio-length.ts";
 import type { Files, Upload } from "../files/files.ts";
 import type { Body } from "../gateway.ts";
 import { unreadBodies } from "./arriving-bodies.ts";
-import { idleTimeoutSeconds } from "./inference.ts";
 import { boundaryOf, takeForm } from "./multipart.ts";
-import type { Connection } from "./peer-address.ts";
 
+const audioFileMaxBytes = 200 * 1024 * 1024;
 /** Of one field. */
 const valueMaxBytes = 16 * 1024;
 /** Of a body beside its file. */
@@ -20,7 +18,6 @@ const tooLarge = refuse("file_too_large", { reason: `A file may have ${audioFile
 export async function readAudioForm(
   request: Request,
   account: AccountId,
-  connection: Connection | null,
   files: Pick<Files, "upload"> | null,
 ): Promise<Body | Refusal> {
   const boundary = boundaryOf(request.headers.get("content-type"));
@@ -39,9 +36,7 @@ export async function readAudioForm(
       return form;
     }
     file.name = form.filename ?? "";
-    connection?.timeout(request, 0);
     const length = form.filename === null ? { seconds: 0, isGuessed: true } : await audioLength(file);
-    connection?.timeout(request, idleTimeoutSeconds);
     const json: AudioForm = { fields: form.fields, file: form.filename === null ? null : file, ...length };
     return { json, bytes: file.bytes, upload: file };
   } catch (thrown) {

@@ -189,7 +189,7 @@ export class Inference implements LiveRequests {
     const keepsLarge = this.#parts.largeBodies !== undefined || passOn !== undefined;
     const address = () => clientAddress(request, connection, addressHeader);
     const received = incomingOf(request, head, record.requestId, keyHeaders, this.site, keepsLarge, address, keep);
-    const incoming = takesForms(dialect) ? { ...received, body: this.#formOf(request, connection) } : received;
+    const incoming = takesForms(dialect) ? { ...received, body: this.#formOf(request) } : received;
     this.#arrived += 1;
     let admitted: Admitted | Refused | ForOthers;
     try {
@@ -209,10 +209,10 @@ export class Inference implements LiveRequests {
     return response;
   }
 
-  #formOf(request: Request, connection: Connection | null): Incoming["body"] {
+  #formOf(request: Request): Incoming["body"] {
     return async (account) => {
       const { readAudioForm } = await import("./audio-form.ts");
-      return readAudioForm(request, account, connection, this.#options.files ?? null);
+      return readAudioForm(request, account, this.#options.files ?? null);
     };
   }
 

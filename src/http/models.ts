@@ -1,8 +1,9 @@
 // GET /v1/models and /v1/models/{id}: one list for both SDK families; a header decides the names of `capabilities`.
 import { claimsOf } from "../core/catalog.ts";
 import { outputTokensMax, partsPerCent } from "../core/limits.ts";
-import { ratesOf, unitDollars } from "../account/money/price.ts";
-import type { Model, ModelKind } from "../core/types.ts";
+import { isVoice, type ModelKind } from "../core/model-kinds.ts";
+import type { Model } from "../core/types.ts";
+import { unitDollars } from "../core/voices.ts";
 
 const created = "2025-01-01T00:00:00Z";
 
@@ -98,8 +99,8 @@ const modalitiesOf = {
 
 /** Under the names of the configuration, since programs would take other ones for prices of tokens. */
 function unitPricing({ kind, price }: Model): Readonly<Record<string, string>> | null {
-  if (kind !== "transcription" && kind !== "speech") return null;
-  const dollars = String(unitDollars(kind, ratesOf(price)));
+  if (!isVoice(kind)) return null;
+  const dollars = String(unitDollars(kind, price));
   return { [kind === "speech" ? "price_per_1k_characters" : "price_per_minute"]: dollars };
 }
 

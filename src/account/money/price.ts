@@ -1,7 +1,6 @@
 // What a reply costs: model tokens times the catalog's cents, rounded once, in integers only.
 import { assert } from "../../core/assert.ts";
 import { centsPerMillionBalanceTokens, partsPerCent } from "../../core/limits.ts";
-import { pricedUnits } from "../../core/voices.ts";
 import { type CentParts, noUsage, type Price, type Usage } from "../../core/types.ts";
 
 /** Cents per 1,000,000 model tokens of each kind; a flat price has three equal rates. `parts`: see Price. */
@@ -23,11 +22,6 @@ export const isFreeOfCharge = ({ inputCents, cachedInputCents, outputCents, part
 /** Of one kind of token: to be shown, not to be counted with. */
 export const centsShown = (cents: number, parts = 0): number => (cents * partsPerCent + parts) / partsPerCent;
 export const dollarsShown = (cents: number, parts = 0): number => (cents * partsPerCent + parts) / (100 * partsPerCent);
-
-/** US dollars of a minute of audio, or of a thousand characters: to be shown. */
-export function unitDollars(kind: keyof typeof pricedUnits, { inputCents, parts }: Rates): number {
-  return Number(((dollarsShown(inputCents, parts?.input) * pricedUnits[kind].units) / 1_000_000).toPrecision(8));
-}
 
 /**
  * Balance tokens that a reply costs: floor((2 * sum(tokens * cents) + 500) / 1000), that is, half up, once per reply.
@@ -100,11 +94,11 @@ export function costUsd(balanceTokens: number): number {
  * How balance tokens came about: the tokens of each kind at their price, added up exactly and then rounded to a balance
  * token. Null where nothing costs, as a call of the coder tier, or they are of another sum.
  */
-export function sumInWords(rates: Rates, usage: Billed, billed: number): string | null {
+export function sumInWords(rates: Rates, usage: Billed, billed: number, inputUnit = "tokens"): string | null {
   if (billedTokens(rates, usage) !== billed) return null;
   const { inputCents, cachedInputCents, outputCents, parts = noParts } = rates;
   const priced = [
-    ["input", usage.inputFresh, inputCents * partsPerCent + parts.input],
+    [inputUnit === "tokens" ? "input" : inputUnit, usage.inputFresh, inputCents * partsPerCent + parts.input],
     ["cached input", usage.inputCached, cachedInputCents * partsPerCent + parts.cachedInput],
     ["output", usage.output, outputCents * partsPerCent + parts.output],
   ] as const;

@@ -88,6 +88,7 @@ const usageOf = ({ usage }: AnswerEnd): string => JSON.stringify({ type: "durati
 class Transcript implements Encoder {
   readonly #isJson: boolean;
   #text = "";
+  #lacksUsage = false;
 
   constructor({ voice }: Ask) {
     this.#isJson = (voice as Extract<Voice, { kind: "heard" }>).isJson;
@@ -98,7 +99,9 @@ class Transcript implements Encoder {
   }
 
   piece(piece: Piece): string {
-    if (piece.kind === "voice") this.#text += Buffer.from(piece.bytes).toString();
+    if (piece.kind !== "voice") return "";
+    this.#text += Buffer.from(piece.bytes).toString();
+    this.#lacksUsage = piece.lacksUsage === true;
     return "";
   }
 
@@ -108,9 +111,8 @@ class Transcript implements Encoder {
 
   /** As the node wrote it; what was charged is added where it says nothing. */
   end(end: AnswerEnd): string {
-    if (!this.#isJson) return this.#text;
-    const { usage } = JSON.parse(this.#text) as { usage?: unknown };
-    return usage == null ? `{"usage":${usageOf(end)},${this.#text.slice(this.#text.indexOf("{") + 1)}` : this.#text;
+    if (!this.#lacksUsage) return this.#text;
+    return `{"usage":${usageOf(end)},${this.#text.slice(this.#text.indexOf("{") + 1)}`;
   }
 
   failure(): string {

@@ -6,13 +6,18 @@ import type { ResponseHeaders } from "../client/framing.ts";
 import { type Failure, failed, failureOfEvent, nodeFailed } from "../failure/failure.ts";
 import { parseNodeJson, record } from "../json.ts";
 
-/** Ten hours of speech are 600 KB; with each word's time and its probability they are 20 times that. */
-const transcriptMaxBytes = 32 * 1024 * 1024;
+/** An hour of speech is 60 KB; with each word's time and probability it is 20 times that. */
+const transcriptMaxBytes = 8 * 1024 * 1024;
 /** The longest audio that a node may claim to have heard, beyond what the file seems to have. */
 const secondsMax = 1_000_000;
 /** Bytes a second of audio in formats whose length does not tell. */
 const audioBytesPerSecond: Readonly<Record<string, number>> = {
-  ...{ wav: 44_100, pcm: 48_000, mp3: 16_000, flac: 25_000, aac: 16_000, opus: 8_000 },
+  wav: 44_100,
+  pcm: 48_000,
+  mp3: 16_000,
+  flac: 25_000,
+  aac: 16_000,
+  opus: 8_000,
 };
 
 export class VoiceAnswer {
@@ -103,7 +108,13 @@ export class VoiceAnswer {
     this.begun = true;
     // It was asked for events, and gives none.
     if (this.#ask.stream) this.#text(isJson ? body!["text"] : text);
-    else this.#sink.piece({ kind: "voice", bytes, type: this.#type });
+    else
+      this.#sink.piece({
+        kind: "voice",
+        bytes,
+        type: this.#type,
+        lacksUsage: body?.["usage"] === undefined && body?.["text"] !== undefined,
+      });
   }
 
   #event(payload: string): void {

@@ -5,7 +5,7 @@ import type { Refusal } from "../core/types.ts";
 import { decoded } from "./api-routes.ts";
 
 /** Of a part: its field's name and, of a file, its name. Its content follows in pieces. */
-export type PartHead = Readonly<{ field: string; filename: string | null }>;
+type PartHead = Readonly<{ field: string; filename: string | null }>;
 
 const headMaxBytes = 4_096;
 const partsMax = 32;

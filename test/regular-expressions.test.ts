@@ -32,15 +32,18 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "batches/batches.ts": [/^(?:msg)?batch_[0-9A-Za-z]{24}$/, /^\d+$/],
   "batches/line-error.ts": [/[\n\r]/, /[\n\r]/g],
   "batches/lines.ts": [/^[a-zA-Z0-9_-]{1,64}$/],
+  "commands/init.ts": "what the operator typed, and addresses of the machine",
   "commands/login.ts": "the gateway that the machine's owner named",
   "console/device-flow.ts": [/[\p{C}\p{Zl}\p{Zp}]/gu],
   "http/stored-responses.ts": [/^(?:-1|\d{1,9})$/],
   "office/verbs/report.ts": [/^\d{4}-\d\d-\d\d$/, /^\d{4}-\d\d$/],
   "files/file-store.ts": [own("names that we gave", /^[0-9A-Za-z]{2}$/)],
+  "core/toml-text.ts": [/[\u007f-\u009f\u2028\u2029]/g],
   "core/end-user.ts": [within(128, /[\p{C}\p{Zl}\p{Zp}]/gu)], // endUserNameMaxLength
   "account/people/accounts.ts": [
     /^deleted-[\d-]+@invalid$/i,
     /[^\x21-\x7e]/,
+    within(64, /^[\p{L}\p{N}](?:[\p{L}\p{N} ._-]*[\p{L}\p{N}])?$/u), // teamNameMaxLength
     within(
       254, // emailMaxLength
       /^[\w.!#$%&'*+/=?^`{|}~-]+@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i,
@@ -78,7 +81,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "core/catalog.ts": [/^[A-Za-z0-9][\w.:@/+-]*$/],
   "server/fleet/model-report.ts": [/^[!-~][ -~]*$/],
   "server/fleet/served-models.ts": [/[\s\p{Cc}]/u],
-  "server/fleet/suggested-models.ts": [/^[^\s\p{Cc}]+$/u, /[\u007f-\u009f\u2028\u2029]/g, /^[\w.:-]+$/],
+  "server/fleet/suggested-models.ts": [/^[^\s\p{Cc}]+$/u, /^[\w.:-]+$/],
   "config/kinds.ts": "the operator's configuration",
   "config/database-url.ts": "the operator's configuration",
   "core/database-addresses.ts": "the operator's configuration",

@@ -6,6 +6,40 @@ import { type Command, folderFlags, nodeFlag, type Section, UsageError } from ".
 const query = { name: "QUERY", help: "What to look for." };
 const serving: readonly Command[] = [
   {
+    name: "init",
+    summary: "Find your engines, ask a few questions and write the configuration",
+    details:
+      "It looks for engines on this machine and where you say, lists their models, and asks about plans, addresses and people. " +
+      "Then it writes a commented file, has doctor check it, and starts the server.",
+    words: [],
+    flags: {
+      yes: { type: "boolean", help: "Ask nothing: take the defaults where no flag says otherwise." },
+      node: {
+        type: "string",
+        multiple: true,
+        placeholder: "URL",
+        help: "Use the engines there, and do not look on this machine: an address, a host, or a network such as 10.0.0.0/24; may be repeated.",
+      },
+      "api-key-env": {
+        type: "string",
+        placeholder: "NAME",
+        help: "The variable that holds the key of the engines of --node.",
+      },
+      models: { type: "string", placeholder: "NAMES", help: "The models to serve, with commas; without it all." },
+      plan: { type: "string", placeholder: "PLAN", help: "unlimited, or the tokens of an account in a day." },
+      address: { type: "string", placeholder: "ADDRESS", help: "here, network, or the address of a proxy in front." },
+      people: { type: "string", placeholder: "EMAILS", help: "Whom to make invitations for, with commas." },
+      replace: { type: "boolean", help: "Write over the file if it is there." },
+      start: { type: "boolean", help: "Start the server then." },
+      config: { type: "string", placeholder: "FILE", help: "The file to write; without it tollgate.toml." },
+      data: folderFlags.data,
+    },
+    async run(invocation) {
+      const next = await (await import("./init.ts")).default(invocation);
+      return typeof next === "number" ? next : (await import("./serve.ts")).default(next);
+    },
+  },
+  {
     name: "serve",
     summary: "Start the gateway",
     details:
@@ -217,14 +251,15 @@ export async function printHelp(names: readonly string[]): Promise<number> {
 /** `accounts create a@b.c` asks for "accounts create"; throws UsageError naming the nearest command. */
 export async function findCommand(argv: readonly string[]): Promise<Command> {
   const [first = "", second = ""] = argv;
-  const wanted = [`${first} ${second}`, first];
+  const wanted = [3, 2, 1].map((count) => argv.slice(0, count).join(" "));
   const local = [...serving, ...others, ...signingIn, ...words, ...internal];
   const isWanted = ({ name }: Command): boolean => wanted.includes(name);
-  const found = local.findLast(isWanted) ?? (await verbCommand(wanted[0]!)) ?? (await verbCommand(first));
+  let found = local.findLast(isWanted) ?? null;
+  for (const name of wanted) found ??= await verbCommand(name);
   if (found !== null) return found;
   const names = (await sections()).flatMap(([, commands]) => commands.map(({ name }) => name));
   const verbs = names.filter((name) => name.startsWith(`${first} `));
-  const typed = verbs.length > 0 && second !== "" ? wanted[0]! : first;
+  const typed = verbs.length > 0 && second !== "" ? wanted[1]! : first;
   const meant = nearest(typed, verbs.length > 0 ? verbs : names);
   const hint =
     meant === null ? `commands: ${(verbs.length > 0 ? verbs : names).join(", ")}` : `did you mean "${meant}"?`;

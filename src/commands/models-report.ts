@@ -65,7 +65,7 @@ export function missingAmong(
   });
 }
 
-function reportOf(
+export function reportOf(
   config: Config,
   catalog: ReturnType<typeof configuredCatalog>,
   nodes: readonly SeenNode[],

@@ -8,7 +8,7 @@ import { type NodeReply, get, isReply } from "./client/get.ts";
 import type { EngineKind } from "./engine-kind.ts";
 import { type Asking, type EngineReport, rootOf, reportOf } from "./engine-routes.ts";
 import { parseNodeJson, record } from "./json.ts";
-import type { Model } from "../core/types.ts";
+import type { Model, Ms } from "../core/types.ts";
 import { chatModelsOf, isNamed, type ListedModel, listedModels, type ModelFacts, withoutTag } from "./model-facts.ts";
 
 export type Engine = Readonly<{
@@ -179,18 +179,32 @@ const localEngines = [
 /** Timeout for its model list, because start-up waits for it. */
 const discoverMs = 140;
 
+/** Further ports that engines, and proxies in front of them, are often given. */
+const otherPorts = [8001, 8081, 5000, 3000, 4000];
+
 /** The first engine that answers on its default port here, for whatever models it lists at the moment; null: none. */
 export async function discoverLocalEngine(dial?: ClientOptions["dial"]): Promise<NodeConfig | null> {
-  const options = { clock: systemClock, connectTimeoutMs: discoverMs, ...(dial === undefined ? {} : { dial }) };
   const found = await Promise.all(
     localEngines.map(async ({ name, port, slots }): Promise<NodeConfig | null> => {
       const url = `http://127.0.0.1:${port}/v1`;
-      const client = new NodeClient(originOf(new URL(url)), options);
-      const listed = await get(client, "/v1/models", null, discoverMs);
-      client.close();
-      const isEngine = isReply(listed) && listed.status === 200 && listedModels(parseNodeJson(listed.body)) !== null;
+      const isEngine = await listsModels(url, discoverMs, dial);
       return isEngine ? { name, url, apiKey: null, slots, models: { "*": "*" } } : null;
     }),
   );
   return found.find((node) => node !== null) ?? null;
+}
+
+/** Addresses on a host, at usual ports, where something lists models as engines do. */
+export async function engineAddresses(host: string, timeoutMs: Ms): Promise<string[]> {
+  const urls = [...localEngines.map(({ port }) => port), ...otherPorts].map((port) => `http://${host}:${port}/v1`);
+  const answers = await Promise.all(urls.map((url) => listsModels(url, timeoutMs)));
+  return urls.filter((_, at) => answers[at]);
+}
+
+async function listsModels(url: string, timeoutMs: Ms, dial?: ClientOptions["dial"]): Promise<boolean> {
+  const options = { clock: systemClock, connectTimeoutMs: timeoutMs, ...(dial === undefined ? {} : { dial }) };
+  const client = new NodeClient(originOf(new URL(url)), options);
+  const listed = await get(client, "/v1/models", null, timeoutMs);
+  client.close();
+  return isReply(listed) && listed.status === 200 && listedModels(parseNodeJson(listed.body)) !== null;
 }

@@ -97,10 +97,11 @@ describe.each([1, 2])("with %i threads", (threads) => {
   }, 120_000);
 
   test("each has a limit a day, exactly, however many ask at once; the refusal names whose it was, in each dialect", async () => {
-    const { email, apiKey } = await bot("--limit-end-user-day", "10000");
+    // Two fit, with the 4,096 tokens that a thread expects around a prompt before it has seen an answer; three do not.
+    const { email, apiKey } = await bot("--limit-end-user-day", "33000");
     const client = openai(apiKey);
     const ask = (user: string) =>
-      client.chat.completions.create({ model: "core-3", max_tokens: 4_000, messages, user });
+      client.chat.completions.create({ model: "core-3", max_tokens: 12_000, messages, user });
     node.answer = "when told";
     let refusals = 0;
     const counted = (reason: unknown): never => {
@@ -122,7 +123,7 @@ describe.each([1, 2])("with %i threads", (threads) => {
       expect(reason).toBeInstanceOf(OpenAI.RateLimitError);
       expect(reason).toMatchObject({
         code: "insufficient_quota",
-        error: { end_user: "ada", key: "bot", limit: 10_000 },
+        error: { end_user: "ada", key: "bot", limit: 33_000 },
       });
     }
     // what is left is less than the budget, in every dialect
@@ -133,14 +134,14 @@ describe.each([1, 2])("with %i threads", (threads) => {
         body: JSON.stringify({ model: "core-3", ...body }),
       });
     const replies = [
-      await post("/v1/chat/completions", { max_tokens: 10_000, messages, user: "ada" }),
-      await post("/v1/messages", { max_tokens: 10_000, messages, metadata: { user_id: "ada" } }),
-      await post("/v1/responses", { max_output_tokens: 10_000, input: "x", user: "ada" }),
+      await post("/v1/chat/completions", { max_tokens: 33_000, messages, user: "ada" }),
+      await post("/v1/messages", { max_tokens: 33_000, messages, metadata: { user_id: "ada" } }),
+      await post("/v1/responses", { max_output_tokens: 33_000, input: "x", user: "ada" }),
     ];
     for (const reply of replies) {
       expect([reply.status, reply.headers.get("x-should-retry")]).toEqual([429, "false"]);
       expect(await reply.text()).toContain(
-        "Quota exceeded for the end user `ada` of the API key `bot`: it may use 10000 balance tokens a day.",
+        "Quota exceeded for the end user `ada` of the API key `bot`: it may use 33000 balance tokens a day.",
       );
     }
     expect((await post("/v1/messages", { max_tokens: 9_000, messages, metadata: { user_id: "bob" } })).status).toBe(

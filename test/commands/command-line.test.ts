@@ -67,14 +67,14 @@ Change the plan of an account.
       "pdf-text",
       "complete",
     ]);
-    expect(lacking("json").filter((name) => !lacking("data").includes(name))).toEqual(["serve"]);
+    expect(lacking("json").filter((name) => !lacking("data").includes(name))).toEqual(["init", "serve"]);
     const source = readFileSync(join(import.meta.dir, "../../src/config/config.ts"), "utf8");
     const help = helpText(await sections());
     for (const [variable] of source.matchAll(/TOLLGATE_[A-Z_]+/g)) expect(help).toContain(variable);
   });
 
   const wrong: [string[], string][] = [
-    [["acounts", "list"], 'there is no command "acounts"; commands: serve, accounts create, accounts invite'],
+    [["acounts", "list"], 'there is no command "acounts"; commands: init, serve, accounts create, accounts invite'],
     [["accounts", "creat"], 'there is no command "accounts creat"; did you mean "accounts create"?'],
     [["serv"], 'there is no command "serv"; did you mean "serve"?'],
     [["accounts", "list", "--dta", "x"], "accounts list: unknown flag --dta; did you mean --data?"],

@@ -281,6 +281,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await page.getByRole("button", { name: "Continue with this" }).last().click();
     expect(await page.getByLabel("Second model").count()).toBe(0);
     sent.length = 0;
+    await eventually("the browser has kept the choice", async () => page.evaluate<boolean>(latestComparesNone));
     await page.reload();
     await page.locator(".lane").first().waitFor();
     await ask(page, "Alone [[text]]");
@@ -492,14 +493,16 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await page.getByRole("textbox", { name: "Message" }).tap();
     await page.setViewportSize({ width: 390, height: 420 }); // as a keyboard does that makes the page smaller
     expect(await page.getByRole("navigation", { name: "Main" }).isVisible()).toBe(false);
-    const box = (await page.locator(".composer-box").boundingBox())!;
-    expect(box.y + box.height).toBeLessThanOrEqual(420);
+    const bottom = async (): Promise<number> => {
+      const { y, height } = (await page.locator(".composer-box").boundingBox())!;
+      return y + height;
+    };
+    await eventually("the composer is above the keyboard", async () => (await bottom()) <= 420);
     await page.setViewportSize({ width: 390, height: 844 });
     // As one that is laid over the page; the page sets it anew when it hears of its new size.
-    await eventually("the composer is above the keyboard", async () => {
+    await eventually("the composer is above a keyboard over the page", async () => {
       await page.evaluate("document.documentElement.style.setProperty('--keyboard', '336px')");
-      const lifted = (await page.locator(".composer-box").boundingBox())!;
-      return lifted.y + lifted.height <= 844 - 336;
+      return (await bottom()) <= 844 - 336;
     });
     await page.evaluate("document.documentElement.style.removeProperty('--keyboard')");
     await page.getByRole("textbox", { name: "Message" }).fill("line");
@@ -556,6 +559,21 @@ const paste = `(() => {
   const event = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
   document.querySelector(".composer textarea").dispatchEvent(event);
 })()`;
+
+/** Runs in the page: whether the conversation that was kept last has one model. */
+const latestComparesNone = `new Promise((resolve, reject) => {
+  const request = indexedDB.open("tollgate-playground", 1);
+  request.onerror = reject;
+  request.onsuccess = () => {
+    const all = request.result.transaction("entries").objectStore("entries").getAll();
+    all.onerror = reject;
+    all.onsuccess = () => {
+      request.result.close();
+      const [latest] = all.result.sort((one, other) => other.updatedAt - one.updatedAt);
+      resolve(latest?.settings.second === "");
+    };
+  };
+})`;
 
 /** Runs in the page: 500 conversations as the store writes them. */
 const manyConversations = (owner: string): string => `new Promise((resolve, reject) => {

@@ -75,7 +75,7 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
 
       await visit.goTo("/usage", "Usage");
       await page.getByRole("heading", { name: "Tokens by model, last 30 days" }).waitFor();
-      expect(await page.locator("svg rect.series-1").count()).toBe(1);
+      await page.locator("svg rect.series-1").waitFor(); // drawn when its width is known
       await page.getByText("Requests, 30 days").waitFor();
       await page.locator(".row-button").waitFor();
       expect(

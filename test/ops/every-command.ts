@@ -63,6 +63,7 @@ export async function tryEveryCommand(program: readonly string[], folder: string
     ["check", "--json"],
     ["simulate", ...here],
     ["report", "--by", "day,model,key", ...here],
+    ["statement", "operator@localhost", "--month", "2026-10", "--html", ...here],
     ["batches", "list", ...here],
     ["accounts", "export", "a@example.com", ...here],
     ["reload", ...here],
@@ -74,6 +75,7 @@ export async function tryEveryCommand(program: readonly string[], folder: string
     .filter((name) => !(name in ways));
   const listed = commandsOf((await run(["help"], options)).stdout);
   expect(listed.filter((name) => !commands.some((words) => isCall(words, name)) && !alike.includes(name))).toEqual([
+    "init",
     "serve",
     "end-users export",
     "apply",
@@ -122,6 +124,7 @@ export async function tryEveryCommand(program: readonly string[], folder: string
   expect((await run(["models", "suggest", ...here], options)).stderr).toContain("no node lists a model"); // the demo node
   expect((await run(["webhooks", "test", "ops", ...here], options)).stderr).toContain("there is no webhook");
   expect((await run(["check-answers", "--quick"], options)).stderr).toContain("is started by a server");
+  expect((await run(["init", "--yes", "--node", "127.0.0.1:1"], options)).stderr).toContain("nothing listens");
   server.signal("SIGTERM");
   expect(await server.ended()).toBe(0);
   expect((await run(["move", "--to", "postgres://127.0.0.1:1/none", ...here], options)).stderr).toContain(

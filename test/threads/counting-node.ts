@@ -42,12 +42,17 @@ export class CountingNode {
     this.running += 1;
     this.served += 1;
     this.mostAtOnce = Math.max(this.mostAtOnce, this.running);
-    await request.text();
     let over = false;
     const leave = (): void => {
       if (!over) this.running -= 1;
       over = true;
     };
+    try {
+      await request.text();
+    } catch (reason) {
+      leave(); // it was given up before all of it was here
+      throw reason;
+    }
     const headers = { "content-type": "text/event-stream" };
     if (this.answer === "at once") {
       await Bun.sleep(1); // long enough for another request to be seen beside it

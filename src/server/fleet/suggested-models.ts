@@ -3,6 +3,7 @@
 import type { Config } from "../../config/config.ts";
 import { modelNamesMax, ownModelNameMaxLength } from "../../core/limits.ts";
 import { isVoice, modelKinds } from "../../core/model-kinds.ts";
+import { tomlText } from "../../core/toml-text.ts";
 import { withoutTag } from "../../nodes/model-facts.ts";
 import type { ModelReport, OfferedReport, PriceInDollars, ServedReport } from "./model-report.ts";
 
@@ -155,10 +156,4 @@ const priceText = (price: PriceInDollars | null): string => {
 
 const listText = (names: readonly string[]): string => `[${names.map(tomlText).join(", ")}]`;
 
-/** JSON's escapes are TOML's; DEL and what follows it may not stand in a file of either kind as it is. */
-const tomlText = (text: string): string =>
-  JSON.stringify(text).replaceAll(
-    /[\u007f-\u009f\u2028\u2029]/g,
-    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
 const shownText = (name: string): string => (/^[\w.:-]+$/.test(name) ? name : tomlText(name));

@@ -253,15 +253,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   const dialects = new Dialects(context, options.dialects);
   const keyHeaders = new KeyHeaders(dialects.keyHeaders);
   const backgrounds = backgroundsOf(parts, options);
-  const inference = new Inference(parts, {
-    dialects,
-    keyHeaders,
-    counts,
-    watch,
-    addressHeader,
-    backgrounds,
-    files: parts.files ?? null,
-  });
+  const inference = new Inference(parts, { dialects, keyHeaders, counts, watch, addressHeader, backgrounds });
   const live = others === null ? inference : together(inference, others);
   const site = (inference.site = openSite?.(live) ?? null);
   const tokens = new TokenRoutes({ ...parts, dialects, keyHeaders }, counts, site, addressHeader, options.quotes);

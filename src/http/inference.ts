@@ -76,18 +76,19 @@ export type InferenceOptions = Readonly<{
   watch: RequestWatch;
   /** Where requests may go on without their clients; loaded with the first one. */
   backgrounds?: (() => Promise<Backgrounds>) | null;
-  /** Takes the files of forms. Null or absent: they are not taken. */
-  files?: Pick<Files, "upload"> | null;
   /** The header in which a proxy names its client's address; null: none. */
   addressHeader: string | null;
   /** Passes on requests of `GatewayParts.isForOthers` and of signed-in browsers. `body`: as it came; null: unread. */
   passOn?: (request: Request, connection: Connection | null, body: RawBody | null) => Promise<Response>;
 }>;
 
+/** `files`: take what comes in forms. Null or absent: nothing comes in forms. */
+type InferenceParts = GatewayParts & Readonly<{ files?: Pick<Files, "upload"> | null }>;
+
 type RoutesTaken = { add(...route: Parameters<ApiRoutes["add"]>): unknown };
 
 export class Inference implements LiveRequests {
-  readonly #parts: GatewayParts;
+  readonly #parts: InferenceParts;
   readonly #options: InferenceOptions;
   readonly #heartbeat = new Heartbeat();
   readonly #open = new ActiveSet<{
@@ -104,7 +105,7 @@ export class Inference implements LiveRequests {
   /** Signed-in browsers may send requests without a key. */
   site: Site | null = null;
 
-  constructor(parts: GatewayParts, options: InferenceOptions) {
+  constructor(parts: InferenceParts, options: InferenceOptions) {
     this.#parts = parts;
     this.#options = options;
   }
@@ -212,7 +213,7 @@ export class Inference implements LiveRequests {
   #formOf(request: Request): Incoming["body"] {
     return async (account) => {
       const { readAudioForm } = await import("./audio-form.ts");
-      return readAudioForm(request, account, this.#options.files ?? null);
+      return readAudioForm(request, account, this.#parts.files ?? null);
     };
   }
 

@@ -110,6 +110,7 @@ async function run(sample: CodeSample, { folder, operatorKey }: GatewayProcess):
       PATH: process.env["PATH"],
       HOME: folder,
       TOLLGATE_KEY: operatorKey,
+      PYTHONWARNINGS: "ignore::DeprecationWarning", // OpenAI's of its translations
       RESPONSE_ID: await storedResponse(),
       FILE_ID: await file(),
       ...(await conversation()),

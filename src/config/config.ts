@@ -49,7 +49,13 @@ export const optionEntries = Object.entries(options) as readonly (readonly [Opti
 // ---------------------------------------------------------------- the file
 
 /** A table of the file and its keys, in the order of the table of options. */
-export type FileTableOfKeys = Readonly<{ name: string; isList: boolean; keys: Keys; options: readonly AnyOption[] }>;
+export type FileTableOfKeys = Readonly<{
+  name: string;
+  isList: boolean;
+  rowKey: string | null;
+  keys: Keys;
+  options: readonly AnyOption[];
+}>;
 
 export const fileTables: readonly FileTableOfKeys[] = [
   ...Map.groupBy(Object.values<AnyOption>(options), ({ table }) => table),
@@ -59,6 +65,7 @@ export const fileTables: readonly FileTableOfKeys[] = [
     : {
         name,
         isList: ofTable.some(({ isList }) => isList),
+        rowKey: ofTable[0]!.rowKey,
         keys: Object.assign({}, ...ofTable.map(({ keys }) => keys)) as Keys,
         options: ofTable,
       },

@@ -79,6 +79,7 @@ import { NoticeWatch } from "./notice-watch.ts";
 import { nodeLine, noNodeServes } from "./fleet/node-lines.ts";
 import { checkModelFile, findServingNodes } from "./fleet/nodes.ts";
 import { OwnedTools } from "./owned-tools.ts";
+import { lazyConfigEditor } from "./lazy-config-editor.ts";
 import { Reloader } from "./reload.ts";
 import { RunningParts } from "./running.ts";
 import { ScheduledBackups } from "./kept/scheduled-backups.ts";
@@ -427,6 +428,7 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
   const unready = unreadyOf(earlier);
   const batches = files === null ? null : batchesOf({ accounting, files });
   const fleet = fleetOf({
+    editing: lazyConfigEditor({ config, flags, environment, reloader, clock }),
     pool,
     catalog,
     served,

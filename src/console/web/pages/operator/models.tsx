@@ -21,6 +21,11 @@ export function ModelsPage(): VNode {
     <Page
       title="Models"
       lead={`${sells.value ? "Prices in US dollars per 1,000,000 model tokens. " : ""}Use of the last 24 hours.`}
+      actions={
+        <a class="button" href="/operator/config?table=models">
+          Edit models
+        </a>
+      }
     >
       <SickNodes />
       <section class="card flush" aria-label="Models">

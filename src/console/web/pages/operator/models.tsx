@@ -148,7 +148,8 @@ function State({ of: { nodes, up, below } }: { of: OperatorModel }): VNode {
 
 function priceOf({ price: dollars }: OperatorModel): string {
   if (dollars === null) return "free: no price set";
-  const { input, cached, output } = dollars;
+  const { input, cached, output, per } = dollars;
+  if (per !== undefined) return `$${input} per ${per}`;
   return input === cached && input === output
     ? `${price(input)} flat`
     : [input, cached, output].map((amount) => price(amount)).join(" / ");

@@ -185,6 +185,8 @@ export class ConsoleSite {
     this.routes = consoleRoutes(this.parts, new Live(this.parts, requests));
   }
 
+  readonly config: Fleet["config"] = { show: unconfigured, edit: unconfigured, undo: unconfigured };
+
   #fleet(): Fleet {
     const setDrained = (name: string, drained: boolean) => {
       if (name !== this.node.name) throw new CommandError(`there is no node ${name}`);
@@ -193,6 +195,7 @@ export class ConsoleSite {
     };
     return {
       batches: null,
+      config: this.config,
       nodes: () => [],
       models: () => ({}),
       gateways: async () => [],
@@ -286,3 +289,7 @@ export class ConsoleBrowser {
     return { status: response.status, body, response };
   }
 }
+
+const unconfigured = (): never => {
+  throw new CommandError("there is no configuration file");
+};

@@ -158,6 +158,10 @@ export const routes = {
   "POST /operator/server/reload": { access: "operator", reply: server.OperatorServer },
   // 409 while another one runs
   "POST /operator/server/backup": { access: "operator", reply: server.OperatorServer },
+  "GET /operator/config": { access: "operator", reply: server.ConfigShown },
+  // 409 where the file is another one than its `hash` says
+  "POST /operator/config": { access: "operator", body: server.ConfigEdit, reply: server.ConfigEdited },
+  "POST /operator/config/undo": { access: "operator", body: server.ConfigUndo, reply: server.ConfigEdited },
   // posts a notice to it
   "POST /operator/webhooks/test": { access: "operator", body: server.NamedWebhook, reply: server.WebhookTest },
 } as const satisfies Readonly<Record<`GET /${string}` | `POST /${string}`, RouteShape>>;

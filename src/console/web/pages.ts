@@ -46,6 +46,7 @@ export const operatorPages: readonly PageEntry[] = [
   ),
   page("/operator/nodes", "Nodes", "nodes", () => import("./pages/operator/nodes.tsx"), "NodesPage"),
   page("/operator/models", "Models", "models", () => import("./pages/operator/models.tsx"), "ModelsPage"),
+  page("/operator/config", "Configuration", "pencil", () => import("./pages/operator/config.tsx"), "ConfigPage"),
   page("/operator/server", "Server", "settings", () => import("./pages/operator/server.tsx"), "ServerPage"),
   page("/operator/audit", "Audit log", "audit", () => import("./pages/operator/audit.tsx"), "AuditPage"),
 ];

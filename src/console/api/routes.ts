@@ -19,6 +19,7 @@ import * as line from "./line.ts";
 import * as nodes from "./nodes.ts";
 import * as overview from "./overview.ts";
 import * as plan from "./plan.ts";
+import * as reports from "./reports.ts";
 import * as requestLog from "./request-log.ts";
 import * as server from "./server.ts";
 import * as shapes from "./shapes.ts";
@@ -86,6 +87,13 @@ export const routes = {
   // text/csv, streamed
   "GET /usage.csv": { access: "account", query: usage.UsageFilter, reply: null },
   "GET /refusals": { access: "account", query: requestLog.RefusalsQuery, reply: requestLog.RefusalsPage },
+
+  // of all accounts for operators, of the own one for everybody else; 400 too many rows
+  "GET /reports": { access: "account", query: reports.ReportQuery, reply: reports.ReportRows },
+  // text/csv
+  "GET /reports.csv": { access: "account", query: reports.ReportQuery, reply: null },
+  // a page to print, or text/csv
+  "GET /statement": { access: "account", query: reports.StatementQuery, reply: null },
 
   "GET /plan": { access: "account", reply: plan.PlanPage },
   "POST /plan/requests": { access: "account", body: plan.NewPurchaseRequest, reply: plan.PurchaseRequest },

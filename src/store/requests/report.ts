@@ -1,6 +1,7 @@
 // The report's question, as both stores ask it: of the journal's lines, and of the days whose lines were folded.
 import { keyNameOf } from "../../account/people/key-names.ts";
-import type { ReportAsked, ReportGroup, ReportRow } from "../../core/report.ts";
+import type { ReportAsked, ReportRow } from "../../core/report.ts";
+import type { ReportGroup } from "../../core/report-columns.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { dayMs } from "../../core/units.ts";
 import { type Condition, type Question, rowsIn, statement, type Value } from "../questions.ts";

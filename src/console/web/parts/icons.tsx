@@ -15,6 +15,7 @@ const paths = {
   nodes: "M4 4.5h16v6H4zM4 13.5h16v6H4zM7.5 7.5h.01M7.5 16.5h.01M11 7.5h5.5M11 16.5h5.5",
   line: "M4 6h3v3H4zM10.5 6h3v3h-3zM17 6h3v3h-3zM4 15h16M16.5 11.5L20 15l-3.5 3.5",
   models: "M12 3l7.8 4.5v9L12 21l-7.8-4.5v-9L12 3zM12 12l7.8-4.5M12 12v9M12 12L4.2 7.5",
+  totals: "M4 19h16M5 15l4.5-5 4 3.5L20 6M15.5 6H20v4.5",
   activity: "M3 12.5h4l3-8 4.5 15 3-7H21",
   log: "M4 5h16M4 10h16M4 15h9M4 20h6M16 14.5v6M13 17.5h6",
   audit: "M6 3h9l4 4v14H6V3zM14.5 3v4.5H19M9.5 12h6M9.5 16h6",

@@ -58,6 +58,9 @@ export const variableName = (): Kind<string> =>
 export const variables = (): Kind<Readonly<Record<string, string>>> =>
   as(Type.Record(Type.String(), Type.String({ writeOnly: true }), { description: "a table of environment variables" }));
 
+export const textTable = (description: string): Kind<Readonly<Record<string, string>>> =>
+  as(Type.Record(Type.String(), Type.String({ minLength: 1 }), { description }));
+
 /** A table of another program. */
 export const jsonTable = (description: string): Kind<Readonly<Record<string, unknown>>> =>
   as(Type.Record(Type.String(), Type.Unknown(), { description }));

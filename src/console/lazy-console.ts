@@ -16,6 +16,7 @@ export const pagePaths = [
   "/key",
   "/device",
   "/plan",
+  "/team",
   "/account",
   "/operator",
   "/operator/*",

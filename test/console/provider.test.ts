@@ -44,6 +44,7 @@ const everybody: Omit<OidcOptions, "issuer"> = {
   planClaim: null,
   operatorGroups: [],
   operatorClaim: null,
+  teamGroups: {},
 };
 
 /** A console where people sign in with the provider. */

@@ -91,7 +91,10 @@ export const yesOrNo = (): Kind<boolean> => as(Type.Boolean({ description: "true
 export const yesOrNoOr = <const Word extends string>(words: readonly Word[]): Kind<boolean | Word> =>
   as(
     Type.Union([Type.Boolean(), ...words.map((word) => Type.Literal(word))], {
-      description: `true, false, ${words.map((word) => `"${word}"`).join(" or ")}`,
+      description: `true, false, ${words
+        .map((word) => `"${word}"`)
+        .join(", ")
+        .replace(/, (?=[^,]*$)/, " or ")}`,
     }),
   );
 

@@ -77,7 +77,7 @@ export const routes = {
   "POST /keys/:id/revoke": { access: "account", reply: shapes.Done },
 
   "GET /teams": { access: "account", reply: teams.Teams },
-  // 400 used, expired or unknown; 409 a member already
+  // 400 used, expired or unknown, or a member already
   "POST /teams/join": { access: "account", body: signIn.LinkToken, reply: shapes.Done },
   // 404 for who is neither in it nor an operator
   "GET /teams/:id": { access: "account", reply: teams.Team },

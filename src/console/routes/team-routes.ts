@@ -17,26 +17,6 @@ type TeamCall = Call<"account", unknown, unknown>;
 
 export function teamRoutes(parts: ConsoleParts): Route[] {
   const { office } = parts;
-  const asked = <Input, Result>(call: TeamCall, verb: Verb<Input, Result>, input: Input) =>
-    ask(parts, call.visitor.account.operator ? "operator" : "account", call, verb, input);
-  /**
-   * Nothing is done where the account is not told of the team. `member`: only members have addresses here, so that nobody
-   * learns who else there is.
-   */
-  const inTeam = <Reply>(call: TeamCall, work: (team: string, email: string) => Promise<Reply>, member?: AccountId) =>
-    orRefused(async () => {
-      const found = await office.read(async (unit) => {
-        const team = await teamFor(unit, call);
-        if (isFailure(team) || member === undefined) return [team, ""] as const;
-        const isIn = (await unit.accounts.member(team.id, member)) !== null;
-        return [isIn ? team : noMember, (await unit.accounts.record(member))?.email ?? ""] as const;
-      });
-      const [team, email] = found;
-      return isFailure(team) ? team : work(team.email, email);
-    });
-  const holderOf = ({ visitor }: TeamCall, team: string, service: boolean) =>
-    service ? { email: team } : { email: visitor.account.email, team };
-
   return [
     route("GET /teams", async ({ visitor: { account } }) => {
       return office.read(async (unit) => {
@@ -53,20 +33,18 @@ export function teamRoutes(parts: ConsoleParts): Route[] {
     }),
 
     route("POST /teams/join", (call) =>
-      orRefused(() =>
-        office.change(async (unit) => {
-          const { account } = call.visitor;
-          const link = await unit.links.find(call.body.token);
-          if (link.team === null) return fail("conflict", "This invitation is for who has no account yet.");
-          if (link.email !== null && link.email.toLowerCase() !== account.email.toLowerCase()) {
-            return fail("forbidden", "This invitation is for another address.");
-          }
-          await unit.links.use(link.id, account.id);
-          await new Teams(unit.teams).join(link, account.id);
-          noteOwn(unit, call, "team.member", account.id, `of account ${link.team}, by invitation ${link.id}`);
-          return done;
-        }),
-      ),
+      office.change(async (unit) => {
+        const { account } = call.visitor;
+        const link = await unit.links.find(call.body.token);
+        if (link.team === null) return fail("conflict", "This invitation is for who has no account yet.");
+        if (link.email !== null && link.email.toLowerCase() !== account.email.toLowerCase()) {
+          return fail("forbidden", "This invitation is for another address.");
+        }
+        await unit.links.use(link.id, account.id);
+        await new Teams(unit.teams).join(link, account.id);
+        noteOwn(unit, call, "team.member", account.id, `of account ${link.team}, by invitation ${link.id}`);
+        return done;
+      }),
     ),
 
     route("GET /teams/:id", async (call) => {
@@ -97,6 +75,33 @@ export function teamRoutes(parts: ConsoleParts): Route[] {
       });
     }),
 
+    ...changeRoutes(parts),
+  ];
+}
+
+function changeRoutes(parts: ConsoleParts): Route[] {
+  const { office } = parts;
+  const asked = <Input, Result>(call: TeamCall, verb: Verb<Input, Result>, input: Input) =>
+    ask(parts, call.visitor.account.operator ? "operator" : "account", call, verb, input);
+  /**
+   * Nothing is done where the account is not told of the team. `member`: only members have addresses here, so that nobody
+   * learns who else there is.
+   */
+  const inTeam = <Reply>(call: TeamCall, work: (team: string, email: string) => Promise<Reply>, member?: AccountId) =>
+    orRefused(async () => {
+      const found = await office.read(async (unit) => {
+        const team = await teamFor(unit, call);
+        if (isFailure(team) || member === undefined) return [team, ""] as const;
+        const isIn = (await unit.accounts.member(team.id, member)) !== null;
+        return [isIn ? team : noMember, (await unit.accounts.record(member))?.email ?? ""] as const;
+      });
+      const [team, email] = found;
+      return isFailure(team) ? team : work(team.email, email);
+    });
+  const holderOf = ({ visitor }: TeamCall, team: string, service: boolean) =>
+    service ? { email: team } : { email: visitor.account.email, team };
+
+  return [
     route("POST /teams/:id/invite", (call) =>
       inTeam(call, async (team) => {
         const { link, expires_at } = await asked(call, invite, { ...call.body, team });

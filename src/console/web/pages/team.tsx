@@ -191,35 +191,7 @@ function Keys({ team, title, keys, isService: service = false, onChanged, childr
           ]}
         >
           {keys.map((key) => (
-            <tr key={key.id}>
-              <td class="break">
-                {key.name} {key.ending !== null && <code class="quiet">…{key.ending}</code>}
-              </td>
-              <td class="nowrap quiet">{key.last_used_at === null ? "never used" : <Time at={key.last_used_at} />}</td>
-              <td class="number nowrap" data-name="Today">
-                {usedOf(key.used_day, key.limit_day)}
-              </td>
-              <td class="number nowrap" data-name="Month">
-                {usedOf(key.used_month, key.limit_month)}
-              </td>
-              <td class="nowrap">
-                <AskButton
-                  caption="Revoke"
-                  label={`Revoke ${key.name}`}
-                  class="button small"
-                  title="Revoke the key?"
-                  confirm="Revoke key"
-                  onConfirm={async () => {
-                    await post(`/teams/${team.id}/revoke`, { key: key.id, service });
-                    onChanged();
-                  }}
-                >
-                  <p>
-                    <strong>{key.name}</strong> is void at once and for good.
-                  </p>
-                </AskButton>
-              </td>
-            </tr>
+            <KeyRow key={key.id} shown={key} team={team} isService={service} onRevoked={onChanged} />
           ))}
         </Table>
       )}
@@ -237,6 +209,40 @@ function Keys({ team, title, keys, isService: service = false, onChanged, childr
     </Card>
   );
 }
+
+type KeyRowProps = Readonly<{ shown: AccountKey; team: Team; isService: boolean; onRevoked: () => void }>;
+
+const KeyRow = ({ shown: key, team, isService: service, onRevoked }: KeyRowProps): VNode => (
+  <tr>
+    <td class="break">
+      {key.name} {key.ending !== null && <code class="quiet">…{key.ending}</code>}
+    </td>
+    <td class="nowrap quiet">{key.last_used_at === null ? "never used" : <Time at={key.last_used_at} />}</td>
+    <td class="number nowrap" data-name="Today">
+      {usedOf(key.used_day, key.limit_day)}
+    </td>
+    <td class="number nowrap" data-name="Month">
+      {usedOf(key.used_month, key.limit_month)}
+    </td>
+    <td class="nowrap">
+      <AskButton
+        caption="Revoke"
+        label={`Revoke ${key.name}`}
+        class="button small"
+        title="Revoke the key?"
+        confirm="Revoke key"
+        onConfirm={async () => {
+          await post(`/teams/${team.id}/revoke`, { key: key.id, service });
+          onRevoked();
+        }}
+      >
+        <p>
+          <strong>{key.name}</strong> is void at once and for good.
+        </p>
+      </AskButton>
+    </td>
+  </tr>
+);
 
 const usedOf = (used: number | null, limit: number | null): string =>
   limit === null ? count(used ?? 0) : `${count(used ?? 0)} of ${count(limit)}`;
@@ -310,42 +316,7 @@ function Members({ team, members, onChanged }: MembersProps): VNode {
           ]}
         >
           {members.map((member) => (
-            <tr key={member.id}>
-              <td class="break">
-                {member.email} {member.role === "admin" && <span class="badge accent">Admin</span>}
-              </td>
-              <td class="number nowrap" data-name="Today">
-                {usedOf(member.used_day, member.limit_day)}
-              </td>
-              <td class="number nowrap" data-name="Month">
-                {usedOf(member.used_month, member.limit_month)}
-              </td>
-              <td class="nowrap sentence">
-                <Button
-                  caption="Change"
-                  class="button small"
-                  aria-label={`Change ${member.email}`}
-                  onClick={() => setLimiting(member)}
-                />{" "}
-                <AskButton
-                  caption="Remove"
-                  label={`Remove ${member.email}`}
-                  class="button small"
-                  title="Remove from the team?"
-                  confirm="Remove"
-                  onConfirm={async () => {
-                    await post(`/teams/${team.id}/remove`, { account: member.id });
-                    toast(`${member.email} is not in the team anymore.`);
-                    onChanged();
-                  }}
-                >
-                  <p>
-                    The keys of <strong>{member.email}</strong> in the team are void at once. Replies in progress
-                    finish.
-                  </p>
-                </AskButton>
-              </td>
-            </tr>
+            <MemberRow key={member.id} team={team} member={member} onChange={setLimiting} onRemoved={onChanged} />
           ))}
         </Table>
       )}
@@ -364,6 +335,51 @@ function Members({ team, members, onChanged }: MembersProps): VNode {
     </Card>
   );
 }
+
+type MemberRowProps = Readonly<{
+  team: Team;
+  member: Member;
+  onChange: (member: Member) => void;
+  onRemoved: () => void;
+}>;
+
+const MemberRow = ({ team, member, onChange, onRemoved }: MemberRowProps): VNode => (
+  <tr>
+    <td class="break">
+      {member.email} {member.role === "admin" && <span class="badge accent">Admin</span>}
+    </td>
+    <td class="number nowrap" data-name="Today">
+      {usedOf(member.used_day, member.limit_day)}
+    </td>
+    <td class="number nowrap" data-name="Month">
+      {usedOf(member.used_month, member.limit_month)}
+    </td>
+    <td class="nowrap sentence">
+      <Button
+        caption="Change"
+        class="button small"
+        aria-label={`Change ${member.email}`}
+        onClick={() => onChange(member)}
+      />{" "}
+      <AskButton
+        caption="Remove"
+        label={`Remove ${member.email}`}
+        class="button small"
+        title="Remove from the team?"
+        confirm="Remove"
+        onConfirm={async () => {
+          await post(`/teams/${team.id}/remove`, { account: member.id });
+          toast(`${member.email} is not in the team anymore.`);
+          onRemoved();
+        }}
+      >
+        <p>
+          The keys of <strong>{member.email}</strong> in the team are void at once. Replies in progress finish.
+        </p>
+      </AskButton>
+    </td>
+  </tr>
+);
 
 type ChangeDialogProps = Readonly<{ team: Team; member: Member; onClose: () => void; onDone: () => void }>;
 

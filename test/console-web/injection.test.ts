@@ -11,6 +11,7 @@ import type { OperatorModels, OperatorNodes } from "../../src/console/api/nodes.
 import type { ConsoleModels, Overview } from "../../src/console/api/overview.ts";
 import type { PlanPage, PurchaseRequest, PurchaseRequestsPage } from "../../src/console/api/plan.ts";
 import type { LogPage, RefusalsPage } from "../../src/console/api/request-log.ts";
+import type { ActivityPage } from "../../src/console/api/activity.ts";
 import type { AuditPage, OperatorServer, OperatorTotals } from "../../src/console/api/server.ts";
 import type { Member, Team } from "../../src/console/api/teams.ts";
 import type { Session } from "../../src/console/api/sign-in.ts";
@@ -235,6 +236,7 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/operator/nodes": { nodes, waiting: 0, gateway: payloads[0]! } satisfies OperatorNodes,
     "/operator/models": operatorModels,
     "/operator/totals": totals,
+    "/operator/activity": activity,
     "/operator/requests": { requests: payloads.map(purchase), next: null } satisfies PurchaseRequestsPage,
     "/operator/server": server,
     "/operator/audit": audit,
@@ -307,6 +309,7 @@ const overview: Overview = {
 const models: ConsoleModels = {
   models: payloads.map((id) => ({
     id,
+    kind: "chat",
     context_tokens: 196_608,
     reads_images: true,
     output_tokens: null,
@@ -563,13 +566,46 @@ const operatorModels: OperatorModels = {
   })),
 };
 
+const one = [1];
+const figures: ActivityPage["all"]["steps"] = {
+  requests: one,
+  answered: one,
+  refused: one,
+  failed: one,
+  left: one,
+  input: one,
+  cached_input: one,
+  output: one,
+  wait_p50_ms: one,
+  wait_p95_ms: one,
+  first_token_p50_ms: one,
+  first_token_p95_ms: one,
+};
+const series = (label: string): ActivityPage["all"] => ({ label, steps: figures, total: figures });
+const activity: ActivityPage = {
+  from: time,
+  step_ms: 3_600_000,
+  all: series("all"),
+  series: payloads.slice(0, 6).map(series),
+  refusals_today: payloads.map((reason) => ({ reason, status: 400, requests: 1 })),
+  is_complete: true,
+  top_accounts: payloads.map((email, id) => ({
+    id,
+    email,
+    requests: 1,
+    input: 1,
+    output: 1,
+    billed_tokens: 1,
+    cost_usd: 1,
+  })),
+};
+
 const totals: OperatorTotals = {
+  alerts: payloads.map((text) => ({ kind: "node", text, path: "/operator/nodes" })),
   accounts: 1,
   requests_in_flight: 0,
   reserved_tokens: 0,
-  today: { requests: 1, input: 1, output: 1, billed_tokens: 1, billed_usd: 0 },
   pending_purchase_requests: 0,
-  models: payloads.map((model) => ({ model, requests: 1, billed_tokens: 1, served: true })),
 };
 
 const server: OperatorServer = {

@@ -24,6 +24,7 @@ export const accountPages: readonly PageEntry[] = [
   page("/playground", "Playground", "playground", () => import("./pages/playground/page.tsx"), "PlaygroundPage"),
   page("/key", "API key", "key", () => import("./pages/key.tsx"), "KeyPage"),
   page("/usage", "Usage", "usage", () => import("./pages/usage.tsx"), "UsagePage"),
+  page("/reports", "Reports", "totals", () => import("./pages/reports.tsx"), "ReportsPage"),
   page("/batch", "Batches", "batches", () => import("./pages/batches.tsx"), "BatchesPage"),
   page("/plan", "Plan", "plan", () => import("./pages/plan.tsx"), "PlanPage"),
   page("/team", "Team", "accounts", () => import("./pages/team.tsx"), "TeamPage"),
@@ -31,8 +32,7 @@ export const accountPages: readonly PageEntry[] = [
 ];
 
 export const operatorPages: readonly PageEntry[] = [
-  page("/operator", "Totals", "totals", () => import("./pages/operator/totals.tsx"), "TotalsPage"),
-  page("/operator/activity", "Activity", "activity", () => import("./pages/operator/activity.tsx"), "ActivityPage"),
+  page("/operator", "Activity", "activity", () => import("./pages/operator/activity.tsx"), "ActivityPage"),
   page("/operator/log", "Request log", "log", () => import("./pages/operator/log.tsx"), "LogPage"),
   page("/operator/accounts", "Accounts", "accounts", () => import("./pages/operator/accounts.tsx"), "AccountsPage"),
   page("/operator/requests", "Requests", "requests", () => import("./pages/operator/requests.tsx"), "RequestsPage"),
@@ -46,6 +46,7 @@ export const operatorPages: readonly PageEntry[] = [
   ),
   page("/operator/nodes", "Nodes", "nodes", () => import("./pages/operator/nodes.tsx"), "NodesPage"),
   page("/operator/models", "Models", "models", () => import("./pages/operator/models.tsx"), "ModelsPage"),
+  page("/operator/config", "Configuration", "pencil", () => import("./pages/operator/config.tsx"), "ConfigPage"),
   page("/operator/server", "Server", "settings", () => import("./pages/operator/server.tsx"), "ServerPage"),
   page("/operator/audit", "Audit log", "audit", () => import("./pages/operator/audit.tsx"), "AuditPage"),
 ];
@@ -63,4 +64,7 @@ const devicePage = page("/device", "Sign in a program", "key", () => import("./p
 
 /** `address`: a path, perhaps with a query. */
 export const pageAt = (address: string): PageEntry | undefined =>
-  [...accountPages, devicePage, ...operatorPages].find((entry) => entry.path === address.split("?", 1)[0]);
+  [...accountPages, devicePage, ...operatorPages].find(({ path }) => path === pathOf(address.split("?", 1)[0]!));
+
+/** Bookmarks have addresses that pages had before. */
+const pathOf = (path: string): string => (path === "/operator/activity" ? "/operator" : path);

@@ -13,6 +13,7 @@ import type { PlanPage, PurchaseRequest, PurchaseRequestsPage } from "../../src/
 import type { LogPage, RefusalsPage } from "../../src/console/api/request-log.ts";
 import type { ActivityPage } from "../../src/console/api/activity.ts";
 import type { AuditPage, OperatorServer, OperatorTotals } from "../../src/console/api/server.ts";
+import type { Member, Team } from "../../src/console/api/teams.ts";
 import type { Session } from "../../src/console/api/sign-in.ts";
 import type { UsagePage, UsageRow, UsageSummary } from "../../src/console/api/usage.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
@@ -65,6 +66,7 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
         ["/usage", payloads.length],
         ["/key", 1],
         ["/plan", payloads.length],
+        ["/team", payloads.length],
         ["/account", payloads.length],
         ["/playground", payloads.length],
         ["/operator", payloads.length],
@@ -229,6 +231,8 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/sessions": sessions,
     "/operator/accounts": { accounts: payloads.map(accountRow), next: null } satisfies AccountsPage,
     "/operator/invitations": invitations,
+    "/teams": { teams: payloads.map((name, id) => ({ id, name, role: "admin", plan: name, disabled: true })) },
+    "/teams/0": team,
     "/operator/nodes": { nodes, waiting: 0, gateway: payloads[0]! } satisfies OperatorNodes,
     "/operator/models": operatorModels,
     "/operator/totals": totals,
@@ -260,7 +264,15 @@ const numbers: AccountNumbers = {
 };
 
 const session: Session = {
-  account: { id: 1, email: payloads.join(" "), plan: "free", operator: true, password: true, connected: false },
+  account: {
+    id: 1,
+    email: payloads.join(" "),
+    plan: "free",
+    operator: true,
+    password: true,
+    connected: false,
+    team: true,
+  },
   sign_up: true,
   passwords: true,
   provider: payloads.join(" "),
@@ -416,6 +428,16 @@ const plan: PlanPage = {
   payments: [],
 };
 
+const member: Member = {
+  id: 1,
+  email: payloads.join(" "),
+  role: "admin",
+  limit_day: 1_000,
+  limit_month: 1_000,
+  used_day: 1,
+  used_month: 1,
+  joined_at: time,
+};
 const accountKeys: AccountKeys = {
   prefix: payloads[0] ?? "",
   keys: payloads.map((payload, index) => ({
@@ -444,8 +466,21 @@ const accountKeys: AccountKeys = {
     end_user_tokens_per_minute: 5_000,
     tokens_per_minute: 1_000,
     machine: true,
+    member: payload,
     cost_center: payload,
   })),
+};
+
+const team: Team = {
+  id: 0,
+  name: payloads.join(" "),
+  plan: payloads.join(" "),
+  disabled: false,
+  allowance: { granted: 5, left: 5 },
+  credit: 5,
+  spendable: 5,
+  own: { member, keys: accountKeys.keys },
+  managed: { members: [member], keys: accountKeys.keys },
 };
 
 const invitations: Invitations = {
@@ -476,6 +511,7 @@ const accountRow = (email: string, id: number): AccountsPage["accounts"][number]
   plan: "free",
   credit: 0,
   operator: true,
+  team: true,
   disabled: false,
   created_at: time,
 });

@@ -1,7 +1,7 @@
 // Every page of the console: its address, name and icon, and the file from which it is loaded when first shown.
 import type { ComponentType } from "preact";
 import type { IconName } from "./parts/icons.tsx";
-import { sells, session } from "./session.ts";
+import { account, sells, session } from "./session.ts";
 
 export type PageEntry = Readonly<{
   path: string;
@@ -27,6 +27,7 @@ export const accountPages: readonly PageEntry[] = [
   page("/reports", "Reports", "totals", () => import("./pages/reports.tsx"), "ReportsPage"),
   page("/batch", "Batches", "batches", () => import("./pages/batches.tsx"), "BatchesPage"),
   page("/plan", "Plan", "plan", () => import("./pages/plan.tsx"), "PlanPage"),
+  page("/team", "Team", "accounts", () => import("./pages/team.tsx"), "TeamPage"),
   page("/account", "Account", "account", () => import("./pages/account.tsx"), "AccountPage"),
 ];
 
@@ -49,6 +50,10 @@ export const operatorPages: readonly PageEntry[] = [
   page("/operator/server", "Server", "settings", () => import("./pages/operator/server.tsx"), "ServerPage"),
   page("/operator/audit", "Audit log", "audit", () => import("./pages/operator/audit.tsx"), "AuditPage"),
 ];
+
+/** Who is in no team has no page of it; operators see all teams. */
+export const isShown = ({ path }: PageEntry): boolean =>
+  path !== "/team" || account.value?.team === true || account.value?.operator === true;
 
 /** With only one plan, there is nothing to choose on the plan page. */
 export const nameOf = ({ path, name }: PageEntry): string =>

@@ -2,7 +2,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
 import { count, plural } from "../format.ts";
-import { accountPages, nameOf, operatorPages, type PageEntry } from "../pages.ts";
+import { accountPages, isShown, nameOf, operatorPages, type PageEntry } from "../pages.ts";
 import { PaletteButton, PaletteHost, PaletteIconButton } from "../palette/door.tsx";
 import { place } from "../route.ts";
 import { account, live, numbers, operatorNumbers, sells, session, signOut } from "../session.ts";
@@ -83,7 +83,7 @@ const Brand = (): VNode => (
 const Navigation = (): VNode => (
   <nav class="navigation" aria-label="Pages">
     <ul>
-      {accountPages.map((page) => (
+      {accountPages.filter(isShown).map((page) => (
         <li key={page.path}>
           <NavigationLink page={page} />
         </li>

@@ -129,7 +129,7 @@ export function readConfig(
   faults.throwIfAny();
   const values = Object.fromEntries(read) as OptionValues;
   checkTogether(values, faults);
-  const models = basedModels(values.models, (row, problem) => faults.at(["models", row, "preset_of"], problem));
+  const models = basedModels(values.models, (row, key, problem) => faults.at(["models", row, key], problem));
   faults.throwIfAny();
   const nodes = values.nodes.map((node) => ({ ...node, models: withPresets(node.models, models) }));
   return { file, isBlank: toml === "", ...values, models, nodes, keys: [...reading.keys] };

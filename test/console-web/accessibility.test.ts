@@ -15,6 +15,7 @@ const pages: readonly (readonly [path: string, heading: string])[] = [
   ["/playground", "Playground"],
   ["/key", "API key"],
   ["/usage", "Usage"],
+  ["/reports", "Reports"],
   ["/plan", "Plan and credit"],
   ["/account", "Account"],
   ["/device?user_code=BBBB-CCCC", "Sign in a program"],

@@ -905,6 +905,7 @@ export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
       { name: "Conversations", description: "Items that requests of responses share and add to." },
       { name: "Files", description: "Uploads that requests and batches name." },
       { name: "Embeddings and reranking", description: "For search in one's own texts." },
+      { name: "Voices", description: "Speech to text, and text to speech." },
       { name: "Counting tokens", description: "Free counts in each dialect." },
       { name: "Models", description: "What can be asked." },
       { name: "Health", description: "For supervisors and balancers." },

@@ -264,6 +264,43 @@ describe("speech", () => {
   });
 });
 
+test("audio in messages goes to models that read it, as it came, and costs what the node counts", async () => {
+  const account = await gateway.account();
+  const data = talk.toString("base64");
+  const ask = (model: string, audio: unknown) =>
+    fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${account.api_key}` },
+      body: JSON.stringify({
+        model,
+        messages: [{ role: "user", content: [{ type: "input_audio", input_audio: audio }] }],
+      }),
+    });
+  expect(await (await ask("talks", { data, format: "mp3" })).json()).toMatchObject({
+    choices: [{ message: { content: "You said: pay." } }],
+    usage: { prompt_tokens: 77 },
+  });
+  expect(node.requests.at(-1)!.fields["messages"]).toEqual([
+    { role: "user", content: [{ type: "input_audio", input_audio: { data, format: "mp3" } }] },
+  ]);
+  const at = "messages[0].content[0].input_audio";
+  expect(await messageOf(await ask("talks", { data: "?", format: "mp3" }))).toEqual([
+    400,
+    `${at}.data must be audio in base64`,
+  ]);
+  expect(await messageOf(await ask("talks", { data }))).toEqual([
+    400,
+    `${at}.format must be the name of a format, such as wav or mp3`,
+  ]);
+  expect(await messageOf(await ask("deaf", { data, format: "mp3" }))).toEqual([
+    400,
+    `${at}: the model deaf does not read audio`,
+  ]);
+  const long = await ask("talks", { data: "A".repeat(2_000_000), format: "wav" });
+  expect([long.status, JSON.stringify(node.requests.at(-1)!.fields).length]).toEqual([200, expect.any(Number)]);
+  expect(JSON.stringify(node.requests.at(-1)!.fields).length).toBeGreaterThan(2_000_000);
+});
+
 describe("money and rights", () => {
   test("no more is begun than the balance holds", async () => {
     const { api_key: key } = await gateway.account(100_000);
@@ -288,6 +325,19 @@ describe("money and rights", () => {
     ]);
   });
 
+  test("a quote tells what a text would cost, and takes no forms", async () => {
+    const { api_key: key } = await gateway.account();
+    const quote = (body: object, endpoint = "") =>
+      fetch(`${gateway.url}/v1/quote${endpoint}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}` },
+        body: JSON.stringify(body),
+      });
+    const spoken = await quote({ model: "tts-1", voice: "alloy", input: "Zoll 🚧" });
+    expect(await spoken.json()).toMatchObject({ input_tokens: 6, exact: true, price_max: 6 * perCharacter });
+    expect((await quote({ fields: [["model", "whisper-1"]] }, "?endpoint=/v1/audio/transcriptions")).status).toBe(400);
+  });
+
   test("lists tell kinds and prices", async () => {
     const { api_key: key } = await gateway.account();
     const reply = await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
@@ -299,6 +349,7 @@ describe("money and rights", () => {
         ["slow", "speech", { price_per_1k_characters: "9" }, "text->audio"],
         ["away", "speech", { price_per_1k_characters: "0" }, "text->audio"],
         ["talks", "chat", { prompt: "0" }, "text+audio->text"],
+        ["deaf", "chat", { prompt: "0" }, "text->text"],
       ],
     );
     expect(data[1]!["pricing"]["prompt"]).toBeUndefined();

@@ -70,6 +70,9 @@ const uploads = (): string[] =>
     .filter((entry) => entry.isFile())
     .map(({ name }) => name);
 
+/** What vLLM was recorded to say, a word an event. */
+const fox = " The quick brown fox jumps over the lazy dog and the dog sleeps on.";
+
 describe("transcriptions", () => {
   test("come as the node writes them, with what was charged, and leave nothing on the disk", async () => {
     const account = await gateway.account();
@@ -90,9 +93,12 @@ describe("transcriptions", () => {
       "text/plain; charset=utf-8",
       "1\n00:00:00,000 --> 00:00:01,000\nPlease pay the toll.\n",
     ]);
+    const plain = await hear(account.api_key, { response_format: "text", prompt: "vllm" });
+    expect([plain.headers.get("content-type"), await plain.text()]).toEqual(["text/plain; charset=utf-8", fox]);
     const row = { endpoint: "/v1/audio/transcriptions", model: "whisper-1", input: 2, output: 0 };
     const charged = { ...row, billed_tokens: 2 * perSecond, estimated: false };
-    expect(await rowsOf(account)).toEqual([charged, charged, charged]);
+    const byNode = { ...charged, input: 5, billed_tokens: 5 * perSecond };
+    expect(await rowsOf(account)).toEqual([byNode, charged, charged, charged]);
     expect(uploads()).toEqual([]);
   });
 
@@ -108,7 +114,7 @@ describe("transcriptions", () => {
 
   test.each([
     ["OpenAI's", "", ["Please pay", " the toll."], 12],
-    ["vLLM's", "vllm", ["Please pay", " the toll."], 2],
+    ["vLLM's", "vllm", [...fox.slice(0, -1).split(/(?= )/), "."], 2],
     ["none", "whole", [" Please pay the toll."], 2],
   ])("events are OpenAI's where the node's are %s", async (_, prompt, deltas, seconds) => {
     const account = await gateway.account();
@@ -168,6 +174,7 @@ describe("transcriptions", () => {
         "response_format: the model `whisper-1` does not give this form here.",
       ],
       [hear(key, {}, none), 400, "file: the model `whisper-1` cannot read it, and it has no length: is it audio?"],
+      [hear(key, { prompt: "vllm" }, none), 400, "file: the model `whisper-1` cannot read this audio."],
       [hear(key, {}, undefined, { body: "{}" }), 400, "Audio is uploaded as multipart/form-data"],
       [hear("sk-tg-none"), 401, "Invalid API key provided"],
     ];

@@ -103,6 +103,7 @@ describe("a shop's own models", () => {
         aliases: [],
         hidden: false,
         plans: null,
+        readsAudio: false,
         readsDepth: true,
         contextTokens: 8_192,
         readsImages: false,

@@ -72,6 +72,10 @@ export class FileStore implements Files {
     return this.limits.fileBytesMax;
   }
 
+  get accountBytesMax(): number {
+    return this.limits.accountBytesMax;
+  }
+
   usualExpiry(): Ms {
     return this.#options.clock.wall() + this.limits.keepMs;
   }

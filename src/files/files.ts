@@ -46,6 +46,7 @@ type Content = ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>;
 export interface Files {
   /** How many bytes a file may have. */
   readonly fileBytesMax: number;
+  readonly accountBytesMax: number;
   /** When a file of now expires that says nothing of it. */
   usualExpiry(): Ms;
   upload(account: AccountId): Promise<Upload | Refusal>;

@@ -71,7 +71,7 @@ export type BatchRunParts = Readonly<{
   dialectAt(endpoint: Endpoint): Dialect;
   watch: Pick<RequestWatch, "refused" | "admitted" | "replied" | "ended">;
   worker: Pick<WorkerClient<LinesCall>, "call">;
-  files: Pick<Files, "get" | "read" | "writer" | "remove" | "accountBytesMax">;
+  files: Pick<Files, "get" | "read" | "writer" | "remove" | "accountBytesMax" | "hasRoom">;
   ofHash: BookKeys["ofHash"];
   planOf(account: AccountId): Plan;
   /** Whether the ledger has a charge with this key. */
@@ -422,8 +422,9 @@ export class BatchRun {
 
   /** `begins` is called when its answer does. */
   async #line(place: number, nodes: Set<string>, begins: () => void): Promise<Outcome> {
-    const { gateway, watch } = this.#parts;
+    const { gateway, watch, files } = this.#parts;
     const { batch } = this;
+    if (!files.hasRoom()) return { later: refuse("storage_full") };
     const { customId, body } = await this.#read(place);
     if (this.#isClosed || batch.end !== null) return { later: refuse("stopping") };
     const requestId = lineRequestId(batch.id, place);

@@ -85,6 +85,7 @@ export class Batches {
   async create({ windowMs, ...made }: NewBatch, requests: Uint8Array | null): Promise<Batch | Refusal> {
     const { form, account } = made;
     const { clock } = this.#options.gateway;
+    if (!this.#options.files.hasRoom()) return refuse("storage_full");
     const createdAt = clock.wall();
     const id = prefixes[form] + mintRequestId(createdAt).slice("req_".length);
     const batch: Batch = {
@@ -264,7 +265,11 @@ export class Batches {
       }
       if (batch.end === null && now >= batch.expiresAt) run.end("expired");
       else if (batch.end === null && (await this.#isCancelled(batch))) run.end("cancelled");
-      if (run.takeChanged() && !hasEnded(batch)) await this.#save(batch, false);
+      if (run.takeChanged() && !hasEnded(batch)) {
+        await this.#save(batch, false).catch((error: unknown) => {
+          gateway.log("error", "a batch's progress could not be written", { batch: batch.id, error: String(error) });
+        });
+      }
       const at = gateway.clock.monotonic();
       if (lease === undefined || (await lease(`batch ${batch.id}`, leaseMs).catch(() => false))) running.leasedAt = at;
     }

@@ -124,7 +124,7 @@ export class Backgrounds {
     const id = noteIdOf(response.id);
     await responses.keep(account, { ...response, id });
     const found = await responses.response(account, id);
-    return isRefusal(found) ? found : found === null ? refuse("internal") : null;
+    return isRefusal(found) ? found : found === null ? refuse("storage_full") : null;
   }
 
   /** Null where it was not stored soon. */

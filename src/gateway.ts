@@ -24,6 +24,7 @@ import type { Log } from "./core/log.ts";
 import { refusedByLimits } from "./core/key-limits.ts";
 import { standIns, withStandIns } from "./core/fallback.ts";
 import { isRefusal, refuse } from "./core/refusals.ts";
+import { withTagsOf } from "./core/request-tags.ts";
 import type { Soon } from "./core/soon.ts";
 import { GapSink } from "./telemetry/gap-sink.ts";
 import { RequestRecord, type RoundRecord } from "./telemetry/request-record.ts";
@@ -185,7 +186,8 @@ export async function admit(
     if (flooded !== null) return { refused: flooded, ask, by };
     // The end user is read only where the key may name one.
     const forwardsUsers = first.limits?.forwardsUsers === true;
-    const read = withUrgency(await readAsk(incoming.head, body, first, dialect, parts, forwardsUsers), incoming.head);
+    const unsaid = await readAsk(incoming.head, body, first, dialect, parts, forwardsUsers);
+    const read = withTags(withUrgency(unsaid, incoming.head), incoming.head);
     if (!isRefusal(read)) {
       ask = read.ask;
       prepared = ask.prepared ?? null;
@@ -240,6 +242,13 @@ export function withUrgency(read: Reading | Refusal, { headers }: RequestHead): 
     ? `The header x-deadline-ms must be a whole number of milliseconds from 1 to ${deadlineMaxMs}`
     : `The header x-priority must be one of ${priorities.join(", ")}`;
   return refuse("malformed", { reason });
+}
+
+function withTags(read: Reading | Refusal, { headers }: RequestHead): Reading | Refusal {
+  const header = headers.get("x-tags");
+  if (header === null || isRefusal(read)) return read;
+  const tags = withTagsOf(header, read.ask.tags);
+  return tags === undefined ? read : { ...read, ask: { ...read.ask, tags } };
 }
 
 /** No line is longer, whatever the configuration says. */

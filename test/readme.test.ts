@@ -61,8 +61,8 @@ const anchorsOf = (text: string): string[] =>
       .replaceAll(" ", "-"),
   );
 
-test("the README is a front door, of at most 12 KB", () => {
-  expect(Buffer.byteLength(documents.get("README.md")!)).toBeLessThanOrEqual(12 * 1024);
+test("the README is a front door, of at most 6 KB", () => {
+  expect(Buffer.byteLength(documents.get("README.md")!)).toBeLessThanOrEqual(6 * 1024);
 });
 
 /** Also those that only people who build on it read. */

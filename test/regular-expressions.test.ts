@@ -43,6 +43,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "account/people/accounts.ts": [
     /^deleted-[\d-]+@invalid$/i,
     /[^\x21-\x7e]/,
+    within(64, /^[\p{L}\p{N}](?:[\p{L}\p{N} ._-]*[\p{L}\p{N}])?$/u), // teamNameMaxLength
     within(
       254, // emailMaxLength
       /^[\w.!#$%&'*+/=?^`{|}~-]+@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i,

@@ -18,6 +18,10 @@ export type RequestRow = Readonly<{
   model: string;
   /** The one that was asked for, where the model stood in for it. */
   asked_model: string | null;
+  /** Sorted, with commas between; null where it has none. */
+  tags: string | null;
+  /** Whom it is booked to. */
+  cost_center: string | null;
   node: string | null;
   /** Of the reply's headers: one that failed in the middle has 200 and a reason. */
   status: number;
@@ -72,6 +76,8 @@ function rowOf(row: LogRow, emailOf: (account: AccountId) => string): RequestRow
     endpoint: row.endpoint,
     model: row.model,
     asked_model: row.askedModel,
+    tags: row.tags,
+    cost_center: row.costCenter,
     node: row.node,
     status: row.status,
     reason: row.reason,

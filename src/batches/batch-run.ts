@@ -114,8 +114,15 @@ const waitsFor: ReadonlySet<RefusalName> = new Set<RefusalName>([
     "budget_over_quota",
     "key_quota_exceeded",
     "end_user_quota_exceeded",
+    "member_quota_exceeded",
   ] as const),
-  ...(["budget_over_key_quota", "budget_over_end_user_quota", "coder_quota_reached", "quota_unverified"] as const),
+  ...([
+    "budget_over_key_quota",
+    "budget_over_end_user_quota",
+    "budget_over_member_quota",
+    "coder_quota_reached",
+    "quota_unverified",
+  ] as const),
   ...(["stopping", "too_many_requests", "rate_limited", "deadline_unmet"] as const),
 ]);
 const mayBeOfNode: ReadonlySet<RefusalName> = new Set<RefusalName>([

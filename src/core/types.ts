@@ -38,6 +38,8 @@ export type Course = Readonly<{
   priority?: Priority;
   /** The model that was asked for, where another one stood in for it. */
   askedModel?: string;
+  /** What its client called it, for reports (core/request-tags.ts). */
+  tags?: string;
 }>;
 
 /** What a key may be used for; null: unlimited. */
@@ -58,6 +60,10 @@ export type KeyLimits = Readonly<{
   /** What its requests get that ask for none, and the most urgent that they get; never more than the plan allows. */
   priority: Priority | null;
   priorityMax: Priority | null;
+  /** Whom its use is booked to, in the place of its account's; only operators set it. */
+  costCenter: string | null;
+  /** Of a team's key: whose it is, so that what that member may spend holds, too. Null: nobody's. */
+  member: AccountId | null;
 }> &
   Counts;
 
@@ -399,6 +405,8 @@ export type Ask = Readonly<{
   engineFields?: readonly EngineField[];
   /** The urgency that it asks for; absent: none. */
   priority?: Priority;
+  /** What its client calls it (core/request-tags.ts). */
+  tags?: string;
   /** It is a line of a batch, which limits of a minute do not count. */
   batch?: true;
   /** Its answer is of use only if it begins within this time. Absent: it waits. */

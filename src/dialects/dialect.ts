@@ -7,6 +7,7 @@ import type { KnownModels } from "../core/catalog.ts";
 import { endUserName } from "../core/end-user.ts";
 import type { RateLeft } from "../core/rates-left.ts";
 import { isRefusal, refusals } from "../core/refusals.ts";
+import { tagsIn } from "../core/request-tags.ts";
 import type {
   Ask,
   CoderBilling,
@@ -234,7 +235,9 @@ export function defineDialect<OwnAsk extends Ask>(definition: Definition<OwnAsk>
     read(request) {
       const ask = read(request);
       if (isRefusal(ask)) return ask;
-      const reading = readingOf(withPreset(ask));
+      const tags = tagsIn(request.body);
+      const preset = withPreset(ask);
+      const reading = readingOf(tags === undefined ? preset : { ...preset, tags });
       return request.namesUser === true
         ? { ...reading, endUser: endUserName(facts.endUser(request.body as object)) }
         : reading;

@@ -15,6 +15,8 @@ export const text = (description: string, placeholder: string, more: object = {}
 
 export const accountEmail = text("The account's e-mail address.", "EMAIL");
 
+export const teamName = text("The team's name.", "TEAM");
+
 export const planId = (description: string) => text(description, "PLAN");
 
 export const wholeNumber = (

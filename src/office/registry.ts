@@ -10,6 +10,7 @@ const groups: readonly Group[] = [
     words: ["accounts", "invitations"],
     load: async () => (await import("./verbs/accounts.ts")).default,
   },
+  { heading: "Teams", words: ["teams"], load: async () => (await import("./verbs/teams.ts")).default },
   { heading: "Keys", words: ["keys"], load: async () => (await import("./verbs/keys.ts")).default },
   {
     heading: "Requests for credit and plans",
@@ -32,7 +33,14 @@ const groups: readonly Group[] = [
     load: async () => (await import("./verbs/server.ts")).default,
   },
   { heading: "Batches", words: ["batches"], load: async () => (await import("./verbs/batches.ts")).default },
-  { heading: "Reports", words: ["report"], load: async () => (await import("./verbs/report.ts")).default },
+  {
+    heading: "Reports",
+    words: ["report", "statement"],
+    load: async () => [
+      ...(await import("./verbs/report.ts")).default,
+      ...(await import("./verbs/statement.ts")).default,
+    ],
+  },
   {
     heading: "What if",
     words: ["simulate"],

@@ -65,7 +65,6 @@ import type { PdfReader } from "../tools/media/pdf-reader.ts";
 import type { ServingConsole } from "./console.ts";
 import type { ControlParts } from "./control-handler.ts";
 import { type Handler, openControlSocket, socketFile } from "./control-socket.ts";
-import { AccountExports } from "./kept/account-exports.ts";
 import { countedFetch } from "./counted-tools.ts";
 import { checkFolderRights } from "./process/folder-rights.ts";
 import { fleetOf } from "./fleet/fleet.ts";
@@ -495,6 +494,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   let webConsole: ServingConsole | null = null;
   const openConsole = async (requests: LiveRequests): Promise<ServingConsole> => {
     const { makeConsole } = await import("./console.ts");
+    const { AccountExports } = await import("./kept/account-exports.ts");
     return (webConsole = await makeConsole(config, {
       requests,
       accounting,

@@ -332,6 +332,8 @@ const requestLog: LogPage = {
     endpoint: payload,
     model: payload,
     asked_model: payload,
+    tags: payload,
+    cost_center: payload,
     node: payload,
     status: 500,
     reason: payload,
@@ -439,6 +441,7 @@ const accountKeys: AccountKeys = {
     end_user_tokens_per_minute: 5_000,
     tokens_per_minute: 1_000,
     machine: true,
+    cost_center: payload,
   })),
 };
 

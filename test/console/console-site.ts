@@ -116,6 +116,7 @@ export class ConsoleSite {
         requestLog: {
           page: () => Promise.reject(new Error("the console asks its own")),
           report: () => Promise.resolve({ rows: [], cutsFoldedDay: false }),
+          credits: () => Promise.resolve([]),
           erase: async () => {},
         },
         simulate: () => Promise.reject(new Error("the console asks nothing of it")),
@@ -134,6 +135,7 @@ export class ConsoleSite {
       requestLog: {
         page: () => Promise.resolve({ rows: [], next: null, searchedTo: null, gone: 0 }),
         report: () => Promise.resolve({ rows: [], cutsFoldedDay: false }),
+        credits: () => Promise.resolve([]),
       },
       reserved: office.ledger,
       catalog: embeddedCatalog(),

@@ -329,6 +329,8 @@ describe("the request log", () => {
     endpoint: "/v1/messages",
     model: "core-3",
     askedModel: null,
+    tags: null,
+    costCenter: null,
     status: 429,
     reason: "quota_exceeded",
     input: 1,
@@ -359,6 +361,7 @@ describe("the request log", () => {
         return { rows, next: { served: 7, failed: 3 }, searchedTo: null, gone: 5 };
       },
       report: () => Promise.reject(new Error("the page asks for no report")),
+      credits: () => Promise.reject(new Error("the page asks for no credit")),
     };
     const site = new ConsoleSite({ requestLog });
     return [site, await site.signedIn("operator@x", { operator: true }), await site.signedIn("customer@x")];

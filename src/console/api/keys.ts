@@ -58,6 +58,8 @@ export const AccountKey = Type.Object({
   priority_max: nullable(priority()),
   /** The token of a machine that signed in. */
   machine: Type.Boolean(),
+  /** In place of the account's. */
+  cost_center: nullable(Type.String()),
   ...eachCount(() => nullable(count())),
 });
 export type AccountKey = Static<typeof AccountKey>;

@@ -244,6 +244,8 @@ const Details = ({ row, onClose }: { row: RequestRow; onClose: () => void }): VN
       <Fact name="Key" class="break" value={row.key ?? "–"} />
       <Fact name="Endpoint" value={row.endpoint} />
       {row.asked_model !== null && <Fact name="Asked for" class="break" value={row.asked_model} />}
+      {row.tags !== null && <Fact name="Tags" class="break" value={row.tags.replaceAll(",", ", ")} />}
+      {row.cost_center !== null && <Fact name="Cost center" class="break" value={row.cost_center} />}
       <Fact name="Model" class="break" value={row.model === "" ? "unknown: the body was not read" : row.model} />
       <Fact name="Node" class="break" value={row.node ?? "none"} />
       <Fact name="Input" class="number" value={`${count(row.input)} tokens, ${count(row.cached_input)} cached`} />

@@ -58,6 +58,10 @@ export class BackgroundOutlet implements Outlet {
     return this.#ended.promise;
   }
 
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
   /** Bytes of the events that are held. */
   get bytes(): number {
     return this.#bytes;

@@ -1,6 +1,7 @@
 // A line of the request log, as the console and `tollgate requests --json` show it, and the filter as people write it.
 import { inPlainWords } from "./refusal-words.ts";
 import { anyRequest, type LogFilter, type LogPage, type LogPlace, type LogRow } from "../core/request-log.ts";
+import { inputUnitAt } from "../core/model-kinds.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import { keyNameOf } from "./people/key-names.ts";
 import { costUsd, sumInWords } from "./money/price.ts";
@@ -18,6 +19,10 @@ export type RequestRow = Readonly<{
   model: string;
   /** The one that was asked for, where the model stood in for it. */
   asked_model: string | null;
+  /** Sorted, with commas between; null where it has none. */
+  tags: string | null;
+  /** Whom it is booked to. */
+  cost_center: string | null;
   node: string | null;
   /** Of the reply's headers: one that failed in the middle has 200 and a reason. */
   status: number;
@@ -72,6 +77,8 @@ function rowOf(row: LogRow, emailOf: (account: AccountId) => string): RequestRow
     endpoint: row.endpoint,
     model: row.model,
     asked_model: row.askedModel,
+    tags: row.tags,
+    cost_center: row.costCenter,
     node: row.node,
     status: row.status,
     reason: row.reason,
@@ -101,7 +108,12 @@ function sumOf(row: LogRow): string | null {
     output: row.outputParts ?? 0,
   };
   const usage = { inputFresh: row.input - cachedInput, inputCached: cachedInput, output };
-  return sumInWords({ inputCents, cachedInputCents, outputCents, parts }, usage, row.billedTokens);
+  return sumInWords(
+    { inputCents, cachedInputCents, outputCents, parts },
+    usage,
+    row.billedTokens,
+    inputUnitAt(row.endpoint),
+  );
 }
 
 const timeOf = (at: Ms): string => new Date(at).toISOString();

@@ -16,13 +16,13 @@ const digestLength = 24;
  * The key of a name. A name that is too long, or has characters that do not fit one line (controls, changes of
  * direction), is cut and shown without them; a digest of the whole name keeps it distinct. `given` may be anything.
  */
-export function endUserName(given: unknown): string {
+export function endUserName(given: unknown, maxLength = endUserNameMaxLength): string {
   if (typeof given !== "string") return nobodyNamed;
   const name = given.trim();
-  const shown = name.slice(0, endUserNameMaxLength).replace(odd, "\ufffd");
+  const shown = name.slice(0, maxLength).replace(odd, "\ufffd");
   if (shown === name) return name;
   const digest = Bun.SHA256.hash(name, "hex").slice(0, digestLength);
-  return `${shown.slice(0, endUserNameMaxLength - digestLength - 1).toWellFormed()}~${digest}`;
+  return `${shown.slice(0, maxLength - digestLength - 1).toWellFormed()}~${digest}`;
 }
 
 export function endUserInWords(name: string): string {

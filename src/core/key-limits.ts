@@ -19,6 +19,8 @@ export const noLimits: KeyLimits = {
   endUserTokensPerDay: null,
   priority: null,
   priorityMax: null,
+  costCenter: null,
+  member: null,
   ...noCounts,
 };
 

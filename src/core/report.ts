@@ -1,8 +1,6 @@
 // Sums of what was served in a time, grouped: what `tollgate report` asks the store that has the journal.
+import type { ReportGroup } from "./report-columns.ts";
 import type { AccountId, Ms } from "./types.ts";
-
-export const reportGroups = ["account", "model", "endpoint", "key", "end_user"] as const;
-export type ReportGroup = (typeof reportGroups)[number];
 
 export type ReportAsked = Readonly<{
   from: Ms;
@@ -11,6 +9,9 @@ export type ReportAsked = Readonly<{
   account: AccountId | null;
   /** A key and an end user belong to an account, so that these ask for `account`, too. */
   by: readonly ReportGroup[];
+  /** One tag of several is enough. Null, as below: any. */
+  tag: string | null;
+  costCenter: string | null;
   rowsMax: number;
 }>;
 
@@ -22,8 +23,14 @@ export type ReportRow = Readonly<
     model: string | null;
     endpoint: string | null;
     end_user: string | null;
+    cost_center: string | null;
+    /** All tags of a request are one value, sorted and with commas between, so that each request counts once. */
+    tag: string | null;
   }
 >;
+
+/** A purchase, or credit that an operator gave; balance tokens. */
+export type BoughtCredit = Readonly<{ at: Ms; tokens: number }>;
 
 export type ReportPart = Readonly<{
   /** Those that were billed most first. */

@@ -1,8 +1,8 @@
 // The log of all requests, as its readers query it. Served requests are lines of the journal; refused and failed ones
 // have a file of their own.
 import type { RefusalName } from "./refusals.ts";
-import type { ReportAsked, ReportPart } from "./report.ts";
-import type { AccountId, Course, KeyId, Ms } from "./types.ts";
+import type { BoughtCredit, ReportAsked, ReportPart } from "./report.ts";
+import type { AccountId, Course, KeyId, Ms, PlanId } from "./types.ts";
 
 /** `left`: its client left before a byte of the reply. */
 export type FailedReason = RefusalName | "left";
@@ -91,6 +91,9 @@ export type LogRow = Readonly<{
   model: string;
   /** The one that was asked for, where the model stood in for it. */
   askedModel: string | null;
+  tags: string | null;
+  /** Null for what was not served, too. */
+  costCenter: string | null;
   status: number;
   /** Null where it was served. */
   reason: string | null;
@@ -140,7 +143,13 @@ export interface RequestLogQueries {
   page(filter: LogFilter, before: LogPlace | null, limit: number): Promise<LogPage>;
   /** Sums over what was served. Rejects with StoreUnavailable. */
   report(asked: ReportAsked): Promise<ReportPart>;
+  /** An account's, in the order of their times, at most `limit`. Rejects with StoreUnavailable. */
+  credits(account: AccountId, from: Ms, until: Ms, limit: number): Promise<readonly BoughtCredit[]>;
+  /** Accounts without credit that have used at least their plan's tokens on that day. Rejects with StoreUnavailable. */
+  nearLimit(day: number, limits: readonly (readonly [PlanId, number])[], limit: number): Promise<readonly NearLimit[]>;
 }
+
+export type NearLimit = Readonly<{ account: AccountId; plan: PlanId; used: number }>;
 
 /** The beginning of a request id in a text: replies' ids have it after their dialect's prefix. Null: none. */
 export function requestIdBeginning(text: string): string | null {

@@ -7,6 +7,7 @@ import type { KnownModels } from "../core/catalog.ts";
 import { endUserName } from "../core/end-user.ts";
 import type { RateLeft } from "../core/rates-left.ts";
 import { isRefusal, refusals } from "../core/refusals.ts";
+import { tagsIn } from "../core/request-tags.ts";
 import type {
   Ask,
   CoderBilling,
@@ -66,6 +67,8 @@ export interface Encoder {
   parts?(end: AnswerEnd): Iterator<string>;
   /** The dialect's error event; called instead of `end`, never followed by a terminator. */
   failure(refusal: Refusal): string;
+  /** The type of a reply that is not JSON, and of a stream that has no events: that one is the pieces' bytes. */
+  contentType?(): string;
   /** Present where an answer may go on without its client. */
   background?: BackgroundEncoder;
 }
@@ -234,7 +237,9 @@ export function defineDialect<OwnAsk extends Ask>(definition: Definition<OwnAsk>
     read(request) {
       const ask = read(request);
       if (isRefusal(ask)) return ask;
-      const reading = readingOf(withPreset(ask));
+      const tags = tagsIn(request.body);
+      const preset = withPreset(ask);
+      const reading = readingOf(tags === undefined ? preset : { ...preset, tags });
       return request.namesUser === true
         ? { ...reading, endUser: endUserName(facts.endUser(request.body as object)) }
         : reading;

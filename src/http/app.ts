@@ -19,7 +19,7 @@ import type { Backgrounds } from "./backgrounds.ts";
 import { clientAddress } from "./client-address.ts";
 import { CrossOrigin } from "./cross-origin.ts";
 import type { OpenApiDocument } from "../docs/openapi-document.ts";
-import { Documentation, type DocumentationOptions } from "./documentation.ts";
+import type { Documentation, DocumentationOptions } from "./documentation.ts";
 import { askerOf } from "./incoming.ts";
 import { KeyHeaders } from "./key-headers.ts";
 import type { AnswerKept, answerKept, Inside } from "./kept-routes.ts";
@@ -257,7 +257,10 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   const live = others === null ? inference : together(inference, others);
   const site = (inference.site = openSite?.(live) ?? null);
   const tokens = new TokenRoutes({ ...parts, dialects, keyHeaders }, counts, site, addressHeader, options.quotes);
-  const documentation = new Documentation({
+  let documented: Promise<Documentation> | null = null;
+  const documentation = () =>
+    (documented ??= import("./documentation.ts").then(({ Documentation }) => new Documentation(documents)));
+  const documents: DocumentationOptions = {
     facts: () => ({
       catalog: parts.catalog,
       baseUrl: options.baseUrl ?? listening,
@@ -265,7 +268,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     }),
     hasBaseUrl: (options.baseUrl ?? null) !== null,
     siteFiles: options.siteFiles ?? null,
-  });
+  };
   const scraped = {
     metrics,
     others,
@@ -291,12 +294,13 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     .get("/metrics", async ({ request, server }) => (await metricsRoute()).metricsReply(request, server, scraped))
     .head("/", () => new Response(null))
     .head("/api/hello", () => new Response(null))
-    .get("/openapi.json", ({ request }) => documentation.description(request))
-    .get("/docs", ({ request }) => documentation.reference(request))
+    .get("/openapi.json", async ({ request }) => (await documentation()).description(request))
+    .get("/docs", async ({ request }) => (await documentation()).reference(request))
     .get("/docs/guide", () => new Response(null, { status: 302, headers: { location: "/docs/guide/start" } }))
     .get(
       "/docs/guide/:chapter",
-      async ({ request, params }) => (await documentation.guide(request, params.chapter)) ?? unknownPath(request),
+      async ({ request, params }) =>
+        (await (await documentation()).guide(request, params.chapter)) ?? unknownPath(request),
     );
   const crossOrigin = new CrossOrigin(() => options.corsOrigins ?? [], keyHeaders);
   const arrived = (request: Request, connection: Connection) => connection.timeout(request, idleTimeoutSeconds);
@@ -424,7 +428,7 @@ export type Operators = Readonly<{
 function addOperators(
   app: AnyElysia,
   operators: Operators,
-  documentation: Documentation,
+  documentation: () => Promise<Documentation>,
   addressHeader: string | null,
 ): void {
   const base = "/api/v1";
@@ -436,7 +440,7 @@ function addOperators(
     },
     { parse: "none" },
   );
-  app.get("/docs/operators", ({ request }) => documentation.operators(request, operators.description));
+  app.get("/docs/operators", async ({ request }) => (await documentation()).operators(request, operators.description));
 }
 
 /** The socket is never open to others, not even before its mode could be changed. */

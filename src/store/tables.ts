@@ -4,7 +4,7 @@
 //
 // A new version may add tables, columns that may be null or have a default (last in their table) and indexes; raise the
 // schema version of both stores with it. src/README.md lists the steps.
-import type { AccessLink, AuditAction, PurchaseRequest, TokenScope } from "../account/records.ts";
+import type { AccessLink, AuditAction, PurchaseRequest, TeamMember, TokenScope } from "../account/records.ts";
 import type { EntryKind } from "../account/money/entry.ts";
 import type { Quota } from "../account/money/quota.ts";
 import { eachCount } from "../core/count-limits.ts";
@@ -118,6 +118,10 @@ export const tables = {
       key_used_at: orNull(whole),
       /** The first key's last four characters; null where they were not kept yet. */
       key_ending: orNull(text),
+      /** Whom its use is booked to from now on. */
+      cost_center: orNull(text),
+      /** A team's, whose name is in the place of an e-mail address. */
+      team: orNull(column("mark")),
     },
     key: ["id"],
     unique: { accounts_by_key: "key_hash", accounts_by_email: "email" },
@@ -150,9 +154,26 @@ export const tables = {
       /** Of a machine's key: the hash of what all its refresh tokens begin with, and of the one that works. */
       family_hash: orNull(hash),
       refresh_hash: orNull(hash),
+      /** In the place of its account's. */
+      cost_center: orNull(text),
+      /** Of a team's key: the person whose it is; null: nobody's. */
+      member_id: orNull(whole),
     },
     key: ["account_id", "id"],
     unique: { api_keys_by_key: "key_hash", api_keys_by_family: "family_hash" },
+    indexes: { api_keys_by_member: ["member_id", "account_id"] },
+  },
+  team_members: {
+    columns: {
+      team_id: whole,
+      account_id: whole,
+      role: oneOf<TeamMember["role"]>("admin", "member"),
+      tokens_per_day: orNull(whole),
+      tokens_per_month: orNull(whole),
+      joined_at: whole,
+    },
+    key: ["team_id", "account_id"],
+    indexes: { team_members_by_account: ["account_id"] },
   },
   /** Sign-ins of machines that nobody approved yet. */
   device_codes: {
@@ -251,6 +272,10 @@ export const tables = {
       priority: orNull(text),
       /** Which model was asked for, where another one stood in for it. */
       asked_model: orNull(text),
+      /** What the client called the request, sorted, with commas between. */
+      tags: orNull(text),
+      /** Its key's or its account's at that time. */
+      cost_center: orNull(text),
     },
     key: ["billing_key"],
   },
@@ -335,6 +360,23 @@ export const tables = {
     },
     key: ["account_id", "day", "kind", "period", "model", "endpoint", "key_id"],
   },
+  /** What of the folded replies was booked to cost centers: so much of `journal_folds`, whose key cannot change. */
+  cost_center_folds: {
+    columns: {
+      account_id: whole,
+      day: small,
+      model: text,
+      endpoint: text,
+      key_id: small,
+      cost_center: text,
+      lines: whole,
+      input_fresh: whole,
+      input_cached: whole,
+      output: whole,
+      billed_tokens: whole,
+    },
+    key: ["account_id", "day", "model", "endpoint", "key_id", "cost_center"],
+  },
   /** Calls of the search service by day: not part of the ledger, but the operator's own bound. */
   search_calls: {
     columns: { account_id: whole, day: small, calls: small },
@@ -355,6 +397,10 @@ export const tables = {
       created_at: whole,
       expires_at: whole,
       used_at: orNull(whole),
+      /** Of an invitation into a team, with what the new member may use. */
+      team_id: orNull(whole),
+      tokens_per_day: orNull(whole),
+      tokens_per_month: orNull(whole),
     },
     key: ["id"],
     unique: { access_links_by_token: "token_hash" },

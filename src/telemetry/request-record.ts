@@ -62,6 +62,7 @@ export class RequestRecord {
   model: Model | null = null;
   outputTokensMax: number | null = null;
   priority: Priority = "standard";
+  tags: string | undefined;
   streamed = false;
   /** Where it is traced; null until the body was read. */
   ask: Ask | null = null;
@@ -161,7 +162,7 @@ export class RequestRecord {
       sentAt ??= startedAt;
       node = of ?? node;
     }
-    const { firstPieceAt, priority, model } = this;
+    const { firstPieceAt, priority, model, tags } = this;
     return {
       node,
       waitMs: rounds.length === 0 ? null : Math.round(waitMs),
@@ -170,6 +171,7 @@ export class RequestRecord {
       durationMs: Math.round(now - arrivedAt),
       ...(priority === "standard" ? {} : { priority }),
       ...(model?.standsFor === undefined ? {} : { askedModel: model.standsFor }),
+      ...(tags === undefined ? {} : { tags }),
     };
   }
 

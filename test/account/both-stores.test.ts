@@ -51,6 +51,7 @@ for (const store of stores) {
           email: "a@x",
           plan: "standard",
           disabled: false,
+          cost_center: null,
           allowance: { day: "2026-03-28", granted: 265_000, left: 265_000 },
           credit: 1_000_000,
           reserved: 0,

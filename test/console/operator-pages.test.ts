@@ -191,13 +191,7 @@ test("a disk that cannot be read is told as such", async () => {
     },
   });
   const browser = await failing.signedIn("a@x", { operator: true });
-  for (const each of [
-    "/overview",
-    "/usage",
-    "/usage/summary",
-    "/operator/totals",
-    "/operator/activity?range=1h&by=model",
-  ]) {
+  for (const each of ["/overview", "/usage", "/usage/summary", "/operator/activity?range=1h&by=model"]) {
     const { status, body } = await browser.get(each);
     expect([each, status, body.error.code]).toEqual([each, 503, "unavailable"]);
   }
@@ -329,6 +323,8 @@ describe("the request log", () => {
     endpoint: "/v1/messages",
     model: "core-3",
     askedModel: null,
+    tags: null,
+    costCenter: null,
     status: 429,
     reason: "quota_exceeded",
     input: 1,
@@ -359,6 +355,8 @@ describe("the request log", () => {
         return { rows, next: { served: 7, failed: 3 }, searchedTo: null, gone: 5 };
       },
       report: () => Promise.reject(new Error("the page asks for no report")),
+      credits: () => Promise.reject(new Error("the page asks for no credit")),
+      nearLimit: () => Promise.resolve([]),
     };
     const site = new ConsoleSite({ requestLog });
     return [site, await site.signedIn("operator@x", { operator: true }), await site.signedIn("customer@x")];

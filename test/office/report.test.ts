@@ -11,6 +11,8 @@ const row: ReportRow = {
   model: "core-3",
   endpoint: "/v1/messages",
   end_user: null,
+  cost_center: null,
+  tag: null,
   requests: 2,
   input: 10,
   cached: 4,
@@ -90,7 +92,8 @@ test.each([
   [{ from: "2026-02-30" }, "from", "must be a day"],
   [{ from: "2026-02-03", to: "2026-02-02" }, "from", "must not be after"],
   [{ to: "2026-02-02" }, "to", "needs from"],
-  [{ from: "2020-01-01", to: "2026-01-01", by: ["day"] }, "from", "at most 1000 days"],
+  [{ from: "2020-01-01", to: "2026-01-01", by: ["day"] }, "from", "at most 1000 days before"],
+  [{ from: "1900-01-01", to: "2026-01-01", by: ["month"] }, "from", "at most 1000 months"],
   [{ time_zone: "Mars/Olympus" }, "time_zone", "must be a time zone"],
 ])("%j is refused at %s", (input, field, words) => {
   expect(problemWith(report, input)).toMatchObject({ path: [field], problem: expect.stringContaining(words) });

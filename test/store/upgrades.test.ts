@@ -82,6 +82,7 @@ const rows: Readonly<Record<string, (key: string) => readonly (readonly unknown[
   payments: () => [["pay_1", 1, 1_000_000, at]],
   audit_log: () => [[1, at, 1, "127.0.0.1", "grant credit", 2, "{}"]],
   journal_folds: () => [],
+  cost_center_folds: () => [],
   search_calls: () => [[1, day, 4]],
   access_links: () => [
     [1, new Uint8Array(32).fill(8), "invitation", null, "eve@x", "plus", 500, at, at + 86_400_000, null],
@@ -90,6 +91,7 @@ const rows: Readonly<Record<string, (key: string) => readonly (readonly unknown[
   device_codes: () => [
     [new Uint8Array(32).fill(10), new Uint8Array(32).fill(11), "Claude Code", "laptop", "127.0.0.1", at, null],
   ],
+  team_members: () => [[2, 1, "admin", 5_000, null, at]],
   identities: () => [["https://login.example.com", "ada-1", 1, at]],
 };
 /** Tables that have their row from the start. */

@@ -168,7 +168,7 @@ export class Admission implements Books {
   ) {
     this.keysUsed = new KeysUsed(journal);
     this.#ledger = ledger;
-    this.#floods = { chat: flood, embedding: ofInputs, rerank: ofInputs };
+    this.#floods = { chat: flood, embedding: ofInputs, rerank: ofInputs, transcription: ofInputs, speech: ofInputs };
     this.#journal = journal;
     this.#siteUrl = siteUrl;
     this.line = this.#line = new BalanceLine(ledger, journal, siteUrl);
@@ -698,7 +698,15 @@ class TokenHold implements RecordedHold, BalanceWaiter {
       period: dayOf(now),
       used: fromAllowance,
       creditDelta: fromAllowance - billed,
-      reply: replyOf(this.ask, charged, rates, billed, estimated || charged !== usage, course),
+      reply: replyOf(
+        this.ask,
+        charged,
+        rates,
+        billed,
+        estimated || charged !== usage,
+        course,
+        costCenterOf(this.#account, this.named),
+      ),
     });
     this.#line.end(this.#account, this, now);
     return this.#journal.durable(sequence).then(() => charged);
@@ -878,7 +886,7 @@ class CallHold implements RecordedHold, BalanceWaiter {
       period: 0,
       used: 0,
       creditDelta: 0,
-      reply: replyOf(this.ask, usage, freeRates, 0, estimated, course),
+      reply: replyOf(this.ask, usage, freeRates, 0, estimated, course, costCenterOf(account, this.named)),
     });
     return this.#journal.durable(sequence).then(() => usage);
   }
@@ -908,6 +916,7 @@ function replyOf(
   billed: number,
   estimated: boolean,
   course: Course | undefined,
+  costCenter: string | null,
 ): Reply {
   return {
     endpoint: ask.endpoint,
@@ -923,5 +932,9 @@ function replyOf(
     billedTokens: billed,
     estimated,
     course,
+    costCenter,
   };
 }
+
+const costCenterOf = ({ costCenter }: LoadedAccount, key: LoadedKey | null): string | null =>
+  key?.limits?.costCenter ?? costCenter;

@@ -51,6 +51,7 @@ export type Reply = Readonly<{
   estimated: boolean;
   /** Absent if not reported. */
   course?: Course | undefined;
+  costCenter?: string | null;
 }>;
 
 /** The quota that a line's `used` counts for. */

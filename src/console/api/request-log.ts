@@ -49,6 +49,9 @@ export const RequestRow = Type.Object({
   model: Type.String(),
   /** The one that was asked for, if the model stood in for it. */
   asked_model: nullable(Type.String()),
+  /** Sorted, with commas between; null: it has none. */
+  tags: nullable(Type.String()),
+  cost_center: nullable(Type.String()),
   node: nullable(Type.String()),
   /** The status that was sent: a reply that failed midway has 200 and a reason. */
   status: count(),

@@ -92,11 +92,12 @@ export class RequestWatch {
   }
 
   #describe(record: RequestRecord, ask: Ask): void {
-    const { model, outputTokensMax, stream } = ask;
+    const { model, outputTokensMax, stream, tags } = ask;
     if (record.trace !== null) record.ask = ask;
     record.model = model;
     record.outputTokensMax = outputTokensMax;
     record.streamed = stream;
+    record.tags = tags;
   }
 
   #tell(record: RequestRecord): void {

@@ -8,7 +8,7 @@ import { passwordLinkMs } from "../../core/limits.ts";
 import type { AccessLink } from "../../account/records.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { dayMs } from "../../core/units.ts";
-import { password, planId, text, tokens, when, wholeNumber } from "../fields.ts";
+import { orNull, password, planId, text, tokens, when, wholeNumber } from "../fields.ts";
 import { expiryOf, expiryProblem } from "../link-expiry.ts";
 import { formatPairs, formatTable } from "../table.ts";
 import { accountVerb, type Actor, verb, checkMayTouchOperators } from "../verb.ts";
@@ -115,6 +115,29 @@ export const plan = accountVerb({
   async change({ accounts }, { account, input }) {
     await accounts.changePlan(account.id, input.plan);
     return accounts.show(account.id);
+  },
+  print: accountInWords,
+});
+
+export const costCenter = accountVerb({
+  name: "accounts update",
+  summary: "Set the cost center of an account or a key",
+  details: "What was used before stays where it was booked. The word none takes a cost center away.",
+  fields: {
+    cost_center: orNull(text("The cost center, which reports and statements show.", "NAME", { maxLength: 100 })),
+    key: Type.Optional(wholeNumber(1, "Only of this key, in place of the account's: its number in the list.", "ID")),
+  },
+  scope: "people",
+  audit: {
+    action: "account.cost_center",
+    detail: ({ input: { cost_center, key } }) =>
+      `${key === undefined ? "" : `key ${key}: `}${cost_center === null ? "none" : JSON.stringify(cost_center)}`,
+  },
+  async change({ accounts, accountKeys }, { account: { id }, input: { cost_center, key } }) {
+    const costCenter = cost_center?.trim() || null;
+    if (key === undefined) await accounts.setCostCenter(id, costCenter);
+    else await accountKeys.setCostCenter(id, key, costCenter);
+    return accounts.show(id);
   },
   print: accountInWords,
 });
@@ -239,6 +262,7 @@ async function checkErasable({ accounts, sessions }: Unit, id: AccountId, actor:
   if (!isStill) throw new CommandError("sign in again first");
 }
 
+/** What erases an account, of whichever name. */
 export const erase = accountVerb({
   name: "accounts delete",
   summary: "Erase the identity, keys, sessions and stored responses of an account",
@@ -280,7 +304,7 @@ const shownLink = ({ consoleUrl }: Pick<Work, "consoleUrl">, made: MadeLink) => 
   expires_at: timeOf(made.link.expiresAt),
 });
 
-function accountInWords(account: AccountView): string {
+export function accountInWords(account: AccountView): string {
   const { allowance, coder_calls, searches } = account;
   const isLimited = account.spendable !== null;
   return formatPairs([
@@ -288,6 +312,7 @@ function accountInWords(account: AccountView): string {
     ["e-mail", account.email],
     ["plan", account.plan],
     ["disabled", account.disabled],
+    ...(account.cost_center === null ? [] : [["cost center", account.cost_center] as const]),
     ["spendable now", isLimited ? account.spendable : "unlimited"],
     ...(isLimited
       ? [[`allowance of ${allowance.day}`, `${whole(allowance.left)} of ${whole(allowance.granted)} left`] as const]
@@ -357,8 +382,8 @@ export const invitationLink = verb({
   fields: { id: wholeNumber(1, "Its number in the list.", "ID") },
   scope: "people",
   async change({ links }, { input }, work) {
-    const { kind, account, email, plan, credit, expiresAt } = await withdrawn(links, input.id);
-    return shownInvitation(work, await links.make({ kind, account, email, plan, credit, expiresAt }));
+    const { id: _, tokenHash: __, createdAt: ___, usedAt: ____, ...link } = await withdrawn(links, input.id);
+    return shownInvitation(work, await links.make(link));
   },
   audit: {
     action: "invitation.create",
@@ -375,7 +400,7 @@ async function withdrawn(links: Unit["links"], id: number): Promise<AccessLink> 
   return link;
 }
 
-function shownInvitation(work: Work, made: MadeLink) {
+export function shownInvitation(work: Work, made: MadeLink) {
   const { id, email, plan, credit } = made.link;
   return { id, email, plan, credit, ...shownLink(work, made) };
 }
@@ -390,6 +415,7 @@ export default [
   list,
   show,
   plan,
+  costCenter,
   credit,
   changePassword,
   passwordLink,

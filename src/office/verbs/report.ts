@@ -1,25 +1,26 @@
 // What was served in a month or other days, summed up for people who account for it.
-import { Type } from "@sinclair/typebox";
+import { type Static, type TObject, Type } from "@sinclair/typebox";
 import { costUsd } from "../../account/money/price.ts";
 import { namesOf } from "../../account/people/account-names.ts";
 import { csvLine } from "../../core/csv.ts";
 import { CommandError } from "../../core/expected-error.ts";
-import { type ReportGroup, reportGroups, type ReportRow } from "../../core/report.ts";
+import type { ReportRow } from "../../core/report.ts";
+import { type ReportColumn as Column, reportColumns, reportGroups } from "../../core/report-columns.ts";
 import type { SchemaError } from "../../core/schema-errors.ts";
 import type { Ms } from "../../core/types.ts";
+import type { AccountId } from "../../core/types.ts";
 import { list, text } from "../fields.ts";
 import { type Cell, formatTable } from "../table.ts";
 import { verb } from "../verb.ts";
+import type { Work } from "../work.ts";
 
-/** A day is asked for by itself. */
-const daysMax = 1_000;
+/** Each day or month is asked for by itself. */
+const periodsMax = 1_000;
 const rowsMax = 200_000;
 
-const columnsOfTime = ["month", "day"] as const;
-type Column = (typeof columnsOfTime)[number] | ReportGroup;
-const columns: readonly Column[] = [...columnsOfTime, ...reportGroups];
-const columnOf = (word: string): Column | undefined => columns.find((column) => column === word.replaceAll("-", "_"));
-const words = "month, day, account, model, endpoint, key and end-user";
+const columnOf = (word: string): Column | undefined =>
+  reportColumns.find((column) => column === word.replaceAll("-", "_"));
+const words = "month, day, account, model, endpoint, key, end-user, cost-center and tag";
 
 const given = (description: string, placeholder: string) => Type.Optional(text(description, placeholder));
 
@@ -30,65 +31,34 @@ const fields = {
   by: Type.Optional(list("COLUMNS", `What to sum by, with commas between: ${words}. Usually account.`)),
   time_zone: given("Whose days and months, such as Europe/Berlin; usually UTC.", "ZONE"),
   account: given("Of one account.", "EMAIL"),
+  tag: given("Of requests with this tag.", "TAG"),
+  cost_center: given("Of what is booked to one cost center.", "NAME"),
   csv: Type.Optional(Type.Boolean({ description: "Print CSV." })),
 };
-type Input = Readonly<{ month?: string; from?: string; to?: string; by?: string[]; time_zone?: string; csv?: boolean }>;
 
-type Row = Readonly<
-  Partial<Record<Column, string | null>> &
-    Record<"requests" | "input" | "cached" | "output" | "billed" | "cost_usd", number>
->;
+export type ReportInput = Readonly<Static<TObject<typeof fields>>>;
+
+const sums = ["requests", "input", "cached", "output", "billed", "cost_usd"] as const;
+export type Sums = Readonly<Record<(typeof sums)[number], number>>;
+export type Row = Readonly<Partial<Record<Column, string | null>>> & Sums;
 
 export const report = verb({
   name: "report",
   summary: "Sum up what was served in a month or other days",
   details:
-    "Its sums are those of the journal, to the token. Lines that were folded have no end users, and their days are days of UTC.",
+    "Its sums are those of the journal, to the token. All tags of a request are one value. Lines that were folded have no end users and no tags, and their days are days of UTC.",
   fields,
   scope: "read",
   problem,
-  async run({ office, requestLog }, { input, progress }) {
-    const by = columnsAsked(input);
-    const groups = reportGroups.filter((group) => by.includes(group));
-    const account =
-      input.account === undefined ? null : (await office.read(({ accounts }) => accounts.ofEmail(input.account!))).id;
-    const found: (readonly [period: Period, row: ReportRow])[] = [];
-    const periods = periodsOf(input, by);
-    for (const period of periods) {
-      const asked = {
-        from: period.from,
-        until: period.until,
-        account,
-        by: groups,
-        rowsMax: rowsMax + 1 - found.length,
-      };
-      const { rows, cutsFoldedDay } = await requestLog.report(asked);
-      if (cutsFoldedDay)
-        throw new CommandError(
-          `of the days around ${period.day} only sums by UTC day are left; ask without a time zone`,
-        );
-      for (const row of rows) found.push([period, row]);
-      if (found.length > rowsMax)
-        throw new CommandError(`these are more than ${rowsMax} rows; ask for less time or fewer columns`);
-      if (periods.length > 31) progress(period.day);
-    }
-    const nameOf = await namesOf(
-      office,
-      found.flatMap(([, row]) => row.account ?? []),
-    );
-    return found.map(([{ month, day }, row]) => {
-      const names = { ...row, month, day, account: row.account === null ? null : nameOf(row.account) };
-      const { requests, input: read, cached, output, billed } = row;
-      const sums = { requests, input: read, cached, output, billed, cost_usd: costUsd(billed) };
-      return { ...(Object.fromEntries(by.map((column) => [column, names[column]])) as Partial<Row>), ...sums };
-    });
+  async run(work, { input, progress }) {
+    const { account } = input;
+    const of = account === undefined ? null : await work.office.read(({ accounts }) => accounts.ofEmail(account));
+    return reported(work, input, of?.id ?? null, rowsMax, progress);
   },
   print(rows: readonly Row[], input) {
     const by = columnsAsked(input);
-    const sums = ["requests", "input", "cached", "output", "billed", "cost_usd"] as const;
-    const cellsOf = (row: Row): Cell[] => [...by.map((column) => row[column] ?? null), ...sums.map((sum) => row[sum])];
-    if (input.csv) return [[...by, ...sums], ...rows.map(cellsOf)].map(csvLine).join("").replaceAll("\r", "").trimEnd();
-    const total = sums.map((sum) => rows.reduce((all, row) => all + row[sum], 0));
+    const cellsOf = cellsBy(by);
+    if (input.csv) return reportCsv(rows, input).replaceAll("\r", "").trimEnd();
     return formatTable(
       [
         ...by.map((column) => column.replaceAll("_", " ")),
@@ -99,15 +69,68 @@ export const report = verb({
         "billed",
         "cost USD",
       ],
-      [...rows.map(cellsOf), [...by.map((_, place) => (place === 0 ? "total" : "")), ...total]],
+      [...rows.map(cellsOf), [...by.map((_, place) => (place === 0 ? "total" : "")), ...Object.values(summedUp(rows))]],
     );
   },
 });
 
 export default [report];
 
+/** `account` null: of all. Throws CommandError where the rows are too many, or folded days would be cut. */
+export async function reported(
+  { office, requestLog }: Pick<Work, "office" | "requestLog">,
+  input: ReportInput,
+  account: AccountId | null,
+  rowsMax: number,
+  progress: (day: string) => void = () => {},
+): Promise<readonly Row[]> {
+  const by = columnsAsked(input);
+  const groups = reportGroups.filter((group) => by.includes(group));
+  const { tag = null, cost_center: costCenter = null } = input;
+  const found: (readonly [period: Period, row: ReportRow])[] = [];
+  const periods = periodsOf(input, by);
+  for (const { from, until, day, month } of periods) {
+    const asked = { from, until, account, by: groups, tag, costCenter, rowsMax: rowsMax + 1 - found.length };
+    const { rows, cutsFoldedDay } = await requestLog.report(asked);
+    if (cutsFoldedDay)
+      throw new CommandError(`of the days around ${day} only sums by UTC day are left; ask without a time zone`);
+    for (const row of rows) found.push([{ from, until, day, month }, row]);
+    if (found.length > rowsMax)
+      throw new CommandError(`these are more than ${rowsMax} rows; ask for less time or fewer columns`);
+    if (periods.length > 31) progress(day);
+  }
+  const nameOf = await namesOf(
+    office,
+    found.flatMap(([, row]) => row.account ?? []),
+  );
+  return found.map(([{ month, day }, row]) => {
+    const names = { ...row, month, day, account: row.account === null ? null : nameOf(row.account) };
+    const { requests, input: read, cached, output, billed } = row;
+    const sums = { requests, input: read, cached, output, billed, cost_usd: costUsd(billed) };
+    return { ...(Object.fromEntries(by.map((column) => [column, names[column]])) as Partial<Row>), ...sums };
+  });
+}
+
+export function summedUp(rows: readonly Row[]): Sums {
+  const total = Object.fromEntries(sums.map((sum) => [sum, rows.reduce((all, row) => all + row[sum], 0)])) as Record<
+    keyof Sums,
+    number
+  >;
+  // Sums of dollars would not be what their balance tokens cost.
+  return { ...total, cost_usd: costUsd(total.billed) };
+}
+
+const cellsBy =
+  (by: readonly Column[]) =>
+  (row: Row): Cell[] => [...by.map((column) => row[column] ?? null), ...sums.map((sum) => row[sum])];
+
+export function reportCsv(rows: readonly Row[], input: ReportInput): string {
+  const by = columnsAsked(input);
+  return [[...by, ...sums], ...rows.map(cellsBy(by))].map(csvLine).join("");
+}
+
 /** In the order in which they were asked for. A key and an end user are an account's, whose name comes before theirs. */
-function columnsAsked({ by = ["account"] }: Input): readonly Column[] {
+export function columnsAsked({ by = ["account"] }: Pick<ReportInput, "by">): readonly Column[] {
   const asked = by.map((word) => columnOf(word)!);
   const owned = asked.findIndex((column) => column === "key" || column === "end_user");
   return [...new Set(owned < 0 || asked.includes("account") ? asked : asked.toSpliced(owned, 0, "account"))];
@@ -115,11 +138,11 @@ function columnsAsked({ by = ["account"] }: Input): readonly Column[] {
 
 // ---------------------------------------------------------------- days and months
 
-type Period = Readonly<{ from: Ms; until: Ms; day: string; month: string }>;
+export type Period = Readonly<{ from: Ms; until: Ms; day: string; month: string }>;
 type Days = Readonly<{ first: Temporal.PlainDate; last: Temporal.PlainDate; zone: string }>;
 
-function problem(input: Input): SchemaError | null {
-  const wrong = (field: keyof Input, problem: string): SchemaError => ({ path: [field], problem });
+function problem(input: ReportInput): SchemaError | null {
+  const wrong = (field: keyof ReportInput, problem: string): SchemaError => ({ path: [field], problem });
   const { by = [], month, from, to, time_zone: zone = "UTC" } = input;
   const unknown = by.find((word) => columnOf(word) === undefined);
   if (unknown !== undefined) return wrong("by", `must name ${words}, not ${JSON.stringify(unknown)}`);
@@ -135,10 +158,9 @@ function problem(input: Input): SchemaError | null {
   if (to !== undefined && from === undefined) return wrong("to", "needs from");
   const { first, last } = daysOf(input);
   if (Temporal.PlainDate.compare(first, last) > 0) return wrong("from", "must not be after to, or to come");
-  const days = first.until(last).days + 1;
-  return days > daysMax && by.includes("day")
-    ? wrong("from", `may be at most ${daysMax} days before to where days are asked for`)
-    : null;
+  const periods = { day: first.until(last).days, month: first.until(last, { largestUnit: "months" }).months };
+  const unit = (["day", "month"] as const).find((unit) => by.includes(unit) && periods[unit] >= periodsMax);
+  return unit === undefined ? null : wrong("from", `may be at most ${periodsMax} ${unit}s before to`);
 }
 
 const isDay = (text: string): boolean => /^\d{4}-\d\d-\d\d$/.test(text) && isRead(() => Temporal.PlainDate.from(text));
@@ -156,7 +178,7 @@ function isRead(read: () => unknown): boolean {
   }
 }
 
-function daysOf({ month, from, to, time_zone: zone = "UTC" }: Input): Days {
+function daysOf({ month, from, to, time_zone: zone = "UTC" }: ReportInput): Days {
   const today = Temporal.Now.plainDateISO(zone);
   if (from !== undefined) {
     return { first: Temporal.PlainDate.from(from), last: to === undefined ? today : Temporal.PlainDate.from(to), zone };
@@ -166,7 +188,7 @@ function daysOf({ month, from, to, time_zone: zone = "UTC" }: Input): Days {
 }
 
 /** One period, or each day or month of it. */
-function periodsOf(input: Input, by: readonly Column[]): readonly Period[] {
+export function periodsOf(input: ReportInput, by: readonly Column[]): readonly Period[] {
   const { first, last, zone } = daysOf(input);
   const periods: Period[] = [];
   for (let begin = first; Temporal.PlainDate.compare(begin, last) <= 0;) {

@@ -23,6 +23,7 @@ export const erasure: Readonly<Record<TableName, Rule>> = {
           keyEnding: null,
           passwordHash: null,
           operator: false,
+          costCenter: null,
           disabledAt: unlessSet(at),
         },
         { id: account },
@@ -43,11 +44,18 @@ export const erasure: Readonly<Record<TableName, Rule>> = {
           refreshHash: null,
           models: null,
           addresses: null,
+          costCenter: null,
           revokedAt: unlessSet(at),
         },
         { account },
       ),
+      // Those in teams were revoked before.
+      update("api_keys", { name: sql("'key ' || id"), keyEnding: null, addresses: null }, { member: account }),
     ],
+  },
+  team_members: {
+    what: "teams",
+    writes: ({ account }) => [remove("team_members", { account }), remove("team_members", { team: account })],
   },
   end_users: {
     what: "end users",
@@ -58,6 +66,7 @@ export const erasure: Readonly<Record<TableName, Rule>> = {
     writes: ({ account, email }) => [
       remove("access_links", { account }),
       remove("access_links", { email }), // unused invitations
+      remove("access_links", { team: account, usedAt: null }),
     ],
   },
   identities: {
@@ -92,8 +101,13 @@ export const erasure: Readonly<Record<TableName, Rule>> = {
   key_use: null,
   end_user_use: null,
   quota_use: null,
-  journal: null,
+  /** Programs wrote them. Cost centers are the shop's, and stay in the books. */
+  journal: {
+    what: "tags of requests",
+    writes: ({ account }) => [update("journal", { tags: null }, { account, tags: isSet })],
+  },
   journal_folds: null,
+  cost_center_folds: null,
   payments: null,
   search_calls: null,
 };

@@ -37,6 +37,8 @@ export const journalColumns = [
   "duration_ms",
   "priority",
   "asked_model",
+  "tags",
+  "cost_center",
 ] as const;
 
 type Line = RowOf<"journal">;
@@ -76,7 +78,7 @@ export function accountsNotMade(changes: Batch["changes"], refused: readonly Ref
 }
 
 const noReply = [null, null, null, null, null, null, null, null, null, null, null, null, null, null] as const;
-const noCourse = [null, null, null, null, null, null, null] as const;
+const noCourse = [null, null, null, null, null, null, null, null, null] as const;
 
 export function rowOf(entry: Entry): JournalRow {
   const { billingKey, kind, account, key, at, period, used, creditDelta, reply } = entry;
@@ -113,6 +115,8 @@ export function rowOf(entry: Entry): JournalRow {
     reply.course?.durationMs ?? null,
     reply.course?.priority ?? null,
     reply.course?.askedModel ?? null,
+    reply.course?.tags ?? null,
+    reply.costCenter ?? null,
   ];
 }
 

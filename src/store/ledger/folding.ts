@@ -9,10 +9,12 @@ import type { RowOf } from "./schema.ts";
 type Line = Pick<RowOf<"journal">, "sequence" | "at" | "billing_key">;
 
 const sums = "lines, used, credit_delta, input_fresh, input_cached, output, reasoning, billed_tokens";
-const addSums = sums
-  .split(", ")
-  .map((column) => `${column} = ${column} + excluded.${column}`)
-  .join(", ");
+const costCenterSums = "lines, input_fresh, input_cached, output, billed_tokens";
+const added = (sums: string): string =>
+  sums
+    .split(", ")
+    .map((column) => `${column} = ${column} + excluded.${column}`)
+    .join(", ");
 
 export class Folding {
   readonly #statements: ReturnType<typeof prepare>;
@@ -28,12 +30,13 @@ export class Folding {
 
   /** Within a transaction. Says whether there may be more. */
   fold(before: Ms, linesMax: number): boolean {
-    const { add, remove, setFolded, folded } = this.#statements;
+    const { add, addCostCenters, remove, setFolded, folded } = this.#statements;
     const old = this.#oldest(before, linesMax);
     const last = old.at(-1);
     if (last === undefined) return this.#forgetEndUsers(before, linesMax);
     const after = folded.get()!.sequence;
     add.run(after, last.sequence);
+    addCostCenters.run(after, last.sequence);
     remove.run(after, last.sequence);
     setFolded.run(last.sequence, last.billing_key, last.at);
     return old.length === linesMax || this.#forgetEndUsers(before, linesMax);
@@ -71,7 +74,13 @@ function prepare(database: Database) {
         sum(credit_delta), coalesce(sum(input_fresh), 0), coalesce(sum(input_cached), 0),
         coalesce(sum(output), 0), coalesce(sum(reasoning), 0), coalesce(sum(billed_tokens), 0)
       FROM journal WHERE ${range} GROUP BY 1, 2, 3, 4, 5, 6, 7
-      ON CONFLICT DO UPDATE SET ${addSums}`),
+      ON CONFLICT DO UPDATE SET ${added(sums)}`),
+    addCostCenters: database.prepare<unknown, [after: number, last: number]>(`
+      INSERT INTO cost_center_folds (account_id, day, model, endpoint, key_id, cost_center, ${costCenterSums})
+      SELECT account_id, at / ${dayMs}, model, endpoint, key_id, cost_center, count(*), sum(input_fresh),
+        sum(input_cached), sum(output), sum(billed_tokens)
+      FROM journal WHERE ${range} AND cost_center IS NOT NULL GROUP BY 1, 2, 3, 4, 5, 6
+      ON CONFLICT DO UPDATE SET ${added(costCenterSums)}`),
     remove: database.prepare<unknown, [after: number, last: number]>(`DELETE FROM journal WHERE ${range}`),
     oldEndUser: database.prepare<{ id: number }, [day: number]>(
       "SELECT id FROM end_users WHERE last_day < ? AND name IS NOT NULL LIMIT 1",

@@ -13,6 +13,7 @@ const sums = [
   ...["lines", "used", "credit_delta", "input_fresh", "input_cached"],
   ...["output", "reasoning", "billed_tokens"],
 ] as const;
+const costCenterSums = ["lines", "input_fresh", "input_cached", "output", "billed_tokens"] as const;
 
 /** Folds a slice of the lines that are older than they are kept; says whether there may be more. */
 export function fold(database: Database, keepDays: number, linesMax: number): Promise<boolean> {
@@ -72,6 +73,14 @@ const foldLines = statement(
      FROM gone GROUP BY 1, 2, 3, 4, 5, 6, 7
      ON CONFLICT (account_id, day, kind, period, model, endpoint, key_id) DO UPDATE SET
        ${sums.map((column) => `${column} = journal_folds.${column} + excluded.${column}`).join(", ")}
+     RETURNING 1),
+   booked AS (
+     INSERT INTO cost_center_folds (account_id, day, model, endpoint, key_id, cost_center, ${costCenterSums.join(", ")})
+     SELECT account_id, ${dayOfLine}, model, endpoint, key_id, cost_center, count(*), sum(input_fresh),
+       sum(input_cached), sum(output), sum(billed_tokens)
+     FROM gone WHERE cost_center IS NOT NULL GROUP BY 1, 2, 3, 4, 5, 6
+     ON CONFLICT (account_id, day, model, endpoint, key_id, cost_center) DO UPDATE SET
+       ${costCenterSums.map((column) => `${column} = cost_center_folds.${column} + excluded.${column}`).join(", ")}
      RETURNING 1)
    SELECT count(*)::int AS lines, max(at)::float8 AS last FROM gone`,
 );

@@ -29,6 +29,7 @@ export const movedSums = (quotas: string): readonly (readonly [what: string, sql
     end_user_use: ["used"],
     journal: ["used", "credit_delta", "billed_tokens", "input_fresh", "output"],
     journal_folds: ["lines", "used", "credit_delta", "billed_tokens"],
+    cost_center_folds: ["lines", "billed_tokens"],
     payments: ["tokens"],
     search_calls: ["calls"],
   };

@@ -34,6 +34,7 @@ export type AccountRow = Readonly<
     credit: number;
     disabled: boolean;
     key_used_at: Ms | null;
+    cost_center: string | null;
     /** See MinuteWindow. */
     minute: string | null;
     holds: number;

@@ -5,6 +5,7 @@ import { index, integer, pgTable, type PgTable, primaryKey, smallint, text } fro
 import { columnsOf, exactText, rulesOf, whole } from "./columns.ts";
 
 export const journalFolds = pgTable("journal_folds", columnsOf("journal_folds"), rulesOf("journal_folds"));
+const costCenterFolds = pgTable("cost_center_folds", columnsOf("cost_center_folds"), rulesOf("cost_center_folds"));
 
 /**
  * Replies of days that are over, for the usage page; a mark in `counters` says up to which day. Account 0 is all accounts
@@ -74,6 +75,7 @@ export const failedRequests = pgTable(
     endpoint: text().notNull(),
     model: text().notNull(),
     askedModel: text("asked_model"),
+    tags: text(),
     status: smallint().notNull(),
     reason: text().notNull(),
     /** What its node said; for operators alone. */
@@ -155,6 +157,7 @@ export const jobs = pgTable("jobs", {
 
 export const usageTables: readonly Readonly<{ table: PgTable; fillFactor?: number }>[] = [
   { table: journalFolds },
+  { table: costCenterFolds },
   { table: usageDays },
   { table: activity, fillFactor: 80 },
   { table: failedRequests },

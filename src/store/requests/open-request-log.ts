@@ -39,6 +39,7 @@ const form: Beside = {
     endpoint TEXT NOT NULL,
     model TEXT NOT NULL,
     asked_model TEXT,
+    tags TEXT,
     status INTEGER NOT NULL,
     reason TEXT NOT NULL,
     cause TEXT,
@@ -90,7 +91,7 @@ class SqliteRequestLog extends RequestLogTables {
 export const openRequestLog = (file: string, journalFile: string, keepMs: Ms, search?: Search): SqliteRequestLog =>
   openBeside(file, journalFile, form, (database) => {
     const columns = database.query("PRAGMA table_info(failed_requests)").all() as { name: string }[];
-    for (const later of ["cause", "asked_model"]) {
+    for (const later of ["cause", "asked_model", "tags"]) {
       if (columns.some(({ name }) => name === later)) continue;
       database.run(`ALTER TABLE failed_requests ADD COLUMN ${later} TEXT`);
     }

@@ -1,9 +1,10 @@
 // The report's question, as both stores ask it: of the journal's lines, and of the days whose lines were folded.
 import { keyNameOf } from "../../account/people/key-names.ts";
-import type { ReportAsked, ReportGroup, ReportRow } from "../../core/report.ts";
+import type { ReportAsked, ReportRow } from "../../core/report.ts";
+import type { ReportGroup } from "../../core/report-columns.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { dayMs } from "../../core/units.ts";
-import { type Condition, type Question, statement, type Value } from "../questions.ts";
+import { type Condition, type Question, rowsIn, statement, type Value } from "../questions.ts";
 import { isReply } from "../usage/usage-sum.ts";
 
 const columnsOf: Readonly<Record<ReportGroup, string>> = {
@@ -12,18 +13,30 @@ const columnsOf: Readonly<Record<ReportGroup, string>> = {
   endpoint: "endpoint",
   key: "key_id",
   end_user: "end_user_id",
+  cost_center: "cost_center",
+  tag: "tags",
 };
 const sums = ["requests", "input", "cached", "output", "billed"];
 
 /** How many values it takes before those of `lines`. */
-export const reportValues = 6;
+export const reportValues = 8;
 
 /** `lines`: a condition that spares reading lines of other times, with its values. */
 export function reportQuestion(asked: ReportAsked, lines: Condition): readonly [Question, ...Value[]] {
-  const { from, until, by, account, rowsMax } = asked;
+  const { from, until, by, account, tag, costCenter, rowsMax } = asked;
   const groups = by.map((group) => columnsOf[group]);
-  const values = [from, until, Math.ceil(from / dayMs), Math.floor(until / dayMs), rowsMax, account, ...lines.values];
-  const isAsked = `${isReply} AND ($6::text IS NULL OR account_id = $6::text::bigint)`;
+  const days = [Math.ceil(from / dayMs), Math.floor(until / dayMs)] as const;
+  const values = [from, until, ...days, rowsMax, account, tag, costCenter, ...lines.values];
+  const isOf = account === null ? "$6::text IS NULL" : "account_id = $6::text::bigint";
+  const inDays = `day >= $3::text::int AND day < $4::text::int AND ${isOf}`;
+  // What was booked to a cost center is taken from what is booked to none.
+  const booked = (costCenter: string, sign: string): string => `
+        UNION ALL
+        SELECT account_id, key_id, model, endpoint, NULL, NULL, ${costCenter}, ${sign}lines, ${sign}(input_fresh + input_cached),
+          ${sign}input_cached, ${sign}output, ${sign}billed_tokens
+        FROM cost_center_folds WHERE ${inDays}`;
+  const isBooked = by.includes("cost_center") || costCenter !== null;
+  const listed = "',' || tags || ','";
   const name = (group: ReportGroup, table: string): string =>
     by.includes(group)
       ? `(SELECT name FROM ${table} AS named WHERE named.account_id = found.account_id AND named.id = found.${columnsOf[group]})`
@@ -33,14 +46,17 @@ export function reportQuestion(asked: ReportAsked, lines: Condition): readonly [
     FROM (
       SELECT ${[...groups, ...sums.map((sum) => `sum(${sum})::float8 AS ${sum}`)].join(", ")}
       FROM (
-        SELECT account_id, key_id, model, endpoint, end_user_id, 1 AS requests, input_fresh + input_cached AS input,
+        SELECT account_id, key_id, model, endpoint, end_user_id, tags, cost_center, 1 AS requests, input_fresh + input_cached AS input,
           input_cached AS cached, output, billed_tokens AS billed
-        FROM journal WHERE at >= $1::text::bigint AND at < $2::text::bigint AND ${isAsked} ${lines.where}
+        FROM journal WHERE at >= $1::text::bigint AND at < $2::text::bigint AND ${isReply} AND ${isOf} ${lines.where}
         UNION ALL
-        SELECT account_id, key_id, model, endpoint, NULL, lines, input_fresh + input_cached, input_cached, output, billed_tokens
-        FROM journal_folds WHERE day >= $3::text::int AND day < $4::text::int AND ${isAsked}
+        SELECT account_id, key_id, model, endpoint, NULL, NULL, NULL, lines, input_fresh + input_cached, input_cached, output,
+          billed_tokens
+        FROM journal_folds WHERE ${inDays} AND ${isReply}${isBooked ? booked("cost_center", "") + booked("NULL", "-") : ""}
       ) AS part
-      ${groups.length === 0 ? "HAVING count(*) > 0" : `GROUP BY ${groups.join(", ")}`}
+      WHERE ($7::text IS NULL OR replace(${listed}, ',' || $7::text || ',', '') <> ${listed})
+        AND ($8::text IS NULL OR cost_center = $8::text)
+      ${groups.length === 0 ? "" : `GROUP BY ${groups.join(", ")}`} HAVING sum(requests) > 0
     ) AS found
     ORDER BY ${["billed DESC", "requests DESC", ...groups].join(", ")} LIMIT $5::text::int`;
   return [statement("report", text), ...values];
@@ -52,6 +68,8 @@ export type FoundSums = Readonly<
     key_id?: KeyId;
     model?: string;
     endpoint?: string;
+    cost_center?: string | null;
+    tags?: string | null;
     key_name: string | null;
     end_user_name: string | null;
   }
@@ -64,6 +82,8 @@ export const reportRowOf = ({
   endpoint,
   key_name,
   end_user_name,
+  cost_center,
+  tags,
   ...sums
 }: FoundSums): ReportRow => ({
   account: account_id === undefined ? null : Number(account_id), // a text from PostgreSQL
@@ -71,12 +91,32 @@ export const reportRowOf = ({
   model: model ?? null,
   endpoint: endpoint ?? null,
   end_user: end_user_name || null,
+  cost_center: cost_center ?? null,
+  tag: tags ?? null,
   requests: sums.requests,
   input: sums.input,
   cached: sums.cached,
   output: sums.output,
   billed: sums.billed,
 });
+
+/** They are never folded. */
+export const credits = statement(
+  "credits",
+  `SELECT at::float8 AS at, credit_delta::float8 AS tokens FROM journal
+   WHERE kind = 'credit' AND account_id = $1::text::bigint AND at >= $2::text::bigint AND at < $3::text::bigint
+   ORDER BY at, billing_key LIMIT $4::text::int`,
+);
+
+export const nearLimit = statement(
+  "accounts near their limit",
+  `WITH limits(plan, least) AS (${rowsIn(2, "text", "bigint")})
+   SELECT quota_use.account_id::float8 AS account, accounts.plan AS plan, quota_use.used::float8 AS used
+   FROM quota_use JOIN accounts ON accounts.id = quota_use.account_id JOIN limits ON limits.plan = accounts.plan
+   WHERE quota_use.quota = 'allowance' AND quota_use.period = $1::text::int AND quota_use.used >= limits.least
+     AND accounts.credit <= 0 AND accounts.disabled_at IS NULL
+   ORDER BY quota_use.used DESC, quota_use.account_id LIMIT $3::text::int`,
+);
 
 /** Finds a folded day that the time has only a part of; null where it begins and ends with UTC days. */
 export function cutDay({ from, until }: ReportAsked): readonly [Question, ...Value[]] | null {

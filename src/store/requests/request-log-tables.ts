@@ -9,12 +9,14 @@ import {
   type LogFilter,
   type LogPage,
   type LogPlace,
+  type NearLimit,
   requestIdBeginning,
+  type RequestLogQueries,
 } from "../../core/request-log.ts";
-import type { ReportAsked, ReportPart } from "../../core/report.ts";
+import type { BoughtCredit, ReportAsked, ReportPart } from "../../core/report.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { type Condition, type Questions, rowsIn, rowsText, type Send, statement, type Value } from "../questions.ts";
-import { cutDay, type FoundSums, reportQuestion, reportRowOf, reportValues } from "./report.ts";
+import { credits, cutDay, type FoundSums, nearLimit, reportQuestion, reportRowOf, reportValues } from "./report.ts";
 import { type FailedFound, type FoundRow, merged, type Served, statusFits } from "./log-page.ts";
 
 const pruneIntervalMs = 60_000;
@@ -107,6 +109,16 @@ export class RequestLogTables {
     };
   }
 
+  /** As RequestLogQueries. */
+  credits(account: AccountId, from: Ms, until: Ms, limit: number): Promise<readonly BoughtCredit[]> {
+    return this.#tables.ask<BoughtCredit>(credits, account, from, until, limit);
+  }
+
+  /** As RequestLogQueries. */
+  nearLimit(...[day, limits, limit]: Parameters<RequestLogQueries["nearLimit"]>): Promise<readonly NearLimit[]> {
+    return this.#tables.ask<NearLimit>(nearLimit, day, rowsText(limits), limit);
+  }
+
   #failedBefore(
     filter: LogFilter,
     named: string | null,
@@ -178,6 +190,7 @@ const columnValues: Readonly<Record<string, (row: FailedRow) => string | number 
   endpoint: ({ endpoint }) => endpoint,
   model: ({ model }) => model,
   asked_model: ({ course }) => course.askedModel ?? null,
+  tags: ({ course }) => course.tags ?? null,
   status: ({ status }) => status,
   reason: ({ reason }) => reason,
   cause: ({ cause }) => cause,
@@ -192,7 +205,7 @@ const columnValues: Readonly<Record<string, (row: FailedRow) => string | number 
 };
 const wholeOf = (ms: Ms | null): Ms | null => (ms === null ? null : Math.round(ms));
 const textColumns: ReadonlySet<string> = new Set([
-  ...["request_id", "endpoint", "model", "asked_model", "reason", "cause", "node"],
+  ...["request_id", "endpoint", "model", "asked_model", "tags", "reason", "cause", "node"],
 ]);
 const typeOf = (column: string) => (textColumns.has(column) ? "text" : "bigint");
 
@@ -247,19 +260,19 @@ const erase = statement("erase failed", "DELETE FROM failed_requests WHERE accou
 
 /** The same columns of both, by which filters and readers know them. */
 export const servedLog = (from: string, more = ""): string => `
-  SELECT ${more} at, billing_key AS request_id, account_id, key_id, endpoint, model, asked_model, 200 AS status, NULL::text AS reason, NULL::text AS cause, node,
+  SELECT ${more} at, billing_key AS request_id, account_id, key_id, endpoint, model, asked_model, tags, cost_center, 200 AS status, NULL::text AS reason, NULL::text AS cause, node,
     wait_ms, sent_ms, first_token_ms, duration_ms, input_fresh + input_cached AS input, input_cached AS cached_input,
     output, reasoning, billed_tokens, input_cents, cached_input_cents, output_cents, input_parts, cached_input_parts, output_parts, 0 AS more
   FROM ${from}`;
 const failedLog = `
-  SELECT sequence, at, request_id, account_id, key_id, endpoint, model, asked_model, status, reason, cause, node, wait_ms, sent_ms,
+  SELECT sequence, at, request_id, account_id, key_id, endpoint, model, asked_model, tags, NULL::text AS cost_center, status, reason, cause, node, wait_ms, sent_ms,
     first_token_ms, duration_ms, input, 0 AS cached_input, output, 0 AS reasoning, coalesce(
       (SELECT billed_tokens FROM journal WHERE billing_key = failed_requests.request_id), 0) AS billed_tokens,
     NULL::bigint AS input_cents, NULL::bigint AS cached_input_cents, NULL::bigint AS output_cents,
     NULL::int AS input_parts, NULL::int AS cached_input_parts, NULL::int AS output_parts, more
   FROM failed_requests`;
 export const logColumns = `log.request_id AS "requestId", log.at::float8 AS at, log.account_id::float8 AS account,
-  log.key_id AS key, log.endpoint, log.model, log.asked_model AS "askedModel", log.status::int AS status, log.reason, log.cause, log.node, log.wait_ms AS "waitMs",
+  log.key_id AS key, log.endpoint, log.model, log.asked_model AS "askedModel", log.tags, log.cost_center AS "costCenter", log.status::int AS status, log.reason, log.cause, log.node, log.wait_ms AS "waitMs",
   log.sent_ms AS "sentMs", log.first_token_ms AS "firstTokenMs", log.duration_ms AS "durationMs",
   log.input::float8 AS input, log.cached_input::float8 AS "cachedInput", log.output::float8 AS output,
   log.reasoning::float8 AS reasoning, log.billed_tokens::float8 AS "billedTokens",

@@ -14,7 +14,7 @@ import {
 import { activitySplits } from "../../../src/core/activity.ts";
 import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import { reportGroups } from "../../../src/core/report.ts";
+import { reportGroups } from "../../../src/core/report-columns.ts";
 import { requestLogIn } from "../../../src/store/postgres/served-lines.ts";
 import { KeptRequestLog } from "../../../src/store/requests/kept-request-log.ts";
 import { mintRequestId } from "../../../src/core/request-id.ts";
@@ -36,6 +36,7 @@ const start = (today - 5) * dayMs;
 type Line = Readonly<Record<string, string | number | null>>;
 const random = randomOf(11);
 const below = (limit: number) => Math.floor(random() * limit);
+const pick = <Item>(items: readonly Item[]): Item => items[below(items.length)]!;
 
 function linesOf(count: number): Line[] {
   return Array.from({ length: count }, (_, index) => {
@@ -58,6 +59,8 @@ function linesOf(count: number): Line[] {
       output: isReply ? below(90) : null,
       reasoning: isReply ? below(5) : null,
       billed_tokens: isReply ? below(1_000) : null,
+      tags: isReply ? pick([null, "a", "a,b", "b,ab"]) : null,
+      cost_center: isReply ? pick([null, "R&D"]) : null,
       estimated: isReply ? below(2) : null,
       key_id: key,
       end_user_id: isReply && key > 1 && below(2) === 0 ? key - 1 : null,
@@ -135,7 +138,6 @@ describe("usage", () => {
     }
   }
 
-  const pick = <Item>(items: readonly Item[]): Item => items[below(items.length)]!;
   const someTime = () => start + below(6 * 24) * hourMs;
   const filters = (): UsageFilter => ({
     model: pick([null, null, pick(models), "unknown"]),
@@ -215,16 +217,19 @@ describe("usage", () => {
       const [from, until] = times as [number, number];
       const account = pick([null, null, 1, 4]);
       const by = reportGroups.filter((group) => group === "account" || below(2) === 0);
-      const asked = { from, until, account, by, rowsMax: 10_000 };
+      const [tag, costCenter] = [pick([null, null, "a", "b"]), pick([null, null, "R&D"])];
+      const asked = { from, until, account, by, tag, costCenter, rowsMax: 10_000 };
       const sums = new Map<string, number[]>();
       for (const line of lines) {
         const isAsked = line["kind"] !== "credit" && (account === null || line["account_id"] === account);
         if (!isAsked || Number(line["at"]) < from || Number(line["at"]) >= until) continue;
+        if (tag !== null && line["tags"]?.toString().split(",").includes(tag) !== true) continue;
+        if (costCenter !== null && line["cost_center"] !== costCenter) continue;
         const endUserId = by.includes("end_user") ? line["end_user_id"] : 0;
         const names = by.map(
           (group) =>
-            line[{ account: "account_id", key: "key_id", end_user: "" }[group as "key"] ?? group] ??
-            nameOfEndUser(line),
+            line[{ account: "account_id", key: "key_id", end_user: "", tag: "tags" }[group as "key"] ?? group] ??
+            (group === "end_user" ? nameOfEndUser(line) : null),
         );
         const sum = sums.get(JSON.stringify([names, endUserId])) ?? [0, 0, 0, 0, 0];
         const [fresh, cached] = [Number(line["input_fresh"]), Number(line["input_cached"])];
@@ -252,18 +257,49 @@ describe("usage", () => {
     const fold = `INSERT INTO journal_folds (account_id, day, kind, period, model, endpoint, lines, used, credit_delta,
       input_fresh, input_cached, output, reasoning, billed_tokens, key_id)
       VALUES (1, 100, 'charge', 100, 'core-3', '/v1/messages', 7, 0, 0, 5, 3, 2, 1, 9, 2)`;
-    await client.unsafe(fold);
+    const booked = `INSERT INTO cost_center_folds (account_id, day, model, endpoint, key_id, cost_center, lines,
+      input_fresh, input_cached, output, billed_tokens) VALUES (1, 100, 'core-3', '/v1/messages', 2, 'R&D', 3, 2, 1, 1, 4)`;
     const writer = new Sqlite(file);
-    writer.run(fold);
+    for (const rows of [fold, booked]) {
+      await client.unsafe(rows);
+      writer.run(rows);
+    }
+    const hash = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    for (const [id, plan, credit, used] of [
+      [1, "small", 0, 95],
+      [2, "small", 0, 94],
+      [3, "small", 7, 100],
+      [4, "large", 0, 100],
+      [5, "small", -3, 130],
+    ] as const) {
+      const key = hash.replace(/^./, String(id));
+      const account = `INSERT INTO accounts (id, email, plan, credit, key_hash, operator, created_at, key_created_at)
+        VALUES (${id}, 'a${id}@x', '${plan}', ${credit}, `;
+      const use = `INSERT INTO quota_use (account_id, quota, period, used) VALUES (${id}, 'allowance', 50, ${used})`;
+      writer.run(`${account} unhex('${key}'), 0, 0, 0)`);
+      writer.run(use);
+      await client.unsafe(`${account} decode('${key}', 'hex'), false, 0, 0)`);
+      await client.unsafe(use);
+    }
     writer.close();
-    const of = (from: number, until: number) => ({ from, until, account: null, by: reportGroups, rowsMax: 10 });
+    const any = { account: null, tag: null, costCenter: null, rowsMax: 10 };
+    const of = (from: number, until: number) => ({ ...any, from, until, by: reportGroups });
     for (const log of [sqlite, beside]) {
       const names = { account: 1, key: "second", model: "core-3", endpoint: "/v1/messages", end_user: null };
-      const rows = [{ ...names, requests: 7, input: 8, cached: 3, output: 2, billed: 9 }];
+      const rows = [
+        { ...names, cost_center: null, tag: null, requests: 4, input: 5, cached: 2, output: 1, billed: 5 },
+        { ...names, cost_center: "R&D", tag: null, requests: 3, input: 3, cached: 1, output: 1, billed: 4 },
+      ];
       expect(await log.report(of(100 * dayMs, 101 * dayMs))).toEqual({ rows, cutsFoldedDay: false });
       expect(await log.report(of(100 * dayMs - hourMs, 101 * dayMs))).toEqual({ rows, cutsFoldedDay: false });
       expect(await log.report(of(100 * dayMs + hourMs, 102 * dayMs))).toEqual({ rows: [], cutsFoldedDay: true });
       expect(await log.report({ ...of(0, 50 * dayMs), by: [] })).toEqual({ rows: [], cutsFoldedDay: false });
+      const limits = [["small", 95] as const, ["large", 950] as const];
+      expect(await log.nearLimit(50, limits, 9)).toEqual([
+        { account: 5, plan: "small", used: 130 },
+        { account: 1, plan: "small", used: 95 },
+      ]);
+      expect(await log.nearLimit(51, limits, 9)).toEqual([]);
       await log.close();
     }
   }, 60_000);

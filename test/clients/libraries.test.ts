@@ -30,28 +30,29 @@ const inAll = (cases: object, dialects = ["chat", "responses", "messages"]): Rec
     dialects.flatMap((dialect) => Object.entries(cases).map(([name, said]) => [`${dialect} ${name}`, said as string])),
   );
 const asyncOpenai = {
-  ...{
-    text: "Hi there! 140",
-    stream: "Hi there! 140",
-    tools: "Rain and sun. in 4",
-    object: "Dune",
-    image: "Hi there!",
-  },
-  ...{ response: "Hi there! 140 reasoning+message", "response stream": "Hi there! (Let me think.)" },
-  ...{
-    "response tools": "It is sunny in Paris.",
-    "response long": "Hi there! 140",
-    models: "true",
-    left: "",
-    unread: "",
-  },
-  ...{ ...refused, model: "The model `nobody` does not exist", "failed chat": stopped, "failed response": stopped },
+  ...refused,
+  text: "Hi there! 140",
+  stream: "Hi there! 140",
+  tools: "Rain and sun. in 4",
+  object: "Dune",
+  image: "Hi there!",
+  response: "Hi there! 140 reasoning+message",
+  "response stream": "Hi there! (Let me think.)",
+  "response tools": "It is sunny in Paris.",
+  "response long": "Hi there! 140",
+  models: "true",
+  left: "",
+  unread: "",
+  model: "The model `nobody` does not exist",
+  "failed chat": stopped,
+  "failed response": stopped,
 };
 const { image: _, ...crewai } = { ...whole, stream: "Hi there!", tools: "It is sunny in Paris.", failed: stopped };
 const crewaiSaid = {
   ...inAll({ ...crewai, "tools stream": "Rain and sun." }),
   // It passes over calls, and over `response.failed`, in a streamed response.
-  ...{ "responses tools stream": "ERROR ValueError Invalid response", "responses failed": "Hi there" },
+  "responses tools stream": "ERROR ValueError Invalid response",
+  "responses failed": "Hi there",
 };
 const rust = (library: string) => [join(built, "rust/debug/libraries"), library];
 const python = (name: string) => [join(built, name, "bin/python"), join(folder, `${name}_cases.py`)];
@@ -111,13 +112,12 @@ test("promptfoo", async () => {
   const { code, stdout } = await runToEnd([node, promptfoo, ...words], {
     env: {
       ...process.env,
-      ...{
-        URL: stack.gateway.url,
-        OPENAI_API_KEY: api_key,
-        ANTHROPIC_API_KEY: api_key,
-        PROMPTFOO_CONFIG_DIR: own.path,
-      },
-      ...{ PROMPTFOO_DISABLE_TELEMETRY: "1", PROMPTFOO_DISABLE_UPDATE: "1" },
+      URL: stack.gateway.url,
+      OPENAI_API_KEY: api_key,
+      ANTHROPIC_API_KEY: api_key,
+      PROMPTFOO_CONFIG_DIR: own.path,
+      PROMPTFOO_DISABLE_TELEMETRY: "1",
+      PROMPTFOO_DISABLE_UPDATE: "1",
     },
   });
   expect({ code, stdout: code === 0 ? "" : stdout }).toEqual({ code: 0, stdout: "" });

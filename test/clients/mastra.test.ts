@@ -30,7 +30,9 @@ describe.skipIf(absent)("Mastra", () => {
     const stream = await (await agent()).stream("hello [[reasoning-text]]");
     for (const reply of [whole, stream]) {
       expect([await reply.text, await reply.reasoningText, await reply.finishReason]).toEqual([
-        ...["Hi there!", "Let me think.", "stop"],
+        "Hi there!",
+        "Let me think.",
+        "stop",
       ]);
       expect(await reply.usage).toMatchObject({ inputTokens: 120, outputTokens: 20, totalTokens: 140 });
     }

@@ -1,5 +1,5 @@
-// What the comparison of gateways found: kept as JSON, and from that a section of bench/README.md, the README's table and
-// the README's picture.
+// What the comparison of gateways found: kept as JSON, and from that the picture, the headline and a section of
+// bench/README.md.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { type Bar } from "./bars.ts";
 import { comparisonSvg } from "./comparison-svg.ts";
@@ -119,36 +119,14 @@ export function comparisonResult(comparison: Comparison): KeptResult {
 const beginMarker = "<!-- comparison: written by bench/report.ts -->";
 const endMarker = "<!-- end of comparison -->";
 
-/** The README with the picture, the headline and the table between its markers. Throws when one is missing. */
+/** bench/README.md with the picture and the headline between its markers. Throws when one is missing. */
 export function withComparison(text: string, comparison: Comparison): string {
   const begin = text.indexOf(beginMarker);
   const end = text.indexOf(endMarker);
-  if (begin < 0 || end < begin) throw new Error(`the README needs "${beginMarker}" and "${endMarker}"`);
-  return `${text.slice(0, begin + beginMarker.length)}\n\n${comparisonBlock(comparison)}\n\n${text.slice(end)}`;
+  if (begin < 0 || end < begin) throw new Error(`bench/README.md needs "${beginMarker}" and "${endMarker}"`);
+  const block = `![CPU time through each gateway](results/comparison.svg)\n\n${headline(comparison)} ${comparison.date}.`;
+  return `${text.slice(0, begin + beginMarker.length)}\n\n${block}\n\n${text.slice(end)}`;
 }
-
-function comparisonBlock(comparison: Comparison): string {
-  const { ways, streams } = comparison;
-  const cells = (way: ComparedWay): string[] => [
-    ...[way.label, withRatio(way.streamUs, way.streamTimesNginx), whole(way.firstTokenMs)],
-    ...[withRatio(way.requestUs, way.requestTimesNginx), whole(way.perSecond), `${way.dialects.length}`, duties(way)],
-  ];
-  const columns = ["", "us a stream", "first token", "us a request", "requests/s", "dialects", "keys, books"];
-  return [
-    "![CPU time through each gateway](bench/results/comparison.svg)",
-    "",
-    headline(comparison),
-    "",
-    `| ${columns.join(" | ")} |`,
-    `| --- | ${"---: | ".repeat(5)}--- |`,
-    ...ways.map((way) => `| ${cells(way).join(" | ")} |`),
-    "",
-    `us: CPU time (times nginx's). First token: ms, p50 of ${streams} streams that begin at once. ${comparison.date}.`,
-  ].join("\n");
-}
-
-const withRatio = (value: number | null, times: number | null): string =>
-  times === null ? whole(value) : `${whole(value)} (${times.toFixed(times < 10 ? 2 : 0)})`;
 
 /** Who is cheaper stands first. */
 export function headline({ ways }: Comparison): string {

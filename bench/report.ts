@@ -1,4 +1,4 @@
-// Rewrites the results in bench/README.md, between its markers, from bench/results/*.json, and the comparison in README.md
+// Rewrites the results in bench/README.md, between its markers, from bench/results/*.json
 // with its picture.
 //
 //   npm run bench -- report
@@ -129,7 +129,7 @@ function chartLines({ chart }: KeptResult): string[] {
   return ["```text", chart.unit, ...barLines(chart.bars), "```", ""];
 }
 
-/** Rewrites both READMEs and the picture from the results at hand of these benchmarks. */
+/** Rewrites bench/README.md and the picture from the results at hand of these benchmarks. */
 export function writeReport(names: readonly string[] = benches.map(fullName)): void {
   const results = new Map<string, KeptResult>();
   for (const name of names) {
@@ -143,9 +143,10 @@ export function writeReport(names: readonly string[] = benches.map(fullName)): v
     results.set("comparison", comparisonResult(comparison));
     writeFileSync(comparisonPicture, comparisonSvg(comparison));
     format(comparisonFile);
-    rewrite(join(import.meta.dir, "../README.md"), (text) => withComparison(text, comparison));
   }
-  rewrite(join(import.meta.dir, "README.md"), (text) => withResults(text, results));
+  rewrite(join(import.meta.dir, "README.md"), (text) =>
+    withResults(comparison === null ? text : withComparison(text, comparison), results),
+  );
 }
 
 function rewrite(file: string, edit: (text: string) => string): void {

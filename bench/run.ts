@@ -1,6 +1,6 @@
 // Runs every benchmark of a suite, one after the other, and rewrites the results in bench/README.md (not after
 // `--quick`, whose numbers mean nothing but those of `--peers`). With the word `load` in front it is the load test of a
-// running gateway; the word `report` writes the results at hand into the READMEs again.
+// running gateway; the word `report` writes the results at hand into bench/README.md again.
 //
 //   bun bench [--large | --peers | --soak] [--quick]
 //   bun bench report

@@ -3,7 +3,7 @@ import { changedLimits } from "../core/key-limits.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import type { Entry } from "./money/entry.ts";
 import type { AccountChange } from "./journal.ts";
-import type { AccountRecord, KeyRecord } from "./records.ts";
+import type { AccountRecord, KeyRecord, TeamMember } from "./records.ts";
 
 export class Draft {
   readonly changes: AccountChange[] = [];
@@ -46,6 +46,15 @@ export class Draft {
     }, before);
   }
 
+  members(team: AccountId, before: readonly TeamMember[]): readonly TeamMember[] {
+    return this.#of(team).reduce<readonly TeamMember[]>((members, change) => {
+      if (change.change !== "member" && change.change !== "remove_member") return members;
+      const { member } = change;
+      if (typeof member === "number") return members.filter(({ account }) => account !== member);
+      return [...members.filter(({ account }) => account !== member.account), member];
+    }, before);
+  }
+
   /** Balance tokens that are added to an account's credit. */
   creditOf(account: AccountId): number {
     return this.entries.reduce((sum, entry) => (entry.account === account ? sum + entry.creditDelta : sum), 0);
@@ -71,7 +80,7 @@ export class Draft {
 
 function after(change: AccountChange, record: AccountRecord | null): AccountRecord | null {
   if (change.change === "create") {
-    const { account: id, email, plan, keyHash, keyEnding, passwordHash, operator, at } = change;
+    const { account: id, email, plan, keyHash, keyEnding, passwordHash, operator, team = false, at } = change;
     const never = { keyUsedAt: null, disabledAt: null, costCenter: null } as const;
     return {
       id,
@@ -82,6 +91,7 @@ function after(change: AccountChange, record: AccountRecord | null): AccountReco
       keyEnding,
       passwordHash,
       operator,
+      team,
       createdAt: at,
       keyCreatedAt: at,
       ...never,
@@ -89,6 +99,8 @@ function after(change: AccountChange, record: AccountRecord | null): AccountReco
   }
   if (record === null) return null;
   switch (change.change) {
+    case "name":
+      return { ...record, email: change.name };
     case "plan":
       return { ...record, plan: change.plan };
     case "cost_center":

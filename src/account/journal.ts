@@ -10,6 +10,7 @@ import type {
   OperatorToken,
   PurchaseRequest,
   SessionRecord,
+  TeamMember,
 } from "./records.ts";
 import type { Period } from "./money/quota.ts";
 
@@ -23,8 +24,14 @@ export type AccountChange =
       keyEnding: string;
       passwordHash: string | null;
       operator: boolean;
+      team?: boolean;
       at: Ms;
     }>
+  /** Of a team. */
+  | Readonly<{ change: "name"; account: AccountId; name: string }>
+  /** Who joins the team, or is changed there. */
+  | Readonly<{ change: "member"; account: AccountId; member: TeamMember }>
+  | Readonly<{ change: "remove_member"; account: AccountId; member: AccountId }>
   | Readonly<{ change: "plan"; account: AccountId; plan: PlanId }>
   /** Of lines from then on. */
   | Readonly<{ change: "cost_center"; account: AccountId; costCenter: string | null }>

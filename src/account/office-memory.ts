@@ -94,6 +94,11 @@ export class OfficeMemory implements Standings {
     return new Map(keys.map((key): [KeyId, KeyUse] => [key.id, useOf(key, now)]));
   }
 
+  ofMembers(team: AccountId, members: readonly AccountId[], now: Ms): readonly Omit<KeyUse, "usedAt">[] {
+    const { ledger } = this.#parts;
+    return members.map((member) => ledger.memberLimit(ledger.account(team), member).used(now));
+  }
+
   // -------------------------------------------------------------- changes
 
   /** What acts at once; gives what takes it back. */
@@ -174,6 +179,11 @@ export class OfficeMemory implements Standings {
         ledger.endUsers.limited(account.id, key);
         return;
       }
+      case "member": {
+        const { account: id, tokensPerDay, tokensPerMonth } = change.member;
+        account.members?.get(id)?.limit(tokensPerDay, tokensPerMonth);
+        return;
+      }
       case "erase_end_user":
         ledger.endUsers.erased(account.id, change.name);
         return;
@@ -187,6 +197,6 @@ export class OfficeMemory implements Standings {
   }
 }
 
-function useOf({ usedAt, spendLimits: [limit] }: LoadedKey, now: Ms): KeyUse {
-  return { usedAt, ...(limit?.used(now) ?? { day: 0, month: 0 }) };
+function useOf({ usedAt, spendLimit }: LoadedKey, now: Ms): KeyUse {
+  return { usedAt, ...(spendLimit?.used(now) ?? { day: 0, month: 0 }) };
 }

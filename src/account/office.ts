@@ -26,6 +26,7 @@ import type {
   SessionRecords,
   Standings,
 } from "./records.ts";
+import type { TeamParts } from "./people/teams.ts";
 import { Sessions } from "./sign-in/sessions.ts";
 
 /** What one change of the office sees and does; everything in it becomes durable in one commit, or nothing does. */
@@ -36,6 +37,8 @@ export type Unit = Readonly<{
   links: AccessLinks;
   /** For `new Devices`, whose code loads where machines sign in. */
   devices: DeviceParts;
+  /** For `new Teams`, as above. */
+  teams: TeamParts;
   purchases: Purchases;
   identities: Identities;
   tokens: OperatorTokens;
@@ -85,6 +88,7 @@ export function unitOf({ records, sessions, beside, standings, catalog }: UnitPa
     sessions: new Sessions({ records: sessions, accounts, draft, now }),
     links: new AccessLinks({ records: beside, draft, now }),
     devices: { keys: records, codes: beside, accounts, accountKeys, auditLog, draft, now },
+    teams: { records, standings, accounts, draft, now },
     purchases: new Purchases({ accounts, records: beside, draft, now }),
     identities: new Identities({ records: beside, draft, now }),
     tokens: new OperatorTokens({ records: beside, draft, now }),

@@ -25,6 +25,20 @@ export type AccountRecord = Readonly<{
   disabledAt: Ms | null;
   /** Whom its use is booked to from now on. */
   costCenter: string | null;
+  /** A team's, whose name is its e-mail; nobody signs in to it. */
+  team: boolean;
+}>;
+
+/** A person in a team. */
+export type TeamMember = Readonly<{
+  team: AccountId;
+  account: AccountId;
+  /** Admins invite others, and limit and remove them. */
+  role: "admin" | "member";
+  /** Balance tokens of a UTC day and month, of all keys that the person has there; null: as many as the team has. */
+  tokensPerDay: number | null;
+  tokensPerMonth: number | null;
+  joinedAt: Ms;
 }>;
 
 export type PlanCount = Readonly<{ plan: PlanId; accounts: number }>;
@@ -57,6 +71,9 @@ export interface AccountRecords {
   keysOf(account: AccountId): readonly KeyRecord[];
   /** Balance tokens that a named key was charged for on the days from `from` to before `before`. */
   keyUse(account: AccountId, key: KeyId, from: Period, before: Period): readonly DayUse[];
+  member(team: AccountId, account: AccountId): TeamMember | null;
+  /** The same of all keys that a member has, or had, in a team. */
+  memberUse(team: AccountId, member: AccountId, from: Period, before: Period): readonly DayUse[];
   /** Whether a line on disk names this end user of a key. */
   hasEndUser(account: AccountId, key: KeyId, name: string): boolean;
   /** End users that the account had first on that day or later. */
@@ -73,6 +90,11 @@ export interface OfficeRecords {
   /** Those that have one of these, in one look. */
   byEmails(emails: readonly string[]): Soon<readonly AccountRecord[]>;
   keysOf(account: AccountId): Soon<readonly KeyRecord[]>;
+  membersOf(team: AccountId): Soon<readonly TeamMember[]>;
+  /** As what the account is in which teams. */
+  teamsOf(account: AccountId): Soon<readonly TeamMember[]>;
+  /** All of them, in the order of their ids. */
+  teams(): Soon<readonly AccountRecord[]>;
   /** The named key that has a hash, which is not void. */
   keyWith(hash: "keyHash" | "familyHash", is: string): Soon<KeyRecord | null>;
   /** By which keys they came that are called so. */
@@ -109,6 +131,8 @@ export type KeyUse = Readonly<{ usedAt: Ms | null; day: number; month: number }>
 export interface Standings {
   of(record: AccountRecord, now: Ms): Soon<Standing>;
   ofKeys(account: AccountId, now: Ms): Soon<ReadonlyMap<KeyId, KeyUse>>;
+  /** Of members of a team, in their order. */
+  ofMembers(team: AccountId, members: readonly AccountId[], now: Ms): Soon<readonly Omit<KeyUse, "usedAt">[]>;
   /** How many accounts there are, without those that were erased. */
   count(): Soon<number>;
 }
@@ -147,9 +171,13 @@ export type AccessLink = Readonly<{
   expiresAt: Ms;
   /** Null while it may be used. */
   usedAt: Ms | null;
+  /** Which team it leads into; null: none. */
+  team: AccountId | null;
+  tokensPerDay: number | null;
+  tokensPerMonth: number | null;
 }>;
 
-export type NewAccessLink = Pick<AccessLink, "kind" | "account" | "email" | "plan" | "credit" | "expiresAt">;
+export type NewAccessLink = Omit<AccessLink, "id" | "tokenHash" | "createdAt" | "usedAt">;
 
 export interface AccessLinkRecords {
   link(tokenHash: string): Soon<AccessLink | null>;
@@ -276,11 +304,16 @@ export type AuditAction =
   | "key.limits"
   | "key.revoke"
   | "key.rotate"
+  | "team.create"
+  | "team.update"
+  | "team.member"
+  | "team.leave"
   | "end_user.erase"
   | "end_user.export"
   | "request.approve"
   | "request.decline"
   | "server.reload"
+  | "server.config"
   | "server.backup"
   | "server.restore";
 

@@ -39,6 +39,10 @@ const words: Readonly<Record<FailedReason, string>> = {
     "What the API key may use that day or month did not cover what the request might cost. Another key of the account may go on.",
   end_user_quota_exceeded:
     "What the key gives each of its users a day did not cover what the request might cost for the person for whom the program asked.",
+  member_quota_exceeded:
+    "What the team gives each of its members, or this one, did not cover what the request might cost. An admin of the team may raise it.",
+  budget_over_member_quota:
+    "The request might have cost more than the member of the team may still use. Ask for a shorter answer (max_tokens).",
   budget_over_key_quota:
     "The request might have cost more than the API key may still use. Ask for a shorter answer (max_tokens), or use another key of the account.",
   budget_over_end_user_quota:

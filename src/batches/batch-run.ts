@@ -37,7 +37,7 @@ import { type Answered, BatchLog, recordsOf } from "./batch-log.ts";
 import { batchPriced } from "./batch-price.ts";
 import { answerLost, lineRequestId, repliedLine, type Unrun, unrunLine } from "./line-error.ts";
 import { LineOutlet } from "./line-outlet.ts";
-import type { LineIndex, ModelLines } from "./lines.ts";
+import { type LineIndex, type ModelLines, runBody } from "./lines.ts";
 import type { LinesCall, Split } from "./lines-worker.ts";
 
 /**
@@ -57,7 +57,7 @@ const answersBytesMax = 256 * 1024 * 1024;
 const splitMinBytes = 64 * 1024;
 /** Where a line cannot run now: from the first wait to the longest. */
 const pauseMinMs = 1_000;
-const pauseMaxMs = 60_000;
+const pauseMaxMs = 15_000;
 /** Of a line that a node failed. */
 const triesMax = 3;
 
@@ -114,8 +114,15 @@ const waitsFor: ReadonlySet<RefusalName> = new Set<RefusalName>([
     "budget_over_quota",
     "key_quota_exceeded",
     "end_user_quota_exceeded",
+    "member_quota_exceeded",
   ] as const),
-  ...(["budget_over_key_quota", "budget_over_end_user_quota", "coder_quota_reached", "quota_unverified"] as const),
+  ...([
+    "budget_over_key_quota",
+    "budget_over_end_user_quota",
+    "budget_over_member_quota",
+    "coder_quota_reached",
+    "quota_unverified",
+  ] as const),
   ...(["stopping", "too_many_requests", "rate_limited", "deadline_unmet"] as const),
 ]);
 const mayBeOfNode: ReadonlySet<RefusalName> = new Set<RefusalName>([
@@ -415,7 +422,10 @@ export class BatchRun {
     const now = this.#parts.gateway.clock.monotonic();
     group.later.push({ place, at: now + group.pauseMs });
     if (why.refusal === "stopping" || mayBeOfNode.has(why.refusal)) return;
-    this.batch.waits = messageOf(why);
+    const { resets_at: at } = why.detail ?? {};
+    const until =
+      at === undefined ? "" : `; goes on by ${new Date(Number(at) * 1000).toISOString()}, or once there is more`;
+    this.batch.waits = messageOf(why).replace(/\.$/, until === "" ? "." : "") + until;
     this.#isChanged = true;
     if (group.pausedUntil > now) return; // of lines that were under way together, the first counts
     group.pausedUntil = now + group.pauseMs;
@@ -555,16 +565,17 @@ export class BatchRun {
   }
 
   async #read(place: number): Promise<Readonly<{ customId: string; body: Body | Refusal }>> {
+    const { endpoint } = this.batch;
     const size = this.#index.sizes[place]!;
     const line = Buffer.allocUnsafeSlow(size);
     const { bytesRead } = await this.#input.read(line, 0, size, this.#index.starts[place]!);
     if (bytesRead < size) throw new Error("the input file has become shorter");
     if (size < splitMinBytes) {
       const json = JSON.parse(line.toString()) as { custom_id: string; body: object };
-      return { customId: json.custom_id, body: { json: json.body, bytes: size } };
+      return { customId: json.custom_id, body: { json: runBody(endpoint, json.body), bytes: size } };
     }
     const { customId, body } = await this.#parts.worker.call<Split>(
-      { order: "split", line },
+      { order: "split", line, endpoint },
       { moved: [line.buffer as ArrayBuffer] },
     );
     const large = { body, bytes: body.byteLength, cancelSignal: new AbortController().signal };

@@ -1,14 +1,14 @@
 // The Worker that reads batches' lines, one call after the other. A message ends it.
 import { setPriority } from "node:os";
 import { answerCalls, endWorker, Moved } from "../core/workers.ts";
-import { indexOf, writeInline, writeUnrun } from "./lines.ts";
+import { indexOf, runBody, writeInline, writeUnrun } from "./lines.ts";
 
 export type LinesCall =
   | Readonly<{ order: "index"; path: string; endpoint: string }>
   | Readonly<{ order: "inline"; body: Uint8Array; endpoint: string; path: string }>
   | (Readonly<{ order: "unrun"; path: string }> & Parameters<typeof writeUnrun>[1])
   /** A long line, as its id and the bytes of its body. */
-  | Readonly<{ order: "split"; line: Uint8Array }>
+  | Readonly<{ order: "split"; line: Uint8Array; endpoint: string }>
   | Readonly<{ order: "close" }>;
 
 export type Split = Readonly<{ customId: string; body: Uint8Array }>;
@@ -36,7 +36,7 @@ answerCalls<LinesCall>(self, async (call) => {
         custom_id: string;
         body: object;
       };
-      const bytes = new TextEncoder().encode(JSON.stringify(body));
+      const bytes = new TextEncoder().encode(JSON.stringify(runBody(call.endpoint, body)));
       return new Moved({ customId, body: bytes } satisfies Split, [bytes.buffer as ArrayBuffer]);
     }
     case "close":

@@ -214,10 +214,23 @@ function readLine(bytes: Buffer, endpoint: string): ReadLine | string {
   if (typeof model !== "string" || model === "") {
     return "missing_required_parameter|body.model|body.model must name the model";
   }
-  if (body["stream"] === true)
-    return "invalid_request|body.stream|body.stream must be absent: a batch has whole replies";
+  for (const [field, why] of Object.entries(unfit)) {
+    const { [field]: given = null } = body;
+    if (given !== null && given !== false) return `invalid_request|body.${field}|body.${field} must be absent: ${why}`;
+  }
   return { customId, model, body };
 }
+
+/** What no line may ask for. */
+const unfit = {
+  stream: "a batch has whole replies",
+  background: "a batch is one",
+  conversation: "the lines of a batch run in any order",
+} as const;
+
+/** The line's body as it is run: a million answers would push out all responses that are stored. */
+export const runBody = (endpoint: string, body: object): object =>
+  endpoint === "/v1/responses" ? { ...body, store: false } : body;
 
 /** Its beginning is what prompts share. */
 function promptOf(body: Readonly<Record<string, unknown>>): string {

@@ -19,7 +19,7 @@ import { balanceLookMs } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId, Ms, Plan } from "../core/types.ts";
-import { type Backup, backUp } from "../store/backup/backup.ts";
+import type { Backup } from "../store/backup/backup.ts";
 import { takeDataFolder } from "../store/folder/data-folder.ts";
 import { freeBytesIn, roomInWords } from "../store/folder/disk-room.ts";
 import { BatchingJournal, type CommitListener } from "../store/ledger/journal.ts";
@@ -169,7 +169,10 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
       return stalledFreeBytes();
     },
     verify: async () => (await import("../store/verify/verify.ts")).verify(reader, ledger, plans),
-    backup: (file, progress) => backUp(folder.databaseFile, file, progress, storage.misplaced ? reader : null),
+    async backup(file, progress) {
+      const { backUp } = await import("../store/backup/backup.ts");
+      return backUp(folder.databaseFile, file, progress, storage.misplaced ? reader : null);
+    },
     recall: () => admission.recall(records.linesSince(clock.wall() - windowMs), momentOf(clock)),
     retain: (keepDays) => storage.retain(keepDays),
     watch(log) {

@@ -251,14 +251,15 @@ export async function printHelp(names: readonly string[]): Promise<number> {
 /** `accounts create a@b.c` asks for "accounts create"; throws UsageError naming the nearest command. */
 export async function findCommand(argv: readonly string[]): Promise<Command> {
   const [first = "", second = ""] = argv;
-  const wanted = [`${first} ${second}`, first];
+  const wanted = [3, 2, 1].map((count) => argv.slice(0, count).join(" "));
   const local = [...serving, ...others, ...signingIn, ...words, ...internal];
   const isWanted = ({ name }: Command): boolean => wanted.includes(name);
-  const found = local.findLast(isWanted) ?? (await verbCommand(wanted[0]!)) ?? (await verbCommand(first));
+  let found = local.findLast(isWanted) ?? null;
+  for (const name of wanted) found ??= await verbCommand(name);
   if (found !== null) return found;
   const names = (await sections()).flatMap(([, commands]) => commands.map(({ name }) => name));
   const verbs = names.filter((name) => name.startsWith(`${first} `));
-  const typed = verbs.length > 0 && second !== "" ? wanted[0]! : first;
+  const typed = verbs.length > 0 && second !== "" ? wanted[1]! : first;
   const meant = nearest(typed, verbs.length > 0 ? verbs : names);
   const hint =
     meant === null ? `commands: ${(verbs.length > 0 ? verbs : names).join(", ")}` : `did you mean "${meant}"?`;

@@ -37,10 +37,9 @@ async function wordsAfter(
   commands: readonly Command[],
   environment: Environment,
 ): Promise<readonly Candidate[] | ":files" | ":folders"> {
-  const [first, second] = before;
-  const command =
-    commands.find(({ name }) => name === `${first} ${second}`) ?? commands.find(({ name }) => name === first);
-  const further = before.length < 2 ? nextWords(before, commands) : [];
+  const names = [3, 2, 1].map((count) => before.slice(0, count).join(" "));
+  const command = names.flatMap((wanted) => commands.find(({ name }) => name === wanted) ?? [])[0];
+  const further = before.length < 3 ? nextWords(before, commands) : [];
   if (command === undefined) return further;
   if (command.name === "help") {
     return [...nextWords(before.slice(1), commands), ...(before.length === 1 ? [configHelp] : [])];

@@ -9,6 +9,7 @@ import {
   address,
   type Kind,
   listOf,
+  ofMachine,
   path,
   plainAddress,
   readAddress,
@@ -141,7 +142,7 @@ export const nodeTable = table(
       ),
       { about: 'The node\'s names of models whose template opens `<think>`; `["*"]`: all.', otherwise: undefined },
     ),
-    command: key("command", listOf(text("a text"), "a program and its arguments, as a list of texts", 1), {
+    command: key("command", ofMachine(listOf(text("a text"), "a program and its arguments, as a list of texts", 1)), {
       about: 'The command that starts the node; `"{port}"` in it becomes a free port.',
       otherwise: undefined,
     }),

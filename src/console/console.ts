@@ -27,6 +27,7 @@ import { keyRoutes } from "./routes/key-routes.ts";
 import { Live } from "./live.ts";
 import { linkRoutes } from "./routes/link-routes.ts";
 import { logRoutes } from "./routes/log-routes.ts";
+import { reportRoutes } from "./routes/report-routes.ts";
 import { operatorRoutes } from "./routes/operator-routes.ts";
 import { overviewRoutes } from "./routes/overview-routes.ts";
 import { Pages } from "./pages.ts";
@@ -64,6 +65,7 @@ export function consoleRoutes(parts: ConsoleParts, live: Live): readonly Route[]
     ...accountRoutes(parts),
     ...usageRoutes(parts),
     ...logRoutes(parts),
+    ...reportRoutes(parts),
     ...planRoutes(parts),
     ...operatorRoutes(parts, live),
   ];

@@ -13,6 +13,7 @@ export const pagePaths = [
   "/playground",
   "/batch", // clients may ask for /batches
   "/usage",
+  "/reports",
   "/key",
   "/device",
   "/plan",

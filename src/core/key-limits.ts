@@ -20,6 +20,7 @@ export const noLimits: KeyLimits = {
   priority: null,
   priorityMax: null,
   costCenter: null,
+  member: null,
   ...noCounts,
 };
 

@@ -200,6 +200,23 @@ export const refusals = {
     retry: "never",
     facts: ["end_user", "key", "limit", "spendable", "requested", "resets_at"],
   },
+  member_quota_exceeded: {
+    status: 429,
+    type: rate,
+    code: "insufficient_quota",
+    message: "Quota exceeded for this member of the team, who may use {limit} balance tokens a {period}.",
+    retry: "never",
+    facts: ["limit", "spendable", "requested", "resets_at"],
+  },
+  budget_over_member_quota: {
+    status: 429,
+    type: rate,
+    code: "insufficient_quota",
+    message:
+      "Quota exceeded for this member of the team: the request may cost {requested} balance tokens, and {spendable} of {limit} a {period} are free. {advice}",
+    retry: "never",
+    facts: ["limit", "spendable", "requested", "max_tokens", "resets_at"],
+  },
   budget_over_key_quota: {
     status: 429,
     type: rate,

@@ -1,8 +1,6 @@
 // Sums of what was served in a time, grouped: what `tollgate report` asks the store that has the journal.
+import type { ReportGroup } from "./report-columns.ts";
 import type { AccountId, Ms } from "./types.ts";
-
-export const reportGroups = ["account", "model", "endpoint", "key", "end_user", "cost_center", "tag"] as const;
-export type ReportGroup = (typeof reportGroups)[number];
 
 export type ReportAsked = Readonly<{
   from: Ms;
@@ -30,6 +28,9 @@ export type ReportRow = Readonly<
     tag: string | null;
   }
 >;
+
+/** A purchase, or credit that an operator gave; balance tokens. */
+export type BoughtCredit = Readonly<{ at: Ms; tokens: number }>;
 
 export type ReportPart = Readonly<{
   /** Those that were billed most first. */

@@ -15,6 +15,8 @@ export const text = (description: string, placeholder: string, more: object = {}
 
 export const accountEmail = text("The account's e-mail address.", "EMAIL");
 
+export const teamName = text("The team's name.", "TEAM");
+
 export const planId = (description: string) => text(description, "PLAN");
 
 export const wholeNumber = (
@@ -51,6 +53,9 @@ export const when = (description: string) => text(description, "WHEN");
 
 export const list = (placeholder: string, description: string) =>
   Type.Array(Type.String(line), { description, placeholder });
+
+export const repeated = (placeholder: string, description: string) =>
+  Type.Array(Type.String(), { placeholder, description, repeats: true });
 
 /** `null` lifts a limit; on a command line the word "none" does. */
 export const orNull = <Schema extends TSchema>(schema: Schema) =>

@@ -10,6 +10,7 @@ const groups: readonly Group[] = [
     words: ["accounts", "invitations"],
     load: async () => (await import("./verbs/accounts.ts")).default,
   },
+  { heading: "Teams", words: ["teams"], load: async () => (await import("./verbs/teams.ts")).default },
   { heading: "Keys", words: ["keys"], load: async () => (await import("./verbs/keys.ts")).default },
   {
     heading: "Requests for credit and plans",
@@ -31,8 +32,20 @@ const groups: readonly Group[] = [
     words: ["nodes", "gateways", "models", "webhooks", "reload", "health", "backup"],
     load: async () => (await import("./verbs/server.ts")).default,
   },
+  {
+    heading: "The configuration file",
+    words: ["config"],
+    load: async () => (await import("./verbs/config.ts")).default,
+  },
   { heading: "Batches", words: ["batches"], load: async () => (await import("./verbs/batches.ts")).default },
-  { heading: "Reports", words: ["report"], load: async () => (await import("./verbs/report.ts")).default },
+  {
+    heading: "Reports",
+    words: ["report", "statement"],
+    load: async () => [
+      ...(await import("./verbs/report.ts")).default,
+      ...(await import("./verbs/statement.ts")).default,
+    ],
+  },
   {
     heading: "What if",
     words: ["simulate"],

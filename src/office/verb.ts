@@ -16,7 +16,7 @@ import { CommandError } from "../core/expected-error.ts";
 import { firstSchemaErrorOf, type SchemaError } from "../core/schema-errors.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId, Ms } from "../core/types.ts";
-import { accountEmail } from "./fields.ts";
+import { accountEmail, teamName } from "./fields.ts";
 import type { Fleet, Progress, Work } from "./work.ts";
 
 export type Actor =
@@ -156,13 +156,50 @@ export function accountVerb<Result, Fields extends TProperties = {}>(
       const { actor, input } = asked;
       const given = async ({ accounts }: Unit) => {
         const account = await accounts.ofEmail(input.email);
-        assert(actor.kind !== "account" || actor.account.id === account.id, "owners ask for their own accounts");
+        if (account.team) await checkAdmin(accounts, actor, account);
+        else assert(actor.kind !== "account" || actor.account.id === account.id, "owners ask for their own accounts");
         if (account.operator && spec.scope !== "read") checkMayTouchOperators(actor);
         return { ...asked, account };
       };
       return perform(work, spec, asked, given, ({ account }) => account.id);
     },
   };
+}
+
+type OfTeam<Input> = Asked<Input> & Readonly<{ team: AccountRecord }>;
+
+/**
+ * About the team that its first word names. What owners may ask for of an account, a team's admins may of the team.
+ * `ofSelf`: whether a member asks for what members may do themselves.
+ */
+export function teamVerb<Result, Fields extends TProperties = {}>(
+  spec: Spec<Fields, Of<Fields> & InTeam, OfTeam<Of<Fields> & InTeam>, Result> & {
+    ofSelf?(input: Of<Fields>, account: AccountRecord): boolean;
+  },
+): Verb<Of<Fields> & InTeam, Result> {
+  const { fields, words = [], ofSelf, ...rest } = spec;
+  return {
+    ...published({ ...rest, fields: { team: teamName, ...fields }, words: ["team", ...words] }),
+    run(work, asked) {
+      const { actor, input } = asked;
+      const given = async ({ accounts }: Unit) => {
+        const team = await accounts.recordOf(input.team);
+        if (team?.team !== true) throw new CommandError(`no team is called ${input.team}`);
+        const isOwn = actor.kind === "account" && ofSelf?.(input, actor.account) === true;
+        if (!isOwn) await checkAdmin(accounts, actor, team);
+        return { ...asked, team };
+      };
+      return perform(work, spec, asked, given, ({ team }) => team.id);
+    },
+  };
+}
+type InTeam = Readonly<{ team: string }>;
+
+/** Read in the unit that does what they ask for: who is no admin anymore changes nothing. */
+async function checkAdmin(accounts: Unit["accounts"], actor: Actor, team: AccountRecord): Promise<void> {
+  if (actor.kind !== "account") return;
+  const member = await accounts.member(team.id, actor.account.id);
+  if (member?.role !== "admin") throw new CommandError(`${actor.account.email} is no admin of ${team.email}`);
 }
 
 function published<Fields extends TProperties, Input, Given, Result>({

@@ -7,7 +7,7 @@ import type { Accounting } from "../books/accounting.ts";
 import type { Ledger } from "../account/money/ledger.ts";
 import type { LoadedAccount } from "../account/money/loaded-account.ts";
 import { diskReserveBytes } from "../core/limits.ts";
-import { dayMs } from "../core/units.ts";
+import { dayMs, bytesText } from "../core/units.ts";
 import { assert } from "../core/assert.ts";
 import type { WebhookConfig } from "../config/webhooks.ts";
 import type { Clock } from "../core/clock.ts";
@@ -19,7 +19,6 @@ import type { AccountId, Ms } from "../core/types.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import { Deliveries, type Post, type WebhookState } from "../notices/deliveries.ts";
 import { NodeWatch } from "../notices/node-watch.ts";
-import { bytesText } from "../store/backup/backup.ts";
 import { toldName } from "../store/folder/data-folder.ts";
 import { readWhole } from "../store/folder/whole-file.ts";
 import type { Fall } from "../store/postgres/books.ts";
@@ -204,8 +203,8 @@ export class NoticeWatch {
 
   #lookAtKeys({ id: account, keys }: LoadedAccount, now: Ms): void {
     if (keys === null) return;
-    for (const { id: key, name, spendLimits } of keys.values()) {
-      const spent = spendLimits[0]?.spent(now) ?? null;
+    for (const { id: key, name, spendLimit } of keys.values()) {
+      const spent = spendLimit?.spent(now) ?? null;
       if (spent !== null) this.#lookAtSpent(account, { ...spent, key, name });
     }
   }

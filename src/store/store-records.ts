@@ -20,6 +20,7 @@ import type {
   PurchaseRequest,
   SessionRecord,
   SessionRecords,
+  TeamMember,
 } from "../account/records.ts";
 import type { Soon } from "../core/soon.ts";
 import { type JournalReply, type UsageRow, usageRowOf } from "../account/usage-row.ts";
@@ -88,6 +89,18 @@ export abstract class StoreRecords<At extends When>
   keyWith(hash: "keyHash" | "familyHash", is: string): Answer<At, KeyRecord | null> {
     const which = hash === "keyHash" ? { key_hash: is } : ({ family_hash: is } as const);
     return after(this.one("api_keys", which), (key) => (key === null ? null : keyRecordOf(key)));
+  }
+
+  membersOf(team: AccountId): Answer<At, readonly TeamMember[]> {
+    return this.all("team_members", { team_id: team }, { order: "team_members.joined_at, team_members.account_id" });
+  }
+
+  teamsOf(account: AccountId): Answer<At, readonly TeamMember[]> {
+    return this.all("team_members", { account_id: account }, { order: "team_members.team_id" });
+  }
+
+  teams(): Answer<At, readonly AccountRecord[]> {
+    return this.all("accounts", { team: 1 }, { order: "accounts.id" });
   }
 
   endUsersNamed(account: AccountId, name: string): Answer<At, readonly Readonly<{ id: number; key: KeyId }>[]> {

@@ -4,7 +4,7 @@
 //
 // A new version may add tables, columns that may be null or have a default (last in their table) and indexes; raise the
 // schema version of both stores with it. src/README.md lists the steps.
-import type { AccessLink, AuditAction, PurchaseRequest, TokenScope } from "../account/records.ts";
+import type { AccessLink, AuditAction, PurchaseRequest, TeamMember, TokenScope } from "../account/records.ts";
 import type { EntryKind } from "../account/money/entry.ts";
 import type { Quota } from "../account/money/quota.ts";
 import { eachCount } from "../core/count-limits.ts";
@@ -120,6 +120,8 @@ export const tables = {
       key_ending: orNull(text),
       /** Whom its use is booked to from now on. */
       cost_center: orNull(text),
+      /** A team's, whose name is in the place of an e-mail address. */
+      team: orNull(column("mark")),
     },
     key: ["id"],
     unique: { accounts_by_key: "key_hash", accounts_by_email: "email" },
@@ -154,9 +156,24 @@ export const tables = {
       refresh_hash: orNull(hash),
       /** In the place of its account's. */
       cost_center: orNull(text),
+      /** Of a team's key: the person whose it is; null: nobody's. */
+      member_id: orNull(whole),
     },
     key: ["account_id", "id"],
     unique: { api_keys_by_key: "key_hash", api_keys_by_family: "family_hash" },
+    indexes: { api_keys_by_member: ["member_id", "account_id"] },
+  },
+  team_members: {
+    columns: {
+      team_id: whole,
+      account_id: whole,
+      role: oneOf<TeamMember["role"]>("admin", "member"),
+      tokens_per_day: orNull(whole),
+      tokens_per_month: orNull(whole),
+      joined_at: whole,
+    },
+    key: ["team_id", "account_id"],
+    indexes: { team_members_by_account: ["account_id"] },
   },
   /** Sign-ins of machines that nobody approved yet. */
   device_codes: {
@@ -380,6 +397,10 @@ export const tables = {
       created_at: whole,
       expires_at: whole,
       used_at: orNull(whole),
+      /** Of an invitation into a team, with what the new member may use. */
+      team_id: orNull(whole),
+      tokens_per_day: orNull(whole),
+      tokens_per_month: orNull(whole),
     },
     key: ["id"],
     unique: { access_links_by_token: "token_hash" },

@@ -31,6 +31,25 @@ url = "${url}"
 slots = 8
 `;
 
+/** It reads everything, and says little. */
+function startLargeNode(): Readonly<{ url: string }> & Disposable {
+  const answer = [
+    { choices: [{ index: 0, delta: { role: "assistant", content: "ok" }, finish_reason: "stop" }] },
+    { choices: [], usage: { prompt_tokens: 4_000_000, completion_tokens: 1, total_tokens: 4_000_001 } },
+  ];
+  const server = Bun.serve({
+    port: 0,
+    maxRequestBodySize: 64 * 1024 * 1024,
+    async fetch(request) {
+      if (request.method === "GET") return Response.json({ object: "list", data: [{ id: "m", object: "model" }] });
+      if ((await request.bytes()).length < 19_000_000) return new Response("too short", { status: 500 });
+      const events = answer.map((each) => `data: ${JSON.stringify({ id: "c", ...each })}\n\n`).join("");
+      return new Response(`${events}data: [DONE]\n\n`, { headers: { "content-type": "text/event-stream" } });
+    },
+  });
+  return { url: `http://127.0.0.1:${server.port}/v1`, [Symbol.dispose]: () => void server.stop(true) };
+}
+
 async function begun(gateway: GatewayProcess, count: number) {
   const account = await gateway.account();
   const ask = (path: string, init: RequestInit = {}): Promise<Response> =>
@@ -107,6 +126,38 @@ test("the erasure of an account ends its batches, and nothing of them is left", 
   await eventually("another's runs", async () => (await other.shown()).processing_status === "ended", 30_000);
   expect(asked() - before).toBe(60); // nothing of the first went on
   expect(gateway.output).not.toContain("batches could not be looked at");
+}, 120_000);
+
+test("lines of 20 MB are answered, in the memory of those under way", async () => {
+  using node = startLargeNode();
+  await using gateway = await GatewayProcess.start({
+    config: config(node.url).replace('id = "m"', 'id = "m"\ncontext = 100000000'),
+  });
+  const { api_key: key, email } = await gateway.account(10_000_000_000);
+  const ask = (path: string, init: RequestInit = {}): Promise<Response> =>
+    fetch(gateway.url + path, { ...init, headers: { authorization: `Bearer ${key}` } });
+  const words = "lorem ipsum dolor ".repeat(1_100_000);
+  const endpoint = "/v1/chat/completions";
+  const lineOf = (id: number): string => {
+    const body = { model: "m", max_tokens: 10, messages: [{ role: "user", content: words }] };
+    return `${JSON.stringify({ custom_id: `large ${id}`, method: "POST", url: endpoint, body })}\n`;
+  };
+  const count = 16;
+  type Batch = { id: string; status: string; request_counts: object };
+  const form = new FormData();
+  form.set("purpose", "batch");
+  form.set("file", new Blob(Array.from({ length: count }, (_, id) => lineOf(id))), "in.jsonl");
+  const { id: input_file_id } = (await (await ask("/v1/files", { method: "POST", body: form })).json()) as Batch;
+  const body = JSON.stringify({ input_file_id, endpoint, completion_window: "24h" });
+  const { id } = (await (await ask("/v1/batches", { method: "POST", body })).json()) as Batch;
+  const shown = async (): Promise<Batch> => (await (await ask(`/v1/batches/${id}`)).json()) as Batch;
+  const hasEnded = async (): Promise<boolean> => ["completed", "failed"].includes((await shown()).status);
+  await eventually("they are answered", hasEnded, 60_000);
+  expect((await shown()).request_counts).toEqual({ total: count, completed: count, failed: 0 });
+  const status = await readFile(`/proc/${gateway.pid}/status`, "utf8");
+  expect(Number(/VmHWM:\s+(\d+)/.exec(status)![1]) / 1024).toBeLessThan(1_600); // 48 need no more than 16: 1,200 MB
+  expect(await gateway.usage(email)).toHaveLength(count);
+  expect((await gateway.usage(email))[0]).toMatchObject({ input: 4_000_000, output: 1 });
 }, 120_000);
 
 test("the oracle finds a line that was lost, one that came twice, and a charge that is missing, doubled or another", () => {

@@ -132,6 +132,7 @@ slots = 8
     ["another endpoint", line("a", {}, { url: "/v1/embeddings" }), "mismatched_url", 1],
     ["a model that is not served", `${line("a")}\n${line("b", { model: "nope" })}`, "model_not_found", 2],
     ["a stream", line("a", { stream: true }), "invalid_request", 1],
+    ["a turn of a conversation", line("a", { conversation: "conv_1" }), "invalid_request", 1],
     ["no line", "\n \r\n", "empty_file", null],
   ])("%s: nothing runs, and the error has the line", async (_, text, code, number) => {
     const before = node.asked.size;

@@ -1,4 +1,4 @@
-// The page that compares gateways: what both READMEs and the picture show is what the last run found, whoever is cheaper
+// The page that compares gateways: what bench/README.md and the picture show is what the last run found, whoever is cheaper
 // stands first and is named, and what each can do is found out by asking it.
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -25,12 +25,10 @@ const kept = keptComparison()!;
 const unpadded = (text: string): string =>
   text.replaceAll(/ +\|/g, " |").replaceAll(/\| +/g, "| ").replaceAll(/-+/g, "-");
 
-test.each([
-  ["README.md", (text: string) => withComparison(text, kept)],
-  ["bench/README.md", (text: string) => withResults(text, new Map([["comparison", comparisonResult(kept)]]))],
-] as const)("%s shows what the last run found (npm run bench -- report)", (file, written) => {
-  const text = readFileSync(join(root, file), "utf8");
-  expect(unpadded(text)).toBe(unpadded(written(text)));
+test("bench/README.md shows what the last run found (npm run bench -- report)", () => {
+  const text = readFileSync(join(root, "bench/README.md"), "utf8");
+  const results = new Map([["comparison", comparisonResult(kept)]]);
+  expect(unpadded(text)).toBe(unpadded(withResults(withComparison(text, kept), results)));
 });
 
 test("the picture shows what the last run found (npm run bench -- report)", () => {
@@ -62,12 +60,10 @@ test("a gateway that is cheaper than Tollgate stands before it, in the table, in
     "A stream takes 3.00 times nginx's CPU, a short request 5.0 times (chat), with keys and exact books. " +
       "Cheaper for a stream: nginx, swift; for a request: nginx.",
   );
-  const markers = "<!-- comparison: written by bench/report.ts -->\n<!-- end of comparison -->";
-  const table = withComparison(markers, found);
-  expect([...table.matchAll(/^\| (\S.*?) 1\.2\.3/gm)].map(([, name]) => name)).toEqual([
-    "nginx",
-    "swift",
-    "tollgate chat",
+  expect(comparisonResult(found).rows.map(([label]) => label)).toEqual([
+    "nginx 1.2.3",
+    "swift 1.2.3",
+    "tollgate chat 1.2.3",
   ]);
   const labels = [...comparisonSvg(found).matchAll(/text-anchor="end">(.*) 1\.2\.3</g)].map(([, name]) => name);
   expect(labels).toEqual(["nginx", "swift", "tollgate chat", "nginx", "tollgate chat", "swift"]);

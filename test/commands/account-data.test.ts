@@ -72,6 +72,7 @@ test("an export has the account and every list, and no hash", async () => {
     [
       "account",
       "audit",
+      "cost_center_sums",
       "end_user_use",
       "end_users",
       "files",
@@ -86,6 +87,9 @@ test("an export has the account and every list, and no hash", async () => {
       "search_calls",
       "sessions",
       "stored_responses",
+      "team_keys",
+      "team_usage",
+      "teams",
       "usage",
       "usage_sums",
     ].sort(),
@@ -160,7 +164,7 @@ test("an export and a deletion are in the audit log, without the e-mail, on a ru
       action: "account.delete",
       ...byCommand,
       detail:
-        "its e-mail, key, password, names of keys, end users, links, identities, sessions, notes, addresses and stored responses were erased",
+        "its e-mail, key, password, names of keys, teams, end users, links, identities, sessions, notes, addresses, tags of requests and stored responses were erased",
     },
   ];
   const given = await gateway.cli<Export>("accounts", "export", account.email);

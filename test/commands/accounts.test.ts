@@ -220,6 +220,22 @@ const changes: readonly (readonly [words: readonly string[], action: string, det
   [["accounts", "update", "ann@x.org", "--cost-center", "none", "--key", "2"], "account.cost_center", "key 2: none"],
   [["keys", "rename", "ann@x.org", "2", "robot"], "key.rename", 'key 2 to "robot"'],
   [["keys", "revoke", "ann@x.org", "2"], "key.revoke", "key 2"],
+  [["teams", "create", "research", "--credit", "7"], "team.create", "plan free, credit 7"],
+  [["teams", "update", "research", "--name", "lab", "--plan", "plus"], "team.update", "another name, plan plus"],
+  [
+    ["teams", "members", "add", "lab", "ann@x.org", "--role", "admin", "--limit-day", "5"],
+    "team.member",
+    "account 2 was added, role admin, limit_day 5",
+  ],
+  [
+    ["teams", "members", "update", "lab", "ann@x.org", "--limit-day", "none"],
+    "team.member",
+    "account 2, limit_day none",
+  ],
+  [["keys", "create", "ann@x.org", "--name", "mine", "--team", "lab"], "key.create", '"mine" in lab'],
+  [["keys", "create", "lab", "--name", "service"], "key.create", '"service"'],
+  [["teams", "invite", "lab", "--limit-month", "9"], "invitation.create", "invitation 4 into the team, limit_month 9"],
+  [["teams", "members", "remove", "lab", "ann@x.org"], "team.leave", "account 2"],
   [["accounts", "export", "ann@x.org"], "account.export", ""],
   [["backup", "copy.db"], "server.backup", "copy.db: "],
 ];
@@ -276,11 +292,13 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
     const elsewhere = [
       ...["accounts delete", "end-users erase", "end-users export"], // in account-data.test.ts
       ...["nodes drain", "nodes resume"], // in nodes.test.ts
+      "teams delete", // as accounts delete
       "batches cancel", // in batches.test.ts
       ...["invitations withdraw", "invitations link", "purchases approve", "purchases decline"], // in office/verbs.test.ts
       "apply", // in acceptance/operators-api.test.ts
       ...["tokens create", "tokens revoke"], // in acceptance/operators-api.test.ts
       "reload", // below
+      ...["config edit", "config undo"], // in acceptance/config.test.ts
       "webhooks test", // changes nothing, and has no audit line
     ];
     const verbs = (await allVerbs()).flatMap(([, of]) => of);

@@ -26,6 +26,8 @@ const pages: readonly (readonly [path: string, heading: string])[] = [
   ["/operator/batches", "All batches"],
   ["/operator/nodes", "Nodes"],
   ["/operator/models", "Models"],
+  ["/operator/config", "Configuration"],
+  ["/operator/config?table=nodes&row=", "Configuration"],
   ["/operator/server", "Server"],
   ["/operator/log", "Request log"],
   ["/operator/audit", "Audit log"],

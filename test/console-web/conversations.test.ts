@@ -493,14 +493,16 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await page.getByRole("textbox", { name: "Message" }).tap();
     await page.setViewportSize({ width: 390, height: 420 }); // as a keyboard does that makes the page smaller
     expect(await page.getByRole("navigation", { name: "Main" }).isVisible()).toBe(false);
-    const box = (await page.locator(".composer-box").boundingBox())!;
-    expect(box.y + box.height).toBeLessThanOrEqual(420);
+    const bottom = async (): Promise<number> => {
+      const { y, height } = (await page.locator(".composer-box").boundingBox())!;
+      return y + height;
+    };
+    await eventually("the composer is above the keyboard", async () => (await bottom()) <= 420);
     await page.setViewportSize({ width: 390, height: 844 });
     // As one that is laid over the page; the page sets it anew when it hears of its new size.
-    await eventually("the composer is above the keyboard", async () => {
+    await eventually("the composer is above a keyboard over the page", async () => {
       await page.evaluate("document.documentElement.style.setProperty('--keyboard', '336px')");
-      const lifted = (await page.locator(".composer-box").boundingBox())!;
-      return lifted.y + lifted.height <= 844 - 336;
+      return (await bottom()) <= 844 - 336;
     });
     await page.evaluate("document.documentElement.style.removeProperty('--keyboard')");
     await page.getByRole("textbox", { name: "Message" }).fill("line");

@@ -295,6 +295,7 @@ const overview: Overview = {
 const models: ConsoleModels = {
   models: payloads.map((id) => ({
     id,
+    kind: "chat",
     context_tokens: 196_608,
     reads_images: true,
     output_tokens: null,

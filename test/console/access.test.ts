@@ -42,6 +42,8 @@ const bodies: Readonly<Record<string, object>> = {
   "/operator/webhooks/test": { name: "ops" },
   "/operator/requests/:id/approve": {},
   "/operator/requests/:id/decline": {},
+  "/operator/config": { set: ["nodes.gpu-1.slots=1"] },
+  "/operator/config/undo": {},
 };
 
 test("every route that takes a body is tried with one that fits", () => {

@@ -116,6 +116,7 @@ export class ConsoleSite {
         requestLog: {
           page: () => Promise.reject(new Error("the console asks its own")),
           report: () => Promise.resolve({ rows: [], cutsFoldedDay: false }),
+          credits: () => Promise.resolve([]),
           erase: async () => {},
         },
         simulate: () => Promise.reject(new Error("the console asks nothing of it")),
@@ -134,6 +135,7 @@ export class ConsoleSite {
       requestLog: {
         page: () => Promise.resolve({ rows: [], next: null, searchedTo: null, gone: 0 }),
         report: () => Promise.resolve({ rows: [], cutsFoldedDay: false }),
+        credits: () => Promise.resolve([]),
       },
       reserved: office.ledger,
       catalog: embeddedCatalog(),
@@ -183,6 +185,8 @@ export class ConsoleSite {
     this.routes = consoleRoutes(this.parts, new Live(this.parts, requests));
   }
 
+  readonly config: Fleet["config"] = { show: unconfigured, edit: unconfigured, undo: unconfigured };
+
   #fleet(): Fleet {
     const setDrained = (name: string, drained: boolean) => {
       if (name !== this.node.name) throw new CommandError(`there is no node ${name}`);
@@ -191,6 +195,7 @@ export class ConsoleSite {
     };
     return {
       batches: null,
+      config: this.config,
       nodes: () => [],
       models: () => ({}),
       gateways: async () => [],
@@ -284,3 +289,7 @@ export class ConsoleBrowser {
     return { status: response.status, body, response };
   }
 }
+
+const unconfigured = (): never => {
+  throw new CommandError("there is no configuration file");
+};

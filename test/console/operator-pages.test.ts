@@ -361,6 +361,7 @@ describe("the request log", () => {
         return { rows, next: { served: 7, failed: 3 }, searchedTo: null, gone: 5 };
       },
       report: () => Promise.reject(new Error("the page asks for no report")),
+      credits: () => Promise.reject(new Error("the page asks for no credit")),
     };
     const site = new ConsoleSite({ requestLog });
     return [site, await site.signedIn("operator@x", { operator: true }), await site.signedIn("customer@x")];

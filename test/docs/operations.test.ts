@@ -16,7 +16,8 @@ test("its commands work in their order", async () => {
   const [before] = text.split("## Notices");
   const blocks = [...before!.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block!);
   expect(blocks.map((block) => block.split(/[ \n]/, 2).join(" "))).toEqual([
-    ...["curl -s", "tollgate usage", "tollgate report", "tollgate backup", "tollgate restore", "tollgate accounts"],
+    ...["curl -s", "tollgate usage", "tollgate report", "tollgate accounts", "tollgate statement"],
+    ...["tollgate backup", "tollgate restore", "tollgate accounts"],
   ]);
   using folder = temporaryFolder();
   const serve = () => Server.start(["--demo", "--port", "0", "--data", folder.path], { cwd: folder.path });

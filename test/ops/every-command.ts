@@ -63,6 +63,7 @@ export async function tryEveryCommand(program: readonly string[], folder: string
     ["check", "--json"],
     ["simulate", ...here],
     ["report", "--by", "day,model,key", ...here],
+    ["statement", "operator@localhost", "--month", "2026-10", "--html", ...here],
     ["batches", "list", ...here],
     ["accounts", "export", "a@example.com", ...here],
     ["reload", ...here],

@@ -102,6 +102,8 @@ const hash = (of: number): string => new Uint8Array(32).fill(of).toBase64();
 const at = 1_774_699_200_000;
 const ann = { account: 1, email: "ann@x", plan: "free", keyHash: hash(1), keyEnding: "aaaa", at } as const;
 const bob = { account: 2, email: "bob@x", plan: "pro", keyHash: hash(2), keyEnding: "bbbb", at } as const;
+const team = { account: 3, email: "research", plan: "pro", keyHash: hash(37), keyEnding: "ffff", at } as const;
+const member = { team: 3, account: 1, role: "member", tokensPerDay: 5, tokensPerMonth: 6, joinedAt: at } as const;
 const key = { account: 1, id: 2, name: "robot", keyHash: hash(3), keyEnding: "cccc", createdAt: at } as const;
 const limits: KeyLimits = {
   expiresAt: at + 9,
@@ -115,6 +117,7 @@ const limits: KeyLimits = {
   weight: 2,
   priority: "bulk",
   priorityMax: "interactive",
+  member: 2,
   parallel: 3,
   requestsPerMinute: 40,
   tokensPerMinute: 5_000,
@@ -154,6 +157,9 @@ const link: AccessLink = {
   createdAt: at,
   expiresAt: at + 100,
   usedAt: null,
+  team: 3,
+  tokensPerDay: 8,
+  tokensPerMonth: 9,
 };
 const deviceCode = {
   deviceHash: hash(33),
@@ -180,7 +186,15 @@ const changes: { readonly [Kind in AccountChange["change"]]: readonly Extract<Ac
   create: [
     { change: "create", ...ann, passwordHash: null, operator: false },
     { change: "create", ...bob, passwordHash: "argon", operator: true },
+    { change: "create", ...team, passwordHash: null, operator: false, team: true },
   ],
+  name: [{ change: "name", account: 3, name: "Research" }],
+  member: [
+    { change: "member", account: 3, member },
+    { change: "member", account: 3, member: { ...member, role: "admin", tokensPerDay: null } },
+    { change: "member", account: 3, member: { ...member, account: 2 } },
+  ],
+  remove_member: [{ change: "remove_member", account: 3, member: 2 }],
   plan: [{ change: "plan", account: 1, plan: "plus" }],
   key: [{ change: "key", account: 1, keyHash: hash(6), keyEnding: "dddd", at: at + 1 }],
   new_key: [
@@ -391,6 +405,6 @@ for (const store of [sqlite(), postgres()]) {
 test("what an erasure removes is said in words", () => {
   const said = Object.values(erasure).flatMap((rule) => (rule === null ? [] : [rule.what]));
   expect(said.join(", ")).toBe(
-    "e-mail, key, password, names of keys, end users, links, identities, sessions, notes, addresses, tags of requests",
+    "e-mail, key, password, names of keys, teams, end users, links, identities, sessions, notes, addresses, tags of requests",
   );
 });

@@ -397,4 +397,23 @@ export const releasedLedgers: readonly string[] = [
     PRIMARY KEY (account_id, day, model, endpoint, key_id, cost_center)
   ) STRICT, WITHOUT ROWID;
   `,
+  // Teams.
+  `
+  ALTER TABLE accounts ADD COLUMN team INTEGER;
+  ALTER TABLE api_keys ADD COLUMN member_id INTEGER;
+  CREATE INDEX api_keys_by_member ON api_keys (member_id, account_id);
+  CREATE TABLE team_members (
+    team_id INTEGER NOT NULL,
+    account_id INTEGER NOT NULL,
+    role TEXT NOT NULL CHECK (role IN ('admin', 'member')),
+    tokens_per_day INTEGER,
+    tokens_per_month INTEGER,
+    joined_at INTEGER NOT NULL,
+    PRIMARY KEY (team_id, account_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX team_members_by_account ON team_members (account_id);
+  ALTER TABLE access_links ADD COLUMN team_id INTEGER;
+  ALTER TABLE access_links ADD COLUMN tokens_per_day INTEGER;
+  ALTER TABLE access_links ADD COLUMN tokens_per_month INTEGER;
+  `,
 ];

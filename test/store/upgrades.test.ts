@@ -91,6 +91,7 @@ const rows: Readonly<Record<string, (key: string) => readonly (readonly unknown[
   device_codes: () => [
     [new Uint8Array(32).fill(10), new Uint8Array(32).fill(11), "Claude Code", "laptop", "127.0.0.1", at, null],
   ],
+  team_members: () => [[2, 1, "admin", 5_000, null, at]],
   identities: () => [["https://login.example.com", "ada-1", 1, at]],
 };
 /** Tables that have their row from the start. */

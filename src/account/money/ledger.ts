@@ -69,12 +69,23 @@ export class Ledger implements JournalListener {
   keysOf(account: LoadedAccount): Map<KeyId, LoadedKey> {
     if (account.keys !== null) return account.keys;
     const records = this.#records.keysOf(account.id).filter(({ revokedAt }) => revokedAt === null);
-    return (account.keys = new Map(records.map((record) => [record.id, this.#keyOf(record)])));
+    return (account.keys = new Map(records.map((record) => [record.id, this.#keyOf(account, record)])));
   }
 
   addKey(account: LoadedAccount, record: KeyRecord): void {
     if (account.keys === null || account.keys.has(record.id)) return;
-    account.keys.set(record.id, this.#keyOf(record));
+    account.keys.set(record.id, this.#keyOf(account, record));
+  }
+
+  /** What a member of a team may spend, by all keys that the person has there. Throws StoreUnavailable. */
+  memberLimit(team: LoadedAccount, member: AccountId): SpendLimit {
+    const known = team.members?.get(member);
+    if (known !== undefined) return known;
+    const { tokensPerDay = null, tokensPerMonth = null } = this.#records.member(team.id, member) ?? {};
+    const read = (from: Period, before: Period) => this.#records.memberUse(team.id, member, from, before);
+    const limit = new SpendLimit("", tokensPerDay, tokensPerMonth, read, null, true);
+    (team.members ??= new Map()).set(member, limit);
+    return limit;
   }
 
   /** Takes in an account whose creation is on its way to disk. */
@@ -274,11 +285,12 @@ export class Ledger implements JournalListener {
     return account;
   }
 
-  #keyOf({ account, id, name, keyHash, limits, usedAt }: KeyRecord): LoadedKey {
-    const { tokensPerDay = null, tokensPerMonth = null } = limits ?? {};
-    const read = (from: Period, before: Period) => this.#records.keyUse(account, id, from, before);
+  #keyOf(account: LoadedAccount, { id, name, keyHash, limits, usedAt }: KeyRecord): LoadedKey {
+    const { tokensPerDay = null, tokensPerMonth = null, member = null } = limits ?? {};
+    const read = (from: Period, before: Period) => this.#records.keyUse(account.id, id, from, before);
     const limit = new SpendLimit(name, tokensPerDay, tokensPerMonth, read);
-    const key = new LoadedKey(id, name, keyHash!, limits, limit);
+    const ofMember = member === null ? null : this.memberLimit(account, member);
+    const key = new LoadedKey(id, name, keyHash!, limits, limit, ofMember);
     key.usedAt = usedAt;
     return key;
   }

@@ -4,6 +4,7 @@ import type { BalancePlace } from "./balance-line.ts";
 import type { LoadedKey } from "./loaded-key.ts";
 import type { MinuteWindow } from "./minute-window.ts";
 import type { Period, PeriodUse } from "./quota.ts";
+import type { SpendLimit } from "./spend-limit.ts";
 
 const nothing: Readonly<Record<"allowance" | "coder_calls" | "searches", PeriodUse>> = {
   // No period has the number -1, so the first look loads the use from disk. Shared by all accounts and never written.
@@ -39,6 +40,8 @@ export class LoadedAccount {
   searchCalls: SearchCalls | null = null;
   /** Its named keys that are not void; null until one is used or asked for. */
   keys: Map<KeyId, LoadedKey> | null = null;
+  /** Of a team: what members may spend whose keys are in memory; null where there are none. */
+  members: Map<AccountId, SpendLimit> | null = null;
   /** Names of end users that came new on a day; null until one is looked for. */
   newEndUsers: { readonly day: Period; count: number } | null = null;
   /** When its first key was last used; the disk follows in batches. */

@@ -9,6 +9,8 @@ export class LoadedKey {
    * What its requests hold their budgets against. A key without a limit has one, too: it may get a limit while they run, and
    * what they come to counts for that. Only where PostgreSQL's rows are decided on has such a key none.
    */
+  readonly spendLimit: SpendLimit | null;
+  /** That one, and a team's member's whose key it is. */
   readonly spendLimits: readonly SpendLimit[];
   /** When it was last used; the disk follows in batches. */
   usedAt: Ms | null = null;
@@ -25,9 +27,12 @@ export class LoadedKey {
     public keyHash: string,
     public limits: KeyLimits | null,
     spendLimit: SpendLimit | null,
+    ofMember: SpendLimit | null = null,
     public isVoid = false,
   ) {
-    this.spendLimits = spendLimit === null ? noSpendLimits : [spendLimit];
+    this.spendLimit = spendLimit;
+    const all = [spendLimit, ofMember].filter((limit) => limit !== null);
+    this.spendLimits = all.length === 0 ? noSpendLimits : all;
   }
 
   /** It has as many requests under way as it may. */
@@ -46,16 +51,16 @@ export class LoadedKey {
   }
 
   get held(): number {
-    return this.spendLimits[0]?.held ?? 0;
+    return this.spendLimit?.held ?? 0;
   }
 
   rename(name: string): void {
     this.name = name;
-    for (const limit of this.spendLimits) limit.name = name;
+    if (this.spendLimit !== null) this.spendLimit.name = name;
   }
 
   limit(limits: KeyLimits | null): void {
     this.limits = limits;
-    for (const limit of this.spendLimits) limit.limit(limits?.tokensPerDay ?? null, limits?.tokensPerMonth ?? null);
+    this.spendLimit?.limit(limits?.tokensPerDay ?? null, limits?.tokensPerMonth ?? null);
   }
 }

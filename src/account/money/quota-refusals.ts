@@ -40,11 +40,12 @@ export function keyQuotaExceeded(
 ): Refusal {
   const { left, limit, period } = spendLimit.tightest(now);
   if (requested > left) spendLimit.refusedAt = now; // else it is what others hold for the moment
-  const { endUser } = spendLimit;
+  const { endUser, isMember } = spendLimit;
+  const whose = isMember ? "member" : endUser === null ? "key" : "end_user";
   const spendable = left - spendLimit.held + waitingHeld;
   const amounts = {
     ...(endUser === null ? {} : { end_user: endUserInWords(endUser) }),
-    key: spendLimit.name,
+    ...(isMember ? {} : { key: spendLimit.name }),
     limit,
     period,
     spendable,
@@ -52,10 +53,10 @@ export function keyQuotaExceeded(
     resets_at: period === "day" ? nextDaySeconds(now) : nextMonthSeconds(now),
   };
   if (left <= 0 || ask.model.tier !== "own") {
-    return refuse(endUser === null ? "key_quota_exceeded" : "end_user_quota_exceeded", amounts);
+    return refuse(`${whose}_quota_exceeded`, amounts);
   }
   const fitting = outputFitting(ask, spendable);
-  return refuse(endUser === null ? "budget_over_key_quota" : "budget_over_end_user_quota", {
+  return refuse(`budget_over_${whose}_quota`, {
     ...amounts,
     ...(fitting === 0 ? {} : { max_tokens: fitting }),
     advice: adviceOf(ask, fitting, spendable),

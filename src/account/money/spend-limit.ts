@@ -35,6 +35,8 @@ export class SpendLimit {
     read: (from: Period, before: Period) => readonly DayUse[],
     /** The key's end user; null: the key itself. */
     readonly endUser: string | null = null,
+    /** A member's of a team, of all keys that the person has there. */
+    readonly isMember = false,
   ) {
     this.#read = read;
   }

@@ -88,6 +88,8 @@ export type KeyView = Readonly<{
   machine: boolean;
   /** Whom its use is booked to, in the place of its account's. */
   cost_center: string | null;
+  /** Of a team's key: the e-mail of the person whose it is; null: nobody's. */
+  member: string | null;
 }> &
   Readonly<Record<CountName, number | null>>;
 
@@ -111,14 +113,22 @@ export class AccountKeys {
     this.#parts = parts;
   }
 
-  /** Those that may be used, the first one first; also those that expired. */
-  async list(account: AccountId): Promise<KeyView[]> {
+  /** Those that may be used, the first one first; also those that expired. `member`: of a team's, those of that person. */
+  async list(account: AccountId, member: AccountId | null = null): Promise<KeyView[]> {
     const { standings, accounts, now } = this.#parts;
     const record = (await accounts.record(account))!;
     const { keyUsedAt } = await standings.of(record, now);
-    const named = (await this.#keys(account)).filter(({ revokedAt }) => revokedAt === null);
+    const named = (await this.#keys(account)).filter(
+      (key) => key.revokedAt === null && (member === null || isOf(key, member)),
+    );
     const uses = named.length === 0 ? noUses : await standings.ofKeys(account, now);
-    return [viewOfFirst(record, keyUsedAt), ...named.map((key) => viewOf(key, uses.get(key.id), now))];
+    const ids = [...new Set(named.flatMap(({ limits }) => limits?.member ?? []))];
+    const people = await Promise.all(ids.map((id) => accounts.record(id)));
+    const emails = new Map(people.map((person) => [person!.id, person!.email]));
+    const views = named.map((key) => {
+      return { ...viewOf(key, uses.get(key.id), now), member: emails.get(key.limits?.member ?? 0) ?? null };
+    });
+    return member === null ? [viewOfFirst(record, keyUsedAt), ...views] : views;
   }
 
   /** The names of all there ever were, for filters. */
@@ -129,13 +139,14 @@ export class AccountKeys {
   }
 
   /** Throws AccountError for a name that is taken or none, a limit that is none, and where there are too many. */
-  async create(account: AccountId, wanted: NewKey): Promise<CreatedKey> {
+  async create(account: AccountId, wanted: NewKey, member: AccountId | null = null): Promise<CreatedKey> {
     const { accounts, now } = this.#parts;
     await accounts.checkNotErased(account);
-    const limits = changedLimits(null, limitsOf(wanted, now, noLimits));
+    const limits = changedLimits(null, { ...limitsOf(wanted, now, noLimits), member });
     this.#checkModels(limits?.models ?? null);
     const known = await this.#keys(account);
-    const [api_key, record] = this.#make(account, checkName(wanted.name, known), limits, null, known);
+    const own = known.filter((key) => isOf(key, member));
+    const [api_key, record] = this.#make(account, checkName(wanted.name, own), limits, null, known);
     return { ...viewOf(record, undefined, now), api_key };
   }
 
@@ -168,9 +179,9 @@ export class AccountKeys {
   }
 
   /** Throws AccountError for the first key, one that is not there, and a name that is taken or none. */
-  async rename(account: AccountId, id: KeyId, name: string): Promise<KeyView> {
-    const [record, all] = await this.#find(account, id);
-    const others = all.filter((key) => key.id !== id);
+  async rename(account: AccountId, id: KeyId, name: string, member: AccountId | null = null): Promise<KeyView> {
+    const [record, all] = await this.#find(account, id, member);
+    const others = all.filter((key) => key.id !== id && isOf(key, record.limits?.member ?? null));
     const renamed = { ...record, name: checkName(name, others) };
     this.#parts.draft.changes.push({ change: "key_name", account, key: id, name: renamed.name });
     return this.#view(renamed);
@@ -180,9 +191,9 @@ export class AccountKeys {
    * Acts when it is on disk, on whatever comes then; what runs keeps what it holds. Throws AccountError as `create`, for
    * the first key and one that is not there.
    */
-  async limit(account: AccountId, id: KeyId, wanted: NewLimits): Promise<KeyView> {
+  async limit(account: AccountId, id: KeyId, wanted: NewLimits, member: AccountId | null = null): Promise<KeyView> {
     const { draft, now } = this.#parts;
-    const [record] = await this.#find(account, id);
+    const [record] = await this.#find(account, id, member);
     if (record.familyHash !== null && wanted.expires_at !== undefined) {
       throw new AccountError("a machine renews its token until the key is revoked: it has no other expiry");
     }
@@ -195,14 +206,18 @@ export class AccountKeys {
 
   /** In the place of its account's cost center; null: that one's again. Throws AccountError as `rename`. */
   async setCostCenter(account: AccountId, id: KeyId, costCenter: string | null): Promise<void> {
-    await this.#find(account, id);
+    await this.#find(account, id, null);
     this.#parts.draft.changes.push({ change: "key_limits", account, key: id, limits: { costCenter } });
   }
 
   /** Void at once, also for open bodies; what runs may end. Throws AccountError as `rename`. */
-  async revoke(account: AccountId, id: KeyId): Promise<Readonly<{ id: KeyId; name: string }>> {
+  async revoke(
+    account: AccountId,
+    id: KeyId,
+    member: AccountId | null = null,
+  ): Promise<Readonly<{ id: KeyId; name: string }>> {
     const { draft, now: at } = this.#parts;
-    const [{ name }] = await this.#find(account, id);
+    const [{ name }] = await this.#find(account, id, member);
     draft.changes.push({ change: "revoke_key", account, key: id, at });
     return { id, name };
   }
@@ -242,8 +257,11 @@ export class AccountKeys {
     familyHash: string | null,
     known: readonly KeyRecord[],
   ): readonly [key: string, record: KeyRecord] {
-    if (known.length >= keysEverMax || known.filter(({ revokedAt }) => revokedAt === null).length >= keysMax) {
-      throw new AccountError(`an account has at most ${keysMax} keys, and ${keysEverMax} with those that were revoked`);
+    const own = known.filter((key) => isOf(key, limits?.member ?? null));
+    if (own.length >= keysEverMax || own.filter(({ revokedAt }) => revokedAt === null).length >= keysMax) {
+      throw new AccountError(
+        `an account, or member of a team, has at most ${keysMax} keys, and ${keysEverMax} with those that were revoked`,
+      );
     }
     const { draft, now } = this.#parts;
     const id = Math.max(defaultKey, ...known.map((key) => key.id)) + 1;
@@ -259,9 +277,13 @@ export class AccountKeys {
     return draft.keys(account, await records.keysOf(account));
   }
 
-  /** A key that may be used, and all there ever were. */
-  async #find(account: AccountId, id: KeyId): Promise<readonly [KeyRecord, readonly KeyRecord[]]> {
-    if (id === defaultKey) {
+  /** A key that may be used, and all there ever were. `member`: one of that person's, in a team. */
+  async #find(
+    account: AccountId,
+    id: KeyId,
+    member: AccountId | null,
+  ): Promise<readonly [KeyRecord, readonly KeyRecord[]]> {
+    if (id === defaultKey && member === null) {
       throw new AccountError(
         `the key "${defaultKeyName}" stays as it is: tollgate keys rotate makes another one, which voids it; limits are for ` +
           "keys of their own",
@@ -269,7 +291,7 @@ export class AccountKeys {
     }
     const all = await this.#keys(account);
     const record = all.find((key) => key.id === id && key.revokedAt === null);
-    if (record === undefined) throw new KeyNotFound(id);
+    if (record === undefined || (member !== null && !isOf(record, member))) throw new KeyNotFound(id);
     return [record, all];
   }
 
@@ -278,6 +300,9 @@ export class AccountKeys {
     return viewOf(record, (await standings.ofKeys(record.account, now)).get(record.id), now);
   }
 }
+
+/** Of a team's keys, those of a person, or nobody's. */
+const isOf = ({ limits }: KeyRecord, member: AccountId | null): boolean => (limits?.member ?? null) === member;
 
 const noUses: ReadonlyMap<KeyId, KeyUse> = new Map();
 
@@ -316,6 +341,7 @@ function viewOf(
     ...eachCount((_, field) => others[field]),
     machine: familyHash !== null,
     cost_center: others.costCenter,
+    member: null,
   };
 }
 

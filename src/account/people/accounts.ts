@@ -8,7 +8,7 @@ import { dayMs } from "../../core/units.ts";
 import type { Draft } from "../draft.ts";
 import { endingOf, hashApiKey, mintApiKey } from "./keys.ts";
 import { coderWindowName, coderWindowOf, dayName, dayOf } from "../money/quota.ts";
-import type { AccountRecord, NewAccessLink, OfficeRecords, PlanCount, Standings } from "../records.ts";
+import type { AccountRecord, NewAccessLink, OfficeRecords, PlanCount, Standings, TeamMember } from "../records.ts";
 import type { UsageRow } from "../usage-row.ts";
 
 /** A request about an account cannot be carried out; the message is one line for people. */
@@ -30,9 +30,14 @@ export type NewAccount = Readonly<{
   /** Of `Passwords.hashNew`; absent: it has no password. */
   passwordHash?: string | undefined;
   operator?: boolean | undefined;
+  /** A team's: `email` is its name. */
+  team?: boolean | undefined;
 }>;
 
-export type Invitation = Readonly<{ email: string | null; plan?: string | undefined; credit: number; expiresAt: Ms }>;
+export type Invitation = Readonly<{ email: string | null; plan?: string | undefined; credit: number; expiresAt: Ms }> &
+  Partial<IntoTeam>;
+type IntoTeam = Pick<NewAccessLink, "team" | "tokensPerDay" | "tokensPerMonth">;
+const noTeam: IntoTeam = { team: null, tokensPerDay: null, tokensPerMonth: null };
 
 /** `api_key` is shown this once: only its hash is kept. */
 export type CreatedAccount = Readonly<{ id: AccountId; email: string; plan: PlanId; api_key: string }>;
@@ -46,6 +51,8 @@ export type AccountSummary = Readonly<{
   plan: PlanId;
   credit: number;
   operator: boolean;
+  /** Whose e-mail is the name of a team. */
+  team: boolean;
   disabled: boolean;
   created_at: string;
 }>;
@@ -192,16 +199,18 @@ export class Accounts {
     credit = 0,
     passwordHash,
     operator = false,
+    team = false,
   }: NewAccount): Promise<CreatedAccount> {
     const { records, draft, now: at } = this.#parts;
-    checkEmail(email);
+    if (team) checkTeamName(email);
+    else checkEmail(email);
     const planId = this.#plan(plan);
     if (credit !== 0) checkAmount(credit);
     if ((await this.recordOf(email)) !== null) throw new EmailTaken(email);
     const id = await records.nextId();
     const key = mintApiKey();
     const ofKey = { keyHash: hashApiKey(key), keyEnding: endingOf(key), passwordHash: passwordHash ?? null };
-    draft.changes.push({ change: "create", account: id, email, plan: planId, ...ofKey, operator, at });
+    draft.changes.push({ change: "create", account: id, email, plan: planId, ...ofKey, operator, team, at });
     if (credit > 0) this.#buy(id, credit, `opening:${id}`);
     return { id, email, plan: planId, api_key: key };
   }
@@ -224,11 +233,45 @@ export class Accounts {
     if (disabled) await this.#existing(id);
     else await this.checkNotErased(id);
     draft.changes.push({ change: "disabled", account: id, at: disabled ? now : null });
+    if (disabled) await this.#revokeInTeams(id);
+  }
+
+  /** Throws AccountError for a bad or known name. */
+  async renameTeam(id: AccountId, name: string): Promise<void> {
+    await this.checkNotErased(id);
+    checkTeamName(name);
+    const owner = await this.recordOf(name);
+    if (owner !== null && owner.id !== id) throw new EmailTaken(name);
+    this.#parts.draft.changes.push({ change: "name", account: id, name });
+  }
+
+  /** Those who came first are first. */
+  async members(team: AccountId): Promise<readonly TeamMember[]> {
+    const { records, draft } = this.#parts;
+    return draft.members(team, await records.membersOf(team));
+  }
+
+  /** Null: the account is not in the team. */
+  async member(team: AccountId, account: AccountId): Promise<TeamMember | null> {
+    return (await this.members(team)).find((member) => member.account === account) ?? null;
+  }
+
+  /** The keys that a person has in a team are void at once. */
+  async revokeIn(team: AccountId, member: AccountId): Promise<void> {
+    const { records, draft, now: at } = this.#parts;
+    for (const { id: key, limits, revokedAt } of draft.keys(team, await records.keysOf(team))) {
+      if (limits?.member !== member || revokedAt !== null) continue;
+      draft.changes.push({ change: "revoke_key", account: team, key, at });
+    }
+  }
+
+  async #revokeInTeams(id: AccountId): Promise<void> {
+    for (const { team } of await this.#parts.records.teamsOf(id)) await this.revokeIn(team, id);
   }
 
   /** Throws AccountError where that would leave no operator. */
   async setOperator(id: AccountId, operator: boolean): Promise<void> {
-    await this.checkNotErased(id);
+    await this.checkPerson(id);
     if (!operator) await this.checkNotLastOperator(id);
     this.#parts.draft.changes.push({ change: "operator", account: id, operator });
   }
@@ -244,7 +287,7 @@ export class Accounts {
 
   /** Null: no sign-in with a password from then on. Sessions are the caller's business. */
   async setPassword(id: AccountId, passwordHash: string | null): Promise<void> {
-    await this.checkNotErased(id);
+    await this.checkPerson(id);
     this.#parts.draft.changes.push({ change: "password", account: id, passwordHash });
   }
 
@@ -256,6 +299,7 @@ export class Accounts {
     const { draft, now: at } = this.#parts;
     const { email } = await this.#existing(id);
     await this.checkNothingOpen(id);
+    await this.#revokeInTeams(id);
     const name = await this.#nameOfErased(id);
     const keyHash = hashApiKey(mintApiKey()); // of no key
     draft.changes.push({ change: "erase", account: id, email, name, keyHash, at });
@@ -303,21 +347,24 @@ export class Accounts {
     plan = this.planOfNew,
     credit,
     expiresAt,
+    ...into
   }: Invitation): Promise<NewAccessLink & Readonly<{ kind: "invitation" }>> {
     if (email !== null) {
       checkEmail(email);
-      if ((await this.recordOf(email)) !== null) throw new EmailTaken(email);
+      // Who has an account joins a team with it.
+      if (into.team === undefined && (await this.recordOf(email)) !== null) throw new EmailTaken(email);
     }
     if (credit !== 0) checkAmount(credit);
     checkExpiry(expiresAt, this.#parts.now);
-    return { kind: "invitation", account: null, email, plan: this.#plan(plan), credit, expiresAt };
+    const of = { email, plan: this.#plan(plan), credit, expiresAt };
+    return { kind: "invitation", account: null, ...of, ...noTeam, ...into };
   }
 
   /** A link by which the account's password is set, or the account is connected with an identity provider. */
   async passwordLink(id: AccountId, expiresAt: Ms): Promise<NewAccessLink> {
-    const { plan } = await this.checkNotErased(id);
+    const { plan } = await this.checkPerson(id);
     checkExpiry(expiresAt, this.#parts.now);
-    return { kind: "password", account: id, email: null, plan, credit: 0, expiresAt };
+    return { kind: "password", account: id, email: null, plan, credit: 0, expiresAt, ...noTeam };
   }
 
   // -------------------------------------------------------------- what is refused
@@ -338,6 +385,13 @@ export class Accounts {
   async checkNotErased(id: AccountId): Promise<AccountRecord> {
     const record = await this.#existing(id);
     if (isErased(record)) throw new AccountError(`${record.email} is a deleted account`);
+    return record;
+  }
+
+  /** The same for a team: nobody signs in to it. */
+  async checkPerson(id: AccountId): Promise<AccountRecord> {
+    const record = await this.checkNotErased(id);
+    if (record.team) throw new AccountError(`${record.email} is a team, to which nobody signs in`);
     return record;
   }
 
@@ -406,9 +460,9 @@ export class Accounts {
   }
 }
 
-function summaryOf({ id, email, plan, credit, operator, disabledAt, createdAt }: AccountRecord): AccountSummary {
+function summaryOf({ id, email, plan, credit, operator, team, disabledAt, createdAt }: AccountRecord): AccountSummary {
   const created_at = new Date(createdAt).toISOString();
-  return { id, email, plan, credit, operator, disabled: disabledAt !== null, created_at };
+  return { id, email, plan, credit, operator, team, disabled: disabledAt !== null, created_at };
 }
 
 /** What stands in the place of the e-mail of a deleted account. */
@@ -438,6 +492,17 @@ function checkEmail(email: string): void {
     throw new AccountError(`${shown} is not an e-mail address`);
   }
   if (erasedName.test(email)) throw new AccountError(`${email} is a name of deleted accounts`);
+}
+
+const teamNameMaxLength = 64;
+
+/** Without an @, a name is nobody's e-mail address; without odd spaces and signs, no two look alike. */
+function checkTeamName(name: string): void {
+  if (name.length <= teamNameMaxLength && /^[\p{L}\p{N}](?:[\p{L}\p{N} ._-]*[\p{L}\p{N}])?$/u.test(name)) return;
+  const shown = JSON.stringify(name.slice(0, teamNameMaxLength));
+  throw new AccountError(
+    `a team's name has up to ${teamNameMaxLength} letters, digits, spaces and . _ -, not ${shown}`,
+  );
 }
 
 function checkAmount(tokens: number): void {

@@ -19,6 +19,7 @@ import * as line from "./line.ts";
 import * as nodes from "./nodes.ts";
 import * as overview from "./overview.ts";
 import * as plan from "./plan.ts";
+import * as reports from "./reports.ts";
 import * as requestLog from "./request-log.ts";
 import * as server from "./server.ts";
 import * as shapes from "./shapes.ts";
@@ -87,6 +88,13 @@ export const routes = {
   "GET /usage.csv": { access: "account", query: usage.UsageFilter, reply: null },
   "GET /refusals": { access: "account", query: requestLog.RefusalsQuery, reply: requestLog.RefusalsPage },
 
+  // of all accounts for operators, of the own one for everybody else; 400 too many rows
+  "GET /reports": { access: "account", query: reports.ReportQuery, reply: reports.ReportRows },
+  // text/csv
+  "GET /reports.csv": { access: "account", query: reports.ReportQuery, reply: null },
+  // a page to print, or text/csv
+  "GET /statement": { access: "account", query: reports.StatementQuery, reply: null },
+
   "GET /plan": { access: "account", reply: plan.PlanPage },
   "POST /plan/requests": { access: "account", body: plan.NewPurchaseRequest, reply: plan.PurchaseRequest },
   "POST /plan/requests/:id/withdraw": { access: "account", reply: plan.PurchaseRequest },
@@ -150,6 +158,10 @@ export const routes = {
   "POST /operator/server/reload": { access: "operator", reply: server.OperatorServer },
   // 409 while another one runs
   "POST /operator/server/backup": { access: "operator", reply: server.OperatorServer },
+  "GET /operator/config": { access: "operator", reply: server.ConfigShown },
+  // 409 where the file is another one than its `hash` says
+  "POST /operator/config": { access: "operator", body: server.ConfigEdit, reply: server.ConfigEdited },
+  "POST /operator/config/undo": { access: "operator", body: server.ConfigUndo, reply: server.ConfigEdited },
   // posts a notice to it
   "POST /operator/webhooks/test": { access: "operator", body: server.NamedWebhook, reply: server.WebhookTest },
 } as const satisfies Readonly<Record<`GET /${string}` | `POST /${string}`, RouteShape>>;

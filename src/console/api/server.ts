@@ -2,6 +2,8 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { closed, count, nullable, oneOf, time, wholeText } from "./shapes.ts";
 
+export { ConfigEdit, ConfigEdited, ConfigShown, type ConfigTable, ConfigUndo } from "../../office/config-editing.ts";
+
 /** Sums over all accounts. `today` counts replies that are on disk. */
 export const OperatorTotals = Type.Object({
   accounts: count(),

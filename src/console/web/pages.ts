@@ -24,6 +24,7 @@ export const accountPages: readonly PageEntry[] = [
   page("/playground", "Playground", "playground", () => import("./pages/playground/page.tsx"), "PlaygroundPage"),
   page("/key", "API key", "key", () => import("./pages/key.tsx"), "KeyPage"),
   page("/usage", "Usage", "usage", () => import("./pages/usage.tsx"), "UsagePage"),
+  page("/reports", "Reports", "totals", () => import("./pages/reports.tsx"), "ReportsPage"),
   page("/batch", "Batches", "batches", () => import("./pages/batches.tsx"), "BatchesPage"),
   page("/plan", "Plan", "plan", () => import("./pages/plan.tsx"), "PlanPage"),
   page("/account", "Account", "account", () => import("./pages/account.tsx"), "AccountPage"),
@@ -45,6 +46,7 @@ export const operatorPages: readonly PageEntry[] = [
   ),
   page("/operator/nodes", "Nodes", "nodes", () => import("./pages/operator/nodes.tsx"), "NodesPage"),
   page("/operator/models", "Models", "models", () => import("./pages/operator/models.tsx"), "ModelsPage"),
+  page("/operator/config", "Configuration", "pencil", () => import("./pages/operator/config.tsx"), "ConfigPage"),
   page("/operator/server", "Server", "settings", () => import("./pages/operator/server.tsx"), "ServerPage"),
   page("/operator/audit", "Audit log", "audit", () => import("./pages/operator/audit.tsx"), "AuditPage"),
 ];

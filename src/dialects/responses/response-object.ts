@@ -130,6 +130,8 @@ function failureCode(refusal: RefusalName): string {
     case "budget_over_key_quota":
     case "end_user_quota_exceeded":
     case "budget_over_end_user_quota":
+    case "member_quota_exceeded":
+    case "budget_over_member_quota":
     case "coder_quota_reached":
       return "insufficient_quota";
     case "busy":

@@ -53,6 +53,8 @@ const ofGeneration = [
   "budget_over_key_quota",
   "end_user_quota_exceeded",
   "budget_over_end_user_quota",
+  "member_quota_exceeded",
+  "budget_over_member_quota",
   "busy",
   "busy_unreachable",
   "busy_unlisted",
@@ -167,6 +169,8 @@ const meanings: Readonly<Record<RefusalName, string>> = {
   budget_over_key_quota: "The output budget exceeds what the key may still use; `max_tokens` would fit.",
   end_user_quota_exceeded: "The output budget exceeds what each end user of the key may use per day.",
   budget_over_end_user_quota: "The output budget exceeds what the end user may still use; `max_tokens` would fit.",
+  member_quota_exceeded: "The output budget exceeds what the member of the team may use per day or month.",
+  budget_over_member_quota: "The output budget exceeds what the member may still use; `max_tokens` would fit.",
   coder_quota_reached: "The coder calls of this window are used up.",
   busy: "All nodes of the model are full, and the request's wait ran out.",
   busy_unreachable: "No node for this model of the catalog can be reached.",
@@ -418,6 +422,91 @@ function withInputs(): OpenApiDocument["paths"] {
     },
     "/v1/rerank": ranking("rerank", "In the form of Jina, Cohere and vLLM, for models of the kind `rerank`."),
     "/v2/rerank": ranking("rerankV2", "The same, at the address of Cohere's `ClientV2`."),
+  };
+}
+
+const recording: JsonSchema = {
+  type: "object",
+  required: ["file", "model"],
+  properties: {
+    file: { type: "string", description: "A recording in a format that the model reads, of up to 200 MiB." },
+    model: { type: "string", description: "A model of the kind `transcription`." },
+    language: { type: "string", description: "What is spoken, as in ISO 639-1; not for translations." },
+    prompt: { type: "string", description: "Words to expect." },
+    response_format: { type: "string", enum: ["json", "text", "srt", "verbose_json", "vtt", "diarized_json"] },
+    temperature: { type: "number", minimum: 0, maximum: 1 },
+    stream: {
+      type: "boolean",
+      description: "Events `transcript.text.delta`, and `transcript.text.done` at the end.",
+    },
+    user: { type: "string", description: "The end user, for keys that may name one." },
+  },
+};
+
+/** For requests to models that hear or speak. */
+function voices(): OpenApiDocument["paths"] {
+  const [tag, ofVoices] = [
+    "Voices",
+    errorReplies(
+      chatCompletions,
+      ofInputs.filter((name) => name !== "context_length_exceeded"),
+    ),
+  ];
+  const uploads = errorReplies(chatCompletions, [...ofInputs, "file_too_large", "storage_full", "not_found"]);
+  const heard = (operationId: string, summary: string, text: string) => ({
+    post: operation(
+      operationId,
+      tag,
+      summary,
+      `${text} Paid by the second of audio. The model's nodes decide which forms of a reply there are; further fields are passed on to them.`,
+      {
+        requestBody: { required: true, content: { "multipart/form-data": { schema: recording } } },
+        responses: {
+          "200": {
+            description: "The text in the form that was asked for.",
+            headers: requestIdHeader,
+            content: {
+              [json]: { schema: { type: "object" } },
+              "text/plain": { schema: { type: "string" } },
+              "text/event-stream": { schema: { type: "string" } },
+            },
+          },
+          ...uploads,
+        },
+      },
+    ),
+  });
+  return {
+    "/v1/audio/transcriptions": heard(
+      "createTranscription",
+      "Write down a recording",
+      "In the language that is spoken.",
+    ),
+    "/v1/audio/translations": heard("createTranslation", "Write down a recording in English", "From any language."),
+    "/v1/audio/speech": {
+      post: operation(
+        "createSpeech",
+        tag,
+        "Read a text aloud",
+        "Audio comes while it is spoken. Paid by the character.",
+        {
+          requestBody: body(ref("SpeechRequest"), {
+            plain: { model: "tts-1", voice: "alloy", input: "A toll gate asks for a coin." },
+          }),
+          responses: {
+            "200": {
+              description: "Audio in the format that was asked for, or events.",
+              headers: requestIdHeader,
+              content: {
+                "audio/*": { schema: { type: "string" } },
+                "text/event-stream": { schema: { type: "string" } },
+              },
+            },
+            ...ofVoices,
+          },
+        },
+      ),
+    },
   };
 }
 
@@ -782,6 +871,7 @@ export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
     ...completions(),
     ...answers(),
     ...withInputs(),
+    ...voices(),
     ...counting(),
     ...stored(),
     ...conversations(),

@@ -38,7 +38,7 @@ import { promptBlocksOf } from "./prompt-blocks.ts";
 import type { Quickness } from "./recent-replies.ts";
 import { SlotQueue } from "./slot-queue.ts";
 import type { Entrant, LineNeed, NodeHealth, Place, RefusalCause, WeightOf } from "./slot-queue.ts";
-import { type Tested, testNode } from "./test-request.ts";
+import type { Tested } from "./test-request.ts";
 
 export const nodeLooksAtOnceMax = 32;
 
@@ -439,6 +439,7 @@ export class NodePool {
   async test(nodeName: string, model: Model): Promise<Tested> {
     const node = this.#nodes.get(nodeName);
     assert(node !== undefined, `${nodeName} is configured`);
+    const { testNode } = await import("./test-request.ts");
     return testNode(node.endpoint, model, node.outcome, this.#options.clock);
   }
 

@@ -262,6 +262,7 @@ async function checkErasable({ accounts, sessions }: Unit, id: AccountId, actor:
   if (!isStill) throw new CommandError("sign in again first");
 }
 
+/** What erases an account, of whichever name. */
 export const erase = accountVerb({
   name: "accounts delete",
   summary: "Erase the identity, keys, sessions and stored responses of an account",
@@ -303,7 +304,7 @@ const shownLink = ({ consoleUrl }: Pick<Work, "consoleUrl">, made: MadeLink) => 
   expires_at: timeOf(made.link.expiresAt),
 });
 
-function accountInWords(account: AccountView): string {
+export function accountInWords(account: AccountView): string {
   const { allowance, coder_calls, searches } = account;
   const isLimited = account.spendable !== null;
   return formatPairs([
@@ -381,8 +382,8 @@ export const invitationLink = verb({
   fields: { id: wholeNumber(1, "Its number in the list.", "ID") },
   scope: "people",
   async change({ links }, { input }, work) {
-    const { kind, account, email, plan, credit, expiresAt } = await withdrawn(links, input.id);
-    return shownInvitation(work, await links.make({ kind, account, email, plan, credit, expiresAt }));
+    const { id: _, tokenHash: __, createdAt: ___, usedAt: ____, ...link } = await withdrawn(links, input.id);
+    return shownInvitation(work, await links.make(link));
   },
   audit: {
     action: "invitation.create",
@@ -399,7 +400,7 @@ async function withdrawn(links: Unit["links"], id: number): Promise<AccessLink> 
   return link;
 }
 
-function shownInvitation(work: Work, made: MadeLink) {
+export function shownInvitation(work: Work, made: MadeLink) {
   const { id, email, plan, credit } = made.link;
   return { id, email, plan, credit, ...shownLink(work, made) };
 }

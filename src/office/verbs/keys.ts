@@ -6,10 +6,29 @@ import { keyNameMaxLength } from "../../core/limits.ts";
 import { priorities } from "../../core/priority.ts";
 import { list as listOf, oneOf, orNull, text, tokens, wholeNumber } from "../fields.ts";
 import { formatTable } from "../table.ts";
+import { AccountError } from "../../account/people/accounts.ts";
+import type { Unit } from "../../account/office.ts";
+import type { AccountRecord } from "../../account/records.ts";
+import type { AccountId } from "../../core/types.ts";
 import { accountVerb } from "../verb.ts";
 
 const id = wholeNumber(1, "The key's number in the list.", "ID");
 const name = text("The name of the key, which usage shows.", "NAME");
+const team = Type.Optional(text("The team whose balance it spends, as a key of this member.", "TEAM"));
+
+/** Whose key it is, and of a team's, whose in it. */
+async function holderOf(
+  { accounts }: Unit,
+  { id, email }: AccountRecord,
+  team: string | undefined,
+): Promise<readonly [account: AccountId, member: AccountId | null]> {
+  if (team === undefined) return [id, null];
+  const record = await accounts.recordOf(team);
+  const isIn = record?.team === true && (await accounts.member(record.id, id)) !== null;
+  if (!isIn) throw new AccountError(`${email} is in no team ${team}`);
+  return [record.id, id];
+}
+
 const priority = (description: string) => oneOf(priorities, description, "PRIORITY");
 const limits = {
   limit_day: tokens(1, "The most balance tokens of a day (UTC)."),
@@ -37,25 +56,32 @@ export const create = accountVerb({
   name: "keys create",
   summary: "Create another key of an account and show it once",
   details: "It spends the balance of its account, within limits of its own.",
-  fields: { name, ...newLimits },
+  fields: { name, team, ...newLimits },
   scope: "people",
   owner: true,
-  audit: { action: "key.create", detail: ({ input }) => JSON.stringify(input.name.slice(0, keyNameMaxLength)) },
-  change: ({ accountKeys }, { account, input: { email: _, ...key } }) => accountKeys.create(account.id, key),
+  audit: {
+    action: "key.create",
+    detail: ({ input }) => JSON.stringify(input.name.slice(0, keyNameMaxLength)) + inTeam(input),
+  },
+  async change(unit, { account, input: { email: _, team, ...key } }) {
+    const [holder, member] = await holderOf(unit, account, team);
+    return unit.accountKeys.create(holder, key, member);
+  },
   print: (key) => `${key.api_key}\nKey ${key.id}, "${key.name}". It is shown this once.`,
 });
 
 export const list = accountVerb({
   name: "keys list",
   summary: "List the keys of an account, with their limits and use",
+  fields: { team },
   scope: "read",
   owner: true,
-  read: ({ accountKeys }, { account }) => accountKeys.list(account.id),
+  read: async (unit, { account, input }) => unit.accountKeys.list(...(await holderOf(unit, account, input.team))),
   print: (keys) =>
     formatTable(
-      ["id", "name", "ends in", "made", "last used", "used today", "this month", "limits"],
+      ["id", "name", "of", "ends in", "made", "last used", "used today", "this month", "limits"],
       keys.map((key) => [
-        ...[key.id, key.name, key.ending ?? "", key.created_at, key.last_used_at ?? "never"],
+        ...[key.id, key.name, key.member ?? "", key.ending ?? "", key.created_at, key.last_used_at ?? "never"],
         ...[key.used_day ?? "", key.used_month ?? "", limitsInWords(key)],
       ]),
     ),
@@ -65,11 +91,17 @@ export const rename = accountVerb({
   name: "keys rename",
   summary: "Give a key another name",
   words: ["id", "name"],
-  fields: { id, name: text("Its new name.", "NAME") },
+  fields: { id, name: text("Its new name.", "NAME"), team },
   scope: "people",
   owner: true,
-  audit: { action: "key.rename", detail: ({ input }) => `key ${input.id} to ${JSON.stringify(input.name)}` },
-  change: ({ accountKeys }, { account, input }) => accountKeys.rename(account.id, input.id, input.name),
+  audit: {
+    action: "key.rename",
+    detail: ({ input }) => `key ${input.id} to ${JSON.stringify(input.name)}${inTeam(input)}`,
+  },
+  async change(unit, { account, input }) {
+    const [holder, member] = await holderOf(unit, account, input.team);
+    return unit.accountKeys.rename(holder, input.id, input.name, member);
+  },
   print: (key) => `Key ${key.id} is called "${key.name}".`,
 });
 
@@ -78,19 +110,21 @@ export const limit = accountVerb({
   summary: "Change the limits of a key",
   details: "Limits that are not named stay as they are. The word none lifts one: --limit-day none.",
   words: ["id"],
-  fields: { id, ...otherLimits },
+  fields: { id, team, ...otherLimits },
   scope: "people",
   owner: true,
-  problem: ({ email: _, id: __, ...wanted }) =>
+  problem: ({ email: _, id: __, team: ___, ...wanted }) =>
     Object.values(wanted).some((value) => value !== undefined)
       ? null
       : { path: [], problem: "name one or more limits; none lifts one" },
   audit: {
     action: "key.limits",
-    detail: ({ input: { email: _, id: key, ...wanted } }) => limitsDetail(key, wanted),
+    detail: ({ input: { email: _, id: key, team, ...wanted } }) => limitsDetail(key, wanted) + inTeam({ team }),
   },
-  change: ({ accountKeys }, { account, input: { email: _, id: key, ...wanted } }) =>
-    accountKeys.limit(account.id, key, wanted),
+  async change(unit, { account, input: { email: _, id: key, team, ...wanted } }) {
+    const [holder, member] = await holderOf(unit, account, team);
+    return unit.accountKeys.limit(holder, key, wanted, member);
+  },
   print: (key) => `Key ${key.id}, "${key.name}": ${limitsInWords(key) || "no limits"}.`,
 });
 
@@ -99,11 +133,14 @@ export const revoke = accountVerb({
   summary: "Make a key void at once",
   details: "Requests that run may end.",
   words: ["id"],
-  fields: { id },
+  fields: { id, team },
   scope: "people",
   owner: true,
-  audit: { action: "key.revoke", detail: ({ input }) => `key ${input.id}` },
-  change: ({ accountKeys }, { account, input }) => accountKeys.revoke(account.id, input.id),
+  audit: { action: "key.revoke", detail: ({ input }) => `key ${input.id}${inTeam(input)}` },
+  async change(unit, { account, input }) {
+    const [holder, member] = await holderOf(unit, account, input.team);
+    return unit.accountKeys.revoke(holder, input.id, member);
+  },
   print: (key) => `Key ${key.id}, "${key.name}", is void.`,
 });
 
@@ -119,6 +156,8 @@ export const rotate = accountVerb({
 });
 
 export default [create, list, rename, limit, revoke, rotate];
+
+const inTeam = ({ team }: Readonly<{ team?: string | undefined }>): string => (team === undefined ? "" : ` in ${team}`);
 
 function limitsInWords(key: KeyView): string {
   const { limit_day, limit_month, expires_at, expired, models, addresses, forwards_users, limit_end_user_day } = key;

@@ -4,7 +4,8 @@ import { costUsd } from "../../account/money/price.ts";
 import { namesOf } from "../../account/people/account-names.ts";
 import { csvLine } from "../../core/csv.ts";
 import { CommandError } from "../../core/expected-error.ts";
-import { type ReportGroup, reportGroups, type ReportRow } from "../../core/report.ts";
+import type { ReportRow } from "../../core/report.ts";
+import { type ReportColumn as Column, reportColumns, reportGroups } from "../../core/report-columns.ts";
 import type { SchemaError } from "../../core/schema-errors.ts";
 import type { Ms } from "../../core/types.ts";
 import type { AccountId } from "../../core/types.ts";
@@ -17,10 +18,8 @@ import type { Work } from "../work.ts";
 const periodsMax = 1_000;
 const rowsMax = 200_000;
 
-const columnsOfTime = ["month", "day"] as const;
-type Column = (typeof columnsOfTime)[number] | ReportGroup;
-const columns: readonly Column[] = [...columnsOfTime, ...reportGroups];
-const columnOf = (word: string): Column | undefined => columns.find((column) => column === word.replaceAll("-", "_"));
+const columnOf = (word: string): Column | undefined =>
+  reportColumns.find((column) => column === word.replaceAll("-", "_"));
 const words = "month, day, account, model, endpoint, key, end-user, cost-center and tag";
 
 const given = (description: string, placeholder: string) => Type.Optional(text(description, placeholder));
@@ -39,10 +38,9 @@ const fields = {
 
 export type ReportInput = Readonly<Static<TObject<typeof fields>>>;
 
-export type Row = Readonly<
-  Partial<Record<Column, string | null>> &
-    Record<"requests" | "input" | "cached" | "output" | "billed" | "cost_usd", number>
->;
+const sums = ["requests", "input", "cached", "output", "billed", "cost_usd"] as const;
+export type Sums = Readonly<Record<(typeof sums)[number], number>>;
+export type Row = Readonly<Partial<Record<Column, string | null>>> & Sums;
 
 export const report = verb({
   name: "report",
@@ -61,7 +59,6 @@ export const report = verb({
     const by = columnsAsked(input);
     const cellsOf = cellsBy(by);
     if (input.csv) return reportCsv(rows, input).replaceAll("\r", "").trimEnd();
-    const total = sums.map((sum) => rows.reduce((all, row) => all + row[sum], 0));
     return formatTable(
       [
         ...by.map((column) => column.replaceAll("_", " ")),
@@ -72,7 +69,7 @@ export const report = verb({
         "billed",
         "cost USD",
       ],
-      [...rows.map(cellsOf), [...by.map((_, place) => (place === 0 ? "total" : "")), ...total]],
+      [...rows.map(cellsOf), [...by.map((_, place) => (place === 0 ? "total" : "")), ...Object.values(summedUp(rows))]],
     );
   },
 });
@@ -114,7 +111,15 @@ export async function reported(
   });
 }
 
-const sums = ["requests", "input", "cached", "output", "billed", "cost_usd"] as const;
+export function summedUp(rows: readonly Row[]): Sums {
+  const total = Object.fromEntries(sums.map((sum) => [sum, rows.reduce((all, row) => all + row[sum], 0)])) as Record<
+    keyof Sums,
+    number
+  >;
+  // Sums of dollars would not be what their balance tokens cost.
+  return { ...total, cost_usd: costUsd(total.billed) };
+}
+
 const cellsBy =
   (by: readonly Column[]) =>
   (row: Row): Cell[] => [...by.map((column) => row[column] ?? null), ...sums.map((sum) => row[sum])];

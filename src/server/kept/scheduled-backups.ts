@@ -5,9 +5,8 @@ import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import type { BackupSchedule } from "../../config/config.ts";
 import { diskReserveBytes } from "../../core/limits.ts";
-import { hourMs } from "../../core/units.ts";
+import { hourMs, bytesText } from "../../core/units.ts";
 import type { Log } from "../../core/log.ts";
-import { bytesText } from "../../store/backup/backup.ts";
 import type { Ms } from "../../core/types.ts";
 
 /** The longest wait before checking whether one is due: sleeping machines and adjusted clocks shift that. */

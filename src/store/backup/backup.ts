@@ -3,6 +3,7 @@ import { Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { checkPages } from "../verify/database-check.ts";
 import { messageOf } from "../folder/folder-faults.ts";
+import { bytesText } from "../../core/units.ts";
 import { startWorker, WorkerClient } from "../../core/workers.ts";
 import type { BackupCall, BackupProgress } from "./backup-writer.ts";
 
@@ -74,8 +75,5 @@ function rescue(open: Database, partial: string, file: string): Backup {
     throw new BackupFailed(`cannot write the backup ${file}: ${messageOf(thrown)}`, { cause: thrown });
   }
 }
-
-/** "12,345 bytes" */
-export const bytesText = (bytes: number): string => `${bytes.toLocaleString("en-US")} bytes`;
 
 const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;

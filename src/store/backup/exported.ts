@@ -53,6 +53,12 @@ const lists: Readonly<
   purchase_requests: ["purchase_requests", rowsOf("purchase_requests", "id")],
   payments: ["payments", rowsOf("payments", "paid_at")],
   api_keys: ["keys", rowsOf("api_keys", "id").replace("used_at", "used_at AS last_used_at")],
+  team_members: [
+    "teams",
+    `SELECT t.email AS team, a.email AS member, role, tokens_per_day, tokens_per_month, joined_at FROM team_members AS m
+     JOIN accounts AS t ON t.id = m.team_id JOIN accounts AS a ON a.id = m.account_id
+     WHERE m.account_id = ?1 OR m.team_id = ?1 ORDER BY joined_at`,
+  ],
   key_use: ["key_use", rowsOf("key_use", "key_id, day")],
   end_users: ["end_users", rowsOf("end_users", "id")],
   end_user_use: ["end_user_use", rowsOf("end_user_use", "end_user_id, day")],
@@ -73,7 +79,20 @@ const lists: Readonly<
   cost_center_folds: ["cost_center_sums", rowsOf("cost_center_folds", "day, model, endpoint, key_id, cost_center")],
   journal: ["usage", `SELECT ${usageColumns} FROM journal WHERE account_id = ?1 ORDER BY sequence`],
 };
-export const accountLists = Object.values(lists);
+const nameOfTeam = "(SELECT email FROM accounts AS t WHERE t.id = account_id) AS team";
+/** What a person's keys in teams are, and did. */
+export const accountLists = [
+  ...Object.values(lists),
+  [
+    "team_keys",
+    `SELECT ${nameOfTeam}, id, name, created_at, revoked_at FROM api_keys WHERE member_id = ?1 ORDER BY account_id, id`,
+  ],
+  [
+    "team_usage",
+    `SELECT ${nameOfTeam}, ${usageColumns} FROM journal
+     WHERE (account_id, key_id) IN (SELECT account_id, id FROM api_keys WHERE member_id = ?1) ORDER BY at, billing_key`,
+  ],
+] as const;
 
 export const refusedColumns = `request_id AS id, at, key_id, endpoint, model, asked_model, tags, status, reason, wait_ms, first_token_ms,
   duration_ms, input, output, more`;

@@ -24,7 +24,7 @@ import { assert } from "../../core/assert.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { Ms } from "../../core/types.ts";
 import { noteInLedger } from "../ledger/audit-note.ts";
-import { bytesText } from "./backup.ts";
+import { bytesText } from "../../core/units.ts";
 import { checkPages, contentsOf, DatabaseUnfit, type LedgerContents, versionOf } from "../verify/database-check.ts";
 import { ledgerViolations } from "../verify/verify.ts";
 import {

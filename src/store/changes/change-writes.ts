@@ -12,7 +12,7 @@ export const writesOf = (change: AccountChange): readonly Write[] =>
   (byKind[change.change] as (change: AccountChange) => readonly Write[])(change);
 
 const byKind: { readonly [Of in Kind]: (change: OfKind<Of>) => readonly Write[] } = {
-  create: ({ account, email, plan, keyHash, keyEnding, passwordHash, operator, at }) => [
+  create: ({ account, email, plan, keyHash, keyEnding, passwordHash, operator, team, at }) => [
     insert("accounts", {
       id: account,
       email,
@@ -24,8 +24,12 @@ const byKind: { readonly [Of in Kind]: (change: OfKind<Of>) => readonly Write[] 
       createdAt: at,
       keyCreatedAt: at,
       keyEnding,
+      team,
     }),
   ],
+  name: ({ account, name }) => [update("accounts", { email: name }, { id: account })],
+  member: ({ member }) => [upsert("team_members", member)],
+  remove_member: ({ account: team, member: account }) => [remove("team_members", { team, account })],
   plan: ({ account, plan }) => [update("accounts", { plan }, { id: account })],
   cost_center: ({ account, costCenter }) => [update("accounts", { costCenter }, { id: account })],
   key: ({ account, keyHash, keyEnding, at }) => [

@@ -49,7 +49,13 @@ export const erasure: Readonly<Record<TableName, Rule>> = {
         },
         { account },
       ),
+      // Those in teams were revoked before.
+      update("api_keys", { name: sql("'key ' || id"), keyEnding: null, addresses: null }, { member: account }),
     ],
+  },
+  team_members: {
+    what: "teams",
+    writes: ({ account }) => [remove("team_members", { account }), remove("team_members", { team: account })],
   },
   end_users: {
     what: "end users",
@@ -60,6 +66,7 @@ export const erasure: Readonly<Record<TableName, Rule>> = {
     writes: ({ account, email }) => [
       remove("access_links", { account }),
       remove("access_links", { email }), // unused invitations
+      remove("access_links", { team: account, usedAt: null }),
     ],
   },
   identities: {

@@ -2,7 +2,7 @@
 import type { Database } from "bun:sqlite";
 import type { MinuteLine } from "../../account/money/minute-limits.ts";
 import type { Period, Quota } from "../../account/money/quota.ts";
-import type { AccountRecord, AccountRecords, KeyRecord } from "../../account/records.ts";
+import type { AccountRecord, AccountRecords, KeyRecord, TeamMember } from "../../account/records.ts";
 import type { DayUse } from "../../account/money/spend-limit.ts";
 import type { AccountId, KeyId, Ms } from "../../core/types.ts";
 import { Numbers } from "./numbers.ts";
@@ -56,6 +56,16 @@ export class SqliteRecords extends StoreRecords<"now"> implements AccountRecords
     return read(() => this.#queries.keyUse.all({ account, key, from, before }));
   }
 
+  member(team: AccountId, account: AccountId): TeamMember | null {
+    return (
+      this.all("team_members", { team_id: team, account_id: account }, { order: "team_members.team_id" })[0] ?? null
+    );
+  }
+
+  memberUse(team: AccountId, member: AccountId, from: Period, before: Period): readonly DayUse[] {
+    return read(() => this.#queries.memberUse.all({ team, member, from, before }));
+  }
+
   hasEndUser(account: AccountId, key: KeyId, name: string): boolean {
     return read(() => this.#queries.endUser.get({ account, key, name })) !== null;
   }
@@ -101,6 +111,10 @@ function prepare(database: Database) {
   const isEndUser = "end_users.account_id = $account AND end_users.name = $name AND end_users.key_id = $key";
   return {
     keyUse: query<DayUse>(`SELECT day, used FROM key_use WHERE ${ofKeyOnDays}`),
+    memberUse: query<DayUse>(
+      `SELECT day, sum(used) AS used FROM api_keys AS k JOIN key_use AS u ON u.account_id = k.account_id AND u.key_id = k.id
+         WHERE k.account_id = $team AND member_id = $member AND day >= $from AND day < $before GROUP BY day`,
+    ),
     endUser: query<{ id: number }>(`SELECT id FROM end_users WHERE ${isEndUser}`),
     endUsersSince: query<{ count: number }>(
       "SELECT count(*) AS count FROM end_users WHERE account_id = $account AND first_day >= $day",

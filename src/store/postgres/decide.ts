@@ -11,7 +11,7 @@ import { LoadedAccount } from "../../account/money/loaded-account.ts";
 import { LoadedKey } from "../../account/money/loaded-key.ts";
 import { MinuteWindow, type WrittenSlots } from "../../account/money/minute-window.ts";
 import { dayOf, firstDayOfMonth, type Period, type PeriodUse, type Quota } from "../../account/money/quota.ts";
-import type { AccountRecords } from "../../account/records.ts";
+import type { AccountRecords, TeamMember } from "../../account/records.ts";
 import { type SearchHold, Searches } from "../../account/money/searches.ts";
 import { type DayUse, SpendLimit, type SpendSpent } from "../../account/money/spend-limit.ts";
 import { assert } from "../../core/assert.ts";
@@ -120,10 +120,21 @@ export type Loaded = Readonly<{
   use: readonly Readonly<{ account: AccountId; quota: Quota; period: Period; used: number }>[];
   searchCalls: readonly Readonly<{ account: AccountId; day: Period; calls: number }>[];
   endUsers: LoadedEndUsers;
+  members: LoadedMembers;
   /** Begun requests by account and key, of accounts for which anything limits how many there are. */
   running: readonly Readonly<{ account: AccountId; key: KeyId; running: number }>[];
   now: Ms;
 }>;
+
+type MemberId = Readonly<{ account: AccountId; member: AccountId }>;
+/** Of the members of teams whose keys a batch names: their caps, what they used, and what they hold. */
+export type LoadedMembers = Readonly<{
+  caps: readonly Readonly<MemberId & Pick<TeamMember, "tokensPerDay" | "tokensPerMonth">>[];
+  use: readonly Readonly<MemberId & DayUse>[];
+  holds: readonly Readonly<MemberId & { held: number; waiting_held: number; begun: number; expected: number }>[];
+}>;
+
+export const noMembers: LoadedMembers = { caps: [], use: [], holds: [] };
 
 /** Of the end users that a batch names. */
 export type LoadedEndUsers = Readonly<{
@@ -260,12 +271,18 @@ class Batch {
     const { loaded } = batch;
     this.#rows = new Map(loaded.accounts.map((row) => [row.id, { ...row }]));
     const use = new Map(loaded.use.map(({ account, quota, period, used }) => [`${account} ${quota} ${period}`, used]));
-    const { searchCalls, endUsers } = loaded;
+    const { searchCalls, endUsers, members } = loaded;
     this.#searchCalls = new Map(searchCalls.map(({ account, day, calls }) => [`${account} ${day}`, calls]));
     const records = {
       used: (account: AccountId, quota: Quota, period: Period) =>
         usedIn(this.#rows.get(account)!, quota, period) ?? use.get(`${account} ${quota} ${period}`) ?? 0,
       searchCalls: (account: AccountId, day: Period) => this.#searchCalls.get(`${account} ${day}`) ?? 0,
+      member: (team: AccountId, member: AccountId) =>
+        members.caps.find((each) => each.account === team && each.member === member) ?? null,
+      memberUse: (team: AccountId, member: AccountId, from: Period, before: Period) =>
+        members.use.filter(
+          (each) => each.account === team && each.member === member && each.day >= from && each.day < before,
+        ),
       hasEndUser: (account: AccountId, key: KeyId, name: string) =>
         endUsers.known.some(isNamed({ account, key, name })),
       endUsersSince: (account: AccountId) => endUsers.counts.find((each) => each.account === account)?.since ?? 0,
@@ -291,6 +308,9 @@ class Batch {
     this.#admission.inputRequestsPerMinute = rules.inputRequestsPerMinute;
     this.#admission.line.maxWaitMs = rules.maxWaitMs;
     this.#searches = new Searches(this.#ledger, records, journal);
+    for (const { account, member, ...sums } of members.holds) {
+      holdIn(this.#ledger.memberLimit(this.#ledger.account(account), member), sums);
+    }
     for (const { account, key, name, ...sums } of endUsers.holds) this.#seed({ account, key, name }, sums);
     for (const each of endUsers.minutes) {
       const endUser = this.#endUser(each);
@@ -413,11 +433,7 @@ class Batch {
     const endUser = this.#endUser(of);
     if (endUser === null) return;
     endUser.running = sums.running;
-    const { limit } = endUser;
-    limit.held = sums.held;
-    limit.waitingHeld = sums.waiting_held;
-    limit.begun = sums.begun;
-    limit.expected = sums.expected;
+    holdIn(endUser.limit, sums);
   }
 
   #endUser({ account, key, name }: EndUserName): EndUser | null {
@@ -455,24 +471,20 @@ class Batch {
     account.coder_calls = { quota: "coder_calls", period: row.coder_window, used: row.coder_used };
     account.searches = { quota: "searches", period: row.searches_day, used: row.searches_used };
     const keys = this.#keyRows.get(row.id) ?? [];
-    account.keys = new Map(keys.map((key) => [key.id, this.#keyOf(key)]));
+    account.keys = new Map(keys.map((key) => [key.id, this.#keyOf(account, key)]));
     return account;
   }
 
-  #keyOf(row: KeyRow): LoadedKey {
+  #keyOf(loaded: LoadedAccount, row: KeyRow): LoadedKey {
     const { account, id, name, limits } = row;
     this.#keyHashes.set(`${account} ${id}`, row.key_hash);
-    const { tokensPerDay = null, tokensPerMonth = null } = limits ?? {};
+    const { tokensPerDay = null, tokensPerMonth = null, member = null } = limits ?? {};
     const isLimited = tokensPerDay !== null || tokensPerMonth !== null;
     const read = (from: Period, before: Period) => this.#keyUse(row, from, before);
     const limit = isLimited ? new SpendLimit(name, tokensPerDay, tokensPerMonth, read) : null;
-    if (limit !== null) {
-      limit.held = row.held;
-      limit.waitingHeld = row.waiting_held;
-      limit.begun = row.begun;
-      limit.expected = row.expected;
-    }
-    const key = new LoadedKey(id, name, row.key_hash ?? "", limits, limit, row.revoked);
+    if (limit !== null) holdIn(limit, row);
+    const ofMember = member === null ? null : this.#ledger.memberLimit(loaded, member);
+    const key = new LoadedKey(id, name, row.key_hash ?? "", limits, limit, ofMember, row.revoked);
     key.usedAt = row.used_at;
     key.running = this.#runningOf(account, id);
     key.minute = minuteOf(row.minute, this.#batch.loaded.now);
@@ -596,7 +608,7 @@ class Batch {
   /** None where nothing changed but a time that is known well enough. */
   #keyRowOf(row: KeyRow): readonly KeyRow[] {
     const key = this.#ledger.account(row.account).keys!.get(row.id)!;
-    const [limit] = key.spendLimits;
+    const limit = key.spendLimit;
     const next: KeyRow = {
       ...row,
       used_at: key.usedAt,
@@ -617,8 +629,7 @@ class Batch {
   }
 
   #spentOf({ account, id: key, name }: KeyRow): readonly SpentKey[] {
-    const [limit] = this.#ledger.account(account).keys!.get(key)!.spendLimits;
-    const spent = limit?.spent(this.#batch.loaded.now) ?? null;
+    const spent = this.#ledger.account(account).keys!.get(key)!.spendLimit?.spent(this.#batch.loaded.now) ?? null;
     return spent === null ? [] : [{ ...spent, account, key, name }];
   }
 
@@ -638,6 +649,14 @@ class Batch {
         .map(({ quota, period, used }) => ({ account: row.id, quota, period, used }));
     });
   }
+}
+
+/** What is held against a limit, by all gateways. */
+function holdIn(limit: SpendLimit, sums: Omit<LoadedMembers["holds"][number], keyof MemberId>): void {
+  limit.held = sums.held;
+  limit.waitingHeld = sums.waiting_held;
+  limit.begun = sums.begun;
+  limit.expected = sums.expected;
 }
 
 /** What an account's row knows of a period. */

@@ -47,6 +47,7 @@ import {
   endUserOfHold,
   endUsersOf,
   noEndUsers,
+  noMembers,
   type LaneAnswer,
   decide,
   type LaneDecision,
@@ -561,7 +562,9 @@ export class Lane {
 
   /** Where an account comes to another period, which is nearly never, its use is read under the locks. */
   async #complete(
-    read: Omit<Loaded, "use" | "searchCalls" | "endUsers" | "running"> & { keyNames: readonly [string, string] },
+    read: Omit<Loaded, "use" | "searchCalls" | "endUsers" | "members" | "running"> & {
+      keyNames: readonly [string, string];
+    },
     operations: readonly LaneOperation[],
     waiting: readonly OpenHold[],
   ): Promise<Loaded> {
@@ -571,10 +574,22 @@ export class Lane {
     const few = this.#callsForFew(operations, waiting, read.now);
     const counted = this.#countedAccounts(read);
     const calls: Call[] = [...few.endUsers, ...few.searches];
+    const members = read.keys.flatMap(({ account, limits }) => {
+      return limits === null || limits.member === null ? [] : [{ account, member: limits.member }];
+    });
+    const membersAt = calls.length;
+    if (members.length > 0) {
+      const who = [arrayOf(members.map(({ account }) => account)), arrayOf(members.map(({ member }) => member))];
+      calls.push(
+        call(sql.readMembers, ...who),
+        call(sql.readMemberUse, ...who, from),
+        call(sql.readMemberHolds, ...who),
+      );
+    }
     const runningAt = calls.length;
     if (counted.length > 0) calls.push(call(sql.readRunning, arrayOf(counted)));
     if (missing.length === 0 && !isShort && calls.length === 0) {
-      return { ...read, use: [], searchCalls: [], endUsers: noEndUsers, running: [] };
+      return { ...read, use: [], searchCalls: [], endUsers: noEndUsers, members: noMembers, running: [] };
     }
     const missingAt = calls.length;
     if (missing.length > 0) {
@@ -595,6 +610,11 @@ export class Lane {
         use: rows(2, hasNames),
         counts: rows(3, hasNames),
         minutes: rows(4, hasNames),
+      },
+      members: {
+        caps: rows(membersAt, members.length > 0),
+        use: rows(membersAt + 1, members.length > 0),
+        holds: rows(membersAt + 2, members.length > 0),
       },
       running: rows(runningAt, counted.length > 0),
       searchCalls: rows(few.endUsers.length, few.searches.length > 0),

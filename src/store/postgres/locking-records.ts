@@ -11,6 +11,7 @@ import type {
   OperatorToken,
   PurchaseRequest,
   SessionRecord,
+  TeamMember,
 } from "../../account/records.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { arrayOf, call } from "./connection.ts";
@@ -77,6 +78,14 @@ export class LockingRecords extends PostgresRecords {
 
   override keysOf(account: AccountId): Promise<readonly KeyRecord[]> {
     return this.#ofAccount(account, () => super.keysOf(account));
+  }
+
+  override membersOf(team: AccountId): Promise<readonly TeamMember[]> {
+    return this.#ofAccount(team, () => super.membersOf(team));
+  }
+
+  override teamsOf(account: AccountId): Promise<readonly TeamMember[]> {
+    return this.#ofAccount(account, () => super.teamsOf(account));
   }
 
   override endUsersNamed(account: AccountId, name: string): Promise<readonly Readonly<{ id: number; key: KeyId }>[]> {

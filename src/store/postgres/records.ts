@@ -16,7 +16,9 @@ import type { Soon } from "../../core/soon.ts";
 import type { AccountId, KeyId, Ms } from "../../core/types.ts";
 import { type Numbered, StoreRecords } from "../store-records.ts";
 import { sendIn, type Session } from "./database.ts";
+import { statement } from "../questions.ts";
 import { accounts, counters, keyUse, quotaUse } from "./schema.ts";
+import { readMemberUse } from "./statements.ts";
 
 export class PostgresRecords extends StoreRecords<"later"> implements Standings {
   protected readonly transaction: Session;
@@ -56,6 +58,21 @@ export class PostgresRecords extends StoreRecords<"later"> implements Standings 
       month: sum(uses),
     });
     return new Map([...Map.groupBy(rows, ({ key }) => key)].map(([key, uses]) => [key, useOf(uses)]));
+  }
+
+  async ofMembers(team: AccountId, members: readonly AccountId[], now: Ms): Promise<readonly Omit<KeyUse, "usedAt">[]> {
+    if (members.length === 0) return [];
+    const rows = await this.ask<DayUse & { member: AccountId }>(
+      memberUse,
+      arrayOf(members.map(() => team)),
+      arrayOf(members),
+      firstDayOfMonth(now),
+    );
+    const sum = (uses: readonly DayUse[]) => uses.reduce((total, { used }) => total + used, 0);
+    return members.map((id) => {
+      const uses = rows.filter(({ member, day }) => member === id && day < firstDayOfNextMonth(now));
+      return { day: sum(uses.filter(({ day }) => day === dayOf(now))), month: sum(uses) };
+    });
   }
 
   async count(): Promise<number> {
@@ -129,6 +146,7 @@ export class PostgresRecords extends StoreRecords<"later"> implements Standings 
   }
 }
 
+const memberUse = statement(readMemberUse.name, readMemberUse.text);
 const count = { count: sql<number>`count(*)`.mapWith(Number) };
 
 /** As `erasedName` and `isErased` of account/people/accounts.ts know them. */

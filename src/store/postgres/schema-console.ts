@@ -6,6 +6,7 @@ import { columnsOf, rulesOf, whole } from "./columns.ts";
 export const endUsers = pgTable("end_users", columnsOf("end_users"), rulesOf("end_users"));
 export const endUserUse = pgTable("end_user_use", columnsOf("end_user_use"), rulesOf("end_user_use"));
 export const searchCalls = pgTable("search_calls", columnsOf("search_calls"), rulesOf("search_calls"));
+export const teamMembers = pgTable("team_members", columnsOf("team_members"), rulesOf("team_members"));
 export const sessions = pgTable("sessions", columnsOf("sessions"), rulesOf("sessions"));
 export const purchaseRequests = pgTable(
   "purchase_requests",
@@ -41,6 +42,7 @@ export const consoleTables: readonly Readonly<{ table: PgTable; fillFactor?: num
   { table: endUsers, fillFactor: 80 },
   { table: endUserUse, fillFactor: 50 },
   { table: searchCalls, fillFactor: 50 },
+  { table: teamMembers },
   { table: sessions, fillFactor: 80 },
   { table: purchaseRequests },
   { table: payments },

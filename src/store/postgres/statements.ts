@@ -95,6 +95,7 @@ export const forgetLanes = statement(
 const limitsOf = `expires_at::float8 AS expires_at, tokens_per_day::float8 AS tokens_per_day,
   tokens_per_month::float8 AS tokens_per_month, models, addresses, forwards_users,
   end_user_tokens_per_day::float8 AS end_user_tokens_per_day, priority, priority_max, api_keys.cost_center,
+  member_id::float8 AS member_id,
   ${countNames.map(([name]) => `${name}::float8 AS ${name}`).join(", ")}`;
 const sumsOf = "held::float8 AS held, waiting_held::float8 AS waiting_held, begun, expected::float8 AS expected";
 
@@ -179,6 +180,23 @@ export const readKeyUse = statement(
      AND (tokens_per_day IS NOT NULL OR tokens_per_month IS NOT NULL)`,
 );
 
+const members = `(SELECT * FROM ${unnest(["bigint", "bigint"])})`;
+
+export const readMembers = statement(
+  "read members",
+  `SELECT team_id::float8 AS account, account_id::float8 AS member, tokens_per_day::float8 AS "tokensPerDay",
+     tokens_per_month::float8 AS "tokensPerMonth"
+   FROM team_members WHERE (team_id, account_id) IN ${members}`,
+);
+
+/** From a day on, of all keys that they have or had. */
+export const readMemberUse = statement(
+  "read members' use",
+  `SELECT k.account_id::float8 AS account, member_id::float8 AS member, day, sum(used)::float8 AS used
+   FROM api_keys AS k JOIN key_use ON key_use.account_id = k.account_id AND key_id = k.id
+   WHERE (k.account_id, member_id) IN ${members} AND day >= $3::text::int GROUP BY k.account_id, member_id, day`,
+);
+
 /** Of periods that accounts come to: nearly always none. */
 export const readUse = statement(
   "read use",
@@ -201,13 +219,23 @@ export const readEndUsers = statement(
    WHERE (account_id, key_id, name) IN ${named}`,
 );
 
+const sumsOfHolds = `sum(tokens)::float8 AS held,
+     sum(CASE WHEN waits THEN tokens ELSE 0 END)::float8 AS waiting_held,
+     sum(CASE WHEN cost > 0 AND NOT waits THEN 1 ELSE 0 END)::float8 AS begun,
+     sum(CASE WHEN waits THEN 0 ELSE cost END)::float8 AS expected`;
+
+/** What members' open requests hold, of all gateways. */
+export const readMemberHolds = statement(
+  "read members' holds",
+  `SELECT k.account_id::float8 AS account, member_id::float8 AS member, ${sumsOfHolds}
+   FROM api_keys AS k JOIN holds ON holds.account_id = k.account_id AND key_id = k.id
+   WHERE (k.account_id, member_id) IN ${members} AND searches = 0 GROUP BY k.account_id, member_id`,
+);
+
 /** What their open requests hold, of all gateways. */
 export const readEndUserHolds = statement(
   "read end users' holds",
-  `SELECT account_id::float8 AS account, key_id AS key, end_user AS name, sum(tokens)::float8 AS held,
-     sum(CASE WHEN waits THEN tokens ELSE 0 END)::float8 AS waiting_held,
-     sum(CASE WHEN cost > 0 AND NOT waits THEN 1 ELSE 0 END)::float8 AS begun,
-     sum(CASE WHEN waits THEN 0 ELSE cost END)::float8 AS expected,
+  `SELECT account_id::float8 AS account, key_id AS key, end_user AS name, ${sumsOfHolds},
      sum(CASE WHEN waits THEN 0 ELSE 1 END)::float8 AS running
    FROM holds WHERE end_user IS NOT NULL AND (account_id, key_id, end_user) IN ${named}
    GROUP BY account_id, key_id, end_user`,

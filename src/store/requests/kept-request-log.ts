@@ -6,7 +6,7 @@ import type { ArrivalPage, ArrivalQueries } from "../../core/arrivals.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import type { FailedBatch, LogFilter, LogPage, LogPlace, RequestLogQueries } from "../../core/request-log.ts";
-import type { ReportAsked, ReportPart } from "../../core/report.ts";
+import type { BoughtCredit, ReportAsked, ReportPart } from "../../core/report.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { hourMs } from "../../core/units.ts";
 import { type Remote, remote } from "../../core/workers.ts";
@@ -75,6 +75,10 @@ export class KeptRequestLog extends Kept<Keeper, FailedBatch> implements Request
 
   report(asked: ReportAsked): Promise<ReportPart> {
     return this.asked((keeper) => keeper.report(asked));
+  }
+
+  credits(...asked: Parameters<RequestLogQueries["credits"]>): Promise<readonly BoughtCredit[]> {
+    return this.asked((keeper) => keeper.credits(...asked));
   }
 
   /** Another `keepMs` from here on. */

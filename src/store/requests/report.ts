@@ -1,6 +1,7 @@
 // The report's question, as both stores ask it: of the journal's lines, and of the days whose lines were folded.
 import { keyNameOf } from "../../account/people/key-names.ts";
-import type { ReportAsked, ReportGroup, ReportRow } from "../../core/report.ts";
+import type { ReportAsked, ReportRow } from "../../core/report.ts";
+import type { ReportGroup } from "../../core/report-columns.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { dayMs } from "../../core/units.ts";
 import { type Condition, type Question, statement, type Value } from "../questions.ts";
@@ -26,7 +27,7 @@ export function reportQuestion(asked: ReportAsked, lines: Condition): readonly [
   const groups = by.map((group) => columnsOf[group]);
   const days = [Math.ceil(from / dayMs), Math.floor(until / dayMs)] as const;
   const values = [from, until, ...days, rowsMax, account, tag, costCenter, ...lines.values];
-  const isOf = "($6::text IS NULL OR account_id = $6::text::bigint)";
+  const isOf = account === null ? "$6::text IS NULL" : "account_id = $6::text::bigint";
   const inDays = `day >= $3::text::int AND day < $4::text::int AND ${isOf}`;
   // What was booked to a cost center is taken from what is booked to none.
   const booked = (costCenter: string, sign: string): string => `
@@ -98,6 +99,14 @@ export const reportRowOf = ({
   output: sums.output,
   billed: sums.billed,
 });
+
+/** They are never folded. */
+export const credits = statement(
+  "credits",
+  `SELECT at::float8 AS at, credit_delta::float8 AS tokens FROM journal
+   WHERE kind = 'credit' AND account_id = $1::text::bigint AND at >= $2::text::bigint AND at < $3::text::bigint
+   ORDER BY at, billing_key LIMIT $4::text::int`,
+);
 
 /** Finds a folded day that the time has only a part of; null where it begins and ends with UTC days. */
 export function cutDay({ from, until }: ReportAsked): readonly [Question, ...Value[]] | null {

@@ -11,10 +11,10 @@ import {
   type LogPlace,
   requestIdBeginning,
 } from "../../core/request-log.ts";
-import type { ReportAsked, ReportPart } from "../../core/report.ts";
+import type { BoughtCredit, ReportAsked, ReportPart } from "../../core/report.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { type Condition, type Questions, rowsIn, rowsText, type Send, statement, type Value } from "../questions.ts";
-import { cutDay, type FoundSums, reportQuestion, reportRowOf, reportValues } from "./report.ts";
+import { credits, cutDay, type FoundSums, reportQuestion, reportRowOf, reportValues } from "./report.ts";
 import { type FailedFound, type FoundRow, merged, type Served, statusFits } from "./log-page.ts";
 
 const pruneIntervalMs = 60_000;
@@ -105,6 +105,11 @@ export class RequestLogTables {
       rows: rows.map(reportRowOf),
       cutsFoldedDay: cut !== null && (await this.#tables.ask(...cut)).length > 0,
     };
+  }
+
+  /** As RequestLogQueries. */
+  credits(account: AccountId, from: Ms, until: Ms, limit: number): Promise<readonly BoughtCredit[]> {
+    return this.#tables.ask<BoughtCredit>(credits, account, from, until, limit);
   }
 
   #failedBefore(

@@ -35,11 +35,14 @@ export class MemoryVerifier {
         const disk = this.#statements.used.get(account.id, use.quota, use.period)?.used ?? 0;
         compare(`${use.quota} of ${use.period}`, use.used, disk);
       }
-      for (const { id, spendLimits } of account.keys?.values() ?? []) {
-        for (const limit of spendLimits) {
-          for (const { day, used } of limit.days()) {
-            compare(`key ${id} of ${day}`, used, this.#statements.keyUsed.get(account.id, id, day)?.used ?? 0);
-          }
+      for (const { id, spendLimit } of account.keys?.values() ?? []) {
+        for (const { day, used } of spendLimit?.days() ?? []) {
+          compare(`key ${id} of ${day}`, used, this.#statements.keyUsed.get(account.id, id, day)?.used ?? 0);
+        }
+      }
+      for (const [id, limit] of account.members ?? []) {
+        for (const { day, used } of limit.days()) {
+          compare(`member ${id} of ${day}`, used, this.#statements.memberUsed.get(account.id, id, day)!.used);
         }
       }
       return violations;
@@ -78,6 +81,11 @@ function prepare(database: Database) {
     credit: database.prepare<{ credit: number }, [number]>("SELECT credit FROM accounts WHERE id = ?"),
     keyUsed: database.prepare<{ used: number }, [number, number, number]>(
       "SELECT used FROM key_use WHERE account_id = ? AND key_id = ? AND day = ?",
+    ),
+    memberUsed: database.prepare<{ used: number }, [number, number, number]>(
+      `SELECT coalesce(sum(used), 0) AS used FROM api_keys AS k
+       JOIN key_use AS u ON u.account_id = k.account_id AND u.key_id = k.id
+       WHERE k.account_id = ? AND member_id = ? AND day = ?`,
     ),
     used: database.prepare<{ used: number }, [number, string, number]>(
       "SELECT used FROM quota_use WHERE account_id = ? AND quota = ? AND period = ?",

@@ -115,7 +115,7 @@ test("a ledger of any version becomes what a new one is, and a new one is what w
   migrate(fresh);
   const expected = shapeOf(fresh);
   expect(expected.tables.map(({ name }) => name)).toHaveLength(Object.keys(ledgerTables).length);
-  expect(expected.tables.flatMap(({ checks }) => checks)).toHaveLength(20);
+  expect(expected.tables.flatMap(({ checks }) => checks)).toHaveLength(21);
   for (let version = 1; version <= schemaVersion; version++) {
     const file = await databaseOf(version, join(folder, `from-${version}`), mintApiKey());
     migrate(file);

@@ -14,7 +14,7 @@ import {
 import { activitySplits } from "../../../src/core/activity.ts";
 import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import { reportGroups } from "../../../src/core/report.ts";
+import { reportGroups } from "../../../src/core/report-columns.ts";
 import { requestLogIn } from "../../../src/store/postgres/served-lines.ts";
 import { KeptRequestLog } from "../../../src/store/requests/kept-request-log.ts";
 import { mintRequestId } from "../../../src/core/request-id.ts";

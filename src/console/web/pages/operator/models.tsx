@@ -21,6 +21,11 @@ export function ModelsPage(): VNode {
     <Page
       title="Models"
       lead={`${sells.value ? "Prices in US dollars per 1,000,000 model tokens. " : ""}Use of the last 24 hours.`}
+      actions={
+        <a class="button" href="/operator/config?table=models">
+          Edit models
+        </a>
+      }
     >
       <SickNodes />
       <section class="card flush" aria-label="Models">
@@ -143,7 +148,8 @@ function State({ of: { nodes, up, below } }: { of: OperatorModel }): VNode {
 
 function priceOf({ price: dollars }: OperatorModel): string {
   if (dollars === null) return "free: no price set";
-  const { input, cached, output } = dollars;
+  const { input, cached, output, per } = dollars;
+  if (per !== undefined) return `$${input} per ${per}`;
   return input === cached && input === output
     ? `${price(input)} flat`
     : [input, cached, output].map((amount) => price(amount)).join(" / ");

@@ -6,7 +6,7 @@
 // failed. Every other exit gives the whole hold back, and every refusal is a row of core/refusals.ts.
 import { type Outlook, outlookOf } from "./core/forecast.ts";
 import { isPriority, priorities } from "./core/priority.ts";
-import { type Standing } from "./core/standing.ts";
+import { standsAs, type Standing } from "./core/standing.ts";
 import type { Catalog, KnownModels } from "./core/catalog.ts";
 import { answersOf, asksForSeveral } from "./core/answer-budget.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
@@ -364,9 +364,10 @@ export async function serve(
   using _conversation = asked.prepared;
   using _upload = asked.voice?.kind === "heard" ? asked.voice.file : null;
   const { clock, log } = parts;
-  const member = endUser === null || endUser === nobodyNamed ? `key ${key}` : `user ${endUser}`;
+  const person = limits?.member ?? null;
+  const member = standsAs(person, endUser === nobodyNamed ? null : endUser, key);
   const beginBy = asked.deadlineMs === undefined ? undefined : record.arrivedAt + asked.deadlineMs;
-  const weight = limits?.weight ?? 1;
+  const weight = person === null ? (limits?.weight ?? 1) : 1;
   const standing = { member, weight, priority: admitted.priority ?? "standard", beginBy };
   record.priority = standing.priority;
   const serving: Serving = { account, standing, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };

@@ -71,6 +71,9 @@ export const variables = (): Kind<Readonly<Record<string, string>>> =>
     ),
   );
 
+export const textTable = (description: string): Kind<Readonly<Record<string, string>>> =>
+  as(Type.Record(Type.String(), Type.String({ minLength: 1 }), { description }));
+
 /** A table of another program. */
 export const jsonTable = (description: string): Kind<Readonly<Record<string, unknown>>> =>
   as(Type.Record(Type.String(), Type.Unknown(), { description }));
@@ -101,7 +104,10 @@ export const yesOrNo = (): Kind<boolean> => as(Type.Boolean({ description: "true
 export const yesOrNoOr = <const Word extends string>(words: readonly Word[]): Kind<boolean | Word> =>
   as(
     Type.Union([Type.Boolean(), ...words.map((word) => Type.Literal(word))], {
-      description: `true, false, ${words.map((word) => `"${word}"`).join(" or ")}`,
+      description: `true, false, ${words
+        .map((word) => `"${word}"`)
+        .join(", ")
+        .replace(/, (?=[^,]*$)/, " or ")}`,
     }),
   );
 

@@ -70,9 +70,9 @@ const nodeModels: Kind<Readonly<Record<string, string>>> = {
   read: (written) => written,
 };
 
-/** True: all accounts share engines' prompt caches. "plan": those of a plan do. "account", false: none do, at any price. */
-export const sharePrefixCache = () => yesOrNoOr(["plan", "account"]);
-export type SharePrefixCache = boolean | "plan" | "account";
+/** True: all accounts share engines' prompt caches. "plan", "team": those of one do. "account", false: none do, at any price. */
+export const sharePrefixCache = () => yesOrNoOr(["plan", "team", "account"]);
+export type SharePrefixCache = boolean | "plan" | "team" | "account";
 
 const everyModel: Readonly<Record<string, string>> = { "*": "*" };
 

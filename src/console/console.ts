@@ -39,6 +39,7 @@ import { failureReply, jsonReply } from "./reply.ts";
 import { fail, type Failure, isFailure, type Route, sentence, type Visitor, WithCookies } from "./routes/route.ts";
 import { SignedIn } from "./signed-in.ts";
 import { sessionRoutes } from "./routes/session-routes.ts";
+import { teamRoutes } from "./routes/team-routes.ts";
 import { usageRoutes } from "./routes/usage-routes.ts";
 import { webhookReply } from "./routes/webhook.ts";
 import { parseOutsideJson } from "../core/outside-json.ts";
@@ -61,6 +62,7 @@ export function consoleRoutes(parts: ConsoleParts, live: Live): readonly Route[]
     ...linkRoutes(parts),
     ...overviewRoutes(parts, live),
     ...keyRoutes(parts),
+    ...teamRoutes(parts),
     ...deviceRoutes(parts),
     ...accountRoutes(parts),
     ...usageRoutes(parts),

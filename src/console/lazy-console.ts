@@ -17,6 +17,7 @@ export const pagePaths = [
   "/key",
   "/device",
   "/plan",
+  "/team",
   "/account",
   "/operator",
   "/operator/*",

@@ -95,8 +95,13 @@ type Attempt = Readonly<{
   began: () => void;
 }>;
 
-/** Whose request it is. `plan`: see PrefixCacheRule. */
-export type Sender = Readonly<{ account: AccountId; plan?: PlanId | undefined; priority: Priority }>;
+/** Whose request it is. `plan`, `person`: see PrefixCacheRule. */
+export type Sender = Readonly<{
+  account: AccountId;
+  person?: string | null;
+  plan?: PlanId | undefined;
+  priority: Priority;
+}>;
 
 export type EndpointOptions = Readonly<{
   clock: Clock;
@@ -425,13 +430,13 @@ export class NodeEndpoint {
 
   #nodeRequest(
     ask: Ask,
-    { account, plan, priority: urgency }: Sender,
+    { account, person, plan, priority: urgency }: Sender,
     nodeModel: string,
   ): NodeRequest | LargeNodeRequest {
     const { kind } = this.engine;
     const { sharePrefixCache: sharing, priorityScheduling } = this.config;
     const priority = enginePriority(this.engine, priorityScheduling, urgency);
-    const share = { sharing, seed: this.#saltSeed, plan, priority };
+    const share = { sharing, seed: this.#saltSeed, plan, person, priority };
     if (isPlain(ask)) return plainRequest(ask, account, nodeModel, kind, this.config, share);
     if (ask.prepared === undefined) return nodeRequest(ask, account, nodeModel, kind, this.config, share);
     return largeNodeRequest({ ...ask, prepared: ask.prepared }, account, nodeModel, kind, this.config, share);

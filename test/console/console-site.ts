@@ -117,6 +117,7 @@ export class ConsoleSite {
           page: () => Promise.reject(new Error("the console asks its own")),
           report: () => Promise.resolve({ rows: [], cutsFoldedDay: false }),
           credits: () => Promise.resolve([]),
+          nearLimit: () => Promise.resolve([]),
           erase: async () => {},
         },
         simulate: () => Promise.reject(new Error("the console asks nothing of it")),
@@ -136,8 +137,10 @@ export class ConsoleSite {
         page: () => Promise.resolve({ rows: [], next: null, searchedTo: null, gone: 0 }),
         report: () => Promise.resolve({ rows: [], cutsFoldedDay: false }),
         credits: () => Promise.resolve([]),
+        nearLimit: () => Promise.resolve([]),
       },
       reserved: office.ledger,
+      alerts: { latest: [], list: () => Promise.resolve([]) },
       catalog: embeddedCatalog(),
       nodes: {
         states: () => [this.node],

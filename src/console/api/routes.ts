@@ -24,6 +24,7 @@ import * as requestLog from "./request-log.ts";
 import * as server from "./server.ts";
 import * as shapes from "./shapes.ts";
 import * as signIn from "./sign-in.ts";
+import * as teams from "./teams.ts";
 import * as usage from "./usage.ts";
 
 /** `operator` is also signed in; the server refuses everybody else before a handler sees the call. */
@@ -75,6 +76,19 @@ export const routes = {
   "POST /keys/:id/limits": { access: "account", body: keys.KeyLimits, reply: keys.AccountKey },
   // void at once
   "POST /keys/:id/revoke": { access: "account", reply: shapes.Done },
+
+  "GET /teams": { access: "account", reply: teams.Teams },
+  // 400 used, expired or unknown, or a member already
+  "POST /teams/join": { access: "account", body: signIn.LinkToken, reply: shapes.Done },
+  // 404 for who is neither in it nor an operator
+  "GET /teams/:id": { access: "account", reply: teams.Team },
+  // of those below, some are for admins alone: 409
+  "POST /teams/:id/invite": { access: "account", body: teams.NewMember, reply: teams.MemberLink },
+  "POST /teams/:id/change": { access: "account", body: teams.MemberChange, reply: shapes.Done },
+  "POST /teams/:id/remove": { access: "account", body: teams.NamedMember, reply: shapes.Done },
+  // shows the key this once
+  "POST /teams/:id/keys": { access: "account", body: teams.NewTeamKey, reply: keys.CreatedAccountKey },
+  "POST /teams/:id/revoke": { access: "account", body: teams.NamedTeamKey, reply: shapes.Done },
 
   // what waits with a code; 404 none does, 429
   "POST /device": { access: "account", body: signIn.UserCode, reply: signIn.WaitingDevice },

@@ -14,7 +14,7 @@ import { isRefusal } from "../../core/refusals.ts";
 import type { AccountId, Ask, Ending, Model, Ms, PromptBlocks, Refusal, Sink, Slot } from "../../core/types.ts";
 import type { Dial } from "../client/dial.ts";
 import { type Engine, unknownEngine } from "../engine.ts";
-import { keptPrompts } from "../prefix-cache.ts";
+import { keptPrompts, personOf } from "../prefix-cache.ts";
 import { engineTraits } from "../engine-traits.ts";
 import type { EngineLoad } from "../engine-load.ts";
 import { busy, refusalOf, tooLate } from "../failure/failure.ts";
@@ -733,7 +733,7 @@ class NodeSlot implements Slot, Grant {
       this.began();
       began?.();
     };
-    const sender = { account, plan: this.plan, priority: this.#place.priority };
+    const sender = { account, person: personOf(this.#place.member), plan: this.plan, priority: this.#place.priority };
     return this.#node.endpoint.send(ask, sender, cancelSignal, sink, (outcome) => this.outcome(outcome), begins);
   }
 

@@ -4,7 +4,7 @@ import type { OperatorModels } from "../../../api/nodes.ts";
 import { compact, count, plural, price } from "../../format.ts";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
-import { get } from "../../request.ts";
+import { get, search } from "../../request.ts";
 import { useEvery, useResource } from "../../resource.ts";
 import { operatorNumbers, sells } from "../../session.ts";
 import { figures, Table } from "../../parts/table.tsx";
@@ -110,7 +110,7 @@ function Row({ model }: { model: OperatorModel }): VNode {
         {Math.round(context / 1024)}K
       </td>
       <td class="number nowrap" data-name="Requests">
-        {count(day.requests)}
+        {day.requests === 0 ? "0" : <a href={`/operator/log${search({ model: id })}`}>{count(day.requests)}</a>}
         {day.failed > 0 && <span class="quiet"> ({count(day.failed)} failed)</span>}
       </td>
       <td class="number quiet nowrap" data-name="Tokens in / out">

@@ -1,7 +1,7 @@
 // goose, an agent for the command line, run headless with the provider of each dialect: an answer, a tool round, what is
 // refused, and Ctrl-C in the middle.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, mkdtempSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,12 +22,13 @@ describe.skipIf(absent)("goose", () => {
   });
   afterEach(() => rm(home, { recursive: true, force: true }));
 
-  const start = (provider: string, key: string, prompt: string, model = "core-3") =>
-    Bun.spawn([program, "run", "--no-session", "--no-profile", "--with-builtin", "developer", "-t", prompt], {
-      cwd: home,
+  const start = (provider: string, key: string, prompt: string, model = "core-3") => {
+    const own = mkdtempSync(join(home, "run-")); // those that run at once must not make one database
+    return Bun.spawn([program, "run", "--no-session", "--no-profile", "--with-builtin", "developer", "-t", prompt], {
+      cwd: own,
       env: {
         PATH: process.env["PATH"],
-        HOME: home,
+        HOME: own,
         NO_PROXY: "127.0.0.1",
         GOOSE_DISABLE_KEYRING: "1",
         GOOSE_TELEMETRY_ENABLED: "false",
@@ -44,6 +45,7 @@ describe.skipIf(absent)("goose", () => {
       stderr: "pipe",
       timeout: 60_000,
     });
+  };
 
   test.each([
     ["openai", "/v1/chat/completions"],

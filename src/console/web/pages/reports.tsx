@@ -19,6 +19,8 @@ const captions: Readonly<Record<ReportColumn, string>> = {
   month: "Month",
   day: "Day",
   account: "Account",
+  team: "Team",
+  member: "Member",
   cost_center: "Cost center",
   model: "Model",
   key: "Key",
@@ -45,6 +47,9 @@ const names = ["month", "from", "to", "by", "time_zone", "account", "tag", "cost
 type Asked = Readonly<Record<(typeof names)[number], string>>;
 
 const isOperator = (): boolean => account.value?.operator === true;
+/** What operators alone are told: others have one account. */
+const isTold = (column: ReportColumn): boolean => isOperator() || !["account", "team", "member"].includes(column);
+
 const isColumn = (name: string): name is ReportColumn => Object.hasOwn(captions, name);
 const isSum = (name: string): name is Sum => Object.hasOwn(sums, name);
 const columnsIn = ({ by }: Asked): readonly ReportColumn[] => by.split(",").filter(isColumn);
@@ -62,10 +67,11 @@ function monthBefore(back: number): string {
 }
 
 const monthName = new Intl.DateTimeFormat("en-US", { month: "long", year: "numeric", timeZone: "UTC" });
-const inWords = ({ month, from, to }: Asked): string =>
-  /^\d{4}-(?:0[1-9]|1[0-2])$/.test(month)
-    ? monthName.format(new Date(`${month}-01`))
-    : `${from || "the first day"} to ${to || "today"}`;
+function inWords({ month, from, to }: Asked): string {
+  if (month === "") return `${from || "the first day"} to ${to || "today"}`;
+  const first = Date.parse(`${month}-01`); // an address may say anything
+  return Number.isNaN(first) ? month : monthName.format(first);
+}
 
 export function ReportsPage(): VNode {
   const asked = askedIn(place.value.query);
@@ -108,7 +114,7 @@ type Changing = Readonly<{ asked: Asked; change: (more: Partial<Asked>) => void 
 function Choices({ asked, change }: Changing): VNode {
   const own = new Intl.DateTimeFormat().resolvedOptions().timeZone;
   const columns = columnsIn(asked);
-  const shown = (Object.keys(captions) as ReportColumn[]).filter((column) => column !== "account" || isOperator());
+  const shown = (Object.keys(captions) as ReportColumn[]).filter(isTold);
   const input = (name: "account" | "tag" | "cost_center", label: string): VNode => (
     <input
       type="search"
@@ -215,9 +221,7 @@ function Nothing({ asked, change }: Changing): VNode {
 
 function Rows({ rows, asked, change }: Changing & Readonly<{ rows: readonly ReportRow[] }>): VNode {
   // With the account that a key or an end user belongs to, which only operators must be told.
-  const columns = Object.keys(rows[0]!).filter(
-    (name): name is ReportColumn => isColumn(name) && (name !== "account" || isOperator()),
-  );
+  const columns = Object.keys(rows[0]!).filter((name): name is ReportColumn => isColumn(name) && isTold(name));
   const isFree = !sells.value && rows.every(({ billed }) => billed === 0);
   const shownSums = (Object.keys(sums) as Sum[]).filter((sum) => !isFree || (sum !== "billed" && sum !== "cost_usd"));
   const total = Object.fromEntries(shownSums.map((sum) => [sum, rows.reduce((all, row) => all + row[sum], 0)])) as Sums;

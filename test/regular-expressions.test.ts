@@ -55,7 +55,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "office/verbs/report.ts": [/^\d{4}-\d\d-\d\d$/, /^\d{4}-\d\d$/],
   "files/file-store.ts": [own("names that we gave", /^[0-9A-Za-z]{2}$/)],
   "core/toml-text.ts": [/[\u007f-\u009f\u2028\u2029]/g],
-  "config/file-changes.ts": [/^"(?:[^"\\]|\\.)*"/, /^\./],
+  "config/file-changes.ts": [/^(\w*)\.?("(?:[^"\\]|\\.)*")?(.*)$/s],
   "config/toml-edit.ts": "the operator's configuration",
   "core/end-user.ts": [within(128, /[\p{C}\p{Zl}\p{Zp}]/gu)], // endUserNameMaxLength
   "account/people/accounts.ts": [
@@ -369,6 +369,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "core/request-log.ts": [/^(?:[a-z]+[_-])?([0-9A-Za-z]{6,24})$/],
   "core/server-tool-name.ts": [/[^A-Za-z0-9_-]/g],
   "store/responses/input-items.ts": [/_in(\d{1,9})$/],
+  "store/beside-ledger.ts": "error codes of SQLite",
   "store/folder/data-folder.ts": "names of files in the data folder",
   "store/backup/restore.ts": "our own clock",
   "store/postgres/connection.ts": [/["\\]/g, /^[0-9A-Z]{5}$/],

@@ -1,14 +1,14 @@
 // All batches of a data folder, or of a folder that several gateways share. Each is a folder of its own:
 //
 //   ACCOUNT/BATCH/batch.json    what is known of it, written beside its place and renamed
-//                 input.jsonl   requests that came with it; others are a file of the account's
+//                 input.jsonl   its requests: a link to the account's file, unless they came with it
 //                 log           what became of its lines (batch-log.ts), until it has ended
 //                 cancel        whoever runs it cancels it
 //                 results.jsonl of Anthropic's form
 //   open/BATCH                  holds the account's number: it has not ended
 //
 // Of several gateways the one that has its lease runs it. Another takes it over when that has passed.
-import { mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { copyFile, link, mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
@@ -57,7 +57,7 @@ export class Batches {
   readonly #again = new Map<string, Ms>();
   readonly #looks: Timer;
   #looking: Promise<void> | null = null;
-  #saved: Promise<void> = Promise.resolve();
+  #saved: Promise<unknown> = Promise.resolve();
   /** Something came up while it looked. */
   #mustLook = false;
   #sweptAt: Ms = 0;
@@ -85,11 +85,8 @@ export class Batches {
   async create({ windowMs, ...made }: NewBatch, requests: Uint8Array | null): Promise<Batch | Refusal> {
     const { form, account } = made;
     const { clock } = this.#options.gateway;
+    if (!this.#options.files.hasRoom()) return refuse("storage_full");
     const createdAt = clock.wall();
-    const ofAccount = await this.list(account, form, { limit: openAccountMax * 2 });
-    if (ofAccount.filter((batch) => !hasEnded(batch)).length >= openAccountMax) {
-      return refuse("malformed", { reason: `An account may have ${openAccountMax} batches that have not ended` });
-    }
     const id = prefixes[form] + mintRequestId(createdAt).slice("req_".length);
     const batch: Batch = {
       ...made,
@@ -113,21 +110,59 @@ export class Batches {
     };
     const folder = this.#folderOf(account, id);
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    if (requests !== null) {
-      const path = join(folder, "input.jsonl");
-      const call = { order: "inline", body: requests, endpoint: batch.endpoint, path } as const;
-      const wrong = await this.#worker.call<string | number>(call);
-      if (typeof wrong === "string") {
-        await rm(folder, { recursive: true });
-        return refuse("malformed", { reason: wrong });
-      }
-      batch.total = wrong;
-      await flushed(path);
+    const path = join(folder, "input.jsonl");
+    try {
+      const wrong = requests === null ? await this.#link(batch, path) : await this.#writeInline(batch, requests, path);
+      // One after the other: of many at once no more begin than may.
+      const refusal = wrong ?? (await this.#inTurn(() => this.#begin(batch)));
+      if (refusal !== null) await rm(folder, { recursive: true });
+      return refusal ?? batch;
+    } catch (thrown) {
+      await rm(folder, { recursive: true, force: true });
+      throw thrown;
     }
-    await this.#save(batch, true);
+  }
+
+  /** The file may be deleted, or expire, before all lines have run: its content stays as long as the batch needs it. */
+  async #link({ account, inputFileId }: Batch, path: string): Promise<Refusal | null> {
+    const { files } = this.#options;
+    const file = await files.get(account, inputFileId!);
+    const from = file === null ? null : files.read(file).name!;
+    if (from === null || !(await Bun.file(from).exists())) {
+      return refuse("not_found", {
+        reason: `input_file_id: the content of '${inputFileId}' is not in the folder of files`,
+      });
+    }
+    await link(from, path).catch(() => copyFile(from, path)); // some shared folders know no links
+    return null;
+  }
+
+  async #writeInline(batch: Batch, body: Uint8Array, path: string): Promise<Refusal | null> {
+    const call = { order: "inline", body, endpoint: batch.endpoint, path } as const;
+    const wrong = await this.#worker.call<string | number>(call);
+    if (typeof wrong === "string") return refuse("malformed", { reason: wrong });
+    batch.total = wrong;
+    await flushed(path);
+    return null;
+  }
+
+  async #begin(batch: Batch): Promise<Refusal | null> {
+    const open = new Set(await readdir(this.#openFolder).catch((): string[] => []));
+    const own = (await readdir(join(this.#options.folder, String(batch.account)))).filter((id) => open.has(id));
+    if (own.length >= openAccountMax) {
+      return refuse("malformed", { reason: `An account may have ${openAccountMax} batches that have not ended` });
+    }
+    const { accountBytesMax } = this.#options.files;
+    let bytes = 0;
+    for (const id of [...own, batch.id]) bytes += Bun.file(join(this.#folderOf(batch.account, id), "input.jsonl")).size;
+    if (bytes > accountBytesMax) {
+      const reason = `The inputs of an account's batches that have not ended may have ${accountBytesMax} bytes together`;
+      return refuse("file_too_large", { reason });
+    }
+    await this.#write(batch, true);
     await this.#markOpen(batch);
     this.look();
-    return batch;
+    return null;
   }
 
   /** As it is now. */
@@ -154,7 +189,7 @@ export class Batches {
       .filter((id) => before === undefined || stemOf(id) > stemOf(before))
       .sort((one, other) => (stemOf(one) < stemOf(other) ? 1 : -1));
     const page = before === undefined ? ids.slice(0, limit) : ids.slice(-limit);
-    const batches = await Promise.all(page.map((id) => this.get(account, id)));
+    const batches = await Promise.all(page.map((id) => this.get(account, id).catch(() => null))); // a damaged one hides no other
     return batches.filter((batch) => batch !== null);
   }
 
@@ -230,7 +265,11 @@ export class Batches {
       }
       if (batch.end === null && now >= batch.expiresAt) run.end("expired");
       else if (batch.end === null && (await this.#isCancelled(batch))) run.end("cancelled");
-      if (run.takeChanged() && !hasEnded(batch)) await this.#save(batch, false);
+      if (run.takeChanged() && !hasEnded(batch)) {
+        await this.#save(batch, false).catch((error: unknown) => {
+          gateway.log("error", "a batch's progress could not be written", { batch: batch.id, error: String(error) });
+        });
+      }
       const at = gateway.clock.monotonic();
       if (lease === undefined || (await lease(`batch ${batch.id}`, leaseMs).catch(() => false))) running.leasedAt = at;
     }
@@ -238,7 +277,7 @@ export class Batches {
     for (const id of open) {
       if (this.#isClosed || this.#running.size >= runningMax) break;
       if (this.#running.has(id) || (this.#again.get(id) ?? 0) > gateway.clock.monotonic()) continue;
-      await this.#take(id);
+      await this.#take(id).catch((error: unknown) => this.#stopped(id, error));
     }
     if (now - this.#sweptAt < hourMs) return;
     this.#sweptAt = now;
@@ -271,14 +310,17 @@ export class Batches {
         const { id, state, sums, total } = batch;
         gateway.log("info", "a batch has ended", { batch: id, state, lines: total, ...sums });
       },
-      (error: unknown) => {
-        this.#again.set(id, gateway.clock.monotonic() + againMs);
-        gateway.log("error", "a batch stopped and is taken up again", { batch: id, error: String(error) });
-      },
+      (error: unknown) => this.#stopped(id, error),
     );
     const running: Running = { run, leasedAt: at, ended: ended.finally(() => this.#running.delete(id)) };
     this.#running.set(id, running);
     if (gateway.clock.wall() >= batch.expiresAt) run.end("expired");
+  }
+
+  #stopped(id: string, error: unknown): void {
+    const { clock, log } = this.#options.gateway;
+    this.#again.set(id, clock.monotonic() + againMs);
+    log("error", "a batch stopped and is taken up again", { batch: id, error: String(error) });
   }
 
   #isLeased({ leasedAt }: Pick<Running, "leasedAt">): boolean {
@@ -294,7 +336,8 @@ export class Batches {
   async #sweep(now: Ms): Promise<void> {
     for (const account of await this.#accounts()) {
       for (const id of await readdir(join(this.#options.folder, String(account)))) {
-        const batch = await this.get(account, id);
+        const batch = await this.get(account, id).catch(() => undefined);
+        if (batch === undefined) continue; // damaged: its answers may be saved by hand
         const keptSince =
           batch === null ? await this.#writtenAt(account, id) : (batch.endedAt ?? batch.expiresAt) + keepMs - hourMs;
         if (now - keptSince > hourMs) await this.remove(account, id);
@@ -340,15 +383,19 @@ export class Batches {
 
   /** One after the other, each as the batch is then. */
   #save(batch: Batch, durably: boolean): Promise<void> {
-    const saved = this.#saved.then(() => this.#write(batch, durably));
-    this.#saved = saved.catch(() => {});
-    return saved;
+    return this.#inTurn(() => this.#write(batch, durably));
+  }
+
+  #inTurn<Result>(act: () => Promise<Result>): Promise<Result> {
+    const done = this.#saved.then(act);
+    this.#saved = done.catch(() => {});
+    return done;
   }
 
   async #write(batch: Batch, durably: boolean): Promise<void> {
     const folder = this.#folderOf(batch.account, batch.id);
     const path = join(folder, "batch.json");
-    await writeFile(`${path}.new`, JSON.stringify(batch), { mode: 0o600, flush: durably });
+    await writeFile(`${path}.new`, JSON.stringify(batch), { mode: 0o600, flush: true }); // else a power cut may leave it empty
     const running = this.#running.get(batch.id);
     if (running !== undefined && !this.#isLeased(running)) throw new Error("another gateway runs the batch now");
     await rename(`${path}.new`, path);

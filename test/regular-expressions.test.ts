@@ -25,12 +25,7 @@ const made = (text: string, seen: RegExp | string): Entry => ({ text, seen, leng
 
 /** By file: why none of its expressions sees text from outside, or all of them. */
 const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
-  "batches/batch-run.ts": [/\.$/],
-  "dialects/audio/speech.ts": [/^audio\/[\w.+-]{1,40}(?:; ?[\w-]{1,20}=[\w-]{1,20}){0,4}$/],
-  "dialects/audio/transcriptions.ts": [/^[\w.[\]-]{1,64}$/, /^(?:true|false|1|0)$/i, /^(?:true|1)$/i],
-  "files/audio-length.ts": [/^(?:RIFF|RF64|fLaC)/],
-  "nodes/voices/voice-answer.ts": [/^text\/event-stream\b/i, /^(?:application\/json|text\/)/i],
-  "notices/certificate.ts": "of addresses in the configuration",
+  "notices/certificate.ts": "addresses of the configuration",
   "account/sign-in/access-links.ts": [/^[A-Za-z0-9_-]{43}$/],
   "account/people/account-keys.ts": [/[\p{C}\p{Zl}\p{Zp}]/u],
   "account/sign-in/devices.ts": [/[\s-]/g],
@@ -328,8 +323,6 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "nodes/json.ts": [/-?(?:NaN|Infinity)/g],
   "nodes/managed/managed-node.ts": "the operator's configuration",
   "nodes/model-facts.ts": [
-    /whisper|parakeet|canary|moonshine|transcribe/i,
-    /kokoro|piper|(?:^|[-_/])tts(?:[-_]|$)/i,
     within(
       512, // nodeModelNameMaxLength
       /embed|rerank|(?:^|\/)(?:bge|gte|e5|all-minilm|paraphrase)[-_]/i,

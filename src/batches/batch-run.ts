@@ -169,6 +169,7 @@ export class BatchRun {
 
   /** Resolves when it has ended, or was closed. Rejects where the disk or the database fails: then it may be run again. */
   async run(): Promise<void> {
+    this.batch.waits = null; // until it has tried
     const path = await this.#inputPath();
     if (path === null)
       return this.#endUnread("input_file_not_found", "The input file was deleted before all lines had run");

@@ -23,13 +23,16 @@ const lookMs = 2_000;
 const leaseMs = 30_000;
 /** So long after its lease was renewed a gateway still believes that it has it. */
 const leaseTrustMs = 20_000;
-/** What others of an account wait for: its oldest batches run first. */
+/** Of all, and of one account, whose oldest run first. One that waits gives its place to another. */
 const runningMax = 16;
+const accountRunningMax = 4;
 const openAccountMax = 64;
 /** A batch is forgotten so long after it ended. */
 export const keepMs = 30 * dayMs;
 /** Before one that failed for a reason of the disk or the database is taken up again. */
 const againMs = 10_000;
+/** Before one that gave its place up is. */
+const waitedAgainMs = 60_000;
 
 const prefixes: Record<BatchForm, string> = { openai: "batch_", anthropic: "msgbatch_" };
 
@@ -187,6 +190,7 @@ export class Batches {
     if (batch === null || hasEnded(batch)) return batch;
     await writeFile(join(this.#folderOf(account, id), "cancel"), "", { flush: true });
     this.#running.get(id)?.run.end("cancelled");
+    this.#again.delete(id);
     this.look();
     return this.get(account, id);
   }
@@ -236,7 +240,7 @@ export class Batches {
     }
     const open = (await readdir(this.#openFolder).catch((): string[] => [])).sort();
     for (const id of open) {
-      if (this.#isClosed || this.#running.size >= runningMax) break;
+      if (this.#isClosed) break;
       if (this.#running.has(id) || (this.#again.get(id) ?? 0) > gateway.clock.monotonic()) continue;
       await this.#take(id);
     }
@@ -247,14 +251,15 @@ export class Batches {
 
   async #take(id: string): Promise<void> {
     const { lease, gateway } = this.#options;
-    const at = gateway.clock.monotonic();
-    if (lease !== undefined && !(await lease(`batch ${id}`, leaseMs))) return;
     const marker = join(this.#openFolder, id);
     const account = Number(
       await Bun.file(marker)
         .text()
         .catch(() => Number.NaN),
     );
+    if (!(await this.#makeRoom(account))) return;
+    const at = gateway.clock.monotonic();
+    if (lease !== undefined && !(await lease(`batch ${id}`, leaseMs))) return;
     const batch = Number.isNaN(account) ? null : await this.get(account, id);
     if (batch === null || hasEnded(batch)) return rm(marker, { force: true });
     const run = new BatchRun(batch, this.#folderOf(account, id), {
@@ -279,6 +284,22 @@ export class Batches {
     const running: Running = { run, leasedAt: at, ended: ended.finally(() => this.#running.delete(id)) };
     this.#running.set(id, running);
     if (gateway.clock.wall() >= batch.expiresAt) run.end("expired");
+  }
+
+  /** Whether one more of the account may run, maybe in the place of one that waits. */
+  async #makeRoom(account: AccountId): Promise<boolean> {
+    const running = [...this.#running.values()];
+    const own = running.filter(({ run }) => run.batch.account === account);
+    const full = own.length >= accountRunningMax ? own : running.length >= runningMax ? running : null;
+    if (full === null) return true;
+    const waiting = full.find(({ run }) => run.batch.waits !== null && run.underWay === 0);
+    if (waiting === undefined) return false;
+    const { run, ended } = waiting;
+    await this.#save(run.batch, false);
+    this.#again.set(run.batch.id, this.#options.gateway.clock.monotonic() + waitedAgainMs);
+    run.close();
+    await ended;
+    return true;
   }
 
   #isLeased({ leasedAt }: Pick<Running, "leasedAt">): boolean {

@@ -6,7 +6,7 @@
 // failed. Every other exit gives the whole hold back, and every refusal is a row of core/refusals.ts.
 import { type Outlook, outlookOf } from "./core/forecast.ts";
 import { isPriority, priorities } from "./core/priority.ts";
-import { type Standing } from "./core/standing.ts";
+import { standsAs, type Standing } from "./core/standing.ts";
 import type { Catalog, KnownModels } from "./core/catalog.ts";
 import { answersOf, asksForSeveral } from "./core/answer-budget.ts";
 import { type Clock, momentOf } from "./core/clock.ts";
@@ -34,8 +34,6 @@ import type { ModelHabits } from "./tools/model-habits.ts";
 import { needsMedia } from "./tools/media/media-parts.ts";
 import type { Checker } from "./tools/format/answer-checker.ts";
 import type { Round } from "./tools/round.ts";
-import { structuredOutput, wantsForm } from "./tools/format/structured-output.ts";
-import { retriedInWords } from "./tools/retried-in-words.ts";
 import type { ToolLoop } from "./tools/tool-loop.ts";
 import {
   type AccountId,
@@ -114,8 +112,8 @@ export type Incoming = Readonly<{
   body(account: AccountId): Promise<Body | Refusal>;
 }>;
 
-/** A parsed body and its size as sent, or a large one. */
-export type Body = Readonly<{ json: unknown; bytes: number }> | LargeBody;
+/** A parsed body and its size as sent, or a large one. `upload`: of a form, what is on the disk. */
+export type Body = Readonly<{ json: unknown; bytes: number; upload?: Disposable }> | LargeBody;
 export const isLarge = (body: Body): body is LargeBody => "body" in body;
 
 /** Where an answer goes: the client's stream, or the collector of a non-streaming reply. */
@@ -181,6 +179,7 @@ export async function admit(
     // flood of large bodies before any is read.
     const refers = isLarge(body) || (dialect.references?.(body.json) ?? null) !== null;
     if (refers && parts.isForOthers?.(null) === true) return "for others";
+    if (!isLarge(body)) prepared = body.upload ?? null;
     const { modelKind } = dialect;
     const flooded = refers ? await parts.admission.refuseFlooded(account, parts.clock.monotonic(), modelKind) : null;
     if (flooded !== null) return { refused: flooded, ask, by };
@@ -190,7 +189,7 @@ export async function admit(
     const read = withTags(withUrgency(unsaid, incoming.head), incoming.head);
     if (!isRefusal(read)) {
       ask = read.ask;
-      prepared = ask.prepared ?? null;
+      prepared = ask.prepared ?? prepared;
     }
     // A client may take minutes to send its body: a key or session that became void meanwhile starts nothing.
     const stillKnown = principalOf(incoming, parts);
@@ -363,10 +362,12 @@ export async function serve(
 ): Promise<void> {
   using hold = admitted;
   using _conversation = asked.prepared;
+  using _upload = asked.voice?.kind === "heard" ? asked.voice.file : null;
   const { clock, log } = parts;
-  const member = endUser === null || endUser === nobodyNamed ? `key ${key}` : `user ${endUser}`;
+  const person = limits?.member ?? null;
+  const member = standsAs(person, endUser === nobodyNamed ? null : endUser, key);
   const beginBy = asked.deadlineMs === undefined ? undefined : record.arrivedAt + asked.deadlineMs;
-  const weight = limits?.weight ?? 1;
+  const weight = person === null ? (limits?.weight ?? 1) : 1;
   const standing = { member, weight, priority: admitted.priority ?? "standard", beginBy };
   record.priority = standing.priority;
   const serving: Serving = { account, standing, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };
@@ -493,13 +494,19 @@ function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
 /** Whether another round may begin after rounds with the usage `spent`. */
 type Expect = (spent: Usage, inputTokens: number) => boolean | Promise<boolean>;
 
+/** What plain requests do without. */
+const loadRetries = () =>
+  Promise.all([import("./tools/format/structured-output.ts"), import("./tools/retried-in-words.ts")]);
+let retries: Awaited<ReturnType<typeof loadRetries>> | null = null;
+
 /** One round of generation, or as many as the calls of our own tools take. */
-function oneAnswer(ask: Ask, sink: Sink, serving: Serving, goesOn: Expect): Promise<Ending> {
+async function oneAnswer(ask: Ask, sink: Sink, serving: Serving, goesOn: Expect): Promise<Ending> {
   const { account, cancelSignal, parts, record } = serving;
   const { checker, clock, log, toolLoop } = parts;
   // There is nothing to enforce, and nothing to run.
   const isPlain = ask.tools.length === 0 && ask.format === null && toolLoop?.offers(ask, account) !== true;
   if (isPlain) return generateCounted(ask, sink, serving);
+  const [{ structuredOutput, wantsForm }, { retriedInWords }] = (retries ??= await loadRetries());
   const isChecked = checker !== undefined && wantsForm(ask);
   const repeated = () => void (record.repeats += 1);
   const generation = retriedInWords((ask, sink) => generateCounted(ask, sink, serving), { log, repeated });
@@ -538,7 +545,7 @@ async function generateAndCount(ask: Ask, sink: Sink, serving: Serving): Promise
   const ending = await tryNodes(ask, sink, serving);
   // Only charges need a count: not a failure, an end by the gateway itself, or an answer that was not heard.
   if (ending.kind === "failed" || !ending.estimated || isRefusal(serving.cancelSignal.reason)) return ending;
-  if (isUnheard(serving.outlet)) return ending;
+  if (isUnheard(serving.outlet) || ask.voice !== undefined) return ending;
   return withCountedInput(ending, ask, serving);
 }
 

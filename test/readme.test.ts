@@ -138,7 +138,7 @@ describe("its sample of the configuration", () => {
     const config = readConfig(join(folder, "sample.toml"), complete, {}, variables);
     rmSync(folder, { recursive: true });
     expect(config.nodes.map(({ name }) => name)).toEqual(["gpu-box", "gpu-1", "qwen"]);
-    expect([config.mcp.length, config.models.length, config.plans.length]).toEqual([1, 2, 2]);
+    expect([config.mcp.length, config.models.length, config.plans.length]).toEqual([1, 4, 2]);
   });
 
   test("names every key of every table", () => {

@@ -400,8 +400,8 @@ const homes: readonly Home[] = [
     sign: /(?<![.\w])fetch\(|\bBun\.connect\b|["']node:(?:net|http|https|tls|dgram)["']/,
     // commands speak to a running server over a unix socket, and relays to the main thread; the browser's side to the server that it came from;
     // `tollgate login` the gateway that its user named;
-    // sign-in asks the identity provider that the operator named, within its own limits of time and size; webhooks are the operator's, too
-    home: /^src\/(nodes\/|tools\/|server\/control-socket\.ts$|commands\/login\.ts$|threads\/pass-on\.ts$|console\/oidc\/identity-provider\.ts$|notices\/post\.ts$|console\/web\/(request|pages\/playground\/stream)\.ts$)/,
+    // sign-in asks the identity provider that the operator named, within its own limits of time and size; webhooks are the operator's, too, and so are the servers whose certificates are looked at
+    home: /^src\/(nodes\/|tools\/|server\/control-socket\.ts$|commands\/login\.ts$|threads\/pass-on\.ts$|console\/oidc\/identity-provider\.ts$|notices\/(post|certificate)\.ts$|console\/web\/(request|pages\/playground\/stream)\.ts$)/,
     example: "await fetch(url)",
   },
   {

@@ -313,6 +313,7 @@ export type AuditAction =
   | "request.approve"
   | "request.decline"
   | "server.reload"
+  | "server.config"
   | "server.backup"
   | "server.restore";
 

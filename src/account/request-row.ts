@@ -1,6 +1,7 @@
 // A line of the request log, as the console and `tollgate requests --json` show it, and the filter as people write it.
 import { inPlainWords } from "./refusal-words.ts";
 import { anyRequest, type LogFilter, type LogPage, type LogPlace, type LogRow } from "../core/request-log.ts";
+import { inputUnitAt } from "../core/model-kinds.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import { keyNameOf } from "./people/key-names.ts";
 import { costUsd, sumInWords } from "./money/price.ts";
@@ -107,7 +108,12 @@ function sumOf(row: LogRow): string | null {
     output: row.outputParts ?? 0,
   };
   const usage = { inputFresh: row.input - cachedInput, inputCached: cachedInput, output };
-  return sumInWords({ inputCents, cachedInputCents, outputCents, parts }, usage, row.billedTokens);
+  return sumInWords(
+    { inputCents, cachedInputCents, outputCents, parts },
+    usage,
+    row.billedTokens,
+    inputUnitAt(row.endpoint),
+  );
 }
 
 const timeOf = (at: Ms): string => new Date(at).toISOString();

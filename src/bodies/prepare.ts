@@ -161,7 +161,7 @@ function imagesOf(turns: readonly Turn[]): Pick<WrittenTurns, "images" | "imageB
   for (const turn of turns) {
     if ((turn.role !== "user" && turn.role !== "tool") || typeof turn.content === "string") continue;
     for (const part of turn.content) {
-      if (part.kind !== "image") continue;
+      if (part.kind !== "image" && part.kind !== "audio") continue;
       images += 1;
       imageBytes += part.url.length;
     }

@@ -8,8 +8,9 @@ import { isReported, modelInWords } from "../nodes/abilities.ts";
 import { inspectNodes } from "../nodes/inspect.ts";
 import type { Invocation } from "./command.ts";
 import { checkPrograms } from "../server/fleet/nodes.ts";
+import { missingAmong } from "../server/fleet/missing-models.ts";
 import { missingLines } from "../server/fleet/model-report.ts";
-import { missingAmong } from "./models-report.ts";
+
 import { providerFindings } from "./provider-findings.ts";
 import { databaseAndUser } from "../store/postgres/place-of-url.ts";
 import { asRunningServer } from "./started-with.ts";

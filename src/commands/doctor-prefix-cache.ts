@@ -23,12 +23,12 @@ export const sharedFindings = ({ name, engine, sharing }: CachingNode): readonly
 /** The cost of separation, from what engines reported recently where several accounts ask a model. */
 export function saltFindings(nodes: readonly CachingNode[], recent: readonly RecentInput[]): readonly Finding[] {
   const common = recent.filter(({ accounts }) => accounts > 1);
-  return (["by account", "by plan"] as const).flatMap((keeps) => {
+  return (["by account", "by team", "by plan"] as const).flatMap((keeps) => {
     const salted = nodes.filter(
       ({ engine, sharing }) => keptPrompts(engineTraits[engine].prefixCache, sharing) === keeps,
     );
     if (salted.length === 0) return [];
-    const who = keeps === "by account" ? "account" : "plan";
+    const who = keeps.slice("by ".length);
     const apart = `each ${who} has its own on ${salted.map(({ name }) => name).join(", ")}`;
     return [
       ok("prefix caches", `${apart}: a prompt that several ${who}s send is read once for each; ${costOf(common)}`),

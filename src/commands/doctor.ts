@@ -24,7 +24,8 @@ import { providerFindings } from "./provider-findings.ts";
 import { databaseUrlOf } from "./perform.ts";
 import { type Finding, findingLine, ok, problem, warning } from "./finding.ts";
 import type { Health } from "../server/fleet/node-lines.ts";
-import { missingAmong, type SeenModels, seenModels } from "./models-report.ts";
+import { type SeenModels, seenModels } from "./models-report.ts";
+import { missingAmong } from "../server/fleet/missing-models.ts";
 import { asRunningServer } from "./started-with.ts";
 import { webhookFindings } from "./webhook-findings.ts";
 

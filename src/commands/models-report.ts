@@ -2,18 +2,12 @@
 import { loadConfig, type Config, dataFolderOf, type Environment } from "../config/config.ts";
 import { catalogOf, configuredCatalog } from "../config/configured-catalog.ts";
 import { shopBudgetOf } from "../config/models.ts";
-import { type Catalog, distinctModels, modelsByName } from "../core/catalog.ts";
+import { modelsByName } from "../core/catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import { discoverLocalEngine, unknownEngine } from "../nodes/engine.ts";
-import { type Inspection, lookOnce } from "../nodes/inspect.ts";
+import { lookOnce } from "../nodes/inspect.ts";
 import { askRunningServer } from "../server/control-socket.ts";
-import {
-  type ModelReport,
-  modelReport,
-  type SeenNode,
-  type ServedReport,
-  whyMissing,
-} from "../server/fleet/model-report.ts";
+import { type ModelReport, modelReport, type SeenNode } from "../server/fleet/model-report.ts";
 import { servedModels } from "../server/fleet/served-models.ts";
 import { type Flags, textFlag } from "./command.ts";
 import { asRunningServer } from "./started-with.ts";
@@ -48,21 +42,6 @@ export async function seenModels(flags: Flags, environment: Environment): Promis
     isOfServer: false,
     unseen: nodes.filter(({ isWell }) => !isWell).map(({ name }) => name),
   };
-}
-
-/** Requestable models that no node has, of nodes that answered; others are reported already. */
-export function missingAmong(
-  nodes: readonly Inspection[],
-  { models }: Pick<Catalog, "models">,
-): readonly Pick<ServedReport, "id" | "missing">[] {
-  const served = new Set(nodes.flatMap(({ serves }) => serves));
-  return distinctModels({ models }).flatMap((model) => {
-    const { id, tier } = model;
-    const lacking = nodes.filter(({ lacks }) => lacks.includes(id)).map(({ name }) => name);
-    // Some of the catalog's models may have no node.
-    if (served.has(id) || (tier !== "own" && lacking.length === 0)) return [];
-    return [{ id, missing: whyMissing(model, [], lacking) }];
-  });
 }
 
 export function reportOf(

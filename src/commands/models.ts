@@ -38,7 +38,11 @@ function servedTable({ served }: ModelReport): string {
 }
 
 const priceInWords = (price: PriceInDollars | null): string =>
-  price === null ? "free: no price set" : `${price.input} / ${price.cached} / ${price.output}`;
+  price === null
+    ? "free: no price set"
+    : price.per !== undefined
+      ? `${price.input} per ${price.per}`
+      : `${price.input} / ${price.cached} / ${price.output}`;
 
 function offeredText({ offered }: ModelReport): string {
   if (offered.length === 0) return "No node lists a model.";

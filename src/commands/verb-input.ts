@@ -52,7 +52,7 @@ function valueOfFlag(flags: Invocation["flags"], flag: string | null, schema: TS
   if (flag === null) return undefined;
   if (schema["type"] !== "boolean") {
     const given = flags[flag];
-    if (Array.isArray(given)) return given.flatMap((text) => valueOf(`--${flag}`, String(text), schema));
+    if (Array.isArray(given)) return given.map(String); // it is repeated: its values may have commas
     const text = textFlag(flags, flag);
     return text === undefined ? undefined : valueOf(`--${flag}`, text, schema);
   }

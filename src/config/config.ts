@@ -49,7 +49,13 @@ export const optionEntries = Object.entries(options) as readonly (readonly [Opti
 // ---------------------------------------------------------------- the file
 
 /** A table of the file and its keys, in the order of the table of options. */
-export type FileTableOfKeys = Readonly<{ name: string; isList: boolean; keys: Keys; options: readonly AnyOption[] }>;
+export type FileTableOfKeys = Readonly<{
+  name: string;
+  isList: boolean;
+  rowKey: string | null;
+  keys: Keys;
+  options: readonly AnyOption[];
+}>;
 
 export const fileTables: readonly FileTableOfKeys[] = [
   ...Map.groupBy(Object.values<AnyOption>(options), ({ table }) => table),
@@ -59,6 +65,7 @@ export const fileTables: readonly FileTableOfKeys[] = [
     : {
         name,
         isList: ofTable.some(({ isList }) => isList),
+        rowKey: ofTable[0]!.rowKey,
         keys: Object.assign({}, ...ofTable.map(({ keys }) => keys)) as Keys,
         options: ofTable,
       },
@@ -122,7 +129,7 @@ export function readConfig(
   faults.throwIfAny();
   const values = Object.fromEntries(read) as OptionValues;
   checkTogether(values, faults);
-  const models = basedModels(values.models, (row, problem) => faults.at(["models", row, "preset_of"], problem));
+  const models = basedModels(values.models, (row, key, problem) => faults.at(["models", row, key], problem));
   faults.throwIfAny();
   const nodes = values.nodes.map((node) => ({ ...node, models: withPresets(node.models, models) }));
   return { file, isBlank: toml === "", ...values, models, nodes, keys: [...reading.keys] };

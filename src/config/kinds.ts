@@ -44,19 +44,35 @@ export const anyText = (): Kind<string> => as(Type.String());
 export const textLike = (pattern: string, description: string): Kind<string> =>
   as(Type.String({ pattern, description }));
 
+/**
+ * What reaches beyond requests: programs, paths, variables of the environment. Only who may use the machine sets it, and
+ * nobody in a browser.
+ */
+export const ofMachine = <Value>(kind: Kind<Value>): Kind<Value> => ({
+  ...kind,
+  schema: { ...kind.schema, ofMachine: true },
+});
+
 /** A path from the file's folder. */
 export const path = (what: "file" | "folder"): Kind<string> =>
-  mapped(text(`the path of a ${what}`), (written, { reading }) => resolve(reading.folder, written));
+  ofMachine(mapped(text(`the path of a ${what}`), (written, { reading }) => resolve(reading.folder, written)));
 
 export const secretText = (): Kind<string> =>
   as(Type.String({ minLength: 1, writeOnly: true, description: "a text that is not empty" }));
 
 export const variableName = (): Kind<string> =>
-  textLike("^[A-Za-z_][A-Za-z0-9_]*$", "the name of an environment variable");
+  ofMachine(textLike("^[A-Za-z_][A-Za-z0-9_]*$", "the name of an environment variable"));
 
 /** Of a program; they may be secrets. */
 export const variables = (): Kind<Readonly<Record<string, string>>> =>
-  as(Type.Record(Type.String(), Type.String({ writeOnly: true }), { description: "a table of environment variables" }));
+  ofMachine(
+    as(
+      Type.Record(Type.String(), Type.String({ writeOnly: true }), { description: "a table of environment variables" }),
+    ),
+  );
+
+export const textTable = (description: string): Kind<Readonly<Record<string, string>>> =>
+  as(Type.Record(Type.String(), Type.String({ minLength: 1 }), { description }));
 
 /** A table of another program. */
 export const jsonTable = (description: string): Kind<Readonly<Record<string, unknown>>> =>
@@ -88,7 +104,10 @@ export const yesOrNo = (): Kind<boolean> => as(Type.Boolean({ description: "true
 export const yesOrNoOr = <const Word extends string>(words: readonly Word[]): Kind<boolean | Word> =>
   as(
     Type.Union([Type.Boolean(), ...words.map((word) => Type.Literal(word))], {
-      description: `true, false, ${words.map((word) => `"${word}"`).join(" or ")}`,
+      description: `true, false, ${words
+        .map((word) => `"${word}"`)
+        .join(", ")
+        .replace(/, (?=[^,]*$)/, " or ")}`,
     }),
   );
 

@@ -9,6 +9,7 @@ import {
   ownModelNameMaxLength,
   partsPerCent,
 } from "../core/limits.ts";
+import { type ModelKind, modelKinds, pricedUnits, type VoiceKind } from "../core/model-kinds.ts";
 import type { Model, Preset, PresetFields, Price } from "../core/types.ts";
 import { presetNames, readPresetFields } from "../dialects/request/preset.ts";
 import { isRefusal } from "../core/refusals.ts";
@@ -33,6 +34,28 @@ const dollars = () => Type.Number({ minimum: 0, maximum: priceMaxDollars, descri
 const partsPerDollar = 100 * partsPerCent;
 const partsOf = (dollars: number): number => Math.round(dollars * partsPerDollar);
 const isExact = (dollars: number): boolean => partsOf(dollars) / partsPerDollar === dollars;
+/** Of a minute, or of a thousand characters: small enough that no charge is beyond a whole number. */
+const unitPriceMaxDollars = 10;
+/** Under its own key, because it is for other units than tokens. */
+const priceKeys = {
+  chat: "price",
+  embedding: "price",
+  rerank: "price",
+  transcription: "price_per_minute",
+  speech: "price_per_1k_characters",
+} as const satisfies Record<ModelKind, string>;
+
+const unitPrice = (kind: VoiceKind): Kind<Price> => {
+  const { units, in: unit } = pricedUnits[kind];
+  const expected = `dollars per ${unit} from 0 to ${unitPriceMaxDollars}, with up to 6 decimals`;
+  return {
+    schema: Type.Number({ minimum: 0, maximum: unitPriceMaxDollars, description: expected }),
+    read(written: number, place) {
+      if (!isExact(written)) place.mustBe(expected, written);
+      return priceOf(Math.round((partsOf(written) * 1_000_000) / units), 0, 0);
+    },
+  };
+};
 const centsOf = (parts: number): number => Math.floor(parts / partsPerCent);
 
 type WrittenPrice = number | Readonly<{ input?: number; cached?: number; output?: number }>;
@@ -138,12 +161,22 @@ export const modelTable = table(
       otherwise: null,
       shown: "the id",
     }),
-    kind: key("kind", oneOf(["chat", "embedding", "rerank"]), {
-      about: "What it is for: answers, embeddings or reranking.",
+    kind: key("kind", oneOf(modelKinds), {
+      about: "What it is for: answers, embeddings, reranking, transcriptions or speech.",
       otherwise: "chat" as const,
     }),
     price: key("price", priceKind, {
       about: "For input, cached input and output, or one number for all.",
+      otherwise: null,
+      shown: "0: it is free",
+    }),
+    pricePerMinute: key(priceKeys.transcription, unitPrice("transcription"), {
+      about: "Of audio, for a model of kind `transcription`, which has no `price`.",
+      otherwise: null,
+      shown: "0: it is free",
+    }),
+    pricePer1kCharacters: key(priceKeys.speech, unitPrice("speech"), {
+      about: "Of text, for a model of kind `speech`, which has no `price`.",
       otherwise: null,
       shown: "0: it is free",
     }),
@@ -161,6 +194,11 @@ export const modelTable = table(
       about: "Whether it reads images.",
       otherwise: null,
       shown: "what its nodes report",
+    }),
+    readsAudio: key("audio", yesOrNo(), {
+      about: "Whether it reads audio in messages (`input_audio`).",
+      otherwise: null,
+      shown: "what its nodes report, else false",
     }),
     structuredOutput: key("structured_output", oneOf(["json_schema", "json_object", "none"]), {
       about: "The strictest format that its answers can keep to.",
@@ -197,7 +235,7 @@ export const modelTable = table(
       otherwise: false,
     }),
   },
-  ({ set, default: otherwise, remove, system, ...model }, place, given) => {
+  ({ set, default: otherwise, remove, system, pricePerMinute, pricePer1kCharacters, ...model }, place, given) => {
     if (model.aliases.length > modelNamesMax) place.at("aliases").fault(`must be at most ${modelNamesMax} names`);
     if (model.presetOf !== null) {
       for (const key of ["node_model", "kind"]) {
@@ -210,12 +248,28 @@ export const modelTable = table(
       ...(remove && { remove }),
       ...(system !== undefined && { system }),
     };
-    return { ...model, nodeModel: model.nodeModel ?? model.id, ...(!isEmpty(preset) && { preset }) };
+    const pricedBy = Object.values(priceKeys).filter((key) => given[key] !== undefined);
+    return {
+      ...model,
+      price: pricePerMinute ?? pricePer1kCharacters ?? model.price,
+      pricedBy,
+      nodeModel: model.nodeModel ?? model.id,
+      ...(!isEmpty(preset) && { preset }),
+    };
   },
 );
 
 /** Rows with `preset_of` have what they do not say from the row that it names. Faults: where that is no such row. */
-export function basedModels(models: readonly OwnModel[], faults: (row: number, problem: string) => void): OwnModel[] {
+export function basedModels(
+  models: readonly Row[],
+  faults: (row: number, key: string, problem: string) => void,
+): Row[] {
+  for (const [row, { kind, presetOf, pricedBy = [] }] of models.entries()) {
+    const priced = (models.find(({ id }) => id === presetOf)?.kind ?? kind) satisfies ModelKind;
+    const wrong = pricedBy.find((key) => key !== priceKeys[priced]);
+    if (wrong !== undefined)
+      faults(row, wrong, `must be absent: the price of a model of kind ${priced} is ${priceKeys[priced]}`);
+  }
   const bases = new Map(models.filter(({ presetOf }) => presetOf === null).map((model) => [model.id, model]));
   return models.map((model, row) => {
     if (model.presetOf === null) return model;
@@ -223,7 +277,11 @@ export function basedModels(models: readonly OwnModel[], faults: (row: number, p
     if (base === undefined) {
       const meant = nearest(model.presetOf, bases.keys());
       const hint = meant === null ? "" : `, did you mean ${JSON.stringify(meant)}?`;
-      faults(row, `must be the id of a row without preset_of, is ${JSON.stringify(model.presetOf)}${hint}`);
+      faults(
+        row,
+        "preset_of",
+        `must be the id of a row without preset_of, is ${JSON.stringify(model.presetOf)}${hint}`,
+      );
       return model;
     }
     const said = Object.fromEntries(Object.entries(model).filter(([, value]) => value !== null));
@@ -237,7 +295,8 @@ export function basedModels(models: readonly OwnModel[], faults: (row: number, p
 const isEmpty = (preset: Partial<Preset>): boolean => Object.keys(preset).length === 0;
 
 /** One row; null where it says nothing: then what the nodes tell holds. */
-export type OwnModel = Readonly<ReturnType<typeof modelTable.read>>;
+export type OwnModel = Readonly<Omit<Row, "pricedBy" | "readsAudio">> & Partial<Pick<Row, "pricedBy" | "readsAudio">>;
+type Row = Readonly<ReturnType<typeof modelTable.read>>;
 
 /** Names that stand for two models, and where they stand: the schema of a row cannot know the others. */
 type SharedName = Readonly<{ row: number; key: readonly (string | number)[]; problem: string }>;
@@ -261,6 +320,7 @@ export function sharedNames(models: readonly OwnModel[]): SharedName[] {
 export type ToldOfModel = Readonly<{
   contextTokens: number | null;
   readsImages: boolean | null;
+  readsAudio?: boolean | null;
   callsTools: boolean | null;
   /** Whether their engines hold answers to a schema. */
   keepsFormats: boolean | null;
@@ -304,7 +364,7 @@ export function modelOf(
     formats: model.structuredOutput !== null || reported.keepsFormats === true,
   };
   const abilities = ["images", "tools", "formats"] as const;
-  const { presetOf: _, preset, ...row } = model;
+  const { presetOf: _, pricedBy: __, preset, ...row } = model;
   return {
     ...row,
     ...(preset && { preset: { ...noPreset, ...preset } }),
@@ -314,6 +374,7 @@ export function modelOf(
     tier: "own",
     contextTokens,
     readsImages: model.readsImages ?? reported.readsImages ?? true,
+    readsAudio: model.readsAudio ?? reported.readsAudio ?? false,
     budgetLimitsAnswer: true,
     outputTokensDefault: { calls: outputTokens, tokens: outputTokens },
     encoding: encodingDefault,

@@ -9,6 +9,7 @@ import {
   address,
   type Kind,
   listOf,
+  ofMachine,
   path,
   plainAddress,
   readAddress,
@@ -69,9 +70,9 @@ const nodeModels: Kind<Readonly<Record<string, string>>> = {
   read: (written) => written,
 };
 
-/** True: all accounts share engines' prompt caches. "plan": those of a plan do. "account", false: none do, at any price. */
-export const sharePrefixCache = () => yesOrNoOr(["plan", "account"]);
-export type SharePrefixCache = boolean | "plan" | "account";
+/** True: all accounts share engines' prompt caches. "plan", "team": those of one do. "account", false: none do, at any price. */
+export const sharePrefixCache = () => yesOrNoOr(["plan", "team", "account"]);
+export type SharePrefixCache = boolean | "plan" | "team" | "account";
 
 const everyModel: Readonly<Record<string, string>> = { "*": "*" };
 
@@ -141,7 +142,7 @@ export const nodeTable = table(
       ),
       { about: 'The node\'s names of models whose template opens `<think>`; `["*"]`: all.', otherwise: undefined },
     ),
-    command: key("command", listOf(text("a text"), "a program and its arguments, as a list of texts", 1), {
+    command: key("command", ofMachine(listOf(text("a text"), "a program and its arguments, as a list of texts", 1)), {
       about: 'The command that starts the node; `"{port}"` in it becomes a free port.',
       otherwise: undefined,
     }),

@@ -1,5 +1,5 @@
 // The table [oidc]: sign-in with an identity provider, and who of its people may come in as what.
-import { anyText, endpoint, listOf, mapped, names, text } from "./kinds.ts";
+import { anyText, endpoint, listOf, mapped, names, text, textTable } from "./kinds.ts";
 import { key, required, secret, table, textOrVariable } from "./rows.ts";
 
 const domains = () =>
@@ -13,6 +13,7 @@ const domains = () =>
 const groups = () => listOf(anyText(), "a list of groups");
 const claim = () => text("the name of a claim");
 const noOne: readonly string[] = [];
+const noTeams: Readonly<Record<string, string>> = {};
 
 export const oidcTable = table(
   {
@@ -58,6 +59,11 @@ export const oidcTable = table(
       about: "Groups whose people are operators, decided at each sign-in.",
       otherwise: noOne,
       shown: "operators are made by commands",
+    }),
+    teamGroups: key("team_groups", textTable('a table of teams by groups such as "lab-people" = "research"'), {
+      about: "Groups whose people are members of a team, decided at each sign-in; others leave it.",
+      otherwise: noTeams,
+      shown: "members are added by hand",
     }),
     operatorClaim: key("operator_claim", claim(), {
       about: "The claim that is `true` for operators, decided at each sign-in.",

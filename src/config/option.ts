@@ -38,6 +38,8 @@ export type Option<Value, C extends Change<Value> = Change<Value>> = Readonly<{
   /** The table of the file that its keys are in; null: it is not in the file. */
   table: string | null;
   isList: boolean;
+  /** The key that names a row of a list; null: rows have no names. */
+  rowKey: string | null;
   keys: Keys;
   /** As reloads call it. */
   name: string;
@@ -68,6 +70,7 @@ export function option<Value, C extends Change<Value>>(
   return {
     table,
     isList: false,
+    rowKey: null,
     keys: row.keys,
     name: name ?? `${table}.${first}`,
     flag: flag ?? null,
@@ -92,6 +95,7 @@ export function section<Value, C extends Change<Value | null>>(
   return {
     table,
     isList: false,
+    rowKey: null,
     keys: kind.keys,
     name: table,
     flag: null,
@@ -115,6 +119,7 @@ export function list<Item, C extends Change<readonly Item[]>>(
   return {
     table,
     isList: true,
+    rowKey: unique,
     keys: kind.keys,
     name: table,
     flag: null,
@@ -143,6 +148,7 @@ export const outside = ({
 }: Readonly<{ flag: "data"; variables: readonly string[]; otherwise: () => string }>): Option<string, Restart> => ({
   table: null,
   isList: false,
+  rowKey: null,
   keys: {},
   name: `--${flag}`,
   flag,

@@ -56,7 +56,11 @@ const words = (dotted: string): string[] =>
   [...dotted.matchAll(/"([^"]*)"|'([^']*)'|([\w-]+)/g)].map((match) => match[1] ?? match[2] ?? match[3]!);
 
 /** Path of a table header; `[[nodes]]` opens the next position of its list, `[nodes.models]` belongs to the last one. */
-function placeOf(header: readonly string[], opensNext: boolean, tables: Map<string, number>): (string | number)[] {
+export function placeOf(
+  header: readonly string[],
+  opensNext: boolean,
+  tables: Map<string, number>,
+): (string | number)[] {
   const path: (string | number)[] = [];
   for (const [depth, word] of header.entries()) {
     path.push(word);

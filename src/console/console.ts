@@ -27,6 +27,7 @@ import { keyRoutes } from "./routes/key-routes.ts";
 import { Live } from "./live.ts";
 import { linkRoutes } from "./routes/link-routes.ts";
 import { logRoutes } from "./routes/log-routes.ts";
+import { reportRoutes } from "./routes/report-routes.ts";
 import { operatorRoutes } from "./routes/operator-routes.ts";
 import { overviewRoutes } from "./routes/overview-routes.ts";
 import { Pages } from "./pages.ts";
@@ -38,6 +39,7 @@ import { failureReply, jsonReply } from "./reply.ts";
 import { fail, type Failure, isFailure, type Route, sentence, type Visitor, WithCookies } from "./routes/route.ts";
 import { SignedIn } from "./signed-in.ts";
 import { sessionRoutes } from "./routes/session-routes.ts";
+import { teamRoutes } from "./routes/team-routes.ts";
 import { usageRoutes } from "./routes/usage-routes.ts";
 import { webhookReply } from "./routes/webhook.ts";
 import { parseOutsideJson } from "../core/outside-json.ts";
@@ -60,10 +62,12 @@ export function consoleRoutes(parts: ConsoleParts, live: Live): readonly Route[]
     ...linkRoutes(parts),
     ...overviewRoutes(parts, live),
     ...keyRoutes(parts),
+    ...teamRoutes(parts),
     ...deviceRoutes(parts),
     ...accountRoutes(parts),
     ...usageRoutes(parts),
     ...logRoutes(parts),
+    ...reportRoutes(parts),
     ...planRoutes(parts),
     ...operatorRoutes(parts, live),
   ];

@@ -13,9 +13,11 @@ export const pagePaths = [
   "/playground",
   "/batch", // clients may ask for /batches
   "/usage",
+  "/reports",
   "/key",
   "/device",
   "/plan",
+  "/team",
   "/account",
   "/operator",
   "/operator/*",

@@ -16,7 +16,7 @@ export const liveStreamsPerAccountMax = 16;
 
 assert(liveStreamsPerAccountMax < liveStreamsMax, "an account leaves room to others: live pages");
 
-type Parts = Pick<ConsoleParts, "office" | "sessions" | "nodes" | "reserved" | "clock" | "log"> &
+type Parts = Pick<ConsoleParts, "office" | "sessions" | "nodes" | "alerts" | "reserved" | "clock" | "log"> &
   Readonly<{ everywhere?: Pick<Everywhere, "numbers" | "marks"> | null }>;
 
 /** Unchanged looks after which a keep-alive comment is sent. */
@@ -63,16 +63,17 @@ export class Live {
   }
 
   async operatorNumbers(): Promise<OperatorNumbers> {
-    const { nodes, reserved, everywhere = null } = this.#parts;
+    const { nodes, reserved, alerts, everywhere = null } = this.#parts;
+    const common = { waiting: nodes.waiting, alerts: alerts.latest.length };
     const states = [...(await nodes.states())];
     if (everywhere !== null) {
       const { openRequests, heldTokens, gateways } = await everywhere.numbers();
       const sums = { requests_in_flight: openRequests, reserved_tokens: heldTokens, gateways };
-      return { nodes: states, waiting: nodes.waiting, ...sums };
+      return { nodes: states, ...common, ...sums };
     }
     return {
       nodes: states,
-      waiting: nodes.waiting,
+      ...common,
       requests_in_flight: this.#requests.openRequests,
       reserved_tokens: reserved.heldTokens,
     };

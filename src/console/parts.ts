@@ -14,6 +14,7 @@ import type { Log } from "../core/log.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId, Model, Ms } from "../core/types.ts";
 import type { OperatorLine } from "./api/line.ts";
+import type { OperatorAlert } from "./api/server.ts";
 import type { NodeTest, OperatorModels, OperatorNode } from "./api/nodes.ts";
 import type { AccountData } from "./account-data.ts";
 import type { Asset } from "./assets.ts";
@@ -77,6 +78,8 @@ export type ConsoleParts = Readonly<{
   configuration: Configuration;
   backups: Backups;
   webhooks: Webhooks;
+  /** What an operator should look at; `latest` as it was some seconds ago. */
+  alerts: Readonly<{ latest: readonly OperatorAlert[]; list(): Promise<readonly OperatorAlert[]> }>;
   /** Null: people request credit, and an operator approves it. */
   payment: PaymentProvider | null;
   assets: () => Promise<ReadonlyMap<string, Asset>>;

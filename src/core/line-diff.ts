@@ -1,7 +1,7 @@
 // What a text has that another one has not, by lines, as `diff -u` shows it.
 
-/** `sign`: " " stands in both; null: lines between were left out. */
-export type DiffLine = Readonly<{ sign: " " | "-" | "+" | null; text: string }>;
+/** `sign`: "-", "+", or " " for both; null: lines between were left out. */
+export type DiffLine = Readonly<{ sign: string | null; text: string }>;
 
 const contextLines = 2;
 /** Beyond it, all between the first and the last difference counts as changed. */

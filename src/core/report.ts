@@ -1,8 +1,6 @@
 // Sums of what was served in a time, grouped: what `tollgate report` asks the store that has the journal.
+import type { ReportGroup } from "./report-columns.ts";
 import type { AccountId, Ms } from "./types.ts";
-
-export const reportGroups = ["account", "model", "endpoint", "key", "end_user", "cost_center", "tag"] as const;
-export type ReportGroup = (typeof reportGroups)[number];
 
 export type ReportAsked = Readonly<{
   from: Ms;

@@ -2,7 +2,7 @@
 // have a file of their own.
 import type { RefusalName } from "./refusals.ts";
 import type { BoughtCredit, ReportAsked, ReportPart } from "./report.ts";
-import type { AccountId, Course, KeyId, Ms } from "./types.ts";
+import type { AccountId, Course, KeyId, Ms, PlanId } from "./types.ts";
 
 /** `left`: its client left before a byte of the reply. */
 export type FailedReason = RefusalName | "left";
@@ -145,7 +145,11 @@ export interface RequestLogQueries {
   report(asked: ReportAsked): Promise<ReportPart>;
   /** An account's, in the order of their times, at most `limit`. Rejects with StoreUnavailable. */
   credits(account: AccountId, from: Ms, until: Ms, limit: number): Promise<readonly BoughtCredit[]>;
+  /** Accounts without credit that have used at least their plan's tokens on that day. Rejects with StoreUnavailable. */
+  nearLimit(day: number, limits: readonly (readonly [PlanId, number])[], limit: number): Promise<readonly NearLimit[]>;
 }
+
+export type NearLimit = Readonly<{ account: AccountId; plan: PlanId; used: number }>;
 
 /** The beginning of a request id in a text: replies' ids have it after their dialect's prefix. Null: none. */
 export function requestIdBeginning(text: string): string | null {

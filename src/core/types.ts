@@ -6,6 +6,7 @@ import type { RatesLeft } from "./rates-left.ts";
 import type { AnyCancelSignal } from "./cancel-signal.ts";
 import type { EngineField } from "./engine-fields.ts";
 import type { GenerationBudget } from "./generation-budget.ts";
+import type { ModelKind } from "./model-kinds.ts";
 import type { PlanId } from "./plan-ids.ts";
 import type { Refusal, RefusalName } from "./refusals.ts";
 
@@ -102,8 +103,7 @@ export type EncodingName = "o200k_base" | "cl100k_base" | "p50k_base" | "r50k_ba
 
 type StructuredOutput = "json_schema" | "json_object" | "none";
 
-/** What a model is for: conversations, vectors of texts, or an order of documents. */
-export type ModelKind = "chat" | "embedding" | "rerank";
+export type { ModelKind };
 
 /** A served model: a row of the catalog (`data/catalog.json`), one of the shop's own, or one that nodes list. */
 export type Model = Readonly<{
@@ -126,6 +126,8 @@ export type Model = Readonly<{
   readsDepth: boolean;
   contextTokens: number;
   readsImages: boolean;
+  /** Audio in messages. Absent: it reads none. */
+  readsAudio?: boolean;
   structuredOutput: StructuredOutput;
   /** Abilities that neither the shop nor a node claims: requests may use them, and lists do not show them. Absent: none. */
   unclaimed?: readonly ("images" | "tools" | "formats")[];
@@ -156,7 +158,10 @@ export type PresetFields = Readonly<{
   effort: Effort | null;
   stop: readonly string[];
   engineFields: readonly EngineField[];
+  /** For models that hear or speak. Absent: none. */
+  voice?: VoiceFields;
 }>;
+export type VoiceFields = Readonly<Record<string, string | number>>;
 
 /** What a shop does to the requests of a model. */
 export type Preset = Readonly<{
@@ -195,7 +200,10 @@ export type Plan = Readonly<{
   /** Absent: any number; weight: 1. Of its end users each has what these say. */
   Partial<Readonly<Record<Exclude<CountField, "requestsPerMinute">, number>>>;
 
-/** Model tokens of one reply. `reasoning` is a part of `output`; `inputFresh` excludes `inputCached`. */
+/**
+ * Model tokens of one reply. `reasoning` is a part of `output`; `inputFresh` excludes `inputCached`. Of a model that hears
+ * `inputFresh` is seconds of audio, of one that speaks characters of text.
+ */
 export type Usage = Readonly<{
   inputFresh: number;
   inputCached: number;
@@ -214,9 +222,11 @@ export type Part =
   | Readonly<{ kind: "text"; text: string }>
   /** `url` is http(s): or data:, as the client gave it. */
   | Readonly<{ kind: "image"; url: string; detail: string | null }>
+  /** `url` is data:. */
+  | Readonly<{ kind: "audio"; url: string; format: string }>
   /** A file whose text was not read yet; `url` as for an image. It becomes a text part before a node is asked. */
   | Readonly<{ kind: "file"; url: string; name: string | null }>;
-export type MediaPart = Exclude<Part, { kind: "text" }>;
+export type MediaPart = Extract<Part, { kind: "image" | "file" }>;
 /** A part that must be fetched or read before a node is asked, and how many times it appears in the conversation. */
 export type UnreadyPart = Readonly<{ part: MediaPart; places: number }>;
 
@@ -359,6 +369,28 @@ export type Inputs = Readonly<{ count: number }> &
       }>
   );
 
+/** An upload on the disk, which is gone when it is disposed of. */
+export interface SpooledFile extends Disposable {
+  readonly name: string;
+  readonly bytes: number;
+  read(at: number, bytes: number): Promise<Buffer>;
+}
+
+/** What to ask of a model that hears or speaks. `fields`: as the client named them, without model and file. */
+export type Voice =
+  | Readonly<{
+      kind: "heard";
+      translates: boolean;
+      file: SpooledFile;
+      /** Of the audio. `isGuessed`: its header does not tell. */
+      seconds: number;
+      isGuessed: boolean;
+      fields: readonly (readonly [name: string, value: string])[];
+      /** The answer is JSON. */
+      isJson: boolean;
+    }>
+  | Readonly<{ kind: "spoken"; characters: number; format: string; fields: Readonly<Record<string, unknown>> }>;
+
 /** Several answers: `each` to every one of the `prompts`, whose turns are one each. */
 export type Answers = Readonly<{ prompts: number; each: number }>;
 
@@ -376,6 +408,8 @@ export type Ask = Readonly<{
   plain?: PlainCompletion;
   /** Only for models of embeddings and reranking. */
   inputs?: Inputs;
+  /** Only for models that hear or speak. */
+  voice?: Voice;
   /** It goes on without its client, who asks for it later. */
   background?: boolean;
   tools: readonly Tool[];
@@ -471,6 +505,11 @@ export type Piece =
   | Readonly<{ kind: "answer-end"; reason: FinishReason }>
   /** An input's result as JSON: its vector, or its score. No answer has this and other pieces. */
   | Readonly<{ kind: "input"; index: number; json: string }>
+  /**
+   * The bytes of a voice's answer: audio, a whole transcript, or the JSON of an event. `type`: as the node says.
+   * `lacksUsage`: a JSON object that does not tell its usage.
+   */
+  | Readonly<{ kind: "voice"; bytes: Uint8Array; type: string; lacksUsage?: boolean }>
   /** The text ends with a reference to a source, from `start` to `end` (UTF-16 units) in all its text. */
   | Readonly<{ kind: "citation"; source: Source; start: number; end: number }>;
 

@@ -67,6 +67,8 @@ export interface Encoder {
   parts?(end: AnswerEnd): Iterator<string>;
   /** The dialect's error event; called instead of `end`, never followed by a terminator. */
   failure(refusal: Refusal): string;
+  /** The type of a reply that is not JSON, and of a stream that has no events: that one is the pieces' bytes. */
+  contentType?(): string;
   /** Present where an answer may go on without its client. */
   background?: BackgroundEncoder;
 }

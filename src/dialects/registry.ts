@@ -1,5 +1,7 @@
 // Every dialect that is served: a new one is a folder beside this file and a line in it.
 import { assert } from "../core/assert.ts";
+import { speech } from "./audio/speech.ts";
+import { transcriptions, translations } from "./audio/transcriptions.ts";
 import { chatCompletions } from "./chat/chat-completions.ts";
 import { completions } from "./completions/completions.ts";
 import type { ModelKind } from "../core/types.ts";
@@ -18,6 +20,9 @@ export const everyDialect: readonly OpenDialect[] = [
   () => completions,
   () => embeddings,
   () => rerank,
+  () => transcriptions,
+  () => translations,
+  () => speech,
 ];
 
 export class Dialects {

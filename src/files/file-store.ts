@@ -91,7 +91,7 @@ export class FileStore implements Files {
       const use = await this.#options.rows.use(account);
       const id = this.#mintId();
       const place = await this.#makePlace(id);
-      const handle = await open(`${place}${unfinished}`, "wx", 0o600);
+      const handle = await open(`${place}${unfinished}`, "wx+", 0o600);
       let bytes = 0;
       let isOpen = true;
       let isKept = false;
@@ -112,6 +112,10 @@ export class FileStore implements Files {
               allBytes: use.allBytes + this.#allInFlight,
             }) ?? (looked === Math.floor(bytes / roomLookBytes) && looked > 0 ? null : this.#noRoom());
           return refusal ?? (await fullOrNull(() => writeAll(handle, content)));
+        },
+        read: async (at, length) => {
+          const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, at);
+          return buffer.subarray(0, bytesRead);
         },
         keep: async (meta) => {
           const unflushed = await fullOrNull(() => handle.sync());

@@ -37,6 +37,8 @@ export interface FileWriter {
 /** The content of a file on its way in. What is not kept leaves nothing. */
 export interface Upload extends AsyncDisposable {
   write(content: Uint8Array): Promise<Refusal | null>;
+  /** Of what was written. */
+  read(at: number, bytes: number): Promise<Buffer>;
   keep(meta: FileMeta): Promise<StoredFile | Refusal>;
 }
 

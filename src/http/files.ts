@@ -2,10 +2,10 @@
 import type { Dialect } from "../dialects/dialect.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { Refusal } from "../core/types.ts";
-import type { FilePage, Files, StoredFile, Upload } from "../files/files.ts";
+import type { FilePage, Files, StoredFile } from "../files/files.ts";
 import { unreadBodies } from "./arriving-bodies.ts";
 import { idleTimeoutSeconds } from "./inference.ts";
-import { boundaryOf, type PartHead, partsOf } from "./multipart.ts";
+import { boundaryOf, type TakenForm, takeForm } from "./multipart.ts";
 import { requestAddress } from "./request-address.ts";
 import type { StoredAction, StoredAsked } from "./stored-responses.ts";
 
@@ -108,16 +108,16 @@ const upload: StoredAction = async (asked) => {
   const opened = await files.upload(account);
   if (isRefusal(opened)) return opened;
   await using content = opened;
-  const fields = new Map<string, string>();
-  let filename: string | null | Refusal;
+  let form: TakenForm | Refusal;
   unreadBodies.count += 1;
   try {
-    filename = await take(partsOf(request.body, boundary), content, fields);
+    form = await takeForm(request.body, boundary, content, valueMaxBytes);
   } finally {
     unreadBodies.count -= 1;
   }
-  if (isRefusal(filename)) return filename;
-  const settings = settingsOf(fields, asked, files);
+  if (isRefusal(form)) return form;
+  const { filename } = form;
+  const settings = settingsOf(new Map(form.fields), asked, files);
   if (isRefusal(settings)) return settings;
   if (filename === null) return invalid("file is required: a part with the content of a file");
   if (filename.length > filenameMaxLength || /[\x00-\x1f\x7f]/.test(filename)) {
@@ -133,45 +133,6 @@ const upload: StoredAction = async (asked) => {
     connection?.timeout(request, idleTimeoutSeconds);
   }
 };
-
-/** Gives the file's name; null where there is no file. */
-async function take(
-  parts: AsyncIterable<PartHead | Uint8Array | Refusal>,
-  content: Upload,
-  fields: Map<string, string>,
-): Promise<string | null | Refusal> {
-  let filename: string | null = null;
-  let field: string | null = null;
-  let value: Buffer[] = [];
-  const close = (): void => {
-    if (field !== null) fields.set(field, Buffer.concat(value).toString());
-    value = [];
-  };
-  try {
-    for await (const piece of parts) {
-      if (isRefusal(piece)) return piece;
-      if (!(piece instanceof Uint8Array)) {
-        close();
-        const isFile = piece.field === "file";
-        if (isFile && filename !== null) return invalid("file: one request uploads one file");
-        if (isFile) filename = piece.filename ?? "";
-        field = isFile ? null : piece.field;
-      } else if (field === null) {
-        const refusal = filename === null ? null : await content.write(piece);
-        if (refusal !== null) return refusal;
-      } else {
-        value.push(Buffer.from(piece));
-        if (value.reduce((sum, { length }) => sum + length, 0) > valueMaxBytes) return invalid(`${field} is too long`);
-      }
-    }
-  } catch (thrown) {
-    // The client left before its body was complete; no one reads this answer. What the disk fails at is another matter.
-    if ((thrown as { syscall?: unknown }).syscall !== undefined) throw thrown;
-    return refuse("unreadable", { reason: "The request body ended early" });
-  }
-  close();
-  return filename;
-}
 
 function settingsOf(
   fields: ReadonlyMap<string, string>,

@@ -4,7 +4,17 @@ import { assert } from "../core/assert.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Dialect, Keep, ReplyIdentity, RequestHead } from "../dialects/dialect.ts";
 import type { Dialects } from "../dialects/registry.ts";
-import { type Admitted, admit, type ForOthers, isRefused, type GatewayParts, type Refused, serve } from "../gateway.ts";
+import type { Files } from "../files/files.ts";
+import {
+  type Admitted,
+  admit,
+  type ForOthers,
+  type Incoming,
+  isRefused,
+  type GatewayParts,
+  type Refused,
+  serve,
+} from "../gateway.ts";
 import { ByteBudget, type ByteBudgetLimits } from "../core/byte-budget.ts";
 import { inputsRepliesAccountBytesMax } from "../core/limits.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
@@ -72,10 +82,13 @@ export type InferenceOptions = Readonly<{
   passOn?: (request: Request, connection: Connection | null, body: RawBody | null) => Promise<Response>;
 }>;
 
+/** `files`: take what comes in forms. Null or absent: nothing comes in forms. */
+type InferenceParts = GatewayParts & Readonly<{ files?: Pick<Files, "upload"> | null }>;
+
 type RoutesTaken = { add(...route: Parameters<ApiRoutes["add"]>): unknown };
 
 export class Inference implements LiveRequests {
-  readonly #parts: GatewayParts;
+  readonly #parts: InferenceParts;
   readonly #options: InferenceOptions;
   readonly #heartbeat = new Heartbeat();
   readonly #open = new ActiveSet<{
@@ -92,7 +105,7 @@ export class Inference implements LiveRequests {
   /** Signed-in browsers may send requests without a key. */
   site: Site | null = null;
 
-  constructor(parts: GatewayParts, options: InferenceOptions) {
+  constructor(parts: InferenceParts, options: InferenceOptions) {
     this.#parts = parts;
     this.#options = options;
   }
@@ -103,7 +116,7 @@ export class Inference implements LiveRequests {
         api.add("GET", dialect.endpoint, (request, connection) => this.#connect(request, connection, dialect));
       }
       for (const { path, counted } of dialect.routes) {
-        if (counted !== undefined) continue;
+        if (counted !== undefined || (takesForms(dialect) && this.#options.passOn !== undefined)) continue;
         api.add("POST", path, (request, connection, id) =>
           this.#answer(request, connection, dialect, new ArrivedHead(request, path, id)),
         );
@@ -176,7 +189,8 @@ export class Inference implements LiveRequests {
     const keep = passOn === undefined ? undefined : (body: RawBody) => void (raw = body);
     const keepsLarge = this.#parts.largeBodies !== undefined || passOn !== undefined;
     const address = () => clientAddress(request, connection, addressHeader);
-    const incoming = incomingOf(request, head, record.requestId, keyHeaders, this.site, keepsLarge, address, keep);
+    const received = incomingOf(request, head, record.requestId, keyHeaders, this.site, keepsLarge, address, keep);
+    const incoming = takesForms(dialect) ? { ...received, body: this.#formOf(request) } : received;
     this.#arrived += 1;
     let admitted: Admitted | Refused | ForOthers;
     try {
@@ -194,6 +208,13 @@ export class Inference implements LiveRequests {
     const response = await this.#reply(request, connection, dialect, record, admitted, sink, backgrounds);
     watch.replied(record, response.status);
     return response;
+  }
+
+  #formOf(request: Request): Incoming["body"] {
+    return async (account) => {
+      const { readAudioForm } = await import("./audio-form.ts");
+      return readAudioForm(request, account, this.#parts.files ?? null);
+    };
   }
 
   #reply(
@@ -224,7 +245,7 @@ export class Inference implements LiveRequests {
     const outlet = background?.outlet ?? this.#outletOf(request, dialect, admitted, identity, sink);
     if (outlet instanceof StreamOutlet && outlet.showsInput) this.#countInput(ask, account, outlet);
     // A non-streaming reply is silent until it is complete. The exemption sticks to the connection, so it is undone.
-    const isSilent = !ask.stream && background === null;
+    const isSilent = (!ask.stream || ask.voice !== undefined) && background === null;
     if (isSilent) connection?.timeout(request, 0);
     this.#openOf.set(account, (this.#openOf.get(account) ?? 0) + 1);
     const opened = this.#open.join({ outlet, served: null });
@@ -294,6 +315,9 @@ export class Inference implements LiveRequests {
     else this.#openOf.set(account, left);
   }
 }
+
+/** Its bodies are uploads to the disk, which the main thread alone writes to. */
+const takesForms = ({ modelKind }: Dialect): boolean => modelKind === "transcription";
 
 /** Resolves when none is left, or after `limitMs`. */
 export async function noneLeftWithin(

@@ -1,7 +1,9 @@
 // GET /v1/models and /v1/models/{id}: one list for both SDK families; a header decides the names of `capabilities`.
 import { claimsOf } from "../core/catalog.ts";
 import { outputTokensMax, partsPerCent } from "../core/limits.ts";
+import { isVoice, type ModelKind } from "../core/model-kinds.ts";
 import type { Model } from "../core/types.ts";
+import { unitDollars } from "../core/voices.ts";
 
 const created = "2025-01-01T00:00:00Z";
 
@@ -29,6 +31,7 @@ export function modelBody(model: Model, { nodesContext, ownCapabilities }: Model
     owned_by: "tollgate",
     name: id,
     display_name: id,
+    kind: model.kind,
     description: descriptionOf(model),
     context_window: contextTokens,
     max_input_tokens: contextTokens,
@@ -48,22 +51,23 @@ function catalogFields(model: Model, contextLength: number, budgetMax: number) {
   const { kind, price } = model;
   const { images, tools, formats } = claimsOf(model);
   const isChat = kind === "chat";
-  const modalities = ["text", ...(images ? ["image"] : []), ...(isChat ? ["file"] : [])];
-  const answer = { chat: "text", embedding: "embeddings", rerank: "rerank" }[kind];
+  const { reads, answer } = modalitiesOf[kind];
+  const isHeard = isChat && model.readsAudio === true;
+  const modalities = [reads, ...(images ? ["image"] : []), ...(isHeard ? ["audio"] : []), ...(isChat ? ["file"] : [])];
   const parts = price.kind === "split" ? price.parts : undefined;
   const [input, cached, output] =
     price.kind === "split"
       ? [price.inputCents, price.cachedInputCents, price.outputCents]
       : [price.cents, price.cents, price.cents];
   return {
-    pricing: {
+    pricing: unitPricing(model) ?? {
       prompt: dollarsPerToken(input, parts?.input),
       completion: dollarsPerToken(output, parts?.output),
       input_cache_read: dollarsPerToken(cached, parts?.cachedInput),
       request: "0",
     },
     architecture: {
-      modality: `${images ? "text+image" : "text"}->${answer}`,
+      modality: `${reads}${images ? "+image" : ""}${isHeard ? "+audio" : ""}->${answer}`,
       input_modalities: modalities,
       output_modalities: [answer],
       tokenizer: "Other",
@@ -85,6 +89,21 @@ function catalogFields(model: Model, contextLength: number, budgetMax: number) {
   };
 }
 
+const modalitiesOf = {
+  chat: { reads: "text", answer: "text" },
+  embedding: { reads: "text", answer: "embeddings" },
+  rerank: { reads: "text", answer: "rerank" },
+  transcription: { reads: "audio", answer: "text" },
+  speech: { reads: "text", answer: "audio" },
+} as const satisfies Record<ModelKind, object>;
+
+/** Under the names of the configuration, since programs would take other ones for prices of tokens. */
+function unitPricing({ kind, price }: Model): Readonly<Record<string, string>> | null {
+  if (!isVoice(kind)) return null;
+  const dollars = String(unitDollars(kind, price));
+  return { [kind === "speech" ? "price_per_1k_characters" : "price_per_minute"]: dollars };
+}
+
 /** Every engine takes them. */
 const commonParameters = [
   ...["max_tokens", "max_completion_tokens", "temperature", "top_p", "stop", "seed"],
@@ -97,9 +116,16 @@ function dollarsPerToken(cents: number, parts = 0): string {
   return `${digits.slice(0, -12)}.${digits.slice(-12)}`.replace(/\.?0+$/, "");
 }
 
+const descriptions = {
+  embedding: "Makes vectors of texts.",
+  rerank: "Orders documents by a query.",
+  transcription: "Writes down speech.",
+  speech: "Reads texts aloud.",
+} as const satisfies Record<Exclude<ModelKind, "chat">, string>;
+
 function descriptionOf(model: Model): string {
   const { kind } = model;
-  if (kind !== "chat") return kind === "embedding" ? "Makes vectors of texts." : "Orders documents by a query.";
+  if (kind !== "chat") return descriptions[kind];
   const { images, tools, formats } = claimsOf(model);
   const answers = { json_schema: "answers with JSON that fits a schema", json_object: "answers with JSON", none: null };
   const reads = images ? "Reads text, files and images" : "Reads text and files";

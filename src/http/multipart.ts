@@ -1,11 +1,11 @@
 // Reads a body of multipart/form-data as it comes: nothing of it is held but the beginning of what may be a boundary. The
 // runtime's own `formData()` has the whole body in memory first.
-import { refuse } from "../core/refusals.ts";
+import { isRefusal, refuse } from "../core/refusals.ts";
 import type { Refusal } from "../core/types.ts";
 import { decoded } from "./api-routes.ts";
 
 /** Of a part: its field's name and, of a file, its name. Its content follows in pieces. */
-export type PartHead = Readonly<{ field: string; filename: string | null }>;
+type PartHead = Readonly<{ field: string; filename: string | null }>;
 
 const headMaxBytes = 4_096;
 const partsMax = 32;
@@ -21,7 +21,7 @@ export function boundaryOf(contentType: string | null): string | null {
 }
 
 /** Heads, each followed by its content; a refusal is the last. */
-export async function* partsOf(
+async function* partsOf(
   body: AsyncIterable<Uint8Array>,
   boundary: string,
 ): AsyncGenerator<PartHead | Uint8Array | Refusal> {
@@ -62,6 +62,54 @@ export async function* partsOf(
     }
   }
   yield unreadable("it ended early");
+}
+
+/** `filename`: null where there is no file. */
+export type TakenForm = Readonly<{
+  fields: readonly (readonly [name: string, value: string])[];
+  filename: string | null;
+}>;
+
+/** Writes the part `file` to `content`, and keeps the others. */
+export async function takeForm(
+  body: AsyncIterable<Uint8Array>,
+  boundary: string,
+  content: Readonly<{ write(bytes: Uint8Array): Promise<Refusal | null> }>,
+  valueMaxBytes: number,
+): Promise<TakenForm | Refusal> {
+  const fields: [string, string][] = [];
+  let filename: string | null = null;
+  let field: string | null = null;
+  let value: Buffer[] = [];
+  const close = (): void => {
+    if (field !== null) fields.push([field, Buffer.concat(value).toString()]);
+    value = [];
+  };
+  try {
+    for await (const piece of partsOf(body, boundary)) {
+      if (isRefusal(piece)) return piece;
+      if (!(piece instanceof Uint8Array)) {
+        close();
+        const isFile = piece.field === "file";
+        if (isFile && filename !== null) return refuse("malformed", { reason: "file: one request uploads one file" });
+        if (isFile) filename = piece.filename ?? "";
+        field = isFile ? null : piece.field;
+      } else if (field === null) {
+        const refusal = filename === null ? null : await content.write(piece);
+        if (refusal !== null) return refusal;
+      } else {
+        value.push(Buffer.from(piece));
+        const bytes = value.reduce((sum, { length }) => sum + length, 0);
+        if (bytes > valueMaxBytes) return refuse("malformed", { reason: `${field} is too long` });
+      }
+    }
+  } catch (thrown) {
+    // The client left before its body was complete; no one reads this answer. What the disk fails at is another matter.
+    if ((thrown as { syscall?: unknown }).syscall !== undefined) throw thrown;
+    return refuse("unreadable", { reason: "The request body ended early" });
+  }
+  close();
+  return { fields, filename };
 }
 
 const unreadable = (why: string): Refusal =>

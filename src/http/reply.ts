@@ -22,8 +22,18 @@ function named(headers: Headers, requestId: string): Headers {
 export const jsonReply = (body: string | ReadableStream, requestId: string, status = 200): Response =>
   new Response(body, { status, headers: named(jsonHeaders, requestId) });
 
-export const streamReply = (body: ReadableStream, requestId: string): Response =>
-  new Response(body, { headers: named(streamHeaders, requestId) });
+/** `type`: of what is no stream of events. */
+export function streamReply(body: ReadableStream, requestId: string, type?: string): Response {
+  const reply = new Response(body, { headers: named(streamHeaders, requestId) });
+  return type === undefined ? reply : typed(reply, type);
+}
+
+/** What a node made is nothing else than that, whatever it looks like. */
+export function typed(reply: Response, type: string): Response {
+  reply.headers.set("content-type", type);
+  reply.headers.set("x-content-type-options", "nosniff");
+  return reply;
+}
 
 /** Clients retry a 429 for minutes unless they learn when to, or that it cannot help. */
 export function refusalReply(dialect: Dialect, refusal: Refusal, requestId: string, ask: Ask | null = null): Response {

@@ -81,7 +81,7 @@ export type KnownSampling = Readonly<Partial<Record<keyof Sampling, string>>>;
 
 /** The refusal that names a field which the engine would silently ignore; null where it knows every field of the request. */
 export function unknownField(ask: Ask, engine: EngineKind, picks: KnownSampling, node: KnowingNode): Refusal | null {
-  if (ask.model.tier !== "own" || ask.inputs !== undefined) return null;
+  if (ask.model.tier !== "own" || ask.inputs !== undefined || ask.voice !== undefined) return null;
   const field =
     ask.engineFields?.find((each) => !knows(each, engine, node))?.at ?? unheardSampling(ask, engine, picks, node);
   if (field === undefined) return null;

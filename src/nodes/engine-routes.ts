@@ -45,6 +45,7 @@ export function reportOf(
         ...urgency(info ?? older),
         capabilities: {
           ...flag("images", model?.["has_image_understanding"]),
+          ...flag("audio", model?.["has_audio_understanding"]),
           ...(model?.["is_generation"] === false ? { chat: false, embeddings: true } : {}),
         },
       }));
@@ -55,6 +56,7 @@ export function reportOf(
         contextTokens: record(props?.["default_generation_settings"])?.["n_ctx"],
         capabilities: {
           ...flag("images", record(props?.["modalities"])?.["vision"]),
+          ...flag("audio", record(props?.["modalities"])?.["audio"]),
           ...flag("tools", record(props?.["chat_template_caps"])?.["supports_tools"]),
         },
       }));
@@ -161,6 +163,7 @@ function shownFacts({ parameters, capabilities: listed }: Record<string, unknown
       tools: listed.includes("tools"),
       thinking: listed.includes("thinking"),
       images: listed.includes("vision"),
+      audio: listed.includes("audio"),
       embeddings: listed.includes("embedding"),
     },
   };

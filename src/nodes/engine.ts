@@ -168,7 +168,7 @@ export function engineInWords(engine: Engine): string {
 }
 
 /** Default ports of engines on this machine, and how many requests they run at once when installed with defaults. */
-const localEngines = [
+export const localEngines = [
   { name: "vllm", port: 8000, slots: null },
   { name: "sglang", port: 30_000, slots: null },
   { name: "llama-cpp", port: 8080, slots: "auto" },
@@ -178,9 +178,6 @@ const localEngines = [
 
 /** Timeout for its model list, because start-up waits for it. */
 const discoverMs = 140;
-
-/** Further ports that engines, and proxies in front of them, are often given. */
-const otherPorts = [8001, 8081, 5000, 3000, 4000];
 
 /** The first engine that answers on its default port here, for whatever models it lists at the moment; null: none. */
 export async function discoverLocalEngine(dial?: ClientOptions["dial"]): Promise<NodeConfig | null> {
@@ -194,14 +191,7 @@ export async function discoverLocalEngine(dial?: ClientOptions["dial"]): Promise
   return found.find((node) => node !== null) ?? null;
 }
 
-/** Addresses on a host, at usual ports, where something lists models as engines do. */
-export async function engineAddresses(host: string, timeoutMs: Ms): Promise<string[]> {
-  const urls = [...localEngines.map(({ port }) => port), ...otherPorts].map((port) => `http://${host}:${port}/v1`);
-  const answers = await Promise.all(urls.map((url) => listsModels(url, timeoutMs)));
-  return urls.filter((_, at) => answers[at]);
-}
-
-async function listsModels(url: string, timeoutMs: Ms, dial?: ClientOptions["dial"]): Promise<boolean> {
+export async function listsModels(url: string, timeoutMs: Ms, dial?: ClientOptions["dial"]): Promise<boolean> {
   const options = { clock: systemClock, connectTimeoutMs: timeoutMs, ...(dial === undefined ? {} : { dial }) };
   const client = new NodeClient(originOf(new URL(url)), options);
   const listed = await get(client, "/v1/models", null, timeoutMs);

@@ -79,7 +79,7 @@ async function inspect(
   const asking = askingOf(node, clock);
   try {
     if (engine === null) {
-      const answers = well && (await eachAnswers(asking, namesOf(served, nameOf)));
+      const answers = well && (problem === null || (await eachAnswers(asking, namesOf(served, nameOf))));
       return { ...unasked, well, problem: answers ? null : `${url}: ${problem}`, warning: null };
     }
     const listsNothing = engine.chatModels.length === 0;

@@ -5,7 +5,8 @@ const nodeModelNameMaxLength = 512;
 /** No model has a smaller context; a node that reports one would have every request refused. */
 const nodeContextMinTokens = 128;
 
-export type Capability = "chat" | "tools" | "thinking" | "images" | "embeddings" | "rerank";
+export type Capability =
+  "chat" | "tools" | "thinking" | "images" | "audio" | "embeddings" | "rerank" | "transcription" | "speech";
 /** An absent ability was not reported. */
 export type Capabilities = Readonly<Partial<Record<Capability, boolean>>>;
 
@@ -57,6 +58,8 @@ export function contextOf(value: unknown): number | null {
 function capabilitiesOfMode(mode: unknown): Capabilities {
   if (mode === "embedding") return { chat: false, embeddings: true };
   if (mode === "rerank") return { chat: false, rerank: true };
+  if (mode === "audio_transcription") return { chat: false, transcription: true };
+  if (mode === "audio_speech") return { chat: false, speech: true };
   return mode === "chat" ? { chat: true } : {};
 }
 
@@ -74,7 +77,13 @@ export function chatModelsOf(models: readonly ModelFacts[]): readonly string[] {
 
 /** Whether the name shows another purpose, where the engine does not report one. Hugging Face names begin with their owner. */
 export const isNamedOtherwise = (name: string): boolean =>
-  /embed|rerank|(?:^|\/)(?:bge|gte|e5|all-minilm|paraphrase)[-_]/i.test(name);
+  /embed|rerank|(?:^|\/)(?:bge|gte|e5|all-minilm|paraphrase)[-_]/i.test(name) || voiceNamed(name) !== null;
+
+/** Names of families that only hear, or only speak. */
+export function voiceNamed(name: string): "transcription" | "speech" | null {
+  if (/whisper|parakeet|canary|moonshine|transcribe/i.test(name)) return "transcription";
+  return /kokoro|piper|(?:^|[-_/])tts(?:[-_]|$)/i.test(name) ? "speech" : null;
+}
 
 export const withoutTag = (name: string): string => (name.endsWith(latest) ? name.slice(0, -latest.length) : name);
 

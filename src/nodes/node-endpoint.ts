@@ -14,7 +14,7 @@ import { nodeConnectTimeoutMs, nodeCountBytesMax } from "../core/limits.ts";
 import { nodeCoolOffMs, nodeIdleSocketMs, nodeProbeTimeoutMs } from "./limits.ts";
 import { blotted } from "../core/log.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
-import type { AccountId, Ask, Ending, Ms, Refusal, Sink } from "../core/types.ts";
+import type { AccountId, Ask, Ending, Ms, Refusal, Sink, Voice } from "../core/types.ts";
 import { answerRoom, askWithin, reportedContext, isPromptTooLong, surelyFits } from "./answer-room.ts";
 import { NodeClient } from "./client/client.ts";
 import { type Dial, originOf } from "./client/dial.ts";
@@ -95,8 +95,13 @@ type Attempt = Readonly<{
   began: () => void;
 }>;
 
-/** Whose request it is. `plan`: see PrefixCacheRule. */
-export type Sender = Readonly<{ account: AccountId; plan?: PlanId | undefined; priority: Priority }>;
+/** Whose request it is. `plan`, `person`: see PrefixCacheRule. */
+export type Sender = Readonly<{
+  account: AccountId;
+  person?: string | null;
+  plan?: PlanId | undefined;
+  priority: Priority;
+}>;
 
 export type EndpointOptions = Readonly<{
   clock: Clock;
@@ -185,7 +190,7 @@ export class NodeEndpoint {
     const isUnclear = this.engine === unknownEngine && unknownTo(ask, this.engine, this.config) !== null;
     const look = isUnclear ? await this.#lookAgain() : null;
     const nodeModel = this.#nameOf(ask.model.id);
-    const isConversation = !hasInputs(ask);
+    const isConversation = !hasInputs(ask) && ask.voice === undefined;
     const untaken = unknownTo(ask, this.engine, this.config) ?? (isPlain(ask) ? notTaken(ask, this.engine.kind) : null);
     const mayNotFit = isConversation && this.#mayNotFit(ask, nodeModel);
     const fitted = untaken ?? (mayNotFit ? await this.#fitted(ask, sender.account, nodeModel, cancelSignal) : ask);
@@ -223,6 +228,7 @@ export class NodeEndpoint {
 
   #once(attempt: Attempt): Promise<ExchangeOutcome> {
     if (attempt.ask.generations?.take() === false) return Promise.resolve(refusedHere(refuse("node_failed")));
+    if (attempt.ask.voice !== undefined) return this.#voiceOnce(attempt, attempt.ask.voice);
     return hasInputs(attempt.ask) ? this.#inputsOnce(attempt) : this.#streamOnce(attempt);
   }
 
@@ -246,6 +252,18 @@ export class NodeEndpoint {
       sink,
       began,
     });
+  }
+
+  async #voiceOnce({ nodeModel, ...attempt }: Attempt, voice: Voice): Promise<ExchangeOutcome> {
+    const [{ askForVoice }, { voiceRequest }] = await Promise.all([
+      import("./voices/voice-exchange.ts"),
+      import("./voices/voice-request.ts"),
+    ]);
+    const { path, type, bytes, body } = voiceRequest(voice, nodeModel, attempt.ask.stream);
+    const { hostHeader } = this.#client.origin;
+    const head = requestHead("POST", this.#basePath + path, hostHeader, this.config.apiKey, bytes, type);
+    const request = [head, ...body];
+    return askForVoice({ ...attempt, request, client: this.#client, limits: this.#limits }, voice);
   }
 
   /** Vectors or scores. Only text-embeddings-inference ranks on a path of its own, with its own form. */
@@ -412,13 +430,13 @@ export class NodeEndpoint {
 
   #nodeRequest(
     ask: Ask,
-    { account, plan, priority: urgency }: Sender,
+    { account, person, plan, priority: urgency }: Sender,
     nodeModel: string,
   ): NodeRequest | LargeNodeRequest {
     const { kind } = this.engine;
     const { sharePrefixCache: sharing, priorityScheduling } = this.config;
     const priority = enginePriority(this.engine, priorityScheduling, urgency);
-    const share = { sharing, seed: this.#saltSeed, plan, priority };
+    const share = { sharing, seed: this.#saltSeed, plan, person, priority };
     if (isPlain(ask)) return plainRequest(ask, account, nodeModel, kind, this.config, share);
     if (ask.prepared === undefined) return nodeRequest(ask, account, nodeModel, kind, this.config, share);
     return largeNodeRequest({ ...ask, prepared: ask.prepared }, account, nodeModel, kind, this.config, share);

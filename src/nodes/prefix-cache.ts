@@ -2,6 +2,7 @@
 // another account sent the same prompt.
 import type { SharePrefixCache } from "../config/config.ts";
 import type { PlanId } from "../core/plan-ids.ts";
+import { personPrefix } from "../core/standing.ts";
 import type { AccountId } from "../core/types.ts";
 
 export type PrefixCacheRule = Readonly<{
@@ -9,6 +10,8 @@ export type PrefixCacheRule = Readonly<{
   sharing?: SharePrefixCache | undefined;
   /** The account's, where accounts of a plan share the cache. */
   plan?: PlanId | undefined;
+  /** See personOf. */
+  person?: string | null | undefined;
   /** Differs between gateways, because their accounts on the same engine have the same numbers. */
   seed: bigint;
 }>;
@@ -30,14 +33,18 @@ export function saltSeedOf(secret: Uint8Array): bigint {
  */
 export type PrefixCacheTrait = "salt" | "salt-if-asked" | "unused-if-asked" | "shared";
 
-/** Whose prompts an engine finds again: everyone's, those of its account's plan, only the account's own, or none. */
-export type KeptPrompts = "for all" | "by plan" | "by account" | "nothing";
+/** In a team, whose request it is, who stands in line as that; null: an account's, or a service key's. */
+export const personOf = (member: string | undefined): string | null =>
+  member?.startsWith(personPrefix) === true ? member : null;
+
+/** Whose prompts an engine finds again: everyone's, those of its account's plan, of its team, only the account's own, or none. */
+export type KeptPrompts = "for all" | "by plan" | "by team" | "by account" | "nothing";
 
 export function keptPrompts(trait: PrefixCacheTrait, sharing: PrefixCacheRule["sharing"]): KeptPrompts {
   const fields = prefixCacheFields(trait, { sharing, seed: 0n }, 0);
   if (fields === null) return "for all";
   if (!("cache_salt" in fields)) return "nothing";
-  return sharing === "plan" ? "by plan" : "by account";
+  return sharing === "plan" || sharing === "team" ? `by ${sharing}` : "by account";
 }
 
 export function shareFields(trait: PrefixCacheTrait, share: EngineShare, account: AccountId): Record<string, unknown> {
@@ -47,12 +54,13 @@ export function shareFields(trait: PrefixCacheTrait, share: EngineShare, account
 
 function prefixCacheFields(
   trait: PrefixCacheTrait,
-  { sharing, seed, plan }: PrefixCacheRule,
+  { sharing, seed, plan, person = null }: PrefixCacheRule,
   account: AccountId,
 ): Readonly<Record<string, unknown>> | null {
   if (sharing === true || trait === "shared") return null;
   if (trait !== "salt" && sharing === undefined) return null;
   if (trait === "unused-if-asked") return { cache_prompt: false };
-  const group = sharing === "plan" && plan !== undefined ? `plan ${plan}` : `account ${account}`;
+  const own = person === null || sharing === "team" ? `account ${account}` : `account ${account} ${person}`;
+  const group = sharing === "plan" && plan !== undefined ? `plan ${plan}` : own;
   return { cache_salt: Bun.hash(group, seed).toString(36) };
 }

@@ -86,18 +86,22 @@ function contentOf(content: Extract<Turn, { role: "user" }>["content"]): string 
   if (typeof content === "string") return content;
   const parts: Record<string, unknown>[] = [];
   const texts: string[] = [];
-  let images = 0;
+  let media = 0;
   for (const part of content) {
     if (part.kind === "text") {
       texts.push(part.text);
       parts.push({ type: "text", text: part.text });
     } else if (part.kind === "image" && part.url.startsWith("data:")) {
-      images++;
+      media++;
       const detail = part.detail === null ? {} : { detail: part.detail };
       parts.push({ type: "image_url", image_url: { url: part.url, ...detail } });
+    } else if (part.kind === "audio") {
+      media++;
+      const data = part.url.slice(part.url.indexOf(",") + 1);
+      parts.push({ type: "input_audio", input_audio: { data, format: part.format } });
     }
   }
-  return images === 0 ? texts.join("\n") : parts;
+  return media === 0 ? texts.join("\n") : parts;
 }
 
 /** Arguments of an earlier call: llama-server answers 500 to text that is no JSON object. */

@@ -43,7 +43,7 @@ export function countRequestOfAsk(
   if (ask.turns.some((turn) => turn.role === "prompt" && turn.tokens !== null)) return null;
   const media = (ask.prepared !== undefined && hasMedia(ask.prepared)) || ask.turns.some(turnHasMedia);
   // Inputs are not a conversation.
-  if (media || ask.inputs !== undefined) return null;
+  if (media || ask.inputs !== undefined || ask.voice !== undefined) return null;
   if (path !== undefined) return { path, body: body() };
   return mayRead && engine === "ollama" && ask.prepared === undefined ? readByOllama(body()) : null;
 }

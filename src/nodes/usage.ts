@@ -139,7 +139,7 @@ export function estimatedInput(ask: Ask): number {
   for (const turn of ask.turns) {
     if ((turn.role !== "user" && turn.role !== "tool") || typeof turn.content === "string") continue;
     for (const part of turn.content) {
-      if (part.kind !== "image") continue;
+      if (part.kind !== "image" && part.kind !== "audio") continue;
       bytes -= part.url.length;
       images++;
     }

@@ -1,9 +1,10 @@
-// Brings accounts, key limits and invitations in line with a file, in one unit: all of it or nothing. What the file does not
+// Brings accounts, key limits, teams and invitations in line with a file, in one unit: all of it or nothing. What the file does not
 // name stays as it is, and a second time nothing changes. Secrets are neither read from the file nor shown.
 import { type Static, Type } from "@sinclair/typebox";
 import { limitInWords, limitsDetail, type NewLimits } from "../account/people/account-keys.ts";
 import { invitationInWords } from "../account/sign-in/access-links.ts";
 import { AccountError } from "../account/people/accounts.ts";
+import { Teams } from "../account/people/teams.ts";
 import { theServer } from "../account/audit.ts";
 import type { Office, Unit } from "../account/office.ts";
 import type { AccessLink, AccountRecord, AuditAction } from "../account/records.ts";
@@ -14,6 +15,7 @@ import { expiryOf } from "./link-expiry.ts";
 import { type Actor, checkMayTouchOperators, entryBy } from "./verb.ts";
 import { invitationMs } from "./verbs/accounts.ts";
 import { otherLimits } from "./verbs/keys.ts";
+import { memberTerms } from "./verbs/teams.ts";
 
 /** What a database server commits within the time of one unit: 2,000 new accounts took 1 to 2 s. */
 const rowsMax = 2_000;
@@ -43,6 +45,28 @@ const invitation = Type.Object(
   closed,
 );
 
+const member = Type.Object(
+  {
+    email,
+    role: Type.Optional(memberTerms.role),
+    limit_day: Type.Optional(memberTerms.limit_day),
+    limit_month: Type.Optional(memberTerms.limit_month),
+  },
+  closed,
+);
+const team = Type.Object(
+  {
+    name: text("What it is called.", "NAME"),
+    plan: Type.Optional(planId("Its plan.")),
+    credit: Type.Optional(tokens(0, "Balance tokens that a new team starts with.")),
+    disabled: Type.Optional(Type.Boolean({ description: "Whether its keys are refused." })),
+    members: Type.Optional(
+      Type.Array(member, { maxItems: rowsMax, description: "Who is in it, and what they may use." }),
+    ),
+  },
+  closed,
+);
+
 export const shop = {
   accounts: Type.Optional(
     Type.Array(account, { maxItems: rowsMax, description: "The accounts.", placeholder: "ACCOUNTS", flag: null }),
@@ -55,12 +79,16 @@ export const shop = {
       flag: null,
     }),
   ),
+  teams: Type.Optional(
+    Type.Array(team, { maxItems: rowsMax, description: "The teams.", placeholder: "TEAMS", flag: null }),
+  ),
   dry_run: Type.Optional(Type.Boolean({ description: "Show what would change without changing anything." })),
 };
 
 export type Shop = Readonly<{
   accounts?: readonly Static<typeof account>[];
   invitations?: readonly Static<typeof invitation>[];
+  teams?: readonly Static<typeof team>[];
   dry_run?: boolean;
 }>;
 
@@ -72,21 +100,27 @@ export type Applied = Readonly<{ changes: readonly string[]; dry_run: boolean }>
 
 type WantedAccount = Static<typeof account>;
 type WantedInvitation = Static<typeof invitation>;
+type WantedTeam = Static<typeof team>;
 
 /** Ends a unit without writing anything. */
 class Rehearsed extends Error {}
 
 /** Throws AccountError naming the place in the file, and then nothing is written. A rehearsal finds what the real one would. */
 export async function applied(office: Office, actor: Actor, wanted: Shop): Promise<Applied> {
-  const { accounts = [], invitations = [], dry_run = false } = wanted;
+  const { accounts = [], invitations = [], teams = [], dry_run = false } = wanted;
   refuseTwins("accounts", accounts, ({ email }) => email.toLowerCase());
   refuseTwins("invitations", invitations, ({ email }) => email.toLowerCase());
   for (const [at, { keys = [] }] of accounts.entries()) refuseTwins(`accounts[${at}].keys`, keys, ({ name }) => name);
+  refuseTwins("teams", teams, ({ name }) => name.toLowerCase());
+  for (const [at, { members = [] }] of teams.entries()) {
+    refuseTwins(`teams[${at}].members`, members, ({ email }) => email.toLowerCase());
+  }
   let changes: readonly string[] = [];
   try {
     await office.change(async (unit) => {
       const applying = new Applying(unit, actor);
       await applying.all(accounts, invitations);
+      for (const [at, each] of teams.entries()) await within(`teams[${at}]`, () => applying.team(each));
       changes = applying.changes;
       if (dry_run) throw new Rehearsed();
     });
@@ -122,6 +156,47 @@ class Applying {
     for (const [at, each] of invitations.entries()) {
       if (joined[at] === null) await within(`invitations[${at}]`, () => this.#invitation(each));
     }
+  }
+
+  /** Who is not named stays in it. */
+  async team({ name, plan, credit, disabled, members = [] }: WantedTeam): Promise<void> {
+    const { accounts } = this.#unit;
+    const teams = new Teams(this.#unit.teams);
+    const had = await accounts.recordOf(name);
+    const id = had === null ? await this.#newTeam(name, plan, credit) : (await teams.named(name)).id;
+    if (had !== null && plan !== undefined && plan !== had.plan) {
+      const detail = `from ${had.plan} to ${plan}`;
+      await this.#change(`~ ${name}: plan ${detail}`, "account.plan", id, detail, () => accounts.changePlan(id, plan));
+    }
+    if (disabled !== undefined && disabled !== (had !== null && had.disabledAt !== null)) {
+      const action = disabled ? "account.disable" : "account.enable";
+      await this.#change(`~ ${name}: ${disabled ? "disabled" : "enabled"}`, action, id, "", () =>
+        accounts.setDisabled(id, disabled),
+      );
+    }
+    for (const [at, { email, ...terms }] of members.entries()) {
+      await within(`members[${at}]`, async () => {
+        const person = await accounts.ofEmail(email);
+        const member = await accounts.member(id, person.id);
+        const is = { role: member?.role, limit_day: member?.tokensPerDay, limit_month: member?.tokensPerMonth };
+        const differ = Object.entries(terms).filter(([term, value]) => is[term as keyof typeof is] !== value);
+        if (member !== null && differ.length === 0) return;
+        const words = differ.map(([term, value]) => `${term} ${value ?? "none"}`).join(", ");
+        const detail = `account ${person.id}${words === "" ? "" : `, ${words}`}`;
+        const line = `${member === null ? "+" : "~"} ${name}, member ${email}${words === "" ? "" : `: ${words}`}`;
+        await this.#change(line, "team.member", id, detail, () =>
+          member === null ? teams.add(id, person.id, terms) : teams.update(id, person.id, terms),
+        );
+      });
+    }
+  }
+
+  async #newTeam(name: string, plan: string | undefined, credit: number | undefined): Promise<AccountId> {
+    const { id, plan: of } = await this.#unit.accounts.create({ email: name, plan, credit: credit ?? 0, team: true });
+    const detail = `plan ${of}, credit ${credit ?? 0}`;
+    this.changes.push(`+ team ${name}: ${detail}`);
+    this.#note("team.create", id, detail);
+    return id;
   }
 
   async #account(wanted: WantedAccount, record: AccountRecord | null): Promise<void> {

@@ -54,6 +54,9 @@ export const when = (description: string) => text(description, "WHEN");
 export const list = (placeholder: string, description: string) =>
   Type.Array(Type.String(line), { description, placeholder });
 
+export const repeated = (placeholder: string, description: string) =>
+  Type.Array(Type.String(), { placeholder, description, repeats: true });
+
 /** `null` lifts a limit; on a command line the word "none" does. */
 export const orNull = <Schema extends TSchema>(schema: Schema) =>
   Type.Unsafe<Static<Schema> | null>(

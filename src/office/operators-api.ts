@@ -12,6 +12,7 @@ import { StoreUnavailable } from "../core/types.ts";
 import { findVerb } from "./registry.ts";
 import type { OperatorsDescription } from "./operators-description.ts";
 import { allows, isForApi, operatorsApiPath, problemWith, ScopeTooSmall, type Verb } from "./verb.ts";
+import { ConfigIsOther } from "./config-editing.ts";
 import type { Work } from "./work.ts";
 
 const bodyMaxBytes = 8 * 1024 * 1024;
@@ -81,7 +82,8 @@ export class OperatorsApi {
 
   #failed(thrown: unknown): Response {
     if (thrown instanceof ScopeTooSmall) return refusal(403, "permission_error", `${thrown.message}.`);
-    if (thrown instanceof EmailTaken) return refusal(409, "conflict_error", thrown.message);
+    if (thrown instanceof EmailTaken || thrown instanceof ConfigIsOther)
+      return refusal(409, "conflict_error", thrown.message);
     if (thrown instanceof AccountError) return refusal(400, "invalid_request_error", thrown.message);
     if (thrown instanceof StoreUnavailable) {
       return refusal(503, "api_error", "The ledger cannot be read or written right now. Nothing was done.");

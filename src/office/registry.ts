@@ -32,6 +32,11 @@ const groups: readonly Group[] = [
     words: ["nodes", "gateways", "models", "webhooks", "reload", "health", "backup"],
     load: async () => (await import("./verbs/server.ts")).default,
   },
+  {
+    heading: "The configuration file",
+    words: ["config"],
+    load: async () => (await import("./verbs/config.ts")).default,
+  },
   { heading: "Batches", words: ["batches"], load: async () => (await import("./verbs/batches.ts")).default },
   {
     heading: "Reports",

@@ -5,6 +5,7 @@ import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Simulation, SimulationAsked } from "../core/simulation.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId } from "../core/types.ts";
+import type { ConfigEditing } from "./config-editing.ts";
 import type { ReloadOutcome } from "./reloaded.ts";
 
 /** Reports the progress of a long operation in one line. */
@@ -60,6 +61,7 @@ export type BatchesDesk = Readonly<{
 }>;
 
 export type Fleet = Readonly<{
+  config: ConfigEditing;
   /** Null: no files are taken, and so no batches. */
   batches: BatchesDesk | null;
   nodes(): Soon<readonly object[]>;

@@ -57,11 +57,11 @@ import { Tracing } from "../telemetry/tracing.ts";
 import { FollowedNodes } from "../threads/followed-nodes.ts";
 import { TokenCounter } from "../tokens/counter.ts";
 import { TokenCounts } from "../tokens/node-count.ts";
+import type { PublicFetch } from "../tools/fetch/public-fetch.ts";
 import { PublicFetchClient } from "../tools/fetch/public-fetch-client.ts";
 import { AnswerChecker } from "../tools/format/answer-checker.ts";
-import { Media } from "../tools/media/media.ts";
+import type { Media } from "../tools/media/media.ts";
 import { pdfTextCommand } from "../tools/media/pdf-command.ts";
-import type { PdfReader } from "../tools/media/pdf-reader.ts";
 import type { ServingConsole } from "./console.ts";
 import type { ControlParts } from "./control-handler.ts";
 import { type Handler, openControlSocket, socketFile } from "./control-socket.ts";
@@ -79,6 +79,7 @@ import { NoticeWatch } from "./notice-watch.ts";
 import { nodeLine, noNodeServes } from "./fleet/node-lines.ts";
 import { checkModelFile, findServingNodes } from "./fleet/nodes.ts";
 import { OwnedTools } from "./owned-tools.ts";
+import { lazyConfigEditor } from "./lazy-config-editor.ts";
 import { Reloader } from "./reload.ts";
 import { RunningParts } from "./running.ts";
 import { ScheduledBackups } from "./kept/scheduled-backups.ts";
@@ -320,17 +321,22 @@ async function openWork(earlier: Given & Settings & OpenedBooks, opened: AsyncDi
     counts,
     checker,
     largeBodies,
-    media: new Media(countedFetch(publicFetch, metrics), laterPdfReader(), files),
+    media: laterMedia(countedFetch(publicFetch, metrics), files),
     ownedTools,
   };
 }
 
-/** Loaded with the first PDF. */
-function laterPdfReader(): Pick<PdfReader, "read"> {
-  let reader: Promise<PdfReader> | null = null;
-  const load = async (): Promise<PdfReader> =>
-    new (await import("../tools/media/pdf-reader.ts")).PdfReader(pdfTextCommand);
-  return { read: async (...file) => (await (reader ??= load())).read(...file) };
+/** Loaded with the first request that has any. */
+function laterMedia(fetch: PublicFetch, files: FileStore | null): Pick<Media, "ready"> {
+  let media: Promise<Media> | null = null;
+  async function load(): Promise<Media> {
+    const [{ Media }, { PdfReader }] = await Promise.all([
+      import("../tools/media/media.ts"),
+      import("../tools/media/pdf-reader.ts"),
+    ]);
+    return new Media(fetch, new PdfReader(pdfTextCommand), files);
+  }
+  return { ready: async (...asked) => (await (media ??= load())).ready(...asked) };
 }
 
 // ---------------------------------------------------------------- gateway
@@ -422,6 +428,7 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
   const unready = unreadyOf(earlier);
   const batches = files === null ? null : batchesOf({ accounting, files });
   const fleet = fleetOf({
+    editing: lazyConfigEditor({ config, flags, environment, reloader, clock }),
     pool,
     catalog,
     served,

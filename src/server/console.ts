@@ -35,6 +35,7 @@ import type { Fleet, Work } from "../office/work.ts";
 import { freeBytesIn } from "../store/folder/disk-room.ts";
 import { noBackup } from "../store/postgres/no-backup.ts";
 import { backupsName } from "../store/folder/data-folder.ts";
+import { Alerts } from "./alerts.ts";
 import type { AccountExports } from "./kept/account-exports.ts";
 import { hadModels, type ModelReport, modelReport, seenNode } from "./fleet/model-report.ts";
 import type { NodeCare } from "./fleet/node-care.ts";
@@ -61,7 +62,7 @@ type Parts = Readonly<{
   pool: NodePool;
   served: Pick<ServedModels, "areOwn">;
   nodeCare: NodeCare;
-  notices: Pick<NoticeWatch, "states">;
+  notices: Pick<NoticeWatch, "states" | "findings">;
   work: Work & Readonly<{ fleet: Fleet }>;
   reloader: Pick<Reloader, "loadedAt">;
   backupSchedule: () => BackupSchedule | null;
@@ -118,6 +119,8 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       return reloader.loadedAt;
     },
   };
+  const backups =
+    config.databaseUrl === null ? backupsIn(resolve(config.dataFolder, backupsName), backupSchedule, work) : ofDatabase;
   const site = openConsole(
     {
       office,
@@ -133,11 +136,22 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       nodes,
       accountData,
       configuration,
+      alerts: new Alerts({
+        nodes: () => pool.states(),
+        modelsDown: () =>
+          nodes
+            .models()
+            .flatMap(({ id, by, up, nodes: on }) => (!up && (on.length > 0 || by === "configuration") ? [id] : [])),
+        requestLog,
+        accounting,
+        catalog,
+        backups,
+        notices,
+        baseUrl: addressesOf(config, port).baseUrl,
+        clock,
+      }),
       webhooks: { list: () => notices.states().map(webhookOf) },
-      backups:
-        config.databaseUrl === null
-          ? backupsIn(resolve(config.dataFolder, backupsName), backupSchedule, work)
-          : ofDatabase,
+      backups,
       payment,
       assets,
       clock,

@@ -103,6 +103,12 @@ export class NoticeWatch {
     }
   }
 
+  /** What it would tell now of the ledger and of backups. */
+  get findings(): Readonly<{ violations: LedgerWatch["state"]["violations"]; backupFailure: BackupFailure | null }> {
+    const { watch, backups } = this.#parts;
+    return { violations: watch.state.violations, backupFailure: backups.failure };
+  }
+
   states(): readonly WebhookState[] {
     return this.#deliveries.states();
   }

@@ -75,19 +75,37 @@ export class Reloader {
   }
 
   async #apply(): Promise<ReloadReport> {
-    const { clock, load, running, pool, environment, adopting, adopted } = this.#parts;
+    const { clock, load, pool, adopting, adopted } = this.#parts;
     const loadedAt = clock.wall();
     const next = await load();
     // Editors that truncate the file before they write it were met in between: everybody had the default plans then.
     if (next.isBlank && !this.#config.isBlank) {
       throw new ConfigError(`${next.file} is empty, as while it is written: write a comment into it to mean that`);
     }
+    const { needsRestart, changes } = await this.#planned(next);
+    adopting(next);
+    for (const { make } of changes.toSorted((one, other) => Number(other.canFail) - Number(one.canFail))) await make();
+    const found = await otherEngines(pool);
+    await adopted(next);
+    this.#loadedAt = loadedAt;
+    this.#config = next;
+    const report = { applied: changes.map(({ name }) => name), needsRestart };
+    return found.length === 0 ? report : { ...report, found };
+  }
+
+  /** What would be applied of another configuration. Throws what is wrong with it. */
+  async rehearse(next: Config): Promise<ReloadReport> {
+    const { needsRestart, changes } = await this.#planned(next);
+    return { applied: changes.map(({ name }) => name), needsRestart };
+  }
+
+  async #planned(next: Config): Promise<Readonly<{ needsRestart: readonly string[]; changes: readonly Change[] }>> {
+    const { running, environment } = this.#parts;
     const { models, plans } = next;
     const derived = { catalog: await catalogOf(next), models, plans };
     configuredCatalog(next, derived.catalog);
     checkPrograms(next.nodes, environment());
 
-    adopting(next);
     const needsRestart: string[] = [];
     const changes: Change[] = [];
     for (const [name, option] of optionEntries as readonly (readonly [keyof Config, AnyOption])[]) {
@@ -100,13 +118,7 @@ export class Reloader {
         changes.push({ name: option.name, canFail, make: () => reload(running, next[name], derived) });
       }
     }
-    for (const { make } of changes.toSorted((one, other) => Number(other.canFail) - Number(one.canFail))) await make();
-    const found = await otherEngines(pool);
-    await adopted(next);
-    this.#loadedAt = loadedAt;
-    this.#config = next;
-    const report = { applied: changes.map(({ name }) => name), needsRestart };
-    return found.length === 0 ? report : { ...report, found };
+    return { needsRestart, changes };
   }
 }
 

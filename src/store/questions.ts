@@ -40,7 +40,7 @@ export const rowsText = (rows: readonly (readonly Value[])[]): string =>
 
 const inSqlite = (text: string): string =>
   text
-    .replaceAll(/::(?:text|bigint|int|float8|jsonb)\b/g, "")
+    .replaceAll(/::(?:text|bigint|integer|int|float8|jsonb)\b/g, "")
     .replaceAll(' COLLATE "C"', "")
     .replaceAll("strpos(", "instr(")
     .replaceAll("jsonb_array_elements", "json_each")

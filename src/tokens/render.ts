@@ -2,6 +2,7 @@
 // (ChatML, Llama 3, Qwen's tool instructions) write around it.
 import { inlineImageHeader, type ImageSize } from "../core/image-header.ts";
 import { hasInputs, type InputsAsk, tokensOf } from "../core/inputs.ts";
+import { audioTokens } from "../core/voices.ts";
 import { tokensAroundInput } from "../core/limits.ts";
 import { sentTools } from "../core/sent-tools.ts";
 import type { Ask, Part, Tool, Turn } from "../core/types.ts";
@@ -101,6 +102,7 @@ function renderContent(content: string | readonly Part[], texts: string[]): numb
   for (const part of content) {
     if (part.kind === "text") texts.push(part.text);
     else if (part.kind === "file") extraTokens += fileTokens(part.url);
+    else if (part.kind === "audio") extraTokens += audioTokens(part.url);
     else extraTokens += imageTokens(part.detail === "low" ? null : inlineImageHeader(part.url), part.detail);
   }
   return extraTokens;

@@ -1,6 +1,7 @@
 // Estimates a request's tokens before they are counted, from lengths alone: rather too many than too few. What an
 // engine adds is in model-habits.ts. Charges are counted.
 import { isPdf, pdfStartWithinBytes } from "../core/file-text.ts";
+import { audioTokens, unitsOf } from "../core/voices.ts";
 import { expectedTokens, hasInputs, mostTokens } from "../core/inputs.ts";
 import type { Ask, Part } from "../core/types.ts";
 
@@ -10,6 +11,7 @@ const expectedImageTokens = 4_096;
 /** At most the model's context for each prompt, a round's maximum charge. `offeredBytes`: the operator's tools. */
 export function expectedInput(ask: Ask, offeredBytes = 0): number {
   if (hasInputs(ask)) return expectedTokens(ask);
+  if (ask.voice !== undefined) return unitsOf(ask.voice);
   const { answers, model, bodyBytes, prepared, turns } = ask;
   let textBytes = bodyBytes + offeredBytes;
   let tokens = 0;
@@ -35,6 +37,7 @@ export const mostInput = (ask: Ask): number => (hasInputs(ask) ? mostTokens(ask)
 /** A file's text is unknown until it is read. It seldom has more tokens than bytes, unless it is a compressed PDF. */
 function mediaTokens({ kind, url }: Exclude<Part, { kind: "text" }>, contextTokens: number): number {
   if (kind === "image") return expectedImageTokens;
+  if (kind === "audio") return audioTokens(url);
   return url.startsWith("data:") && !mayBePdf(url) ? url.length : contextTokens;
 }
 

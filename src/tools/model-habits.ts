@@ -35,6 +35,7 @@ export class ModelHabits {
   /** `textTokens`: the most that its own text may have. */
   expected(ask: Ask, textTokens: number): Expected {
     if (hasInputs(ask)) return { input: mostTokens(ask), output: 0 };
+    if (ask.voice !== undefined) return { input: textTokens, output: 0 };
     const { shortestPrompt, density, beyondText, answer } = this.#known.get(keyOf(ask)) ?? nothing;
     const template = Math.max(Math.min(shortestPrompt, templateTokensUnknown), beyondText);
     const prompts = ask.answers?.prompts ?? 1;
@@ -48,7 +49,7 @@ export class ModelHabits {
   /** One generation was reported or counted to have this usage. */
   saw(ask: Ask, textTokens: number, { inputFresh, inputCached, output }: Usage): void {
     const prompt = inputFresh + inputCached;
-    if (prompt === 0 || hasInputs(ask)) return;
+    if (prompt === 0 || hasInputs(ask) || ask.voice !== undefined) return;
     const before = this.#known.get(keyOf(ask)) ?? nothing;
     const shortestPrompt = Math.min(before.shortestPrompt, prompt);
     const answer = mostOf(before.answer, output);

@@ -153,6 +153,8 @@ for (const [name, skips, open] of worlds) {
       const { admitted, error } = await spend(...keys.map(({ api_key }) => api_key));
       expect(error).toContain("Quota exceeded. Upgrade your plan");
       expect(admitted * cost).toBe(usedOf(pool));
+      const all = await command<readonly { name: string; members: number }[]>("teams list", {});
+      expect(all.find((each) => each.name === made.name)).toMatchObject({ members: 2, disabled: false });
       expect(await leftOf(made)).toBe(pool - usedOf(pool));
       const members = await membersOf(made);
       expect(members.reduce((sum, { used_day }) => sum + used_day, 0)).toBeLessThan(usedOf(pool)); // the rest is nobody's

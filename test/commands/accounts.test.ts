@@ -298,6 +298,7 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
       "apply", // in acceptance/operators-api.test.ts
       ...["tokens create", "tokens revoke"], // in acceptance/operators-api.test.ts
       "reload", // below
+      ...["config edit", "config undo"], // in acceptance/config.test.ts
       "webhooks test", // changes nothing, and has no audit line
     ];
     const verbs = (await allVerbs()).flatMap(([, of]) => of);

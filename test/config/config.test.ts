@@ -84,7 +84,7 @@ describe("whether accounts share what engines keep of prompts", () => {
   test.each([
     [
       "[nodes]\nshare_prefix_cache = 1",
-      'gate.toml:2: nodes.share_prefix_cache must be true, false, "plan" or "account", is 1',
+      'gate.toml:2: nodes.share_prefix_cache must be true, false, "plan", "team" or "account", is 1',
     ],
     ['[nodes]\nname = "a"', "gate.toml:1: nodes must be one or more tables [[nodes]]"],
     ["[nodes]", "gate.toml:1: nodes must be one or more tables [[nodes]]"],

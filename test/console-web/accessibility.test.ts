@@ -16,16 +16,18 @@ const pages: readonly (readonly [path: string, heading: string])[] = [
   ["/key", "API key"],
   ["/usage", "Usage"],
   ["/plan", "Plan and credit"],
+  ["/team", "research"],
   ["/account", "Account"],
   ["/device?user_code=BBBB-CCCC", "Sign in a program"],
-  ["/operator", "Totals"],
-  ["/operator/activity?range=1h", "Activity"],
+  ["/operator?range=1h", "Activity"],
   ["/operator/accounts", "Accounts"],
   ["/operator/requests", "Requests"],
   ["/operator/line", "Line"],
   ["/operator/batches", "All batches"],
   ["/operator/nodes", "Nodes"],
   ["/operator/models", "Models"],
+  ["/operator/config", "Configuration"],
+  ["/operator/config?table=nodes&row=", "Configuration"],
   ["/operator/server", "Server"],
   ["/operator/log", "Request log"],
   ["/operator/audit", "Audit log"],
@@ -51,6 +53,10 @@ describe.skipIf(withoutBrowser)("accessibility", () => {
   beforeAll(async () => {
     [gateway, browser] = await Promise.all([GatewayProcess.start({ config: oidc }), launch()]);
     await gateway.cli("accounts", "create", email, "--password", password, "--operator");
+    await gateway.cli("teams", "create", "research", "--plan", "pro", "--credit", "5000000");
+    await gateway.cli("teams", "members", "add", "research", email, "--role", "admin", "--limit-day", "200000");
+    await gateway.cli("keys", "create", email, "--name", "laptop", "--team", "research");
+    await gateway.cli("keys", "create", "research", "--name", "nightly");
     await fillWithRecords(gateway);
     const invited = await gateway.cli<{ link: string }>("accounts", "invite", "--plan", "pro", "--credit", "5000000");
     const reset = await gateway.cli<{ link: string }>("accounts", "password", email, "--link");

@@ -89,8 +89,7 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
       const others = [
         ["/key", "API key"],
         ["/account", "Account"],
-        ["/operator", "Totals"],
-        ["/operator/activity?range=1h", "Activity"],
+        ["/operator?range=1h", "Activity"],
         ["/operator/accounts", "Accounts"],
         ["/operator/requests", "Requests"],
         ["/operator/models", "Models"],

@@ -11,7 +11,9 @@ import type { OperatorModels, OperatorNodes } from "../../src/console/api/nodes.
 import type { ConsoleModels, Overview } from "../../src/console/api/overview.ts";
 import type { PlanPage, PurchaseRequest, PurchaseRequestsPage } from "../../src/console/api/plan.ts";
 import type { LogPage, RefusalsPage } from "../../src/console/api/request-log.ts";
+import type { ActivityPage } from "../../src/console/api/activity.ts";
 import type { AuditPage, OperatorServer, OperatorTotals } from "../../src/console/api/server.ts";
+import type { Member, Team } from "../../src/console/api/teams.ts";
 import type { Session } from "../../src/console/api/sign-in.ts";
 import type { UsagePage, UsageRow, UsageSummary } from "../../src/console/api/usage.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
@@ -64,6 +66,7 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
         ["/usage", payloads.length],
         ["/key", 1],
         ["/plan", payloads.length],
+        ["/team", payloads.length],
         ["/account", payloads.length],
         ["/playground", payloads.length],
         ["/operator", payloads.length],
@@ -228,9 +231,12 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/sessions": sessions,
     "/operator/accounts": { accounts: payloads.map(accountRow), next: null } satisfies AccountsPage,
     "/operator/invitations": invitations,
+    "/teams": { teams: payloads.map((name, id) => ({ id, name, role: "admin", plan: name, disabled: true })) },
+    "/teams/0": team,
     "/operator/nodes": { nodes, waiting: 0, gateway: payloads[0]! } satisfies OperatorNodes,
     "/operator/models": operatorModels,
     "/operator/totals": totals,
+    "/operator/activity": activity,
     "/operator/requests": { requests: payloads.map(purchase), next: null } satisfies PurchaseRequestsPage,
     "/operator/server": server,
     "/operator/audit": audit,
@@ -258,7 +264,15 @@ const numbers: AccountNumbers = {
 };
 
 const session: Session = {
-  account: { id: 1, email: payloads.join(" "), plan: "free", operator: true, password: true, connected: false },
+  account: {
+    id: 1,
+    email: payloads.join(" "),
+    plan: "free",
+    operator: true,
+    password: true,
+    connected: false,
+    team: true,
+  },
   sign_up: true,
   passwords: true,
   provider: payloads.join(" "),
@@ -295,6 +309,7 @@ const overview: Overview = {
 const models: ConsoleModels = {
   models: payloads.map((id) => ({
     id,
+    kind: "chat",
     context_tokens: 196_608,
     reads_images: true,
     output_tokens: null,
@@ -413,6 +428,16 @@ const plan: PlanPage = {
   payments: [],
 };
 
+const member: Member = {
+  id: 1,
+  email: payloads.join(" "),
+  role: "admin",
+  limit_day: 1_000,
+  limit_month: 1_000,
+  used_day: 1,
+  used_month: 1,
+  joined_at: time,
+};
 const accountKeys: AccountKeys = {
   prefix: payloads[0] ?? "",
   keys: payloads.map((payload, index) => ({
@@ -441,8 +466,21 @@ const accountKeys: AccountKeys = {
     end_user_tokens_per_minute: 5_000,
     tokens_per_minute: 1_000,
     machine: true,
+    member: payload,
     cost_center: payload,
   })),
+};
+
+const team: Team = {
+  id: 0,
+  name: payloads.join(" "),
+  plan: payloads.join(" "),
+  disabled: false,
+  allowance: { granted: 5, left: 5 },
+  credit: 5,
+  spendable: 5,
+  own: { member, keys: accountKeys.keys },
+  managed: { members: [member], keys: accountKeys.keys },
 };
 
 const invitations: Invitations = {
@@ -473,6 +511,7 @@ const accountRow = (email: string, id: number): AccountsPage["accounts"][number]
   plan: "free",
   credit: 0,
   operator: true,
+  team: true,
   disabled: false,
   created_at: time,
 });
@@ -527,13 +566,46 @@ const operatorModels: OperatorModels = {
   })),
 };
 
+const one = [1];
+const figures: ActivityPage["all"]["steps"] = {
+  requests: one,
+  answered: one,
+  refused: one,
+  failed: one,
+  left: one,
+  input: one,
+  cached_input: one,
+  output: one,
+  wait_p50_ms: one,
+  wait_p95_ms: one,
+  first_token_p50_ms: one,
+  first_token_p95_ms: one,
+};
+const series = (label: string): ActivityPage["all"] => ({ label, steps: figures, total: figures });
+const activity: ActivityPage = {
+  from: time,
+  step_ms: 3_600_000,
+  all: series("all"),
+  series: payloads.slice(0, 6).map(series),
+  refusals_today: payloads.map((reason) => ({ reason, status: 400, requests: 1 })),
+  is_complete: true,
+  top_accounts: payloads.map((email, id) => ({
+    id,
+    email,
+    requests: 1,
+    input: 1,
+    output: 1,
+    billed_tokens: 1,
+    cost_usd: 1,
+  })),
+};
+
 const totals: OperatorTotals = {
+  alerts: payloads.map((text) => ({ kind: "node", text, path: "/operator/nodes" })),
   accounts: 1,
   requests_in_flight: 0,
   reserved_tokens: 0,
-  today: { requests: 1, input: 1, output: 1, billed_tokens: 1, billed_usd: 0 },
   pending_purchase_requests: 0,
-  models: payloads.map((model) => ({ model, requests: 1, billed_tokens: 1, served: true })),
 };
 
 const server: OperatorServer = {

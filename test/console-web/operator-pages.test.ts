@@ -146,13 +146,13 @@ describe.skipIf(withoutBrowser)("plan requests and the operator's pages", () => 
   );
 
   test(
-    "totals, nodes, models and the audit log show what is there",
+    "activity, nodes, models and the audit log show what is there",
     async () => {
       const { page } = head;
       const { id } = await gateway.account();
       await head.post(`/operator/accounts/${id}/credit`, { tokens: 5, reason: "Invoice 45" });
       await head.post(`/operator/accounts/${id}/plan`, { plan: "pro" });
-      await page.getByRole("link", { name: "Totals" }).click();
+      await page.getByRole("link", { name: "Activity" }).click();
       await page.getByText("Requests to decide").waitFor();
       await page.getByRole("link", { name: "Nodes" }).click();
       await page.getByRole("heading", { name: "demo" }).waitFor();

@@ -88,6 +88,62 @@ describe.skipIf(withoutBrowser)("the server and the accounts' data", () => {
   );
 
   test(
+    "a node comes, changes and goes in the console, by keyboard, with the difference shown; a click undoes it",
+    async () => {
+      const file = join(stack.gateway.folder, "tollgate.toml");
+      const before = await readFile(file, "utf8");
+      await head.goTo("/operator/nodes", "Nodes");
+      await page.getByRole("link", { name: "Edit nodes" }).click();
+      await page.getByRole("button", { name: "Add" }).click();
+      await page.getByLabel("name", { exact: true }).fill("spare");
+      await page.getByLabel("url", { exact: true }).fill("http://127.0.0.1:9");
+      await page.getByText("More settings").click();
+      await page.getByLabel("api_key", { exact: true }).fill("sk-of-the-spare");
+      await page.getByLabel("models", { exact: true }).fill('{ "core-3" = "m" }');
+      await page.keyboard.press("Enter");
+      const lines = page.getByLabel("Changed lines of the file");
+      await lines.getByText('+ name = "spare"').waitFor();
+      expect(await lines.textContent()).toContain('+ api_key = "…"');
+      await page.getByRole("dialog").getByText("node spare: http://127.0.0.1:9/v1: it cannot be reached").waitFor();
+      expect(await readFile(file, "utf8")).toBe(before);
+      await page.getByRole("button", { name: "Apply" }).press("Enter");
+      await page.getByRole("button", { name: "Edit nodes spare" }).waitFor();
+      expect(await readFile(file, "utf8")).toContain('api_key = "sk-of-the-spare"\nmodels = { core-3 = "m" }\n');
+
+      // Somebody else was here while the form was open.
+      await page.getByRole("button", { name: "Edit nodes spare" }).press("Enter");
+      expect(await page.content()).not.toContain("sk-of-the-spare");
+      await page.getByText("More settings").click();
+      await page.getByLabel("slots", { exact: true }).fill("0");
+      await stack.gateway.cli("config", "edit", "--set", "nodes.spare.priority_scheduling=true");
+      await page.getByRole("button", { name: "Review the change" }).click();
+      await page
+        .getByRole("alert")
+        .getByText(/is another one than you saw: command line .* changed it/)
+        .waitFor();
+      await page.getByRole("button", { name: "Read the file again" }).click();
+      await page.getByRole("alert").getByText('must be a whole number from 1 to 100000, or "auto", is 0').waitFor();
+      await page.getByRole("button", { name: "Cancel" }).click();
+      await page.getByLabel("slots", { exact: true }).fill("auto");
+      await page.getByRole("button", { name: "Review the change" }).click();
+      await lines.getByText('+ slots = "auto"').waitFor();
+      await page.getByRole("button", { name: "Apply" }).click();
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+
+      const undo = page.getByRole("button", { name: "Undo the last change" });
+      for (const undone of ["slots from nothing", "priority_scheduling from nothing", "+ nodes"]) {
+        await undo.click();
+        await page.locator(".toast").getByText(undone).waitFor();
+      }
+      await undo.waitFor({ state: "detached" });
+      expect(await readFile(file, "utf8")).toBe(before);
+      await expectAudited("server.config", "nodes.spare.slots from nothing to");
+      expect(head.problems.splice(0).filter((problem) => !/status of 4(?:00|09)/.test(problem))).toEqual([]);
+    },
+    timeLimit,
+  );
+
+  test(
     "a backup is made in the data folder, checked, and shown with its size",
     async () => {
       await head.goTo("/operator/server", "Server");

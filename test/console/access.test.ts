@@ -1,5 +1,6 @@
 // Who may call what: every route of the console's API, taken from its table, called by strangers, by other accounts and
 // from other sites.
+import { Teams } from "../../src/account/people/teams.ts";
 import { Value } from "@sinclair/typebox/value";
 import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { TSchema } from "@sinclair/typebox";
@@ -17,6 +18,12 @@ const bodies: Readonly<Record<string, object>> = {
   "/keys": { name: "bot" },
   "/keys/:id/name": { name: "robot" },
   "/keys/:id/limits": { limit_day: 1 },
+  "/teams/join": { token: "a" },
+  "/teams/:id/invite": {},
+  "/teams/:id/change": { account: 1, limit_day: 5 },
+  "/teams/:id/remove": { account: 1 },
+  "/teams/:id/keys": { name: "bot", service: true },
+  "/teams/:id/revoke": { key: 2, service: true },
   "/device": { user_code: "BBBB-CCCC" },
   "/device/approve": { user_code: "BBBB-CCCC", name: "laptop" },
   "/device/deny": { user_code: "BBBB-CCCC" },
@@ -42,6 +49,8 @@ const bodies: Readonly<Record<string, object>> = {
   "/operator/webhooks/test": { name: "ops" },
   "/operator/requests/:id/approve": {},
   "/operator/requests/:id/decline": {},
+  "/operator/config": { set: ["nodes.gpu-1.slots=1"] },
+  "/operator/config/undo": {},
 };
 
 test("every route that takes a body is tried with one that fits", () => {
@@ -123,12 +132,19 @@ describe("an account that is no operator", () => {
   let requestId: number;
   let sessionId: number;
   let keyId: number;
+  let teamId: number;
   beforeAll(async () => {
     site = new ConsoleSite();
     victim = await site.signedIn("victim@x");
     other = await site.signedIn("other@x");
     requestId = (await victim.post("/plan/requests", { kind: "credit", tokens: 1_000_000 })).body.id;
     keyId = (await victim.post("/keys", { name: "bot" })).body.id;
+    const added = site.office.units.change(async ({ accounts, teams }) => {
+      const { id } = await accounts.create({ email: "victims", team: true });
+      await new Teams(teams).add(id, victim.account.id, { role: "admin" });
+      return id;
+    });
+    teamId = await added;
     sessionId = (await victim.get("/sessions")).body.sessions[0].id;
   });
 
@@ -152,7 +168,7 @@ describe("an account that is no operator", () => {
 
   for (const route of routes.filter(({ access, path }) => access === "account" && path.includes(":id"))) {
     test(`gets 404 from ${name(route)} of another account, as for what does not exist`, async () => {
-      const of = { sessions: sessionId, keys: keyId }[route.path.split("/")[1]!];
+      const of = { sessions: sessionId, keys: keyId, teams: teamId }[route.path.split("/")[1]!];
       const own = of ?? requestId;
       const bodiesOf: unknown[] = [];
       for (const id of [own, 999_999]) {

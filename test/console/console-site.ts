@@ -117,6 +117,7 @@ export class ConsoleSite {
           page: () => Promise.reject(new Error("the console asks its own")),
           report: () => Promise.resolve({ rows: [], cutsFoldedDay: false }),
           credits: () => Promise.resolve([]),
+          nearLimit: () => Promise.resolve([]),
           erase: async () => {},
         },
         simulate: () => Promise.reject(new Error("the console asks nothing of it")),
@@ -136,8 +137,10 @@ export class ConsoleSite {
         page: () => Promise.resolve({ rows: [], next: null, searchedTo: null, gone: 0 }),
         report: () => Promise.resolve({ rows: [], cutsFoldedDay: false }),
         credits: () => Promise.resolve([]),
+        nearLimit: () => Promise.resolve([]),
       },
       reserved: office.ledger,
+      alerts: { latest: [], list: () => Promise.resolve([]) },
       catalog: embeddedCatalog(),
       nodes: {
         states: () => [this.node],
@@ -185,6 +188,8 @@ export class ConsoleSite {
     this.routes = consoleRoutes(this.parts, new Live(this.parts, requests));
   }
 
+  readonly config: Fleet["config"] = { show: unconfigured, edit: unconfigured, undo: unconfigured };
+
   #fleet(): Fleet {
     const setDrained = (name: string, drained: boolean) => {
       if (name !== this.node.name) throw new CommandError(`there is no node ${name}`);
@@ -193,6 +198,7 @@ export class ConsoleSite {
     };
     return {
       batches: null,
+      config: this.config,
       nodes: () => [],
       models: () => ({}),
       gateways: async () => [],
@@ -286,3 +292,7 @@ export class ConsoleBrowser {
     return { status: response.status, body, response };
   }
 }
+
+const unconfigured = (): never => {
+  throw new CommandError("there is no configuration file");
+};

@@ -35,6 +35,7 @@ describe("an invitation", () => {
       plan: "plus",
       credit: 500,
       expires_at: new Date(site.office.now + invitationMs).toISOString(),
+      team: null,
     });
     const { status, body } = await browser.post("/link/use", { token, email: "new@x", password });
     expect([status, body.session.account.plan]).toEqual([200, "plus"]);

@@ -44,6 +44,7 @@ const everybody: Omit<OidcOptions, "issuer"> = {
   planClaim: null,
   operatorGroups: [],
   operatorClaim: null,
+  teamGroups: {},
 };
 
 /** A console where people sign in with the provider. */
@@ -132,6 +133,30 @@ describe("a first sign-in", () => {
     const next = site.office.restart();
     expect(await next.identities.accountOf(provider.issuer, "ada-1")).toBe(1);
   });
+});
+
+test("groups of the provider decide who is in a team, at each sign-in", async () => {
+  const site = siteWith({ teamGroups: { people: "lab", "lab-staff": "lab", ops: "nowhere" } });
+  const team = await site.office.units.change(({ accounts }) => accounts.create({ email: "lab", team: true }));
+  const members = () => site.office.units.read(({ accounts }) => accounts.members(team.id));
+  const browser = site.browser();
+  const come = async (...groups: string[]) => {
+    provider.said.claims = { ...ada, groups };
+    const { status, body } = await signIn(browser);
+    return [status, body.session.account.team];
+  };
+  expect(await come("lab-staff", "ops")).toEqual([200, true]);
+  expect(site.logged).toContainEqual(expect.stringContaining('{"team":"nowhere"}'));
+  expect((await members()).map(({ role }) => role)).toEqual(["member"]);
+  const made = await browser.post(`/teams/${team.id}/keys`, { name: "laptop", service: false });
+  const { api_key } = made.body;
+  expect(site.office.keys.principal(api_key)).toMatchObject({ account: team.id });
+  expect(await come("people")).toEqual([200, true]); // another group of the same team: the key stays
+  expect(site.office.keys.principal(api_key)).not.toBeNull();
+  expect(await come("others")).toEqual([200, false]);
+  expect(site.office.keys.principal(api_key)).toBeNull();
+  expect(await members()).toEqual([]);
+  expect((await browser.get(`/teams/${team.id}`)).status).toBe(404);
 });
 
 describe("what comes back is refused", () => {

@@ -447,6 +447,7 @@ describe("sign-up", () => {
       operator: false,
       password: true,
       connected: false,
+      team: false,
     });
     expect(JSON.stringify((await browser.get("/key")).body)).not.toContain(created.api_key);
     expect((await site.browser().post("/sign-up", { ...body, email: "NEW@x" })).status).toBe(409);

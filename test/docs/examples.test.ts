@@ -11,6 +11,7 @@ import { eventually } from "../fixtures/eventually.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { InputsNode, inputsConfig } from "../fixtures/inputs-node.ts";
 import { missing } from "../fixtures/optional.ts";
+import { recording, VoicesNode, voicesConfig } from "../fixtures/voices-node.ts";
 
 setDefaultTimeout(120_000);
 
@@ -38,7 +39,11 @@ const operationsOf = ({ paths }: OpenApiDocument): Operation[] =>
 let gateway: GatewayProcess;
 let served: OpenApiDocument;
 /** The demo node has no models for these. */
-const ofInputs = new Set(["createEmbedding", "rerank", "rerankV2"]);
+const ofVoices = ["createTranscription", "createTranslation", "createSpeech"];
+const ofInputs = new Set(["createEmbedding", "rerank", "rerankV2", ...ofVoices]);
+const voices = new VoicesNode();
+/** The recording of the samples. */
+const talk = join(clients, "talk.wav");
 const node = new InputsNode({ lists: ["bge-m3", "bge-reranker-v2-m3"] });
 let withInputs: GatewayProcess;
 let servedWithInputs: OpenApiDocument;
@@ -47,11 +52,16 @@ const descriptionOf = async ({ url }: GatewayProcess): Promise<OpenApiDocument> 
 beforeAll(async () => {
   gateway = await GatewayProcess.start({ config: "" });
   withInputs = await GatewayProcess.start({
-    config: inputsConfig(node, [
-      ["bge-m3", "embedding"],
-      ["bge-reranker-v2-m3", "rerank"],
-    ]),
+    config: inputsConfig(
+      node,
+      [
+        ["bge-m3", "embedding"],
+        ["bge-reranker-v2-m3", "rerank"],
+      ],
+      voicesConfig(voices),
+    ),
   });
+  for (const path of [talk, join(withInputs.folder, "talk.wav")]) await Bun.write(path, recording("short.mp3"));
   served = await descriptionOf(gateway);
   servedWithInputs = await descriptionOf(withInputs);
 });
@@ -59,6 +69,8 @@ afterAll(async () => {
   await gateway[Symbol.asyncDispose]();
   await withInputs[Symbol.asyncDispose]();
   node[Symbol.dispose]();
+  voices[Symbol.dispose]();
+  await Bun.file(talk).delete();
 });
 
 /** A stored response of its own for each sample, because one of them deletes it. */
@@ -125,11 +137,12 @@ async function batches(): Promise<Readonly<Record<string, string>>> {
 
 async function run(sample: CodeSample, { folder, operatorKey }: GatewayProcess): Promise<Finished> {
   return runToEnd(commands[sample.lang](sample.source), {
-    cwd: sample.lang === "Shell" ? folder : clients, // where the libraries are
+    cwd: sample.lang === "JavaScript" ? clients : folder, // where the libraries are
     env: {
       PATH: process.env["PATH"],
       HOME: folder,
       TOLLGATE_KEY: operatorKey,
+      PYTHONWARNINGS: "ignore::DeprecationWarning", // OpenAI's of its translations
       RESPONSE_ID: await storedResponse(),
       FILE_ID: await file(),
       ...(await conversation()),

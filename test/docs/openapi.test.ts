@@ -9,6 +9,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { chatCompletionsBody } from "../../src/dialects/chat/request.ts";
 import { Dialects } from "../../src/dialects/registry.ts";
 import { embeddingsBody } from "../../src/dialects/embeddings/request.ts";
+import { speechBody } from "../../src/dialects/audio/speech.ts";
 import { rerankBody } from "../../src/dialects/rerank/request.ts";
 import { messagesBody } from "../../src/dialects/messages/request.ts";
 import { responsesBody } from "../../src/dialects/responses/body.ts";
@@ -63,6 +64,7 @@ describe("the description", () => {
     ["ResponsesRequest", responsesBody],
     ["EmbeddingsRequest", embeddingsBody],
     ["RerankRequest", rerankBody],
+    ["SpeechRequest", speechBody],
   ])("%s has every field that the dialect checks, under the dialect's conditions", (name, checked) => {
     const { properties = {}, required } = description.components.schemas[name]!;
     const plain = plainSchema(checked);

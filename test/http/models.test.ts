@@ -22,6 +22,7 @@ test("all 21 models come on one page with the fields of both list shapes", () =>
     owned_by: "tollgate",
     name: "core-3",
     display_name: "core-3",
+    kind: "chat",
     description: "Reads text, files and images, calls tools, answers with JSON that fits a schema.",
     context_window: 196608,
     max_input_tokens: 196608,

@@ -1,5 +1,6 @@
 // What a file says of accounts, made so on both stores.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { Teams } from "../../src/account/people/teams.ts";
 import { applied, type Shop } from "../../src/office/apply.ts";
 import type { Actor } from "../../src/office/verb.ts";
 import { type AnyOffice, stores } from "../account/stores.ts";
@@ -53,6 +54,46 @@ for (const store of stores) {
       expect([await isOperator("a@x"), await isOperator("b@x")]).toEqual([true, true]);
       await apply({ accounts: [...both({ operator: false }), { email: "c@x", operator: true }] });
       expect([await isOperator("a@x"), await isOperator("b@x"), await isOperator("c@x")]).toEqual([false, false, true]);
+    });
+
+    test("teams and who is in them, made with their people, and nothing a second time", async () => {
+      const members = [
+        { email: "ada@x", role: "admin" as const },
+        { email: "bob@x", limit_day: 5, limit_month: 9 },
+      ];
+      const shop: Shop = {
+        accounts: [{ email: "ada@x" }, { email: "bob@x" }],
+        teams: [{ name: "lab", plan: "pro", credit: 7, members }],
+      };
+      expect(await apply(shop)).toEqual([
+        "+ ada@x: plan free, credit 0",
+        "+ bob@x: plan free, credit 0",
+        "+ team lab: plan pro, credit 7",
+        "+ lab, member ada@x: role admin",
+        "+ lab, member bob@x: limit_day 5, limit_month 9",
+      ]);
+      expect(await apply(shop)).toEqual([]);
+      const later = { name: "lab", plan: "plus", disabled: true, members: [{ email: "bob@x", limit_day: null }] };
+      expect(await apply({ teams: [later] })).toEqual([
+        "~ lab: plan from pro to plus",
+        "~ lab: disabled",
+        "~ lab, member bob@x: limit_day none",
+      ]);
+      expect(await apply({ teams: [later] })).toEqual([]);
+      const shown = await office.units.read(async (unit) => {
+        const teams = new Teams(unit.teams);
+        return teams.members((await teams.named("lab")).id);
+      });
+      expect(shown.map(({ email, role, limit_day, limit_month }) => [email, role, limit_day, limit_month])).toEqual([
+        ["ada@x", "admin", null, null],
+        ["bob@x", "member", null, 9],
+      ]);
+      for (const [team, problem] of [
+        [{ name: "ada@x" }, "teams[0]: no team is called ada@x"],
+        [{ name: "lab", members: [{ email: "eve@x" }] }, "teams[0]: members[0]: no account has the e-mail eve@x"],
+        [{ name: "other", members: [{ email: "lab" }] }, "teams[0]: members[0]: lab is a team"],
+      ] as const)
+        await expect(apply({ teams: [team as NonNullable<Shop["teams"]>[number]] })).rejects.toThrow(problem);
     });
 
     test("a rehearsal shows what would change, refuses what would be refused, and writes nothing", async () => {

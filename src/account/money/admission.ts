@@ -168,7 +168,7 @@ export class Admission implements Books {
   ) {
     this.keysUsed = new KeysUsed(journal);
     this.#ledger = ledger;
-    this.#floods = { chat: flood, embedding: ofInputs, rerank: ofInputs };
+    this.#floods = { chat: flood, embedding: ofInputs, rerank: ofInputs, transcription: ofInputs, speech: ofInputs };
     this.#journal = journal;
     this.#siteUrl = siteUrl;
     this.line = this.#line = new BalanceLine(ledger, journal, siteUrl);

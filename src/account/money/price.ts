@@ -94,11 +94,11 @@ export function costUsd(balanceTokens: number): number {
  * How balance tokens came about: the tokens of each kind at their price, added up exactly and then rounded to a balance
  * token. Null where nothing costs, as a call of the coder tier, or they are of another sum.
  */
-export function sumInWords(rates: Rates, usage: Billed, billed: number): string | null {
+export function sumInWords(rates: Rates, usage: Billed, billed: number, inputUnit = "tokens"): string | null {
   if (billedTokens(rates, usage) !== billed) return null;
   const { inputCents, cachedInputCents, outputCents, parts = noParts } = rates;
   const priced = [
-    ["input", usage.inputFresh, inputCents * partsPerCent + parts.input],
+    [inputUnit === "tokens" ? "input" : inputUnit, usage.inputFresh, inputCents * partsPerCent + parts.input],
     ["cached input", usage.inputCached, cachedInputCents * partsPerCent + parts.cachedInput],
     ["output", usage.output, outputCents * partsPerCent + parts.output],
   ] as const;

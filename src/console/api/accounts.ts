@@ -23,6 +23,7 @@ export const AccountRow = Type.Object({
   plan: planId(),
   credit: tokens(),
   operator: Type.Boolean(),
+  team: Type.Boolean(),
   disabled: Type.Boolean(),
   created_at: time(),
 });

@@ -15,13 +15,13 @@ export const KeyRegeneration = Type.Object({ confirm: Type.Literal(true, { descr
 export const NewKey = Type.Object({ api_key: Type.String(), created_at: time() });
 export type NewKey = Static<typeof NewKey>;
 
-const keyName = () =>
+export const keyName = () =>
   Type.String({
     minLength: 1,
     maxLength: keyNameMaxLength,
     description: `a name of 1 to ${keyNameMaxLength} characters`,
   });
-const someTokens = () => Type.Integer({ minimum: 1, description: "a whole number of tokens from 1 on" });
+export const someTokens = () => Type.Integer({ minimum: 1, description: "a whole number of tokens from 1 on" });
 const someOf = (maximum: number) =>
   Type.Integer({ minimum: 1, maximum, description: `a whole number from 1 to ${maximum}` });
 const priority = () =>
@@ -58,6 +58,8 @@ export const AccountKey = Type.Object({
   priority_max: nullable(priority()),
   /** The token of a machine that signed in. */
   machine: Type.Boolean(),
+  /** Of a team's key: whose it is; null: nobody's. */
+  member: nullable(Type.String()),
   /** In place of the account's. */
   cost_center: nullable(Type.String()),
   ...eachCount(() => nullable(count())),

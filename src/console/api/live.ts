@@ -23,6 +23,8 @@ export const OperatorNumbers = Type.Object({
   waiting: count(),
   requests_in_flight: count(),
   reserved_tokens: count(),
+  /** What an operator should look at, as OperatorTotals names it. */
+  alerts: count(),
   /** How many gateways the two sums above cover; absent if there is only one. */
   gateways: Type.Optional(count()),
 });

@@ -89,8 +89,15 @@ export const OperatorModels = Type.Object({
       missing: nullable(Type.String()),
       /** Whether one of them takes requests now. */
       up: Type.Boolean(),
-      /** US dollars per 1,000,000 tokens; null: no price is set. */
-      price: nullable(Type.Object({ input: Type.Number(), cached: Type.Number(), output: Type.Number() })),
+      /** US dollars per 1,000,000 tokens, or of input alone per something else; null: no price is set. */
+      price: nullable(
+        Type.Object({
+          input: Type.Number(),
+          cached: Type.Number(),
+          output: Type.Number(),
+          per: Type.Optional(Type.String()),
+        }),
+      ),
       context_tokens: count(),
       /** Names of the plans that may use it; null: all. */
       plans: nullable(Type.Array(Type.String())),

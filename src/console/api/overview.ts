@@ -1,5 +1,6 @@
 // The overview page and the models that an account may use.
 import { type Static, Type } from "@sinclair/typebox";
+import { modelKinds } from "../../core/model-kinds.ts";
 import { AccountNumbers } from "./live.ts";
 import { cents, count, nullable, oneOf, planId } from "./shapes.ts";
 import { UsageRow } from "./usage.ts";
@@ -23,6 +24,7 @@ export const ConsoleModels = Type.Object({
   models: Type.Array(
     Type.Object({
       id: Type.String(),
+      kind: oneOf(modelKinds),
       context_tokens: count(),
       reads_images: Type.Boolean(),
       structured_output: oneOf(["json_schema", "json_object", "none"]),

@@ -19,10 +19,12 @@ import * as line from "./line.ts";
 import * as nodes from "./nodes.ts";
 import * as overview from "./overview.ts";
 import * as plan from "./plan.ts";
+import * as reports from "./reports.ts";
 import * as requestLog from "./request-log.ts";
 import * as server from "./server.ts";
 import * as shapes from "./shapes.ts";
 import * as signIn from "./sign-in.ts";
+import * as teams from "./teams.ts";
 import * as usage from "./usage.ts";
 
 /** `operator` is also signed in; the server refuses everybody else before a handler sees the call. */
@@ -75,6 +77,19 @@ export const routes = {
   // void at once
   "POST /keys/:id/revoke": { access: "account", reply: shapes.Done },
 
+  "GET /teams": { access: "account", reply: teams.Teams },
+  // 400 used, expired or unknown, or a member already
+  "POST /teams/join": { access: "account", body: signIn.LinkToken, reply: shapes.Done },
+  // 404 for who is neither in it nor an operator
+  "GET /teams/:id": { access: "account", reply: teams.Team },
+  // of those below, some are for admins alone: 409
+  "POST /teams/:id/invite": { access: "account", body: teams.NewMember, reply: teams.MemberLink },
+  "POST /teams/:id/change": { access: "account", body: teams.MemberChange, reply: shapes.Done },
+  "POST /teams/:id/remove": { access: "account", body: teams.NamedMember, reply: shapes.Done },
+  // shows the key this once
+  "POST /teams/:id/keys": { access: "account", body: teams.NewTeamKey, reply: keys.CreatedAccountKey },
+  "POST /teams/:id/revoke": { access: "account", body: teams.NamedTeamKey, reply: shapes.Done },
+
   // what waits with a code; 404 none does, 429
   "POST /device": { access: "account", body: signIn.UserCode, reply: signIn.WaitingDevice },
   // 404 as above, 409 too many keys
@@ -86,6 +101,13 @@ export const routes = {
   // text/csv, streamed
   "GET /usage.csv": { access: "account", query: usage.UsageFilter, reply: null },
   "GET /refusals": { access: "account", query: requestLog.RefusalsQuery, reply: requestLog.RefusalsPage },
+
+  // of all accounts for operators, of the own one for everybody else; 400 too many rows
+  "GET /reports": { access: "account", query: reports.ReportQuery, reply: reports.ReportRows },
+  // text/csv
+  "GET /reports.csv": { access: "account", query: reports.ReportQuery, reply: null },
+  // a page to print, or text/csv
+  "GET /statement": { access: "account", query: reports.StatementQuery, reply: null },
 
   "GET /plan": { access: "account", reply: plan.PlanPage },
   "POST /plan/requests": { access: "account", body: plan.NewPurchaseRequest, reply: plan.PurchaseRequest },
@@ -150,6 +172,10 @@ export const routes = {
   "POST /operator/server/reload": { access: "operator", reply: server.OperatorServer },
   // 409 while another one runs
   "POST /operator/server/backup": { access: "operator", reply: server.OperatorServer },
+  "GET /operator/config": { access: "operator", reply: server.ConfigShown },
+  // 409 where the file is another one than its `hash` says
+  "POST /operator/config": { access: "operator", body: server.ConfigEdit, reply: server.ConfigEdited },
+  "POST /operator/config/undo": { access: "operator", body: server.ConfigUndo, reply: server.ConfigEdited },
   // posts a notice to it
   "POST /operator/webhooks/test": { access: "operator", body: server.NamedWebhook, reply: server.WebhookTest },
 } as const satisfies Readonly<Record<`GET /${string}` | `POST /${string}`, RouteShape>>;

@@ -2,22 +2,23 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { closed, count, nullable, oneOf, time, wholeText } from "./shapes.ts";
 
-/** Sums over all accounts. `today` counts replies that are on disk. */
+export { ConfigEdit, ConfigEdited, ConfigShown, type ConfigTable, ConfigUndo } from "../../office/config-editing.ts";
+
+/** Something that an operator should look at, in a sentence, and the page of the console that shows more. */
+export const OperatorAlert = Type.Object({
+  kind: oneOf(["ledger", "node", "model", "disk", "backup", "certificate", "account"]),
+  text: Type.String(),
+  path: Type.String(),
+});
+export type OperatorAlert = Static<typeof OperatorAlert>;
+
+/** All accounts as they are now. */
 export const OperatorTotals = Type.Object({
   accounts: count(),
   requests_in_flight: count(),
   reserved_tokens: count(),
-  today: Type.Object({
-    requests: count(),
-    input: count(),
-    output: count(),
-    billed_tokens: count(),
-    billed_usd: Type.Number(),
-  }),
   pending_purchase_requests: count(),
-  models: Type.Array(
-    Type.Object({ model: Type.String(), requests: count(), billed_tokens: count(), served: Type.Boolean() }),
-  ),
+  alerts: Type.Array(OperatorAlert),
 });
 export type OperatorTotals = Static<typeof OperatorTotals>;
 

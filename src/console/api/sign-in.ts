@@ -14,6 +14,8 @@ export const Session = Type.Object({
       password: Type.Boolean(),
       /** Whether it is connected with the identity provider. */
       connected: Type.Boolean(),
+      /** Whether it is in a team. */
+      team: Type.Boolean(),
     }),
   ),
   sign_up: Type.Boolean(),
@@ -79,6 +81,8 @@ export const LinkShown = Type.Object({
   plan: planId(),
   credit: tokens(),
   expires_at: time(),
+  /** The team that it leads into. */
+  team: nullable(Type.String()),
 });
 export type LinkShown = Static<typeof LinkShown>;
 

@@ -12,6 +12,8 @@ export type EntryRules = Readonly<{
   planClaim: string | null;
   operatorGroups: readonly string[];
   operatorClaim: string | null;
+  /** Teams by groups. */
+  teamGroups: Readonly<Record<string, string>>;
 }>;
 
 export type Person = Readonly<{
@@ -23,6 +25,8 @@ export type Person = Readonly<{
   plan: string | null;
   /** Null: the provider does not decide it. */
   operator: boolean | null;
+  /** Whether the person is in it, of each team whose members the provider decides. */
+  teams: ReadonlyMap<string, boolean>;
 }>;
 
 /** Why the person may not sign in, as a sentence for the person. */
@@ -54,19 +58,22 @@ export function personOf(claims: Claims, rules: EntryRules, provider: string): P
   const isOperator =
     (rules.operatorClaim !== null && claimOf(claims, rules.operatorClaim) === true) ||
     groups.some((group) => rules.operatorGroups.includes(group));
+  const teams = new Map(Object.values(rules.teamGroups).map((team) => [team, false]));
+  for (const [group, team] of Object.entries(rules.teamGroups)) if (groups.includes(group)) teams.set(team, true);
   return {
     issuer: iss,
     subject: sub,
     email,
     plan: typeof plan === "string" ? plan : null,
     operator: decidesOperators ? isOperator : null,
+    teams,
   };
 }
 
 /** The claims that the rules need; those that the ID token lacks are fetched from the provider. */
 export const claimsWanted = (rules: EntryRules): string[] => {
-  const { groupsClaim, allowedGroups, operatorGroups, planClaim, operatorClaim } = rules;
-  const needsGroups = allowedGroups.length + operatorGroups.length > 0;
+  const { groupsClaim, allowedGroups, operatorGroups, teamGroups, planClaim, operatorClaim } = rules;
+  const needsGroups = allowedGroups.length + operatorGroups.length + Object.keys(teamGroups).length > 0;
   const named = [needsGroups ? groupsClaim : null, planClaim, operatorClaim].filter((name) => name !== null);
   return ["email", "email_verified", ...named.map((name) => name.split(".")[0]!)];
 };

@@ -62,6 +62,8 @@ export async function sessionOf(
   account: Pick<Visitor["account"], "id" | "email" | "plan" | "operator" | "passwordHash"> | null,
 ): Promise<Session> {
   const isKnown = account !== null && oidc !== null;
+  const isInTeam =
+    account !== null && (await office.read(async ({ teams }) => (await teams.records.teamsOf(account.id)).length > 0));
   const known = isKnown ? await office.read(({ identities }) => identities.of(account.id)) : [];
   return {
     account:
@@ -74,6 +76,7 @@ export async function sessionOf(
             operator: account.operator,
             password: account.passwordHash !== null,
             connected: known.some(({ issuer }) => oidc!.provider.isOf(issuer)),
+            team: isInTeam,
           },
     sign_up: signUp && passwordSignIn,
     passwords: passwordSignIn,

@@ -2,6 +2,7 @@
 import { KeyNotFound, type KeyView } from "../../account/people/account-keys.ts";
 import { AccountError } from "../../account/people/accounts.ts";
 import { apiKeyPrefix } from "../../account/people/keys.ts";
+import { CommandError } from "../../core/expected-error.ts";
 import type { Verb } from "../../office/verb.ts";
 import { create, limit, list, rename, revoke, rotate } from "../../office/verbs/keys.ts";
 import type { AccountKey } from "../api/keys.ts";
@@ -56,18 +57,18 @@ export function keyRoutes(parts: ConsoleParts): Route[] {
   ];
 }
 
-const keyOf = ({ models, addresses, ...key }: KeyView): AccountKey => ({
+export const keyOf = ({ models, addresses, ...key }: KeyView): AccountKey => ({
   ...key,
   models: models === null ? null : [...models],
   addresses: addresses === null ? null : [...addresses],
 });
 
-async function orRefused<Reply>(work: () => Promise<Reply>): Promise<Reply | Failure> {
+export async function orRefused<Reply>(work: () => Promise<Reply>): Promise<Reply | Failure> {
   try {
     return await work();
   } catch (thrown) {
     if (thrown instanceof KeyNotFound) return fail("not_found", "There is no such key.");
-    if (thrown instanceof AccountError) return fail("conflict", sentence(thrown));
+    if (thrown instanceof AccountError || thrown instanceof CommandError) return fail("conflict", sentence(thrown));
     throw thrown;
   }
 }

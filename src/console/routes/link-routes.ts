@@ -1,5 +1,7 @@
 // Using a link: an invitation creates an account, a password link sets a password.
+import { Teams } from "../../account/people/teams.ts";
 import type { LinkShown } from "../api/sign-in.ts";
+import type { AccountId } from "../../core/types.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import {
@@ -22,9 +24,10 @@ export function linkRoutes(parts: ConsoleParts): Route[] {
     route("POST /link", async (call) => {
       const refused = tries.begin(call, clock.monotonic());
       if (refused !== null) return refused;
-      const [link, owner] = await office.read(async ({ links, accounts }) => {
+      const [link, owner, team] = await office.read(async ({ links, accounts }) => {
         const found = await links.find(call.body.token);
-        return [found, found.account === null ? null : await accounts.record(found.account)] as const;
+        const recordOf = async (id: AccountId | null) => (id === null ? null : accounts.record(id));
+        return [found, await recordOf(found.account), await recordOf(found.team)] as const;
       });
       const { kind, email, plan, credit, expiresAt } = link;
       if (owner !== null && owner.disabledAt !== null) return isDisabled;
@@ -34,6 +37,7 @@ export function linkRoutes(parts: ConsoleParts): Route[] {
         plan: owner?.plan ?? plan,
         credit,
         expires_at: timeOf(expiresAt),
+        team: team?.email ?? null,
       };
       return shown;
     }),
@@ -54,6 +58,7 @@ export function linkRoutes(parts: ConsoleParts): Route[] {
           if (email === undefined) return fail("invalid_request", "Choose an e-mail address.");
           const { id, api_key } = await accounts.create({ email, passwordHash, plan, credit });
           await links.use(link.id, id);
+          await new Teams(unit.teams).join(link, id);
           noteOwn(unit, call, "account.create", id, `by invitation ${link.id}: plan ${plan}, credit ${credit}`);
           return admitted(unit, parts, call, id, api_key);
         }

@@ -123,13 +123,14 @@ type OperatorCall = Call<"operator", unknown, unknown>;
 const isOwn = ({ id, visitor }: OperatorCall): boolean => id === visitor.account.id;
 
 async function operatorAccount(parts: ConsoleParts, live: Live, record: AccountRecord): Promise<OperatorAccount> {
-  const { id, email, plan, credit, operator, disabledAt, createdAt, keyCreatedAt, passwordHash } = record;
+  const { id, email, plan, credit, operator, team, disabledAt, createdAt, keyCreatedAt, passwordHash } = record;
   const row: AccountRow = {
     id,
     email,
     plan,
     credit,
     operator,
+    team,
     disabled: disabledAt !== null,
     created_at: timeOf(createdAt),
   };

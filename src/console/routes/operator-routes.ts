@@ -1,9 +1,5 @@
 // The routes for operators, with the totals and the audit log.
 import { emailsOf } from "../../account/people/account-names.ts";
-import { costUsd } from "../../account/money/price.ts";
-import { dayOf } from "../../account/money/quota.ts";
-import { everyAccount } from "../../account/usage-queries.ts";
-import { distinctModels } from "../../core/catalog.ts";
 import type { AccountId } from "../../core/types.ts";
 import type { Live } from "../live.ts";
 import { timeOf } from "../numbers.ts";
@@ -34,40 +30,20 @@ export function operatorRoutes(parts: ConsoleParts, live: Live): Route[] {
 }
 
 function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
-  const { office, nodes, usage, catalog, clock } = parts;
+  const { office, alerts } = parts;
 
   return [
     route("GET /operator/totals", async () => {
-      const { days } = await usage.summary(everyAccount, dayOf(clock.wall()));
-      const sum = (of: (day: (typeof days)[number]) => number) => days.reduce((total, day) => total + of(day), 0);
-      const billed = sum(({ billedTokens }) => billedTokens);
       const { requests_in_flight, reserved_tokens } = await live.operatorNumbers();
-      const had = nodes.had();
       const counts = await office.read(async ({ accounts, purchases: { records } }) => ({
         accounts: await accounts.count(),
         pending_purchase_requests: await records.pendingRequests(null),
       }));
       return {
         ...counts,
+        alerts: [...(await alerts.list())],
         requests_in_flight,
         reserved_tokens,
-        today: {
-          requests: sum(({ requests }) => requests),
-          input: sum(({ input }) => input),
-          output: sum(({ output }) => output),
-          billed_tokens: billed,
-          billed_usd: costUsd(billed),
-        },
-        models: distinctModels(catalog).map((each) => {
-          const { id: model } = each;
-          const day = days.find((one) => one.model === model);
-          return {
-            model,
-            requests: day?.requests ?? 0,
-            billed_tokens: day?.billedTokens ?? 0,
-            served: had(each),
-          };
-        }),
       };
     }),
 

@@ -50,6 +50,7 @@ export function overviewRoutes(parts: ConsoleParts, live: Live): Route[] {
         const { inputCents, cachedInputCents, outputCents, parts: fine } = ratesOf(model.price);
         return {
           id,
+          kind: model.kind,
           context_tokens: contextTokens,
           reads_images: images,
           structured_output: formats,

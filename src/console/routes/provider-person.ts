@@ -1,6 +1,7 @@
 // Finds or creates the account of a person who comes from the identity provider. An e-mail address alone never takes over
 // an account with a password or with another person at the provider: the address may have changed hands.
 import { AccountError } from "../../account/people/accounts.ts";
+import { Teams } from "../../account/people/teams.ts";
 import type { Unit } from "../../account/office.ts";
 import type { AuditAction } from "../../account/records.ts";
 import { isPlan } from "../../core/plans.ts";
@@ -54,14 +55,21 @@ async function byLink(arrival: Arrival, id: number, known: AccountId | null): Pr
     if (known === null) return takeOver(arrival, link.account, link.id);
     return known === link.account ? { account: known, apiKey: null } : otherAccount(oidc);
   }
-  if (known !== null) return fail("conflict", "You already have an account here. Sign in without the invitation.");
+  const teams = new Teams(unit.teams);
+  if (known !== null && link.team === null) {
+    return fail("conflict", "You already have an account here. Sign in without the invitation.");
+  }
   if (link.email !== null && link.email.toLowerCase() !== person.email.toLowerCase()) {
     return fail("forbidden", `This invitation is for another address, not ${person.email}.`);
   }
   const how = `invitation ${link.id}, ${oidc.name}`;
-  const created = await create(arrival, unit.accounts.planStill(link.plan), link.credit, how);
-  await unit.links.use(link.id, created.account);
-  return created;
+  const found =
+    known === null
+      ? await create(arrival, unit.accounts.planStill(link.plan), link.credit, how)
+      : { account: known, apiKey: null };
+  await unit.links.use(link.id, found.account);
+  await teams.join(link, found.account);
+  return found;
 }
 
 async function byAddress(arrival: Arrival): Promise<Found | Failure> {
@@ -118,6 +126,17 @@ async function follow(unit: Unit, parts: ConsoleParts, call: PublicCall, id: Acc
   if (next !== null && next !== plan) {
     await unit.accounts.changePlan(id, next);
     note("account.plan", `from ${plan} to ${next}`);
+  }
+  for (const [name, isIn] of person.teams) {
+    const team = await unit.accounts.recordOf(name);
+    if (team?.team !== true) {
+      parts.log("warn", "team_groups of the configuration names a team that does not exist", { team: name });
+      continue;
+    }
+    if (((await unit.accounts.member(team.id, id)) !== null) === isIn) continue;
+    const teams = new Teams(unit.teams);
+    await (isIn ? teams.add(team.id, id, {}) : teams.remove(team.id, id));
+    note(isIn ? "team.member" : "team.leave", `of account ${team.id}, by groups`);
   }
 }
 

@@ -1,5 +1,5 @@
 // The server itself, for operators: its configuration, backups and webhooks.
-import { CommandError } from "../../core/expected-error.ts";
+import { CommandError, isExpected } from "../../core/expected-error.ts";
 import { auditDetailMaxLength, theServer } from "../../account/audit.ts";
 import type { Ms } from "../../core/types.ts";
 import type { BackupResult, OperatorServer, ReloadResult } from "../api/server.ts";
@@ -7,7 +7,9 @@ import { ask, failedAs } from "../ask.ts";
 import { audit, type OperatorCall } from "../audit-entry.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { fail, isFailure, type Route, route } from "./route.ts";
+import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
+import { edit, show as showConfig, undo } from "../../office/verbs/config.ts";
+import { ConfigIsOther } from "../../office/config-editing.ts";
 import { reload as reloadVerb, testWebhook } from "../../office/verbs/server.ts";
 import type { ReloadOutcome } from "../../office/reloaded.ts";
 import type { BackupOutcome } from "../server-care.ts";
@@ -46,6 +48,10 @@ export function serverCareRoutes(parts: ConsoleParts): Route[] {
       return show();
     }),
 
+    route("GET /operator/config", (call) => ask(parts, "operator", call, showConfig, {})),
+    route("POST /operator/config", (call) => ask(parts, "operator", call, edit, call.body).catch(notEdited)),
+    route("POST /operator/config/undo", (call) => ask(parts, "operator", call, undo, call.body).catch(notEdited)),
+
     route("POST /operator/webhooks/test", async (call) => {
       const tested = await ask(parts, "operator", call, testWebhook, call.body).catch(failedAs("not_found"));
       return isFailure(tested) ? tested : { name: tested.name, problem: tested.problem };
@@ -74,6 +80,12 @@ export function serverCareRoutes(parts: ConsoleParts): Route[] {
       audit(unit, call, "server.backup", theServer, detail.slice(0, auditDetailMaxLength)),
     );
   }
+}
+
+function notEdited(thrown: unknown): Failure {
+  if (!isExpected(thrown)) throw thrown;
+  const { message } = thrown as Error;
+  return fail(thrown instanceof ConfigIsOther ? "conflict" : "invalid_request", `${message}.`);
 }
 
 function reloadResult(outcome: ReloadOutcome, now: Ms): ReloadResult {

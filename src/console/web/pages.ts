@@ -1,7 +1,7 @@
 // Every page of the console: its address, name and icon, and the file from which it is loaded when first shown.
 import type { ComponentType } from "preact";
 import type { IconName } from "./parts/icons.tsx";
-import { sells, session } from "./session.ts";
+import { account, sells, session } from "./session.ts";
 
 export type PageEntry = Readonly<{
   path: string;
@@ -24,14 +24,15 @@ export const accountPages: readonly PageEntry[] = [
   page("/playground", "Playground", "playground", () => import("./pages/playground/page.tsx"), "PlaygroundPage"),
   page("/key", "API key", "key", () => import("./pages/key.tsx"), "KeyPage"),
   page("/usage", "Usage", "usage", () => import("./pages/usage.tsx"), "UsagePage"),
+  page("/reports", "Reports", "totals", () => import("./pages/reports.tsx"), "ReportsPage"),
   page("/batch", "Batches", "batches", () => import("./pages/batches.tsx"), "BatchesPage"),
   page("/plan", "Plan", "plan", () => import("./pages/plan.tsx"), "PlanPage"),
+  page("/team", "Team", "accounts", () => import("./pages/team.tsx"), "TeamPage"),
   page("/account", "Account", "account", () => import("./pages/account.tsx"), "AccountPage"),
 ];
 
 export const operatorPages: readonly PageEntry[] = [
-  page("/operator", "Totals", "totals", () => import("./pages/operator/totals.tsx"), "TotalsPage"),
-  page("/operator/activity", "Activity", "activity", () => import("./pages/operator/activity.tsx"), "ActivityPage"),
+  page("/operator", "Activity", "activity", () => import("./pages/operator/activity.tsx"), "ActivityPage"),
   page("/operator/log", "Request log", "log", () => import("./pages/operator/log.tsx"), "LogPage"),
   page("/operator/accounts", "Accounts", "accounts", () => import("./pages/operator/accounts.tsx"), "AccountsPage"),
   page("/operator/requests", "Requests", "requests", () => import("./pages/operator/requests.tsx"), "RequestsPage"),
@@ -45,9 +46,14 @@ export const operatorPages: readonly PageEntry[] = [
   ),
   page("/operator/nodes", "Nodes", "nodes", () => import("./pages/operator/nodes.tsx"), "NodesPage"),
   page("/operator/models", "Models", "models", () => import("./pages/operator/models.tsx"), "ModelsPage"),
+  page("/operator/config", "Configuration", "pencil", () => import("./pages/operator/config.tsx"), "ConfigPage"),
   page("/operator/server", "Server", "settings", () => import("./pages/operator/server.tsx"), "ServerPage"),
   page("/operator/audit", "Audit log", "audit", () => import("./pages/operator/audit.tsx"), "AuditPage"),
 ];
+
+/** Who is in no team has no page of it; operators see all teams. */
+export const isShown = ({ path }: PageEntry): boolean =>
+  path !== "/team" || account.value?.team === true || account.value?.operator === true;
 
 /** With only one plan, there is nothing to choose on the plan page. */
 export const nameOf = ({ path, name }: PageEntry): string =>
@@ -58,4 +64,7 @@ const devicePage = page("/device", "Sign in a program", "key", () => import("./p
 
 /** `address`: a path, perhaps with a query. */
 export const pageAt = (address: string): PageEntry | undefined =>
-  [...accountPages, devicePage, ...operatorPages].find((entry) => entry.path === address.split("?", 1)[0]);
+  [...accountPages, devicePage, ...operatorPages].find(({ path }) => path === pathOf(address.split("?", 1)[0]!));
+
+/** Bookmarks have addresses that pages had before. */
+const pathOf = (path: string): string => (path === "/operator/activity" ? "/operator" : path);

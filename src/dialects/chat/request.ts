@@ -32,7 +32,7 @@ import {
   whole,
   wholeBetween,
 } from "../request/field.ts";
-import { readFile, readImage, readStored } from "../request/media-part.ts";
+import { readFile, readAudio, readImage, readStored } from "../request/media-part.ts";
 import { namedModel } from "../request/named-model.ts";
 import { hostedToolNotRun, leftOut } from "../request/not-served.ts";
 import { anySearch, readSearchTool, searchOf } from "../request/search-request.ts";
@@ -241,10 +241,14 @@ function readParts(content: unknown, at: string, model: Model): Content | Refusa
         if (read !== null) parts.push(read);
         break;
       }
-      case "input_audio":
-        return malformed(`${name}: the model ${model.id} does not read audio`);
+      case "input_audio": {
+        const read = readAudio(part.input_audio, `${name}.input_audio`, model);
+        if (isRefusal(read)) return read;
+        parts.push(read);
+        break;
+      }
       default:
-        return malformed(`${name}.type must be one of text, image_url, file`);
+        return malformed(`${name}.type must be one of text, image_url, input_audio, file`);
     }
   }
   return parts;

@@ -50,7 +50,7 @@ export function read({ body, bodyBytes, catalog }: DialectRequest): Ask | Refusa
   const { encoding_format, dimensions = null } = request;
   const format = encoding_format === "base64" ? "base64" : "float";
   const inputs = { kind: "vectors", count: texts.length, tokens, format, dimensions } as const;
-  return askOfInputs(endpoint, model, inputs, texts, bodyBytes);
+  return askOfInputs(endpoint, model, { inputs }, texts, bodyBytes);
 }
 
 /** `tokens`: the sum over all inputs, where they are lists of tokens; their texts are then those lists as JSON. */

@@ -141,6 +141,7 @@ export class MessagesEncoder implements Encoder {
       case "citation":
         return this.#cite(citationBody(piece.source));
       case "input": // from requests that hold no conversation
+      case "voice":
       case "answer": // from those that may ask for several
       case "answer-end":
         return "";

@@ -5,7 +5,7 @@ import type { AnswerEnd, Encoder, ReplyForm } from "../dialect.ts";
 import { errorBody } from "./error-object.ts";
 import { usageBody } from "./usage-object.ts";
 
-export type ChoicePiece = Exclude<Piece, { kind: "answer" | "answer-end" | "input" }>;
+export type ChoicePiece = Exclude<Piece, { kind: "answer" | "answer-end" | "input" | "voice" }>;
 
 export interface Choice {
   piece(piece: ChoicePiece): string;
@@ -59,6 +59,7 @@ export class Choices implements Encoder {
       case "answer-end":
         return this.#ended(piece.reason);
       case "input":
+      case "voice":
         return ""; // from requests that hold no conversation
       default:
         return this.#current.piece(piece);

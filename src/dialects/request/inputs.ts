@@ -1,12 +1,12 @@
 // Makes an Ask without a conversation: each input is a user turn, and the reply has only the inputs' results.
-import type { Ask, Endpoint, Inputs, Model, Turn } from "../../core/types.ts";
+import type { Ask, Endpoint, Inputs, Model, Turn, Voice } from "../../core/types.ts";
 
 export const coderBilling = "tokens";
 
 export function askOfInputs(
   endpoint: Endpoint,
   model: Model,
-  inputs: Inputs,
+  asked: Readonly<{ inputs: Inputs } | { voice: Voice }>,
   texts: readonly string[],
   bodyBytes: number,
 ): Ask {
@@ -15,7 +15,7 @@ export function askOfInputs(
     coderBilling,
     model,
     turns: texts.map((content): Turn => ({ role: "user", content })),
-    inputs,
+    ...asked,
     tools: [],
     toolChoice: "none",
     parallelToolCalls: null,

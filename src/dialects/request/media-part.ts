@@ -1,8 +1,9 @@
 // Reads a request's images and files. Inline ones are checked here where that is quick; addresses are fetched later.
 import { fileAsText, isPdf, storedFileScheme, textOf } from "../../core/file-text.ts";
 import { inlineImageHeader } from "../../core/image-header.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { imagePixelsMax } from "../../core/limits.ts";
-import type { Model, Part, Refusal } from "../../core/types.ts";
+import type { MediaPart, Model, Part, Refusal } from "../../core/types.ts";
 import { malformed } from "./field.ts";
 
 const inline = /^data:/i;
@@ -38,6 +39,25 @@ export function readImage(
   return { kind: "image", url: url.startsWith(start) ? url : start + url.slice(url.indexOf(",") + 1), detail };
 }
 
+/** Audio as OpenAI's clients send it: in base64, and its format. */
+export function readAudio(
+  given: unknown,
+  at: string,
+  { id, readsAudio }: Pick<Model, "id" | "readsAudio">,
+): Part | Refusal {
+  if (readsAudio !== true) return malformed(`${at}: the model ${id} does not read audio`);
+  const { data, format } = isRecord(given) ? given : {};
+  if (typeof data !== "string" || data === "" || !isBase64(data))
+    return malformed(`${at}.data must be audio in base64`);
+  if (typeof format !== "string" || !/^[a-z0-9]{1,16}$/.test(format)) {
+    return malformed(`${at}.format must be the name of a format, such as wav or mp3`);
+  }
+  return { kind: "audio", url: `data:audio/${format};base64,${data}`, format };
+}
+
+/** Searched in linear time. */
+const isBase64 = (text: string): boolean => !/[^A-Za-z0-9+/=_-]/.test(text);
+
 /** A file from its address, data URL or base64: text at once, a PDF when served. Null: an address never fetched. */
 export function readFile(given: string, name: string | null, at: string): Part | null | Refusal {
   if (address.test(given)) return { kind: "file", url: given, name };
@@ -56,7 +76,7 @@ export function readFile(given: string, name: string | null, at: string): Part |
 
 /** An uploaded file by its id: whether the account has it is seen when the request is served. */
 export function readStored(
-  kind: Exclude<Part["kind"], "text">,
+  kind: MediaPart["kind"],
   id: unknown,
   more: string | null,
   at: string,

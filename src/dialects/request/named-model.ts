@@ -12,5 +12,17 @@ export function namedModel({ models }: KnownModels, name: string, kind: ModelKin
   return malformed(`model must be one ${wanted[kind]}: ${model.id} ${uses[model.kind]}`);
 }
 
-const wanted = { chat: "that gives answers", embedding: "that makes embeddings", rerank: "that reranks" } as const;
-const uses = { chat: "gives answers", embedding: "is for embeddings", rerank: "is for reranking" } as const;
+const wanted = {
+  chat: "that gives answers",
+  embedding: "that makes embeddings",
+  rerank: "that reranks",
+  transcription: "that hears",
+  speech: "that speaks",
+} as const satisfies Record<ModelKind, string>;
+const uses = {
+  chat: "gives answers",
+  embedding: "is for embeddings",
+  rerank: "is for reranking",
+  transcription: "is for transcriptions",
+  speech: "is for speech",
+} as const satisfies Record<ModelKind, string>;

@@ -3,17 +3,20 @@
 import type { EngineField } from "../../core/engine-fields.ts";
 import { isRecord } from "../../core/is-record.ts";
 import { isRefusal } from "../../core/refusals.ts";
-import type { Ask, PresetFields, Refusal, Sampling } from "../../core/types.ts";
+import type { Ask, Preset, PresetFields, Refusal, Sampling, VoiceFields } from "../../core/types.ts";
 import { type FieldReader, noOthers, readableEngineFields, readEngineFields } from "./engine-fields.ts";
 import { malformed } from "./field.ts";
 import { samplingNames } from "./sampling.ts";
 import { efforts } from "./settings.ts";
 
+/** Of models that hear or speak, whose fields are texts and numbers. */
+const voiceNames = ["voice", "speed", "response_format", "instructions", "language", "prompt"];
 /** Names that a preset can have. */
 export const presetNames: ReadonlySet<string> = new Set([
   ...["reasoning_effort", "stop"],
   ...samplingNames,
   ...readableEngineFields,
+  ...voiceNames,
 ]);
 const switches = ["enable_thinking", "thinking"];
 const anyModel: FieldReader = { id: "", tier: "own", readsDepth: true, structuredOutput: "none" };
@@ -22,7 +25,11 @@ const anyModel: FieldReader = { id: "", tier: "own", readsDepth: true, structure
 export function readPresetFields(written: Readonly<Record<string, unknown>>): PresetFields | Refusal {
   const unknown = Object.keys(written).find((name) => !presetNames.has(name));
   if (unknown !== undefined) return malformed(`${unknown} is not a field that a preset can have`);
-  const { stop = [], reasoning_effort: depth = null, ...rest } = written;
+  const isVoice = ([name, value]: [string, unknown]) =>
+    voiceNames.includes(name) && (typeof value === "string" || typeof value === "number");
+  const voice = Object.fromEntries(Object.entries(written).filter(isVoice)) as VoiceFields;
+  const others = Object.entries(written).filter(([name]) => !Object.hasOwn(voice, name));
+  const { stop = [], reasoning_effort: depth = null, ...rest } = Object.fromEntries(others);
   const read = readEngineFields(rest, anyModel, noOthers, true);
   if (isRefusal(read)) return read;
   const sequences: unknown[] = Array.isArray(stop) ? stop : [stop];
@@ -32,7 +39,17 @@ export function readPresetFields(written: Readonly<Record<string, unknown>>): Pr
     return malformed(`reasoning_effort must be one of ${Object.keys(efforts).join(", ")}`);
   }
   const effort = depth === null ? read.effort : efforts[depth]!;
-  return { sampling: read.sampling, effort, stop: texts, engineFields: read.fields };
+  return { sampling: read.sampling, effort, stop: texts, engineFields: read.fields, voice };
+}
+
+/** The client's fields for a model that hears or speaks, as the model's preset has them. */
+export function voiceFields(preset: Preset | undefined, given: Readonly<Record<string, unknown>>) {
+  const ofShop = (fields: PresetFields | undefined) => ({
+    ...(fields?.sampling.temperature === undefined ? {} : { temperature: fields.sampling.temperature }),
+    ...fields?.voice,
+  });
+  const left = Object.entries(given).filter(([name, value]) => value != null && !preset?.remove.includes(name));
+  return { ...ofShop(preset?.default), ...Object.fromEntries(left), ...ofShop(preset?.set) } as Record<string, unknown>;
 }
 
 type PresetAsk = Pick<Ask, "model" | "turns" | "sampling" | "effort" | "stop" | "engineFields">;

@@ -45,5 +45,5 @@ export function read({ body, bodyBytes, catalog }: DialectRequest): Ask | Refusa
   const best = Math.min(request.top_n ?? texts.length, texts.length);
   const returnsDocuments = request.return_documents === true;
   const inputs = { kind: "scores", count: texts.length, query, best, returnsDocuments } as const;
-  return askOfInputs(endpoint, model, inputs, texts, bodyBytes);
+  return askOfInputs(endpoint, model, { inputs }, texts, bodyBytes);
 }

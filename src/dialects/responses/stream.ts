@@ -73,6 +73,7 @@ export class ResponsesEncoder implements Encoder {
       case "citation":
         return started + this.#cite(piece);
       case "input": // from requests that hold no conversation
+      case "voice":
       case "answer": // from those that may ask for several
       case "answer-end":
         return "";

@@ -395,6 +395,34 @@ const conversations = (kit: Kit): SamplesById => ({
   ),
 });
 
+function heard({ openai }: Kit, base: string, name: "transcriptions" | "translations"): Samples {
+  const { javaScript, ...others } = openai(
+    `${curlWith("", `${base}/v1/audio/${name}`)} \\\n  -F model=whisper-1 -F file=@talk.wav`,
+    `const reply = await client.audio.${name}.create({ model: "whisper-1", file: createReadStream("talk.wav") });
+console.log(reply.text);`,
+    `reply = client.audio.${name}.create(model="whisper-1", file=open("talk.wav", "rb"))
+print(reply.text)`,
+  );
+  return { ...others, javaScript: `import { createReadStream } from "node:fs";\n${javaScript}` };
+}
+
+const voices = (kit: Kit, base: string): SamplesById => ({
+  createTranscription: heard(kit, base, "transcriptions"),
+  createTranslation: heard(kit, base, "translations"),
+  createSpeech: kit.openai(
+    `${kit.post("/v1/audio/speech", spoken)} -o coin.wav && ls coin.wav`,
+    `const speech = await client.audio.speech.create(${JSON.stringify(spoken)});
+console.log((await speech.arrayBuffer()).byteLength, "bytes");`,
+    `with client.audio.speech.with_streaming_response.create(
+    model="tts-1", voice="alloy", input="A toll gate asks for a coin.", response_format="wav"
+) as speech:
+    speech.stream_to_file("coin.wav")
+print(os.path.getsize("coin.wav"), "bytes")`,
+  ),
+});
+
+const spoken = { model: "tts-1", voice: "alloy", input: "A toll gate asks for a coin.", response_format: "wav" };
+
 const inputs = ({ post, openai, plain }: Kit): SamplesById => ({
   createEmbedding: openai(
     post("/v1/embeddings", { model: "bge-m3", input: ["What is a toll gate?"] }),
@@ -450,7 +478,7 @@ const site = ({ get, openai, open }: Kit): SamplesById => ({
 /** By operation id; `base` is {base_url}. */
 export const codeSamples = (base: string): Readonly<Record<string, readonly CodeSample[]>> =>
   Object.fromEntries(
-    [completions, answers, storedResponses, conversations, files, batches, inputs, counts, site]
+    [completions, answers, storedResponses, conversations, files, batches, inputs, voices, counts, site]
       .flatMap((samples) => Object.entries(samples(kitOf(base), base)))
       .map(([id, each]) => [id, samplesOf(each)]),
   );

@@ -425,6 +425,91 @@ function withInputs(): OpenApiDocument["paths"] {
   };
 }
 
+const recording: JsonSchema = {
+  type: "object",
+  required: ["file", "model"],
+  properties: {
+    file: { type: "string", description: "A recording in a format that the model reads, of up to 200 MiB." },
+    model: { type: "string", description: "A model of the kind `transcription`." },
+    language: { type: "string", description: "What is spoken, as in ISO 639-1; not for translations." },
+    prompt: { type: "string", description: "Words to expect." },
+    response_format: { type: "string", enum: ["json", "text", "srt", "verbose_json", "vtt", "diarized_json"] },
+    temperature: { type: "number", minimum: 0, maximum: 1 },
+    stream: {
+      type: "boolean",
+      description: "Events `transcript.text.delta`, and `transcript.text.done` at the end.",
+    },
+    user: { type: "string", description: "The end user, for keys that may name one." },
+  },
+};
+
+/** For requests to models that hear or speak. */
+function voices(): OpenApiDocument["paths"] {
+  const [tag, ofVoices] = [
+    "Voices",
+    errorReplies(
+      chatCompletions,
+      ofInputs.filter((name) => name !== "context_length_exceeded"),
+    ),
+  ];
+  const uploads = errorReplies(chatCompletions, [...ofInputs, "file_too_large", "storage_full", "not_found"]);
+  const heard = (operationId: string, summary: string, text: string) => ({
+    post: operation(
+      operationId,
+      tag,
+      summary,
+      `${text} Paid by the second of audio. The model's nodes decide which forms of a reply there are; further fields are passed on to them.`,
+      {
+        requestBody: { required: true, content: { "multipart/form-data": { schema: recording } } },
+        responses: {
+          "200": {
+            description: "The text in the form that was asked for.",
+            headers: requestIdHeader,
+            content: {
+              [json]: { schema: { type: "object" } },
+              "text/plain": { schema: { type: "string" } },
+              "text/event-stream": { schema: { type: "string" } },
+            },
+          },
+          ...uploads,
+        },
+      },
+    ),
+  });
+  return {
+    "/v1/audio/transcriptions": heard(
+      "createTranscription",
+      "Write down a recording",
+      "In the language that is spoken.",
+    ),
+    "/v1/audio/translations": heard("createTranslation", "Write down a recording in English", "From any language."),
+    "/v1/audio/speech": {
+      post: operation(
+        "createSpeech",
+        tag,
+        "Read a text aloud",
+        "Audio comes while it is spoken. Paid by the character.",
+        {
+          requestBody: body(ref("SpeechRequest"), {
+            plain: { model: "tts-1", voice: "alloy", input: "A toll gate asks for a coin." },
+          }),
+          responses: {
+            "200": {
+              description: "Audio in the format that was asked for, or events.",
+              headers: requestIdHeader,
+              content: {
+                "audio/*": { schema: { type: "string" } },
+                "text/event-stream": { schema: { type: "string" } },
+              },
+            },
+            ...ofVoices,
+          },
+        },
+      ),
+    },
+  };
+}
+
 function ranking(operationId: string, description: string): OpenApiDocument["paths"][string] {
   return {
     post: operation(operationId, "Embeddings and reranking", "Order documents by a query", description, {
@@ -938,6 +1023,7 @@ export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
     ...completions(),
     ...answers(),
     ...withInputs(),
+    ...voices(),
     ...counting(),
     ...stored(),
     ...conversations(),

@@ -1,6 +1,7 @@
 // Request bodies for the description: the dialects' own schemas, prose for each field, and details of messages, tools
 // and items where the schemas are loose.
 import type { TSchema } from "@sinclair/typebox";
+import { speechBody } from "../../dialects/audio/speech.ts";
 import { chatCompletionsBody } from "../../dialects/chat/request.ts";
 import { completionsBody, completionTokensDefault } from "../../dialects/completions/request.ts";
 import { embeddingsBody } from "../../dialects/embeddings/request.ts";
@@ -370,6 +371,16 @@ const responsesDetails: Details = {
 
 // ---------------------------------------------------------------- embeddings and reranking
 
+const speechDetails: Details = {
+  model,
+  input: "The text to read.",
+  voice: "A voice that the model has, by name; left out where it has only one.",
+  response_format: "The format of the audio; nodes need not have all of them.",
+  stream_format: "`sse`: events with audio in base64, `speech.audio.delta`, and `speech.audio.done` at the end.",
+  speed: "1 is as the voice speaks usually.",
+  instructions: "How to speak, for models that can be told.",
+};
+
 const embeddingsDetails: Details = {
   model,
   input: {
@@ -454,6 +465,7 @@ export function requestSchemas(models: readonly Model[]): Readonly<Record<string
     CreateItemsRequest: object({ items: newItems }),
     EmbeddingsRequest: bodyOf(embeddingsBody, embeddingsDetails, models, "embedding"),
     RerankRequest: bodyOf(rerankBody, rerankDetails, models, "rerank"),
+    SpeechRequest: bodyOf(speechBody, speechDetails, models, "speech"),
     TokenizeRequest: {
       type: "object",
       properties: {

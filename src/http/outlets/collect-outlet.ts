@@ -4,7 +4,7 @@ import { Collected } from "../../dialects/reply/collected.ts";
 import type { AnswerEnd, Dialect, Encoder } from "../../dialects/dialect.ts";
 import type { Outlet } from "../../gateway.ts";
 import type { Ask, Piece, Refusal } from "../../core/types.ts";
-import { brokenReply, jsonReply, refusalReply } from "../reply.ts";
+import { brokenReply, jsonReply, refusalReply, typed } from "../reply.ts";
 
 export type ReplyParts = Readonly<{
   ask: Ask;
@@ -46,7 +46,9 @@ export class CollectOutlet implements Outlet, EventListenerObject {
   }
 
   end(end: AnswerEnd): void | Promise<void> {
-    const response = this.replyOf(this.#collected, end, this.#reply.requestId);
+    const { requestId, encoder } = this.#reply;
+    const reply = this.replyOf(this.#collected, end, requestId);
+    const response = encoder.contentType === undefined ? reply : typed(reply, encoder.contentType());
     const keeping = this.#reply.keeping?.();
     if (keeping === undefined) return this.#respond(response);
     return keeping.then(() => this.#respond(response));

@@ -75,6 +75,14 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
 
   piece(piece: Piece): void {
     this.#write(this.#encoder.piece(piece));
+    if (!this.#isBytes || piece.kind !== "voice" || this.#state === "over") return;
+    this.#unsent ??= takeWriter();
+    this.#unsent.bytes(piece.bytes);
+  }
+
+  /** Audio as it is: there is no event in it, nor a sign of life. */
+  get #isBytes(): boolean {
+    return this.#encoder.contentType !== undefined;
   }
 
   literal(kind: "text" | "reasoning", bytes: Uint8Array, start: number, end: number): void {
@@ -118,6 +126,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
       this.#respond(refusalReply(dialect, refusal, requestId, ask));
       return;
     }
+    if (this.#isBytes) return this.breakOff();
     this.#write(this.#encoder.failure(refusal));
     this.#finish();
   }
@@ -153,7 +162,8 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
     this.#silentBeats++;
     // A relay's forecast takes a moment to arrive, so it is asked for a beat before it is written.
     if (this.#state === "waiting" && this.#age === streamOpenBeats - 1) this.#forecast?.();
-    if (this.#state === "waiting" && this.#age >= streamOpenBeats && this.#sink === null) this.#open();
+    const opens = this.#age >= streamOpenBeats && this.#sink === null && !this.#isBytes;
+    if (this.#state === "waiting" && opens) this.#open();
     if (this.#caughtUp !== null) {
       this.#stalledBeats++;
       if (this.#stalledBeats >= clientStallBeats) this.#depart();
@@ -170,7 +180,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
   /** While the request waits in line, a comment says where; every client's parser skips comments. */
   #signOfLife(): string {
     const forecast = this.#forecast?.() ?? null;
-    if (forecast === null) return this.#encoder.keepAlive();
+    if (forecast === null || this.#isBytes) return this.#encoder.keepAlive();
     const { position, firstTokenMs } = forecast;
     const seconds = firstTokenMs === null ? "" : `, first token in about ${Math.ceil(firstTokenMs / 1_000)} s`;
     return `${this.#encoder.keepAlive()}: number ${position} in line${seconds}\n\n`;
@@ -193,7 +203,7 @@ export class StreamOutlet implements Outlet, Beating, EventListenerObject {
       },
       cancel: () => this.#depart(),
     };
-    this.#respond(streamReply(new ReadableStream(source), this.#reply.requestId));
+    this.#respond(streamReply(new ReadableStream(source), this.#reply.requestId, this.#encoder.contentType?.()));
   }
 
   #send(): Promise<void> | null {

@@ -3,7 +3,7 @@ import { assert } from "../../core/assert.ts";
 import { atEndOfTurn } from "../../core/end-of-turn.ts";
 import { nodeIdleSocketMs } from "../limits.ts";
 import { codeOf, type NodeSocket, type SocketListener } from "./dial.ts";
-import type { Exchange, ExchangeFault, ExchangeHandler, RequestPart } from "./exchange.ts";
+import type { Exchange, ExchangeFault, ExchangeHandler, FilePart, RequestPart } from "./exchange.ts";
 import { ResponseParser } from "./framing.ts";
 import type { ResponseHandler, ResponseHeaders } from "./framing.ts";
 import { hasWaiting, isGone, startProbes, stopProbes, wasHeard } from "./system-socket.ts";
@@ -22,6 +22,8 @@ export interface ConnectionOwner {
 }
 
 const nothing: readonly Buffer[] = [];
+/** What of a file is in memory while it goes out. */
+const fileReadBytes = 256 * 1024;
 
 /** Most requests are assembled here and leave in one write, which saves a buffer for each. */
 const scratch = Buffer.allocUnsafeSlow(128 * 1024);
@@ -109,8 +111,10 @@ export class Connection implements SocketListener, ResponseHandler {
   #reused = false;
   #replied = false;
   /** The rest of the request that the socket did not take yet, and how many bytes of the first part it took. */
-  #unsent: readonly Buffer[] = nothing;
+  #unsent: readonly (Buffer | FilePart)[] = nothing;
   #written = 0;
+  /** The part that a read of the disk is under way for. */
+  #readsFile: FilePart | null = null;
   /** What came in this turn of the event loop. */
   #unread: Buffer[] = [];
   /** Reading is paused for the rest of this turn, because enough arrived. */
@@ -215,12 +219,33 @@ export class Connection implements SocketListener, ResponseHandler {
   drained(): void {
     if (this.#exchange === null || this.#socket === null) return;
     for (let part = this.#unsent[0]; part !== undefined; part = this.#unsent[0]) {
+      if (!Buffer.isBuffer(part)) return this.#readOn(part, this.#exchange);
       const wrote = this.#socket.write(part, this.#written, part.length - this.#written);
       if (wrote > 0) this.#written += wrote;
       if (this.#written < part.length) return; // the rest when it has room again
       this.#unsent = this.#unsent.slice(1);
       this.#written = 0;
     }
+  }
+
+  /** Comes back to `drained` with the next bytes of the file. */
+  #readOn(part: FilePart, exchange: PendingExchange): void {
+    if (this.#readsFile === part) return;
+    this.#readsFile = part;
+    const isWanted = (): boolean => this.#readsFile === part && this.#exchange === exchange;
+    part.file.read(part.at, fileReadBytes).then(
+      (bytes) => {
+        if (!isWanted()) return;
+        if (bytes.length === 0) return this.#lose({ kind: "broken", cause: "the upload: it ended early" });
+        const at = part.at + bytes.length;
+        const rest = this.#unsent.slice(1);
+        this.#unsent = [bytes, ...(at < part.file.bytes ? [{ ...part, at }] : []), ...rest];
+        this.drained();
+      },
+      (thrown: Error) => {
+        if (isWanted()) this.#lose({ kind: "broken", cause: `the upload: ${codeOf(thrown)}` });
+      },
+    );
   }
 
   received(bytes: Buffer): void {

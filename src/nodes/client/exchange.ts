@@ -1,8 +1,10 @@
 // One request to a node and its response, as both sides of the client see them.
+import type { SpooledFile } from "../../core/types.ts";
 import type { ResponseHeaders } from "./framing.ts";
 
-/** Strings are encoded when they are written. */
-export type RequestPart = string | Buffer;
+/** Strings are encoded when they are written; a file is read from `at` on while it goes out. */
+export type RequestPart = string | Buffer | FilePart;
+export type FilePart = Readonly<{ file: Pick<SpooledFile, "bytes" | "read">; at: number }>;
 
 export type ExchangeFault = Readonly<{
   kind:

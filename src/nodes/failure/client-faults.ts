@@ -140,6 +140,36 @@ const rows: readonly Row[] = [
     unlike: true,
   },
   {
+    words: ["response_format", "response format"], // faster-whisper-server, vLLM, local-tts-studio
+    concerns: ({ voice }) => voice !== undefined,
+    reason: (model) => `response_format: the model \`${model}\` does not give this form here.`,
+    unlike: true,
+  },
+  {
+    words: ["voice"], // Kokoro-FastAPI, openedai-speech
+    concerns: ({ voice }) => voice?.kind === "spoken",
+    reason: (model) => `voice: the model \`${model}\` has no such voice here.`,
+    unlike: true,
+  },
+  {
+    words: [
+      "invalid or unsupported audio file", // vLLM
+      "failed to read audio", // whisper.cpp
+      "invalid data found", // FFmpeg's
+      "error opening",
+      "could not decode",
+    ],
+    concerns: ({ voice }) => voice?.kind === "heard",
+    reason: (model) => `file: the model \`${model}\` cannot read this audio.`,
+    unlike: false,
+  },
+  {
+    words: ["internal server error"], // faster-whisper-server
+    concerns: ({ voice }) => voice?.kind === "heard" && voice.isGuessed,
+    reason: (model) => `file: the model \`${model}\` cannot read it, and it has no length: is it audio?`,
+    unlike: false,
+  },
+  {
     words: ["validation error"], // llama-cpp-python, for what other engines take
     concerns: () => true,
     reason: () => "The model does not accept this combination of parameters or messages.",

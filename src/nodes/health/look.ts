@@ -4,9 +4,10 @@
 //   no connection, no HTTP, 401, 403         -> down
 //   502, 503, 504                            -> down: it loads its model, or a proxy has nothing behind it
 //   a list at the address with /v1           -> down: the address is wrong
-//   any other answer                         -> well, with a problem: some engines list no models and work
+//   any other answer                         -> well, with a problem, unless its routes are known to be those of voices:
+//                                               some engines list no models and work
 import { type Engine, engineOf } from "../engine.ts";
-import type { Asking } from "../engine-routes.ts";
+import { type Asking, rootOf } from "../engine-routes.ts";
 import { type NodeReply, get, isReply, type NoReply } from "../client/get.ts";
 
 export type Look = Readonly<{
@@ -35,7 +36,15 @@ export async function lookAt(asking: Asking, known: Engine | null = null): Promi
     const isThere = isReply(below) && (await engineOf(asking, below)) !== null;
     if (isThere) return down("its API is one step further down: add /v1 to its address");
   }
-  return { health: "well", silent: false, engine: null, problem: noList(listed) };
+  const problem = (await hasVoices(asking)) ? null : noList(listed);
+  return { health: "well", silent: false, engine: null, problem };
+}
+
+/** Some servers of transcriptions and speech list no models, but all of their routes. */
+async function hasVoices({ client, basePath, apiKey, timeoutMs }: Asking): Promise<boolean> {
+  const routes = await get(client, `${rootOf(basePath)}/openapi.json`, apiKey, timeoutMs);
+  if (!isReply(routes) || routes.status !== 200) return false;
+  return ["transcriptions", "speech"].some((voice) => routes.body.includes(`"${basePath}/audio/${voice}"`));
 }
 
 const down = (problem: string, silent = false): Look => ({ health: "down", silent, engine: null, problem });

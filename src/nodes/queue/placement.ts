@@ -11,15 +11,15 @@
 // are busy; and a new or restarted node is cold and idle, and gets its share.
 import type { PlanId } from "../../core/plan-ids.ts";
 import type { AccountId, Ms, PromptBlocks } from "../../core/types.ts";
-import type { KeptPrompts } from "../prefix-cache.ts";
+import { type KeptPrompts, personOf } from "../prefix-cache.ts";
 import { LastHour } from "./last-hour.ts";
 import { Line, type Link } from "./line.ts";
 import { assert } from "../../core/assert.ts";
 import { PrefixIndex } from "./prefix-index.ts";
 import { bytesOfBlocks, mixed } from "./prompt-blocks.ts";
 
-/** A request that needs a node. */
-export type Wanting = Readonly<{ modelId: string; account: AccountId; prompt: PromptBlocks }>;
+/** A request that needs a node. `member`: see Standing. */
+export type Wanting = Readonly<{ modelId: string; account: AccountId; member?: string; prompt: PromptBlocks }>;
 
 /** A node that may get it. */
 export type Candidate = Readonly<{
@@ -145,7 +145,8 @@ export class Placement {
       sum.reportedTokens += reportedTokens;
     },
   );
-  #last: { wanting: Wanting; shared: Keys | null; ofPlan: Keys | null; own: Keys | null } | null = null;
+  #last: { wanting: Wanting; shared: Keys | null; ofPlan: Keys | null; ofTeam: Keys | null; own: Keys | null } | null =
+    null;
   readonly #planOf: (account: AccountId) => PlanId;
   readonly #nodeModelOf: (modelId: string) => string | null;
 
@@ -423,12 +424,16 @@ export class Placement {
 
   /** The keys of the prompt's blocks for this model and for the accounts that share them. */
   #keys(wanting: Wanting, keeps: KeptPrompts): Keys {
-    if (this.#last?.wanting !== wanting) this.#last = { wanting, shared: null, ofPlan: null, own: null };
+    if (this.#last?.wanting !== wanting) this.#last = { wanting, shared: null, ofPlan: null, ofTeam: null, own: null };
     const last = this.#last;
-    const { prompt, modelId, account } = wanting;
+    const { prompt, modelId, account, member } = wanting;
     const seed = this.#seed(this.#nodeModelOf(modelId) ?? modelId);
     if (keeps === "for all") return (last.shared ??= keysOf(prompt, seed));
-    if (keeps !== "by plan") return (last.own ??= keysOf(prompt, mixed(seed + account)));
+    const person = personOf(member);
+    if (keeps === "by team" || (keeps !== "by plan" && person === null)) {
+      return (last.ofTeam ??= keysOf(prompt, mixed(seed + account)));
+    }
+    if (keeps !== "by plan") return (last.own ??= keysOf(prompt, mixed(mixed(seed + account) ^ this.#seed(person!))));
     return (last.ofPlan ??= keysOf(prompt, mixed(seed ^ this.#seed(`plan ${this.#planOf(account)}`))));
   }
 

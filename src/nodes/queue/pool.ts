@@ -14,7 +14,7 @@ import { isRefusal } from "../../core/refusals.ts";
 import type { AccountId, Ask, Ending, Model, Ms, PromptBlocks, Refusal, Sink, Slot } from "../../core/types.ts";
 import type { Dial } from "../client/dial.ts";
 import { type Engine, unknownEngine } from "../engine.ts";
-import { keptPrompts } from "../prefix-cache.ts";
+import { keptPrompts, personOf } from "../prefix-cache.ts";
 import { engineTraits } from "../engine-traits.ts";
 import type { EngineLoad } from "../engine-load.ts";
 import { busy, refusalOf, tooLate } from "../failure/failure.ts";
@@ -38,7 +38,7 @@ import { promptBlocksOf } from "./prompt-blocks.ts";
 import type { Quickness } from "./recent-replies.ts";
 import { SlotQueue } from "./slot-queue.ts";
 import type { Entrant, LineNeed, NodeHealth, Place, RefusalCause, WeightOf } from "./slot-queue.ts";
-import { type Tested, testNode } from "./test-request.ts";
+import type { Tested } from "./test-request.ts";
 
 export const nodeLooksAtOnceMax = 32;
 
@@ -439,6 +439,7 @@ export class NodePool {
   async test(nodeName: string, model: Model): Promise<Tested> {
     const node = this.#nodes.get(nodeName);
     assert(node !== undefined, `${nodeName} is configured`);
+    const { testNode } = await import("./test-request.ts");
     return testNode(node.endpoint, model, node.outcome, this.#options.clock);
   }
 
@@ -732,7 +733,7 @@ class NodeSlot implements Slot, Grant {
       this.began();
       began?.();
     };
-    const sender = { account, plan: this.plan, priority: this.#place.priority };
+    const sender = { account, person: personOf(this.#place.member), plan: this.plan, priority: this.#place.priority };
     return this.#node.endpoint.send(ask, sender, cancelSignal, sink, (outcome) => this.outcome(outcome), begins);
   }
 

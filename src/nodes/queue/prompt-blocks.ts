@@ -167,8 +167,8 @@ export function promptBlocks(turns: readonly Turn[], tools: readonly Tool[], bef
 }
 
 /** Inputs that are read one by one have no shared prefix worth keeping. */
-export function promptBlocksOf({ prepared, turns, tools, inputs, bodyBytes }: Ask): PromptBlocks {
-  if (inputs !== undefined) return { ...noBlocks, bytes: bodyBytes };
+export function promptBlocksOf({ prepared, turns, tools, inputs, voice, bodyBytes }: Ask): PromptBlocks {
+  if (inputs !== undefined || voice !== undefined) return { ...noBlocks, bytes: bodyBytes };
   if (prepared === undefined) return promptBlocks(turns, tools);
   return turns.length === 0 ? prepared.blocks : promptBlocks(turns, [], prepared.blocks);
 }

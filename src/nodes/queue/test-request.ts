@@ -64,6 +64,7 @@ function testAsk(model: Model): Ask {
     model: { ...model, budgetLimitsAnswer: true },
     turns: [{ role: "user", content: "Hello" }],
     ...(inputs === null ? {} : { inputs }),
+    ...voiceOf(model),
     tools: [],
     toolChoice: "auto",
     parallelToolCalls: null,
@@ -83,3 +84,23 @@ function inputsOf({ kind }: Model): Inputs | null {
   if (kind === "rerank") return { kind: "scores", count: 1, query: "Hello", best: 1, returnsDocuments: false };
   return null;
 }
+
+function voiceOf({ kind }: Model): Pick<Ask, "voice"> {
+  if (kind === "speech") {
+    return { voice: { kind: "spoken", characters: 5, format: "wav", fields: { input: "Hello", voice: "alloy" } } };
+  }
+  if (kind !== "transcription") return {};
+  const read = (at: number, bytes: number) => Promise.resolve(silence.subarray(at, at + bytes));
+  const file = { name: "silence.wav", bytes: silence.length, read, [Symbol.dispose]() {} };
+  const length = { seconds: 1, isGuessed: false };
+  return { voice: { kind: "heard", translates: false, file, ...length, fields: [], isJson: true } };
+}
+
+/** A second of it, as wave audio with 16,000 samples of 8 bits. */
+const silence = Buffer.concat([
+  Buffer.from(
+    "RIFF\xa4\x3e\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x80\x3e\0\0\x80\x3e\0\0\x01\0\x08\0data\x80\x3e\0\0",
+    "latin1",
+  ),
+  Buffer.alloc(16_000, 0x80),
+]);

@@ -129,6 +129,7 @@ class World {
     const salts = {
       "for all": 0,
       "by plan": -1 - this.#setup.planOf[account]!,
+      "by team": place.account,
       "by account": place.account,
       nothing: 0,
     };

@@ -73,9 +73,10 @@ export const revokeToken = verb({
 export const apply = verb({
   name: "apply",
   fields: shop,
-  summary: "Bring accounts, key limits and invitations in line with a file",
+  summary: "Bring accounts, key limits, teams and invitations in line with a file",
   details:
-    "The file is TOML or JSON: [[accounts]] with email, plan, operator, disabled, credit (of new ones) and keys, and " +
+    "The file is TOML or JSON: [[accounts]] with email, plan, operator, disabled, credit (of new ones) and keys, " +
+    "[[teams]] with name, plan, credit (of new ones), disabled and members (email, role, limit_day, limit_month), and " +
     "[[invitations]] with email, plan, credit and expires. What it does not name stays as it is. Everything is checked first, " +
     "and either all of it is applied or none. Keys of new accounts are not shown: owners make theirs in the console. " +
     "`invitations link` prints the link of an invitation.",

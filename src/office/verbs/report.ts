@@ -4,7 +4,8 @@ import { costUsd } from "../../account/money/price.ts";
 import { namesOf } from "../../account/people/account-names.ts";
 import { csvLine } from "../../core/csv.ts";
 import { CommandError } from "../../core/expected-error.ts";
-import { type ReportGroup, reportGroups, type ReportRow } from "../../core/report.ts";
+import type { ReportRow } from "../../core/report.ts";
+import { type ReportColumn as Column, reportColumns, reportGroups } from "../../core/report-columns.ts";
 import type { SchemaError } from "../../core/schema-errors.ts";
 import type { Ms } from "../../core/types.ts";
 import type { AccountId } from "../../core/types.ts";
@@ -17,10 +18,8 @@ import type { Work } from "../work.ts";
 const periodsMax = 1_000;
 const rowsMax = 200_000;
 
-const columnsOfTime = ["month", "day"] as const;
-type Column = (typeof columnsOfTime)[number] | ReportGroup;
-const columns: readonly Column[] = [...columnsOfTime, ...reportGroups];
-const columnOf = (word: string): Column | undefined => columns.find((column) => column === word.replaceAll("-", "_"));
+const columnOf = (word: string): Column | undefined =>
+  reportColumns.find((column) => column === word.replaceAll("-", "_"));
 const words = "month, day, account, model, endpoint, key, end-user, cost-center and tag";
 
 const given = (description: string, placeholder: string) => Type.Optional(text(description, placeholder));

@@ -1,11 +1,9 @@
 // What the journal's requests would have met under another configuration.
 import { Type } from "@sinclair/typebox";
 import type { FirstTokens, Simulation, SimulatedRun } from "../../core/simulation.ts";
+import { repeated } from "../fields.ts";
 import { type Cell, formatTable } from "../table.ts";
 import { verb } from "../verb.ts";
-
-const repeated = (placeholder: string, description: string) =>
-  Type.Array(Type.String(), { placeholder, description, repeats: true });
 
 const text = (placeholder: string, description: string) => Type.Optional(Type.String({ placeholder, description }));
 

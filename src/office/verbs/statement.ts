@@ -152,15 +152,18 @@ export function statementHtml(made: Statement): string {
 <tbody>
 ${rows.map((row) => `<tr>${row}</tr>`).join("\n")}
 </tbody>
-<tfoot><tr><td colspan="${names.length}">Total</td>${total}</tr></tfoot>
+<tfoot><tr><td>Total</td>${total}</tr></tfoot>
 </table>`;
   const sums = ({ requests, input, cached, output, billed, cost_usd }: Sums): string =>
     figures([requests, input, cached, output, ...(isFree ? [] : [billed, dollars(cost_usd)])]);
   const money = ["Balance tokens", "US dollars"];
   const use = table(
-    isSplit ? ["Cost center", "Model"] : ["Model"],
+    ["Model"],
     ["Requests", "Input", "Cached", "Output", ...(isFree ? [] : money)],
-    lines.map((line) => texts([...(isSplit ? [line.cost_center ?? "none"] : []), line.model]) + sums(line)),
+    [...Map.groupBy(lines, (line) => line.cost_center)].flatMap(([costCenter, booked]) => [
+      ...(isSplit ? [`<th colspan="${isFree ? 5 : 7}">${Bun.escapeHTML(costCenter ?? "No cost center")}</th>`] : []),
+      ...booked.map((line) => texts([line.model]) + sums(line)),
+    ]),
     sums(total),
   );
   const bought = table(
@@ -188,16 +191,18 @@ ${credits.length === 0 ? "" : `<h2>Credit</h2>\n${bought}\n`}</html>
 }
 
 const style = `
-@page { margin: 18mm 16mm; @bottom-right { content: counter(page) " / " counter(pages); font: 9pt system-ui, sans-serif; } }
+@page { margin: 18mm 14mm; @bottom-right { content: counter(page) " / " counter(pages); font: 9pt system-ui, sans-serif; } }
 :root { color-scheme: light; }
 body { font: 10pt/1.45 system-ui, sans-serif; color: #111; background: #fff; max-width: 190mm; margin: 12mm auto; padding: 0 4mm; }
 @media print { body { margin: 0; padding: 0; max-width: none; } }
 h1 { font-size: 18pt; margin: 0 0 4mm; } h2 { font-size: 12pt; margin: 8mm 0 2mm; break-after: avoid; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 1mm 6mm; margin: 0; }
 dt { color: #555; } dd { margin: 0; overflow-wrap: anywhere; } .note { color: #8a4b00; }
-table { width: 100%; border-collapse: collapse; } thead { display: table-header-group; } tfoot { display: table-row-group; }
-th { text-align: left; font-weight: 600; border-bottom: 0.4mm solid #111; } tr { break-inside: avoid; }
-th, td { padding: 1mm 2mm 1mm 0; vertical-align: top; overflow-wrap: anywhere; } td { border-bottom: 0.1mm solid #bbb; }
-.n { text-align: right; padding: 1mm 0 1mm 2mm; font-variant-numeric: tabular-nums; white-space: nowrap; overflow-wrap: normal; }
+table { width: 100%; border-collapse: collapse; font-size: 8.5pt; } thead { display: table-header-group; } tfoot { display: table-row-group; }
+th { text-align: left; font-weight: 600; } thead th { border-bottom: 0.4mm solid #111; }
+tbody th { padding-top: 3mm; border-bottom: 0.1mm solid #bbb; break-after: avoid; } td:first-child { min-width: 20mm; } tr { break-inside: avoid; }
+th, td { padding: 1mm 1mm 1mm 0; vertical-align: top; overflow-wrap: anywhere; } td { border-bottom: 0.1mm solid #bbb; }
+.n { text-align: right; padding: 1mm 0 1mm 1.5mm; font-variant-numeric: tabular-nums; white-space: nowrap; overflow-wrap: normal; }
+tfoot tr, tbody tr:last-child { break-before: avoid; }
 tfoot td { font-weight: 600; border: 0; border-top: 0.4mm solid #111; }
 `;

@@ -13,9 +13,9 @@ const email = text("The e-mail address of the member.", "EMAIL");
 const day = tokens(1, "The most balance tokens of a day (UTC).");
 const month = tokens(1, "The most balance tokens of a month (UTC).");
 const caps = { limit_day: Type.Optional(day), limit_month: Type.Optional(month) };
-const role = Type.Optional(
-  oneOf(["member", "admin"], "What they are in the team; admins invite, limit and remove others.", "member|admin"),
-);
+const role = oneOf(["member", "admin"], "What they are; admins invite, limit and remove others.", "member|admin");
+/** Of members that are there already. */
+export const memberTerms = { role, limit_day: orNull(day), limit_month: orNull(month) };
 
 /** Without names, which must be forgotten with whose they are. */
 const detailOf = (terms: object, ...first: readonly string[]): string =>
@@ -148,7 +148,7 @@ export const membersAdd = teamVerb({
   name: "teams members add",
   summary: "Put a person who has an account into a team",
   words: ["email"],
-  fields: { email, role, ...caps },
+  fields: { email, role: Type.Optional(role), ...caps },
   scope: "people",
   audit: {
     action: "team.member",
@@ -164,7 +164,7 @@ export const membersUpdate = teamVerb({
   summary: "Change what a member of a team may do and use",
   details: "Limits that are not named stay as they are. The word none lifts one: --limit-day none.",
   words: ["email"],
-  fields: { email, role, limit_day: Type.Optional(orNull(day)), limit_month: Type.Optional(orNull(month)) },
+  fields: { email, ...Type.Partial(Type.Object(memberTerms)).properties },
   scope: "people",
   owner: true,
   audit: {

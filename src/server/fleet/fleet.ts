@@ -16,16 +16,18 @@ type Parts = Readonly<{
   reloader: Pick<Reloader, "applyAndLog">;
   nodeCare: Pick<NodeCare, "drain" | "resume">;
   config: Pick<Config, "databaseUrl" | "gateway">;
+  editing: Fleet["config"];
   testWebhook: Fleet["testWebhook"];
   batches: Fleet["batches"];
   unready(): string | null;
 }>;
 
 export function fleetOf(parts: Parts): Fleet {
-  const { pool, catalog, served, reloader, nodeCare, config, testWebhook, batches, unready } = parts;
+  const { pool, catalog, served, reloader, nodeCare, config, editing, testWebhook, batches, unready } = parts;
   // Several gateways each see and drain the nodes by themselves.
   const byGateway = config.databaseUrl === null ? {} : { gateway: config.gateway };
   return {
+    config: editing,
     async nodes() {
       const { nodeLines } = await import("../../nodes/queue/line-view.ts");
       const lines = nodeLines(pool.seen(), lineAccountsShownMax);

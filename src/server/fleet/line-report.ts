@@ -5,6 +5,7 @@ import type { Office } from "../../account/office.ts";
 import type { OperatorLine, WorkShare } from "../../console/api/line.ts";
 import { endUserInWords } from "../../core/end-user.ts";
 import type { Priority } from "../../core/priority.ts";
+import { personPrefix } from "../../core/standing.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import {
   lineView,
@@ -137,7 +138,10 @@ async function userNames(
   const ids = [...new Set(users.flatMap(({ account, member }) => (member.startsWith(keyMember) ? [account] : [])))];
   const keys = await office.read(({ accountKeys }) => Promise.all(ids.map((id) => accountKeys.namesOf(id))));
   const keysOf = new Map(ids.map((id, at) => [id, keys[at]!]));
+  const people = users.flatMap(({ member }) => (member.startsWith(personPrefix) ? personIn(member) : []));
+  const emailOf = await namesOf(office, people);
   return ({ account, member }) => {
+    if (member.startsWith(personPrefix)) return emailOf(personIn(member));
     if (!member.startsWith(keyMember)) return endUserInWords(member.slice("user ".length));
     const key = Number(member.slice(keyMember.length));
     return keyNameOf(key, keysOf.get(account)?.find(({ id }) => id === key)?.name ?? null);
@@ -145,3 +149,4 @@ async function userNames(
 }
 
 const keyMember = "key ";
+const personIn = (member: string): AccountId => Number(member.slice(personPrefix.length));

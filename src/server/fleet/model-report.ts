@@ -3,7 +3,9 @@
 import { dollarsShown, isFreeOfCharge, ratesOf } from "../../account/money/price.ts";
 import type { NodeConfig } from "../../config/config.ts";
 import { claimsOf, distinctModels, type KnownModels } from "../../core/catalog.ts";
-import type { Model, ModelKind } from "../../core/types.ts";
+import { isVoice, type ModelKind, pricedUnits } from "../../core/model-kinds.ts";
+import type { Model } from "../../core/types.ts";
+import { unitDollars } from "../../core/voices.ts";
 import { type Engine, factsOf } from "../../nodes/engine.ts";
 import type { Capability, ModelFacts } from "../../nodes/model-facts.ts";
 import { lackOf } from "../../nodes/abilities.ts";
@@ -11,8 +13,8 @@ import { modelNameOn, servesAmong } from "../../nodes/model-routes.ts";
 import type { NodeState } from "../../nodes/queue/pool.ts";
 import { kindOf } from "./served-models.ts";
 
-/** US dollars per 1,000,000 tokens. */
-export type PriceInDollars = Readonly<{ input: number; cached: number; output: number }>;
+/** US dollars per 1,000,000 tokens; of input alone where it is `per` something else. */
+export type PriceInDollars = Readonly<{ input: number; cached: number; output: number; per?: string }>;
 
 export type ServedReport = Readonly<{
   id: string;
@@ -150,10 +152,11 @@ export function whyMissing({ nodeModel }: Model, silent: readonly string[], unli
 }
 
 /** Null where it costs nothing. */
-function priceInDollars({ price }: Model): PriceInDollars | null {
+function priceInDollars({ kind, price }: Model): PriceInDollars | null {
   const rates = ratesOf(price);
   const { inputCents, cachedInputCents, outputCents, parts } = rates;
   if (isFreeOfCharge(rates)) return null;
+  if (isVoice(kind)) return { input: unitDollars(kind, price), cached: 0, output: 0, per: pricedUnits[kind].in };
   return {
     input: dollarsShown(inputCents, parts?.input),
     cached: dollarsShown(cachedInputCents, parts?.cachedInput),

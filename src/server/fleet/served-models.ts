@@ -15,7 +15,7 @@ import { ownModelNameMaxLength } from "../../core/limits.ts";
 import type { Model, ModelKind, Plan } from "../../core/types.ts";
 import { type Engine, factsOf } from "../../nodes/engine.ts";
 import type { EngineKind } from "../../nodes/engine-kind.ts";
-import { type Capability, isNamedOtherwise, type ModelFacts, withoutTag } from "../../nodes/model-facts.ts";
+import { type Capability, isNamedOtherwise, type ModelFacts, voiceNamed, withoutTag } from "../../nodes/model-facts.ts";
 import { modelNameOn, servesAmong } from "../../nodes/model-routes.ts";
 import { engineTraits } from "../../nodes/engine-traits.ts";
 
@@ -77,7 +77,11 @@ const isName = (name: string): boolean =>
 
 export function kindOf({ name, capabilities }: ModelFacts): ModelKind {
   if (capabilities.rerank === true || name.toLowerCase().includes("rerank")) return "rerank";
+  if (capabilities.transcription === true) return "transcription";
+  if (capabilities.speech === true) return "speech";
   if (capabilities.chat === true) return "chat";
+  const voice = voiceNamed(name);
+  if (voice !== null) return voice;
   return capabilities.embeddings === true || isNamedOtherwise(name) ? "embedding" : "chat";
 }
 
@@ -111,6 +115,7 @@ function toldOf(facts: readonly Facts[]): ToldOfModel {
   return {
     contextTokens: contexts.length === 0 ? null : Math.min(...contexts),
     readsImages: all("images"),
+    readsAudio: all("audio"),
     callsTools: all("tools"),
     keepsFormats: facts.every(({ kind }) => kind !== "unknown" && engineTraits[kind].formats),
   };

@@ -286,7 +286,14 @@ function withSlots(
   );
   return nodes.map((node) => {
     const shared = shares.get(node.name);
-    const keeps = shared === undefined ? node.keeps : shared ? "for all" : "by account";
+    const keeps =
+      shared === undefined
+        ? node.keeps
+        : shared === true
+          ? "for all"
+          : shared === false
+            ? "by account"
+            : (`by ${shared}` as const);
     return { ...node, keeps, slots: slotsBy.get(node.name) ?? node.slots };
   });
 }

@@ -2,6 +2,7 @@
 // keys as comments. Pasted into a configuration it starts as it is.
 import type { Config } from "../../config/config.ts";
 import { modelNamesMax, ownModelNameMaxLength } from "../../core/limits.ts";
+import { isVoice, modelKinds } from "../../core/model-kinds.ts";
 import { tomlText } from "../../core/toml-text.ts";
 import { withoutTag } from "../../nodes/model-facts.ts";
 import type { ModelReport, OfferedReport, PriceInDollars, ServedReport } from "./model-report.ts";
@@ -113,14 +114,16 @@ function rowText(model: SuggestedModel, planIds: readonly string[]): string {
   const rows: readonly (readonly [key: string, value: string, isSaid: boolean, about: string])[] = [
     ["id", tomlText(id), true, `the name that requests use; on: ${from}`],
     ["node_model", tomlText(nodeModel), nodeModel !== id, "the name that nodes know it by"],
-    [
-      "price",
-      priceText(price),
-      price !== null,
-      "dollars per million tokens, or { input = 0.5, cached = 0.05, output = 2 }",
-    ],
+    isVoice(kind)
+      ? [kind === "speech" ? "price_per_1k_characters" : "price_per_minute", "0", false, "in dollars"]
+      : [
+          "price",
+          priceText(price),
+          price !== null,
+          "dollars per million tokens, or { input = 0.5, cached = 0.05, output = 2 }",
+        ],
     ["aliases", listText(aliases), aliases.length > 0, "other names for it, such as one that an agent insists on"],
-    ["kind", tomlText(kind), kind !== "chat", "chat, embedding or rerank"],
+    ["kind", tomlText(kind), kind !== "chat", modelKinds.join(", ")],
     [
       "context",
       String(context ?? 32_768),

@@ -5,7 +5,14 @@ import { join } from "node:path";
 import type { ArrivalPage, ArrivalQueries } from "../../core/arrivals.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
-import type { FailedBatch, LogFilter, LogPage, LogPlace, RequestLogQueries } from "../../core/request-log.ts";
+import type {
+  FailedBatch,
+  LogFilter,
+  LogPage,
+  LogPlace,
+  NearLimit,
+  RequestLogQueries,
+} from "../../core/request-log.ts";
 import type { BoughtCredit, ReportAsked, ReportPart } from "../../core/report.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { hourMs } from "../../core/units.ts";
@@ -79,6 +86,10 @@ export class KeptRequestLog extends Kept<Keeper, FailedBatch> implements Request
 
   credits(...asked: Parameters<RequestLogQueries["credits"]>): Promise<readonly BoughtCredit[]> {
     return this.asked((keeper) => keeper.credits(...asked));
+  }
+
+  nearLimit(...asked: Parameters<RequestLogQueries["nearLimit"]>): Promise<readonly NearLimit[]> {
+    return this.asked((keeper) => keeper.nearLimit(...asked));
   }
 
   /** Another `keepMs` from here on. */

@@ -1,9 +1,10 @@
 // The report's question, as both stores ask it: of the journal's lines, and of the days whose lines were folded.
 import { keyNameOf } from "../../account/people/key-names.ts";
-import type { ReportAsked, ReportGroup, ReportRow } from "../../core/report.ts";
+import type { ReportAsked, ReportRow } from "../../core/report.ts";
+import type { ReportGroup } from "../../core/report-columns.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { dayMs } from "../../core/units.ts";
-import { type Condition, type Question, statement, type Value } from "../questions.ts";
+import { type Condition, type Question, rowsIn, statement, type Value } from "../questions.ts";
 import { isReply } from "../usage/usage-sum.ts";
 
 const columnsOf: Readonly<Record<ReportGroup, string>> = {
@@ -105,6 +106,16 @@ export const credits = statement(
   `SELECT at::float8 AS at, credit_delta::float8 AS tokens FROM journal
    WHERE kind = 'credit' AND account_id = $1::text::bigint AND at >= $2::text::bigint AND at < $3::text::bigint
    ORDER BY at, billing_key LIMIT $4::text::int`,
+);
+
+export const nearLimit = statement(
+  "accounts near their limit",
+  `WITH limits(plan, least) AS (${rowsIn(2, "text", "bigint")})
+   SELECT quota_use.account_id::float8 AS account, accounts.plan AS plan, quota_use.used::float8 AS used
+   FROM quota_use JOIN accounts ON accounts.id = quota_use.account_id JOIN limits ON limits.plan = accounts.plan
+   WHERE quota_use.quota = 'allowance' AND quota_use.period = $1::text::int AND quota_use.used >= limits.least
+     AND accounts.credit <= 0 AND accounts.disabled_at IS NULL
+   ORDER BY quota_use.used DESC, quota_use.account_id LIMIT $3::text::int`,
 );
 
 /** Finds a folded day that the time has only a part of; null where it begins and ends with UTC days. */

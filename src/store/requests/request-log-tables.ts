@@ -9,12 +9,14 @@ import {
   type LogFilter,
   type LogPage,
   type LogPlace,
+  type NearLimit,
   requestIdBeginning,
+  type RequestLogQueries,
 } from "../../core/request-log.ts";
 import type { BoughtCredit, ReportAsked, ReportPart } from "../../core/report.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { type Condition, type Questions, rowsIn, rowsText, type Send, statement, type Value } from "../questions.ts";
-import { credits, cutDay, type FoundSums, reportQuestion, reportRowOf, reportValues } from "./report.ts";
+import { credits, cutDay, type FoundSums, nearLimit, reportQuestion, reportRowOf, reportValues } from "./report.ts";
 import { type FailedFound, type FoundRow, merged, type Served, statusFits } from "./log-page.ts";
 
 const pruneIntervalMs = 60_000;
@@ -110,6 +112,11 @@ export class RequestLogTables {
   /** As RequestLogQueries. */
   credits(account: AccountId, from: Ms, until: Ms, limit: number): Promise<readonly BoughtCredit[]> {
     return this.#tables.ask<BoughtCredit>(credits, account, from, until, limit);
+  }
+
+  /** As RequestLogQueries. */
+  nearLimit(...[day, limits, limit]: Parameters<RequestLogQueries["nearLimit"]>): Promise<readonly NearLimit[]> {
+    return this.#tables.ask<NearLimit>(nearLimit, day, rowsText(limits), limit);
   }
 
   #failedBefore(

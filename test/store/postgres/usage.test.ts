@@ -14,7 +14,7 @@ import {
 import { activitySplits } from "../../../src/core/activity.ts";
 import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import { reportGroups } from "../../../src/core/report.ts";
+import { reportGroups } from "../../../src/core/report-columns.ts";
 import { requestLogIn } from "../../../src/store/postgres/served-lines.ts";
 import { KeptRequestLog } from "../../../src/store/requests/kept-request-log.ts";
 import { mintRequestId } from "../../../src/core/request-id.ts";
@@ -264,6 +264,23 @@ describe("usage", () => {
       await client.unsafe(rows);
       writer.run(rows);
     }
+    const hash = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    for (const [id, plan, credit, used] of [
+      [1, "small", 0, 95],
+      [2, "small", 0, 94],
+      [3, "small", 7, 100],
+      [4, "large", 0, 100],
+      [5, "small", -3, 130],
+    ] as const) {
+      const key = hash.replace(/^./, String(id));
+      const account = `INSERT INTO accounts (id, email, plan, credit, key_hash, operator, created_at, key_created_at)
+        VALUES (${id}, 'a${id}@x', '${plan}', ${credit}, `;
+      const use = `INSERT INTO quota_use (account_id, quota, period, used) VALUES (${id}, 'allowance', 50, ${used})`;
+      writer.run(`${account} unhex('${key}'), 0, 0, 0)`);
+      writer.run(use);
+      await client.unsafe(`${account} decode('${key}', 'hex'), false, 0, 0)`);
+      await client.unsafe(use);
+    }
     writer.close();
     const any = { account: null, tag: null, costCenter: null, rowsMax: 10 };
     const of = (from: number, until: number) => ({ ...any, from, until, by: reportGroups });
@@ -277,6 +294,12 @@ describe("usage", () => {
       expect(await log.report(of(100 * dayMs - hourMs, 101 * dayMs))).toEqual({ rows, cutsFoldedDay: false });
       expect(await log.report(of(100 * dayMs + hourMs, 102 * dayMs))).toEqual({ rows: [], cutsFoldedDay: true });
       expect(await log.report({ ...of(0, 50 * dayMs), by: [] })).toEqual({ rows: [], cutsFoldedDay: false });
+      const limits = [["small", 95] as const, ["large", 950] as const];
+      expect(await log.nearLimit(50, limits, 9)).toEqual([
+        { account: 5, plan: "small", used: 130 },
+        { account: 1, plan: "small", used: 95 },
+      ]);
+      expect(await log.nearLimit(51, limits, 9)).toEqual([]);
       await log.close();
     }
   }, 60_000);

@@ -13,7 +13,7 @@ import { pageAt } from "../pages.ts";
 import { messageOf, post } from "../request.ts";
 import { useAction, useResource } from "../resource.ts";
 import { navigate, place } from "../route.ts";
-import { account, become, session } from "../session.ts";
+import { account, become, loadSession, session } from "../session.ts";
 import { Button } from "../parts/button.tsx";
 
 export const DoorPage = (): VNode => (place.value.path === "/sign-in/callback" ? <Callback /> : <LinkPage />);
@@ -88,9 +88,11 @@ function LinkPage(): VNode {
       </Door>
     );
   }
+  if (value.team !== null && account.value !== null) return <JoinTeam team={value.team} token={token} />;
   const isNew = value.kind === "invitation";
   const gift = value.credit > 0 ? ` and ${count(value.credit)} balance tokens, worth ${worth(value.credit)}` : "";
-  const lead = isNew ? `You are invited: the plan ${value.plan}${gift}` : `The account ${value.email}`;
+  const into = value.team === null ? `the plan ${value.plan}${gift}` : `the team ${value.team}`;
+  const lead = isNew ? `You are invited: ${into}` : `The account ${value.email}`;
   return (
     <Door
       title={isNew ? "Invitation" : "New password"}
@@ -102,7 +104,30 @@ function LinkPage(): VNode {
         {session.value?.passwords === true && session.value.provider !== null && <p class="or">or</p>}
         {session.value?.provider != null && <ProviderButton body={{ token }} primary={!session.value.passwords} />}
       </div>
+      {value.team !== null && (
+        <p class="door-other">
+          You have an account here? <a href="/sign-in">Sign in</a>, then open the link again.
+        </p>
+      )}
       <p class="door-other">The link works once, until {fullMoment(value.expires_at)}</p>
+    </Door>
+  );
+}
+
+function JoinTeam({ team, token }: { team: string; token: string }): VNode {
+  const action = useAction();
+  const join = (): void =>
+    void action.run(async () => {
+      await post("/teams/join", { token });
+      await loadSession();
+      navigate("/team", { replace: true });
+    });
+  return (
+    <Door title="Invitation" heading={`Join ${team}`} lead={`With your account ${account.value?.email}`}>
+      <div class="card stack">
+        <FormError message={action.error} />
+        <Button caption="Join the team" class="button primary block" busy={action.busy} onClick={join} />
+      </div>
     </Door>
   );
 }

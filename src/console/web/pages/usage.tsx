@@ -1,6 +1,7 @@
 // Usage: sums and a chart of the last 30 days, and all requests with filters.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
+import { inputUnitAt } from "../../../core/model-kinds.ts";
 import type { UsageRow, UsageSummary } from "../../api/usage.ts";
 import { count, dollars, exactDollars, fullMoment, plural, utc, worth } from "../format.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
@@ -353,7 +354,7 @@ const Details = ({ row, onClose }: { row: UsageRow; onClose: () => void }): VNod
       <Fact name="Endpoint" value={row.endpoint} />
       <Fact name="Key" class="break" value={row.key} />
       {row.end_user !== null && <Fact name="End user" class="break" value={row.end_user} />}
-      <Fact name="Input" class="number" value={`${count(row.input)} tokens`} />
+      <Fact name="Input" class="number" value={`${count(row.input)} ${inputUnitAt(row.endpoint)}`} />
       <Fact name="Cached input" class="number" value={`${count(row.cached_input)} tokens`} />
       <Fact name="Output" class="number" value={`${count(row.output)} tokens`} />
       <Fact name="Reasoning" class="number" value={`${count(row.reasoning)} tokens`} />

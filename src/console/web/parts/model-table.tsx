@@ -1,6 +1,7 @@
 // A table of models: what they read, what they can do and what they cost.
 import type { VNode } from "preact";
 import type { ConsoleModels } from "../../api/overview.ts";
+import { isVoice, pricedUnits } from "../../../core/model-kinds.ts";
 import { cents } from "../format.ts";
 import { sells } from "../session.ts";
 import { figures, Table } from "./table.tsx";
@@ -25,7 +26,9 @@ export const ModelTable = ({ models }: { models: readonly ConsoleModel[] }): VNo
       <tr key={model.id}>
         <td class="nowrap">{model.id}</td>
         {sells.value && <td class="number nowrap">{priceOf(model)}</td>}
-        <td class="quiet nowrap">{model.reads_images ? "Text, images" : "Text"}</td>
+        <td class="quiet nowrap">
+          {model.kind === "transcription" ? "Audio" : model.reads_images ? "Text, images" : "Text"}
+        </td>
         <td class="quiet nowrap wide-only">{formats[model.structured_output]}</td>
         <td
           class={sells.value ? "number quiet" : "number quiet sentence"}
@@ -47,8 +50,12 @@ const ServedBadge = ({ model }: { model: ConsoleModel }): VNode => {
   return <span class="badge good">Served</span>;
 };
 
-function priceOf({ flat_price, price }: ConsoleModel): string {
+function priceOf({ flat_price, kind, price }: ConsoleModel): string {
   if (price.input_cents + price.cached_input_cents + price.output_cents === 0) return "free: no price set";
+  if (isVoice(kind)) {
+    const { units, in: unit } = pricedUnits[kind];
+    return `$${Number(((price.input_cents * units) / 100_000_000).toPrecision(8))} per ${unit}`;
+  }
   if (flat_price) return `${cents(price.input_cents)} flat`;
   return `${cents(price.input_cents)} / ${cents(price.cached_input_cents)} / ${cents(price.output_cents)}`;
 }

@@ -1,11 +1,11 @@
 // Surrounds every page of a signed-in account with the navigation: at the side, or at the bottom on a phone.
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
-import { count } from "../format.ts";
-import { accountPages, nameOf, operatorPages, type PageEntry } from "../pages.ts";
+import { count, plural } from "../format.ts";
+import { accountPages, isShown, nameOf, operatorPages, type PageEntry } from "../pages.ts";
 import { PaletteButton, PaletteHost, PaletteIconButton } from "../palette/door.tsx";
 import { place } from "../route.ts";
-import { account, live, numbers, sells, session, signOut } from "../session.ts";
+import { account, live, numbers, operatorNumbers, sells, session, signOut } from "../session.ts";
 import { Dialog } from "./dialog.tsx";
 import { Icon, Mark } from "./icons.tsx";
 import { ThemeChoice } from "./theme-choice.tsx";
@@ -54,6 +54,7 @@ export function Shell({ children }: { children: ComponentChildren }): VNode {
         <button type="button" aria-haspopup="dialog" aria-expanded={menuOpen} onClick={() => setMenuOpen(true)}>
           <Icon name="menu" />
           <span>More</span>
+          <AlertDot />
         </button>
       </nav>
       {menuOpen && (
@@ -82,7 +83,7 @@ const Brand = (): VNode => (
 const Navigation = (): VNode => (
   <nav class="navigation" aria-label="Pages">
     <ul>
-      {accountPages.map((page) => (
+      {accountPages.filter(isShown).map((page) => (
         <li key={page.path}>
           <NavigationLink page={page} />
         </li>
@@ -112,8 +113,16 @@ const NavigationLink = ({ page }: { page: PageEntry }): VNode => (
   >
     <Icon name={page.icon} />
     <span>{nameOf(page)}</span>
+    {page.path === "/operator" && <AlertDot />}
   </a>
 );
+
+function AlertDot(): VNode | null {
+  const alerts = operatorNumbers.value?.alerts ?? 0;
+  return alerts === 0 ? null : (
+    <span class="alert-dot" role="img" aria-label={plural(alerts, "alert")} title={plural(alerts, "alert")} />
+  );
+}
 
 const Balance = (): VNode | null => {
   const spendable = numbers.value?.spendable ?? null;

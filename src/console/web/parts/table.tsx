@@ -2,7 +2,7 @@
 import type { ComponentChildren, ComponentProps, VNode } from "preact";
 
 /** Figures are aligned to the right. */
-type Column = string | VNode | Readonly<{ figure: string; hidden?: boolean }>;
+type Column = string | VNode | Readonly<{ figure: string | VNode; hidden?: boolean }>;
 
 export const figures = (...names: readonly string[]): readonly Column[] => names.map((figure) => ({ figure }));
 

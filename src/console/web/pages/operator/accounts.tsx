@@ -108,6 +108,7 @@ function AccountTable({ accounts, onOpen }: AccountTableProps): VNode {
           <td>
             {account.disabled ? <span class="badge bad">Disabled</span> : <span class="badge good">Active</span>}{" "}
             {account.operator && <span class="badge accent">Operator</span>}
+            {account.team && <span class="badge">Team</span>}
           </td>
           {hasCredit && (
             <td class="number" data-name="Credit">

@@ -1,16 +1,18 @@
-// Activity over time by model, node, account or key; the most expensive accounts, and today's refusals.
+// Where operators land: what needs them, what runs now, and activity over time by model, node, account or key.
 import type { VNode } from "preact";
+import type { OperatorAlert } from "../../../api/server.ts";
 import type { ActivityFigures, ActivityPage as Activity, ActivityQuery } from "../../../api/activity.ts";
 import { compact, count, date, dollars, shortTime } from "../../format.ts";
 import { Choice } from "../../parts/choice.tsx";
 import { Figure } from "../../parts/figure.tsx";
 import { Page } from "../../parts/page.tsx";
-import { Empty, Loaded } from "../../parts/states.tsx";
+import { Icon, type IconName } from "../../parts/icons.tsx";
+import { Empty, Failure, Loaded } from "../../parts/states.tsx";
 import { TimeChart, type TimeSeries } from "../../parts/time-chart.tsx";
 import { get, search } from "../../request.ts";
 import { useEvery, useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
-import { isFreeOfCharge } from "../../session.ts";
+import { isFreeOfCharge, operatorNumbers, sells } from "../../session.ts";
 import { Card } from "../../parts/card.tsx";
 import { figures, Table } from "../../parts/table.tsx";
 
@@ -44,10 +46,11 @@ export function ActivityPage(): VNode {
   const ms = activity.value?.is_complete === false ? soonMs : refreshMs;
   useEvery(ms, () => document.visibilityState === "visible" && activity.reload());
   const show = (change: Partial<ActivityQuery>): void =>
-    navigate(`/operator/activity${search({ ...query, ...change })}`, { replace: true });
+    navigate(`/operator${search({ ...query, ...change })}`, { replace: true });
   return (
-    <Page title="Activity" lead="All accounts of this server over time. Days in UTC.">
+    <Page title="Activity" lead="All accounts of this server. Days in UTC.">
       <div class="stack-large">
+        <Now />
         <div class="row activity-choice">
           <Choice name="Range" options={ranges} chosen={query.range} onChoose={(range) => show({ range })} />
           <Choice name="Split" options={splits} chosen={query.by} onChoose={(by) => show({ by })} />
@@ -59,6 +62,62 @@ export function ActivityPage(): VNode {
     </Page>
   );
 }
+
+function Now(): VNode {
+  const totals = useResource(() => get("/operator/totals"), `${operatorNumbers.value?.alerts ?? 0}`);
+  const now = operatorNumbers.value ?? totals.value;
+  const gateways = operatorNumbers.value?.gateways;
+  const inAll = gateways === undefined ? null : gateways === 1 ? "all gateways: 1" : `all ${count(gateways)} gateways`;
+  return (
+    <>
+      {totals.error !== null && <Failure message={totals.error} onRetry={totals.reload} />}
+      {totals.value !== null && totals.value.alerts.length > 0 && <Alerts alerts={totals.value.alerts} />}
+      <section class="grid-4" aria-label="Now">
+        <Figure name="In flight" value={now === null ? null : count(now.requests_in_flight)}>
+          <a href="/operator/line">{inAll ?? `${count(operatorNumbers.value?.waiting ?? 0)} waiting for a node`}</a>
+        </Figure>
+        {sells.value && (
+          <Figure name="Reserved" value={now === null ? null : count(now.reserved_tokens)}>
+            balance tokens of open requests{inAll === null ? "" : `, ${inAll}`}
+          </Figure>
+        )}
+        <Figure name="Accounts" value={totals.value === null ? null : count(totals.value.accounts)}>
+          <a href="/operator/accounts">All accounts</a>
+        </Figure>
+        <Figure
+          name="Requests to decide"
+          value={totals.value === null ? null : count(totals.value.pending_purchase_requests)}
+        >
+          <a href="/operator/requests">All requests</a>
+        </Figure>
+      </section>
+    </>
+  );
+}
+
+const alertIcons = {
+  ledger: "warning",
+  node: "nodes",
+  model: "models",
+  disk: "save",
+  backup: "history",
+  certificate: "key",
+  account: "account",
+} as const satisfies Readonly<Record<OperatorAlert["kind"], IconName>>;
+
+const Alerts = ({ alerts }: { alerts: readonly OperatorAlert[] }): VNode => (
+  <Card title="Needs you" class="card flush alerts" role="region" aria-label="Needs you">
+    <ul>
+      {alerts.map(({ kind, text, path }) => (
+        <li key={text}>
+          <a href={path}>
+            <Icon name={alertIcons[kind]} size={16} /> {text}
+          </a>
+        </li>
+      ))}
+    </ul>
+  </Card>
+);
 
 function Shown({ activity }: { activity: Activity }): VNode {
   const { all, series, step_ms: stepMs } = activity;
@@ -136,7 +195,9 @@ function Totals({ total }: { total: ActivityFigures }): VNode {
         {count(of(total.answered))} answered, {count(of(total.left))} with client gone
       </Figure>
       <Figure name="Refused or failed" value={count(of(total.refused) + of(total.failed))}>
-        {count(of(total.refused))} refused, {count(of(total.failed))} failed
+        <a href="/operator/log?reason=failed">
+          {count(of(total.refused))} refused, {count(of(total.failed))} failed
+        </a>
       </Figure>
       <Figure name="Tokens" value={compact(of(total.input) + of(total.output))}>
         {count(of(total.input))} in, {count(of(total.output))} out
@@ -177,7 +238,9 @@ function TopAccounts({
         >
           {accounts.map(({ id, email, requests, input, output, billed_tokens, cost_usd }) => (
             <tr key={id}>
-              <td>{email}</td>
+              <td>
+                <a href={`/operator/log${search({ account: email })}`}>{email}</a>
+              </td>
               {[requests, input, output, ...(isFree ? [] : [billed_tokens])].map((value, at) => (
                 <td key={at} class="number">
                   {count(value)}
@@ -200,7 +263,9 @@ const Refusals = ({ refusals }: { refusals: Activity["refusals_today"] }): VNode
       <Table columns={["Reason", ...figures("Status", "Requests")]}>
         {refusals.map(({ reason, status, requests }) => (
           <tr key={reason}>
-            <td>{reason.replaceAll("_", " ")}</td>
+            <td>
+              <a href={`/operator/log${search({ reason })}`}>{reason.replaceAll("_", " ")}</a>
+            </td>
             <td class="number">{status === 0 ? "–" : status}</td>
             <td class="number">{count(requests)}</td>
           </tr>

@@ -1,6 +1,7 @@
 // The request log: all requests, including refused and failed ones, live or by filter.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
+import { inputUnitAt } from "../../../../core/model-kinds.ts";
 import type { LogPage as Log, RequestRow } from "../../../api/request-log.ts";
 import { compact, count, exactDollars, fullMoment, moment, shortTime, utc } from "../../format.ts";
 import { CopyButton } from "../../parts/copy-button.tsx";
@@ -248,7 +249,11 @@ const Details = ({ row, onClose }: { row: RequestRow; onClose: () => void }): VN
       {row.cost_center !== null && <Fact name="Cost center" class="break" value={row.cost_center} />}
       <Fact name="Model" class="break" value={row.model === "" ? "unknown: the body was not read" : row.model} />
       <Fact name="Node" class="break" value={row.node ?? "none"} />
-      <Fact name="Input" class="number" value={`${count(row.input)} tokens, ${count(row.cached_input)} cached`} />
+      <Fact
+        name="Input"
+        class="number"
+        value={`${count(row.input)} ${inputUnitAt(row.endpoint)}, ${count(row.cached_input)} cached`}
+      />
       <Fact name="Output" class="number" value={`${count(row.output)} tokens, ${count(row.reasoning)} reasoning`} />
       {!isFreeOfCharge([row]) && (
         <Fact

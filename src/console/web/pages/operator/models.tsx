@@ -4,7 +4,7 @@ import type { OperatorModels } from "../../../api/nodes.ts";
 import { compact, count, plural, price } from "../../format.ts";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
-import { get } from "../../request.ts";
+import { get, search } from "../../request.ts";
 import { useEvery, useResource } from "../../resource.ts";
 import { operatorNumbers, sells } from "../../session.ts";
 import { figures, Table } from "../../parts/table.tsx";
@@ -21,6 +21,11 @@ export function ModelsPage(): VNode {
     <Page
       title="Models"
       lead={`${sells.value ? "Prices in US dollars per 1,000,000 model tokens. " : ""}Use of the last 24 hours.`}
+      actions={
+        <a class="button" href="/operator/config?table=models">
+          Edit models
+        </a>
+      }
     >
       <SickNodes />
       <section class="card flush" aria-label="Models">
@@ -105,7 +110,7 @@ function Row({ model }: { model: OperatorModel }): VNode {
         {Math.round(context / 1024)}K
       </td>
       <td class="number nowrap" data-name="Requests">
-        {count(day.requests)}
+        {day.requests === 0 ? "0" : <a href={`/operator/log${search({ model: id })}`}>{count(day.requests)}</a>}
         {day.failed > 0 && <span class="quiet"> ({count(day.failed)} failed)</span>}
       </td>
       <td class="number quiet nowrap" data-name="Tokens in / out">
@@ -143,7 +148,8 @@ function State({ of: { nodes, up, below } }: { of: OperatorModel }): VNode {
 
 function priceOf({ price: dollars }: OperatorModel): string {
   if (dollars === null) return "free: no price set";
-  const { input, cached, output } = dollars;
+  const { input, cached, output, per } = dollars;
+  if (per !== undefined) return `$${input} per ${per}`;
   return input === cached && input === output
     ? `${price(input)} flat`
     : [input, cached, output].map((amount) => price(amount)).join(" / ");

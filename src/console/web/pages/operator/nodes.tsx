@@ -26,7 +26,15 @@ export function NodesPage(): VNode {
     resume: (name) => setWish({ act: "resume", name }),
   });
   return (
-    <Page title="Nodes" lead={`${plural(operatorNumbers.value?.waiting ?? 0, "request")} waiting for a node`}>
+    <Page
+      title="Nodes"
+      lead={`${plural(operatorNumbers.value?.waiting ?? 0, "request")} waiting for a node`}
+      actions={
+        <a class="button" href="/operator/config?table=nodes">
+          Edit nodes
+        </a>
+      }
+    >
       <Loaded resource={nodes} lines={6}>
         {(value) => {
           const shown = operatorNumbers.value?.nodes ?? value.nodes;

@@ -1,0 +1,173 @@
+// Changes of a configuration file in words, as commands and the console ask for them: "nodes.gpu-1.slots=8" gives a key of a
+// row, or of a table, another value, and "nodes.gpu-1.slots=" takes it out. A name with an = or quotes stands in quotes.
+import { CommandError } from "../core/expected-error.ts";
+import { isRecord } from "../core/is-record.ts";
+import { nearest } from "../core/nearest.ts";
+import type { TSchema } from "@sinclair/typebox";
+import { fileTables, type FileTableOfKeys } from "./config.ts";
+import { TomlFile, tomlLiteral, type TomlPath, type TomlValues, valueAt } from "./toml-edit.ts";
+
+export type FileChanges = Readonly<{ set?: readonly string[]; add?: readonly string[]; remove?: readonly string[] }>;
+
+/** What operators change in the console or by a token: how requests are served, and nothing else of the machine. */
+export const remoteTables: ReadonlySet<string> = new Set([
+  ...["nodes", "models", "plans", "queue", "limits", "responses", "files", "retention"],
+  ...["notices", "usage", "backups", "catalog", "log"],
+]);
+
+export function isSecret(schema: TSchema): boolean {
+  const inside: readonly TSchema[] = Object.values(schema["patternProperties"] ?? {});
+  return schema["writeOnly"] === true || inside.some(isSecret);
+}
+
+/** Of a table or row that is one value of the file: whether something in it is. A comment may lack its table's name. */
+const isHidden = (path: TomlPath): boolean => {
+  const [name, key] = path.filter((step) => typeof step === "string");
+  const table = fileTables.find((each) => each.name === name);
+  const keys = (wanted: string): TSchema[] =>
+    fileTables.flatMap((each) => (wanted in each.keys ? each.keys[wanted]!.schema : []));
+  if (table === undefined) return keys(name!).some(isSecret);
+  if (key === undefined) return Object.values(table.keys).some(({ schema }) => isSecret(schema));
+  return key in table.keys && isSecret(table.keys[key]!.schema);
+};
+
+export const withoutSecrets = (text: string): string => new TomlFile(text).hiding(isHidden);
+
+export const rowsOf = (values: TomlValues, { name, isList }: FileTableOfKeys): readonly TomlValues[] => {
+  const written = values[name];
+  if (isList) return Array.isArray(written) ? (written as TomlValues[]) : [];
+  return [isRecord(written) ? written : {}];
+};
+
+/** As changes name it: rows without a name by their number. */
+export const rowName = ({ rowKey }: FileTableOfKeys, row: TomlValues, at: number): string =>
+  rowKey === null ? String(at + 1) : String(row[rowKey]);
+
+type Place = Readonly<{ table: FileTableOfKeys; row: string | null; key: string | null; value: string | null }>;
+
+/** Throws CommandError. */
+function placeOf(text: string, isRow: boolean): Place {
+  const dot = text.indexOf(".");
+  const equals = isRow ? text.length : Math.max(0, text.indexOf("="));
+  const first = dot < 0 || dot > equals ? text.slice(0, equals) : text.slice(0, dot);
+  const table = fileTables.find(({ name }) => name === first.trim());
+  if (table === undefined) {
+    const meant = nearest(
+      first,
+      fileTables.map(({ name }) => name),
+    );
+    throw new CommandError(
+      `there is no table ${JSON.stringify(first)}${meant === null ? "" : `; did you mean ${meant}?`}`,
+    );
+  }
+  let rest = dot < 0 ? "" : text.slice(dot + 1);
+  let row: string | null = null;
+  const quoted = table.isList ? /^"(?:[^"\\]|\\.)*"/.exec(rest)?.[0] : undefined;
+  if (quoted !== undefined) {
+    row = String((Bun.TOML.parse(`row = ${quoted}`) as TomlValues)["row"]);
+    rest = rest.slice(quoted.length).replace(/^\./, "");
+  } else if (isRow) {
+    row = rest;
+    rest = "";
+  } else if (table.isList) {
+    const last = rest.slice(0, Math.max(0, rest.indexOf("="))).lastIndexOf(".");
+    row = last < 0 ? null : rest.slice(0, last);
+    rest = rest.slice(last + 1);
+  }
+  if (isRow) return { table, row: table.isList ? row : null, key: null, value: null };
+  const end = rest.indexOf("=");
+  if (end < 0 || (table.isList && row === null)) {
+    throw new CommandError(`a change must be such as ${table.name}.${table.isList ? "NAME." : ""}KEY=VALUE`);
+  }
+  return { table, row, key: rest.slice(0, end).trim(), value: rest.slice(end + 1).trim() };
+}
+
+/** As in the file; what is none of its values is a text without quotes. Undefined: none. */
+function valueOf(text: string): unknown {
+  if (text === "") return undefined;
+  try {
+    return (Bun.TOML.parse(`value = ${text}`) as TomlValues)["value"];
+  } catch {
+    return text;
+  }
+}
+
+/** The text with all changes, and each of them in words without secrets. Throws CommandError. */
+export function changedFile(toml: string, { add = [], set = [], remove = [] }: FileChanges, isRemote: boolean) {
+  const file = new TomlFile(toml);
+  const what: string[] = [];
+  const namesIn = (table: FileTableOfKeys): readonly string[] =>
+    rowsOf(file.values, table).map((row, at) => rowName(table, row, at));
+  const placed = (text: string, isRow: boolean): Place => {
+    const place = placeOf(text, isRow);
+    const { name, isList } = place.table;
+    if (isRemote && !remoteTables.has(name)) {
+      throw new CommandError(`${name} is changed on the server's machine alone`);
+    }
+    if (isRow && !isList) throw new CommandError(`[${name}] has no rows`);
+    if (isRow && !place.row) throw new CommandError(`a row of ${name} needs a name: ${name}.NAME`);
+    return place;
+  };
+  const pathOf = ({ table, row }: Place): TomlPath => {
+    if (!table.isList) return [table.name];
+    const names = namesIn(table);
+    if (names.includes(row!)) return [table.name, names.indexOf(row!)];
+    const meant = nearest(row!, names);
+    const hint = meant === null ? "" : `; did you mean ${JSON.stringify(meant)}?`;
+    const named = `${table.rowKey ?? "number"} ${JSON.stringify(row)}`;
+    throw new CommandError(`no [[${table.name}]] has the ${named}${hint}`);
+  };
+  for (const text of add) {
+    const { table, row } = placed(text, true);
+    const names = namesIn(table);
+    if (names.includes(row!)) throw new CommandError(`${text} is there already`);
+    file.set([table.name, names.length], table.rowKey === null ? {} : { [table.rowKey]: row });
+    what.push(`+ ${text}`);
+  }
+  const sets = set.map((text) => {
+    const place = placed(text, false);
+    return { ...place, path: pathOf(place) };
+  });
+  for (const each of sets) what.push(...setTo(file, each, sets, isRemote));
+  const removed = remove.map((text) => ({ text, path: pathOf(placed(text, true)) }));
+  for (const { text, path } of removed.toSorted((one, other) => Number(other.path[1]) - Number(one.path[1]))) {
+    file.set(path, undefined);
+    what.push(`- ${text}`);
+  }
+  return { text: file.text, what };
+}
+
+type Set = Place & Readonly<{ path: TomlPath }>;
+
+/** What was changed, in words. */
+function setTo(file: TomlFile, set: Set, all: readonly Set[], isRemote: boolean): readonly string[] {
+  const { table, row, path } = set;
+  const key = set.key!;
+  const known = Object.hasOwn(table.keys, key) ? table.keys[key] : undefined;
+  if (known === undefined) {
+    const meant = nearest(key, Object.keys(table.keys));
+    const hint = meant === null ? "" : `; did you mean ${meant}?`;
+    throw new CommandError(`${table.name} has no key ${JSON.stringify(key)}${hint}`);
+  }
+  const [before, value] = [valueAt(file.values, [...path, key]), valueOf(set.value!)];
+  if (Bun.deepEquals(before, value)) return [];
+  if (isRemote && value !== undefined && known.schema["ofMachine"] === true) {
+    throw new CommandError(`${table.name}: ${key} is set on the server's machine alone`);
+  }
+  if (isRemote && key === "url") checkKeyOf(file, set, all);
+  file.set([...path, key], value);
+  const name = [table.name, ...(row === null ? [] : [row]), key].join(".");
+  const words = (each: unknown): string => (each === undefined ? "nothing" : tomlLiteral(each));
+  return [isSecret(known.schema) ? `${name} changed` : `${name} from ${words(before)} to ${words(value)}`];
+}
+
+/** A key must not go to another address unseen: whoever cannot read it gives it again. */
+function checkKeyOf(file: TomlFile, { path, table: { keys, name } }: Set, all: readonly Set[]): void {
+  const secrets = Object.keys(keys).filter((key) => isSecret(keys[key]!.schema));
+  const row = valueAt(file.values, path) as TomlValues;
+  const given = new Set(all.filter((each) => Bun.deepEquals(each.path, path)).map(({ key }) => key));
+  const kept = secrets.flatMap((key) => [key, `${key}_env`]).find((key) => row[key] !== undefined && !given.has(key));
+  if (kept !== undefined) {
+    throw new CommandError(`${name}: another url needs ${kept} again, since the key would go there`);
+  }
+}

@@ -1,0 +1,293 @@
+// Reports: what was served in a month or other days, summed up by what one chooses, with downloads and statements. Operators see
+// all accounts, and everybody else the own one. The address has all of it, so that people can share it.
+import type { VNode } from "preact";
+import type { ReportColumn, ReportRow } from "../../api/reports.ts";
+import { now } from "../clock.ts";
+import { count, exactDollars } from "../format.ts";
+import { Button } from "../parts/button.tsx";
+import { Icon } from "../parts/icons.tsx";
+import { Page } from "../parts/page.tsx";
+import { Select } from "../parts/select.tsx";
+import { Empty, Loaded } from "../parts/states.tsx";
+import { Table } from "../parts/table.tsx";
+import { address, get, search } from "../request.ts";
+import { useResource } from "../resource.ts";
+import { navigate, place } from "../route.ts";
+import { account, sells } from "../session.ts";
+
+const captions: Readonly<Record<ReportColumn, string>> = {
+  month: "Month",
+  day: "Day",
+  account: "Account",
+  cost_center: "Cost center",
+  model: "Model",
+  key: "Key",
+  end_user: "End user",
+  tag: "Tags",
+  endpoint: "Endpoint",
+};
+const sums = {
+  requests: "Requests",
+  input: "Input",
+  cached: "Cached",
+  output: "Output",
+  billed: "Balance tokens",
+  cost_usd: "Cost",
+} as const;
+type Sum = keyof typeof sums;
+type Sums = Readonly<Record<Sum, number>>;
+
+const months = 24;
+/** A longer table helps nobody; the file has all rows. */
+const shownRows = 500;
+
+const names = ["month", "from", "to", "by", "time_zone", "account", "tag", "cost_center", "sort"] as const;
+type Asked = Readonly<Record<(typeof names)[number], string>>;
+
+const isOperator = (): boolean => account.value?.operator === true;
+const isColumn = (name: string): name is ReportColumn => Object.hasOwn(captions, name);
+const isSum = (name: string): name is Sum => Object.hasOwn(sums, name);
+const columnsIn = ({ by }: Asked): readonly ReportColumn[] => by.split(",").filter(isColumn);
+
+function askedIn(query: URLSearchParams): Asked {
+  const asked = Object.fromEntries(names.map((name) => [name, query.get(name) ?? ""])) as Asked;
+  const month = asked.month === "" && asked.from === "" ? monthBefore(0) : asked.month;
+  return { ...asked, month, by: asked.by || (isOperator() ? "account" : "model") };
+}
+
+/** The one that was so many months ago. */
+function monthBefore(back: number): string {
+  const today = new Date(now());
+  return new Date(Date.UTC(today.getUTCFullYear(), today.getUTCMonth() - back)).toISOString().slice(0, 7);
+}
+
+const monthName = new Intl.DateTimeFormat("en-US", { month: "long", year: "numeric", timeZone: "UTC" });
+const inWords = ({ month, from, to }: Asked): string =>
+  /^\d{4}-(?:0[1-9]|1[0-2])$/.test(month)
+    ? monthName.format(new Date(`${month}-01`))
+    : `${from || "the first day"} to ${to || "today"}`;
+
+export function ReportsPage(): VNode {
+  const asked = askedIn(place.value.query);
+  const { sort: _, ...query } = asked;
+  const report = useResource(() => get("/reports", query), search(query));
+  const change = (more: Partial<Asked>): void =>
+    navigate(`/reports${search({ ...asked, ...more })}`, { replace: true });
+  return (
+    <Page
+      title="Reports"
+      lead={`${isOperator() ? "All accounts" : "Your account"}: what was served, to the token. A month that is over stays as it is.`}
+      actions={
+        <>
+          <FileLink caption="CSV" href={address("/reports.csv", query)} />
+          <FileLink caption="JSON" href={address("/reports", query)} name="report.json" />
+        </>
+      }
+    >
+      <section class="card flush" aria-label="Report">
+        <Choices asked={asked} change={change} />
+        {asked.month !== "" && <Statements asked={asked} />}
+        <Loaded resource={report} lines={8}>
+          {(rows) =>
+            rows.length === 0 ? <Nothing asked={asked} change={change} /> : <Rows {...{ rows, asked, change }} />
+          }
+        </Loaded>
+      </section>
+    </Page>
+  );
+}
+
+const FileLink = ({ caption, href, name = "" }: { caption: string; href: string; name?: string }): VNode => (
+  <a class="button" data-leaves download={name} href={href}>
+    <Icon name="download" size={16} /> {caption}
+  </a>
+);
+
+type Changing = Readonly<{ asked: Asked; change: (more: Partial<Asked>) => void }>;
+
+function Choices({ asked, change }: Changing): VNode {
+  const own = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const columns = columnsIn(asked);
+  const shown = (Object.keys(captions) as ReportColumn[]).filter((column) => column !== "account" || isOperator());
+  const input = (name: "account" | "tag" | "cost_center", label: string): VNode => (
+    <input
+      type="search"
+      aria-label={label}
+      placeholder={label}
+      value={asked[name]}
+      onChange={(event) => change({ [name]: event.currentTarget.value.trim() })}
+    />
+  );
+  const day = (name: "from" | "to"): VNode => (
+    <input type="date" value={asked[name]} onChange={(event) => change({ [name]: event.currentTarget.value })} />
+  );
+  const choices = Array.from({ length: months }, (_, back) => monthBefore(back));
+  return (
+    <div role="search" aria-label="What to report">
+      <div class="filters">
+        <Select
+          aria-label="Period"
+          value={asked.month === "" ? "days" : asked.month}
+          options={[
+            ...choices.map((month) => [month, inWords({ ...asked, month })] as const),
+            ["days", "Other days"] as const,
+          ]}
+          onValue={(month) =>
+            change(month === "days" ? { month: "", from: `${asked.month}-01` } : { month, from: "", to: "" })
+          }
+        />
+        {asked.month === "" && (
+          <>
+            <label>From {day("from")}</label>
+            <label>To {day("to")}</label>
+          </>
+        )}
+        <Select
+          aria-label="Time zone"
+          value={asked.time_zone}
+          all="Days in UTC"
+          options={[...new Set([own, ...Intl.supportedValuesOf("timeZone")])].filter((zone) => zone !== "UTC")}
+          onValue={(time_zone) => change({ time_zone })}
+        />
+        {isOperator() && input("account", "Account")}
+        {input("cost_center", "Cost center")}
+        {input("tag", "Tag")}
+      </div>
+      <div class="filters">
+        <div class="segments grow" role="group" aria-label="Sum up by">
+          {shown.map((column) => (
+            <button
+              key={column}
+              type="button"
+              aria-pressed={columns.includes(column)}
+              onClick={() => {
+                const left = columns.filter((each) => each !== column);
+                const by = left.length < columns.length ? left : [...columns, column];
+                change({ by: by.join(","), sort: "" });
+              }}
+            >
+              {captions[column]}
+            </button>
+          ))}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** Of the own account, or of the one that an operator asks for. */
+function Statements({ asked: { month, account: of, time_zone } }: { asked: Asked }): VNode {
+  const query = { month, time_zone, account: of };
+  return (
+    <div class="log-note actions">
+      {isOperator() && of === "" ? "Your own statement" : `Statement${of === "" ? "" : ` of ${of}`}`}
+      <a class="button small" href={address("/statement", { ...query, form: "html" })} target="_blank" rel="noopener">
+        <Icon name="external" size={14} /> Page to print
+      </a>
+      <a class="button small" data-leaves download href={address("/statement", { ...query, form: "csv" })}>
+        <Icon name="download" size={14} /> Statement as CSV
+      </a>
+    </div>
+  );
+}
+
+function Nothing({ asked, change }: Changing): VNode {
+  const isFiltered = asked.account !== "" || asked.tag !== "" || asked.cost_center !== "";
+  return (
+    <Empty
+      icon="usage"
+      title={
+        isFiltered
+          ? "No request matches these filters"
+          : `Nothing was served ${asked.month === "" ? "from" : "in"} ${inWords(asked)}`
+      }
+    >
+      {isFiltered ? (
+        <Button caption="Clear filters" onClick={() => change({ account: "", tag: "", cost_center: "" })} />
+      ) : (
+        <>
+          Choose another month, or <a href="/key">send a first request</a> with your key.
+        </>
+      )}
+    </Empty>
+  );
+}
+
+function Rows({ rows, asked, change }: Changing & Readonly<{ rows: readonly ReportRow[] }>): VNode {
+  // With the account that a key or an end user belongs to, which only operators must be told.
+  const columns = Object.keys(rows[0]!).filter(
+    (name): name is ReportColumn => isColumn(name) && (name !== "account" || isOperator()),
+  );
+  const isFree = !sells.value && rows.every(({ billed }) => billed === 0);
+  const shownSums = (Object.keys(sums) as Sum[]).filter((sum) => !isFree || (sum !== "billed" && sum !== "cost_usd"));
+  const total = Object.fromEntries(shownSums.map((sum) => [sum, rows.reduce((all, row) => all + row[sum], 0)])) as Sums;
+  const isDown = asked.sort.startsWith("-");
+  const by = asked.sort.replace("-", "");
+  const sorted = rows.toSorted((one, other) => (isDown ? -1 : 1) * compared(one, other, by));
+  const head = (name: ReportColumn | Sum): VNode => {
+    const isChosen = by === name;
+    // The biggest first, and names in their order.
+    const next = isChosen ? (isDown ? name : `-${name}`) : isSum(name) ? `-${name}` : name;
+    return (
+      <button
+        type="button"
+        class="link-button nowrap"
+        aria-label={`Sort by ${isSum(name) ? sums[name] : captions[name]}${isChosen ? (isDown ? ", now descending" : ", now ascending") : ""}`}
+        onClick={() => change({ sort: next })}
+      >
+        {isSum(name) ? sums[name] : captions[name]}
+        {isChosen && (isDown ? " ↓" : " ↑")}
+      </button>
+    );
+  };
+  const cells = (of: Sums): VNode[] =>
+    shownSums.map((sum) => (
+      <td key={sum} class="number" data-name={sums[sum]}>
+        {sum === "cost_usd" ? exactDollars(of[sum]) : count(of[sum])}
+      </td>
+    ));
+  return (
+    <>
+      <Table
+        caption={`Report for ${inWords(asked)}`}
+        columns={[...columns.map(head), ...shownSums.map((sum) => ({ figure: head(sum) }))]}
+      >
+        <tr class="total">
+          {columns.map((column, index) => (
+            <td key={column}>{index === 0 && "Total"}</td>
+          ))}
+          {cells(total)}
+        </tr>
+        {sorted.slice(0, shownRows).map((row, index) => (
+          <tr key={index}>
+            {columns.map((column) => (
+              <td key={column} class="break" data-name={captions[column]}>
+                <Name column={column} name={row[column] ?? null} asked={asked} />
+              </td>
+            ))}
+            {cells(row)}
+          </tr>
+        ))}
+      </Table>
+      {rows.length > shownRows && (
+        <p class="log-note quiet small-text">
+          {count(shownRows)} of {count(rows.length)} rows. The CSV has all of them.
+        </p>
+      )}
+    </>
+  );
+}
+
+/** Accounts and cost centers lead to what is theirs alone. */
+function Name({ column, name, asked }: Readonly<{ column: ReportColumn; name: string | null; asked: Asked }>): VNode {
+  if (name === null || name === "") return <span class="quiet">none</span>;
+  if (column === "tag") return <>{name.replaceAll(",", ", ")}</>;
+  if (column !== "account" && column !== "cost_center") return <>{name}</>;
+  const by = column === "account" ? "model" : asked.by;
+  return <a href={`/reports${search({ ...asked, [column]: name, by })}`}>{name}</a>;
+}
+
+function compared(one: ReportRow, other: ReportRow, by: string): number {
+  if (isSum(by)) return one[by] - other[by];
+  return isColumn(by) ? (one[by] ?? "").localeCompare(other[by] ?? "") : 0;
+}

@@ -1,0 +1,164 @@
+// What an operator should look at now, for the first page of the console. Nothing is asked unless somebody looks.
+import { namesOf } from "../account/people/account-names.ts";
+import { dayOf } from "../account/money/quota.ts";
+import type { Accounting } from "../books/accounting.ts";
+import type { OperatorAlert } from "../console/api/server.ts";
+import type { Backups } from "../console/server-care.ts";
+import type { Catalog } from "../core/catalog.ts";
+import type { Clock } from "../core/clock.ts";
+import type { RequestLogQueries } from "../core/request-log.ts";
+import type { Ms } from "../core/types.ts";
+import { bytesText, dayMs, hourMs } from "../core/units.ts";
+import type { NodeState } from "../nodes/queue/pool.ts";
+import { certificateEnd } from "../notices/certificate.ts";
+import { diskLowBytes, type NoticeWatch } from "./notice-watch.ts";
+
+/** How old a look may be that the live numbers show. */
+const alertsFreshMs = 10_000;
+/** An account is near its limit with less of its day's allowance left, and no credit beside it. */
+const nearLimitPart = 0.95;
+const nearLimitNamedMax = 20;
+const modelsNamedMax = 5;
+const certificateLookMs = 6 * hourMs;
+const certificateWarnMs = 14 * dayMs;
+
+type Parts = Readonly<{
+  nodes: () => readonly NodeState[];
+  /** Ids of models that no node takes now, of those that one should. */
+  modelsDown: () => readonly string[];
+  requestLog: Pick<RequestLogQueries, "nearLimit">;
+  accounting: Pick<Accounting, "office">;
+  catalog: Pick<Catalog, "plans">;
+  backups: Pick<Backups, "freeBytes" | "schedule" | "list">;
+  notices: Pick<NoticeWatch, "findings">;
+  baseUrl: string;
+  clock: Clock;
+}>;
+
+export class Alerts {
+  readonly #parts: Parts;
+  #latest: readonly OperatorAlert[] = [];
+  #lookedAt: Ms = Number.NEGATIVE_INFINITY;
+  #look: Promise<readonly OperatorAlert[]> | null = null;
+  /** By address: when its certificate ends; null: it has none that could be read. */
+  readonly #certificates = new Map<string, Readonly<{ at: Ms; ends: Ms | null }>>();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Those of the latest look; a new one begins where it is old. */
+  get latest(): readonly OperatorAlert[] {
+    if (this.#parts.clock.monotonic() - this.#lookedAt > alertsFreshMs) void this.list().catch(() => {}); // again later
+    return this.#latest;
+  }
+
+  /** Rejects with StoreUnavailable. */
+  list(): Promise<readonly OperatorAlert[]> {
+    this.#look ??= this.#all().finally(() => (this.#look = null));
+    return this.#look;
+  }
+
+  async #all(): Promise<readonly OperatorAlert[]> {
+    this.#lookedAt = this.#parts.clock.monotonic();
+    const nearLimit = await this.#nearLimit();
+    this.#latest = [
+      ...this.#ledger(),
+      ...this.#nodes(),
+      ...this.#models(),
+      ...this.#disk(),
+      ...this.#backups(),
+      ...(await this.#endingCertificates()),
+      ...nearLimit,
+    ];
+    return this.#latest;
+  }
+
+  *#ledger(): Generator<OperatorAlert> {
+    const [first, ...others] = this.#parts.notices.findings.violations;
+    if (first === undefined) return;
+    const more = others.length === 0 ? "" : `, and in ${others.length} other places`;
+    const text = `The ledger contradicts itself: ${first.invariant}, account ${first.account}: ${first.detail}${more}. See the log, and tollgate doctor.`;
+    yield { kind: "ledger", text, path: "/operator/server" };
+  }
+
+  *#nodes(): Generator<OperatorAlert> {
+    for (const { name, health, problem, drainedAt } of this.#parts.nodes()) {
+      if (health !== "down" || drainedAt !== null) continue;
+      yield { kind: "node", text: `${name} is down: ${problem ?? "it does not answer"}`, path: "/operator/nodes" };
+    }
+  }
+
+  *#models(): Generator<OperatorAlert> {
+    const down = this.#parts.modelsDown();
+    if (down.length === 0) return;
+    const named = down.slice(0, modelsNamedMax).join(", ");
+    const more = down.length > modelsNamedMax ? ` and ${down.length - modelsNamedMax} more` : "";
+    yield { kind: "model", text: `No node serves ${named}${more} now`, path: "/operator/models" };
+  }
+
+  *#disk(): Generator<OperatorAlert> {
+    const free = this.#parts.backups.freeBytes();
+    if (free === null || free >= diskLowBytes) return;
+    const text = `The disk of the data folder has ${bytesText(free)} left`;
+    yield { kind: "disk", text, path: "/operator/server" };
+  }
+
+  *#backups(): Generator<OperatorAlert> {
+    const { backups, notices, clock } = this.#parts;
+    const failure = notices.findings.backupFailure;
+    const path = "/operator/server";
+    if (failure !== null) return void (yield { kind: "backup", text: `No backup was made: ${failure.reason}`, path });
+    if (backups.schedule === null) return;
+    const [newest] = backups.list(1);
+    // One is made as soon as the server runs, so that none at all is no news.
+    if (newest === undefined || clock.wall() - newest.madeAt < 2 * backups.schedule.everyMs) return;
+    const text = `The newest backup is of ${new Date(newest.madeAt).toISOString().slice(0, 10)}`;
+    yield { kind: "backup", text, path };
+  }
+
+  async #nearLimit(): Promise<readonly OperatorAlert[]> {
+    const { requestLog, catalog, accounting, clock } = this.#parts;
+    const limits = Object.entries(catalog.plans).flatMap(([plan, { tokensPerDay, unlimited }]) =>
+      unlimited || tokensPerDay === 0 ? [] : [[plan, Math.ceil(tokensPerDay * nearLimitPart)] as const],
+    );
+    const near = await requestLog.nearLimit(dayOf(clock.wall()), limits, nearLimitNamedMax + 1);
+    const emailOf = await namesOf(
+      accounting.office,
+      near.map(({ account }) => account),
+    );
+    return near.slice(0, nearLimitNamedMax).map(({ account, used, plan }) => ({
+      kind: "account",
+      text: `${emailOf(account)} has used ${Math.floor((100 * used) / catalog.plans[plan]!.tokensPerDay)} % of the day's allowance`,
+      path: `/operator/log?account=${encodeURIComponent(emailOf(account))}`,
+    }));
+  }
+
+  async #endingCertificates(): Promise<readonly OperatorAlert[]> {
+    const { nodes, baseUrl, clock } = this.#parts;
+    const served = nodes().map(({ name, url }) => ({ what: `the node ${name}`, url, path: "/operator/nodes" }));
+    const all = [{ what: baseUrl, url: baseUrl, path: "/operator/server" }, ...served];
+    const secure = all.filter(({ url }) => url.startsWith("https:"));
+    const found = await Promise.all(secure.map(async (one) => ({ ...one, ends: await this.#endOf(new URL(one.url)) })));
+    return found.flatMap(({ what, path, ends }) =>
+      ends === null || ends - clock.wall() > certificateWarnMs
+        ? []
+        : [
+            {
+              kind: "certificate",
+              text: `The certificate of ${what} ends on ${new Date(ends).toISOString().slice(0, 10)}`,
+              path,
+            },
+          ],
+    );
+  }
+
+  async #endOf({ hostname, port, origin }: URL): Promise<Ms | null> {
+    const now = this.#parts.clock.monotonic();
+    const known = this.#certificates.get(origin);
+    if (known !== undefined && now - known.at < certificateLookMs) return known.ends;
+    const ends = await certificateEnd(hostname, port === "" ? 443 : Number(port));
+    this.#certificates.set(origin, { at: now, ends });
+    return ends;
+  }
+}

@@ -43,12 +43,14 @@ import type { LinesCall, Split } from "./lines-worker.ts";
 /**
  * Lines of a model, for each of its nodes, whose answers have not begun. An engine reads prompts in the order in which they come,
  * so that somebody who chats waits behind these; and answers that began together end together, with as many prompts at once.
+ * Where answers have no beginning, as embeddings, an engine that waits for prompts would be idle.
  */
-const unbegunLeast = 2;
-/** Where answers are short, or have no beginning, as embeddings: an engine that waits for prompts would be idle. */
 const unbegunMost = 16;
-/** Shorter answers count as short. */
+const unbegunUsual = 2;
+/** Of shorter answers more begin in a step. */
 const shortTokens = 32;
+/** Between one that begins and the next, with some to spare: so many keep an engine full for each that ends in a step. */
+const stepsOfPrompt = 2.4;
 const linesAtOnceMax = 2_048;
 /** What lines under way may have in bodies, and in large answers. */
 const bodiesBytesMax = 64 * 1024 * 1024;
@@ -362,8 +364,12 @@ export class BatchRun {
 
   #unbegunOf({ nodes }: Group): number {
     const { output, completed } = this.batch.sums;
-    const wanted = this.#dialect.modelKind === "chat" ? (shortTokens * completed) / Math.max(1, output) : unbegunMost;
-    return Math.max(1, nodes.size) * Math.round(Math.min(unbegunMost, Math.max(unbegunLeast, wanted)));
+    const count = Math.max(1, nodes.size);
+    if (this.#dialect.modelKind !== "chat") return count * unbegunMost;
+    const lines = completed / Math.max(1, output);
+    const most = Math.min(unbegunMost, Math.max(unbegunUsual, Math.round(shortTokens * lines)));
+    const endInStep = completed === 0 ? most : (this.#open.size / count) * lines;
+    return count * Math.min(most, Math.max(1, Math.ceil(stepsOfPrompt * endInStep)));
   }
 
   #hasRoom(): boolean {

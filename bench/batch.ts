@@ -116,8 +116,7 @@ await gateway.stop();
 await node.stop();
 /** What a batch may have, which leaves a quarter of the slots to others. */
 const share = (mean(beside.running) - mean(beside.chatting)) / Math.floor(flags.slots * 0.75);
-const times = (part: number): string =>
-  (percentile(beside.firstMs, part) / percentile(alone.firstMs, part)).toFixed(2);
+const times = (part: number): string => (percentile(beside.firstMs, part) / percentile(alone.firstMs, part)).toFixed(2);
 console.log(
   `${batch.request_counts.succeeded} lines; ${(100 * share).toFixed(0)} % of the slots that a batch may have; first token ` +
     `${times(0.5)} (p50) and ${times(0.99)} (p99) times that of the same run without`,

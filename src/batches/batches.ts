@@ -1,6 +1,7 @@
 // All batches of a data folder, or of a folder that several gateways share. Each is a folder of its own:
 //
 //   ACCOUNT/BATCH/batch.json    what is known of it, written beside its place and renamed
+//                 requests      a body, as it comes
 //                 input.jsonl   requests that came with it; others are a file of the account's
 //                 log           what became of its lines (batch-log.ts), until it has ended
 //                 cancel        whoever runs it cancels it
@@ -10,7 +11,7 @@
 // Of several gateways the one that has its lease runs it. Another takes it over when that has passed.
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { refuse } from "../core/refusals.ts";
+import { isRefusal, refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
 import { dayMs, hourMs } from "../core/units.ts";
 import { startWorker, WorkerClient } from "../core/workers.ts";
@@ -27,6 +28,9 @@ const leaseTrustMs = 20_000;
 const runningMax = 16;
 const accountRunningMax = 4;
 const openAccountMax = 64;
+/** Of requests that come with a batch: as Anthropic has it; and of an account's batches that have not ended. */
+const inlineBytesMax = 256 * 1024 * 1024;
+const inlineAccountBytesMax = 2 * 1024 * 1024 * 1024;
 /** A batch is forgotten so long after it ended. */
 export const keepMs = 30 * dayMs;
 /** Before one that failed for a reason of the disk or the database is taken up again. */
@@ -84,13 +88,14 @@ export class Batches {
 
   // ---------------------------------------------------------------- what is asked
 
-  /** `requests`: those that come with it, as bytes of a body. */
-  async create({ windowMs, ...made }: NewBatch, requests: Uint8Array | null): Promise<Batch | Refusal> {
+  /** `requests`: the body that comes with it. */
+  async create({ windowMs, ...made }: NewBatch, requests: AsyncIterable<Uint8Array> | null): Promise<Batch | Refusal> {
     const { form, account } = made;
     const { clock } = this.#options.gateway;
     const createdAt = clock.wall();
     const ofAccount = await this.list(account, form, { limit: openAccountMax * 2 });
-    if (ofAccount.filter((batch) => !hasEnded(batch)).length >= openAccountMax) {
+    const open = ofAccount.filter((batch) => !hasEnded(batch));
+    if (open.length >= openAccountMax) {
       return refuse("malformed", { reason: `An account may have ${openAccountMax} batches that have not ended` });
     }
     const id = prefixes[form] + mintRequestId(createdAt).slice("req_".length);
@@ -117,20 +122,50 @@ export class Batches {
     const folder = this.#folderOf(account, id);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     if (requests !== null) {
-      const path = join(folder, "input.jsonl");
-      const call = { order: "inline", body: requests, endpoint: batch.endpoint, path } as const;
-      const wrong = await this.#worker.call<string | number>(call);
-      if (typeof wrong === "string") {
+      const kept = open.reduce((sum, { id }) => sum + Bun.file(this.#inlineOf({ account, id })).size, 0);
+      const total = await this.#taken(batch, requests, inlineAccountBytesMax - kept).catch((error: unknown) => {
+        const isFull = ["ENOSPC", "EDQUOT"].includes(String((error as { code?: unknown }).code));
+        return isFull ? refuse("storage_full") : refuse("unreadable", { reason: "The request body ended early" });
+      });
+      if (isRefusal(total)) {
         await rm(folder, { recursive: true });
-        return refuse("malformed", { reason: wrong });
+        return total;
       }
-      batch.total = wrong;
-      await flushed(path);
+      batch.total = total;
     }
     await this.#save(batch, true);
     await this.#markOpen(batch);
     this.look();
     return batch;
+  }
+
+  /** The number of its requests, which become its input. `room`: bytes that it may have. */
+  async #taken(batch: Batch, requests: AsyncIterable<Uint8Array>, room: number): Promise<number | Refusal> {
+    const path = this.#inlineOf(batch);
+    const from = join(this.#folderOf(batch.account, batch.id), "requests");
+    const most = Math.min(room, inlineBytesMax);
+    {
+      await using body = await open(from, "wx", 0o600);
+      let bytes = 0;
+      for await (const piece of requests) {
+        bytes += piece.length;
+        if (bytes > most) {
+          return refuse("file_too_large", {
+            reason: `The batch may have ${Math.max(0, most)} bytes now: upload a file`,
+          });
+        }
+        await body.appendFile(piece);
+      }
+    }
+    const wrong = await this.#worker.call<string | number>({ order: "inline", from, endpoint: batch.endpoint, path });
+    if (typeof wrong === "string") return refuse("malformed", { reason: wrong });
+    await rm(from);
+    await flushed(path);
+    return wrong;
+  }
+
+  #inlineOf({ account, id }: Pick<Batch, "account" | "id">): string {
+    return join(this.#folderOf(account, id), "input.jsonl");
   }
 
   /** As it is now. */
@@ -234,7 +269,12 @@ export class Batches {
       }
       if (batch.end === null && now >= batch.expiresAt) run.end("expired");
       else if (batch.end === null && (await this.#isCancelled(batch))) run.end("cancelled");
-      if (run.takeChanged() && !hasEnded(batch)) await this.#save(batch, false);
+      if (run.takeChanged() && !hasEnded(batch)) {
+        await this.#save(batch, false).catch(async (error: unknown) => {
+          if (await this.#fileOf(batch).exists()) throw error;
+          run.close(); // its account was erased just now
+        });
+      }
       const at = gateway.clock.monotonic();
       if (lease === undefined || (await lease(`batch ${batch.id}`, leaseMs).catch(() => false))) running.leasedAt = at;
     }

@@ -727,29 +727,30 @@ function batches(): OpenApiDocument["paths"] {
   };
 }
 
+const messageRequests: JsonSchema = {
+  type: "array",
+  minItems: 1,
+  items: {
+    type: "object",
+    required: ["custom_id", "params"],
+    properties: {
+      custom_id: {
+        type: "string",
+        description: "Letters, digits, dashes and underscores.",
+        minLength: 1,
+        maxLength: 64,
+      },
+      params: ref("MessagesRequest"),
+    },
+  },
+};
+
 function messageBatches(tag: string): OpenApiDocument["paths"] {
   const refused = errorReplies(messages, [...ofEveryRoute, "malformed"]);
   const ofOne = errorReplies(messages, [...ofEveryRoute, "malformed", "not_found"]);
   const { 400: _, ...refusedById } = ofOne;
   const parameters = [idOf("batch")];
-  const requests: JsonSchema = {
-    type: "array",
-    minItems: 1,
-    items: {
-      type: "object",
-      required: ["custom_id", "params"],
-      properties: {
-        custom_id: {
-          type: "string",
-          description: "Letters, digits, dashes and underscores.",
-          minLength: 1,
-          maxLength: 64,
-        },
-        params: ref("MessagesRequest"),
-      },
-    },
-  };
-  const created: JsonSchema = { type: "object", required: ["requests"], properties: { requests } };
+  const created: JsonSchema = { type: "object", required: ["requests"], properties: { requests: messageRequests } };
   return {
     "/v1/messages/batches": {
       get: operation("listMessageBatches", tag, "The account's batches of messages", "Newest first.", {

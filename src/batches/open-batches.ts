@@ -1,5 +1,6 @@
 // Batches of a running server.
 import type { Files } from "../files/files.ts";
+import { isVoice } from "../core/model-kinds.ts";
 import type { AccountId } from "../core/types.ts";
 import type { Inside, KeptAsked, KeptReply } from "../http/kept-routes.ts";
 import type { BatchesDesk, BatchRow } from "../office/work.ts";
@@ -12,7 +13,8 @@ export type OpenBatchesOptions = Omit<BatchesOptions, "gateway" | "dialectAt" | 
 
 export function openBatches({ parts: gateway, dialects, watch }: Inside, options: OpenBatchesOptions) {
   const dialectAt = (at: string) => dialects.all.find(({ endpoint }) => endpoint === at) ?? dialects.usual;
-  const endpoints = dialects.all.map(({ endpoint }) => endpoint);
+  // the lines of a file have no place for audio
+  const endpoints = dialects.all.filter(({ modelKind }) => !isVoice(modelKind)).map(({ endpoint }) => endpoint);
   const batches = new Batches({ ...options, gateway, dialectAt, watch });
   const rowOf = async (batch: Batch | null): Promise<BatchRow | null> =>
     batch === null ? null : { account: await options.emailOf(batch.account), ...shownToOperators(batch) };

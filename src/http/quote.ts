@@ -4,6 +4,7 @@ import type { Forecast } from "../core/forecast.ts";
 import { isRecord } from "../core/is-record.ts";
 import type { Priority } from "../core/priority.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
+import { unitsOf } from "../core/voices.ts";
 import type { Soon } from "../core/soon.ts";
 import type { Ask, Model, Principal, Refusal, Usage } from "../core/types.ts";
 import type { Dialect } from "../dialects/dialect.ts";
@@ -60,8 +61,9 @@ export function quotedDialect(
   const { dialects, catalog } = parts;
   const named = new URL(request.url).searchParams.get("endpoint");
   if (named !== null) {
-    const dialect = dialects.all.find(({ endpoint }) => endpoint === named);
-    const known = dialects.all.map(({ endpoint }) => endpoint).join(", ");
+    const quoted = dialects.all.filter(({ modelKind }) => modelKind !== "transcription"); // a form, and no JSON
+    const dialect = quoted.find(({ endpoint }) => endpoint === named);
+    const known = quoted.map(({ endpoint }) => endpoint).join(", ");
     return dialect ?? refuse("malformed", { reason: `endpoint must be one of ${known}` });
   }
   if (isLarge(body)) return dialects.ofClient(request.headers);
@@ -90,7 +92,9 @@ export async function quote(
   const { model, outputTokensMax } = ask;
   const refused = await parts.admission.refuseModel(asker, model);
   if (refused !== null) return refused;
-  const counted = await parts.counts.ofAsk(ask, account, request.signal);
+  const { voice } = ask;
+  const characters = voice === undefined ? null : { tokens: unitsOf(voice), exact: true };
+  const counted = characters ?? (await parts.counts.ofAsk(ask, account, request.signal));
   if (isRefusal(counted)) return counted;
   const { priority, forecast } = parts.quotes.expect(ask, asker);
   if (isRefusal(forecast)) return forecast;

@@ -70,6 +70,9 @@ const uploads = (): string[] =>
     .filter((entry) => entry.isFile())
     .map(({ name }) => name);
 
+/** What vLLM was recorded to say, a word an event. */
+const fox = " The quick brown fox jumps over the lazy dog and the dog sleeps on.";
+
 describe("transcriptions", () => {
   test("come as the node writes them, with what was charged, and leave nothing on the disk", async () => {
     const account = await gateway.account();
@@ -90,9 +93,12 @@ describe("transcriptions", () => {
       "text/plain; charset=utf-8",
       "1\n00:00:00,000 --> 00:00:01,000\nPlease pay the toll.\n",
     ]);
+    const plain = await hear(account.api_key, { response_format: "text", prompt: "vllm" });
+    expect([plain.headers.get("content-type"), await plain.text()]).toEqual(["text/plain; charset=utf-8", fox]);
     const row = { endpoint: "/v1/audio/transcriptions", model: "whisper-1", input: 2, output: 0 };
     const charged = { ...row, billed_tokens: 2 * perSecond, estimated: false };
-    expect(await rowsOf(account)).toEqual([charged, charged, charged]);
+    const byNode = { ...charged, input: 5, billed_tokens: 5 * perSecond };
+    expect(await rowsOf(account)).toEqual([byNode, charged, charged, charged]);
     expect(uploads()).toEqual([]);
   });
 
@@ -108,7 +114,7 @@ describe("transcriptions", () => {
 
   test.each([
     ["OpenAI's", "", ["Please pay", " the toll."], 12],
-    ["vLLM's", "vllm", ["Please pay", " the toll."], 2],
+    ["vLLM's", "vllm", [...fox.slice(0, -1).split(/(?= )/), "."], 2],
     ["none", "whole", [" Please pay the toll."], 2],
   ])("events are OpenAI's where the node's are %s", async (_, prompt, deltas, seconds) => {
     const account = await gateway.account();
@@ -168,6 +174,7 @@ describe("transcriptions", () => {
         "response_format: the model `whisper-1` does not give this form here.",
       ],
       [hear(key, {}, none), 400, "file: the model `whisper-1` cannot read it, and it has no length: is it audio?"],
+      [hear(key, { prompt: "vllm" }, none), 400, "file: the model `whisper-1` cannot read this audio."],
       [hear(key, {}, undefined, { body: "{}" }), 400, "Audio is uploaded as multipart/form-data"],
       [hear("sk-tg-none"), 401, "Invalid API key provided"],
     ];
@@ -264,6 +271,43 @@ describe("speech", () => {
   });
 });
 
+test("audio in messages goes to models that read it, as it came, and costs what the node counts", async () => {
+  const account = await gateway.account();
+  const data = talk.toString("base64");
+  const ask = (model: string, audio: unknown) =>
+    fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${account.api_key}` },
+      body: JSON.stringify({
+        model,
+        messages: [{ role: "user", content: [{ type: "input_audio", input_audio: audio }] }],
+      }),
+    });
+  expect(await (await ask("talks", { data, format: "mp3" })).json()).toMatchObject({
+    choices: [{ message: { content: "You said: pay." } }],
+    usage: { prompt_tokens: 77 },
+  });
+  expect(node.requests.at(-1)!.fields["messages"]).toEqual([
+    { role: "user", content: [{ type: "input_audio", input_audio: { data, format: "mp3" } }] },
+  ]);
+  const at = "messages[0].content[0].input_audio";
+  expect(await messageOf(await ask("talks", { data: "?", format: "mp3" }))).toEqual([
+    400,
+    `${at}.data must be audio in base64`,
+  ]);
+  expect(await messageOf(await ask("talks", { data }))).toEqual([
+    400,
+    `${at}.format must be the name of a format, such as wav or mp3`,
+  ]);
+  expect(await messageOf(await ask("deaf", { data, format: "mp3" }))).toEqual([
+    400,
+    `${at}: the model deaf does not read audio`,
+  ]);
+  const long = await ask("talks", { data: "A".repeat(2_000_000), format: "wav" });
+  expect([long.status, JSON.stringify(node.requests.at(-1)!.fields).length]).toEqual([200, expect.any(Number)]);
+  expect(JSON.stringify(node.requests.at(-1)!.fields).length).toBeGreaterThan(2_000_000);
+});
+
 describe("money and rights", () => {
   test("no more is begun than the balance holds", async () => {
     const { api_key: key } = await gateway.account(100_000);
@@ -288,6 +332,19 @@ describe("money and rights", () => {
     ]);
   });
 
+  test("a quote tells what a text would cost, and takes no forms", async () => {
+    const { api_key: key } = await gateway.account();
+    const quote = (body: object, endpoint = "") =>
+      fetch(`${gateway.url}/v1/quote${endpoint}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}` },
+        body: JSON.stringify(body),
+      });
+    const spoken = await quote({ model: "tts-1", voice: "alloy", input: "Zoll 🚧" });
+    expect(await spoken.json()).toMatchObject({ input_tokens: 6, exact: true, price_max: 6 * perCharacter });
+    expect((await quote({ fields: [["model", "whisper-1"]] }, "?endpoint=/v1/audio/transcriptions")).status).toBe(400);
+  });
+
   test("lists tell kinds and prices", async () => {
     const { api_key: key } = await gateway.account();
     const reply = await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
@@ -299,6 +356,7 @@ describe("money and rights", () => {
         ["slow", "speech", { price_per_1k_characters: "9" }, "text->audio"],
         ["away", "speech", { price_per_1k_characters: "0" }, "text->audio"],
         ["talks", "chat", { prompt: "0" }, "text+audio->text"],
+        ["deaf", "chat", { prompt: "0" }, "text->text"],
       ],
     );
     expect(data[1]!["pricing"]["prompt"]).toBeUndefined();

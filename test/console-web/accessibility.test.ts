@@ -15,6 +15,7 @@ const pages: readonly (readonly [path: string, heading: string])[] = [
   ["/playground", "Playground"],
   ["/key", "API key"],
   ["/usage", "Usage"],
+  ["/reports", "Reports"],
   ["/plan", "Plan and credit"],
   ["/team", "research"],
   ["/account", "Account"],

@@ -33,6 +33,7 @@ describe.skipIf(withoutBrowser)("at 390 pixels", () => {
     ["/", "Overview"],
     ["/plan", "Plan and credit"],
     ["/usage", "Usage"],
+    ["/reports", "Reports"],
     ["/key", "API key"],
     ["/playground", "Playground"],
     ["/operator/line", "Line"],

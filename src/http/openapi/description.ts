@@ -1013,7 +1013,9 @@ A request that ends with an error status costs nothing.
 The header \`x-priority\` (\`interactive\`, \`standard\` or \`bulk\`) says how urgent a request is beside others. Its plan says
 what it has at most, and the reply's header what it had.
 
-The header \`x-deadline-ms\` says how long it may wait in line. One that would wait longer is refused at once.`;
+The header \`x-deadline-ms\` says how long it may wait in line. One that would wait longer is refused at once.
+
+The header \`x-tags\` (\`invoices, batch-7\`), or \`metadata.tags\` of the body, says what a request is for. Reports sum up by it.`;
 
 /** Takes some milliseconds: created at the first request and kept. */
 export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
@@ -1058,6 +1060,7 @@ export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
       { name: "Files", description: "Uploads that requests and batches name." },
       { name: "Batches", description: "Many requests in one file, run while others leave room." },
       { name: "Embeddings and reranking", description: "For search in one's own texts." },
+      { name: "Voices", description: "Speech to text, and text to speech." },
       { name: "Counting tokens", description: "Free counts in each dialect." },
       { name: "Models", description: "What can be asked." },
       { name: "Health", description: "For supervisors and balancers." },

@@ -154,6 +154,7 @@ const rows: readonly Row[] = [
   {
     words: [
       "invalid or unsupported audio file", // vLLM
+      "no audio stream found",
       "failed to read audio", // whisper.cpp
       "invalid data found", // FFmpeg's
       "error opening",

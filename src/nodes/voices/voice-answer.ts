@@ -99,9 +99,11 @@ export class VoiceAnswer {
   }
 
   #whole(bytes: Buffer): void {
-    const text = bytes.toString();
     const { isJson } = this.#voice as Extract<Voice, { kind: "heard" }>;
-    const body = isJson ? record(parseNodeJson(text)) : null;
+    const isObject = isJson || this.#type.startsWith("application/json"); // vLLM puts plain text into one
+    const body = isObject ? record(parseNodeJson(bytes.toString())) : null;
+    const said = isJson ? null : body?.["text"];
+    const text = typeof said === "string" ? said : bytes.toString();
     if (isJson && body === null) return void this.fail(nodeFailed("a transcript that is no JSON"));
     if (body?.["error"] != null) return void this.fail(failureOfEvent(this.#ask, text, false));
     this.#hear(body);
@@ -111,7 +113,7 @@ export class VoiceAnswer {
     else
       this.#sink.piece({
         kind: "voice",
-        bytes,
+        bytes: Buffer.from(text),
         type: this.#type,
         lacksUsage: body?.["usage"] === undefined && body?.["text"] !== undefined,
       });

@@ -431,8 +431,8 @@ export class BatchRun {
     if (why.refusal === "stopping" || mayBeOfNode.has(why.refusal)) return;
     const { resets_at: at } = why.detail ?? {};
     const until =
-      at === undefined ? "" : `; goes on by ${new Date(Number(at) * 1000).toISOString()}, or once there is more`;
-    this.batch.waits = messageOf(why).replace(/\.$/, until === "" ? "." : "") + until;
+      at === undefined ? "" : `; it goes on by ${new Date(Number(at) * 1000).toISOString()}, or once there is more`;
+    this.batch.waits = messageOf(why) + until;
     this.#isChanged = true;
     if (group.pausedUntil > now) return; // of lines that were under way together, the first counts
     group.pausedUntil = now + group.pauseMs;

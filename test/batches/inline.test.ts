@@ -66,7 +66,7 @@ test.each([
     ofRequests(request("a"), request("b"), request("a")),
     "requests.2.custom_id: must be unique",
   ],
-  ["a deep one", ofRequests(request("a"), `${"[".repeat(200)}${"]".repeat(200)}`), "requests.1: "],
+  ["a deep one", ofRequests(request("a"), `${"[".repeat(200)}${"]".repeat(200)}`), "requests.1"],
   ["much else", JSON.stringify({ much: "x".repeat(100_000), requests: [] }), "must be what the request body has"],
 ])("%s: a 400 that says so, and nothing is left", async (_, body, message) => {
   expect((await send(body)).error?.message).toContain(message);

@@ -671,13 +671,13 @@ function batches(): OpenApiDocument["paths"] {
   const refused = errorReplies(chatCompletions, [...ofEveryRoute, "malformed"], errorOfEither);
   const ofOne = errorReplies(chatCompletions, [...ofEveryRoute, "malformed", "not_found"], errorOfEither);
   const { 400: _, ...refusedById } = ofOne;
-  const endpoints = Object.keys({ ...completions(), ...answers(), ...withInputs() });
+  const endpoints = ["chat/completions", "completions", "messages", "responses", "embeddings", "rerank"];
   const created: JsonSchema = {
     type: "object",
     required: ["input_file_id", "endpoint", "completion_window"],
     properties: {
       input_file_id: { type: "string" },
-      endpoint: { type: "string", enum: endpoints.filter((path) => /^\/v1\/[^/]+(?:\/completions)?$/.test(path)) },
+      endpoint: { type: "string", enum: endpoints.map((path) => `/v1/${path}`) },
       completion_window: { type: "string", description: "Hours or days, up to `7d`.", examples: ["24h"] },
       metadata,
       output_expires_after: {

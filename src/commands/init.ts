@@ -37,31 +37,34 @@ export default async function init({ flags, environment }: Invocation): Promise<
   if (isAsking && process.stdin.isTTY !== true) {
     throw new UsageError("init: asks questions, and no terminal is here to answer them: --yes takes the defaults");
   }
-  const ask = (question: string, otherwise: string): string =>
+  const ask: Ask = (question, otherwise) =>
     isAsking ? (prompt(visible(`\n${question} [${otherwise}]`))?.trim() ?? "") || otherwise : otherwise;
-  const answer = (flag: string, question: string, otherwise: string): string =>
-    textFlag(flags, flag) ?? ask(question, otherwise);
+  /** Asks again what was not understood. */
+  const asked: Asked = async (flag, question, otherwise, read) => {
+    const given = textFlag(flags, flag);
+    for (let tries = 1; ; tries++) {
+      try {
+        return await read(given ?? ask(question, otherwise));
+      } catch (error) {
+        if (!isAsking || given !== undefined || tries === 3 || !isExpected(error)) throw error;
+        console.log(`${(error as Error).message}.`);
+      }
+    }
+  };
   const file = textFlag(flags, "config") ?? (environment["TOLLGATE_CONFIG"] || "tollgate.toml");
 
-  const found = await engines(flags, environment, isAsking ? ask : null);
+  const found = await engines(flags, environment, asked);
   for (const { node, engine } of found) console.log(`  ${node.url}: ${engineInWords(engine)}`);
   const nodes = `# ---- Engines\n\n${namesTogether(found)}`;
   const suggestion = await suggested(file, nodes, found, environment);
-  const listed = suggestion.models.map(({ id }, at) => `  ${at + 1}  ${id}`).join("\n");
-  const models = await untilRight(isAsking, () =>
-    chosenModels(suggestion, answer("models", `Which models?\n${listed}\nNumbers or names, with commas`, "all")),
-  );
-  const plan = await untilRight(isAsking, () =>
-    planOf(answer("plan", "How much may each person use? unlimited, or tokens a day such as 2000000", "unlimited")),
-  );
-  const server = await untilRight(isAsking, () =>
-    serverText(
-      answer("address", "Who should reach it? here (this machine), network, or the address of your proxy", "here"),
-    ),
-  );
-  const people = await untilRight(isAsking, () =>
-    peopleOf(answer("people", "Whom to invite? E-mail addresses, with commas", "nobody")),
-  );
+  const ids = suggestion.models.map(({ id }, at) => `  ${at + 1}  ${id}`).join("\n");
+  const which = `Which models?\n${ids}\nNumbers or names, with commas`;
+  const models = await asked("models", which, "all", (typed) => chosenModels(suggestion, typed));
+  const much = "How much may each person use? unlimited, or tokens a day such as 2000000";
+  const plan = await asked("plan", much, "unlimited", planOf);
+  const who = "Who should reach it? here (this machine), network, or the address of your proxy";
+  const server = await asked("address", who, "here", serverText);
+  const people = await asked("people", "Whom to invite? E-mail addresses, with commas", "nobody", peopleOf);
 
   const priced = models.map((model) => ({ ...model, price: model.price ?? plan.price }));
   const own = suggestionText({ ...suggestion, models: priced }, { models: [], nodes: [], mcp: [] }, ["team"]);
@@ -96,39 +99,30 @@ export default async function init({ flags, environment }: Invocation): Promise<
 
 const isYes = (typed: string): boolean => /^y(?:es)?$/i.test(typed);
 
-/** Asks again what was not understood; without a person it ends there. */
-async function untilRight<Value>(isAsking: boolean, read: () => Value | Promise<Value>): Promise<Value> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await read();
-    } catch (error) {
-      if (!isAsking || tries === 3 || !isExpected(error)) throw error;
-      console.log(`${(error as Error).message}.`);
-    }
-  }
-}
-
 // ---------------------------------------------------------------- engines
 
 type Ask = (question: string, otherwise: string) => string;
+type Asked = <Value>(
+  flag: string,
+  question: string,
+  otherwise: string,
+  read: (typed: string) => Value | Promise<Value>,
+) => Promise<Value>;
 
-async function engines(flags: Flags, environment: Environment, ask: Ask | null): Promise<readonly Found[]> {
+async function engines(flags: Flags, environment: Environment, asked: Asked): Promise<readonly Found[]> {
   const named = flags["node"] as readonly string[] | undefined;
   const keyVariable = textFlag(flags, "api-key-env") ?? null;
   if (named !== undefined) return enginesAt(named, keyVariable, environment);
   console.log("Looking for engines on this machine ...");
   const here = await enginesAt(await engineAddresses("127.0.0.1", answerMs), null, environment);
   if (here.length === 0) console.log("  none answers at a usual port");
-  const others = await untilRight(ask !== null, async () => {
-    const hint = "addresses, hosts or networks, such as http://gpu-1:8000/v1, gpu-2 or 10.0.0.0/24";
-    const typed = ask?.(`Engines elsewhere? ${hint}`, "none") ?? "none";
+  const where = "Engines elsewhere? addresses, hosts or networks, such as http://gpu-1:8000/v1, gpu-2 or 10.0.0.0/24";
+  const others = await asked("node", where, "none", async (typed) => {
     const more = await enginesAt(typed === "none" ? [] : listed(typed), keyVariable, environment);
-    if (here.length + more.length === 0) {
-      throw new CommandError(
-        "no engine was found: start one, or name it with --node URL. Without any, `tollgate serve` answers with a demo node",
-      );
-    }
-    return more;
+    if (here.length + more.length > 0) return more;
+    throw new CommandError(
+      "no engine was found: start one, or name it with --node URL. Without any, `tollgate serve` answers with a demo node",
+    );
   });
   return [...here, ...others.filter(({ node }) => here.every((one) => one.node.url !== node.url))];
 }

@@ -20,16 +20,15 @@ export function isSecret(schema: TSchema): boolean {
   return schema["writeOnly"] === true || inside.some(isSecret);
 }
 
-/** Of a table or row that is one value of the file: whether something in it is. A comment may lack its table's name. */
-const isHidden = (path: TomlPath): boolean => {
+/** A comment may lack its table's name; a table or row may be one value of the file. */
+function isHidden(path: TomlPath): boolean {
   const [name, key] = path.filter((step) => typeof step === "string");
   const table = fileTables.find((each) => each.name === name);
-  const keys = (wanted: string): TSchema[] =>
-    fileTables.flatMap((each) => (wanted in each.keys ? each.keys[wanted]!.schema : []));
-  if (table === undefined) return keys(name!).some(isSecret);
-  if (key === undefined) return Object.values(table.keys).some(({ schema }) => isSecret(schema));
-  return key in table.keys && isSecret(table.keys[key]!.schema);
-};
+  const schemas = (table === undefined ? fileTables : [table]).flatMap(({ keys }) => Object.entries(keys));
+  return schemas.some(
+    ([each, { schema }]) => each === (table === undefined ? name : (key ?? each)) && isSecret(schema),
+  );
+}
 
 export const withoutSecrets = (text: string): string => new TomlFile(text).hiding(isHidden);
 
@@ -45,45 +44,34 @@ export const rowName = ({ rowKey }: FileTableOfKeys, row: TomlValues, at: number
 
 type Place = Readonly<{ table: FileTableOfKeys; row: string | null; key: string | null; value: string | null }>;
 
-/** Throws CommandError. */
-function placeOf(text: string, isRow: boolean): Place {
-  const dot = text.indexOf(".");
-  const equals = isRow ? text.length : Math.max(0, text.indexOf("="));
-  const first = dot < 0 || dot > equals ? text.slice(0, equals) : text.slice(0, dot);
-  const table = fileTables.find(({ name }) => name === first.trim());
+const hint = (typed: string, known: readonly string[]): string => {
+  const meant = nearest(typed, known);
+  return meant === null ? "" : `; did you mean ${meant}?`;
+};
+
+/** `isRow`: it names a row alone. Throws CommandError. */
+export function placeOf(text: string, isRow: boolean): Place {
+  const [, name = "", quoted, rest = ""] = /^(\w*)\.?("(?:[^"\\]|\\.)*")?(.*)$/s.exec(text) ?? [];
+  const table = fileTables.find((each) => each.name === name);
   if (table === undefined) {
-    const meant = nearest(
-      first,
-      fileTables.map(({ name }) => name),
-    );
-    throw new CommandError(
-      `there is no table ${JSON.stringify(first)}${meant === null ? "" : `; did you mean ${meant}?`}`,
-    );
+    const known = fileTables.map((each) => each.name);
+    throw new CommandError(`there is no table ${JSON.stringify(name)}${hint(name, known)}`);
   }
-  let rest = dot < 0 ? "" : text.slice(dot + 1);
-  let row: string | null = null;
-  const quoted = table.isList ? /^"(?:[^"\\]|\\.)*"/.exec(rest)?.[0] : undefined;
-  if (quoted !== undefined) {
-    row = String((Bun.TOML.parse(`row = ${quoted}`) as TomlValues)["row"]);
-    rest = rest.slice(quoted.length).replace(/^\./, "");
-  } else if (isRow) {
-    row = rest;
-    rest = "";
-  } else if (table.isList) {
-    const last = rest.slice(0, Math.max(0, rest.indexOf("="))).lastIndexOf(".");
-    row = last < 0 ? null : rest.slice(0, last);
-    rest = rest.slice(last + 1);
-  }
-  if (isRow) return { table, row: table.isList ? row : null, key: null, value: null };
+  const { isList } = table;
+  const own = quoted === undefined ? null : String(valueOf(quoted));
+  if (isRow) return { table, row: isList ? (own ?? rest) : null, key: null, value: null };
   const end = rest.indexOf("=");
-  if (end < 0 || (table.isList && row === null)) {
-    throw new CommandError(`a change must be such as ${table.name}.${table.isList ? "NAME." : ""}KEY=VALUE`);
+  const dot = own === null ? rest.lastIndexOf(".", end) : 0;
+  if (end < 0 || (isList && dot < 0)) {
+    throw new CommandError(`a change must be such as ${name}.${isList ? "NAME." : ""}KEY=VALUE`);
   }
-  return { table, row, key: rest.slice(0, end).trim(), value: rest.slice(end + 1).trim() };
+  const row = isList ? (own ?? rest.slice(0, dot)) : null;
+  const key = rest.slice(isList ? dot + 1 : 0, end).trim();
+  return { table, row, key, value: rest.slice(end + 1).trim() };
 }
 
 /** As in the file; what is none of its values is a text without quotes. Undefined: none. */
-function valueOf(text: string): unknown {
+export function valueOf(text: string): unknown {
   if (text === "") return undefined;
   try {
     return (Bun.TOML.parse(`value = ${text}`) as TomlValues)["value"];
@@ -112,10 +100,8 @@ export function changedFile(toml: string, { add = [], set = [], remove = [] }: F
     if (!table.isList) return [table.name];
     const names = namesIn(table);
     if (names.includes(row!)) return [table.name, names.indexOf(row!)];
-    const meant = nearest(row!, names);
-    const hint = meant === null ? "" : `; did you mean ${JSON.stringify(meant)}?`;
     const named = `${table.rowKey ?? "number"} ${JSON.stringify(row)}`;
-    throw new CommandError(`no [[${table.name}]] has the ${named}${hint}`);
+    throw new CommandError(`no [[${table.name}]] has the ${named}${hint(row!, names)}`);
   };
   for (const text of add) {
     const { table, row } = placed(text, true);
@@ -145,9 +131,7 @@ function setTo(file: TomlFile, set: Set, all: readonly Set[], isRemote: boolean)
   const key = set.key!;
   const known = Object.hasOwn(table.keys, key) ? table.keys[key] : undefined;
   if (known === undefined) {
-    const meant = nearest(key, Object.keys(table.keys));
-    const hint = meant === null ? "" : `; did you mean ${meant}?`;
-    throw new CommandError(`${table.name} has no key ${JSON.stringify(key)}${hint}`);
+    throw new CommandError(`${table.name} has no key ${JSON.stringify(key)}${hint(key, Object.keys(table.keys))}`);
   }
   const [before, value] = [valueAt(file.values, [...path, key]), valueOf(set.value!)];
   if (Bun.deepEquals(before, value)) return [];

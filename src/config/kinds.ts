@@ -74,9 +74,9 @@ export const variables = (): Kind<Readonly<Record<string, string>>> =>
 export const textTable = (description: string): Kind<Readonly<Record<string, string>>> =>
   as(Type.Record(Type.String(), Type.String({ minLength: 1 }), { description }));
 
-/** A table of another program. */
+/** A table of another program, which may hold its secrets. */
 export const jsonTable = (description: string): Kind<Readonly<Record<string, unknown>>> =>
-  as(Type.Record(Type.String(), Type.Unknown(), { description }));
+  as(Type.Record(Type.String(), Type.Unknown(), { writeOnly: true, description }));
 
 export const oneOf = <const Word extends string>(words: readonly Word[]): Kind<Word> =>
   as(

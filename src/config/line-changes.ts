@@ -2,6 +2,7 @@
 // the id "pro". The configuration's own reading says what is wrong with a value.
 import { CommandError } from "../core/expected-error.ts";
 import { nearest } from "../core/nearest.ts";
+import { placeOf, valueOf } from "./file-changes.ts";
 import type { FileTables } from "./option.ts";
 import type { FileTable } from "./rows.ts";
 
@@ -14,36 +15,20 @@ type List = keyof typeof lists;
 
 export type LineChange = Readonly<{ text: string; list: List; row: string; key: string; value: unknown }>;
 
-/** Names of nodes may have dots. Throws CommandError. */
+/** Throws CommandError. */
 export function lineChangeOf(text: string): LineChange {
-  const equals = text.indexOf("=");
-  const path = text.slice(0, Math.max(0, equals)).trim();
-  const [first, last] = [path.indexOf("."), path.lastIndexOf(".")];
-  const list = path.slice(0, Math.max(0, first));
-  const shape = 'must be such as "plans.pro.weight=3"';
-  if (equals < 0 || first < 0 || last === first) throw new CommandError(`--set ${shape}, is ${JSON.stringify(text)}`);
-  if (!Object.hasOwn(lists, list)) {
-    const known = Object.keys(lists).join(", ");
-    throw new CommandError(`--set ${path}: ${shape}: what can be changed are ${known}`);
+  const { table, row, key, value } = placeOf(text, false);
+  const path = text.slice(0, text.indexOf("="));
+  const known = lists[table.name as List]?.keys;
+  if (known === undefined) {
+    throw new CommandError(`--set ${path}: what can be changed are ${Object.keys(lists).join(", ")}`);
   }
-  const { keys } = lists[list as List];
-  const key = path.slice(last + 1);
-  if (!(keys as readonly string[]).includes(key)) {
-    const hint = nearest(key, keys);
+  if (!(known as readonly string[]).includes(key!)) {
+    const hint = nearest(key!, known);
     const meant = hint === null ? "" : `; did you mean ${hint}?`;
-    throw new CommandError(`--set ${path}: of ${list}, only ${keys.join(", ")} matter for the line${meant}`);
+    throw new CommandError(`--set ${path}: of ${table.name}, only ${known.join(", ")} matter for the line${meant}`);
   }
-  const row = path.slice(first + 1, last);
-  return { text, list: list as List, row, key, value: valueOf(text.slice(equals + 1).trim()) };
-}
-
-/** As in the file; what is none of its values is a text without quotes. */
-function valueOf(text: string): unknown {
-  try {
-    return (Bun.TOML.parse(`value = ${text}`) as { value: unknown }).value;
-  } catch {
-    return text;
-  }
+  return { text, list: table.name as List, row: row!, key: key!, value: valueOf(value!) };
 }
 
 /**

@@ -1,6 +1,16 @@
 // By what reports sum up.
 
-export const reportGroups = ["account", "model", "endpoint", "key", "end_user", "cost_center", "tag"] as const;
+export const reportGroups = [
+  "account",
+  "team",
+  "member",
+  "model",
+  "endpoint",
+  "key",
+  "end_user",
+  "cost_center",
+  "tag",
+] as const;
 export type ReportGroup = (typeof reportGroups)[number];
 
 export const reportColumns = ["month", "day", ...reportGroups] as const;

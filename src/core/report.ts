@@ -19,6 +19,9 @@ export type ReportAsked = Readonly<{
 export type ReportRow = Readonly<
   Record<"requests" | "input" | "cached" | "output" | "billed", number> & {
     account: AccountId | null;
+    /** The account, where that is a team's; and the person by whose key it was asked for there. */
+    team: AccountId | null;
+    member: AccountId | null;
     key: string | null;
     model: string | null;
     endpoint: string | null;

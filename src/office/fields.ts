@@ -55,7 +55,7 @@ export const list = (placeholder: string, description: string) =>
   Type.Array(Type.String(line), { description, placeholder });
 
 export const repeated = (placeholder: string, description: string) =>
-  Type.Array(Type.String(), { placeholder, description, repeats: true });
+  Type.Array(Type.String(), { placeholder, description, repeats: true, maxItems: 100 });
 
 /** `null` lifts a limit; on a command line the word "none" does. */
 export const orNull = <Schema extends TSchema>(schema: Schema) =>

@@ -28,7 +28,7 @@ import type { AccountId, KeyId } from "../core/types.ts";
 import { keyRecordOf, type RecordOf, recordOf } from "./changes/record.ts";
 import { type Question, statement, type Value } from "./questions.ts";
 import { type Column, type ColumnsOf, columnTypes, type TableName, tables } from "./tables.ts";
-import { isReply } from "./usage/usage-sum.ts";
+import { isReply, keyNameIn } from "./usage/usage-sum.ts";
 
 /** Tables whose rows have numbers. */
 export type Numbered = "accounts" | "sessions" | "purchase_requests" | "access_links" | "operator_tokens" | "audit_log";
@@ -297,7 +297,7 @@ const owner = statement(
 );
 const replies = `SELECT journal.at::float8 AS at, billing_key AS "billingKey", endpoint, model, input_fresh::float8 AS "inputFresh",
     input_cached::float8 AS "inputCached", output::float8 AS output, reasoning::float8 AS reasoning,
-    billed_tokens::float8 AS "billedTokens", estimated::int AS estimated, journal.key_id AS "keyId", api_keys.name AS "keyName",
+    billed_tokens::float8 AS "billedTokens", estimated::int AS estimated, journal.key_id AS "keyId", ${keyNameIn("api_keys")} AS "keyName",
     end_users.name AS "endUserName"
   FROM journal
   LEFT JOIN api_keys ON api_keys.account_id = journal.account_id AND api_keys.id = journal.key_id

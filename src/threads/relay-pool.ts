@@ -1,4 +1,5 @@
 // The nodes as a relay sees them: it talks to them on slots that the main thread grants.
+import { personOf } from "../nodes/prefix-cache.ts";
 import { type Standing, usualStanding } from "../core/standing.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Clock } from "../core/clock.ts";
@@ -77,7 +78,11 @@ export class RelayPool implements PoolFollower {
     return this.#mainThread.enter(wanted, cancelSignal, (place, node, plan) => {
       const known = this.#nodes.get(node);
       assert(known !== undefined, "a place is on a node that this relay knows");
-      return new RelaySlot(this, this.#mainThread, place, node, known.endpoint, { plan, priority });
+      return new RelaySlot(this, this.#mainThread, place, node, known.endpoint, {
+        person: personOf(member),
+        plan,
+        priority,
+      });
     });
   }
 

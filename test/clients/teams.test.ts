@@ -153,6 +153,16 @@ for (const [name, skips, open] of worlds) {
       const { admitted, error } = await spend(...keys.map(({ api_key }) => api_key));
       expect(error).toContain("Quota exceeded. Upgrade your plan");
       expect(admitted * cost).toBe(usedOf(pool));
+      type Row = Readonly<{ account: string; team: string | null; member: string | null; billed: number }>;
+      const rows = await command<readonly Row[]>("report", { by: ["team", "member", "account"] });
+      const ofTeam = rows.filter(({ account }) => account === made.name);
+      expect(ofTeam.map(({ team: of, member }) => [of, member]).sort()).toEqual(
+        [one, other, null].map((member) => [made.name, member]).sort(),
+      );
+      expect(ofTeam.reduce((sum, { billed }) => sum + billed, 0)).toBe(usedOf(pool));
+      const usage = await command<readonly { key: string }[]>("usage", { email: made.name, limit: 1_000 });
+      const names = new Set(usage.map(({ key }) => key.split(": ")[0]));
+      expect([one, other].every((member) => names.has(member))).toBe(true);
       const all = await command<readonly { name: string; members: number }[]>("teams list", {});
       expect(all.find((each) => each.name === made.name)).toMatchObject({ members: 2, disabled: false });
       expect(await leftOf(made)).toBe(pool - usedOf(pool));

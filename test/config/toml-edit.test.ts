@@ -114,11 +114,15 @@ name = "gpu.1"
 url = "http://a/v1"
 api_key = "sk-secret" # sk
 # api_key = "sk-old"
+# constructor = "none"
 [[models]]
 id = "a=b"
 [[webhooks]]
 name = "w"
 url = "https://secret.example.org"
+[[managed_settings]]
+[managed_settings.settings.env]
+TOKEN = "sk-of-a-program"
 [[nodes]]
 name = "run"
 command = ["vllm", "{port}"]
@@ -163,11 +167,12 @@ const refused = [
   ['catalog.file="/etc/passwd"', "catalog: file is set on the server's machine alone"],
   ["metrics.token=sk-1", "metrics is changed on the server's machine alone"],
   ["server.host=0.0.0.0", "server is changed on the server's machine alone"],
-  ["nodes.gpu.2.slots=1", 'no [[nodes]] has the name "gpu.2"; did you mean "gpu.1"?'],
+  ["nodes.gpu.2.slots=1", 'no [[nodes]] has the name "gpu.2"; did you mean gpu.1?'],
   ["nodes.gpu.1.api_ky=sk-1", 'nodes has no key "api_ky"; did you mean api_key?'],
   ["nodes.gpu.1.__proto__=1", 'nodes has no key "__proto__"'],
   ["nods.gpu.1.slots=1", 'there is no table "nods"; did you mean nodes?'],
   ["nodes.slots=1", "a change must be such as nodes.NAME.KEY=VALUE"],
+  ['nodes."\\q".slots=1', "no [[nodes]] has the name"],
   ["", 'there is no table ""'],
 ] as const;
 test.each(refused)("from a browser or by a token, %s is refused without its value", (set, words) => {

@@ -158,6 +158,7 @@ describe.skipIf(withoutBrowser)("plan requests and the operator's pages", () => 
       await page.getByRole("heading", { name: "demo" }).waitFor();
       await page.getByRole("link", { name: "Models" }).click();
       await expectEventually(() => page.locator("tbody tr").count(), 21);
+      await page.getByText("More", { exact: true }).first().click();
       await page.getByRole("link", { name: "Audit log" }).click();
       await page.getByText("Invoice 45").waitFor();
       // Made by a command.

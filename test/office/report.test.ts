@@ -7,6 +7,8 @@ import { ConsoleSite } from "../console/console-site.ts";
 
 const row: ReportRow = {
   account: 1,
+  team: null,
+  member: null,
   key: "default",
   model: "core-3",
   endpoint: "/v1/messages",
@@ -86,7 +88,7 @@ test("a time that cuts a folded day is refused", async () => {
 });
 
 test.each([
-  [{ by: ["account", "team"] }, "by", "must name month, day, account"],
+  [{ by: ["account", "salary"] }, "by", "must name month, day, account"],
   [{ month: "2026-13" }, "month", "must be a month"],
   [{ month: "2026-01", from: "2026-01-01" }, "month", "does not go with"],
   [{ from: "2026-02-30" }, "from", "must be a day"],

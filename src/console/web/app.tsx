@@ -1,7 +1,7 @@
 // Chooses what to draw: the sign-in page, or the page of the address inside the shell.
 import { type ComponentType, type VNode } from "preact";
 import { useEffect } from "preact/hooks";
-import { operatorPages, type PageEntry, pageAt } from "./pages.ts";
+import { allOperatorPages, type PageEntry, pageAt } from "./pages.ts";
 import { SignInPage } from "./pages/sign-in.tsx";
 import { Mark } from "./parts/icons.tsx";
 import { Page } from "./parts/page.tsx";
@@ -37,7 +37,7 @@ function Content(): VNode {
   if (doorPaths.includes(path)) return <LazyDoor />;
   if (!signedIn || path === "/sign-in") return <SignInPage />;
   const page = pageAt(path);
-  if (operatorPages.some((known) => known === page) && account.value?.operator !== true) {
+  if (allOperatorPages.some((known) => known === page) && account.value?.operator !== true) {
     return (
       <Shell>
         <ForOperators />

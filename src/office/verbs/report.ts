@@ -20,7 +20,7 @@ const rowsMax = 200_000;
 
 const columnOf = (word: string): Column | undefined =>
   reportColumns.find((column) => column === word.replaceAll("-", "_"));
-const words = "month, day, account, model, endpoint, key, end-user, cost-center and tag";
+const words = "month, day, account, team, member, model, endpoint, key, end-user, cost-center and tag";
 
 const given = (description: string, placeholder: string) => Type.Optional(text(description, placeholder));
 
@@ -101,10 +101,12 @@ export async function reported(
   }
   const nameOf = await namesOf(
     office,
-    found.flatMap(([, row]) => row.account ?? []),
+    found.flatMap(([, { account, team, member }]) => [account, team, member].filter((id) => id !== null)),
   );
   return found.map(([{ month, day }, row]) => {
-    const names = { ...row, month, day, account: row.account === null ? null : nameOf(row.account) };
+    const named = (id: AccountId | null): string | null => (id === null ? null : nameOf(id));
+    const who = { account: named(row.account), team: named(row.team), member: named(row.member) };
+    const names = { ...row, month, day, ...who };
     const { requests, input: read, cached, output, billed } = row;
     const sums = { requests, input: read, cached, output, billed, cost_usd: costUsd(billed) };
     return { ...(Object.fromEntries(by.map((column) => [column, names[column]])) as Partial<Row>), ...sums };

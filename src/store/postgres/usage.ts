@@ -1,7 +1,7 @@
 // The usage page and what of it the operators' pages show, from the journal in PostgreSQL: lines of an account are found by
 // its times, and replies of days that are over are summed already (`usage-days.ts`). The sums also say on which days a filter
 // finds anything, so that a rare model of an account with millions of replies is not looked for line by line.
-import { endUserOf, type EndUserRow, isReply, namesIn, sumOf, type SumRow } from "../usage/usage-sum.ts";
+import { endUserOf, type EndUserRow, isReply, keyNameIn, namesIn, sumOf, type SumRow } from "../usage/usage-sum.ts";
 import type {
   AccountUsage,
   DayUsage,
@@ -183,7 +183,7 @@ const isBefore = (first: number): string =>
 const lineColumns = `at::float8 AS at, billing_key AS "billingKey", endpoint, model, input_fresh::float8 AS "inputFresh",
   input_cached::float8 AS "inputCached", output::float8 AS output, reasoning::float8 AS reasoning,
   billed_tokens::float8 AS "billedTokens", estimated::int AS estimated, key_id AS "keyId",
-  (SELECT name FROM api_keys AS k WHERE k.account_id = line.account_id AND k.id = line.key_id) AS "keyName",
+  (SELECT ${keyNameIn("k")} FROM api_keys AS k WHERE k.account_id = line.account_id AND k.id = line.key_id) AS "keyName",
   (SELECT name FROM end_users AS e WHERE e.account_id = line.account_id AND e.id = line.end_user_id) AS "endUserName"`;
 
 /** On columns that lines and the sums of days both have. */

@@ -5,16 +5,24 @@ import type { ReportGroup } from "../../core/report-columns.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { dayMs } from "../../core/units.ts";
 import { type Condition, type Question, rowsIn, statement, type Value } from "../questions.ts";
-import { isReply } from "../usage/usage-sum.ts";
+import { isReply, keyNameIn } from "../usage/usage-sum.ts";
 
 const columnsOf: Readonly<Record<ReportGroup, string>> = {
   account: "account_id",
+  team: "team_id",
+  member: "member_id",
   model: "model",
   endpoint: "endpoint",
   key: "key_id",
   end_user: "end_user_id",
   cost_center: "cost_center",
   tag: "tags",
+};
+/** Those that lines do not have themselves. */
+const looked: Readonly<Partial<Record<ReportGroup, string>>> = {
+  team: "(SELECT id FROM accounts AS t WHERE t.id = part.account_id AND t.team = 1) AS team_id",
+  member:
+    "(SELECT member_id FROM api_keys AS k WHERE k.account_id = part.account_id AND k.id = part.key_id) AS member_id",
 };
 const sums = ["requests", "input", "cached", "output", "billed"];
 
@@ -39,12 +47,12 @@ export function reportQuestion(asked: ReportAsked, lines: Condition): readonly [
   const listed = "',' || tags || ','";
   const name = (group: ReportGroup, table: string): string =>
     by.includes(group)
-      ? `(SELECT name FROM ${table} AS named WHERE named.account_id = found.account_id AND named.id = found.${columnsOf[group]})`
+      ? `(SELECT ${table === "api_keys" ? keyNameIn("named") : "name"} FROM ${table} AS named WHERE named.account_id = found.account_id AND named.id = found.${columnsOf[group]})`
       : "NULL";
   const text = `
     SELECT found.*, ${name("key", "api_keys")} AS key_name, ${name("end_user", "end_users")} AS end_user_name
     FROM (
-      SELECT ${[...groups, ...sums.map((sum) => `sum(${sum})::float8 AS ${sum}`)].join(", ")}
+      SELECT ${[...by.map((group) => looked[group] ?? columnsOf[group]), ...sums.map((sum) => `sum(${sum})::float8 AS ${sum}`)].join(", ")}
       FROM (
         SELECT account_id, key_id, model, endpoint, end_user_id, tags, cost_center, 1 AS requests, input_fresh + input_cached AS input,
           input_cached AS cached, output, billed_tokens AS billed
@@ -65,6 +73,8 @@ export function reportQuestion(asked: ReportAsked, lines: Condition): readonly [
 export type FoundSums = Readonly<
   Record<"requests" | "input" | "cached" | "output" | "billed", number> & {
     account_id?: AccountId;
+    team_id?: AccountId | null;
+    member_id?: AccountId | null;
     key_id?: KeyId;
     model?: string;
     endpoint?: string;
@@ -77,6 +87,8 @@ export type FoundSums = Readonly<
 
 export const reportRowOf = ({
   account_id,
+  team_id,
+  member_id,
   key_id,
   model,
   endpoint,
@@ -86,7 +98,10 @@ export const reportRowOf = ({
   tags,
   ...sums
 }: FoundSums): ReportRow => ({
-  account: account_id === undefined ? null : Number(account_id), // a text from PostgreSQL
+  // texts from PostgreSQL
+  account: account_id === undefined ? null : Number(account_id),
+  team: team_id == null ? null : Number(team_id),
+  member: member_id == null ? null : Number(member_id),
   key: key_id === undefined ? null : keyNameOf(key_id, key_name),
   model: model ?? null,
   endpoint: endpoint ?? null,

@@ -1,6 +1,7 @@
 // The request log: refused and failed requests of all gateways in a table of their own, and served ones as lines of the journal.
 // A page is a merge of the two, the newest first. What is asked for beside a time, an account or a request is looked for line
 // by line, for a while: an index would cost every charge.
+import { keyNameIn } from "../usage/usage-sum.ts";
 import { type ArrivalPage } from "../../core/arrivals.ts";
 import { systemClock } from "../../core/clock.ts";
 import {
@@ -279,7 +280,7 @@ export const logColumns = `log.request_id AS "requestId", log.at::float8 AS at, 
   log.input_cents::float8 AS "inputCents", log.cached_input_cents::float8 AS "cachedInputCents",
   log.output_cents::float8 AS "outputCents", log.input_parts AS "inputParts", log.cached_input_parts AS "cachedInputParts",
   log.output_parts AS "outputParts", log.more::float8 AS more,
-  (SELECT name FROM api_keys AS k WHERE k.account_id = log.account_id AND k.id = log.key_id) AS "keyName"`;
+  (SELECT ${keyNameIn("k")} FROM api_keys AS k WHERE k.account_id = log.account_id AND k.id = log.key_id) AS "keyName"`;
 
 /** With the values as parameters behind the first `taken`. */
 export function conditionsOf(filter: LogFilter, named: string | null, taken: number): Condition {

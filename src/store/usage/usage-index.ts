@@ -5,7 +5,7 @@
 //
 // A page with any filter is a merge of the combinations of model, endpoint and key that fit, each in the order of time:
 // 63 places for each key in an index that are read side by side, however many replies there are.
-import { endUserOf, type EndUserRow, namesIn, sumOf, type SumRow } from "./usage-sum.ts";
+import { endUserOf, type EndUserRow, keyNameIn, namesIn, sumOf, type SumRow } from "./usage-sum.ts";
 import type { Database } from "bun:sqlite";
 import { noUsage, plus } from "../../account/usage-queries.ts";
 import type {
@@ -397,7 +397,7 @@ function prepare(database: Database) {
       GROUP BY 1, 2, 3`);
   const lineColumns = `at, sequence, billing_key AS billingKey, endpoint, model, input_fresh AS inputFresh,
     input_cached AS inputCached, output, reasoning, billed_tokens AS billedTokens, estimated, key_id AS keyId,
-    (SELECT name FROM ledger.api_keys AS k WHERE k.account_id = journal.account_id AND k.id = key_id) AS keyName,
+    (SELECT ${keyNameIn("k", "ledger.")} FROM ledger.api_keys AS k WHERE k.account_id = journal.account_id AND k.id = key_id) AS keyName,
     (SELECT name FROM ledger.end_users AS e
       WHERE e.account_id = journal.account_id AND e.id = end_user_id) AS endUserName`;
   return {

@@ -34,3 +34,7 @@ export const namesIn = (
   endpoints: [...new Set(rows.map(({ endpoint }) => endpoint))].sort(),
   keys: [...new Set(rows.map(({ key_id }) => key_id))].sort((one, other) => one - other),
 });
+
+/** The name of a row of api_keys; in a team, behind whose it is. */
+export const keyNameIn = (key: string, schema = ""): string =>
+  `coalesce((SELECT email || ': ' FROM ${schema}accounts AS person WHERE person.id = ${key}.member_id), '') || ${key}.name`;

@@ -91,6 +91,17 @@ describe("a prompt", () => {
     world.serve(wantingOf(prompt), "a");
     expect(world.expected(wantingOf(prompt), "a")).toBeGreaterThan(100);
   });
+  test("of another member of a team has nothing there, unless the team shares", () => {
+    const world = new World(["a", "b"]);
+    const prompt = text(1, 3_000);
+    world.placement.know("a", "by account", null);
+    const [ada, bob] = [1, 2].map((person) => ({ ...wantingOf(prompt), member: `person ${person}` }));
+    world.serve(ada!, "a");
+    expect(world.expected(bob!, "a")).toBeGreaterThan(world.expected(ada!, "a"));
+    world.placement.know("a", "by team", null);
+    world.serve(ada!, "a");
+    expect(world.expected(bob!, "a")).toBe(world.expected(ada!, "a"));
+  });
   test("that everybody has at once is read on other nodes when that is sooner", () => {
     const world = new World(["a", "b", "c", "d"]);
     const shared = text(1, 2_000);

@@ -8,6 +8,7 @@ import { autoSlotsStart } from "../../../src/nodes/queue/auto-slots.ts";
 import { problemOf } from "../../../src/nodes/health/look.ts";
 import { nodeLooksAtOnceMax, NodePool, type PoolOptions } from "../../../src/nodes/queue/pool.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
+import { usualStanding } from "../../../src/core/standing.ts";
 import type { Ask, Refusal, Slot } from "../../../src/core/types.ts";
 import { askOf, firstPartyModel, hostedModel } from "../../fixtures/asks.ts";
 import {
@@ -617,6 +618,23 @@ describe("engines", () => {
     expect(JSON.parse(node.requests.at(-1)!.body)).toHaveProperty("cache_salt");
     expect(node.requests.map(({ path }) => path)).toEqual(["/v1/models", "/version", "/v1/chat/completions"]);
     for (const { head } of node.requests) expect(head).toContain("authorization: Bearer secret");
+  });
+
+  test("keep members of a team apart like accounts, unless the team is to share; their keys they do not", async () => {
+    const list = JSON.stringify({ object: "list", data: [{ id: "m", object: "model", owned_by: "vllm" }] });
+    const node = nodeOf(({ method }, reply) => reply.write(method === "GET" ? wholeReply("200 OK", list) : answer));
+    const pool = poolOf([config(node)], { looks: true });
+    await until(() => pool.states()[0]!.engine.kind === "vllm");
+    const saltOf = async (member: string) => {
+      using slot = granted(await pool.enter(askOf(), 1, never, undefined, { ...usualStanding, member }));
+      await generate(slot);
+      return (JSON.parse(node.requests.at(-1)!.body) as { cache_salt: string }).cache_salt;
+    };
+    const [ada, bob, service] = [await saltOf("person 1"), await saltOf("person 2"), await saltOf("key 2")];
+    expect(new Set([ada, bob, service]).size).toBe(3);
+    expect([await saltOf("key 3"), await saltOf("user eve")]).toEqual([service, service]);
+    pool.sharePrefixCaches("team");
+    expect([await saltOf("person 1"), await saltOf("person 2")]).toEqual([service, service]);
   });
 
   test("tell their context; of several nodes of a model the least counts", async () => {

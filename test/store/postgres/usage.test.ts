@@ -285,7 +285,15 @@ describe("usage", () => {
     const any = { account: null, tag: null, costCenter: null, rowsMax: 10 };
     const of = (from: number, until: number) => ({ ...any, from, until, by: reportGroups });
     for (const log of [sqlite, beside]) {
-      const names = { account: 1, key: "second", model: "core-3", endpoint: "/v1/messages", end_user: null };
+      const names = {
+        account: 1,
+        team: null,
+        member: null,
+        key: "second",
+        model: "core-3",
+        endpoint: "/v1/messages",
+        end_user: null,
+      };
       const rows = [
         { ...names, cost_center: null, tag: null, requests: 4, input: 5, cached: 2, output: 1, billed: 5 },
         { ...names, cost_center: "R&D", tag: null, requests: 3, input: 3, cached: 1, output: 1, billed: 4 },

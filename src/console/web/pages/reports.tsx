@@ -19,6 +19,8 @@ const captions: Readonly<Record<ReportColumn, string>> = {
   month: "Month",
   day: "Day",
   account: "Account",
+  team: "Team",
+  member: "Member",
   cost_center: "Cost center",
   model: "Model",
   key: "Key",
@@ -45,6 +47,9 @@ const names = ["month", "from", "to", "by", "time_zone", "account", "tag", "cost
 type Asked = Readonly<Record<(typeof names)[number], string>>;
 
 const isOperator = (): boolean => account.value?.operator === true;
+/** What operators alone are told: others have one account. */
+const isTold = (column: ReportColumn): boolean => isOperator() || !["account", "team", "member"].includes(column);
+
 const isColumn = (name: string): name is ReportColumn => Object.hasOwn(captions, name);
 const isSum = (name: string): name is Sum => Object.hasOwn(sums, name);
 const columnsIn = ({ by }: Asked): readonly ReportColumn[] => by.split(",").filter(isColumn);
@@ -108,7 +113,7 @@ type Changing = Readonly<{ asked: Asked; change: (more: Partial<Asked>) => void 
 function Choices({ asked, change }: Changing): VNode {
   const own = new Intl.DateTimeFormat().resolvedOptions().timeZone;
   const columns = columnsIn(asked);
-  const shown = (Object.keys(captions) as ReportColumn[]).filter((column) => column !== "account" || isOperator());
+  const shown = (Object.keys(captions) as ReportColumn[]).filter(isTold);
   const input = (name: "account" | "tag" | "cost_center", label: string): VNode => (
     <input
       type="search"
@@ -215,9 +220,7 @@ function Nothing({ asked, change }: Changing): VNode {
 
 function Rows({ rows, asked, change }: Changing & Readonly<{ rows: readonly ReportRow[] }>): VNode {
   // With the account that a key or an end user belongs to, which only operators must be told.
-  const columns = Object.keys(rows[0]!).filter(
-    (name): name is ReportColumn => isColumn(name) && (name !== "account" || isOperator()),
-  );
+  const columns = Object.keys(rows[0]!).filter((name): name is ReportColumn => isColumn(name) && isTold(name));
   const isFree = !sells.value && rows.every(({ billed }) => billed === 0);
   const shownSums = (Object.keys(sums) as Sum[]).filter((sum) => !isFree || (sum !== "billed" && sum !== "cost_usd"));
   const total = Object.fromEntries(shownSums.map((sum) => [sum, rows.reduce((all, row) => all + row[sum], 0)])) as Sums;

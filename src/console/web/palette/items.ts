@@ -1,5 +1,5 @@
 // The items of the palette: pages, commands, chapters of the guide, models, keys, nodes, accounts and conversations.
-import { accountPages, nameOf, operatorPages } from "../pages.ts";
+import { accountPages, nameOf, allOperatorPages } from "../pages.ts";
 import { setTheme } from "../parts/theme-choice.tsx";
 import type { IconName } from "../parts/icons.tsx";
 import { toast } from "../parts/toasts.tsx";
@@ -43,7 +43,7 @@ const conversationItem = itemOf("conversation", "Conversations", "playground", "
 const isOperator = (): boolean => account.value?.operator === true;
 
 export function ownItems(): readonly Item[] {
-  const pages = [...accountPages, ...(isOperator() ? operatorPages : [])].map((page): Item => ({
+  const pages = [...accountPages, ...(isOperator() ? allOperatorPages : [])].map((page): Item => ({
     id: `page ${page.path}`,
     group: "Pages",
     name: nameOf(page),

@@ -2,7 +2,15 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
 import { count, plural } from "../format.ts";
-import { accountPages, isShown, nameOf, operatorPages, type PageEntry } from "../pages.ts";
+import {
+  accountGroups,
+  accountPages,
+  isShown,
+  moreOperatorPages,
+  nameOf,
+  operatorPages,
+  type PageEntry,
+} from "../pages.ts";
 import { PaletteButton, PaletteHost, PaletteIconButton } from "../palette/door.tsx";
 import { place } from "../route.ts";
 import { account, live, numbers, operatorNumbers, sells, session, signOut } from "../session.ts";
@@ -13,7 +21,7 @@ import { toast } from "./toasts.tsx";
 import { IconButton } from "./button.tsx";
 
 /** On a phone, the others are behind "More". */
-const phonePages = accountPages.slice(0, 4);
+const phonePages = accountPages.filter(({ path }) => ["/", "/playground", "/key", "/usage"].includes(path));
 
 export function Shell({ children }: { children: ComponentChildren }): VNode {
   const [menuOpen, setMenuOpen] = useState(false);
@@ -82,26 +90,33 @@ const Brand = (): VNode => (
 
 const Navigation = (): VNode => (
   <nav class="navigation" aria-label="Pages">
-    <ul>
-      {accountPages.filter(isShown).map((page) => (
-        <li key={page.path}>
-          <NavigationLink page={page} />
-        </li>
-      ))}
-    </ul>
+    {accountGroups.map(({ name, pages }) => (
+      <>
+        {name !== null && <h2 class="navigation-group">{name}</h2>}
+        <Links pages={pages.filter(isShown)} />
+      </>
+    ))}
     {account.value?.operator === true && (
       <>
         <h2 class="navigation-group">Operator</h2>
-        <ul>
-          {operatorPages.map((page) => (
-            <li key={page.path}>
-              <NavigationLink page={page} />
-            </li>
-          ))}
-        </ul>
+        <Links pages={operatorPages} />
+        <details open={moreOperatorPages.some(({ path }) => path === place.value.path)}>
+          <summary class="navigation-group">More</summary>
+          <Links pages={moreOperatorPages} />
+        </details>
       </>
     )}
   </nav>
+);
+
+const Links = ({ pages }: { pages: readonly PageEntry[] }): VNode => (
+  <ul>
+    {pages.map((page) => (
+      <li key={page.path}>
+        <NavigationLink page={page} />
+      </li>
+    ))}
+  </ul>
 );
 
 /** Loads the page's file as soon as the pointer is over the link. */

@@ -511,6 +511,19 @@ export const bugs: readonly Bug[] = [
     file: "test/account/two-gateways.test.ts",
     name: "the last two operators",
   },
+  {
+    id: "M41",
+    what: "a WebSocket writes on while its client does not read",
+    edits: [
+      [
+        "src/http/sockets/client-socket.ts",
+        "if (socket.getBufferedAmount() === 0) return frames.length;",
+        "if (socket.getBufferedAmount() >= 0) return frames.length;",
+      ],
+    ],
+    file: "test/acceptance/response-sockets.test.ts",
+    name: "does not read",
+  },
 ];
 
 const root = join(import.meta.dir, "..");

@@ -323,6 +323,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "core/request-log.ts": [/^(?:[a-z]+[_-])?([0-9A-Za-z]{6,24})$/],
   "core/server-tool-name.ts": [/[^A-Za-z0-9_-]/g],
   "store/responses/input-items.ts": [/_in(\d{1,9})$/],
+  "store/beside-ledger.ts": "error codes of SQLite",
   "store/folder/data-folder.ts": "names of files in the data folder",
   "store/backup/restore.ts": "our own clock",
   "store/postgres/connection.ts": [/["\\]/g, /^[0-9A-Z]{5}$/],

@@ -73,7 +73,7 @@ export type BatchRunParts = Readonly<{
   dialectAt(endpoint: Endpoint): Dialect;
   watch: Pick<RequestWatch, "refused" | "admitted" | "replied" | "ended">;
   worker: Pick<WorkerClient<LinesCall>, "call">;
-  files: Pick<Files, "get" | "read" | "writer" | "remove">;
+  files: Pick<Files, "get" | "read" | "writer" | "remove" | "accountBytesMax" | "hasRoom">;
   ofHash: BookKeys["ofHash"];
   planOf(account: AccountId): Plan;
   /** Whether the ledger has a charge with this key. */
@@ -172,9 +172,7 @@ export class BatchRun {
   /** Resolves when it has ended, or was closed. Rejects where the disk or the database fails: then it may be run again. */
   async run(): Promise<void> {
     this.batch.waits = null; // until it has tried
-    const path = await this.#inputPath();
-    if (path === null)
-      return this.#endUnread("input_file_not_found", "The input file was deleted before all lines had run");
+    const path = join(this.#folder, "input.jsonl");
     this.#index = await this.#parts.worker.call<LineIndex>({ order: "index", path, endpoint: this.batch.endpoint });
     if (this.#isClosed) return;
     if (this.batch.state === "validating" && !(await this.#isValid())) return;
@@ -228,14 +226,6 @@ export class BatchRun {
 
   // ---------------------------------------------------------------- beginning
 
-  async #inputPath(): Promise<string | null> {
-    const { inputFileId, account } = this.batch;
-    if (inputFileId === null) return join(this.#folder, "input.jsonl");
-    const file = await this.#parts.files.get(account, inputFileId);
-    const path = file === null ? null : this.#parts.files.read(file);
-    return path !== null && (await path.exists()) ? path.name! : null;
-  }
-
   /** Each of its models must be served and allowed; a wrong line ends it, and nothing has run. */
   async #isValid(): Promise<boolean> {
     const { batch } = this;
@@ -274,14 +264,8 @@ export class BatchRun {
       Object.assign(batch, { state, startedAt: gateway.clock.wall() });
     }
     await save(batch, true);
+    if (isRefused) await rm(join(this.#folder, "input.jsonl"), { force: true });
     return !isRefused;
-  }
-
-  async #endUnread(code: string, message: string): Promise<void> {
-    const { batch } = this;
-    Object.assign(batch, { state: "failed", end: "failed", endedAt: this.#parts.gateway.clock.wall() });
-    batch.errors = [{ code, message, line: null, param: "input_file_id" }];
-    await this.#parts.save(batch, true);
   }
 
   /** What the log knows is done, or owed. */
@@ -455,8 +439,9 @@ export class BatchRun {
 
   /** `begins` is called when its answer does. */
   async #line(place: number, nodes: Set<string>, begins: () => void): Promise<Outcome> {
-    const { gateway, watch } = this.#parts;
+    const { gateway, watch, files } = this.#parts;
     const { batch } = this;
+    if (!files.hasRoom()) return { later: refuse("storage_full") };
     const { customId, body } = await this.#read(place);
     if (this.#isClosed || batch.end !== null) return { later: refuse("stopping") };
     const requestId = lineRequestId(batch.id, place);
@@ -738,7 +723,7 @@ export class BatchRun {
     }
     Object.assign(batch, { state: end, endedAt: clock.wall() });
     await save(batch, true);
-    for (const left of [log, unrun, ...(batch.inputFileId === null ? [path] : [])]) await rm(left, { force: true });
+    for (const left of [log, unrun, path]) await rm(left, { force: true });
   }
 
   async #doneLines(log: string): Promise<Uint8Array> {

@@ -1,17 +1,17 @@
 // All batches of a data folder, or of a folder that several gateways share. Each is a folder of its own:
 //
 //   ACCOUNT/BATCH/batch.json    what is known of it, written beside its place and renamed
-//                 requests      a body, as it comes
-//                 input.jsonl   requests that came with it; others are a file of the account's
+//                 requests      a body that it came with, until its requests are read
+//                 input.jsonl   its requests: a link to the account's file, unless they came with it
 //                 log           what became of its lines (batch-log.ts), until it has ended
 //                 cancel        whoever runs it cancels it
 //                 results.jsonl of Anthropic's form
 //   open/BATCH                  holds the account's number: it has not ended
 //
 // Of several gateways the one that has its lease runs it. Another takes it over when that has passed.
-import { mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { copyFile, link, mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { isRefusal, refuse } from "../core/refusals.ts";
+import { refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
 import { dayMs, hourMs } from "../core/units.ts";
 import { startWorker, WorkerClient } from "../core/workers.ts";
@@ -28,9 +28,8 @@ const leaseTrustMs = 20_000;
 const runningMax = 16;
 const accountRunningMax = 4;
 const openAccountMax = 64;
-/** Of requests that come with a batch: as Anthropic has it; and of an account's batches that have not ended. */
+/** Of requests that come with a batch, as Anthropic has it. */
 const inlineBytesMax = 256 * 1024 * 1024;
-const inlineAccountBytesMax = 2 * 1024 * 1024 * 1024;
 /** A batch is forgotten so long after it ended. */
 export const keepMs = 30 * dayMs;
 /** Before one that failed for a reason of the disk or the database is taken up again. */
@@ -64,7 +63,7 @@ export class Batches {
   readonly #again = new Map<string, Ms>();
   readonly #looks: Timer;
   #looking: Promise<void> | null = null;
-  #saved: Promise<void> = Promise.resolve();
+  #saved: Promise<unknown> = Promise.resolve();
   /** Something came up while it looked. */
   #mustLook = false;
   #sweptAt: Ms = 0;
@@ -92,12 +91,8 @@ export class Batches {
   async create({ windowMs, ...made }: NewBatch, requests: AsyncIterable<Uint8Array> | null): Promise<Batch | Refusal> {
     const { form, account } = made;
     const { clock } = this.#options.gateway;
+    if (!this.#options.files.hasRoom()) return refuse("storage_full");
     const createdAt = clock.wall();
-    const ofAccount = await this.list(account, form, { limit: openAccountMax * 2 });
-    const open = ofAccount.filter((batch) => !hasEnded(batch));
-    if (open.length >= openAccountMax) {
-      return refuse("malformed", { reason: `An account may have ${openAccountMax} batches that have not ended` });
-    }
     const id = prefixes[form] + mintRequestId(createdAt).slice("req_".length);
     const batch: Batch = {
       ...made,
@@ -121,51 +116,65 @@ export class Batches {
     };
     const folder = this.#folderOf(account, id);
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    if (requests !== null) {
-      const kept = open.reduce((sum, { id }) => sum + Bun.file(this.#inlineOf({ account, id })).size, 0);
-      const total = await this.#taken(batch, requests, inlineAccountBytesMax - kept).catch((error: unknown) => {
-        const isFull = ["ENOSPC", "EDQUOT"].includes(String((error as { code?: unknown }).code));
-        return isFull ? refuse("storage_full") : refuse("unreadable", { reason: "The request body ended early" });
-      });
-      if (isRefusal(total)) {
-        await rm(folder, { recursive: true });
-        return total;
-      }
-      batch.total = total;
+    const path = join(folder, "input.jsonl");
+    try {
+      const wrong = requests === null ? await this.#link(batch, path) : await this.#writeInline(batch, requests, path);
+      // One after the other: of many at once no more begin than may.
+      const refusal = wrong ?? (await this.#inTurn(() => this.#begin(batch)));
+      if (refusal !== null) await rm(folder, { recursive: true });
+      return refusal ?? batch;
+    } catch (thrown) {
+      await rm(folder, { recursive: true, force: true });
+      throw thrown;
     }
-    await this.#save(batch, true);
-    await this.#markOpen(batch);
-    this.look();
-    return batch;
   }
 
-  /** The number of its requests, which become its input. `room`: bytes that it may have. */
-  async #taken(batch: Batch, requests: AsyncIterable<Uint8Array>, room: number): Promise<number | Refusal> {
-    const path = this.#inlineOf(batch);
-    const from = join(this.#folderOf(batch.account, batch.id), "requests");
-    const most = Math.min(room, inlineBytesMax);
-    {
-      await using body = await open(from, "wx", 0o600);
-      let bytes = 0;
-      for await (const piece of requests) {
-        bytes += piece.length;
-        if (bytes > most) {
-          return refuse("file_too_large", {
-            reason: `The batch may have ${Math.max(0, most)} bytes now: upload a file`,
-          });
-        }
-        await body.appendFile(piece);
-      }
+  /** The file may be deleted, or expire, before all lines have run: its content stays as long as the batch needs it. */
+  async #link({ account, inputFileId }: Batch, path: string): Promise<Refusal | null> {
+    const { files } = this.#options;
+    const file = await files.get(account, inputFileId!);
+    const from = file === null ? null : files.read(file).name!;
+    if (from === null || !(await Bun.file(from).exists())) {
+      return refuse("not_found", {
+        reason: `input_file_id: the content of '${inputFileId}' is not in the folder of files`,
+      });
     }
+    await link(from, path).catch(() => copyFile(from, path)); // some shared folders know no links
+    return null;
+  }
+
+  async #writeInline(batch: Batch, body: AsyncIterable<Uint8Array>, path: string): Promise<Refusal | null> {
+    const from = join(this.#folderOf(batch.account, batch.id), "requests");
+    const refusal = await received(body, from).catch((error: unknown) => {
+      const isFull = ["ENOSPC", "EDQUOT"].includes(String((error as { code?: unknown }).code));
+      return isFull ? refuse("storage_full") : refuse("unreadable", { reason: "The request body ended early" });
+    });
+    if (refusal !== null) return refusal;
     const wrong = await this.#worker.call<string | number>({ order: "inline", from, endpoint: batch.endpoint, path });
     if (typeof wrong === "string") return refuse("malformed", { reason: wrong });
+    batch.total = wrong;
     await rm(from);
     await flushed(path);
-    return wrong;
+    return null;
   }
 
-  #inlineOf({ account, id }: Pick<Batch, "account" | "id">): string {
-    return join(this.#folderOf(account, id), "input.jsonl");
+  async #begin(batch: Batch): Promise<Refusal | null> {
+    const open = new Set(await readdir(this.#openFolder).catch((): string[] => []));
+    const own = (await readdir(join(this.#options.folder, String(batch.account)))).filter((id) => open.has(id));
+    if (own.length >= openAccountMax) {
+      return refuse("malformed", { reason: `An account may have ${openAccountMax} batches that have not ended` });
+    }
+    const { accountBytesMax } = this.#options.files;
+    let bytes = 0;
+    for (const id of [...own, batch.id]) bytes += Bun.file(join(this.#folderOf(batch.account, id), "input.jsonl")).size;
+    if (bytes > accountBytesMax) {
+      const reason = `The inputs of an account's batches that have not ended may have ${accountBytesMax} bytes together`;
+      return refuse("file_too_large", { reason });
+    }
+    await this.#write(batch, true);
+    await this.#markOpen(batch);
+    this.look();
+    return null;
   }
 
   /** As it is now. */
@@ -192,7 +201,7 @@ export class Batches {
       .filter((id) => before === undefined || stemOf(id) > stemOf(before))
       .sort((one, other) => (stemOf(one) < stemOf(other) ? 1 : -1));
     const page = before === undefined ? ids.slice(0, limit) : ids.slice(-limit);
-    const batches = await Promise.all(page.map((id) => this.get(account, id)));
+    const batches = await Promise.all(page.map((id) => this.get(account, id).catch(() => null))); // a damaged one hides no other
     return batches.filter((batch) => batch !== null);
   }
 
@@ -270,9 +279,8 @@ export class Batches {
       if (batch.end === null && now >= batch.expiresAt) run.end("expired");
       else if (batch.end === null && (await this.#isCancelled(batch))) run.end("cancelled");
       if (run.takeChanged() && !hasEnded(batch)) {
-        await this.#save(batch, false).catch(async (error: unknown) => {
-          if (await this.#fileOf(batch).exists()) throw error;
-          run.close(); // its account was erased just now
+        await this.#save(batch, false).catch((error: unknown) => {
+          gateway.log("error", "a batch's progress could not be written", { batch: batch.id, error: String(error) });
         });
       }
       const at = gateway.clock.monotonic();
@@ -282,7 +290,7 @@ export class Batches {
     for (const id of open) {
       if (this.#isClosed) break;
       if (this.#running.has(id) || (this.#again.get(id) ?? 0) > gateway.clock.monotonic()) continue;
-      await this.#take(id);
+      await this.#take(id).catch((error: unknown) => this.#stopped(id, error));
     }
     if (now - this.#sweptAt < hourMs) return;
     this.#sweptAt = now;
@@ -316,10 +324,7 @@ export class Batches {
         const { id, state, sums, total } = batch;
         gateway.log("info", "a batch has ended", { batch: id, state, lines: total, ...sums });
       },
-      (error: unknown) => {
-        this.#again.set(id, gateway.clock.monotonic() + againMs);
-        gateway.log("error", "a batch stopped and is taken up again", { batch: id, error: String(error) });
-      },
+      (error: unknown) => this.#stopped(id, error),
     );
     const running: Running = { run, leasedAt: at, ended: ended.finally(() => this.#running.delete(id)) };
     this.#running.set(id, running);
@@ -342,6 +347,12 @@ export class Batches {
     return true;
   }
 
+  #stopped(id: string, error: unknown): void {
+    const { clock, log } = this.#options.gateway;
+    this.#again.set(id, clock.monotonic() + againMs);
+    log("error", "a batch stopped and is taken up again", { batch: id, error: String(error) });
+  }
+
   #isLeased({ leasedAt }: Pick<Running, "leasedAt">): boolean {
     const { lease, gateway } = this.#options;
     return lease === undefined || gateway.clock.monotonic() - leasedAt <= leaseTrustMs;
@@ -355,7 +366,8 @@ export class Batches {
   async #sweep(now: Ms): Promise<void> {
     for (const account of await this.#accounts()) {
       for (const id of await readdir(join(this.#options.folder, String(account)))) {
-        const batch = await this.get(account, id);
+        const batch = await this.get(account, id).catch(() => undefined);
+        if (batch === undefined) continue; // damaged: its answers may be saved by hand
         const keptSince =
           batch === null ? await this.#writtenAt(account, id) : (batch.endedAt ?? batch.expiresAt) + keepMs - hourMs;
         if (now - keptSince > hourMs) await this.remove(account, id);
@@ -401,15 +413,19 @@ export class Batches {
 
   /** One after the other, each as the batch is then. */
   #save(batch: Batch, durably: boolean): Promise<void> {
-    const saved = this.#saved.then(() => this.#write(batch, durably));
-    this.#saved = saved.catch(() => {});
-    return saved;
+    return this.#inTurn(() => this.#write(batch, durably));
+  }
+
+  #inTurn<Result>(act: () => Promise<Result>): Promise<Result> {
+    const done = this.#saved.then(act);
+    this.#saved = done.catch(() => {});
+    return done;
   }
 
   async #write(batch: Batch, durably: boolean): Promise<void> {
     const folder = this.#folderOf(batch.account, batch.id);
     const path = join(folder, "batch.json");
-    await writeFile(`${path}.new`, JSON.stringify(batch), { mode: 0o600, flush: durably });
+    await writeFile(`${path}.new`, JSON.stringify(batch), { mode: 0o600, flush: true }); // else a power cut may leave it empty
     const running = this.#running.get(batch.id);
     if (running !== undefined && !this.#isLeased(running)) throw new Error("another gateway runs the batch now");
     await rename(`${path}.new`, path);
@@ -424,4 +440,16 @@ async function flushed(path: string): Promise<void> {
   } finally {
     await handle.close();
   }
+}
+
+async function received(content: AsyncIterable<Uint8Array>, path: string): Promise<Refusal | null> {
+  await using body = await open(path, "wx", 0o600);
+  let bytes = 0;
+  for await (const piece of content) {
+    bytes += piece.length;
+    if (bytes > inlineBytesMax)
+      return refuse("file_too_large", { reason: `The batch may have ${inlineBytesMax} bytes` });
+    await body.appendFile(piece);
+  }
+  return null;
 }

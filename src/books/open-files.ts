@@ -7,6 +7,7 @@ import type { AccountId } from "../core/types.ts";
 import { FileStore } from "../files/file-store.ts";
 import type { FileRows } from "../files/files.ts";
 import { filesName } from "../store/folder/data-folder.ts";
+import { DataFolderUnusable, messageOf } from "../store/folder/folder-faults.ts";
 import { freeBytesIn } from "../store/folder/disk-room.ts";
 
 export type FilesConfigured = Pick<Config, "dataFolder" | "databaseUrl" | "files">;
@@ -14,7 +15,8 @@ export type FilesConfigured = Pick<Config, "dataFolder" | "databaseUrl" | "files
 export const filesFolderOf = ({ dataFolder, files }: Pick<Config, "dataFolder" | "files">): string =>
   files?.folder ?? join(dataFolder, filesName);
 
-export function openFiles(
+/** Throws DataFolderUnusable. */
+export async function openFiles(
   { dataFolder, databaseUrl, files }: FilesConfigured,
   rows: FileRows,
   clock: Clock,
@@ -23,7 +25,12 @@ export function openFiles(
   const folder = filesFolderOf({ dataFolder, files });
   const limits = files ?? { fileBytesMax: 0, accountBytesMax: 0, totalBytesMax: 0, keepMs: 0 };
   const isShared = databaseUrl !== null;
-  return FileStore.open({ folder, isShared, limits, rows, freeBytes: () => freeBytesIn(folder), clock, log });
+  const freeBytes = () => freeBytesIn(folder);
+  return FileStore.open({ folder, isShared, limits, rows, freeBytes, clock, log }).catch((thrown: unknown) => {
+    throw new DataFolderUnusable(`cannot use the folder of files (files.folder): ${messageOf(thrown)}`, {
+      cause: thrown,
+    });
+  });
 }
 
 /** Where no server takes files, or none runs. */

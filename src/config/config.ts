@@ -146,7 +146,7 @@ function withPresets(named: NodeConfig["models"], models: readonly OwnModel[]): 
 
 /** What rows say of each other: plans that are there, models that are there, and no name for two models. */
 function checkTogether(values: OptionValues, faults: Faults): void {
-  const { models, plans, mcp, signUp, passwords, oidc, databaseUrl, backups } = values;
+  const { models, plans, mcp, managedSettings, signUp, passwords, oidc, databaseUrl, backups } = values;
   if (databaseUrl !== null && backups !== null) {
     faults.at(["backups"], "must be absent where the ledger is in PostgreSQL: pg_dump backs it up");
   }
@@ -165,7 +165,10 @@ function checkTogether(values: OptionValues, faults: Faults): void {
       `must be one of ${ids.map((each) => `"${each}"`).join(", ")}, is ${JSON.stringify(oidc.plan)}`,
     );
   }
-  const plansOf = (list: "models" | "mcp", rows: readonly Readonly<{ plans: readonly string[] | null }>[]): void => {
+  const plansOf = (
+    list: "models" | "mcp" | "managed_settings",
+    rows: readonly Readonly<{ plans: readonly string[] | null }>[],
+  ): void => {
     for (const [row, { plans: named }] of rows.entries()) {
       for (const [index, id] of (named ?? []).entries()) {
         if (ids.includes(id)) continue;
@@ -176,6 +179,7 @@ function checkTogether(values: OptionValues, faults: Faults): void {
   };
   plansOf("models", models);
   plansOf("mcp", mcp);
+  plansOf("managed_settings", managedSettings);
   for (const { row, key, problem } of sharedNames(models)) faults.at(["models", row, ...key], problem);
   // Without models of the shop's own, names that nodes list are valid too, and they are not known yet.
   const known = new Set(models.flatMap(({ id, aliases }) => [id, ...aliases]));

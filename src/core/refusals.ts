@@ -132,7 +132,7 @@ export const refusals = {
     status: 507,
     type: "api_error",
     code: "storage_full",
-    message: "There is no room for this file on the server right now. Nothing of it was kept.",
+    message: "There is no room for this on the server's disk right now. Nothing of it was kept.",
     retry: "never",
   },
   text_too_long: { status: 413, type: invalid, code: null, message: "text too long", retry: "client" },

@@ -205,13 +205,15 @@ export function host<Hosted extends Readonly<{ close(): void }>, Given extends r
   before = (_: Hosted): void => {},
 ): Readonly<{ news(news: unknown): void }> {
   let hosted: Hosted | null = null;
+  let opened: Given;
   return answerCalls<HostCall>(self, ({ order, given }) => {
-    if (order === "open") hosted = open(...(given as Given));
+    if (order === "open") hosted = open(...(opened = given as Given));
     else if (order === "close") {
       hosted?.close();
       endWorker(self);
     } else {
-      before(hosted!);
+      hosted ??= open(...opened); // it may have failed, on a full disk
+      before(hosted);
       return (hosted as unknown as Record<string, (...given: unknown[]) => unknown>)[order]!(...given);
     }
     return null;

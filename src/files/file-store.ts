@@ -72,6 +72,10 @@ export class FileStore implements Files {
     return this.limits.fileBytesMax;
   }
 
+  get accountBytesMax(): number {
+    return this.limits.accountBytesMax;
+  }
+
   usualExpiry(): Ms {
     return this.#options.clock.wall() + this.limits.keepMs;
   }
@@ -110,7 +114,10 @@ export class FileStore implements Files {
               files: use.files + inFlight.uploads,
               bytes: use.bytes + inFlight.bytes,
               allBytes: use.allBytes + this.#allInFlight,
-            }) ?? (looked === Math.floor(bytes / roomLookBytes) && looked > 0 ? null : this.#noRoom());
+            }) ??
+            ((looked === Math.floor(bytes / roomLookBytes) && looked > 0) || this.hasRoom()
+              ? null
+              : refuse("storage_full"));
           return refusal ?? (await fullOrNull(() => writeAll(handle, content)));
         },
         read: async (at, length) => {
@@ -311,9 +318,9 @@ export class FileStore implements Files {
     return use.allBytes > totalBytesMax ? refuse("storage_full") : null;
   }
 
-  #noRoom(): Refusal | null {
+  hasRoom(): boolean {
     const free = this.#options.freeBytes();
-    return free === null || free >= diskReserveBytes ? null : refuse("storage_full");
+    return free === null || free >= diskReserveBytes;
   }
 }
 

@@ -48,6 +48,9 @@ type Content = ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>;
 export interface Files {
   /** How many bytes a file may have. */
   readonly fileBytesMax: number;
+  readonly accountBytesMax: number;
+  /** Whether the disk may take more; the rest of it is the ledger's. */
+  hasRoom(): boolean;
   /** When a file of now expires that says nothing of it. */
   usualExpiry(): Ms;
   upload(account: AccountId): Promise<Upload | Refusal>;

@@ -76,6 +76,12 @@ export class Backgrounds {
     return run === undefined || run.account !== account || run.isDiscarded ? null : run.outlet;
   }
 
+  /** As JSON text; null: it does not run here, or another gateway may have deleted it since its end. */
+  object(account: AccountId, id: string): string | null {
+    const outlet = this.find(account, id);
+    return outlet === null || (outlet.isOver && this.#parts.isOpenElsewhere !== null) ? null : outlet.object;
+  }
+
   #runsOf(account: AccountId): number {
     let runs = 0;
     for (const run of this.#runs.values()) if (run.account === account && run.endedAt === null) runs += 1;
@@ -97,7 +103,7 @@ export class Backgrounds {
     if (own !== null) {
       own.cancelSignal.abort();
       await own.ended;
-      return own.object;
+      return this.object(account, id) ?? responses.response(account, id);
     }
     if (!(await this.#runsElsewhere(id))) return this.elsewhere(account, id);
     const asked = await responses.delete(account, noteIdOf(id));
@@ -111,7 +117,10 @@ export class Backgrounds {
       run.isDiscarded = true;
       run.outlet.cancelSignal.abort();
     }
+    const isElsewhere = run === undefined && (await this.#runsElsewhere(id));
     const isNoted = await this.#parts.responses.delete(account, noteIdOf(id));
+    // Its gateway stops it when it sees that, and stores what there is: that is to be deleted, too.
+    if (isNoted === true && isElsewhere) await this.#stored(account, id);
     return isRefusal(isNoted) ? isNoted : isNoted || run !== undefined;
   }
 
@@ -124,7 +133,7 @@ export class Backgrounds {
     const id = noteIdOf(response.id);
     await responses.keep(account, { ...response, id });
     const found = await responses.response(account, id);
-    return isRefusal(found) ? found : found === null ? refuse("internal") : null;
+    return isRefusal(found) ? found : found === null ? refuse("storage_full") : null;
   }
 
   /** Null where it was not stored soon. */

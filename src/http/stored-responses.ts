@@ -38,7 +38,7 @@ const showResponse: StoredAction = async ({ responses, backgrounds, account, id,
   const { searchParams } = requestAddress(request);
   const run = backgrounds?.find(account, id) ?? null;
   const object =
-    run?.object ??
+    backgrounds?.object(account, id) ??
     (await responses?.response(account, id)) ??
     (await backgrounds?.elsewhere(account, id)) ??
     unknown(id);

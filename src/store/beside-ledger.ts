@@ -15,6 +15,9 @@ export type Beside = Readonly<{
   upgrades?: Readonly<Record<number, string>>;
 }>;
 
+/** A disk that is full, or a file that somebody holds, says nothing of what the file has. */
+const isOfDisk = /^SQLITE_(?:FULL|IOERR|CANTOPEN|READONLY|PERM|BUSY|LOCKED|NOMEM)/;
+
 /**
  * What `make` makes of it. A file that does not fit is deleted and made anew: one that is damaged, of another version, or that
  * `make` throws for. Throws what SQLite throws, as where the ledger cannot be read.
@@ -27,7 +30,8 @@ export function openBeside<Made>(
 ): Made {
   try {
     return openFitting(file, ledgerFile, form, make);
-  } catch {
+  } catch (thrown) {
+    if (isOfDisk.test(String((thrown as { code?: unknown }).code))) throw thrown;
     for (const suffix of ["", "-wal", "-shm"]) rmSync(file + suffix, { force: true });
     return openFitting(file, ledgerFile, form, make);
   }

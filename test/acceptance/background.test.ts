@@ -169,14 +169,15 @@ describe.each(["a data folder", "PostgreSQL"])("background responses in %s", (wh
     timeLimit,
   );
 
-  test(
-    "are deleted while they run",
-    async () => {
+  test.each([0, 1] as const)(
+    "are deleted while they run (gateway %d)",
+    async (place) => {
       const account = await newAccount();
       const { marker, response } = await begin(account, "endless");
       await reaches(account, response.id, "in_progress");
-      await clientOf(account).responses.delete(response.id);
+      await clientOf(account, place).responses.delete(response.id);
       await node.closedAt(marker);
+      await eventually("nothing is held", async () => (await gateways[0].show(account.email)).reserved === 0);
       for (const place of [0, 1] as const) {
         const { responses } = clientOf(account, place);
         expect(await responses.retrieve(response.id).catch(({ status }) => status)).toBe(404);

@@ -128,6 +128,78 @@ test("the erasure of an account ends its batches, and nothing of them is left", 
   expect(gateway.output).not.toContain("batches could not be looked at");
 }, 120_000);
 
+test("a batch goes on to its last line after its input file was deleted, through a kill, and gives what was charged", async () => {
+  using node = startCountingNode({ model: "m", delayMs: 20 });
+  await using gateway = await GatewayProcess.start({ config: config(node.url) });
+  const account = await gateway.account();
+  const ask = async <Reply>(path: string, method = "GET", body: string | FormData | null = null): Promise<Reply> => {
+    const headers = { authorization: `Bearer ${account.api_key}` };
+    return (await fetch(gateway.url + path, { method, body, headers })).json() as Promise<Reply>;
+  };
+  type Shown = { id: string; status: string; output_file_id: string; request_counts: { completed: number } };
+  const line = (_: unknown, at: number): string =>
+    JSON.stringify({
+      custom_id: `line-${at}`,
+      method: "POST",
+      url: "/v1/chat/completions",
+      body: { model: "m", max_tokens: 20, messages: [{ role: "user", content: `prompt ${at}` }] },
+    });
+  const form = new FormData();
+  form.set("purpose", "batch");
+  form.set("file", new Blob([Array.from({ length: 200 }, line).join("\n")]), "in.jsonl");
+  const file = await ask<{ id: string }>("/v1/files", "POST", form);
+  const wanted = { input_file_id: file.id, endpoint: "/v1/chat/completions", completion_window: "24h" };
+  const { id } = await ask<Shown>("/v1/batches", "POST", JSON.stringify(wanted));
+  const shown = () => ask<Shown>(`/v1/batches/${id}`);
+  await eventually("some lines are done", async () => (await shown()).request_counts.completed > 20, 30_000);
+  expect(await ask<object>(`/v1/files/${file.id}`, "DELETE")).toMatchObject({ deleted: true });
+  await gateway.kill("SIGKILL");
+  await gateway.restart();
+  await eventually("it ends", async () => /completed|failed/.test((await shown()).status), 60_000);
+  const { output_file_id: output } = await shown();
+  const answers = await fetch(`${gateway.url}/v1/files/${output}/content`, {
+    headers: { authorization: `Bearer ${account.api_key}` },
+  });
+  expect((await answers.text()).trimEnd().split("\n")).toHaveLength(200);
+  expect(await gateway.usage(account.email)).toHaveLength(200);
+}, 120_000);
+
+test("of many batches made at once no more begin than an account may have", async () => {
+  using node = startCountingNode({ model: "other" });
+  await using gateway = await GatewayProcess.start({ config: config(node.url) });
+  const { api_key: key } = await gateway.account();
+  const requests = [{ custom_id: "a", params: { model: "m", messages: [{ role: "user", content: "Hi" }] } }];
+  const make = async (): Promise<number> =>
+    (
+      await fetch(`${gateway.url}/v1/messages/batches`, {
+        method: "POST",
+        headers: { "x-api-key": key },
+        body: JSON.stringify({ requests }),
+      })
+    ).status;
+  const statuses = await Promise.all(Array.from({ length: 100 }, make));
+  expect(statuses.filter((status) => status === 200)).toHaveLength(64);
+});
+
+test("a damaged batch hides and stops no other", async () => {
+  using node = startCountingNode({ model: "m", delayMs: 20 });
+  await using gateway = await GatewayProcess.start({ config: config(node.url) });
+  const { id, ask } = await begun(gateway, 300);
+  await gateway.kill("SIGKILL");
+  const names = await readdir(gateway.dataFolder, { recursive: true });
+  await writeFile(
+    join(
+      gateway.dataFolder,
+      names.find((name) => name.endsWith(`${id}/batch.json`))!,
+    ),
+    "",
+  );
+  await gateway.restart();
+  const other = await begun(gateway, 60);
+  await eventually("another's runs", async () => (await other.shown()).processing_status === "ended", 30_000);
+  expect((await ask("/v1/messages/batches")).status).toBe(200);
+}, 120_000);
+
 test("lines of 20 MB are answered, in the memory of those under way", async () => {
   using node = startLargeNode();
   await using gateway = await GatewayProcess.start({

@@ -602,6 +602,11 @@ describe("a wrong configuration", () => {
       'gate.toml:4: mcp[0].plans[0] must be one of "free", "plus", "standard", "pro", is "gold"',
       "a plan that nobody has",
     ],
+    [
+      '[[managed_settings]]\nplans = ["pro", "gold"]\nsettings = {}',
+      'gate.toml:2: managed_settings[0].plans[1] must be one of "free", "plus", "standard", "pro", is "gold"',
+      "settings of a plan that nobody has",
+    ],
   ];
   test.each(faults)("is refused: %j", (toml, message) => {
     expect(() => read(toml, {}, { SET: "x" })).toThrow(new ConfigError(message));

@@ -219,6 +219,34 @@ describe.skipIf(cannotMount)("a full disk", () => {
   );
 
   test(
+    "leaves its last 512 MiB to the ledger: no batch and no background response begins, and each says why",
+    async () => {
+      const { gateway, account } = await start(join(mount("size=20m"), "data"));
+      const post = async (path: string, body: object): Promise<[number, string]> => {
+        const headers = { authorization: `Bearer ${account.api_key}` };
+        const reply = await fetch(gateway.url + path, { method: "POST", headers, body: JSON.stringify(body) });
+        return [reply.status, await reply.text()];
+      };
+      const request = { model: "core-3", max_tokens: 5, messages: [{ role: "user", content: "Hi" }] };
+      for (const [path, body] of [
+        ["/v1/messages/batches", { requests: [{ custom_id: "a", params: request }] }],
+        // Some are answered before it is known that they are refused.
+        ...Array.from(
+          { length: 20 },
+          () => ["/v1/responses", { model: "core-3", input: "Hi", background: true }] as const,
+        ),
+      ] as const) {
+        const [status, text] = await post(path, body);
+        expect([path, status]).toEqual([path, 507]);
+        expect(text).toContain("There is no room for this on the server's disk");
+      }
+      await eventually("nothing is held", async () => (await gateway.show(account.email)).reserved === 0);
+      expect(await gateway.usage(account.email)).toEqual([]);
+    },
+    timeLimit,
+  );
+
+  test(
     "without room, or without a file left, is told at the start",
     async () => {
       for (const options of ["size=16k", "size=1m,nr_inodes=2"]) {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openFiles } from "../../src/books/open-files.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { isRefusal } from "../../src/core/refusals.ts";
 import type { Refusal } from "../../src/core/types.ts";
@@ -202,4 +203,13 @@ describe.skipIf(noPostgres)("in PostgreSQL", () => {
     await postgres[Symbol.asyncDispose]();
   });
   suite(() => new FileTables(database));
+});
+
+test("a folder that cannot be made is told in one line, by the option that names it", () => {
+  const config = { dataFolder: tmpdir(), databaseUrl: null, files: { ...limits, folder: "/dev/null/files" } };
+  const opened = openFiles(config, {} as FileRows, systemClock, () => {});
+  return expect(opened).rejects.toMatchObject({
+    name: "DataFolderUnusable",
+    message: expect.stringContaining("(files.folder)"),
+  });
 });

@@ -294,6 +294,40 @@ describe.skipIf(noPostgres || !longForm || openai === null || anthropic === null
     expect(await digests()).toBe(1);
   }, 60_000);
 
+  test("a WebSocket whose gateway is killed in a turn goes on at the other by the stored response, charged once", async () => {
+    const python = process.env["TOLLGATE_PYTHON"] ?? join(clientsFolder, ".venv/bin/python");
+    const { email, api_key } = await person("lost-gateway");
+    const { spendable } = await gateways[0].show(email);
+    const urls = gateways.map(({ url }) => `${url}/v1`);
+    const client = Bun.spawn([python, join(clientsFolder, "sockets/reconnect.py"), ...urls], {
+      env: { ...process.env, KEY: api_key },
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+    let said = "";
+    for await (const bytes of client.stdout) {
+      said += Buffer.from(bytes).toString();
+      if (said === "running\n") await gateways[0].kill("SIGKILL");
+    }
+    expect(await client.exited).toBe(0);
+    expect(JSON.parse(said.replace("running\n", ""))).toEqual({
+      lost: "ConnectionClosedError",
+      said: ["Hi there!", "Hi there!", "Hi there!"],
+      follows: true,
+    });
+    const last = (await node.requests("text#lost-gateway")).at(-1)!.body!["messages"] as Json[];
+    expect(last.map(({ content }) => content).slice(1)).toEqual(["Hi there!", "and?", "Hi there!", "once more"]);
+    await eventually("the node was left", async () => (await node.open()) === 0);
+    await eventually("the lost turn holds nothing", async () => (await gateways[1].show(email)).reserved === 0);
+    await gateways[0].restart();
+    const [here, there] = await Promise.all(gateways.map((gateway) => gateway.usage(email)));
+    expect(here).toEqual(there!);
+    expect(here!).toHaveLength(3);
+    expect(new Set(here!.map(({ request_id: id }) => id)).size).toBe(3);
+    const billed = here!.reduce((sum, { billed_tokens: of }) => sum + of, 0);
+    for (const gateway of gateways) expect((await gateway.show(email)).spendable).toBe(spendable - billed);
+  }, 120_000);
+
   test(
     "ten rounds of restarts under load lose nothing, charge nothing twice, and end no browser's session",
     async () => {

@@ -9,7 +9,7 @@ import { jsonReply, refusalReply, streamReply } from "../reply.ts";
 import type { ReplyParts } from "./collect-outlet.ts";
 import { keepAliveIntervalMs } from "../../core/limits.ts";
 import { isRefusal, refuse } from "../../core/refusals.ts";
-import type { Piece, Refusal } from "../../core/types.ts";
+import { type Piece, type Refusal, StoreUnavailable } from "../../core/types.ts";
 
 /** Whole events, and how many they are. */
 type Chunk = Readonly<{ bytes: Uint8Array; events: number }>;
@@ -32,6 +32,7 @@ export class BackgroundOutlet implements Outlet {
   /** A failed response is free, whatever came of it. */
   readonly delivered = false;
   readonly #parts: BackgroundParts;
+  readonly #noted: Promise<Refusal | null>;
   /** Null: there was no room for them. */
   #chunks: Chunk[] | null = [];
   #bytes = 0;
@@ -47,6 +48,7 @@ export class BackgroundOutlet implements Outlet {
   /** `noted` resolves when a restart would know of it, with a refusal where it does not go on. */
   constructor(parts: BackgroundParts, noted: Promise<Refusal | null>) {
     this.#parts = parts;
+    this.#noted = noted;
     this.#add(this.#background.begin());
     this.response = noted.then((refusal) => this.#begun(refusal));
   }
@@ -54,6 +56,10 @@ export class BackgroundOutlet implements Outlet {
   /** Resolves with its last word. */
   get ended(): Promise<void> {
     return this.#ended.promise;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
   }
 
   /** Bytes of the events that are held. */
@@ -95,6 +101,11 @@ export class BackgroundOutlet implements Outlet {
     returnWriter(this.#unsent);
     this.#unsent = null;
     return null;
+  }
+
+  /** One whose request was refused is free, however soon it was answered. */
+  async keep(): Promise<void> {
+    if ((await this.#noted) !== null) throw new StoreUnavailable("a background response was not noted");
   }
 
   end(end: AnswerEnd): void | Promise<void> {

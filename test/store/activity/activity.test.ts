@@ -2,7 +2,7 @@
 // however many names there are.
 import { Database } from "bun:sqlite";
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ActivityRow, durationBucket, percentile } from "../../../src/core/activity.ts";
@@ -237,6 +237,20 @@ describe("the file", () => {
     await second.close();
     expect(statSync(join(data, "activity.db")).mode & 0o777).toBe(0o600);
     expect(logged).toEqual([]);
+  });
+
+  test("that could not be opened is opened as soon as it can be, under requests that never pause", async () => {
+    const data = mkdtempSync(join(folder, "data-"));
+    const first = KeptActivity.inFile(data, clock, () => {});
+    await first.add([row]);
+    await first.close();
+    mkdirSync(join(data, "activity.db-wal")); // it cannot be opened, and is not damaged
+    const file = KeptActivity.inFile(data, clock, () => {});
+    await file.add([row]);
+    rmSync(join(data, "activity.db-wal"), { recursive: true });
+    await file.add([row]);
+    expect((await file.read("1h", "model")).all.total.requests).toEqual([2]);
+    await file.close();
   });
 
   test("that is damaged is begun anew", async () => {

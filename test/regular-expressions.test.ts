@@ -35,7 +35,23 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "commands/init.ts": "what the operator typed, and addresses of the machine",
   "commands/login.ts": "the gateway that the machine's owner named",
   "console/device-flow.ts": [/[\p{C}\p{Zl}\p{Zp}]/gu],
+  "files/audio-length.ts": [
+    within(
+      4, // of a file
+      /^(?:RIFF|RF64|fLaC)/,
+    ),
+  ],
   "http/stored-responses.ts": [/^(?:-1|\d{1,9})$/],
+  "nodes/voices/voice-answer.ts": [
+    within(
+      131_072, // a node's head
+      /^text\/event-stream\b/i,
+    ),
+    within(
+      131_072, // a node's head
+      /^(?:application\/json|text\/)/i,
+    ),
+  ],
   "office/verbs/report.ts": [/^\d{4}-\d\d-\d\d$/, /^\d{4}-\d\d$/],
   "files/file-store.ts": [own("names that we gave", /^[0-9A-Za-z]{2}$/)],
   "core/toml-text.ts": [/[\u007f-\u009f\u2028\u2029]/g],
@@ -151,7 +167,29 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   ],
   "console/web/request.ts": [/filename="([^"]+)"/],
   "dialects/responses/custom-tool-input.ts": [/^\s*\{\s*"input"\s*:\s*"/, /\s+/g, /^\\ud[89ab]/i],
+  "dialects/audio/speech.ts": [
+    within(
+      131_072, // a node's head
+      /^audio\/[\w.+-]{1,40}(?:; ?[\w-]{1,20}=[\w-]{1,20}){0,4}$/,
+    ),
+  ],
+  "dialects/audio/transcriptions.ts": [
+    within(
+      16_384, // valueMaxBytes
+      /^[\w.[\]-]{1,64}$/,
+    ),
+    within(
+      16_384, // valueMaxBytes
+      /^(?:true|false|1|0)$/i,
+    ),
+    within(
+      16_384, // valueMaxBytes
+      /^(?:true|1)$/i,
+    ),
+  ],
   "dialects/request/media-part.ts": [
+    /^[a-z0-9]{1,16}$/,
+    /[^A-Za-z0-9+/=_-]/,
     /^data:/i,
     /^data:(?![^,]*;\s*base64\s*,)[^,]*,/i,
     /^\s*https?:/i,
@@ -287,6 +325,14 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     within(
       512, // nodeModelNameMaxLength
       /embed|rerank|(?:^|\/)(?:bge|gte|e5|all-minilm|paraphrase)[-_]/i,
+    ),
+    within(
+      512, // nodeModelNameMaxLength
+      /whisper|parakeet|canary|moonshine|transcribe/i,
+    ),
+    within(
+      512, // nodeModelNameMaxLength
+      /kokoro|piper|(?:^|[-_/])tts(?:[-_]|$)/i,
     ),
   ],
   "nodes/named-call.ts": [

@@ -203,6 +203,25 @@ for (const [name, skips, open] of worlds) {
       expect((admitted + rest.admitted) * cost).toBe(usedOf(5_000));
     });
 
+    test("forgets nothing of what a member used when a gateway is killed", async () => {
+      const made = await team();
+      const email = await memberOf(made, { limit_day: 3_000 });
+      const key = await keyOf(email, { team: made.name });
+      const cutOff = Array.from({ length: 20 }, () => send(key.api_key).catch(() => null));
+      await Promise.race(cutOff);
+      for (const gateway of world.gateways) await gateway.kill("SIGKILL");
+      await Promise.all(cutOff);
+      for (const gateway of world.gateways) await gateway.restart();
+      await eventually(
+        "what the killed gateway held is given back",
+        async () => {
+          await spend(key.api_key);
+          return (await membersOf(made))[0]!.used_day === usedOf(3_000);
+        },
+        60_000,
+      );
+    });
+
     test("takes keys, streams and sockets from who is removed, after the answer that runs", async () => {
       const made = await team();
       const inTeam = { team: made.name };

@@ -78,7 +78,7 @@ describe("which engine, as recorded", () => {
           {
             name: "tiny-chat:latest",
             contextTokens: 4_096,
-            capabilities: { chat: true, tools: true, thinking: true, images: false, embeddings: false },
+            capabilities: { chat: true, tools: true, thinking: true, images: false, audio: false, embeddings: false },
           },
         ],
         chatModels: ["tiny-chat:latest"],
@@ -90,7 +90,7 @@ describe("which engine, as recorded", () => {
         kind: "llama.cpp",
         version: "b1-de3ff81",
         requestsMax: 2,
-        models: [{ name: "tiny", contextTokens: 4_096, capabilities: { images: false, tools: true } }],
+        models: [{ name: "tiny", contextTokens: 4_096, capabilities: { images: false, audio: false, tools: true } }],
         chatModels: ["tiny"],
       },
     ],

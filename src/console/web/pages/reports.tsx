@@ -67,10 +67,11 @@ function monthBefore(back: number): string {
 }
 
 const monthName = new Intl.DateTimeFormat("en-US", { month: "long", year: "numeric", timeZone: "UTC" });
-const inWords = ({ month, from, to }: Asked): string =>
-  /^\d{4}-(?:0[1-9]|1[0-2])$/.test(month)
-    ? monthName.format(new Date(`${month}-01`))
-    : `${from || "the first day"} to ${to || "today"}`;
+function inWords({ month, from, to }: Asked): string {
+  if (month === "") return `${from || "the first day"} to ${to || "today"}`;
+  const first = Date.parse(`${month}-01`); // an address may say anything
+  return Number.isNaN(first) ? month : monthName.format(first);
+}
 
 export function ReportsPage(): VNode {
   const asked = askedIn(place.value.query);

@@ -468,7 +468,8 @@ async function readMedia(ask: Ask, { account, cancelSignal, parts, record }: Ser
 function answer(ask: Ask, outlet: Outlet, serving: Serving): Promise<Ending> {
   const { hold, cancelSignal, parts, record } = serving;
   const { clock } = parts;
-  const heard = record.trace?.content?.listen(outlet) ?? outlet;
+  const content = record.trace?.content ?? null;
+  const heard = content?.isOf(record.account) === true ? content.listen(outlet) : outlet;
   const sink = record.gap === null ? heard : new GapSink(heard, clock, record.gap);
   const expect: Expect = (spent, inputTokens) => {
     const isWithin = hold.expect?.(spent, inputTokens, clock.wall()) ?? true;

@@ -1,5 +1,5 @@
 // Traces of requests, as the operator asks for them.
-import { address, listOf, number, oneOf, text, yesOrNo } from "./kinds.ts";
+import { address, listOf, number, oneOf, text, whole, yesOrNo } from "./kinds.ts";
 import { key, required, secret, table } from "./rows.ts";
 
 export type TelemetryConfig = Readonly<ReturnType<typeof telemetryTable.read>>;
@@ -31,6 +31,16 @@ export const telemetryTable = table(
       about: "Traces have prompts and answers of requests that ask for it with `x-trace-content: true`.",
       otherwise: false,
     }),
+    contentAccounts: key(
+      "content_accounts",
+      listOf(whole(1, Number.MAX_SAFE_INTEGER, "the number of an account"), "a list of the numbers of accounts"),
+      {
+        about:
+          "Accounts that opted in: of all their requests, unless one says `x-trace-content: false`, and of no others.",
+        otherwise: null,
+        shown: "each request decides",
+      },
+    ),
     redact: key("redact", listOf(text("a regular expression"), "a list of regular expressions"), {
       about: "What they match in prompts and answers is replaced by `[redacted]`.",
       otherwise: [],

@@ -86,7 +86,7 @@ class DeviceFlow {
   }
 
   async token({ form }: Ask): Promise<Response> {
-    const { office, machineTokenMs: lifeMs } = this.#parts;
+    const { office, machineTokens } = this.#parts;
     switch (form.get("grant_type")) {
       case deviceGrant:
         return this.#poll(form.get("device_code") ?? "");
@@ -94,7 +94,7 @@ class DeviceFlow {
         const token = form.get("refresh_token") ?? "";
         if (token === "") return refused("invalid_request");
         return this.#granted(
-          await office.change(({ devices }) => new Devices(devices).refresh(token, lifeMs)),
+          await office.change(({ devices }) => new Devices(devices).refresh(token, machineTokens)),
           "invalid_grant",
           401,
         );
@@ -107,7 +107,7 @@ class DeviceFlow {
   }
 
   async #poll(code: string): Promise<Response> {
-    const { office, clock, machineTokenMs: lifeMs } = this.#parts;
+    const { office, clock, machineTokens } = this.#parts;
     if (code === "") return refused("invalid_request");
     const [known, now] = [hashApiKey(code), clock.monotonic()];
     if (this.#polls.waitMs(known, now) > 0) return refused("slow_down", 429);
@@ -115,7 +115,7 @@ class DeviceFlow {
     const state = await office.read(({ devices }) => new Devices(devices).state(code));
     if (state !== null) return refused(state);
     return this.#granted(
-      await office.change(({ devices }) => new Devices(devices).issue(code, lifeMs)),
+      await office.change(({ devices }) => new Devices(devices).issue(code, machineTokens)),
       "expired_token",
       400,
     );
@@ -132,7 +132,7 @@ class DeviceFlow {
   #granted(tokens: MachineTokens | null, error: string, status: number): Response {
     if (tokens === null) return refused(error, status);
     const { access: access_token, refresh: refresh_token, email } = tokens;
-    const expires_in = Math.floor(this.#parts.machineTokenMs / 1000);
+    const expires_in = Math.floor(this.#parts.machineTokens.lifeMs / 1000);
     return reply({ access_token, refresh_token, token_type: "Bearer", expires_in, email });
   }
 }

@@ -1,4 +1,5 @@
 // What the console depends on; `tollgate serve` assembles it.
+import type { TokenMaking } from "../account/sign-in/devices.ts";
 import type { KnownBrowsers } from "../account/sign-in/known-browsers.ts";
 import type { Office } from "../account/office.ts";
 import type { Passwords } from "../account/sign-in/passwords.ts";
@@ -98,7 +99,7 @@ export type ConsoleParts = Readonly<{
   oidc: ProviderParts | null;
   addresses: BrowserAddresses;
   /** How long the token of a machine that signed in is valid, until the machine renews it. */
-  machineTokenMs: Ms;
+  machineTokens: TokenMaking;
   browsers: KnownBrowsers;
   version: string;
   /** True: answers come from the demo node. */

@@ -166,7 +166,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       oidc:
         config.oidc === null ? null : openProvider(config.oidc, addressesOf(config, port).baseUrl, sealingKey, clock),
       addresses,
-      machineTokenMs: config.machineTokenMs,
+      machineTokens: { lifeMs: config.machineTokenMs, secret: sealingKey },
       browsers: new KnownBrowsers(sealingKey),
     },
     requests,

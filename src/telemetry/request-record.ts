@@ -29,6 +29,8 @@ export type Trace = Readonly<{
 
 /** What was asked and said. */
 export interface Content {
+  /** Whether the account's may be kept. */
+  isOf(account: AccountId | null): boolean;
   /** Keeps what is said to the sink. */
   readonly listen: (sink: Sink) => Sink;
   attributes(ask: Ask, finishReason: string): Readonly<Record<string, string>>;

@@ -1,7 +1,7 @@
 // What a request said and was told, for its trace: the newest turns and the beginning of the answer, bounded, in the form of
 // OpenTelemetry's conventions for generative AI.
 import { patternOf } from "../config/telemetry.ts";
-import type { Ask, Part, Sink, Turn } from "../core/types.ts";
+import type { AccountId, Ask, Part, Sink, Turn } from "../core/types.ts";
 import type { Content } from "./request-record.ts";
 
 /** UTF-16 units of the prompt, and of the answer. */
@@ -12,11 +12,18 @@ type Said =
 
 export class TracedContent implements Content {
   readonly #patterns: readonly RegExp[];
+  readonly #accounts: readonly AccountId[] | null;
   readonly #said: Said[] = [];
   #length = 0;
 
-  constructor(redact: readonly string[]) {
+  /** `accounts` null: of all. */
+  constructor(redact: readonly string[], accounts: readonly AccountId[] | null) {
+    this.#accounts = accounts;
     this.#patterns = redact.flatMap((pattern) => patternOf(pattern) ?? []);
+  }
+
+  isOf(account: AccountId | null): boolean {
+    return this.#accounts === null || (account !== null && this.#accounts.includes(account));
   }
 
   /** It takes no bytes, so that each piece comes as one. */

@@ -1,7 +1,7 @@
 // Traces over OTLP/HTTP to a configured collector: one span per request, and below it the wait for a node, each
 // generation, each call of our own tools and the settling. Spans are built from the request's record when it is over,
 // so that serving a request knows nothing about them. They contain numbers and names, never a key, and a prompt or an
-// answer only where the operator allows it and the request asks for it. Names follow the semantic conventions for
+// answer only where the operator allows it, and the account opted in or the request asks for it. Names follow the semantic conventions for
 // generative AI, which Phoenix and Langfuse read; beside them stand these two's names for tags and kinds of spans.
 //
 // The packages are loaded only when traces are wanted: without them a start takes no longer and no more memory.
@@ -102,14 +102,16 @@ export async function openTracer({ telemetry, version, clock, log }: TracerOptio
   };
 }
 
-function begun(headers: Headers, { content, redact }: TelemetryConfig): Trace {
+function begun(headers: Headers, { content, contentAccounts, redact }: TelemetryConfig): Trace {
+  const asked = headers.get("x-trace-content");
+  const mayHaveContent = content && (contentAccounts === null ? asked === "true" : asked !== "false");
   const tags = (headers.get("x-tags") ?? "").split(",", tagsMax).map((tag) => tag.trim().slice(0, wordMaxLength));
   const session = sessionHeaders.map((name) => headers.get(name)).find((named) => named);
   return {
     traceparent: headers.get("traceparent"),
     session: session?.slice(0, wordMaxLength) ?? null,
     tags: tags.filter((tag) => tag !== ""),
-    content: content && headers.get("x-trace-content") === "true" ? new TracedContent(redact) : null,
+    content: mayHaveContent ? new TracedContent(redact, contentAccounts) : null,
   };
 }
 
@@ -309,8 +311,8 @@ function requestAttributes(record: RequestRecord, users: TelemetryConfig["users"
 }
 
 /** For the last generation, with which the whole answer ends. */
-const contentOf = ({ trace, ask, finishReason }: RequestRecord): Attributes =>
-  ask === null ? {} : (trace?.content?.attributes(ask, finishReason ?? "error") ?? {});
+const contentOf = ({ trace, account, ask, finishReason }: RequestRecord): Attributes =>
+  ask !== null && trace?.content?.isOf(account) === true ? trace.content.attributes(ask, finishReason ?? "error") : {};
 
 /** The session and the user, on each span, as Langfuse and Phoenix look for them. */
 function whose({ trace, account, endUser }: RequestRecord, users: TelemetryConfig["users"]): Attributes {

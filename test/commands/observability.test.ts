@@ -20,13 +20,14 @@ let node: ScriptedNode;
 let gateway: GatewayProcess;
 let collector: OtlpCollector;
 let service: SearchService;
+let config: string;
 let key: string;
 
 beforeAll(async () => {
   node = await ScriptedNode.start();
   collector = new OtlpCollector();
   service = startSearchService();
-  const config = `
+  config = `
 ${nodeTable(node, 8).replace("[nodes.models]", `api_key = "${nodeKey}"\n[nodes.models]`)}
 [[nodes]]
 name = "away"
@@ -310,6 +311,26 @@ describe("traces", () => {
     expect(output).toMatchObject({ role: "assistant", finish_reason: "tool_calls" });
     expect(output.parts).toMatchObject([{ type: "tool_call", name: "get_weather", arguments: '{"city":"Paris"}' }]);
     expect(collector.text).not.toContain("canary-word-secret");
+  });
+
+  test("have contents of the accounts that opted in, unless a request says no, and of nobody else", async () => {
+    const optedIn = await gateway.account();
+    await gateway.configure(config.replace("content = true", `content = true\ncontent_accounts = [${optedIn.id}]`));
+    await gateway.reload();
+    const generationOf = async (key: string, headers: Record<string, string> = {}) => {
+      const body = { model: "core-3", messages: [{ role: "user", content: "hello" }] };
+      const root = await spanOf(
+        await ask("/v1/chat/completions", body, { authorization: `Bearer ${key}`, ...headers }),
+      );
+      return collector.spans.find((span) => span.parentSpanId === root.spanId && span.kind === 3)!.attributes;
+    };
+    expect(await generationOf(optedIn.api_key)).toHaveProperty(["gen_ai.output.messages"]);
+    const said = [generationOf(optedIn.api_key, { "x-trace-content": "false" })];
+    said.push(generationOf(key, { "x-trace-content": "true" }));
+    for (const attributes of await Promise.all(said)) {
+      expect(attributes).not.toHaveProperty(["gen_ai.input.messages"]);
+      expect(attributes).not.toHaveProperty(["gen_ai.output.messages"]);
+    }
   });
 
   test("say which requests failed, and no secret", async () => {

@@ -249,6 +249,7 @@ describe("a configuration", () => {
         otlpMetrics: false,
         users: "hashed",
         content: false,
+        contentAccounts: null,
         redact: [],
       },
       endUserHeader: null,

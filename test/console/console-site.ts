@@ -176,7 +176,7 @@ export class ConsoleSite {
       signUp: false,
       passwordSignIn: true,
       oidc: null,
-      machineTokenMs: 86_400_000,
+      machineTokens: { lifeMs: 86_400_000, secret: new Uint8Array(32) },
       addresses: new BrowserAddresses("x-test-address", log),
       browsers: new KnownBrowsers(new Uint8Array(32)),
       version: "0.0.0",

@@ -1,7 +1,7 @@
 // Machines that sign in with a code that a person approves in the console, as a stranger would try to abuse it.
 import { describe, expect, test } from "bun:test";
 import { machineIdleMaxMs } from "../../src/account/people/account-keys.ts";
-import { deviceCodeMs } from "../../src/account/sign-in/devices.ts";
+import { deviceCodeMs, renewedAgainMs } from "../../src/account/sign-in/devices.ts";
 import { baseUrl, ConsoleSite, type Reply } from "./console-site.ts";
 
 const grant = "urn:ietf:params:oauth:grant-type:device_code";
@@ -187,12 +187,13 @@ describe("a stranger", () => {
 });
 
 describe("a token", () => {
-  test("is renewed by one that works once; the second time ends the machine, and the audit log says it", async () => {
+  test("is renewed by one that works once; later a second time ends the machine, and the audit log says it", async () => {
     const { site, machine, browser, access, refresh } = await signedIn();
     expect(principal(site, access)?.key).toBe(2); // it is known in memory
     const { body: next } = await machine.refresh(refresh);
     expect([principal(site, access), principal(site, next.access_token)?.key]).toEqual([null, 2]);
     expect((await browser.get("/keys")).body.keys).toHaveLength(2); // the same key
+    site.office.now += 2 * renewedAgainMs;
     expect(told(await machine.refresh(refresh))).toEqual([401, "invalid_grant"]);
     expect(principal(site, next.access_token)).toBeNull();
     expect(told(await machine.refresh(next.refresh_token))).toEqual([401, "invalid_grant"]);
@@ -203,12 +204,29 @@ describe("a token", () => {
     });
   });
 
-  test("of which two are renewed at once ends the machine, too", async () => {
+  test("that two programs renew at once is the same for both, and a stranger's token of before helps nobody later", async () => {
     const { site, machine, refresh } = await signedIn();
-    const replies = await Promise.all([machine.refresh(refresh), machine.refresh(refresh)]);
-    expect(replies.map(({ status }) => status).sort()).toEqual([200, 401]);
-    const { body } = replies.find(({ status }) => status === 200)!;
-    expect(principal(site, body.access_token)).toBeNull();
+    const [one, other] = await Promise.all([machine.refresh(refresh), machine.refresh(refresh)]);
+    expect([one.status, other]).toEqual([200, one]);
+    site.office.now += renewedAgainMs - 1_000; // the answer got lost
+    expect(await machine.refresh(refresh)).toEqual(one);
+    expect(principal(site, one.body.access_token)?.key).toBe(2);
+    // What comes after it is another, whoever asks: the one before is known as used, however soon.
+    const { body: next } = await machine.refresh(one.body.refresh_token);
+    expect(next.refresh_token).not.toBe(one.body.refresh_token);
+    expect(told(await machine.refresh(refresh))).toEqual([401, "invalid_grant"]);
+    expect(principal(site, next.access_token)).toBeNull();
+  });
+
+  test("that is asked for again gives a disabled account and a signed-out machine nothing", async () => {
+    const { site, machine, browser, refresh } = await signedIn();
+    const { body } = await machine.refresh(refresh);
+    await site.office.units.change(({ accounts }) => accounts.setDisabled(browser.account.id, true));
+    expect(told(await machine.refresh(refresh))).toEqual([401, "invalid_grant"]);
+    await site.office.units.change(({ accounts }) => accounts.setDisabled(browser.account.id, false));
+    expect((await machine.refresh(refresh)).body).toEqual(body);
+    await machine.post("/oauth/revoke", { token: body.access_token });
+    expect(told(await machine.refresh(refresh))).toEqual([401, "invalid_grant"]);
   });
 
   test("is void with its expiry, is renewed for a while, and then its machine must be approved again", async () => {

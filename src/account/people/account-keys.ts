@@ -173,11 +173,9 @@ export class AccountKeys {
   }
 
   /** Gives a machine another token; the one before is void. */
-  renew({ account, id: key }: KeyRecord, refreshHash: string, expiresAt: Ms): string {
-    const token = mintApiKey();
+  renew({ account, id: key }: KeyRecord, token: string, refreshHash: string, expiresAt: Ms): void {
     const made = { keyHash: hashApiKey(token), keyEnding: endingOf(token), refreshHash, expiresAt };
     this.#parts.draft.changes.push({ change: "key_token", account, key, ...made });
-    return token;
   }
 
   /** Throws AccountError for the first key, one that is not there, and a name that is taken or none. */

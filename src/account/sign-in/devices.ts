@@ -1,15 +1,22 @@
 // Machines that sign in (RFC 8628): a program shows a code, a person approves it in the console, and the program fetches a
-// token. That token is a key of the account, with an expiry. What renews it changes with each use; one that is used again was
-// stolen or copied, and ends the machine's key. In a unit of the office. Codes and tokens are kept as hashes.
+// token. That token is a key of the account, with an expiry. What renews it changes with each use. One that is used again
+// later was stolen or copied, and ends the machine's key. In a unit of the office. Codes and tokens are kept as hashes.
+import { createHmac } from "node:crypto";
 import { type AuditLog, serverEntry } from "../audit.ts";
 import type { Draft } from "../draft.ts";
 import type { Accounts } from "../people/accounts.ts";
 import { type AccountKeys, machineIdleMaxMs } from "../people/account-keys.ts";
+import { mintApiKey } from "../people/keys.ts";
 import type { DeviceCode, DeviceCodeRecords, KeyRecord, OfficeRecords } from "../records.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 
 /** How long a code may be approved, and fetched after that. */
 export const deviceCodeMs = 10 * 60_000;
+/**
+ * Programs of a machine that share a token renew it at once, and a reply can get lost: within the same or the next of these
+ * periods, the same token gives the same two again (RFC 9700, 4.14.2).
+ */
+export const renewedAgainMs = 60_000;
 /** Beyond these, machines are asked to wait. */
 const deviceCodesMax = 5_000;
 /** Without vowels, so that codes are no words (RFC 8628, 6.1): 20^8 of them. */
@@ -26,6 +33,8 @@ export type DeviceParts = Readonly<{
   now: Ms;
 }>;
 
+/** How long tokens last, and the server's secret that makes those that renew others. */
+export type TokenMaking = Readonly<{ lifeMs: Ms; secret: Uint8Array }>;
 export type MachineTokens = Readonly<{ access: string; refresh: string; email: string }>;
 export type NotYet = "authorization_pending" | "access_denied" | "expired_token";
 
@@ -86,24 +95,30 @@ export class Devices {
   }
 
   /** Works once. */
-  async issue(deviceCode: string, lifeMs: Ms): Promise<MachineTokens | null> {
-    const key = await this.#parts.keys.keyWith("familyHash", hashOf(deviceCode));
-    return isUnfetched(key, this.#parts.now) ? this.#renew(key, deviceCode, lifeMs) : null;
+  async issue(deviceCode: string, making: TokenMaking): Promise<MachineTokens | null> {
+    const { keys, now } = this.#parts;
+    const key = await keys.keyWith("familyHash", hashOf(deviceCode));
+    return isUnfetched(key, now) ? this.#give(key, successors(deviceCode, deviceCode, now, making), making) : null;
   }
 
   /** Null: not valid (anymore). Any string is safe. */
-  async refresh(token: string, lifeMs: Ms): Promise<MachineTokens | null> {
+  async refresh(token: string, making: TokenMaking): Promise<MachineTokens | null> {
     const { accountKeys, auditLog, now } = this.#parts;
     const key = await this.#machineOf(token);
     if (key === null) return null;
+    const family = token.slice(refreshPrefix.length, refreshPrefix.length + secretLength);
     if (key.refreshHash !== hashOf(token)) {
+      for (const at of [now, now - renewedAgainMs]) {
+        const given = successors(token, family, at, making);
+        if (key.refreshHash === hashOf(given.refresh)) return this.#give(key, given, null);
+      }
       await accountKeys.revoke(key.account, key.id);
       const detail = `key ${key.id}: its machine's token was renewed twice by the same one`;
       auditLog.append(serverEntry(now, "sign-in of a machine", "key.revoke", key.account, detail));
       return null;
     }
     if ((key.limits?.expiresAt ?? 0) + machineIdleMaxMs <= now) return null;
-    return this.#renew(key, token.slice(refreshPrefix.length, refreshPrefix.length + secretLength), lifeMs);
+    return this.#give(key, successors(token, family, now, making), making);
   }
 
   /** Ends the machine of either of its tokens. */
@@ -122,13 +137,29 @@ export class Devices {
     return key !== null && key.refreshHash !== null ? key : null;
   }
 
-  async #renew(key: KeyRecord, family: string, lifeMs: Ms): Promise<MachineTokens | null> {
+  /** `making` null: the key has them already. */
+  async #give(key: KeyRecord, tokens: Tokens, making: TokenMaking | null): Promise<MachineTokens | null> {
     const { accounts, accountKeys, now } = this.#parts;
     const owner = await accounts.record(key.account);
     if (owner?.disabledAt !== null) return null;
-    const refresh = refreshPrefix + family + newSecret();
-    return { access: accountKeys.renew(key, hashOf(refresh), now + lifeMs), refresh, email: owner.email };
+    if (making !== null) accountKeys.renew(key, tokens.access, hashOf(tokens.refresh), now + making.lifeMs);
+    return { ...tokens, email: owner.email };
   }
+}
+
+type Tokens = Readonly<{ access: string; refresh: string }>;
+
+/** What follows a token in a period: nobody without the secret can tell, however often somebody asks. */
+function successors(before: string, family: string, at: Ms, { secret }: TokenMaking): Tokens {
+  const period = Math.floor(at / renewedAgainMs);
+  const derived = (algorithm: "sha256" | "sha512", use: string): Buffer =>
+    createHmac(algorithm, secret).update(`machine token ${use} ${period} ${before}`).digest();
+  let rounds = 0;
+  const access = mintApiKey((bytes) => {
+    bytes.set(derived("sha512", `access ${(rounds += 1)}`));
+    return bytes;
+  });
+  return { access, refresh: refreshPrefix + family + derived("sha256", "refresh").toString("base64url") };
 }
 
 /** A refresh token is this, its machine's secret (the device code) and one of its own. */

@@ -10,13 +10,13 @@ import { keepResult } from "./result.ts";
 import { percentile } from "./statistics.ts";
 
 const flags = readFlags(
-  { clients: 12, seconds: 40, warmUpSeconds: 5, thinkMs: 2_000, slots: 48 },
+  { clients: 12, seconds: 40, warmUpSeconds: 5, thinkMs: 2_000, slots: 48, tokens: usualEngine.tokens },
   { seconds: 3, warmUpSeconds: 1 },
 );
 /** More than it can end. */
 const lines = 20_000;
 
-const node = await startEngineLikeNode({ ...usualEngine, runs: flags.slots });
+const node = await startEngineLikeNode({ ...usualEngine, runs: flags.slots, tokens: flags.tokens });
 const gateway = await startGateway({
   nodePort: 0,
   dialect: clientDialects.chat,
@@ -27,11 +27,14 @@ const [batchKey, ...keys] = gateway.keys;
 const at = `http://127.0.0.1:${gateway.port}`;
 const messages = (content: string) => [{ role: "user", content }];
 
-type Measured = Readonly<{ firstMs: readonly number[]; running: readonly number[] }>;
+/** `chatting`: of those that run on the node, the chats. */
+type Measured = Readonly<{ firstMs: readonly number[]; running: readonly number[]; chatting: readonly number[] }>;
 
 async function measure(): Promise<Measured> {
   const firstMs: number[] = [];
   const running: number[] = [];
+  const chatting: number[] = [];
+  let open = 0;
   const countedFrom = performance.now() + flags.warmUpSeconds * 1_000;
   const endsAt = countedFrom + flags.seconds * 1_000;
   const ask = async (client: number, turn: number): Promise<void> => {
@@ -42,7 +45,7 @@ async function measure(): Promise<Measured> {
       body: JSON.stringify({
         model: benchModel,
         stream: true,
-        max_tokens: usualEngine.tokens,
+        max_tokens: flags.tokens,
         messages: messages(`Client ${client} asks for the ${turn}th time.`),
       }),
     });
@@ -52,8 +55,10 @@ async function measure(): Promise<Measured> {
       text = (text + Buffer.from(bytes).toString()).slice(-200);
       if (!isFirst || !/"content":"[^"]/.test(text)) continue;
       isFirst = false;
+      open += 1;
       if (askedAt >= countedFrom) firstMs.push(performance.now() - askedAt);
     }
+    open -= 1;
     if (!text.includes("[DONE]")) throw new Error(`a reply broke off: ${text}`);
   };
   const client = async (number: number): Promise<void> => {
@@ -67,17 +72,19 @@ async function measure(): Promise<Measured> {
     for (; performance.now() < endsAt; await Bun.sleep(100)) {
       const metrics = await (await fetch(`http://127.0.0.1:${node.port}/metrics`)).text();
       const now = Number(/num_requests_running\S* (\d+)/.exec(metrics)![1]);
-      if (performance.now() >= countedFrom) running.push(now);
+      if (performance.now() < countedFrom) continue;
+      running.push(now);
+      chatting.push(open);
     }
   };
   await Promise.all([look(), ...Array.from({ length: flags.clients }, (_none, number) => client(number))]);
-  return { firstMs, running };
+  return { firstMs, running, chatting };
 }
 
 async function beginBatch(): Promise<string> {
   const requests = Array.from({ length: lines }, (_none, line) => ({
     custom_id: `line-${line}`,
-    params: { model: benchModel, max_tokens: usualEngine.tokens, messages: messages(`line ${line}`) },
+    params: { model: benchModel, max_tokens: flags.tokens, messages: messages(`line ${line}`) },
   }));
   const made = await fetch(`${at}/v1/messages/batches`, {
     method: "POST",
@@ -108,9 +115,11 @@ const batch = (await (
 await gateway.stop();
 await node.stop();
 /** What a batch may have, which leaves a quarter of the slots to others. */
-const share = (mean(beside.running) - mean(alone.running)) / Math.floor(flags.slots * 0.75);
+const share = (mean(beside.running) - mean(beside.chatting)) / Math.floor(flags.slots * 0.75);
+const times = (part: number): string => (percentile(beside.firstMs, part) / percentile(alone.firstMs, part)).toFixed(2);
 console.log(
-  `${batch.request_counts.succeeded} lines; ${(100 * share).toFixed(0)} % of the slots that a batch may have`,
+  `${batch.request_counts.succeeded} lines; ${(100 * share).toFixed(0)} % of the slots that a batch may have; first token ` +
+    `${times(0.5)} (p50) and ${times(0.99)} (p99) times that of the same run without`,
 );
 await keepResult({
   bench: "batch",
@@ -122,6 +131,6 @@ await keepResult({
   failures: 0,
   notes: [
     `An engine-like node of ${flags.slots} slots. Batches leave a quarter of the slots to others, and use`,
-    `${(100 * share).toFixed(0)} % of the rest; p99 beside the batch is ${(percentile(beside.firstMs, 0.99) / percentile(alone.firstMs, 0.99)).toFixed(2)} times that without.`,
+    `${(100 * share).toFixed(0)} % of the rest; p99 beside the batch is ${times(0.99)} times that without.`,
   ],
 });

@@ -1,4 +1,5 @@
 // What the routes of batches answer: OpenAI's `/v1/batches` and Anthropic's `/v1/messages/batches`.
+import { Readable } from "node:stream";
 import { keyHashOf } from "../account/people/keys.ts";
 import { isRecord } from "../core/is-record.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
@@ -96,11 +97,15 @@ const createdFromFile: Answer = async (asked, { batches, files, endpoints }) => 
 };
 
 const createdInline: Answer = async (asked, { batches }) => {
-  const body = await asked.body();
-  if (isRefusal(body)) return body;
-  const bytes = isLarge(body) ? body.body : new TextEncoder().encode(JSON.stringify(body.json));
+  let content: AsyncIterable<Uint8Array> | null = asked.request.body;
+  if (asked.request.headers.has("content-encoding")) {
+    const body = await asked.body();
+    if (isRefusal(body)) return body;
+    content = Readable.from([isLarge(body) ? body.body : new TextEncoder().encode(JSON.stringify(body.json))]);
+  }
+  if (content === null) return wrong("The request body must be a JSON object");
   const made = { ...by(asked), form: "anthropic", endpoint: "/v1/messages", inputFileId: null } as const;
-  const batch = await batches.create({ ...made, windowMs: dayWindowMs, metadata: null, outputKeepMs: keepMs }, bytes);
+  const batch = await batches.create({ ...made, windowMs: dayWindowMs, metadata: null, outputKeepMs: keepMs }, content);
   return isRefusal(batch) ? batch : json(shownBatch(batch));
 };
 

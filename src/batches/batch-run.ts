@@ -43,12 +43,14 @@ import type { LinesCall, Split } from "./lines-worker.ts";
 /**
  * Lines of a model, for each of its nodes, whose answers have not begun. An engine reads prompts in the order in which they come,
  * so that somebody who chats waits behind these; and answers that began together end together, with as many prompts at once.
+ * Where answers have no beginning, as embeddings, an engine that waits for prompts would be idle.
  */
-const unbegunLeast = 2;
-/** Where answers are short, or have no beginning, as embeddings: an engine that waits for prompts would be idle. */
 const unbegunMost = 16;
-/** Shorter answers count as short. */
+const unbegunUsual = 2;
+/** Of shorter answers more begin in a step. */
 const shortTokens = 32;
+/** Between one that begins and the next, with some to spare: so many keep an engine full for each that ends in a step. */
+const stepsOfPrompt = 2.4;
 const linesAtOnceMax = 2_048;
 /** What lines under way may have in bodies, and in large answers. */
 const bodiesBytesMax = 64 * 1024 * 1024;
@@ -169,6 +171,7 @@ export class BatchRun {
 
   /** Resolves when it has ended, or was closed. Rejects where the disk or the database fails: then it may be run again. */
   async run(): Promise<void> {
+    this.batch.waits = null; // until it has tried
     const path = join(this.#folder, "input.jsonl");
     this.#index = await this.#parts.worker.call<LineIndex>({ order: "index", path, endpoint: this.batch.endpoint });
     if (this.#isClosed) return;
@@ -345,8 +348,12 @@ export class BatchRun {
 
   #unbegunOf({ nodes }: Group): number {
     const { output, completed } = this.batch.sums;
-    const wanted = this.#dialect.modelKind === "chat" ? (shortTokens * completed) / Math.max(1, output) : unbegunMost;
-    return Math.max(1, nodes.size) * Math.round(Math.min(unbegunMost, Math.max(unbegunLeast, wanted)));
+    const count = Math.max(1, nodes.size);
+    if (this.#dialect.modelKind !== "chat") return count * unbegunMost;
+    const lines = completed / Math.max(1, output);
+    const most = Math.min(unbegunMost, Math.max(unbegunUsual, Math.round(shortTokens * lines)));
+    const endInStep = completed === 0 ? most : (this.#open.size / count) * lines;
+    return count * Math.min(most, Math.max(1, Math.ceil(stepsOfPrompt * endInStep)));
   }
 
   #hasRoom(): boolean {
@@ -408,8 +415,8 @@ export class BatchRun {
     if (why.refusal === "stopping" || mayBeOfNode.has(why.refusal)) return;
     const { resets_at: at } = why.detail ?? {};
     const until =
-      at === undefined ? "" : `; goes on by ${new Date(Number(at) * 1000).toISOString()}, or once there is more`;
-    this.batch.waits = messageOf(why).replace(/\.$/, until === "" ? "." : "") + until;
+      at === undefined ? "" : `; it goes on by ${new Date(Number(at) * 1000).toISOString()}, or once there is more`;
+    this.batch.waits = messageOf(why) + until;
     this.#isChanged = true;
     if (group.pausedUntil > now) return; // of lines that were under way together, the first counts
     group.pausedUntil = now + group.pauseMs;

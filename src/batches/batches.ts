@@ -1,6 +1,7 @@
 // All batches of a data folder, or of a folder that several gateways share. Each is a folder of its own:
 //
 //   ACCOUNT/BATCH/batch.json    what is known of it, written beside its place and renamed
+//                 requests      a body that it came with, until its requests are read
 //                 input.jsonl   its requests: a link to the account's file, unless they came with it
 //                 log           what became of its lines (batch-log.ts), until it has ended
 //                 cancel        whoever runs it cancels it
@@ -23,13 +24,18 @@ const lookMs = 2_000;
 const leaseMs = 30_000;
 /** So long after its lease was renewed a gateway still believes that it has it. */
 const leaseTrustMs = 20_000;
-/** What others of an account wait for: its oldest batches run first. */
+/** Of all, and of one account, whose oldest run first. One that waits gives its place to another. */
 const runningMax = 16;
+const accountRunningMax = 4;
 const openAccountMax = 64;
+/** Of requests that come with a batch, as Anthropic has it. */
+const inlineBytesMax = 256 * 1024 * 1024;
 /** A batch is forgotten so long after it ended. */
 export const keepMs = 30 * dayMs;
 /** Before one that failed for a reason of the disk or the database is taken up again. */
 const againMs = 10_000;
+/** Before one that gave its place up is. */
+const waitedAgainMs = 60_000;
 
 const prefixes: Record<BatchForm, string> = { openai: "batch_", anthropic: "msgbatch_" };
 
@@ -81,8 +87,8 @@ export class Batches {
 
   // ---------------------------------------------------------------- what is asked
 
-  /** `requests`: those that come with it, as bytes of a body. */
-  async create({ windowMs, ...made }: NewBatch, requests: Uint8Array | null): Promise<Batch | Refusal> {
+  /** `requests`: the body that comes with it. */
+  async create({ windowMs, ...made }: NewBatch, requests: AsyncIterable<Uint8Array> | null): Promise<Batch | Refusal> {
     const { form, account } = made;
     const { clock } = this.#options.gateway;
     if (!this.#options.files.hasRoom()) return refuse("storage_full");
@@ -137,11 +143,17 @@ export class Batches {
     return null;
   }
 
-  async #writeInline(batch: Batch, body: Uint8Array, path: string): Promise<Refusal | null> {
-    const call = { order: "inline", body, endpoint: batch.endpoint, path } as const;
-    const wrong = await this.#worker.call<string | number>(call);
+  async #writeInline(batch: Batch, body: AsyncIterable<Uint8Array>, path: string): Promise<Refusal | null> {
+    const from = join(this.#folderOf(batch.account, batch.id), "requests");
+    const refusal = await received(body, from).catch((error: unknown) => {
+      const isFull = ["ENOSPC", "EDQUOT"].includes(String((error as { code?: unknown }).code));
+      return isFull ? refuse("storage_full") : refuse("unreadable", { reason: "The request body ended early" });
+    });
+    if (refusal !== null) return refusal;
+    const wrong = await this.#worker.call<string | number>({ order: "inline", from, endpoint: batch.endpoint, path });
     if (typeof wrong === "string") return refuse("malformed", { reason: wrong });
     batch.total = wrong;
+    await rm(from);
     await flushed(path);
     return null;
   }
@@ -222,6 +234,7 @@ export class Batches {
     if (batch === null || hasEnded(batch)) return batch;
     await writeFile(join(this.#folderOf(account, id), "cancel"), "", { flush: true });
     this.#running.get(id)?.run.end("cancelled");
+    this.#again.delete(id);
     this.look();
     return this.get(account, id);
   }
@@ -275,7 +288,7 @@ export class Batches {
     }
     const open = (await readdir(this.#openFolder).catch((): string[] => [])).sort();
     for (const id of open) {
-      if (this.#isClosed || this.#running.size >= runningMax) break;
+      if (this.#isClosed) break;
       if (this.#running.has(id) || (this.#again.get(id) ?? 0) > gateway.clock.monotonic()) continue;
       await this.#take(id).catch((error: unknown) => this.#stopped(id, error));
     }
@@ -286,14 +299,15 @@ export class Batches {
 
   async #take(id: string): Promise<void> {
     const { lease, gateway } = this.#options;
-    const at = gateway.clock.monotonic();
-    if (lease !== undefined && !(await lease(`batch ${id}`, leaseMs))) return;
     const marker = join(this.#openFolder, id);
     const account = Number(
       await Bun.file(marker)
         .text()
         .catch(() => Number.NaN),
     );
+    if (!(await this.#makeRoom(account))) return;
+    const at = gateway.clock.monotonic();
+    if (lease !== undefined && !(await lease(`batch ${id}`, leaseMs))) return;
     const batch = Number.isNaN(account) ? null : await this.get(account, id);
     if (batch === null || hasEnded(batch)) return rm(marker, { force: true });
     const run = new BatchRun(batch, this.#folderOf(account, id), {
@@ -315,6 +329,22 @@ export class Batches {
     const running: Running = { run, leasedAt: at, ended: ended.finally(() => this.#running.delete(id)) };
     this.#running.set(id, running);
     if (gateway.clock.wall() >= batch.expiresAt) run.end("expired");
+  }
+
+  /** Whether one more of the account may run, maybe in the place of one that waits. */
+  async #makeRoom(account: AccountId): Promise<boolean> {
+    const running = [...this.#running.values()];
+    const own = running.filter(({ run }) => run.batch.account === account);
+    const full = own.length >= accountRunningMax ? own : running.length >= runningMax ? running : null;
+    if (full === null) return true;
+    const waiting = full.find(({ run }) => run.batch.waits !== null && run.underWay === 0);
+    if (waiting === undefined) return false;
+    const { run, ended } = waiting;
+    await this.#save(run.batch, false);
+    this.#again.set(run.batch.id, this.#options.gateway.clock.monotonic() + waitedAgainMs);
+    run.close();
+    await ended;
+    return true;
   }
 
   #stopped(id: string, error: unknown): void {
@@ -410,4 +440,16 @@ async function flushed(path: string): Promise<void> {
   } finally {
     await handle.close();
   }
+}
+
+async function received(content: AsyncIterable<Uint8Array>, path: string): Promise<Refusal | null> {
+  await using body = await open(path, "wx", 0o600);
+  let bytes = 0;
+  for await (const piece of content) {
+    bytes += piece.length;
+    if (bytes > inlineBytesMax)
+      return refuse("file_too_large", { reason: `The batch may have ${inlineBytesMax} bytes` });
+    await body.appendFile(piece);
+  }
+  return null;
 }

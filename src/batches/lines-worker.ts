@@ -5,7 +5,7 @@ import { indexOf, runBody, writeInline, writeUnrun } from "./lines.ts";
 
 export type LinesCall =
   | Readonly<{ order: "index"; path: string; endpoint: string }>
-  | Readonly<{ order: "inline"; body: Uint8Array; endpoint: string; path: string }>
+  | Readonly<{ order: "inline"; from: string; endpoint: string; path: string }>
   | (Readonly<{ order: "unrun"; path: string }> & Parameters<typeof writeUnrun>[1])
   /** A long line, as its id and the bytes of its body. */
   | Readonly<{ order: "split"; line: Uint8Array; endpoint: string }>
@@ -28,7 +28,7 @@ answerCalls<LinesCall>(self, async (call) => {
       );
     }
     case "inline":
-      return writeInline(call.body, call.endpoint, call.path);
+      return writeInline(call.from, call.endpoint, call.path);
     case "unrun":
       return writeUnrun(call.path, call);
     case "split": {

@@ -238,38 +238,111 @@ function promptOf(body: Readonly<Record<string, unknown>>): string {
   return JSON.stringify([tools ?? null, system ?? instructions ?? null, messages ?? input ?? prompt ?? query ?? null]);
 }
 
-/** The requests of a body such as Anthropic's clients send become the lines of a file; or says what is wrong with it. Gives their number. */
-export async function writeInline(body: Uint8Array, endpoint: string, path: string): Promise<string | number> {
-  let json: unknown;
-  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
-  const excess = jsonExcess(text);
-  if (excess !== null) return `The request body ${excess}`;
-  try {
-    json = JSON.parse(text);
-  } catch (error) {
-    return `The request body is not valid JSON: ${(error as Error).message}`;
-  }
-  const requests = isRecord(json) ? json["requests"] : null;
-  if (!Array.isArray(requests) || requests.length === 0) return "requests: must be a list of one or more requests";
-  const seen = new Set<string>();
-  for (const [place, request] of requests.entries()) {
-    const { custom_id: customId = null, params = null } = isRecord(request) ? request : {};
-    const at = `requests.${place}`;
-    if (typeof customId !== "string" || !/^[a-zA-Z0-9_-]{1,64}$/.test(customId)) {
-      return `${at}.custom_id: must be 1 to 64 letters, digits, dashes and underscores`;
+/** The values of the list `requests` in a body such as Anthropic's clients send, one after the other. Throws RangeError, with why. */
+async function* requestsIn(path: string): AsyncGenerator<string> {
+  let outer = "";
+  let parts: Buffer[] = [];
+  let partsBytes = 0;
+  let depth = 0;
+  let isText = false;
+  let isEscaped = false;
+  let isInside = false;
+  let count = 0;
+  const taken = (): string => {
+    const value = Buffer.concat(parts).toString();
+    parts = [];
+    partsBytes = 0;
+    count += 1;
+    return value;
+  };
+  for await (const { buffer, byteOffset, byteLength } of Bun.file(path).stream()) {
+    const bytes = Buffer.from(buffer, byteOffset, byteLength);
+    let from = 0;
+    const keep = (to: number): void => {
+      const piece = bytes.subarray(from, to);
+      from = to;
+      if (!isInside) outer += piece.toString("latin1");
+      else partsBytes += parts.push(piece) && piece.length;
+      if (partsBytes > lineBytesMax) throw new RangeError(`requests.${count}: may have ${lineBytesMax} bytes`);
+      if (outer.length > outerBytesMax) throw new RangeError("requests: must be what the request body has");
+    };
+    for (let at = 0; at < bytes.length; at += 1) {
+      const byte = bytes[at]!;
+      if (isText) {
+        if (isEscaped) isEscaped = false;
+        else if (byte === 92) isEscaped = true;
+        else if (byte === 34) isText = false;
+      } else if (byte === 34) isText = true;
+      else if (byte === 91 || byte === 123) {
+        depth += 1;
+        if (depth !== 2 || byte !== 91) continue;
+        keep(at + 1);
+        isInside = count === 0 && namesRequests(outer);
+      } else if (byte === 93 || byte === 125) {
+        depth -= 1;
+        if (!isInside || depth !== 1) continue;
+        keep(at);
+        const last = taken();
+        if (count > 1 || last.trim() !== "") yield last;
+        isInside = false;
+      } else if (byte === 44 && isInside && depth === 2) {
+        keep(at);
+        from += 1;
+        yield taken();
+      }
     }
-    if (seen.has(customId)) return `${at}.custom_id: must be unique within a batch`;
-    seen.add(customId);
-    if (!isRecord(params)) return `${at}.params: must be the request, an object`;
-    if (typeof params["model"] !== "string") return `${at}.params.model: must name the model`;
-    if (params["stream"] === true) return `${at}.params.stream: must be absent: a batch has whole replies`;
+    keep(bytes.length);
   }
+  const rest: unknown = JSON.parse(Buffer.from(outer + (isInside ? "!" : ""), "latin1").toString());
+  if (!isRecord(rest) || !Array.isArray(rest["requests"])) throw new RangeError(noRequests);
+}
+
+const outerBytesMax = 64 * 1024;
+const requestsMax = 100_000;
+const noRequests = "requests: must be a list of one or more requests";
+
+/** Whether the list that has just begun is that member. */
+function namesRequests(outer: string): boolean {
+  const before = outer.slice(-64, -1).trimEnd();
+  return before.endsWith(":") && before.slice(0, -1).trimEnd().endsWith('"requests"');
+}
+
+/** They become the lines of a file; or says what is wrong with one. Gives their number. */
+export async function writeInline(from: string, endpoint: string, path: string): Promise<string | number> {
+  const seen = new Set<string>();
   const file = Bun.file(path).writer();
-  for (const { custom_id, params } of requests as { custom_id: string; params: object }[]) {
-    void file.write(`${JSON.stringify({ custom_id, method: "POST", url: endpoint, body: params })}\n`);
+  let unflushed = 0;
+  try {
+    for await (const text of requestsIn(from)) {
+      const at = `requests.${seen.size}`;
+      const excess = jsonExcess(text);
+      if (excess !== null) return `${at}: ${excess}`;
+      const request: unknown = JSON.parse(text);
+      const { custom_id: customId = null, params = null } = isRecord(request) ? request : {};
+      if (seen.size === requestsMax) return `requests: may be ${requestsMax}`;
+      if (typeof customId !== "string" || !/^[a-zA-Z0-9_-]{1,64}$/.test(customId)) {
+        return `${at}.custom_id: must be 1 to 64 letters, digits, dashes and underscores`;
+      }
+      if (seen.has(customId)) return `${at}.custom_id: must be unique within a batch`;
+      seen.add(customId);
+      if (!isRecord(params)) return `${at}.params: must be the request, an object`;
+      if (typeof params["model"] !== "string") return `${at}.params.model: must name the model`;
+      if (params["stream"] === true) return `${at}.params.stream: must be absent: a batch has whole replies`;
+      void file.write(`${JSON.stringify({ custom_id: customId, method: "POST", url: endpoint, body: params })}\n`);
+      unflushed += text.length;
+      if (unflushed < chunkBytes) continue;
+      await file.flush();
+      unflushed = 0;
+    }
+  } catch (error) {
+    const { message } = error as Error;
+    if (error instanceof RangeError) return message;
+    if (error instanceof SyntaxError) return `The request body is not valid JSON: ${message}`;
+    throw error;
+  } finally {
+    await file.end();
   }
-  await file.end();
-  return requests.length;
+  return seen.size === 0 ? noRequests : seen.size;
 }
 
 /** Writes what is said of the lines that have not run, of which `isDone` has 0. */

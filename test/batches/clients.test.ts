@@ -171,6 +171,23 @@ slots = 8
     expect([batch["status"], batch["errors"].data[0].code]).toEqual(["failed", "invalid_api_key"]);
   });
 
+  test("batches that wait hold up no other", async () => {
+    const { email, api_key } = await gateway.account();
+    const { api_key: poor } = await gateway.makeKey(email, { name: "poor", limit_day: 1 });
+    const own = client;
+    client = new openai!["OpenAI"]({ apiKey: poor, baseURL: `${gateway.url}/v1` });
+    const waiting: string[] = [];
+    for (let each = 0; each < 6; each += 1) waiting.push((await begin(line(`waits ${each}`)))["id"]);
+    client = new openai!["OpenAI"]({ apiKey: api_key, baseURL: `${gateway.url}/v1` });
+    const { id } = await begin(line("does not wait"));
+    expect((await ended(id))["status"]).toBe("completed");
+    const batches = await Promise.all(waiting.map((each) => client["batches"].retrieve(each)));
+    for (const { status } of batches) expect(["validating", "in_progress"]).toContain(status);
+    for (const each of waiting) await client["batches"].cancel(each);
+    for (const each of waiting) expect((await ended(each))["status"]).toBe("cancelled");
+    client = own;
+  });
+
   test("Anthropic's batches", async () => {
     const { messages } = new anthropic!["Anthropic"]({ apiKey: account.api_key, baseURL: gateway.url });
     const params = { model: "m", max_tokens: 20, messages: [{ role: "user", content: "hey" }] };

@@ -118,7 +118,7 @@ folder = "${join(folder.path, "files")}"
     await waits();
     expect(shown!).toMatchObject({
       status: "in_progress",
-      waits: expect.stringMatching(/^Quota exceeded.*; goes on by \S+T00:00:00.000Z, or/),
+      waits: expect.stringMatching(/^Quota exceeded.*; it goes on by \S+T00:00:00.000Z, or/),
     });
     const asked = (): number => [...node.asked.values()].reduce((sum, times) => sum + times, 0);
     expect(asked()).toBe(done());

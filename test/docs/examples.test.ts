@@ -7,6 +7,7 @@ import { embeddedCatalog } from "../../src/core/catalog.ts";
 import type { CodeSample, OpenApiDocument, Operation } from "../../src/docs/openapi-document.ts";
 import { describeApi } from "../../src/http/openapi/description.ts";
 import { type Finished, runToEnd } from "../fixtures/children.ts";
+import { eventually } from "../fixtures/eventually.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
 import { InputsNode, inputsConfig } from "../fixtures/inputs-node.ts";
 import { missing } from "../fixtures/optional.ts";
@@ -103,6 +104,37 @@ async function file(): Promise<string> {
   return ((await reply.json()) as { id: string }).id;
 }
 
+let keys = 0;
+
+/** A batch that waits, one that has ended, and a file for another. */
+async function batches(): Promise<Readonly<Record<string, string>>> {
+  const [{ email } = { email: "" }] = await gateway.cli<{ email: string }[]>("accounts", "list");
+  const { api_key: poor } = await gateway.makeKey(email, { name: `poor ${++keys}`, limit_day: 1 });
+  const ask = async (path: string, body?: string | FormData, key = gateway.operatorKey): Promise<Json> => {
+    const headers = { authorization: `Bearer ${key}` };
+    const init = body === undefined ? { headers } : { method: "POST", headers, body };
+    return (await (await fetch(gateway.url + path, init)).json()) as Json;
+  };
+  type Json = Record<string, string>;
+  const params = { model: "core-3", max_tokens: 5, messages: [{ role: "user", content: "Keep this" }] };
+  const body = new FormData();
+  body.append("purpose", "batch");
+  const at = "/v1/chat/completions";
+  body.append(
+    "file",
+    new Blob([JSON.stringify({ custom_id: "one", method: "POST", url: at, body: params })]),
+    "in.jsonl",
+  );
+  const { id: file } = await ask("/v1/files", body);
+  const given = { input_file_id: file, endpoint: at, completion_window: "24h" };
+  const { id: batch } = await ask("/v1/batches", JSON.stringify(given), poor);
+  const requests = JSON.stringify({ requests: [{ custom_id: "one", params }] });
+  const { id: ended } = await ask("/v1/messages/batches", requests);
+  const isOver = async () => (await ask(`/v1/messages/batches/${ended}`))["processing_status"] === "ended";
+  await eventually("the batch of messages ends", isOver);
+  return { INPUT_FILE_ID: file!, BATCH_ID: batch!, MESSAGE_BATCH_ID: ended! };
+}
+
 async function run(sample: CodeSample, { folder, operatorKey }: GatewayProcess): Promise<Finished> {
   return runToEnd(commands[sample.lang](sample.source), {
     cwd: sample.lang === "JavaScript" ? clients : folder, // where the libraries are
@@ -114,6 +146,7 @@ async function run(sample: CodeSample, { folder, operatorKey }: GatewayProcess):
       RESPONSE_ID: await storedResponse(),
       FILE_ID: await file(),
       ...(await conversation()),
+      ...(/BATCH_ID|INPUT_FILE/.test(sample.source) ? await batches() : {}),
     },
   });
 }

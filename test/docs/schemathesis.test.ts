@@ -39,6 +39,21 @@ test.skipIf(
     const reply = await fetch(gateway.url + path, { method: "POST", headers, body: JSON.stringify(body) });
     return ((await reply.json()) as { id: string }).id;
   };
+  const upload = async (): Promise<string> => {
+    const line = {
+      custom_id: "one",
+      method: "POST",
+      url: "/v1/responses",
+      body: { model: "core-3", input: "Keep this" },
+    };
+    const body = new FormData();
+    body.append("purpose", "batch");
+    body.append("file", new Blob([JSON.stringify(line)]), "in.jsonl");
+    const headers = { authorization: `Bearer ${keys[0]}` };
+    return (
+      (await (await fetch(`${gateway.url}/v1/files`, { method: "POST", headers, body })).json()) as { id: string }
+    ).id;
+  };
   const words = [
     "run",
     `${gateway.url}/openapi.json`,
@@ -60,6 +75,14 @@ test.skipIf(
       TOLLGATE_KEYS: keys.join(","),
       TOLLGATE_RESPONSE_ID: await store("/v1/responses", { model: "core-3", input: "Keep this" }),
       TOLLGATE_CONVERSATION_ID: await store("/v1/conversations", {}),
+      TOLLGATE_BATCH_ID: await store("/v1/batches", {
+        input_file_id: await upload(),
+        endpoint: "/v1/responses",
+        completion_window: "24h",
+      }),
+      TOLLGATE_MESSAGE_BATCH_ID: await store("/v1/messages/batches", {
+        requests: [{ custom_id: "one", params: { model: "core-3", max_tokens: 9, messages: [] } }],
+      }),
     },
   });
   await node.stop();

@@ -28,5 +28,9 @@ def before_call(context, case, kwargs):
     if "/v1/conversations/{id}" in case.path and case.method != "DELETE" and next(turns):
         case.path_parameters = {**(case.path_parameters or {}), "id": os.environ["TOLLGATE_CONVERSATION_ID"]}
         key = owner
+    for path, name in (("/v1/batches/{id}", "BATCH"), ("/v1/messages/batches/{id}", "MESSAGE_BATCH")):
+        if case.path.startswith(path) and case.method != "DELETE" and next(turns):
+            case.path_parameters = {**(case.path_parameters or {}), "id": os.environ[f"TOLLGATE_{name}_ID"]}
+            key = owner
     if "Authorization" not in (case.headers or {}) and "X-API-Key" not in (case.headers or {}):
         case.headers = {**(case.headers or {}), "Authorization": f"Bearer {key}"}

@@ -1,5 +1,6 @@
 // Sample requests of each endpoint in curl, JavaScript and Python, as shown in the reference. Each runs as it is, with a key
-// in TOLLGATE_KEY and, where it names them, ids in RESPONSE_ID, CONVERSATION_ID, ITEM_ID and FILE_ID. The tests run them all.
+// in TOLLGATE_KEY and, where it names them, ids in RESPONSE_ID, CONVERSATION_ID, ITEM_ID, FILE_ID, INPUT_FILE_ID, BATCH_ID and
+// MESSAGE_BATCH_ID. The tests run them all.
 import type { CodeSample } from "../../docs/openapi-document.ts";
 
 type Samples = Readonly<{ shell: string; javaScript: string; python: string }>;
@@ -257,6 +258,92 @@ console.log(await client.files.create({ file, purpose: "user_data" }));`,
   ),
 });
 
+const batchGiven = { endpoint: "/v1/chat/completions", completion_window: "24h" };
+const batchParams = { model: "core-3", max_tokens: 50, messages: hello };
+
+/** Calls of one batch, which `id` names in the environment. */
+const ofBatch = (
+  { get, without, openai, anthropic }: Kit,
+  method: "GET" | "POST" | "DELETE",
+  call: string,
+  isMessages = false,
+): Samples => {
+  const [id, at, write] = isMessages
+    ? (["MESSAGE_BATCH_ID", "/v1/messages/batches", anthropic] as const)
+    : (["BATCH_ID", "/v1/batches", openai] as const);
+  const path = `${at}/$${id}${call === "cancel" ? "/cancel" : ""}`;
+  const calls = isMessages ? "client.messages.batches" : "client.batches";
+  return write(
+    method === "GET" ? get(path) : without(method, path),
+    `console.log(await ${calls}.${call}(process.env.${id}));`,
+    `print(${calls}.${call}(os.environ["${id}"]))`,
+  );
+};
+
+const batches = (kit: Kit, base: string): SamplesById => ({
+  createBatch: kit.openai(
+    `${curlWith("", `${base}/v1/batches`)} \\\n  -H "content-type: application/json" \\\n  -d "{\\"input_file_id\\":\\"$INPUT_FILE_ID\\",${JSON.stringify(batchGiven).slice(1).replaceAll('"', '\\"')}"`,
+    `const request = {
+  custom_id: "one",
+  method: "POST",
+  url: "/v1/chat/completions",
+  body: { model: "core-3", max_tokens: 50, messages: [{ role: "user", content: "Say hello" }] },
+};
+const file = await client.files.create({
+  file: new File([JSON.stringify(request)], "in.jsonl"),
+  purpose: "batch",
+});
+console.log(
+  await client.batches.create({
+    input_file_id: file.id,
+    endpoint: "/v1/chat/completions",
+    completion_window: "24h",
+  }),
+);`,
+    `import json
+
+request = {
+    "custom_id": "one",
+    "method": "POST",
+    "url": "/v1/chat/completions",
+    "body": {"model": "core-3", "max_tokens": 50, "messages": [{"role": "user", "content": "Say hello"}]},
+}
+file = client.files.create(file=("in.jsonl", json.dumps(request).encode()), purpose="batch")
+print(
+    client.batches.create(
+        input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
+    )
+)`,
+  ),
+  listBatches: kit.openai(
+    kit.get("/v1/batches"),
+    "for await (const batch of client.batches.list()) console.log(batch);",
+    "for batch in client.batches.list():\n    print(batch)",
+  ),
+  getBatch: ofBatch(kit, "GET", "retrieve"),
+  cancelBatch: ofBatch(kit, "POST", "cancel"),
+  createMessageBatch: kit.anthropic(
+    kit.post("/v1/messages/batches", { requests: [{ custom_id: "one", params: batchParams }] }),
+    `const params = { model: "core-3", max_tokens: 50, messages: [{ role: "user", content: "Say hello" }] };
+console.log(await client.messages.batches.create({ requests: [{ custom_id: "one", params }] }));`,
+    `params = {"model": "core-3", "max_tokens": 50, "messages": [{"role": "user", "content": "Say hello"}]}
+print(client.messages.batches.create(requests=[{"custom_id": "one", "params": params}]))`,
+  ),
+  listMessageBatches: kit.anthropic(
+    kit.get("/v1/messages/batches"),
+    "for await (const batch of client.messages.batches.list()) console.log(batch);",
+    "for batch in client.messages.batches.list():\n    print(batch)",
+  ),
+  getMessageBatch: ofBatch(kit, "GET", "retrieve", true),
+  cancelMessageBatch: ofBatch(kit, "POST", "cancel", true),
+  deleteMessageBatch: ofBatch(kit, "DELETE", "delete", true),
+  getMessageBatchResults: kit.anthropic(
+    kit.get("/v1/messages/batches/$MESSAGE_BATCH_ID/results"),
+    "for await (const line of await client.messages.batches.results(process.env.MESSAGE_BATCH_ID)) console.log(line);",
+    `for line in client.messages.batches.results(os.environ["MESSAGE_BATCH_ID"]):\n    print(line)`,
+  ),
+});
+
 const conversations = (kit: Kit): SamplesById => ({
   createConversation: conversation(
     kit,
@@ -391,7 +478,7 @@ const site = ({ get, openai, open }: Kit): SamplesById => ({
 /** By operation id; `base` is {base_url}. */
 export const codeSamples = (base: string): Readonly<Record<string, readonly CodeSample[]>> =>
   Object.fromEntries(
-    [completions, answers, storedResponses, conversations, files, inputs, voices, counts, site]
+    [completions, answers, storedResponses, conversations, files, batches, inputs, voices, counts, site]
       .flatMap((samples) => Object.entries(samples(kitOf(base), base)))
       .map(([id, each]) => [id, samplesOf(each)]),
   );

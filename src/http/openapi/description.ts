@@ -660,6 +660,159 @@ function files(): OpenApiDocument["paths"] {
   };
 }
 
+const metadata: JsonSchema = { type: ["object", "null"], additionalProperties: { type: "string" } };
+const batchLine = {
+  custom_id: "one",
+  params: { model: "core-3", max_tokens: 50, messages: hello },
+};
+
+function batches(): OpenApiDocument["paths"] {
+  const tag = "Batches";
+  const refused = errorReplies(chatCompletions, [...ofEveryRoute, "malformed"], errorOfEither);
+  const ofOne = errorReplies(chatCompletions, [...ofEveryRoute, "malformed", "not_found"], errorOfEither);
+  const { 400: _, ...refusedById } = ofOne;
+  const endpoints = ["chat/completions", "completions", "messages", "responses", "embeddings", "rerank"];
+  const created: JsonSchema = {
+    type: "object",
+    required: ["input_file_id", "endpoint", "completion_window"],
+    properties: {
+      input_file_id: { type: "string" },
+      endpoint: { type: "string", enum: endpoints.map((path) => `/v1/${path}`) },
+      completion_window: { type: "string", description: "Hours or days, up to `7d`.", examples: ["24h"] },
+      metadata,
+      output_expires_after: {
+        type: ["object", "null"],
+        required: ["anchor", "seconds"],
+        properties: {
+          anchor: { type: "string", enum: ["created_at"] },
+          seconds: { type: "integer", minimum: 3_600, maximum: 2_592_000 },
+        },
+      },
+    },
+  };
+  const given = { input_file_id: "file-0", endpoint: "/v1/chat/completions", completion_window: "24h" };
+  return {
+    "/v1/batches": {
+      get: operation("listBatches", tag, "The account's batches", "Newest first.", {
+        parameters: ofPages.filter(({ name }) => name !== "order"),
+        responses: { "200": reply("A page.", ref("Batches")), ...refused },
+      }),
+      post: operation(
+        "createBatch",
+        tag,
+        "Run the requests of a file",
+        "A line for each: `custom_id`, `method`, `url` and `body`. They run at the lowest priority, in any order.",
+        {
+          requestBody: body(created, { plain: given }),
+          responses: {
+            "200": reply("The batch.", ref("Batch")),
+            ...errorReplies(chatCompletions, [...ofEveryRoute, ...ofBodies, "not_found", "busy"], errorOfEither),
+          },
+        },
+      ),
+    },
+    "/v1/batches/{id}": {
+      get: operation("getBatch", tag, "A batch", "With its progress, and why it waits.", {
+        parameters: [idOf("batch")],
+        responses: { "200": reply("The batch.", ref("Batch")), ...refusedById },
+      }),
+    },
+    "/v1/batches/{id}/cancel": {
+      post: operation("cancelBatch", tag, "Cancel a batch", "What was done stays, and is charged.", {
+        parameters: [idOf("batch")],
+        responses: { "200": reply("The batch.", ref("Batch")), ...ofOne },
+      }),
+    },
+    ...messageBatches(tag),
+  };
+}
+
+const messageRequests: JsonSchema = {
+  type: "array",
+  minItems: 1,
+  items: {
+    type: "object",
+    required: ["custom_id", "params"],
+    properties: {
+      custom_id: {
+        type: "string",
+        description: "Letters, digits, dashes and underscores.",
+        minLength: 1,
+        maxLength: 64,
+      },
+      params: ref("MessagesRequest"),
+    },
+  },
+};
+
+function messageBatches(tag: string): OpenApiDocument["paths"] {
+  const refused = errorReplies(messages, [...ofEveryRoute, "malformed"]);
+  const ofOne = errorReplies(messages, [...ofEveryRoute, "malformed", "not_found"]);
+  const { 400: _, ...refusedById } = ofOne;
+  const parameters = [idOf("batch")];
+  const created: JsonSchema = { type: "object", required: ["requests"], properties: { requests: messageRequests } };
+  return {
+    "/v1/messages/batches": {
+      get: operation("listMessageBatches", tag, "The account's batches of messages", "Newest first.", {
+        parameters: [
+          query("limit", "Batches on a page, 20 unless given.", { type: "integer", minimum: 1, maximum: 1_000 }),
+          query("after_id", "The page after this batch.", { type: "string" }),
+          query("before_id", "The page before this batch.", { type: "string" }),
+        ],
+        responses: { "200": reply("A page.", ref("MessageBatches")), ...refused },
+      }),
+      post: operation("createMessageBatch", tag, "Run requests for messages", "In Anthropic's form, for a day.", {
+        requestBody: body(created, { plain: { requests: [batchLine] } }),
+        responses: {
+          "200": reply("The batch.", ref("MessageBatch")),
+          ...errorReplies(messages, [...ofEveryRoute, ...ofBodies, "file_too_large", "storage_full", "busy"]),
+        },
+      }),
+    },
+    "/v1/messages/batches/{id}": {
+      get: operation("getMessageBatch", tag, "A batch of messages", "With its progress.", {
+        parameters,
+        responses: { "200": reply("The batch.", ref("MessageBatch")), ...refusedById },
+      }),
+      delete: operation(
+        "deleteMessageBatch",
+        tag,
+        "Delete a batch of messages",
+        "Once it has ended, with its results.",
+        {
+          parameters,
+          responses: { "200": reply("It is deleted.", ref("MessageBatchDeleted")), ...ofOne },
+        },
+      ),
+    },
+    "/v1/messages/batches/{id}/cancel": {
+      post: operation("cancelMessageBatch", tag, "Cancel a batch of messages", "What was done stays, and is charged.", {
+        parameters,
+        responses: { "200": reply("The batch.", ref("MessageBatch")), ...refusedById },
+      }),
+    },
+    "/v1/messages/batches/{id}/results": {
+      get: operation(
+        "getMessageBatchResults",
+        tag,
+        "What its requests came to",
+        "A line for each, once it has ended.",
+        {
+          parameters,
+          responses: {
+            "200": {
+              description: "The results.",
+              headers: requestIdHeader,
+              content: { "application/x-jsonl": { schema: { type: "string" } } },
+            },
+            ...refusedById,
+          },
+        },
+      ),
+    },
+  };
+}
+
 function conversations(): OpenApiDocument["paths"] {
   const written = errorReplies(chatCompletions, [...ofEveryRoute, ...ofBodies, "not_found", "busy"]);
   const { 404: _, ...refusedAtFirst } = written;
@@ -878,6 +1031,7 @@ export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
     ...stored(),
     ...conversations(),
     ...files(),
+    ...batches(),
     ...others(models),
   };
   const withSamples = Object.entries(paths).map(([path, methods]) => {
@@ -904,6 +1058,7 @@ export function describeApi({ catalog, baseUrl }: ApiFacts): OpenApiDocument {
       { name: "Responses", description: "The dialect of Codex, and what it stores." },
       { name: "Conversations", description: "Items that requests of responses share and add to." },
       { name: "Files", description: "Uploads that requests and batches name." },
+      { name: "Batches", description: "Many requests in one file, run while others leave room." },
       { name: "Embeddings and reranking", description: "For search in one's own texts." },
       { name: "Voices", description: "Speech to text, and text to speech." },
       { name: "Counting tokens", description: "Free counts in each dialect." },

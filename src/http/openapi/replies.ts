@@ -2,6 +2,14 @@
 import type { JsonSchema } from "../../docs/openapi-document.ts";
 import { anything, either, flag, list, object, only, orNull, ref, text, whole } from "./shape.ts";
 
+const pageEnds = (item: JsonSchema) => ({
+  data: list(item),
+  first_id: orNull(text()),
+  last_id: orNull(text()),
+  has_more: flag(),
+});
+const pageOf = (item: JsonSchema): JsonSchema => object({ object: only("list"), ...pageEnds(item) });
+
 const tokens = (description: string): JsonSchema => whole(description);
 
 const cacheWrites = tokens("Tokens written into the node's prompt cache, where it reports them; not billed.");
@@ -313,21 +321,71 @@ const responses = {
     purpose: text(),
     status: only("processed"),
   }),
-  Files: object({
-    object: only("list"),
-    data: list(ref("File")),
-    first_id: orNull(text()),
-    last_id: orNull(text()),
-    has_more: flag(),
-  }),
+  Files: pageOf(ref("File")),
   FileDeleted: object({ id: text(), object: only("file"), deleted: only(true) }),
-  InputItems: object({
-    object: only("list"),
-    data: list(ref("ConversationItem")),
-    first_id: orNull(text()),
-    last_id: orNull(text()),
-    has_more: flag(),
+  Batch: object({
+    id: text(),
+    object: only("batch"),
+    endpoint: text(),
+    model: orNull(text("The first of its models.")),
+    errors: orNull(
+      object({
+        object: only("list"),
+        data: list(
+          object({ code: text(), line: orNull(whole("From 1.")), message: text(), param: orNull(text()) }),
+          "Why nothing of it runs.",
+        ),
+      }),
+    ),
+    input_file_id: text(),
+    completion_window: text(),
+    status: only(
+      ...["validating", "in_progress", "cancelling", "finalizing", "completed", "expired", "cancelled", "failed"],
+    ),
+    output_file_id: orNull(text("What was answered.")),
+    error_file_id: orNull(text("What was not, and why.")),
+    created_at: whole("Unix time in seconds."),
+    ...Object.fromEntries(
+      ["in_progress", "finalizing", "completed", "failed", "expired", "cancelling", "cancelled"].map((state) => [
+        `${state}_at`,
+        orNull(whole()),
+      ]),
+    ),
+    expires_at: whole(),
+    request_counts: object({ total: whole(), completed: whole(), failed: whole() }),
+    usage: object({
+      input_tokens: whole(),
+      input_tokens_details: object({ cached_tokens: whole() }),
+      output_tokens: whole(),
+      output_tokens_details: object({ reasoning_tokens: whole() }),
+      total_tokens: whole(),
+    }),
+    metadata: orNull({ type: "object" }),
+    billed_tokens: whole("In balance tokens."),
+    waits: orNull(text("Why it does not go on now.")),
   }),
+  Batches: pageOf(ref("Batch")),
+  MessageBatch: object({
+    id: text(),
+    type: only("message_batch"),
+    processing_status: only("in_progress", "canceling", "ended"),
+    request_counts: object({
+      processing: whole(),
+      succeeded: whole(),
+      errored: whole(),
+      canceled: whole(),
+      expired: whole(),
+    }),
+    created_at: text("In ISO 8601."),
+    expires_at: text(),
+    ended_at: orNull(text()),
+    cancel_initiated_at: orNull(text()),
+    archived_at: only(null),
+    results_url: orNull(text()),
+  }),
+  MessageBatches: object(pageEnds(ref("MessageBatch"))),
+  MessageBatchDeleted: object({ id: text(), type: only("message_batch_deleted") }),
+  InputItems: pageOf(ref("ConversationItem")),
   Conversation: object({
     id: text(),
     object: only("conversation"),

@@ -364,7 +364,7 @@ const responsesDetails: Details = {
   web_search: search,
   ...sampling,
   top_logprobs: "Accepted and repeated in the reply.",
-  background: "Always `false`: requests do not run in the background.",
+  background: "True: the response is answered at once and goes on without its client. It must be stored.",
   prompt: "Refused: this server stores no prompts. Send `instructions` and `input`.",
   moderation: "Refused: this server moderates nothing.",
 };

@@ -341,6 +341,7 @@ export class Batches {
     if (waiting === undefined) return false;
     const { run, ended } = waiting;
     await this.#save(run.batch, false);
+    if (run.batch.end !== null) return false; // it was cancelled meanwhile
     this.#again.set(run.batch.id, this.#options.gateway.clock.monotonic() + waitedAgainMs);
     run.close();
     await ended;

@@ -237,7 +237,7 @@ export async function listed(): Promise<readonly Section[]> {
 
 /** `names` is nothing, "config", "commands" or a command; gives the exit code. Throws UsageError for a command that is none. */
 export async function printHelp(names: readonly string[]): Promise<number> {
-  if (names[0] === "config") {
+  if (names[0] === "config" && names.length === 1) {
     const { configReference } = await import("../config/reference.ts");
     console.log(configReference());
     return 0;

@@ -42,7 +42,8 @@ async function wordsAfter(
   const further = before.length < 3 ? nextWords(before, commands) : [];
   if (command === undefined) return further;
   if (command.name === "help") {
-    return [...nextWords(before.slice(1), commands), ...(before.length === 1 ? [configHelp] : [])];
+    const next = nextWords(before.slice(1), commands);
+    return before.length === 1 ? [...next.filter(([word]) => word !== configHelp[0]), configHelp] : next;
   }
   const given = before.slice(command.name.split(" ").length);
   const flag = /^--(.*)/.exec(given.at(-1) ?? "")?.[1];

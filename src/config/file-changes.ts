@@ -51,7 +51,7 @@ const hint = (typed: string, known: readonly string[]): string => {
 
 /** `isRow`: it names a row alone. Throws CommandError. */
 export function placeOf(text: string, isRow: boolean): Place {
-  const [, name = "", quoted, rest = ""] = /^(\w*)\.?("(?:[^"\\]|\\.)*")?(.*)$/s.exec(text) ?? [];
+  const [, name = "", quoted, rest = ""] = /^(\w*)\.?("[^"\\]*(?:\\.[^"\\]*)*")?(.*)$/s.exec(text) ?? [];
   const table = fileTables.find((each) => each.name === name);
   if (table === undefined) {
     const known = fileTables.map((each) => each.name);

@@ -174,7 +174,7 @@ const messagesTools: Table = {
 const chatParts: Table = {
   text: "served",
   image_url: "served",
-  input_audio: refused({ input_audio: { data: "", format: "wav" } }, "messages[0].content[0]: the model"),
+  input_audio: refused({ input_audio: { data: "", format: "wav" } }, "messages[0].content[0].input_audio: the model"),
   file: "served",
 };
 

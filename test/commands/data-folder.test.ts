@@ -46,6 +46,7 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
       email: "ann@example.com",
       plan: "plus",
       disabled: false,
+      cost_center: null,
       allowance: { day: expect.stringMatching(day), granted: 80_000, left: 80_000 },
       credit: 5_000,
       reserved: 0,

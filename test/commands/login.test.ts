@@ -84,7 +84,9 @@ test("several shells renew the token once; where it is ended, the person is told
   const tokens = await Promise.all([1, 2, 3].map(() => machine.tollgate("login", "--token")));
   expect(new Set(tokens.map(({ stdout }) => stdout))).toEqual(new Set([machine.login().access_token]));
   expect(machine.login().access_token).not.toBe(before.access_token);
-  // Somebody has a copy of the file, and uses it.
+  // Somebody has a copy of the file, and uses it when the machine has renewed again.
+  machine.change({ renew_at: 0 });
+  expect((await machine.tollgate("login", "--token")).code).toBe(0);
   machine.change({ renew_at: 0, refresh_token: before.refresh_token });
   const copied = await machine.tollgate("login", "--token");
   expect([copied.code, copied.stderr]).toEqual([1, expect.stringContaining("ended this sign-in")]);

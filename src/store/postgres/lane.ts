@@ -575,7 +575,8 @@ export class Lane {
     const counted = this.#countedAccounts(read);
     const calls: Call[] = [...few.endUsers, ...few.searches];
     const members = read.keys.flatMap(({ account, limits }) => {
-      return limits === null || limits.member === null ? [] : [{ account, member: limits.member }];
+      const member = limits?.member ?? null;
+      return member === null ? [] : [{ account, member }];
     });
     const membersAt = calls.length;
     if (members.length > 0) {

@@ -196,7 +196,8 @@ test("a walk over 2,000 accounts comes to its end", async () => {
   write(
     made.file,
     `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
-     INSERT INTO accounts SELECT i, i || '@x', 'free', 0, randomblob(32), NULL, 0, 0, 0, NULL, NULL, NULL, NULL FROM n`,
+     INSERT INTO accounts (id, email, plan, credit, key_hash, operator, created_at, key_created_at)
+     SELECT i, i || '@x', 'free', 0, randomblob(32), 0, 0, 0 FROM n`,
   );
   const before = made.watch.state.wholePassAt;
   await eventually("a whole pass", async () => made.watch.state.wholePassAt !== before, 60_000);

@@ -185,6 +185,7 @@ function useAddress(): void {
   }, [wanted, model, query.has("new")]);
   useEffect(() => {
     if (path !== "/playground" || !isKept || steps.size === 0 || model !== null || query.has("new")) return;
+    if (conversation.value.id !== id) return; // a new one was begun before this ran
     // Another tab may have deleted the one that the address names.
     if (wanted === null || (wanted !== id && !has(wanted))) navigate(conversationPath(id), { replace: true });
   }, [path, wanted, id, isKept]);

@@ -195,6 +195,7 @@ describe.each(["a data folder", "PostgreSQL"])("background responses in %s", (wh
       expect(refused).toContain("background: needs a stored response");
       const { response } = await begin(account, "dies-rst");
       await reaches(account, response.id, "failed");
+      while ((await clientOf(account, 1).responses.retrieve(response.id)).error === null) await Bun.sleep(20);
       expect((await clientOf(account, 1).responses.retrieve(response.id)).error).toEqual({
         code: "server_error",
         message: "The model stopped answering. Please retry.",

@@ -501,12 +501,16 @@ const loadRetries = () =>
 let retries: Awaited<ReturnType<typeof loadRetries>> | null = null;
 
 /** One round of generation, or as many as the calls of our own tools take. */
-async function oneAnswer(ask: Ask, sink: Sink, serving: Serving, goesOn: Expect): Promise<Ending> {
+function oneAnswer(ask: Ask, sink: Sink, serving: Serving, goesOn: Expect): Promise<Ending> {
+  const { account, parts } = serving;
+  // There is nothing to enforce, and nothing to run.
+  const isPlain = ask.tools.length === 0 && ask.format === null && parts.toolLoop?.offers(ask, account) !== true;
+  return isPlain ? generateCounted(ask, sink, serving) : enforcedAnswer(ask, sink, serving, goesOn);
+}
+
+async function enforcedAnswer(ask: Ask, sink: Sink, serving: Serving, goesOn: Expect): Promise<Ending> {
   const { account, cancelSignal, parts, record } = serving;
   const { checker, clock, log, toolLoop } = parts;
-  // There is nothing to enforce, and nothing to run.
-  const isPlain = ask.tools.length === 0 && ask.format === null && toolLoop?.offers(ask, account) !== true;
-  if (isPlain) return generateCounted(ask, sink, serving);
   const [{ structuredOutput, wantsForm }, { retriedInWords }] = (retries ??= await loadRetries());
   const isChecked = checker !== undefined && wantsForm(ask);
   const repeated = () => void (record.repeats += 1);

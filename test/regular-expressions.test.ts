@@ -56,7 +56,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "office/verbs/report.ts": [/^\d{4}-\d\d-\d\d$/, /^\d{4}-\d\d$/],
   "files/file-store.ts": [own("names that we gave", /^[0-9A-Za-z]{2}$/)],
   "core/toml-text.ts": [/[\u007f-\u009f\u2028\u2029]/g],
-  "config/file-changes.ts": "what an operator asks for, in proportion to its length",
+  "config/file-changes.ts": [/^(\w*)\.?/],
   "config/toml-edit.ts": "the operator's configuration",
   "core/end-user.ts": [within(128, /[\p{C}\p{Zl}\p{Zp}]/gu)], // endUserNameMaxLength
   "account/people/accounts.ts": [

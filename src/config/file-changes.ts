@@ -49,16 +49,26 @@ const hint = (typed: string, known: readonly string[]): string => {
   return meant === null ? "" : `; did you mean ${meant}?`;
 };
 
+/** With its quotes; null: none begins there, or it does not end. A regular expression tries each shorter one, too. */
+function quotedAt(text: string, start: number): string | null {
+  if (text[start] !== '"') return null;
+  let at = start + 1;
+  while (at < text.length && text[at] !== '"') at += text[at] === "\\" ? 2 : 1;
+  return at < text.length ? text.slice(start, at + 1) : null;
+}
+
 /** `isRow`: it names a row alone. Throws CommandError. */
 export function placeOf(text: string, isRow: boolean): Place {
-  const [, name = "", quoted, rest = ""] = /^(\w*)\.?("[^"\\]*(?:\\.[^"\\]*)*")?(.*)$/s.exec(text) ?? [];
+  const [head, name = ""] = /^(\w*)\.?/.exec(text)!;
+  const quoted = quotedAt(text, head.length);
+  const rest = text.slice(head.length + (quoted?.length ?? 0));
   const table = fileTables.find((each) => each.name === name);
   if (table === undefined) {
     const known = fileTables.map((each) => each.name);
     throw new CommandError(`there is no table ${JSON.stringify(name)}${hint(name, known)}`);
   }
   const { isList } = table;
-  const own = quoted === undefined ? null : String(valueOf(quoted));
+  const own = quoted === null ? null : String(valueOf(quoted));
   if (isRow) return { table, row: isList ? (own ?? rest) : null, key: null, value: null };
   const end = rest.indexOf("=");
   const dot = own === null ? rest.lastIndexOf(".", end) : 0;

@@ -81,9 +81,11 @@ export async function takeForm(
   let filename: string | null = null;
   let field: string | null = null;
   let value: Buffer[] = [];
+  let valueBytes = 0;
   const close = (): void => {
     if (field !== null) fields.push([field, Buffer.concat(value).toString()]);
     value = [];
+    valueBytes = 0;
   };
   try {
     for await (const piece of partsOf(body, boundary)) {
@@ -99,8 +101,8 @@ export async function takeForm(
         if (refusal !== null) return refusal;
       } else {
         value.push(Buffer.from(piece));
-        const bytes = value.reduce((sum, { length }) => sum + length, 0);
-        if (bytes > valueMaxBytes) return refuse("malformed", { reason: `${field} is too long` });
+        valueBytes += piece.length;
+        if (valueBytes > valueMaxBytes) return refuse("malformed", { reason: `${field} is too long` });
       }
     }
   } catch (thrown) {

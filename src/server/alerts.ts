@@ -15,7 +15,7 @@ import { diskLowBytes, type NoticeWatch } from "./notice-watch.ts";
 
 /** How old a look may be that the live numbers show. */
 const alertsFreshMs = 10_000;
-/** An account is near its limit with less of its day's allowance left, and no credit beside it. */
+/** An account without credit that has used this part of its day's allowance is near its limit. */
 const nearLimitPart = 0.95;
 const nearLimitNamedMax = 20;
 const modelsNamedMax = 5;

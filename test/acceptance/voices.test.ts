@@ -99,7 +99,7 @@ describe("transcriptions", () => {
     const charged = { ...row, billed_tokens: 2 * perSecond, estimated: false };
     const byNode = { ...charged, input: 5, billed_tokens: 5 * perSecond };
     expect(await rowsOf(account)).toEqual([byNode, charged, charged, charged]);
-    while (uploads().length > 0) await Bun.sleep(20); // a file goes after the reply
+    await eventually("the files are gone", async () => uploads().length === 0); // a moment after the reply
   });
 
   test("translations have their own address, at the node and in the log", async () => {

@@ -24,9 +24,8 @@ export function reportRoutes({ office, work }: Pick<ConsoleParts, "office" | "wo
   async function rowsOf(visitor: Visitor, { by, account, ...query }: ReportQuery, rowsMax: number) {
     const given = Object.entries(query).filter(([, value]) => value !== "");
     const input: ReportInput = { ...Object.fromEntries(given), ...(by && { by: by.split(",") }) };
-    const wrong = problemWith(report, input);
-    if (wrong !== null)
-      return fail("invalid_request", sentence({ message: `${wrong.path.join(".")} ${wrong.problem}` }));
+    const wrong = wrongWith(input);
+    if (wrong !== null) return wrong;
     const subject = await subjectOf(visitor, account);
     return [input, await reported(work, input, subject?.id ?? null, rowsMax)] as const;
   }
@@ -45,9 +44,8 @@ export function reportRoutes({ office, work }: Pick<ConsoleParts, "office" | "wo
     }),
 
     route("GET /statement", async ({ visitor, query: { month, time_zone = "UTC", account, form } }) => {
-      const wrong = problemWith(report, { month, time_zone });
-      if (wrong !== null)
-        return fail("invalid_request", sentence({ message: `${wrong.path.join(".")} ${wrong.problem}` }));
+      const wrong = wrongWith({ month, time_zone });
+      if (wrong !== null) return wrong;
       const made = await explained(async () => {
         const subject = (await subjectOf(visitor, account)) ?? visitor.account;
         return statementOf(work, subject, { month, time_zone });
@@ -62,6 +60,12 @@ export function reportRoutes({ office, work }: Pick<ConsoleParts, "office" | "wo
 
 /** The page has a style of its own, and nothing else. */
 const statementPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+function wrongWith(input: ReportInput): Failure | null {
+  const wrong = problemWith(report, input);
+  if (wrong === null) return null;
+  return fail("invalid_request", sentence({ message: `${wrong.path.join(".")} ${wrong.problem}` }));
+}
 
 async function explained<Made>(make: () => Promise<Made | Failure>): Promise<Made | Failure> {
   try {

@@ -11,7 +11,7 @@ import { FormError } from "../parts/field.tsx";
 import { Meter } from "../parts/meter.tsx";
 import { Page } from "../parts/page.tsx";
 import { Empty, Loaded } from "../parts/states.tsx";
-import { figures, Table } from "../parts/table.tsx";
+import { buttonColumn, figures, Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { askApi, saveFile, upload } from "../request.ts";
@@ -176,10 +176,7 @@ type TableProps = Readonly<{ batches: readonly Batch[]; onCancel: (batch: Batch)
 function BatchTable({ batches, onCancel }: TableProps): VNode {
   if (batches.length === 0) return <Empty icon="log" title="No batches yet" />;
   return (
-    <Table
-      caption="Batches"
-      columns={["Batch", "Progress", ...figures("Cost"), <span class="for-readers">Actions</span>]}
-    >
+    <Table caption="Batches" columns={["Batch", "Progress", ...figures("Cost"), buttonColumn()]}>
       {batches.map((batch) => (
         <BatchLine key={batch.id} batch={batch} onCancel={onCancel} />
       ))}

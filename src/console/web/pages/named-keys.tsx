@@ -17,7 +17,7 @@ import { LimitsDialog, NewKeyDialog } from "./key-form.tsx";
 import { Time } from "../parts/time.tsx";
 import { Button } from "../parts/button.tsx";
 import { Card } from "../parts/card.tsx";
-import { figures, Table } from "../parts/table.tsx";
+import { buttonColumn, figures, Table } from "../parts/table.tsx";
 
 /** The key that is regenerated instead of revoked; it has a card of its own. */
 const defaultKeyId = 1;
@@ -99,13 +99,7 @@ function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
   return (
     <Table
       caption="Named keys"
-      columns={[
-        "Name",
-        "Last used",
-        "May",
-        ...figures(...(isLimited ? ["Today", "This month"] : [])),
-        <span class="for-readers">Actions</span>,
-      ]}
+      columns={["Name", "Last used", "May", ...figures(...(isLimited ? ["Today", "This month"] : [])), buttonColumn()]}
     >
       {keys.map((key) => (
         <KeyRow key={key.id} shown={key} isLimited={isLimited} onAsk={onAsk} />

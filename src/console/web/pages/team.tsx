@@ -9,15 +9,14 @@ import { EmailField } from "../parts/account-fields.tsx";
 import { AskButton, FormDialog } from "../parts/asking-dialogs.tsx";
 import { Button } from "../parts/button.tsx";
 import { Card } from "../parts/card.tsx";
-import { Dialog } from "../parts/dialog.tsx";
 import { NumberField, TextField } from "../parts/field.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { Meter } from "../parts/meter.tsx";
 import { Page } from "../parts/page.tsx";
-import { FreshKey, SecretLink } from "../parts/secret.tsx";
+import { FreshInvitation, FreshKey } from "../parts/secret.tsx";
 import { Select } from "../parts/select.tsx";
 import { Empty, Loaded } from "../parts/states.tsx";
-import { figures, Table } from "../parts/table.tsx";
+import { buttonColumn, figures, Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
@@ -179,17 +178,7 @@ function Keys({ team, title, keys, isService: service = false, onChanged, childr
           {children}
         </Empty>
       ) : (
-        <Table
-          caption={title}
-          columns={[
-            "Name",
-            "Last used",
-            ...figures("Today", "This month"),
-            <span key="actions" class="for-readers">
-              Actions
-            </span>,
-          ]}
-        >
+        <Table caption={title} columns={["Name", "Last used", ...figures("Today", "This month"), buttonColumn()]}>
           {keys.map((key) => (
             <KeyRow key={key.id} shown={key} team={team} isService={service} onRevoked={onChanged} />
           ))}
@@ -305,16 +294,7 @@ function Members({ team, members, onChanged }: MembersProps): VNode {
           Invite people by links, each with what they may use.
         </Empty>
       ) : (
-        <Table
-          caption="Members"
-          columns={[
-            "E-mail",
-            ...figures("Today", "This month"),
-            <span key="actions" class="for-readers">
-              Actions
-            </span>,
-          ]}
-        >
+        <Table caption="Members" columns={["E-mail", ...figures("Today", "This month"), buttonColumn()]}>
           {members.map((member) => (
             <MemberRow key={member.id} team={team} member={member} onChange={setLimiting} onRemoved={onChanged} />
           ))}
@@ -409,16 +389,9 @@ function InviteDialog({ team, onClose }: { team: Team; onClose: () => void }): V
   const [made, setMade] = useState<Readonly<{ path: string; expires_at: string }> | null>(null);
   if (made !== null) {
     return (
-      <Dialog title="The invitation is ready" onClose={onClose}>
-        <p>
-          One person joins {team.name} by this link, until {fullMoment(made.expires_at)}. It is shown{" "}
-          <strong>only once</strong>.
-        </p>
-        <SecretLink path={made.path} />
-        <footer>
-          <Button caption="Done" class="button primary" onClick={onClose} />
-        </footer>
-      </Dialog>
+      <FreshInvitation path={made.path} onClose={onClose}>
+        One person joins {team.name} by this link, until {fullMoment(made.expires_at)}.
+      </FreshInvitation>
     );
   }
   const invite = async (): Promise<void> => {

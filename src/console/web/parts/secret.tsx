@@ -1,7 +1,9 @@
 // Keys and links that are shown only once, with a button that copies them.
-import type { VNode } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import { session } from "../session.ts";
+import { Button } from "./button.tsx";
 import { CopyButton } from "./copy-button.tsx";
+import { Dialog } from "./dialog.tsx";
 
 type SecretProps = Readonly<{ text: string; label: string; caption?: string }>;
 
@@ -15,6 +17,21 @@ export const Secret = ({ text, label, caption }: SecretProps): VNode => (
 /** `path` is below this server's address. */
 export const SecretLink = ({ path }: { path: string }): VNode => (
   <Secret text={(session.value?.base_url ?? location.origin) + path} label="Copy the link" />
+);
+
+type FreshInvitationProps = Readonly<{ path: string; children: ComponentChildren; onClose: () => void }>;
+
+/** `children`: what it is for. */
+export const FreshInvitation = ({ path, children, onClose }: FreshInvitationProps): VNode => (
+  <Dialog title="The invitation is ready" onClose={onClose}>
+    <p>
+      {children} It is shown <strong>only once</strong>.
+    </p>
+    <SecretLink path={path} />
+    <footer>
+      <Button caption="Done" class="button primary" onClick={onClose} />
+    </footer>
+  </Dialog>
 );
 
 type FreshKeyProps = Readonly<{ title: string; apiKey: string; label: string }>;

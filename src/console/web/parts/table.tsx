@@ -6,6 +6,13 @@ type Column = string | VNode | Readonly<{ figure: string | VNode; hidden?: boole
 
 export const figures = (...names: readonly string[]): readonly Column[] => names.map((figure) => ({ figure }));
 
+/** Above buttons. */
+export const buttonColumn = (): VNode => (
+  <span key="actions" class="for-readers">
+    Actions
+  </span>
+);
+
 type TableProps = ComponentProps<"div"> &
   Readonly<{
     columns: readonly Column[];

@@ -7,7 +7,7 @@ import { AskButton } from "../../parts/asking-dialogs.tsx";
 import { Meter } from "../../parts/meter.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
-import { figures, Table } from "../../parts/table.tsx";
+import { buttonColumn, figures, Table } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { get, post } from "../../request.ts";
@@ -35,7 +35,7 @@ export function OperatorBatchesPage(): VNode {
             ) : (
               <Table
                 caption="Batches of all accounts, newest first"
-                columns={["Batch", "Account", "Progress", ...figures("Cost"), <span class="for-readers">Actions</span>]}
+                columns={["Batch", "Account", "Progress", ...figures("Cost"), buttonColumn()]}
               >
                 {batches.map((batch) => (
                   <BatchLine key={batch.id} batch={batch} onCancelled={page.reload} />

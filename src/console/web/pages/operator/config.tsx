@@ -12,7 +12,7 @@ import { Field, FormError, LongField, TextField } from "../../parts/field.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Select } from "../../parts/select.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
-import { Table } from "../../parts/table.tsx";
+import { buttonColumn, Table } from "../../parts/table.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { get, post } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
@@ -109,7 +109,7 @@ function Shown({ config, section, table, row, onWish }: ShownProps): VNode {
       {rows.length === 0 ? (
         <Empty icon="settings" title="The file has none" />
       ) : (
-        <Table caption={sections[section]} columns={["Name", "In the file", <span class="for-readers">Actions</span>]}>
+        <Table caption={sections[section]} columns={["Name", "In the file", buttonColumn()]}>
           {rows.map(({ table: { name: of, row_key: rowKey, is_list: isList }, name, values }) => (
             <tr key={of + name}>
               <td class="break">{isList ? name : of}</td>

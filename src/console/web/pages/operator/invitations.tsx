@@ -5,9 +5,8 @@ import type { Invitations, NewLink } from "../../../api/accounts.ts";
 import { count, fullMoment, worth } from "../../format.ts";
 import { EmailField, PlanField } from "../../parts/account-fields.tsx";
 import { FormDialog } from "../../parts/asking-dialogs.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
 import { FormError, NumberField } from "../../parts/field.tsx";
-import { SecretLink } from "../../parts/secret.tsx";
+import { FreshInvitation } from "../../parts/secret.tsx";
 import { post } from "../../request.ts";
 import { type Resource, useAction } from "../../resource.ts";
 import { planChoices, sells } from "../../session.ts";
@@ -57,15 +56,9 @@ export function InviteDialog({ onClose, onMade }: { onClose: () => void; onMade:
 }
 
 const MadeDialog = ({ made, onClose }: { made: NewLink; onClose: () => void }): VNode => (
-  <Dialog title="The invitation is ready" onClose={onClose}>
-    <p>
-      This link makes one account, until {fullMoment(made.expires_at)}. It is shown <strong>only once</strong>.
-    </p>
-    <SecretLink path={made.path} />
-    <footer>
-      <Button caption="Done" class="button primary" onClick={onClose} />
-    </footer>
-  </Dialog>
+  <FreshInvitation path={made.path} onClose={onClose}>
+    This link makes one account, until {fullMoment(made.expires_at)}.
+  </FreshInvitation>
 );
 
 type OpenInvitationsProps = Readonly<{ resource: Resource<Invitations> }>;

@@ -6,7 +6,10 @@ import { brotliCompress, constants } from "node:zlib";
 const web = join(import.meta.dir, "web");
 
 export type EmbeddedFile = Readonly<{
-  /** Path below the site's root, e.g. `/assets/main-1a2b3c.js`; `/index.html` is the page itself. */
+  /**
+   * Path below the site's root, e.g. `/assets/main-1a2b3c.js`; `/index.html` is the page itself, and `/preloads.json`, which
+   * browsers cannot ask for, has the scripts of each page by the name of its file: `/operator/nodes`.
+   */
   path: string;
   type: string;
   /** The content, compressed with brotli and written in base64. */
@@ -24,6 +27,7 @@ const types: Readonly<Record<string, string>> = {
   css: "text/css; charset=utf-8",
   html: "text/html; charset=utf-8",
   js: "text/javascript; charset=utf-8",
+  json: "application/json",
   svg: "image/svg+xml",
   woff2: "font/woff2",
 };
@@ -36,15 +40,17 @@ const compress = promisify(brotliCompress);
 /** All files of the console. Rejects with the bundler's messages if a source does not compile. */
 export async function bundleConsole({ brotliQuality }: BundleOptions): Promise<BundledFile[]> {
   const kept = await Promise.all(keptAsTheyAre.map(hashed));
-  const outputs = await Promise.all([
+  const [modules, classic] = await Promise.all([
     bundled(["main.tsx", "styles.css"], "esm", kept),
     // A classic script: a module would wait until the page is parsed, and shares no file with others.
     bundled(["theme-first.ts"], "iife", kept),
   ]);
-  const files = [...kept, ...outputs.flat()];
+  const files = [...kept, ...modules.files, ...classic.files];
   const page = withPaths(await Bun.file(join(web, "index.html")).text(), files);
+  const written = { "/index.html": page, "/preloads.json": JSON.stringify(modules.scriptsOf) };
+  const texts = Object.entries(written).map(([path, text]) => ({ path, bytes: new TextEncoder().encode(text) }));
   return Promise.all(
-    [{ path: "/index.html", bytes: new TextEncoder().encode(page) }, ...files].map(async ({ path, bytes }) => ({
+    [...texts, ...files].map(async ({ path, bytes }) => ({
       path,
       type: types[path.slice(path.lastIndexOf(".") + 1)] ?? "application/octet-stream",
       bytes,
@@ -57,14 +63,15 @@ async function bundled(
   entries: readonly string[],
   format: "esm" | "iife",
   kept: readonly File[],
-): Promise<readonly File[]> {
-  const { outputs } = await Bun.build({
+): Promise<Readonly<{ files: readonly File[]; scriptsOf: Readonly<Record<string, readonly string[]>> }>> {
+  const { outputs, metafile } = await Bun.build({
     entrypoints: entries.map((file) => join(web, file)),
     root: web,
     target: "browser",
     format,
     splitting: format === "esm",
     minify: true,
+    metafile: true,
     publicPath: "/assets/",
     naming: { entry: "[name]-[hash].[ext]", chunk: "chunk-[name]-[hash].[ext]" },
     // A developer's environment must not change what browsers get.
@@ -82,15 +89,25 @@ async function bundled(
       },
     ],
   });
-  return Promise.all(
-    outputs
-      .filter(({ size }) => size > 0)
-      .map(async (output) => ({
-        path: `/assets/${output.path.replace(/^.*\//, "")}`,
-        bytes: new Uint8Array(await output.arrayBuffer()),
-      })),
-  );
+  const files = outputs
+    .filter(({ size }) => size > 0)
+    .map(async (output) => ({ path: assetPath(output.path), bytes: new Uint8Array(await output.arrayBuffer()) }));
+  const made = metafile?.outputs ?? {};
+  /** An output and all that it imports at once. */
+  const withImports = (path: string): string[] => [
+    path,
+    ...(made[path]?.imports ?? []).flatMap((found) =>
+      found.kind === "import-statement" && found.path !== path ? withImports(found.path) : [],
+    ),
+  ];
+  const scripts = Object.entries(made).flatMap(([path, { entryPoint }]) => {
+    const [, page] = /\/web\/pages(\/.+)\.tsx$/.exec(entryPoint ?? "") ?? [];
+    return page === undefined ? [] : [[page, [...new Set(withImports(path).map(assetPath))]] as const];
+  });
+  return { files: await Promise.all(files), scriptsOf: Object.fromEntries(scripts) };
 }
+
+const assetPath = (output: string): string => `/assets/${output.slice(output.lastIndexOf("/") + 1)}`;
 
 type File = Readonly<{ path: string; bytes: Uint8Array }>;
 

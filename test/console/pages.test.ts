@@ -17,6 +17,7 @@ const site = new ConsoleSite({
     Promise.resolve(
       new Map([
         ["/index.html", asset("page", false)],
+        ["/preloads.json", asset("{}", false)],
         ["/assets/main-1.js", asset("main", true)],
       ]),
     ),

@@ -7,7 +7,7 @@ import { Empty, Loaded } from "../../parts/states.tsx";
 import { get, search } from "../../request.ts";
 import { useEvery, useResource } from "../../resource.ts";
 import { operatorNumbers, sells } from "../../session.ts";
-import { figures, Table } from "../../parts/table.tsx";
+import { type DataColumn, DataTable } from "../../parts/data-table.tsx";
 
 type OperatorModel = OperatorModels["models"][number];
 
@@ -49,79 +49,95 @@ const nodesNow = (): string =>
     .map(({ name, health, drained_since, below }) => [name, health, drained_since, ...below].join(" "))
     .join("\n");
 
-const ModelsTable = ({ models }: { models: readonly OperatorModel[] }): VNode => (
-  <Table
-    caption="Models"
-    columns={[
-      "Model",
-      "State",
-      "Nodes",
-      { figure: sells.value ? "Input / cached / output" : "", hidden: !sells.value },
-      "Plans",
-      ...figures("Context", "Requests", "Tokens in / out", "First token"),
-    ]}
-    widestOnly={["Plans", "Context"]}
-  >
-    {models.map((model) => (
-      <Row key={model.id} model={model} />
-    ))}
-  </Table>
-);
-
-function Row({ model }: { model: OperatorModel }): VNode {
-  const { id, aliases, hidden, kind, day, plans, context_tokens: context } = model;
-  return (
-    <tr>
-      <td>
-        <Parted name={id} />
-        {aliases.length > 0 && (
-          <span class="quiet small-text">
-            {" = "}
-            {aliases.map((alias, index) => (
-              <>
-                {index > 0 && ", "}
-                <Parted name={alias} />
-              </>
-            ))}
-          </span>
-        )}
-        {kind !== "chat" && <span class="quiet small-text"> {kind}</span>}
-        {hidden && <span class="quiet small-text"> hidden</span>}
-      </td>
-      <td>
-        <State of={model} />
-      </td>
-      <td class="quiet sentence">
-        {model.nodes.length > 0 ? <Parted name={wholeNodes(model).join(", ")} /> : model.missing}
-        {model.below.map((line) => (
-          <p key={line} class="small-text break">
-            {line}
-          </p>
-        ))}
-      </td>
-      {/* Hidden, not left out, because the layout for phones counts the cells of a row. */}
-      <td class="number nowrap sentence" data-name="Price" hidden={!sells.value}>
-        {sells.value && priceOf(model)}
-      </td>
-      <td class="quiet break widest-only" data-name="Plans">
-        {plans === null ? "all" : plans.length === 0 ? "none" : plans.join(", ")}
-      </td>
-      <td class="number quiet nowrap widest-only" data-name="Context" title={`${count(context)} tokens`}>
-        {Math.round(context / 1024)}K
-      </td>
-      <td class="number nowrap" data-name="Requests">
+const columns: readonly DataColumn<OperatorModel>[] = [
+  { id: "model", name: "Model", sort: ({ id }) => id, cell: (model) => <Name of={model} /> },
+  { id: "state", name: "State", sort: stateOf, cell: (model) => <State of={model} /> },
+  { id: "nodes", name: "Nodes", look: "quiet sentence", cell: (model) => <Nodes of={model} /> },
+  { id: "price", name: "Input / cached / output", isFigure: true, look: "nowrap", cell: priceOf },
+  { id: "plans", name: "Plans", look: "quiet break", room: "widest", cell: ({ plans }) => plansIn(plans) },
+  {
+    id: "context",
+    name: "Context",
+    isFigure: true,
+    look: "quiet nowrap",
+    room: "widest",
+    sort: ({ context_tokens: tokens }) => tokens,
+    cell: ({ context_tokens: tokens }) => <span title={`${count(tokens)} tokens`}>{Math.round(tokens / 1024)}K</span>,
+  },
+  {
+    id: "requests",
+    name: "Requests",
+    isFigure: true,
+    look: "nowrap",
+    sort: ({ day }) => day.requests,
+    cell: ({ id, day }) => (
+      <>
         {day.requests === 0 ? "0" : <a href={`/operator/log${search({ model: id })}`}>{count(day.requests)}</a>}
         {day.failed > 0 && <span class="quiet"> ({count(day.failed)} failed)</span>}
-      </td>
-      <td class="number quiet nowrap" data-name="Tokens in / out">
-        {compact(day.input)} / {compact(day.output)}
-      </td>
-      <td class="number quiet nowrap" data-name="First token">
-        {day.first_token_p50_ms === null ? "–" : `${count(day.first_token_p50_ms)} ms`}
-      </td>
-    </tr>
-  );
-}
+      </>
+    ),
+  },
+  {
+    id: "tokens",
+    name: "Tokens in / out",
+    isFigure: true,
+    look: "quiet nowrap",
+    sort: ({ day }) => day.input + day.output,
+    cell: ({ day }) => `${compact(day.input)} / ${compact(day.output)}`,
+  },
+  {
+    id: "first_token",
+    name: "First token",
+    isFigure: true,
+    look: "quiet nowrap",
+    sort: ({ day }) => day.first_token_p50_ms,
+    cell: ({ day: { first_token_p50_ms: first } }) => (first === null ? "–" : `${count(first)} ms`),
+  },
+];
+
+const ModelsTable = ({ models }: { models: readonly OperatorModel[] }): VNode => (
+  <DataTable
+    name="models"
+    caption="Models"
+    columns={columns.filter(({ id }) => sells.value || id !== "price")}
+    rows={models}
+    rowKey={({ id }) => id}
+    first="model"
+  />
+);
+
+const plansIn = (plans: OperatorModel["plans"]): string =>
+  plans === null ? "all" : plans.length === 0 ? "none" : plans.join(", ");
+
+const Name = ({ of: { id, aliases, kind, hidden } }: { of: OperatorModel }): VNode => (
+  <>
+    <Parted name={id} />
+    {aliases.length > 0 && (
+      <span class="quiet small-text">
+        {" = "}
+        {aliases.map((alias, index) => (
+          <>
+            {index > 0 && ", "}
+            <Parted name={alias} />
+          </>
+        ))}
+      </span>
+    )}
+    {kind !== "chat" && <span class="quiet small-text"> {kind}</span>}
+    {hidden && <span class="quiet small-text"> hidden</span>}
+  </>
+);
+
+const Nodes = ({ of: model }: { of: OperatorModel }): VNode => (
+  <>
+    {model.nodes.length > 0 ? <Parted name={wholeNodes(model).join(", ")} /> : model.missing}
+    {model.below.map((line) => (
+      <p key={line} class="small-text break">
+        {line}
+      </p>
+    ))}
+  </>
+);
 
 /** Breaks between the parts of a name, and inside a part only if the part alone is too long for a line. */
 const Parted = ({ name }: { name: string }): VNode => (
@@ -139,12 +155,17 @@ const Parted = ({ name }: { name: string }): VNode => (
 const wholeNodes = ({ nodes, below }: OperatorModel): readonly string[] =>
   nodes.filter((name) => !below.some((line) => line.startsWith(`${name}: `)));
 
-function State({ of: { nodes, up, below } }: { of: OperatorModel }): VNode {
-  if (nodes.length === 0) return <span class="badge bad">No node</span>;
-  if (!up) return <span class="badge warn">Drained</span>;
-  if (below.length > 0) return <span class="badge warn">Below promise</span>;
-  return <span class="badge good">Up</span>;
+/** The worst first. */
+const states = ["No node", "Drained", "Below promise", "Up"] as const;
+const looks = ["bad", "warn", "warn", "good"] as const;
+
+function stateOf({ nodes, up, below }: OperatorModel): number {
+  return nodes.length === 0 ? 0 : !up ? 1 : below.length > 0 ? 2 : 3;
 }
+
+const State = ({ of }: { of: OperatorModel }): VNode => (
+  <span class={`badge ${looks[stateOf(of)]}`}>{states[stateOf(of)]}</span>
+);
 
 function priceOf({ price: dollars }: OperatorModel): string {
   if (dollars === null) return "free: no price set";

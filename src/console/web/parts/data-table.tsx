@@ -1,0 +1,342 @@
+// The one table of the console: sorted by a click on a heading, in pages, with columns that people choose. What is shown stands
+// in the page's address, so back and forward work and links can be shared; the columns are remembered in this browser. The
+// server sorts large sets and tells how many rows there are; small ones are sorted here.
+import type { ComponentChildren, VNode } from "preact";
+import { useId, useMemo, useRef, useState } from "preact/hooks";
+import { count } from "../format.ts";
+import { changeQuery, place } from "../route.ts";
+import { Button } from "./button.tsx";
+import { Icon } from "./icons.tsx";
+import { Select } from "./select.tsx";
+
+type SortValue = string | number | boolean | null;
+
+export type DataColumn<Row> = Readonly<{
+  /** In the address and in the browser's memory; for a server that sorts, its name for it. */
+  id: string;
+  name: string;
+  cell: (row: Row) => ComponentChildren;
+  /** What it is sorted by; "server": the server does it. */
+  sort?: "server" | ((row: Row) => SortValue);
+  /** Figures stand at the end of their column, and the largest come first. */
+  isFigure?: boolean;
+  /** Classes of its cells. */
+  look?: string;
+  /** Only those who choose it see it. */
+  isOptional?: boolean;
+  /** Left out in smaller windows, unless somebody chose it. */
+  room?: "wide" | "widest";
+  /** Buttons, under a heading for screen readers alone. */
+  isActions?: boolean;
+}>;
+
+/**
+ * What the address says of a table. `sort` is a column's id, behind a "-" if the largest come first.
+ * @public
+ */
+export type TableAsked = Readonly<{ sort: string; page: number }>;
+
+/** @public */
+export const tableRows = 50;
+const pageMax = 99_999_999;
+/** With fewer columns there is nothing to choose. */
+const choosableColumns = 5;
+
+/**
+ * `prefix`: of its parameters, where a page has several tables. An address may say anything: what is unknown is ignored.
+ * @public
+ */
+export function tableAsked(
+  columns: readonly Pick<DataColumn<never>, "id" | "sort">[],
+  first: string,
+  prefix = "",
+): TableAsked {
+  const { query } = place.value;
+  const sort = query.get(`${prefix}sort`) ?? "";
+  const isKnown = columns.some((column) => column.sort !== undefined && column.id === sort.replace(/^-/, ""));
+  const page = query.get(`${prefix}page`) ?? "";
+  return { sort: isKnown ? sort : first, page: /^[1-9][0-9]{0,7}$/.test(page) ? Math.min(pageMax, Number(page)) : 1 };
+}
+
+type DataTableProps<Row> = Readonly<{
+  /** Its name in the browser's memory. */
+  name: string;
+  caption: string;
+  columns: readonly DataColumn<Row>[];
+  /** All of them, or with `server` those of the page. */
+  rows: readonly Row[];
+  rowKey: (row: Row) => string | number;
+  /** What it is sorted by at first. */
+  first: string;
+  prefix?: string;
+  /** How many rows there are, and which page these are. */
+  server?: Readonly<{ total: number; page: number }>;
+  /** Of all rows, by column; it stays on top. */
+  sums?: (column: string) => ComponentChildren;
+  /** Keys of the rows that are marked, for what stands in `tools`. */
+  marked?: ReadonlySet<string | number>;
+  onMark?: (marked: ReadonlySet<string | number>) => void;
+  labelOf?: (row: Row) => string;
+  tools?: ComponentChildren;
+  /** The table's class. */
+  look?: string;
+}>;
+
+export function DataTable<Row>(props: DataTableProps<Row>): VNode {
+  const { name, caption, columns, rows, rowKey, first, prefix = "", server, sums, marked, onMark, look = "" } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const [chosen, setChosen] = useState(() => remembered(name));
+  const asked = tableAsked(columns, first, prefix);
+  const sorted = useMemo(
+    () => (server === undefined ? inOrder(rows, columns, asked.sort) : rows),
+    [rows, asked.sort, server === undefined],
+  );
+  const total = server?.total ?? rows.length;
+  const pages = Math.max(1, Math.ceil(total / tableRows));
+  const page = Math.min(pages, server?.page ?? asked.page);
+  const start = (page - 1) * tableRows;
+  const drawn = server === undefined ? sorted.slice(start, start + tableRows) : sorted;
+  const shown = columns.filter(({ id, isOptional }, at) => at === 0 || (chosen[id] ?? isOptional !== true));
+  const isChoosable = columns.length >= choosableColumns || columns.some(({ isOptional }) => isOptional);
+
+  const sortBy = (sort: string): void => changeQuery({ [`${prefix}sort`]: sort, [`${prefix}page`]: null });
+  const turnTo = (to: number): void => {
+    changeQuery({ [`${prefix}page`]: to === 1 ? null : String(to) });
+    if (box.current !== null && box.current.getBoundingClientRect().top < 0) box.current.scrollIntoView();
+  };
+  const choose = (choice: Chosen): void => {
+    setChosen(choice);
+    remember(name, choice);
+  };
+  const mark = (keys: readonly (string | number)[], isOn: boolean): void => {
+    const next = new Set(marked);
+    for (const key of keys) {
+      if (isOn) next.add(key);
+      else next.delete(key);
+    }
+    onMark?.(next);
+  };
+  const drawnKeys = drawn.map(rowKey);
+  const areAllMarked = marked !== undefined && drawnKeys.length > 0 && drawnKeys.every((key) => marked.has(key));
+  const sortable = columns.filter(({ sort }) => sort !== undefined);
+  const hasPages = total > tableRows;
+  const hasTools = isChoosable || hasPages || props.tools !== undefined;
+
+  return (
+    <div class="data-table" ref={box}>
+      {(hasTools || sortable.length > 0) && (
+        <div class={`table-tools ${hasTools ? "" : "only-cards"}`}>
+          <span class="quiet small-text" role="status">
+            {total === 0 ? "" : `${count(start + 1)}–${count(start + drawn.length)} of ${count(total)}`}
+          </span>
+          {props.tools}
+          {sortable.length > 0 && (
+            <span class="only-cards">
+              <Select
+                aria-label="Sort by"
+                value={asked.sort}
+                options={sortable.flatMap((column) =>
+                  directions(column).map((sort) => [sort, `${column.name} ${arrow(sort)}`] as const),
+                )}
+                onValue={sortBy}
+              />
+            </span>
+          )}
+          {isChoosable && <ColumnChoice columns={columns} shown={shown} chosen={chosen} onChoose={choose} />}
+        </div>
+      )}
+      <div class="table-scroll">
+        <table class={`data ${look}`.trim()}>
+          <caption class="for-readers">{caption}</caption>
+          <thead>
+            <tr>
+              {marked !== undefined && (
+                <th scope="col" class="mark-cell">
+                  <input
+                    type="checkbox"
+                    aria-label="Select all rows of this page"
+                    checked={areAllMarked}
+                    onChange={(event) => mark(drawnKeys, event.currentTarget.checked)}
+                  />
+                </th>
+              )}
+              {shown.map((column) => (
+                <Heading key={column.id} column={column} asked={asked} chosen={chosen} onSort={sortBy} />
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {sums !== undefined && (
+              <tr class="total">
+                {shown.map((column, at) => (
+                  <td key={column.id} class={classOf(column, chosen)} data-name={at === 0 ? undefined : column.name}>
+                    {sums(column.id)}
+                  </td>
+                ))}
+              </tr>
+            )}
+            {drawn.map((row, at) => (
+              <tr key={drawnKeys[at]} class={marked?.has(drawnKeys[at]!) === true ? "marked" : undefined}>
+                {marked !== undefined && (
+                  <td class="mark-cell">
+                    <input
+                      type="checkbox"
+                      aria-label={`Select ${props.labelOf?.(row)}`}
+                      checked={marked.has(drawnKeys[at]!)}
+                      onChange={(event) => mark([drawnKeys[at]!], event.currentTarget.checked)}
+                    />
+                  </td>
+                )}
+                {shown.map((column, index) => (
+                  <td
+                    key={column.id}
+                    class={classOf(column, chosen)}
+                    data-name={index === 0 || column.isActions ? undefined : column.name}
+                  >
+                    {column.cell(row)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {hasPages && <Pages caption={caption} page={page} pages={pages} onTurn={turnTo} />}
+    </div>
+  );
+}
+
+type Chosen = Readonly<Record<string, boolean>>;
+
+function classOf({ isFigure, look, room, id, isActions }: DataColumn<never>, chosen: Chosen): string | undefined {
+  const isLeftOut = room !== undefined && chosen[id] !== true;
+  return (
+    [isFigure && "number", isActions && "actions-cell", look, isLeftOut && `${room}-only`].filter(Boolean).join(" ") ||
+    undefined
+  );
+}
+
+/** The first click's order, and the second's. */
+const directions = ({ id, isFigure }: DataColumn<never>): readonly [string, string] =>
+  isFigure === true ? [`-${id}`, id] : [id, `-${id}`];
+const arrow = (sort: string): string => (sort.startsWith("-") ? "↓" : "↑");
+
+type HeadingProps<Row> = Readonly<{
+  column: DataColumn<Row>;
+  asked: TableAsked;
+  chosen: Chosen;
+  onSort: (sort: string) => void;
+}>;
+
+function Heading<Row>({ column, asked: { sort }, chosen, onSort }: HeadingProps<Row>): VNode {
+  const { id, name, isActions } = column;
+  const [one, other] = directions(column);
+  const isSorted = sort === one || sort === other;
+  return (
+    <th
+      scope="col"
+      class={classOf({ ...column, look: undefined }, chosen)}
+      aria-sort={isSorted ? (sort === id ? "ascending" : "descending") : undefined}
+    >
+      {column.sort === undefined ? (
+        <span class={isActions ? "for-readers" : undefined}>{name}</span>
+      ) : (
+        <button type="button" class="sort-button" onClick={() => onSort(sort === one ? other : one)}>
+          {name}
+          <span aria-hidden="true">{isSorted ? arrow(sort) : "↕"}</span>
+        </button>
+      )}
+    </th>
+  );
+}
+
+type ColumnChoiceProps<Row> = Readonly<{
+  columns: readonly DataColumn<Row>[];
+  shown: readonly DataColumn<Row>[];
+  chosen: Chosen;
+  onChoose: (chosen: Chosen) => void;
+}>;
+
+function ColumnChoice<Row>({ columns, shown, chosen, onChoose }: ColumnChoiceProps<Row>): VNode {
+  const id = useId();
+  return (
+    <>
+      <button type="button" class="button small columns-button" popovertarget={id}>
+        <Icon name="columns" size={14} /> Columns
+      </button>
+      <div class="columns-menu" id={id} popover="auto" role="group" aria-label="Columns">
+        {columns
+          .filter(({ isActions }, at) => at > 0 && isActions !== true)
+          .map((column) => (
+            <label key={column.id} class="check">
+              <input
+                type="checkbox"
+                checked={shown.includes(column)}
+                onChange={(event) => onChoose({ ...chosen, [column.id]: event.currentTarget.checked })}
+              />
+              {column.name}
+            </label>
+          ))}
+        <Button caption="As at first" class="link-button" onClick={() => onChoose({})} />
+      </div>
+    </>
+  );
+}
+
+type PagesProps = Readonly<{ caption: string; page: number; pages: number; onTurn: (page: number) => void }>;
+
+const Pages = ({ caption, page, pages, onTurn }: PagesProps): VNode => (
+  <nav class="table-foot" aria-label={`Pages: ${caption}`}>
+    <span class="quiet">
+      Page {count(page)} of {count(pages)}
+    </span>
+    <div class="row">
+      <Button caption="First" class="button small" disabled={page === 1} onClick={() => onTurn(1)} />
+      <Button caption="Previous" class="button small" disabled={page === 1} onClick={() => onTurn(page - 1)} />
+      <Button caption="Next" class="button small" disabled={page === pages} onClick={() => onTurn(page + 1)} />
+      <Button caption="Last" class="button small" disabled={page === pages} onClick={() => onTurn(pages)} />
+    </div>
+  </nav>
+);
+
+/** Equal rows keep their order, and rows without a value come last both ways. */
+function inOrder<Row>(rows: readonly Row[], columns: readonly DataColumn<Row>[], sort: string): readonly Row[] {
+  const column = columns.find(({ id }) => id === sort.replace(/^-/, ""));
+  const by = column?.sort;
+  if (typeof by !== "function") return rows;
+  const sign = sort.startsWith("-") ? -1 : 1;
+  return rows
+    .map((row) => [by(row), row] as const)
+    .sort(([one], [other]) => {
+      if (one === other) return 0;
+      if (one === null) return 1;
+      if (other === null) return -1;
+      if (typeof one === "string" && typeof other === "string") return sign * words.compare(one, other);
+      return sign * (Number(one) - Number(other));
+    })
+    .map(([, row]) => row);
+}
+
+const words = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
+
+const keyOf = (name: string): string => `tollgate-columns ${name}`;
+
+/** The choices that differ from the first ones. Empty if the browser keeps nothing. */
+function remembered(name: string): Chosen {
+  try {
+    const kept: unknown = JSON.parse(localStorage.getItem(keyOf(name)) ?? "{}");
+    if (typeof kept !== "object" || kept === null) return {};
+    return Object.fromEntries(Object.entries(kept).filter(([, isOn]) => typeof isOn === "boolean"));
+  } catch {
+    return {};
+  }
+}
+
+function remember(name: string, chosen: Chosen): void {
+  try {
+    if (Object.keys(chosen).length === 0) localStorage.removeItem(keyOf(name));
+    else localStorage.setItem(keyOf(name), JSON.stringify(chosen));
+  } catch {
+    // The next visit begins with the first columns.
+  }
+}

@@ -1,6 +1,6 @@
 // The console's texts: complete in each language with the same values, used, and none of them in the code.
 import { describe, expect, test } from "bun:test";
-import { type MessageFormatElement, parse, TYPE } from "@formatjs/icu-messageformat-parser";
+import { IntlMessageFormat } from "intl-messageformat";
 import { parseSync } from "oxc-parser";
 import { join } from "node:path";
 
@@ -14,19 +14,21 @@ for (const language of languages)
     texts.set(`${language}/${part}`, await Bun.file(`${root}/data/languages/${language}/${part}.json`).json());
 const english = { ...texts.get("en/people"), ...texts.get("en/operators") };
 
+/** The type of plain text among the elements of a message. */
+const literal = 0;
+
 /** The names of values and tags in a text, in order. Throws for one that is not in ICU's format. */
 function namesIn(text: string): string[] {
   const names = new Set<string>();
-  const look = (elements: readonly MessageFormatElement[]): void => {
+  const look = (elements: ReturnType<IntlMessageFormat["getAst"]>): void => {
     for (const element of elements) {
-      if (element.type === TYPE.literal || element.type === TYPE.pound) continue;
-      names.add(element.type === TYPE.tag ? `<${element.value}>` : element.value);
-      if (element.type === TYPE.tag) look(element.children);
-      if (element.type === TYPE.plural || element.type === TYPE.select)
-        for (const { value } of Object.values(element.options)) look(value);
+      if (!("value" in element) || element.type === literal) continue;
+      names.add("children" in element ? `<${element.value}>` : element.value);
+      if ("children" in element) look(element.children);
+      if ("options" in element) for (const { value } of Object.values(element.options)) look(value);
     }
   };
-  look(parse(text));
+  look(new IntlMessageFormat(text, "en").getAst());
   return [...names].sort();
 }
 

@@ -36,9 +36,6 @@ export function rich(
   return formatOf(key, textOf(key)).format<ComponentChildren>(values as never) as ComponentChildren;
 }
 
-/** Whether a key that the server named has a text. */
-export const isTextKey = (key: string): key is TextKey => texts.has(key);
-
 function textOf(key: string): string {
   const text = texts.get(key);
   if (text === undefined) throw new Error(`no text ${key} is loaded`);

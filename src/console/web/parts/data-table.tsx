@@ -3,8 +3,9 @@
 // server sorts large sets and tells how many rows there are; small ones are sorted here.
 import type { ComponentChildren, VNode } from "preact";
 import { useId, useMemo, useRef, useState } from "preact/hooks";
-import { count } from "../format.ts";
+import { language } from "../language.ts";
 import { changeQuery, place } from "../route.ts";
+import { t, type TextKey } from "../texts.ts";
 import { Button } from "./button.tsx";
 import { Icon } from "./icons.tsx";
 import { Select } from "./select.tsx";
@@ -14,7 +15,7 @@ type SortValue = string | number | boolean | null;
 export type DataColumn<Row> = Readonly<{
   /** In the address and in the browser's memory; for a server that sorts, its name for it. */
   id: string;
-  name: string;
+  name: TextKey;
   cell: (row: Row) => ComponentChildren;
   /** What it is sorted by; "server": the server does it. */
   sort?: "server" | ((row: Row) => SortValue);
@@ -127,16 +128,16 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
       {(hasTools || sortable.length > 0) && (
         <div class={`table-tools ${hasTools ? "" : "only-cards"}`}>
           <span class="quiet small-text" role="status">
-            {total === 0 ? "" : `${count(start + 1)}–${count(start + drawn.length)} of ${count(total)}`}
+            {total > 0 && t("table.range", { start: start + 1, end: start + drawn.length, total })}
           </span>
           {props.tools}
           {sortable.length > 0 && (
             <span class="only-cards">
               <Select
-                aria-label="Sort by"
+                aria-label={t("table.sort_by")}
                 value={asked.sort}
                 options={sortable.flatMap((column) =>
-                  directions(column).map((sort) => [sort, `${column.name} ${arrow(sort)}`] as const),
+                  directions(column).map((sort) => [sort, `${t(column.name)} ${arrow(sort)}`] as const),
                 )}
                 onValue={sortBy}
               />
@@ -154,7 +155,7 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
                 <th scope="col" class="mark-cell">
                   <input
                     type="checkbox"
-                    aria-label="Select all rows of this page"
+                    aria-label={t("table.select_all")}
                     checked={areAllMarked}
                     onChange={(event) => mark(drawnKeys, event.currentTarget.checked)}
                   />
@@ -169,7 +170,7 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
             {sums !== undefined && (
               <tr class="total">
                 {shown.map((column, at) => (
-                  <td key={column.id} class={classOf(column, chosen)} data-name={at === 0 ? undefined : column.name}>
+                  <td key={column.id} class={classOf(column, chosen)} data-name={at === 0 ? undefined : t(column.name)}>
                     {sums(column.id)}
                   </td>
                 ))}
@@ -181,7 +182,7 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
                   <td class="mark-cell">
                     <input
                       type="checkbox"
-                      aria-label={`Select ${props.labelOf?.(row)}`}
+                      aria-label={t("table.select", { name: props.labelOf?.(row) ?? "" })}
                       checked={marked.has(drawnKeys[at]!)}
                       onChange={(event) => mark([drawnKeys[at]!], event.currentTarget.checked)}
                     />
@@ -191,7 +192,7 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
                   <td
                     key={column.id}
                     class={classOf(column, chosen)}
-                    data-name={index === 0 || column.isActions ? undefined : column.name}
+                    data-name={index === 0 || column.isActions ? undefined : t(column.name)}
                   >
                     {column.cell(row)}
                   </td>
@@ -239,10 +240,10 @@ function Heading<Row>({ column, asked: { sort }, chosen, onSort }: HeadingProps<
       aria-sort={isSorted ? (sort === id ? "ascending" : "descending") : undefined}
     >
       {column.sort === undefined ? (
-        <span class={isActions ? "for-readers" : undefined}>{name}</span>
+        <span class={isActions ? "for-readers" : undefined}>{t(name)}</span>
       ) : (
         <button type="button" class="sort-button" onClick={() => onSort(sort === one ? other : one)}>
-          {name}
+          {t(name)}
           <span aria-hidden="true">{isSorted ? arrow(sort) : "↕"}</span>
         </button>
       )}
@@ -262,9 +263,9 @@ function ColumnChoice<Row>({ columns, shown, chosen, onChoose }: ColumnChoicePro
   return (
     <>
       <button type="button" class="button small columns-button" popovertarget={id}>
-        <Icon name="columns" size={14} /> Columns
+        <Icon name="columns" size={14} /> {t("table.columns")}
       </button>
-      <div class="columns-menu" id={id} popover="auto" role="group" aria-label="Columns">
+      <div class="columns-menu" id={id} popover="" role="group" aria-label={t("table.columns")}>
         {columns
           .filter(({ isActions }, at) => at > 0 && isActions !== true)
           .map((column) => (
@@ -274,10 +275,10 @@ function ColumnChoice<Row>({ columns, shown, chosen, onChoose }: ColumnChoicePro
                 checked={shown.includes(column)}
                 onChange={(event) => onChoose({ ...chosen, [column.id]: event.currentTarget.checked })}
               />
-              {column.name}
+              {t(column.name)}
             </label>
           ))}
-        <Button caption="As at first" class="link-button" onClick={() => onChoose({})} />
+        <Button caption={t("table.reset_columns")} class="link-button" onClick={() => onChoose({})} />
       </div>
     </>
   );
@@ -286,15 +287,23 @@ function ColumnChoice<Row>({ columns, shown, chosen, onChoose }: ColumnChoicePro
 type PagesProps = Readonly<{ caption: string; page: number; pages: number; onTurn: (page: number) => void }>;
 
 const Pages = ({ caption, page, pages, onTurn }: PagesProps): VNode => (
-  <nav class="table-foot" aria-label={`Pages: ${caption}`}>
-    <span class="quiet">
-      Page {count(page)} of {count(pages)}
-    </span>
+  <nav class="table-foot" aria-label={t("table.pages", { caption })}>
+    <span class="quiet">{t("table.page", { page, pages })}</span>
     <div class="row">
-      <Button caption="First" class="button small" disabled={page === 1} onClick={() => onTurn(1)} />
-      <Button caption="Previous" class="button small" disabled={page === 1} onClick={() => onTurn(page - 1)} />
-      <Button caption="Next" class="button small" disabled={page === pages} onClick={() => onTurn(page + 1)} />
-      <Button caption="Last" class="button small" disabled={page === pages} onClick={() => onTurn(pages)} />
+      <Button caption={t("table.first")} class="button small" disabled={page === 1} onClick={() => onTurn(1)} />
+      <Button
+        caption={t("table.previous")}
+        class="button small"
+        disabled={page === 1}
+        onClick={() => onTurn(page - 1)}
+      />
+      <Button
+        caption={t("table.next")}
+        class="button small"
+        disabled={page === pages}
+        onClick={() => onTurn(page + 1)}
+      />
+      <Button caption={t("table.last")} class="button small" disabled={page === pages} onClick={() => onTurn(pages)} />
     </div>
   </nav>
 );
@@ -317,7 +326,7 @@ function inOrder<Row>(rows: readonly Row[], columns: readonly DataColumn<Row>[],
     .map(([, row]) => row);
 }
 
-const words = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
+const words = new Intl.Collator(language, { numeric: true, sensitivity: "base" });
 
 const keyOf = (name: string): string => `tollgate-columns ${name}`;
 

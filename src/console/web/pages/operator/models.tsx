@@ -1,12 +1,13 @@
 // Every model: the nodes that have it, whether it is up, its price, the plans that include it and its use.
-import type { VNode } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import type { OperatorModels } from "../../../api/nodes.ts";
-import { compact, count, plural, price } from "../../format.ts";
+import { compact, count, price } from "../../format.ts";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { get, search } from "../../request.ts";
 import { useEvery, useResource } from "../../resource.ts";
 import { operatorNumbers, sells } from "../../session.ts";
+import { rich, t } from "../../texts.ts";
 import { type DataColumn, DataTable } from "../../parts/data-table.tsx";
 
 type OperatorModel = OperatorModels["models"][number];
@@ -19,20 +20,20 @@ export function ModelsPage(): VNode {
   useEvery(refreshMs, models.reload);
   return (
     <Page
-      title="Models"
-      lead={`${sells.value ? "Prices in US dollars per 1,000,000 model tokens. " : ""}Use of the last 24 hours.`}
+      title={t("menu.models")}
+      lead={t(sells.value ? "models.about_sells" : "models.about")}
       actions={
         <a class="button" href="/operator/config?table=models">
-          Edit models
+          {t("models.edit")}
         </a>
       }
     >
       <SickNodes />
-      <section class="card flush" aria-label="Models">
+      <section class="card flush" aria-label={t("menu.models")}>
         <Loaded resource={models} lines={10}>
           {(value) =>
             value.models.length === 0 ? (
-              <Empty icon="models" title="No model is served" />
+              <Empty icon="models" title={t("models.none")} />
             ) : (
               <ModelsTable models={value.models} />
             )
@@ -50,36 +51,38 @@ const nodesNow = (): string =>
     .join("\n");
 
 const columns: readonly DataColumn<OperatorModel>[] = [
-  { id: "model", name: "Model", sort: ({ id }) => id, cell: (model) => <Name of={model} /> },
-  { id: "state", name: "State", sort: stateOf, cell: (model) => <State of={model} /> },
-  { id: "nodes", name: "Nodes", look: "quiet sentence", cell: (model) => <Nodes of={model} /> },
-  { id: "price", name: "Input / cached / output", isFigure: true, look: "nowrap", cell: priceOf },
-  { id: "plans", name: "Plans", look: "quiet break", room: "widest", cell: ({ plans }) => plansIn(plans) },
+  { id: "model", name: "common.model", sort: ({ id }) => id, cell: (model) => <Name of={model} /> },
+  { id: "state", name: "common.state", sort: stateOf, cell: (model) => <State of={model} /> },
+  { id: "nodes", name: "menu.nodes", look: "quiet sentence", cell: (model) => <Nodes of={model} /> },
+  { id: "price", name: "models.price", isFigure: true, look: "nowrap", cell: priceOf },
+  { id: "plans", name: "models.plans", look: "quiet break", room: "widest", cell: ({ plans }) => plansIn(plans) },
   {
     id: "context",
-    name: "Context",
+    name: "common.context",
     isFigure: true,
     look: "quiet nowrap",
     room: "widest",
     sort: ({ context_tokens: tokens }) => tokens,
-    cell: ({ context_tokens: tokens }) => <span title={`${count(tokens)} tokens`}>{Math.round(tokens / 1024)}K</span>,
+    cell: ({ context_tokens: tokens }) => (
+      <span title={t("models.context_tokens", { tokens })}>{Math.round(tokens / 1024)}K</span>
+    ),
   },
   {
     id: "requests",
-    name: "Requests",
+    name: "common.requests",
     isFigure: true,
     look: "nowrap",
     sort: ({ day }) => day.requests,
     cell: ({ id, day }) => (
       <>
         {day.requests === 0 ? "0" : <a href={`/operator/log${search({ model: id })}`}>{count(day.requests)}</a>}
-        {day.failed > 0 && <span class="quiet"> ({count(day.failed)} failed)</span>}
+        {day.failed > 0 && <span class="quiet"> {t("models.failed", { failed: day.failed })}</span>}
       </>
     ),
   },
   {
     id: "tokens",
-    name: "Tokens in / out",
+    name: "models.tokens",
     isFigure: true,
     look: "quiet nowrap",
     sort: ({ day }) => day.input + day.output,
@@ -87,7 +90,7 @@ const columns: readonly DataColumn<OperatorModel>[] = [
   },
   {
     id: "first_token",
-    name: "First token",
+    name: "models.first_token",
     isFigure: true,
     look: "quiet nowrap",
     sort: ({ day }) => day.first_token_p50_ms,
@@ -98,7 +101,7 @@ const columns: readonly DataColumn<OperatorModel>[] = [
 const ModelsTable = ({ models }: { models: readonly OperatorModel[] }): VNode => (
   <DataTable
     name="models"
-    caption="Models"
+    caption={t("menu.models")}
     columns={columns.filter(({ id }) => sells.value || id !== "price")}
     rows={models}
     rowKey={({ id }) => id}
@@ -107,7 +110,7 @@ const ModelsTable = ({ models }: { models: readonly OperatorModel[] }): VNode =>
 );
 
 const plansIn = (plans: OperatorModel["plans"]): string =>
-  plans === null ? "all" : plans.length === 0 ? "none" : plans.join(", ");
+  plans === null ? t("models.all_plans") : plans.length === 0 ? t("models.no_plan") : plans.join(", ");
 
 const Name = ({ of: { id, aliases, kind, hidden } }: { of: OperatorModel }): VNode => (
   <>
@@ -124,7 +127,7 @@ const Name = ({ of: { id, aliases, kind, hidden } }: { of: OperatorModel }): VNo
       </span>
     )}
     {kind !== "chat" && <span class="quiet small-text"> {kind}</span>}
-    {hidden && <span class="quiet small-text"> hidden</span>}
+    {hidden && <span class="quiet small-text"> {t("models.hidden")}</span>}
   </>
 );
 
@@ -156,7 +159,7 @@ const wholeNodes = ({ nodes, below }: OperatorModel): readonly string[] =>
   nodes.filter((name) => !below.some((line) => line.startsWith(`${name}: `)));
 
 /** The worst first. */
-const states = ["No node", "Drained", "Below promise", "Up"] as const;
+const states = ["none", "drained", "below", "up"] as const;
 const looks = ["bad", "warn", "warn", "good"] as const;
 
 function stateOf({ nodes, up, below }: OperatorModel): number {
@@ -164,17 +167,19 @@ function stateOf({ nodes, up, below }: OperatorModel): number {
 }
 
 const State = ({ of }: { of: OperatorModel }): VNode => (
-  <span class={`badge ${looks[stateOf(of)]}`}>{states[stateOf(of)]}</span>
+  <span class={`badge ${looks[stateOf(of)]}`}>{t(`models.state_${states[stateOf(of)]!}`)}</span>
 );
 
 function priceOf({ price: dollars }: OperatorModel): string {
-  if (dollars === null) return "free: no price set";
+  if (dollars === null) return t("models.free");
   const { input, cached, output, per } = dollars;
-  if (per !== undefined) return `$${input} per ${per}`;
+  if (per !== undefined) return t("models.per", { price: `$${input}`, unit: per });
   return input === cached && input === output
-    ? `${price(input)} flat`
+    ? t("models.flat", { price: price(input) })
     : [input, cached, output].map((amount) => price(amount)).join(" / ");
 }
+
+const strong = (inner: ComponentChildren): VNode => <strong>{inner}</strong>;
 
 /** Which nodes are drained or have a problem. */
 function SickNodes(): VNode | null {
@@ -186,17 +191,18 @@ function SickNodes(): VNode | null {
       {drained.length > 0 && (
         <p class="notice" role="status">
           <span>
-            {plural(drained.length, "node")} drained: <strong>{drained.map(({ name }) => name).join(", ")}</strong>.{" "}
-            <a href="/operator/nodes">Nodes</a>
+            {rich("models.drained", {
+              nodes: drained.length,
+              names: drained.map(({ name }) => name).join(", "),
+              strong,
+              link: (inner) => <a href="/operator/nodes">{inner}</a>,
+            })}
           </span>
         </p>
       )}
       {sick.map(({ name, url, problem }) => (
         <p key={name} class="notice" role="status">
-          <span>
-            Node <strong>{name}</strong> at <code>{url}</code>: {problem}
-            {problem?.endsWith("?") === true ? "" : "."}
-          </span>
+          <span>{rich("models.sick", { name, url, problem, strong, code: (inner) => <code>{inner}</code> })}</span>
         </p>
       ))}
     </>

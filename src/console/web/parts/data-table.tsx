@@ -265,7 +265,7 @@ function ColumnChoice<Row>({ columns, shown, chosen, onChoose }: ColumnChoicePro
       <button type="button" class="button small columns-button" popovertarget={id}>
         <Icon name="columns" size={14} /> {t("table.columns")}
       </button>
-      <div class="columns-menu" id={id} popover="" role="group" aria-label={t("table.columns")}>
+      <div class="columns-menu" id={id} popover role="group" aria-label={t("table.columns")}>
         {columns
           .filter(({ isActions }, at) => at > 0 && isActions !== true)
           .map((column) => (

@@ -508,6 +508,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
       usage,
       activity,
       requestLog,
+      files,
       exports: new AccountExports(config.dataFolder, writeExport, clock),
       catalog,
       pool,

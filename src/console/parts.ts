@@ -71,7 +71,11 @@ export type ConsoleParts = Readonly<{
   activity: ActivityQueries;
   requestLog: RequestLogQueries;
   /** Null: the server keeps none. */
-  conversations: Readonly<{ conversations: ConversationRows; conversationBounds: ConversationBounds }> | null;
+  conversations: Readonly<{
+    conversations: ConversationRows;
+    limits: Pick<ConversationBounds, "accountBytesMax" | "totalBytesMax">;
+    hasRoom(): boolean;
+  }> | null;
   /** Balance tokens reserved by open requests of all accounts. */
   reserved: Readonly<{ heldTokens: number }>;
   /** Null or absent: there is one gateway. */

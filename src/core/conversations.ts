@@ -21,6 +21,7 @@ export type ConversationShare = Readonly<{ version: number; conversations: numbe
 /** Of each conversation, its records "" and "~". */
 export type ConversationHead = Readonly<{ conversation: string; id: string; content: string }>;
 
+/** What an account may keep, and how large all accounts' may be together. */
 export type ConversationBounds = Readonly<{ conversationsMax: number; accountBytesMax: number; totalBytesMax: number }>;
 
 /** An account never finds another's. */

@@ -10,14 +10,11 @@ import { isRefusal, refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
 import type { AccountId, Ms, Refusal } from "../core/types.ts";
 import { hourMs } from "../core/units.ts";
-import type { ConversationBounds, ConversationRows } from "../core/conversations.ts";
+import type { ConversationRows } from "../core/conversations.ts";
 import type { FileBounds, FileMeta, FilePage, FileRows, Files, FileWriter, StoredFile, Upload } from "./files.ts";
 
 /** Files of an account, whatever they hold: their rows and places cost, too. */
 const accountFilesMax = 10_000;
-/** Conversations of an account, and their size. */
-const conversationsMax = 1_000;
-const conversationsBytesMax = 256 * 1024 * 1024;
 /** Uploads of an account at once. */
 const accountUploadsMax = 16;
 /** How often the room of the disk is looked at while a file is written. */
@@ -252,18 +249,8 @@ export class FileStore implements Files {
     await rm(join(this.batchesFolder, String(account)), { recursive: true, force: true });
   }
 
-  /** Of the playground. Their contents are with the rows: several gateways need no folder for them. */
   get conversations(): ConversationRows {
     return this.#options.rows;
-  }
-
-  get conversationBounds(): ConversationBounds {
-    const { accountBytesMax, totalBytesMax } = this.limits;
-    return {
-      conversationsMax,
-      accountBytesMax: Math.min(conversationsBytesMax, accountBytesMax),
-      totalBytesMax: this.hasRoom() ? totalBytesMax : 0,
-    };
   }
 
   async close(): Promise<void> {

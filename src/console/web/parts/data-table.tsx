@@ -74,33 +74,38 @@ type DataTableProps<Row> = Readonly<{
   server?: Readonly<{ total: number; page: number }>;
   /** Of all rows, by column; it stays on top. */
   sums?: (column: string) => ComponentChildren;
-  /** Keys of the rows that are marked, for what stands in `tools`. */
-  marked?: ReadonlySet<string | number>;
-  onMark?: (marked: ReadonlySet<string | number>) => void;
-  labelOf?: (row: Row) => string;
+  /** Rows are chosen by their keys, for what stands in `tools`. */
+  marks?: Marks<Row>;
   tools?: ComponentChildren;
   /** The table's class. */
   look?: string;
 }>;
 
+type Key = string | number;
+type Marks<Row> = Readonly<{
+  marked: ReadonlySet<Key>;
+  onMark: (marked: ReadonlySet<Key>) => void;
+  labelOf: (row: Row) => string;
+}>;
+type Chosen = Readonly<Record<string, boolean>>;
+
 export function DataTable<Row>(props: DataTableProps<Row>): VNode {
-  const { name, caption, columns, rows, rowKey, first, prefix = "", server, sums, marked, onMark, look = "" } = props;
+  const { name, caption, columns, rows, first, prefix = "", server, tools } = props;
   const box = useRef<HTMLDivElement>(null);
   const [chosen, setChosen] = useState(() => remembered(name));
-  const asked = tableAsked(columns, first, prefix);
+  const { sort, page: askedPage } = tableAsked(columns, first, prefix);
   const sorted = useMemo(
-    () => (server === undefined ? inOrder(rows, columns, asked.sort) : rows),
-    [rows, asked.sort, server === undefined],
+    () => (server === undefined ? inOrder(rows, columns, sort) : rows),
+    [rows, sort, server === undefined],
   );
   const total = server?.total ?? rows.length;
   const pages = Math.max(1, Math.ceil(total / tableRows));
-  const page = Math.min(pages, server?.page ?? asked.page);
+  const page = Math.min(pages, server?.page ?? askedPage);
   const start = (page - 1) * tableRows;
   const drawn = server === undefined ? sorted.slice(start, start + tableRows) : sorted;
   const shown = columns.filter(({ id, isOptional }, at) => at === 0 || (chosen[id] ?? isOptional !== true));
-  const isChoosable = columns.length >= choosableColumns || columns.some(({ isOptional }) => isOptional);
 
-  const sortBy = (sort: string): void => changeQuery({ [`${prefix}sort`]: sort, [`${prefix}page`]: null });
+  const sortBy = (by: string): void => changeQuery({ [`${prefix}sort`]: by, [`${prefix}page`]: null });
   const turnTo = (to: number): void => {
     changeQuery({ [`${prefix}page`]: to === 1 ? null : String(to) });
     if (box.current !== null && box.current.getBoundingClientRect().top < 0) box.current.scrollIntoView();
@@ -109,19 +114,9 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
     setChosen(choice);
     remember(name, choice);
   };
-  const mark = (keys: readonly (string | number)[], isOn: boolean): void => {
-    const next = new Set(marked);
-    for (const key of keys) {
-      if (isOn) next.add(key);
-      else next.delete(key);
-    }
-    onMark?.(next);
-  };
-  const drawnKeys = drawn.map(rowKey);
-  const areAllMarked = marked !== undefined && drawnKeys.length > 0 && drawnKeys.every((key) => marked.has(key));
-  const sortable = columns.filter(({ sort }) => sort !== undefined);
-  const hasPages = total > tableRows;
-  const hasTools = isChoosable || hasPages || props.tools !== undefined;
+  const sortable = columns.filter((column) => column.sort !== undefined);
+  const isChoosable = columns.length >= choosableColumns || columns.some(({ isOptional }) => isOptional);
+  const hasTools = isChoosable || pages > 1 || tools !== undefined;
 
   return (
     <div class="data-table" ref={box}>
@@ -130,14 +125,14 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
           <span class="quiet small-text" role="status">
             {total > 0 && t("table.range", { start: start + 1, end: start + drawn.length, total })}
           </span>
-          {props.tools}
+          {tools}
           {sortable.length > 0 && (
             <span class="only-cards">
               <Select
                 aria-label={t("table.sort_by")}
-                value={asked.sort}
+                value={sort}
                 options={sortable.flatMap((column) =>
-                  directions(column).map((sort) => [sort, `${t(column.name)} ${arrow(sort)}`] as const),
+                  directions(column).map((by) => [by, `${t(column.name)} ${arrow(by)}`] as const),
                 )}
                 onValue={sortBy}
               />
@@ -146,75 +141,96 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
           {isChoosable && <ColumnChoice columns={columns} shown={shown} chosen={chosen} onChoose={choose} />}
         </div>
       )}
-      <div class="table-scroll">
-        <table class={`data ${look}`.trim()}>
-          <caption class="for-readers">{caption}</caption>
-          <thead>
-            <tr>
-              {marked !== undefined && (
-                <th scope="col" class="mark-cell">
-                  <input
-                    type="checkbox"
-                    aria-label={t("table.select_all")}
-                    checked={areAllMarked}
-                    onChange={(event) => mark(drawnKeys, event.currentTarget.checked)}
-                  />
-                </th>
-              )}
-              {shown.map((column) => (
-                <Heading key={column.id} column={column} asked={asked} chosen={chosen} onSort={sortBy} />
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {sums !== undefined && (
-              <tr class="total">
-                {shown.map((column, at) => (
-                  <td key={column.id} class={classOf(column, chosen)} data-name={at === 0 ? undefined : t(column.name)}>
-                    {sums(column.id)}
-                  </td>
-                ))}
-              </tr>
-            )}
-            {drawn.map((row, at) => (
-              <tr key={drawnKeys[at]} class={marked?.has(drawnKeys[at]!) === true ? "marked" : undefined}>
-                {marked !== undefined && (
-                  <td class="mark-cell">
-                    <input
-                      type="checkbox"
-                      aria-label={t("table.select", { name: props.labelOf?.(row) ?? "" })}
-                      checked={marked.has(drawnKeys[at]!)}
-                      onChange={(event) => mark([drawnKeys[at]!], event.currentTarget.checked)}
-                    />
-                  </td>
-                )}
-                {shown.map((column, index) => (
-                  <td
-                    key={column.id}
-                    class={classOf(column, chosen)}
-                    data-name={index === 0 || column.isActions ? undefined : t(column.name)}
-                  >
-                    {column.cell(row)}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      {hasPages && <Pages caption={caption} page={page} pages={pages} onTurn={turnTo} />}
+      <Grid {...props} {...{ drawn, shown, chosen, sort }} onSort={sortBy} />
+      {pages > 1 && <Pages caption={caption} page={page} pages={pages} onTurn={turnTo} />}
     </div>
   );
 }
 
-type Chosen = Readonly<Record<string, boolean>>;
+type GridProps<Row> = DataTableProps<Row> &
+  Readonly<{
+    drawn: readonly Row[];
+    shown: readonly DataColumn<Row>[];
+    chosen: Chosen;
+    sort: string;
+    onSort: (sort: string) => void;
+  }>;
+
+function Grid<Row>({
+  caption,
+  rowKey,
+  sums,
+  marks,
+  look = "",
+  drawn,
+  shown,
+  chosen,
+  sort,
+  onSort,
+}: GridProps<Row>): VNode {
+  const keys = drawn.map(rowKey);
+  const cells = (contentOf: (column: DataColumn<Row>) => ComponentChildren): VNode[] =>
+    shown.map((column, at) => (
+      <td
+        key={column.id}
+        class={classOf(column, chosen)}
+        data-name={at === 0 || column.isActions ? undefined : t(column.name)}
+      >
+        {contentOf(column)}
+      </td>
+    ));
+  return (
+    <div class="table-scroll">
+      <table class={`data ${look}`.trim()}>
+        <caption class="for-readers">{caption}</caption>
+        <thead>
+          <tr>
+            {marks !== undefined && (
+              <th scope="col" class="mark-cell">
+                <MarkBox label={t("table.select_all")} keys={keys} marks={marks} />
+              </th>
+            )}
+            {shown.map((column) => (
+              <Heading key={column.id} column={column} sort={sort} chosen={chosen} onSort={onSort} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {sums !== undefined && <tr class="total">{cells(({ id }) => sums(id))}</tr>}
+          {drawn.map((row, at) => (
+            <tr key={keys[at]} class={marks?.marked.has(keys[at]!) === true ? "marked" : undefined}>
+              {marks !== undefined && (
+                <td class="mark-cell">
+                  <MarkBox label={t("table.select", { name: marks.labelOf(row) })} keys={[keys[at]!]} marks={marks} />
+                </td>
+              )}
+              {cells(({ cell }) => cell(row))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+type MarkBoxProps<Row> = Readonly<{ label: string; keys: readonly Key[]; marks: Marks<Row> }>;
+
+const MarkBox = <Row,>({ label, keys, marks: { marked, onMark } }: MarkBoxProps<Row>): VNode => (
+  <input
+    type="checkbox"
+    aria-label={label}
+    checked={keys.length > 0 && keys.every((key) => marked.has(key))}
+    onChange={(event) => {
+      const others = [...marked].filter((key) => !keys.includes(key));
+      onMark(new Set(event.currentTarget.checked ? [...others, ...keys] : others));
+    }}
+  />
+);
 
 function classOf({ isFigure, look, room, id, isActions }: DataColumn<never>, chosen: Chosen): string | undefined {
   const isLeftOut = room !== undefined && chosen[id] !== true;
-  return (
-    [isFigure && "number", isActions && "actions-cell", look, isLeftOut && `${room}-only`].filter(Boolean).join(" ") ||
-    undefined
-  );
+  const classes = [isFigure && "number", isActions && "actions-cell", look, isLeftOut && `${room}-only`];
+  return classes.filter(Boolean).join(" ") || undefined;
 }
 
 /** The first click's order, and the second's. */
@@ -224,12 +240,12 @@ const arrow = (sort: string): string => (sort.startsWith("-") ? "↓" : "↑");
 
 type HeadingProps<Row> = Readonly<{
   column: DataColumn<Row>;
-  asked: TableAsked;
+  sort: string;
   chosen: Chosen;
   onSort: (sort: string) => void;
 }>;
 
-function Heading<Row>({ column, asked: { sort }, chosen, onSort }: HeadingProps<Row>): VNode {
+function Heading<Row>({ column, sort, chosen, onSort }: HeadingProps<Row>): VNode {
   const { id, name, isActions } = column;
   const [one, other] = directions(column);
   const isSorted = sort === one || sort === other;

@@ -1,7 +1,8 @@
 // Bundles the console's browser side: when run from source, at the first request for a page; for the binary, at build time.
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { brotliCompress, constants } from "node:zlib";
+import { IntlMessageFormat } from "intl-messageformat";
 
 const web = join(import.meta.dir, "web");
 const languages = join(import.meta.dir, "../../data/languages");
@@ -91,6 +92,15 @@ async function bundled(
           }));
         },
       },
+      {
+        name: "texts that are taken apart already",
+        setup(build) {
+          const parser = "@formatjs/icu-messageformat-parser";
+          build.onResolve({ filter: new RegExp(`^${parser}$`) }, ({ importer }) => ({
+            path: Bun.resolveSync(`${parser}/no-parser.js`, dirname(importer)),
+          }));
+        },
+      },
     ],
   });
   const files = outputs
@@ -116,8 +126,10 @@ const assetPath = (output: string): string => `/assets/${output.slice(output.las
 type File = Readonly<{ path: string; bytes: Uint8Array }>;
 
 /** `path`: of the file on the disk. */
-async function hashed(path: string, name = path.slice(path.lastIndexOf("/") + 1)): Promise<File> {
-  const bytes = await Bun.file(path).bytes();
+const hashed = async (path: string): Promise<File> =>
+  named(await Bun.file(path).bytes(), path.slice(path.lastIndexOf("/") + 1));
+
+function named(bytes: Uint8Array, name: string): File {
   const hash = Bun.hash(bytes).toString(36).padStart(8, "0").slice(0, 8);
   return { path: `/assets/${name.replace(".", `-${hash}.`)}`, bytes };
 }
@@ -128,7 +140,12 @@ async function textFiles(): Promise<readonly Readonly<{ name: string; file: File
   return Promise.all(
     found.sort().map(async (file) => {
       const name = `texts-${file.replace("/", "-").replace(".json", "")}`;
-      return { name, file: await hashed(join(languages, file), `${name}.json`) };
+      const written = (await Bun.file(join(languages, file)).json()) as Readonly<Record<string, string>>;
+      const texts = Object.entries(written).map(([key, text]) => [
+        key,
+        /[{<']/.test(text) ? new IntlMessageFormat(text, "en").getAst() : text,
+      ]);
+      return { name, file: named(new TextEncoder().encode(JSON.stringify(Object.fromEntries(texts))), `${name}.json`) };
     }),
   );
 }

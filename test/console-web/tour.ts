@@ -9,9 +9,9 @@ import { eventually } from "../fixtures/eventually.ts";
 import { launch, Visit } from "./browser.ts";
 import { colleague, House, operator, password } from "./house.ts";
 
-export type Stop = Readonly<{ path: string; who: "stranger" | "user" | "operator" }>;
+type Stop = Readonly<{ path: string; who: "stranger" | "user" | "operator" }>;
 const stops = (who: Stop["who"], ...paths: string[]): Stop[] => paths.map((path) => ({ path, who }));
-export const allStops: readonly Stop[] = [
+const allStops: readonly Stop[] = [
   ...stops("stranger", "/sign-in", "/sign-in?new", "/join", "/set-password#nothing", "/docs"),
   ...stops("user", "/", "/playground", "/batch", "/usage", "/reports", "/plan", "/key", "/team", "/account"),
   ...stops("user", "/device?user_code=BBBB-CCCC", "/operator/nothing"),
@@ -55,7 +55,7 @@ const watching = `
     for (const { value } of list.getEntries()) shift += value;
   }).observe({ type: "layout-shift", buffered: true });`;
 
-export type Measure = Readonly<{
+type Measure = Readonly<{
   bytes: number;
   requests: number;
   firstPaintMs: number;
@@ -64,7 +64,7 @@ export type Measure = Readonly<{
 }>;
 
 /** The first visit of a page by a browser that has nothing of it. `useful`: its heading and its own first numbers are there. */
-export async function measure(browser: Browser, house: House, stop: Stop, slow: boolean): Promise<Measure> {
+async function measure(browser: Browser, house: House, stop: Stop, slow: boolean): Promise<Measure> {
   await using visit = await visitAs(browser, house, stop.who);
   const { page } = visit;
   const devtools = await visit.context.newCDPSession(page);

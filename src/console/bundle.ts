@@ -9,8 +9,8 @@ const languages = join(import.meta.dir, "../../data/languages");
 
 export type EmbeddedFile = Readonly<{
   /**
-   * Path below the site's root, e.g. `/assets/main-1a2b3c.js`; `/index.html` is the page itself, and `/preloads.json`, which
-   * browsers cannot ask for, has the scripts of each page by the name of its file: `/operator/nodes`.
+   * Path below the site's root, e.g. `/assets/main-1a2b3c.js`; `/index.html` is the page itself, and `/preloads.txt`, which
+   * browsers cannot ask for, has a line for each page: the name of its file (`/operator/nodes`) and its scripts.
    */
   path: string;
   type: string;
@@ -30,6 +30,7 @@ const types: Readonly<Record<string, string>> = {
   html: "text/html; charset=utf-8",
   js: "text/javascript; charset=utf-8",
   json: "application/json; charset=utf-8",
+  txt: "text/plain; charset=utf-8",
   svg: "image/svg+xml",
   woff2: "font/woff2",
 };
@@ -51,9 +52,10 @@ export async function bundleConsole({ brotliQuality }: BundleOptions): Promise<B
   const files = [...kept, ...texts.map(({ file }) => file), ...modules.files, ...classic.files];
   const metas = texts.map(({ name, file }) => `<meta name="${name}" content="${file.path}" />`).join("\n    ");
   const page = withPaths((await Bun.file(join(web, "index.html")).text()).replace("{{texts}}", metas), files);
-  const written = Object.entries({ "/index.html": page, "/preloads.json": JSON.stringify(modules.scriptsOf) }).map(
-    ([path, text]) => ({ path, bytes: new TextEncoder().encode(text) }),
-  );
+  const written = Object.entries({ "/index.html": page, "/preloads.txt": modules.preloads }).map(([path, text]) => ({
+    path,
+    bytes: new TextEncoder().encode(text),
+  }));
   return Promise.all(
     [...written, ...files].map(async ({ path, bytes }) => ({
       path,
@@ -68,7 +70,7 @@ async function bundled(
   entries: readonly string[],
   format: "esm" | "iife",
   kept: readonly File[],
-): Promise<Readonly<{ files: readonly File[]; scriptsOf: Readonly<Record<string, readonly string[]>> }>> {
+): Promise<Readonly<{ files: readonly File[]; preloads: string }>> {
   const { outputs, metafile } = await Bun.build({
     entrypoints: entries.map((file) => join(web, file)),
     root: web,
@@ -114,11 +116,11 @@ async function bundled(
       found.kind === "import-statement" && found.path !== path ? withImports(found.path) : [],
     ),
   ];
-  const scripts = Object.entries(made).flatMap(([path, { entryPoint }]) => {
+  const lines = Object.entries(made).flatMap(([path, { entryPoint }]) => {
     const [, page] = /\/web\/pages(\/.+)\.tsx$/.exec(entryPoint ?? "") ?? [];
-    return page === undefined ? [] : [[page, [...new Set(withImports(path).map(assetPath))]] as const];
+    return page === undefined ? [] : [[page, ...new Set(withImports(path).map(assetPath))].join(" ")];
   });
-  return { files: await Promise.all(files), scriptsOf: Object.fromEntries(scripts) };
+  return { files: await Promise.all(files), preloads: lines.join("\n") };
 }
 
 const assetPath = (output: string): string => `/assets/${output.slice(output.lastIndexOf("/") + 1)}`;

@@ -20,8 +20,6 @@ const pageHeaders = { ...safetyHeaders, "content-security-policy": contentSecuri
 /** A year: the name of an immutable file changes with its content. */
 const immutable = "public, max-age=31536000, immutable";
 
-type Scripts = Readonly<Record<string, readonly string[]>>;
-
 /** Pages whose file has another name than their address; the overview is in the first script. */
 const fileOf: Readonly<Record<string, string>> = {
   "/batch": "/batches",
@@ -31,7 +29,6 @@ const fileOf: Readonly<Record<string, string>> = {
 
 export class Pages {
   readonly #log: Log;
-  #scripts: Scripts | null = null;
   readonly #assets: () => Promise<ReadonlyMap<string, Asset>>;
 
   constructor(log: Log, assets: () => Promise<ReadonlyMap<string, Asset>>) {

@@ -64,7 +64,7 @@ describe("the console's files", () => {
 
   test("every file but the page has its content's hash in its name and three forms of the same bytes", async () => {
     for (const [path, file] of await assets()) {
-      expect(file.immutable, path).toBe(!["/index.html", "/preloads.json"].includes(path));
+      expect(file.immutable, path).toBe(!["/index.html", "/preloads.txt"].includes(path));
       if (file.immutable) expect(path).toMatch(/^\/assets\/[\w-]+-[0-9a-z]{8}\.(?:js|json|css|svg|woff2)$/);
       expect(Bun.gunzipSync(new Uint8Array(file.gzip))).toEqual(new Uint8Array(file.bytes));
     }

@@ -117,66 +117,47 @@ function fill(file: string, crowd: number, rows: number, badDay: boolean): void 
   const database = new Database(file);
   const today = Math.floor(Date.now() / dayMs);
   const now = Date.now();
-  const insert = (table: string, row: Readonly<Record<string, string | number | null | Uint8Array>>): void =>
-    void database
-      .query(
-        `INSERT INTO ${table} (${Object.keys(row).join()}) VALUES (${Object.keys(row)
-          .map(() => "?")
-          .join()})`,
-      )
-      .run(...Object.values(row));
+  const insert = (table: string, columns: string, ...values: (string | number | null | Uint8Array)[]): void =>
+    void database.query(`INSERT INTO ${table} (${columns}) VALUES (${values.map(() => "?").join()})`).run(...values);
   const idOf = (email: string): number =>
     database.query<{ id: number }, [string]>("SELECT id FROM accounts WHERE email = ?").get(email)!.id;
+  const charge = (
+    at: number,
+    id: number,
+    time: number,
+    model: string,
+    tokens: readonly [number, number, number],
+  ): void => {
+    const billed = Math.floor((2 * 390 * (tokens[0] + tokens[1] + tokens[2]) + 500) / 1_000);
+    const columns = `billing_key, kind, account_id, at, period, used, credit_delta, endpoint, model, input_fresh, input_cached,
+      output, reasoning, input_cents, cached_input_cents, output_cents, billed_tokens, estimated, key_id, node, wait_ms,
+      sent_ms, first_token_ms, duration_ms`;
+    const key = `filled-${String(at).padStart(17, "0")}`;
+    const money = ["charge", id, time, Math.floor(time / dayMs), billed, 0, "/v1/chat/completions", model] as const;
+    const course = [`gpu-${"abc"[at % 3]}`, at % 400, at % 400, 90 + (at % 600), 700 + ((at * 131) % 9_000)] as const;
+    insert("journal", columns, key, ...money, ...tokens, 0, 390, 390, 390, billed, 0, 1, ...course);
+  };
   database.transaction(() => {
     for (let at = 0; at < crowd; at++) {
       const name = `${given[at % 10]}.${family[Math.floor(at / 10) % 10]}${at < 100 ? "" : Math.floor(at / 100) + 1}`;
-      const created = now - (400 - (at % 400)) * dayMs;
-      insert("accounts", {
-        ...{ email: `${name}@example.com`, plan: ["free", "plus", "standard", "pro"][at % 4]!, credit: 0, operator: 0 },
-        ...{ key_hash: crypto.getRandomValues(new Uint8Array(32)), created_at: created, key_created_at: created },
-        disabled_at: at % 29 === 7 ? now - dayMs : null,
-      });
+      const [plan, created] = [["free", "plus", "standard", "pro"][at % 4]!, now - (400 - (at % 400)) * dayMs];
+      const columns = "email, plan, credit, operator, key_hash, created_at, key_created_at, disabled_at";
+      const hash = crypto.getRandomValues(new Uint8Array(32));
+      const disabled = at % 29 === 7 ? now - dayMs : null;
+      insert("accounts", columns, `${name}@example.com`, plan, 0, 0, hash, created, created, disabled);
     }
     const people = database
       .query<{ id: number }, [string]>("SELECT id FROM accounts WHERE team IS NULL AND operator = 0 AND email <> ?")
       .all(spender);
     for (let at = 0; at < rows; at++) {
-      const daysAgo = Math.floor(((at * 7919) % 4_500) / 100);
-      const weekend = (today - daysAgo + 4) % 7 > 4;
-      if (weekend && at % 5 > 0) continue;
+      const day = today - Math.floor(((at * 7919) % 4_500) / 100);
+      if ((day + 4) % 7 > 4 && at % 5 > 0) continue; // a weekend
       const id = at % 9 === 0 ? idOf(colleague) : people[(at * at + 3 * at) % people.length]!.id;
-      const [input, cached, output] = [600 + ((at * 37) % 4_000), (at * 53) % 2_000, 40 + ((at * 29) % 700)];
-      const billed = Math.floor((2 * 390 * (input + cached + output) + 500) / 1_000);
-      const duration = 700 + ((at * 131) % 9_000);
-      insert("journal", {
-        ...{ billing_key: `filled-${String(at).padStart(17, "0")}`, kind: "charge", account_id: id },
-        at: Math.min(
-          now - 60_000,
-          (today - daysAgo) * dayMs + (7 + (at % 11)) * 3_600_000 + ((at * 97) % 3_600) * 1_000,
-        ),
-        ...{ period: today - daysAgo, used: billed, credit_delta: 0 },
-        ...{ endpoint: "/v1/chat/completions", model: models[(at * at) % models.length]!, input_fresh: input },
-        ...{ input_cached: cached, output, reasoning: 0, input_cents: 390, cached_input_cents: 390, output_cents: 390 },
-        ...{ billed_tokens: billed, estimated: 0, key_id: 1 },
-        ...{ node: `gpu-${"abc"[at % 3]}`, wait_ms: at % 400, sent_ms: at % 400, first_token_ms: 90 + (at % 600) },
-        ...{ duration_ms: duration, priority: null },
-      });
+      const time = Math.min(now - 60_000, day * dayMs + (7 + (at % 11)) * 3_600_000 + ((at * 97) % 3_600) * 1_000);
+      const tokens = [600 + ((at * 37) % 4_000), (at * 53) % 2_000, 40 + ((at * 29) % 700)] as const;
+      charge(at, id, time, models[(at * at) % models.length]!, tokens);
     }
-    if (badDay) {
-      const [used, tokens] = [78_000, 100_000];
-      insert("journal", {
-        ...{
-          billing_key: "filled-spender",
-          kind: "charge",
-          account_id: idOf(spender),
-          at: now - 90_000,
-          period: today,
-        },
-        ...{ used, credit_delta: 0, endpoint: "/v1/chat/completions", model: "core-3", input_fresh: tokens, output: 0 },
-        ...{ input_cached: 0, reasoning: 0, input_cents: 390, cached_input_cents: 390, output_cents: 390 },
-        ...{ billed_tokens: used, estimated: 0, key_id: 1, node: "gpu-a", wait_ms: 4, sent_ms: 4, duration_ms: 900 },
-      });
-    }
+    if (badDay) charge(rows, idOf(spender), now - 90_000, "core-3", [100_000, 0, 0]);
     database.run("DELETE FROM quota_use WHERE quota = 'allowance'");
     database.run(`INSERT INTO quota_use (account_id, quota, period, used)
       SELECT account_id, 'allowance', period, sum(used) FROM journal WHERE kind = 'charge' GROUP BY account_id, period`);

@@ -27,15 +27,20 @@ async function settled(page: Page): Promise<void> {
   await eventually("the page is there", () => page.evaluate<boolean>(isThere), 30_000);
 }
 
-/** Signed in as who visits it, with nothing in the cache. */
+type Session = Awaited<ReturnType<Visit["context"]["storageState"]>>;
+const sessions = new Map<Stop["who"], Session>();
+
+/** Signed in as who visits it, with nothing in the cache. Sign-ins are limited, so that each is kept. */
 async function visitAs(browser: Browser, house: House, who: Stop["who"], options: BrowserContextOptions = {}) {
-  const visit = await Visit.open(browser, house.gateway.url, options);
-  if (who !== "stranger") {
-    const email = who === "user" ? colleague : operator;
-    const headers = { origin: house.gateway.url };
-    await visit.context.request.post("/console/api/sign-in", { data: { email, password }, headers });
-  }
-  return visit;
+  const known = sessions.get(who);
+  if (known !== undefined || who === "stranger")
+    return Visit.open(browser, house.gateway.url, { ...options, ...(known && { storageState: known }) });
+  const visit = await Visit.open(browser, house.gateway.url);
+  const data = { email: who === "user" ? colleague : operator, password };
+  await visit.context.request.post("/console/api/sign-in", { data, headers: { origin: house.gateway.url } });
+  sessions.set(who, await visit.context.storageState());
+  await visit[Symbol.asyncDispose]();
+  return visitAs(browser, house, who, options);
 }
 
 const addressOf = (house: House, { path }: Stop): string => (path === "/join" ? `/join?${house.invitation}` : path);

@@ -45,11 +45,10 @@ export class Pages {
 
   /** What the page will ask for, named with the page itself: on a slow network each answer waited for takes half a second. */
   async #early(request: Request, signedIn: boolean): Promise<string> {
-    this.#scripts ??= JSON.parse(
-      new TextDecoder().decode((await this.#assets()).get("/preloads.json")?.bytes),
-    ) as Scripts;
+    const lines = new TextDecoder().decode((await this.#assets()).get("/preloads.txt")?.bytes).split("\n");
     const path = requestAddress(request).pathname;
-    const scripts = signedIn ? (this.#scripts[fileOf[path] ?? path] ?? []) : [];
+    const line = signedIn ? lines.find((line) => line.startsWith(`${fileOf[path] ?? path} `)) : undefined;
+    const scripts = line?.split(" ").slice(1) ?? [];
     const data = ["/session", ...(signedIn && path === "/" ? ["/overview"] : [])];
     return [
       ...scripts.map((script) => `<${script}>; rel=modulepreload`),

@@ -97,7 +97,7 @@ const ProviderSection = ({ provider }: { provider: string }): VNode => (
           Connects this account with your account there, so that you can sign in with either.
         </p>
         <div>
-          <ProviderButton body={{ connect: true, next: "/account" }} words="Connect with" block={false} />
+          <ProviderButton body={{ connect: true, next: "/account" }} words="provider.connect" block={false} />
         </div>
       </>
     )}

@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import type { VNode } from "preact";
 import { Icon } from "./icons.tsx";
 import { IconButton } from "./button.tsx";
+import { t } from "../texts.ts";
 
 type Toast = Readonly<{ id: number; text: string; kind: "done" | "failed" }>;
 
@@ -26,7 +27,7 @@ export const Toasts = (): VNode => (
       <div key={id} class={`toast ${kind}`}>
         <Icon name={kind === "done" ? "check" : "warning"} size={16} />
         <span>{text}</span>
-        <IconButton icon="close" size={14} label="Dismiss" onClick={() => dismiss(id)} />
+        <IconButton icon="close" size={14} label={t("common.dismiss")} onClick={() => dismiss(id)} />
       </div>
     ))}
   </div>

@@ -4,7 +4,7 @@ import { CommandError } from "../core/expected-error.ts";
 import { isRecord } from "../core/is-record.ts";
 import { nearest } from "../core/nearest.ts";
 import type { TSchema } from "@sinclair/typebox";
-import { fileTables, type FileTableOfKeys } from "./config.ts";
+import { ConfigError, fileTables, type FileTableOfKeys } from "./config.ts";
 import { TomlFile, tomlLiteral, type TomlPath, type TomlValues, valueAt } from "./toml-edit.ts";
 
 export type FileChanges = Readonly<{ set?: readonly string[]; add?: readonly string[]; remove?: readonly string[] }>;
@@ -116,7 +116,12 @@ export function changedFile(toml: string, { add = [], set = [], remove = [] }: F
   for (const text of add) {
     const { table, row } = placed(text, true);
     const names = namesIn(table);
-    if (names.includes(row!)) throw new CommandError(`${text} is there already`);
+    if (names.includes(row!)) {
+      const problem = "is the name of another row";
+      throw new ConfigError(`${text} is there already`, false, [
+        { path: [table.name, names.length, table.rowKey!], problem },
+      ]);
+    }
     file.set([table.name, names.length], table.rowKey === null ? {} : { [table.rowKey]: row });
     what.push(`+ ${text}`);
   }
@@ -162,6 +167,9 @@ function checkKeyOf(file: TomlFile, { path, table: { keys, name } }: Set, all: r
   const given = new Set(all.filter((each) => Bun.deepEquals(each.path, path)).map(({ key }) => key));
   const kept = secrets.flatMap((key) => [key, `${key}_env`]).find((key) => row[key] !== undefined && !given.has(key));
   if (kept !== undefined) {
-    throw new CommandError(`${name}: another url needs ${kept} again, since the key would go there`);
+    const problem = "must be given again where the url changes, since it would go there";
+    throw new ConfigError(`${name}: another url needs ${kept} again, since the key would go there`, false, [
+      { path: [...path, kept], problem },
+    ]);
   }
 }

@@ -5,9 +5,9 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import { type Catalog, modelsByName } from "../core/catalog.ts";
 import { planIds } from "../core/plan-ids.ts";
 import { nearest } from "../core/nearest.ts";
-import { misfitsOf } from "../core/schema-errors.ts";
+import { misfitsOf, type SchemaError } from "../core/schema-errors.ts";
 import { namesThisMachine } from "../core/this-machine.ts";
-import { ConfigError, type Environment, Faults, type ConfigReading, type PlacedFault } from "./faults.ts";
+import { ConfigError, type Environment, Faults, type ConfigReading } from "./faults.ts";
 import {
   basedModels,
   modelOf,
@@ -255,7 +255,7 @@ export function checkModelIds({ file, nodes, mcp }: Config, { models }: Catalog)
     const meant = nearest(id, models.keys());
     return `must be a model id of the catalog, ${meant === null ? otherwise : `did you mean "${meant}"?`}`;
   };
-  const places: PlacedFault[] = [];
+  const places: SchemaError[] = [];
   const lines = [
     ...nodes.flatMap((node, at) =>
       Object.keys(node.models)

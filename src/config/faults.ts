@@ -1,12 +1,10 @@
 // What is wrong with a configuration, collected, so that one start reports every fault; and where a value stands in it.
-import { formatPath, show } from "../core/schema-errors.ts";
+import { formatPath, type SchemaError, show } from "../core/schema-errors.ts";
 import { type Lines, linesOf, lineOfSyntaxError } from "./toml-lines.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-type Path = readonly (string | number)[];
-/** What is wrong with a value of the file; `problem` is read after its path. */
-export type PlacedFault = Readonly<{ path: Path; problem: string }>;
+type Path = SchemaError["path"];
 
 /** The configuration is wrong; the message has one line for each fault. */
 export class ConfigError extends Error {
@@ -16,7 +14,7 @@ export class ConfigError extends Error {
     message: string,
     /** Nothing but flags is wrong. */
     readonly isOfCommandLine = false,
-    readonly places: readonly PlacedFault[] = [],
+    readonly places: readonly SchemaError[] = [],
   ) {
     super(message);
   }
@@ -24,7 +22,7 @@ export class ConfigError extends Error {
 
 export class Faults {
   readonly #lines: string[] = [];
-  readonly #places: PlacedFault[] = [];
+  readonly #places: SchemaError[] = [];
   #ofFlags = 0;
   readonly #file: string | null;
   readonly #toml: string;

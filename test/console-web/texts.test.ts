@@ -147,7 +147,6 @@ const unconverted = new Set<string>([
   "pages/operator/activity.tsx",
   "pages/operator/audit.tsx",
   "pages/operator/batches.tsx",
-  "pages/operator/config.tsx",
   "pages/operator/line-caches.tsx",
   "pages/operator/line-lanes.tsx",
   "pages/operator/line-shares.tsx",

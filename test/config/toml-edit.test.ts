@@ -182,7 +182,7 @@ test("from a browser or by a token, a key does not go to another address unseen"
   const faultsOf = (...set: string[]) => changedFile(shop, { set }, true).faults.map(({ path }) => path.join("."));
   const evil = "nodes.gpu.1.url=http://evil.example.org";
   expect(faultsOf(evil)).toEqual(["nodes.0.api_key"]);
-  expect(faultsOf(evil, "nodes.gpu.1.url=http://a")).toEqual(["nodes.0.api_key"]);
+  expect(faultsOf("nodes.gpu.1.slots=2", evil)).toEqual(["nodes.0.api_key"]);
   expect(faultsOf(evil, "nodes.gpu.1.api_key=sk-own")).toEqual([]);
 });
 

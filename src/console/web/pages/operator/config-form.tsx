@@ -55,27 +55,8 @@ export function RowForm({ table, row, isFixed, faults, busy, onWish, onBack }: R
   const values = rows[at]?.values ?? {};
   const keys = table.keys.filter(({ name: key, fixed }) => fixed === null || key in values);
   const [typed, setTyped] = useState<Typed>({});
-  /** Changed since it was found wrong. */
-  const [mended, setMended] = useState<ReadonlySet<string>>(new Set());
   const form = useRef<HTMLFormElement>(null);
-  useEffect(() => {
-    setMended(new Set());
-    // Drawn by then, within a part that the error has opened.
-    if (faults.length > 0)
-      requestAnimationFrame(() => form.current?.querySelector<HTMLElement>("[aria-invalid]")?.focus());
-  }, [faults]);
-
-  /** Its key, where it is one of this row's. */
-  const keyOf = ({ path: [of, ...rest] }: Fault): string | null => {
-    const [first, second] = rest;
-    const key = isList ? (first === at ? second : undefined) : first;
-    return of === name && keys.some((each) => each.name === key) ? String(key) : null;
-  };
-  const errorOf = (key: string): string | null => {
-    const own = mended.has(key) ? [] : faults.filter((fault) => keyOf(fault) === key);
-    const problems = own.map(({ path, problem }) => [stepsIn(path.slice(isList ? 3 : 2)), problem].join(" ").trim());
-    return problems.length === 0 ? null : problems.join("; ");
-  };
+  const { keyOf, errorOf, mend } = useErrors(table, at, keys, faults, form);
   const isFirst = ({ name: key, required }: ConfigKey): boolean => required || key in values || key === "url";
   const others = keys.filter((key) => !isFirst(key));
   const changed = Object.entries(typed).filter(([key, value]) => value !== (values[key] ?? ""));
@@ -92,24 +73,12 @@ export function RowForm({ table, row, isFixed, faults, busy, onWish, onBack }: R
           written={values[key.name] ?? ""}
           onValue={(value) => {
             setTyped({ ...typed, [key.name]: value });
-            setMended(new Set([...mended, key.name]));
+            mend(key.name);
           }}
         />
       ))}
     </div>
   );
-  const review = (): void => {
-    const own = isNew ? (JSON.parse(typed[rowKey ?? ""] || '""') as string) : row;
-    const path = isList ? `${name}.${JSON.stringify(own)}` : name;
-    const set = changed
-      .filter(([key]) => !isNew || key !== rowKey)
-      .map(([key, value]) => `${path}.${key}=${value ?? ""}`);
-    onWish({
-      changes: { ...(isNew ? { add: [path] } : {}), ...(set.length === 0 ? {} : { set }) },
-      own: { table: name, row: own, typed: Object.fromEntries(changed) },
-      isAbout: (fault) => keyOf(fault) !== null,
-    });
-  };
   const wrong = keys.filter(({ name: key }) => errorOf(key) !== null).length;
   return (
     <form
@@ -118,7 +87,7 @@ export function RowForm({ table, row, isFixed, faults, busy, onWish, onBack }: R
       aria-label={`${name} ${row}`}
       onSubmit={(event) => {
         event.preventDefault();
-        review();
+        onWish({ ...wishOf(table, isNew ? null : row, changed), isAbout: (fault) => keyOf(fault) !== null });
       }}
     >
       <h2>{isNew ? t("config.new_row", { table: name }) : isList ? `${name}: ${row}` : name}</h2>
@@ -144,6 +113,55 @@ export function RowForm({ table, row, isFixed, faults, busy, onWish, onBack }: R
       </footer>
     </form>
   );
+}
+
+/** `row` null: the row is new, and its name was typed, too. */
+function wishOf(
+  { name, row_key: rowKey, is_list: isList }: ConfigTable,
+  row: string | null,
+  changed: readonly (readonly [string, string | null])[],
+): Omit<Wish, "isAbout"> {
+  const typed = Object.fromEntries(changed);
+  const own = row ?? (JSON.parse(typed[rowKey ?? ""] || '""') as string);
+  const path = isList ? `${name}.${JSON.stringify(own)}` : name;
+  const set = changed
+    .filter(([key]) => row !== null || key !== rowKey)
+    .map(([key, value]) => `${path}.${key}=${value ?? ""}`);
+  return {
+    changes: { ...(row === null ? { add: [path] } : {}), ...(set.length === 0 ? {} : { set }) },
+    own: { table: name, row: own, typed },
+  };
+}
+
+/** What is wrong with the values of a row, until they are changed. */
+function useErrors(
+  { name, is_list: isList }: ConfigTable,
+  at: number,
+  keys: readonly ConfigKey[],
+  faults: Faults,
+  form: { readonly current: HTMLFormElement | null },
+) {
+  /** Changed since it was found wrong. */
+  const [mended, setMended] = useState<ReadonlySet<string>>(new Set());
+  useEffect(() => {
+    setMended(new Set());
+    // Drawn by then, within a part that the error has opened.
+    if (faults.length > 0)
+      requestAnimationFrame(() => form.current?.querySelector<HTMLElement>("[aria-invalid]")?.focus());
+  }, [faults]);
+
+  /** Its key, where it is one of this row's. */
+  const keyOf = ({ path: [of, ...rest] }: Fault): string | null => {
+    const [first, second] = rest;
+    const key = isList ? (first === at ? second : undefined) : first;
+    return of === name && keys.some((each) => each.name === key) ? String(key) : null;
+  };
+  const errorOf = (key: string): string | null => {
+    const own = mended.has(key) ? [] : faults.filter((fault) => keyOf(fault) === key);
+    const problems = own.map(({ path, problem }) => [stepsIn(path.slice(isList ? 3 : 2)), problem].join(" ").trim());
+    return problems.length === 0 ? null : problems.join("; ");
+  };
+  return { keyOf, errorOf, mend: (key: string) => setMended(new Set([...mended, key])) };
 }
 
 const stepsIn = (path: Fault["path"]): string =>

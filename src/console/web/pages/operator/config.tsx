@@ -49,10 +49,8 @@ export function ConfigPage(): VNode {
 
 type ConfigProps = Readonly<{ config: ConfigShown; onRead: (now: ConfigShown) => void }>;
 
-function Config({ config, onRead }: ConfigProps): VNode {
-  const { query } = place.value;
-  const table = query.get("table") ?? "nodes";
-  const row = query.get("row");
+/** What an operator does with the file: wishes, and what came of them. */
+function useEditing({ config, onRead }: ConfigProps, table: string) {
   const [step, setStep] = useState<Step | null>(null);
   const [faults, setFaults] = useState<Faults>([]);
   /** Another one begins with what is in the file. */
@@ -85,7 +83,24 @@ function Config({ config, onRead }: ConfigProps): VNode {
       setStep(null);
       go({ table });
     });
+  const takeTheirs = (now: ConfigShown): void => {
+    onRead(now);
+    setStep(null);
+    setDraft(draft + 1);
+  };
+  const putOnTop = (wish: Wish, now: ConfigShown): void => {
+    onRead(now);
+    void review(wish, now);
+  };
+  return { step, faults, draft, action, review, apply, takeTheirs, putOnTop, close: () => setStep(null) };
+}
 
+function Config({ config, onRead }: ConfigProps): VNode {
+  const { query } = place.value;
+  const table = query.get("table") ?? "nodes";
+  const row = query.get("row");
+  const editing = useEditing({ config, onRead }, table);
+  const { step, faults, draft, action, close } = editing;
   return (
     <div class="stack-large">
       {config.problem !== null && (
@@ -109,7 +124,7 @@ function Config({ config, onRead }: ConfigProps): VNode {
       <Shown
         key={`${table} ${row} ${draft}`}
         {...{ config, table, row, faults, busy: action.busy }}
-        onWish={(wish) => void review(wish)}
+        onWish={(wish) => void editing.review(wish)}
       />
       <FormError message={step === null ? action.error : null} />
       <Changes config={config} onRead={onRead} />
@@ -117,8 +132,8 @@ function Config({ config, onRead }: ConfigProps): VNode {
         <ReviewDialog
           edited={step.edited}
           action={action}
-          onApply={() => void apply(step.wish)}
-          onClose={() => setStep(null)}
+          onApply={() => void editing.apply(step.wish)}
+          onClose={close}
         />
       )}
       {step !== null && "now" in step && (
@@ -127,16 +142,9 @@ function Config({ config, onRead }: ConfigProps): VNode {
           seen={config}
           now={step.now}
           action={action}
-          onTheirs={() => {
-            onRead(step.now);
-            setStep(null);
-            setDraft(draft + 1);
-          }}
-          onMine={() => {
-            onRead(step.now);
-            void review(step.wish, step.now);
-          }}
-          onClose={() => setStep(null)}
+          onTheirs={() => editing.takeTheirs(step.now)}
+          onMine={() => editing.putOnTop(step.wish, step.now)}
+          onClose={close}
         />
       )}
     </div>

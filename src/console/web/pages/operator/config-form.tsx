@@ -49,7 +49,7 @@ type RowFormProps = Readonly<{
 }>;
 
 export function RowForm({ table, row, isFixed, faults, busy, onWish, onBack }: RowFormProps): VNode {
-  const { name, row_key: rowKey, is_list: isList, rows } = table;
+  const { name, is_list: isList, rows } = table;
   const isNew = isList && row === "";
   const at = isNew ? rows.length : isList ? rows.findIndex((each) => each.name === row) : 0;
   const values = rows[at]?.values ?? {};

@@ -2,7 +2,7 @@
 // it describes.
 import type { AccountId, Ms } from "../core/types.ts";
 import type { Draft } from "./draft.ts";
-import type { AuditAction, AuditEntry, AuditOnly, AuditRecords } from "./records.ts";
+import type { AuditAction, AuditEntry, AuditRecords } from "./records.ts";
 
 /** As the subject of an entry: the server itself; as its operator: a command. Accounts are numbered from 1. */
 export const theServer: AccountId = 0;
@@ -43,7 +43,7 @@ export class AuditLog {
   }
 
   /** Newest first, those with an id below `before`. */
-  async list(before: number, limit: number, only: AuditOnly = {}): Promise<readonly AuditEntry[]> {
-    return this.#records.audit(before, limit, only);
+  async list(before: number, limit: number): Promise<readonly AuditEntry[]> {
+    return this.#records.audit(before, limit);
   }
 }

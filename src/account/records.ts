@@ -331,12 +331,9 @@ export type AuditEntry = Readonly<{
   detail: string;
 }>;
 
-/** Entries of one action, or about one account. */
-export type AuditOnly = Readonly<{ action?: AuditAction; subject_id?: AccountId }>;
-
 export interface AuditRecords {
   /** 0 where the entries are numbered when they are written. */
   nextAuditId(): number;
   /** Newest first, those with an id below `before`. */
-  audit(before: number, limit: number, only: AuditOnly): Soon<readonly AuditEntry[]>;
+  audit(before: number, limit: number): Soon<readonly AuditEntry[]>;
 }

@@ -5,7 +5,6 @@ import type {
   AccessLinkRecords,
   AccountRecord,
   AuditEntry,
-  AuditOnly,
   AuditRecords,
   DeviceCode,
   DeviceCodeRecords,
@@ -243,8 +242,8 @@ export abstract class StoreRecords<At extends When>
     return after(first, ([code = null]) => code);
   }
 
-  audit(before: number, limit: number, only: AuditOnly): Answer<At, readonly AuditEntry[]> {
-    return this.all("audit_log", only, { before, limit });
+  audit(before: number, limit: number): Answer<At, readonly AuditEntry[]> {
+    return this.all("audit_log", {}, { before, limit });
   }
 
   /** The newest. */

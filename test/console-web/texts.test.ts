@@ -149,7 +149,6 @@ const unconverted = new Set<string>([
   "pages/operator/batches.tsx",
   "pages/operator/config.tsx",
   "pages/operator/log.tsx",
-  "pages/operator/nodes.tsx",
   "pages/overview.tsx",
   "pages/own-deletion.tsx",
   "pages/plan.tsx",

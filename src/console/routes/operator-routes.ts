@@ -1,6 +1,5 @@
 // The routes for operators, with the totals and the audit log.
 import { emailsOf } from "../../account/people/account-names.ts";
-import type { AuditAction } from "../../account/records.ts";
 import type { AccountId } from "../../core/types.ts";
 import type { Live } from "../live.ts";
 import { timeOf } from "../numbers.ts";
@@ -51,15 +50,7 @@ function serverRoutes(parts: ConsoleParts, live: Live): Route[] {
     route("GET /operator/audit", async ({ query }) => {
       const limit = limitOf(query.limit);
       const before = Number(query.after ?? newest);
-      const found = await office.read(async ({ auditLog, accounts }) => {
-        const subject = query.account === undefined ? null : await accounts.recordOf(query.account);
-        if (query.account !== undefined && subject === null) return [];
-        const only = {
-          ...(query.action && { action: query.action as AuditAction }),
-          ...(subject && { subject_id: subject.id }),
-        };
-        return auditLog.list(before, limit + 1, only);
-      });
+      const found = await office.read(({ auditLog }) => auditLog.list(before, limit + 1));
       const { shown, next } = pageOf(found, limit);
       const emails = await emailsOf(
         office,

@@ -113,7 +113,7 @@ export const nameOf = ({ path, name }: PageEntry): string =>
 const devicePage = page("/device", "menu.device", "key", () => import("./pages/device.tsx"), "DevicePage");
 
 /** Lists, of which each row has a page of its own: `/operator/nodes/gpu-a`. */
-const lists = ["/operator/accounts", "/operator/nodes", "/operator/models", "/operator/audit"];
+const lists = ["/operator/accounts", "/operator/nodes", "/operator/models"];
 
 /** `address`: a path, perhaps with a query. */
 export function pageAt(address: string): PageEntry | undefined {

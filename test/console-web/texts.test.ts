@@ -188,7 +188,6 @@ const unconverted = new Set<string>([
   "parts/secret.tsx",
   "parts/table.tsx",
   "parts/time-chart.tsx",
-  "parts/toasts.tsx",
   "parts/usage-chart.tsx",
   "parts/usage-table.tsx",
   "request.ts",

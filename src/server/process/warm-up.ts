@@ -138,7 +138,17 @@ function privateGateway() {
       const key = mintApiKey();
       const of = { id: accounts.length + 1, email: "", plan: Object.keys(catalog.plans)[0]!, keyHash: hashApiKey(key) };
       const never = { keyEnding: null, passwordHash: null, keyUsedAt: null, disabledAt: null, costCenter: null };
-      accounts.push({ ...of, ...never, operator: false, team: false, credit: 1e9, createdAt: 0, keyCreatedAt: 0 });
+      const noMail = { mailAddress: null, language: null, mailKinds: null };
+      accounts.push({
+        ...of,
+        ...never,
+        ...noMail,
+        operator: false,
+        team: false,
+        credit: 1e9,
+        createdAt: 0,
+        keyCreatedAt: 0,
+      });
       return key;
     },
     /** The status of the reply, which is read to its end. */

@@ -280,6 +280,7 @@ export type Mail = Readonly<{
   /** When it is tried next; null: it was sent, or given up. */
   dueAt: Ms | null;
   tries: number;
+  /** Or given up. */
   sentAt: Ms | null;
   /** Why the last try failed. */
   problem: string | null;
@@ -291,9 +292,11 @@ export interface MailRecords {
   /** Those that are to be sent by then, the longest due first. */
   dueMails(by: Ms, limit: number): Soon<readonly Mail[]>;
   mailsOfKind(kind: string): Soon<readonly Mail[]>;
-  /** Of all: those that wait, and those that were given up. */
-  mailCounts(): Soon<Readonly<{ waiting: number; givenUp: number }>>;
+  mailCounts(since: Ms): Soon<MailCounts>;
 }
+
+/** Mails that wait, those that were given up since a time, and why one of them failed. */
+export type MailCounts = Readonly<{ waiting: number; givenUp: number; problem: string | null }>;
 
 /** A machine that wants to sign in; a person decides in the console. What it says of itself may be wrong. */
 export type DeviceCode = Readonly<{
@@ -312,12 +315,14 @@ export interface DeviceCodeRecords {
   deviceCode(hash: "deviceHash" | "userCodeHash", is: string): Soon<DeviceCode | null>;
   /** How many there are, with expired ones that were not removed yet. */
   deviceCodes(): Soon<number>;
+  oldestDeviceCode(): Soon<DeviceCode | null>;
 }
 
 export type AuditAction =
   | "account.create"
   | "account.plan"
   | "account.cost_center"
+  | "account.address"
   | "account.credit"
   | "account.disable"
   | "account.enable"

@@ -14,6 +14,7 @@ import { DecidedOtherwise } from "../account/money/purchases.ts";
 import type { peerAddress } from "../http/peer-address.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
 import type { LiveRequests, Site } from "../http/site.ts";
+import { mailLanguageOf } from "../core/mail.ts";
 import { busyRetrySeconds } from "../core/limits.ts";
 import { formatPath, misfitsOf } from "../core/schema-errors.ts";
 import { CommandError } from "../core/expected-error.ts";
@@ -22,10 +23,12 @@ import { accountRoutes } from "./routes/account-routes.ts";
 import { readBody } from "./body.ts";
 import { pagePaths, webhookPath } from "./lazy-console.ts";
 import { addDeviceFlow } from "./device-flow.ts";
+import { conversationRoutes } from "./routes/conversation-routes.ts";
 import { deviceRoutes } from "./routes/device-routes.ts";
 import { keyRoutes } from "./routes/key-routes.ts";
 import { Live } from "./live.ts";
 import { linkRoutes } from "./routes/link-routes.ts";
+import { addUnsubscription } from "./routes/mail-routes.ts";
 import { logRoutes } from "./routes/log-routes.ts";
 import { reportRoutes } from "./routes/report-routes.ts";
 import { operatorRoutes } from "./routes/operator-routes.ts";
@@ -43,8 +46,6 @@ import { teamRoutes } from "./routes/team-routes.ts";
 import { usageRoutes } from "./routes/usage-routes.ts";
 import { webhookReply } from "./routes/webhook.ts";
 import { parseOutsideJson } from "../core/outside-json.ts";
-
-const consoleBodyMaxBytes = 64 * 1024;
 
 type Connection = Parameters<typeof peerAddress>[1] & {};
 
@@ -66,6 +67,7 @@ export function consoleRoutes(parts: ConsoleParts, live: Live): readonly Route[]
     ...deviceRoutes(parts),
     ...accountRoutes(parts),
     ...usageRoutes(parts),
+    ...conversationRoutes(parts),
     ...logRoutes(parts),
     ...reportRoutes(parts),
     ...planRoutes(parts),
@@ -90,6 +92,7 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
     parse: "none",
   });
   addDeviceFlow(app, parts);
+  addUnsubscription(app, parts);
   const { payment } = parts;
   if (payment !== null) {
     app.post(webhookPath(payment.name), ({ request }) => webhookReply(parts, payment, request), { parse: "none" });
@@ -130,7 +133,7 @@ async function decide(
   let denied = refuseAccess(route.access, visitor);
   if (denied !== null) return denied;
   // (4)
-  const body = route.body === null ? null : await readJson(request, route.body);
+  const body = route.body === null ? null : await readJson(request, route.body, route.bodyMaxBytes);
   if (route.body !== null) {
     // It may take minutes to arrive; the session may have ended meanwhile, or the account may be no operator anymore.
     visitor = await signedIn.visitor(request.headers);
@@ -150,6 +153,7 @@ async function decide(
     request,
     ...addresses.of(request, connection),
     browser: (request.headers.get("user-agent") ?? "").slice(0, browserMaxLength),
+    language: mailLanguageOf(request.headers.get("accept-language")),
   });
 }
 
@@ -182,9 +186,9 @@ function refuseAccess(access: Access, visitor: Visitor | null): Failure | null {
   }
 }
 
-async function readJson(request: Request, schema: TSchema): Promise<unknown> {
-  const text = await readBody(request, consoleBodyMaxBytes);
-  if (text === null) return fail("invalid_request", `The request is larger than ${consoleBodyMaxBytes} bytes.`);
+async function readJson(request: Request, schema: TSchema, maxBytes: number): Promise<unknown> {
+  const text = await readBody(request, maxBytes);
+  if (text === null) return fail("invalid_request", `The request is larger than ${maxBytes} bytes.`);
   try {
     return checked(parseOutsideJson(text), schema, "The request");
   } catch (error) {

@@ -1,5 +1,5 @@
 // What mail there is, and what a mail is on its way.
-import type { Ms } from "./types.ts";
+import { dayMs, hourMs } from "./units.ts";
 
 /** Receivers may switch these off, in this order on the page of their account. */
 export const optionalMailKinds = ["limits", "end_user_limits", "statement", "alerts"] as const;
@@ -27,5 +27,5 @@ export function mailLanguageOf(tags: string | null): MailLanguage | null {
 }
 
 /** How long links in mails work. */
-export const mailedPasswordLinkMs: Ms = 60 * 60_000;
-export const addressLinkMs: Ms = 24 * 60 * 60_000;
+export const mailedPasswordLinkMs = hourMs;
+export const addressLinkMs = dayMs;

@@ -123,7 +123,8 @@ export function readTemplates(folder: string): Templates {
           return [name, { problem: `is no KIND.LANGUAGE.txt or .html; the kinds are ${mailKinds.join(", ")}` }];
         }
         try {
-          if (statSync(join(folder, name)).size > templateMaxBytes) return [name, { problem: "is larger than 256 KiB" }];
+          if (statSync(join(folder, name)).size > templateMaxBytes)
+            return [name, { problem: "is larger than 256 KiB" }];
           const text = readFileSync(join(folder, name), "utf8").replaceAll("\r\n", "\n");
           const problem = problemOf(text, kind, name.endsWith(".txt"));
           return [name, problem === null ? { text } : { problem }];

@@ -75,6 +75,8 @@ import type { OpenedBooks } from "../books/opened-books.ts";
 import { lookForLostResponses } from "./kept/lost-responses.ts";
 import { hadModels, missingLines, modelReport, seenNode, understoodNames } from "./fleet/model-report.ts";
 import { NodeCare } from "./fleet/node-care.ts";
+import type { Alerts } from "./alerts.ts";
+import { Mailing } from "./mailing.ts";
 import { NoticeWatch } from "./notice-watch.ts";
 import { nodeLine, noNodeServes } from "./fleet/node-lines.ts";
 import { checkModelFile, findServingNodes } from "./fleet/nodes.ts";
@@ -393,6 +395,19 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
     log,
   });
   opened.defer(() => notices.close());
+  let alerts: Promise<Alerts> | null = null;
+  /** Loaded when somebody looks, or mail tells of them. */
+  const openAlerts = (): Promise<Alerts> =>
+    (alerts ??= import("./alerts.ts").then(({ alertsOf }) => {
+      const own = { requestLog, accounting, notices, clock, catalog, pool, served, port, work: officeWork };
+      return alertsOf(config, { ...own, backupSchedule: () => backups.schedule });
+    }));
+  const mailing = new Mailing({
+    ...{ accounting, requestLog, catalog, clock, log, secret: sealingKey },
+    baseUrl: addressesOf(config, port).baseUrl,
+    alerts: { list: async () => (await openAlerts()).list() },
+  });
+  opened.defer(() => mailing.close());
   served.onChange = () => void relays?.adopt();
   const reloader = new Reloader(config, {
     clock,
@@ -413,6 +428,7 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
       ownedTools,
       backups,
       notices,
+      mailing,
       served,
       tracing,
     }),
@@ -446,11 +462,19 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
     return simulate({ requestLog, office: accounting.office, clock, load, pool }, asked, progress);
   };
   const own = { requestLog, consoleUrl, eraseResponses, erasedInWords, simulate, fleet };
-  const officeWork = { ...accounting, ...own } satisfies OfficeWork;
+  const officeWork = {
+    ...accounting,
+    ...own,
+    get mail() {
+      return mailing.desk;
+    },
+  } satisfies OfficeWork;
   return {
     relays,
     backups,
     notices,
+    mailing,
+    openAlerts,
     reloader,
     /** Records in the audit log who reloaded the configuration, and the result. */
     noteReload: (by: string, outcome: ReloadOutcome): Promise<void> =>
@@ -496,7 +520,19 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
   const { accounting, laneState, usage, activity, requestLog, writeExport, watch, storedResponses, files } = earlier;
   const { sealingKey, pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
-  const { relays, backups, notices, reloader, nodeCare, officeWork, batches, unready, sampleModel } = earlier;
+  const {
+    relays,
+    backups,
+    notices,
+    mailing,
+    openAlerts,
+    reloader,
+    nodeCare,
+    officeWork,
+    batches,
+    unready,
+    sampleModel,
+  } = earlier;
 
   let webConsole: ServingConsole | null = null;
   const openConsole = async (requests: LiveRequests): Promise<ServingConsole> => {
@@ -508,6 +544,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
       usage,
       activity,
       requestLog,
+      files,
       exports: new AccountExports(config.dataFolder, writeExport, clock),
       catalog,
       pool,
@@ -517,6 +554,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
       work: officeWork,
       reloader,
       backupSchedule: () => backups.schedule,
+      alerts: await openAlerts(),
       demo: serving.demo,
       port,
       sealingKey,
@@ -533,10 +571,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
       ...unconfiguredPlans(catalog.plans, await planCounts(accounting)),
       ...hindrances(),
     ],
-    started: {
-      config: config.file === null ? null : resolve(config.file),
-      nodes: flags.node ?? [],
-    },
+    started: { config: config.file === null ? null : resolve(config.file), nodes: flags.node ?? [] },
   };
   const handler: Handler = async (...asked) => {
     const { controlHandler } = await import("./control-handler.ts");
@@ -644,6 +679,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
     waiting: pool.waiting,
   }));
   notices.configure(config.webhooks);
+  await mailing.follow(config.mail);
   backups.follow(config.backups);
   opened.defer(() => backups.close());
   return { url: server.url, requests };

@@ -128,7 +128,13 @@ export class Mailer {
     if (accounts.length === 0) this.#stated = month;
     for (const account of accounts) {
       await accounting.office.change(async ({ mails, now }) =>
-        new Mails(mails).tell("statement", `statement ${account} ${month}`, account, { month, of: account }, now + 40 * dayMs),
+        new Mails(mails).tell(
+          "statement",
+          `statement ${account} ${month}`,
+          account,
+          { month, of: account },
+          now + 40 * dayMs,
+        ),
       );
     }
   }
@@ -192,7 +198,8 @@ export class Mailer {
     const made = to === null || !isWanted ? null : await this.#made(mail, record);
     if (made === null) return this.#note(mail, null, null);
     const { until } = JSON.parse(mail.details) as { until?: Ms };
-    if (until !== undefined && until <= clock.wall()) return this.#note(mail, "its link ended before it was sent", null);
+    if (until !== undefined && until <= clock.wall())
+      return this.#note(mail, "its link ended before it was sent", null);
     const what = { account: record?.id ?? 0, what: kind, until: 0 };
     const token = isOptional(kind) ? sealClaim(secret, what) : null;
     const letter = { ...made.letter, unsubscribe: token === null ? null : `${url}/unsubscribe#${token}` };
@@ -200,7 +207,7 @@ export class Mailer {
       ...written(letter, this.#templates()),
       to: to!,
       messageId: messageId(mail, config),
-      unsubscribe: token === null ? null : `${url}/mail/unsubscribe?of=${token}`,
+      unsubscribe: token === null ? null : `${url}/console/mail/unsubscribe?of=${token}`,
       attachment: made.attachment,
     });
     await this.#settle(mail, outcome);
@@ -246,7 +253,8 @@ export class Mailer {
     const number = (value: unknown): string => Number(value).toLocaleString(language);
     if (details["until"] !== undefined) {
       const form = { dateStyle: "long", timeStyle: "short", timeZone: config.timeZone } as const;
-      values["until"] = `${new Intl.DateTimeFormat(language, form).format(Number(details["until"]))} (${config.timeZone})`;
+      values["until"] =
+        `${new Intl.DateTimeFormat(language, form).format(Number(details["until"]))} (${config.timeZone})`;
     }
     const letter = (link: string, more: Partial<Letter> = {}): Letter => ({
       ...{ kind, language, values, link: url + link, unsubscribe: null },
@@ -302,7 +310,11 @@ export class Mailer {
     const say = (what: string, more = {}): string => textIn(language, `statement.${what}`, more);
     const number = (value: number): string => value.toLocaleString(language);
     const money = (usd: number): string => usd.toLocaleString(language, { style: "currency", currency: "USD" });
-    const cells = ({ requests, billed, cost_usd }: typeof made.total) => [number(requests), number(billed), money(cost_usd)];
+    const cells = ({ requests, billed, cost_usd }: typeof made.total) => [
+      number(requests),
+      number(billed),
+      money(cost_usd),
+    ];
     const rows = made.lines.slice(0, tableRowsMax).map((line) => [line.model, ...cells(line)]);
     const more = made.lines.length - rows.length;
     if (more > 0) rows.push([say("more", { count: number(more) }), "", "", ""]);
@@ -326,7 +338,8 @@ export class Mailer {
     if (templates === null) return null;
     try {
       const read = readTemplates(templates);
-      for (const [file, of] of read) if ("problem" in of) this.#warnOnce("a template is not used", `${file} ${of.problem}`);
+      for (const [file, of] of read)
+        if ("problem" in of) this.#warnOnce("a template is not used", `${file} ${of.problem}`);
       return read;
     } catch (thrown) {
       this.#warnOnce("the folder of templates cannot be read", (thrown as Error).message);
@@ -342,7 +355,8 @@ export class Mailer {
   }
 }
 
-const isOptional = (kind: MailKind): kind is OptionalMailKind => (optionalMailKinds as readonly string[]).includes(kind);
+const isOptional = (kind: MailKind): kind is OptionalMailKind =>
+  (optionalMailKinds as readonly string[]).includes(kind);
 
 const serverName = (url: string): string => `Tollgate (${new URL(url).host})`;
 

@@ -10,6 +10,7 @@ import type {
   TelemetryConfig,
   SharePrefixCache,
 } from "../config/config.ts";
+import type { MailConfig } from "../config/mail.ts";
 import type { WebhookConfig } from "../config/webhooks.ts";
 import type { LiveValues, Running, Derived } from "../config/running.ts";
 import type { Catalog } from "../core/catalog.ts";
@@ -22,6 +23,7 @@ import type { KeptResponses } from "../store/responses/kept-responses.ts";
 import type { LedgerWatch } from "../store/verify/verify-watch.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import type { ServingNodes } from "./fleet/nodes.ts";
+import type { Mailing } from "./mailing.ts";
 import type { NoticeWatch } from "./notice-watch.ts";
 import type { OwnedTools } from "./owned-tools.ts";
 import { type ServedModels, textOf } from "./fleet/served-models.ts";
@@ -39,6 +41,7 @@ type Parts = Readonly<{
   ownedTools: OwnedTools;
   backups: Pick<ScheduledBackups, "follow">;
   notices: Pick<NoticeWatch, "configure">;
+  mailing: Pick<Mailing, "follow">;
   served: ServedModels;
   tracing: Tracing;
 }>;
@@ -108,6 +111,10 @@ export class RunningParts implements Running {
 
   useWebhooks(webhooks: readonly WebhookConfig[]): void {
     this.#parts.notices.configure(webhooks);
+  }
+
+  useMail(mail: MailConfig | null): Promise<void> {
+    return this.#parts.mailing.follow(mail);
   }
 
   offer(offered: Derived): void {

@@ -12,6 +12,7 @@ import type {
   IdentityRecords,
   KeyRecord,
   Mail,
+  MailCounts,
   MailRecords,
   OfficeRecords,
   OperatorToken,
@@ -253,8 +254,13 @@ export abstract class StoreRecords<At extends When>
     return this.all("mails", { kind }, { order: "mails.once" });
   }
 
-  mailCounts(): Answer<At, Readonly<{ waiting: number; givenUp: number }>> {
-    return after(this.ask<{ waiting: number; givenUp: number }>(mailCounts), ([counts]) => counts!);
+  mailCounts(since: Ms): Answer<At, MailCounts> {
+    return after(this.ask<MailCounts>(mailCounts, since), ([counts]) => counts!);
+  }
+
+  oldestDeviceCode(): Answer<At, DeviceCode | null> {
+    const first = this.all("device_codes", {}, { order: "device_codes.expires_at", limit: 1 });
+    return after(first, ([code = null]) => code);
   }
 
   audit(before: number, limit: number): Answer<At, readonly AuditEntry[]> {
@@ -318,7 +324,8 @@ const owner = statement(
 const mailCounts = statement(
   "count mails",
   `SELECT (SELECT count(*) FROM mails WHERE due_at IS NOT NULL)::float8 AS waiting,
-     (SELECT count(*) FROM mails WHERE due_at IS NULL AND problem IS NOT NULL)::float8 AS "givenUp"`,
+     (SELECT count(*) FROM mails WHERE due_at IS NULL AND problem IS NOT NULL AND sent_at > $1::text::bigint)::float8 AS "givenUp",
+     (SELECT max(problem) FROM mails WHERE due_at IS NOT NULL OR (problem IS NOT NULL AND sent_at > $1::text::bigint)) AS problem`,
 );
 const replies = `SELECT journal.at::float8 AS at, billing_key AS "billingKey", endpoint, model, input_fresh::float8 AS "inputFresh",
     input_cached::float8 AS "inputCached", output::float8 AS output, reasoning::float8 AS reasoning,

@@ -443,6 +443,7 @@ export const tables = {
       /** When it is tried next: who sends it puts this off meanwhile. Null: it was sent, or given up. */
       due_at: orNull(whole),
       tries: small,
+      /** Or given up. */
       sent_at: orNull(whole),
       /** Why the last try failed. */
       problem: orNull(text),

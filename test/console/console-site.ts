@@ -125,6 +125,7 @@ export class ConsoleSite {
         erasedInWords: "e-mail",
         backup: () => Promise.reject(new Error("the console makes its own")),
         fleet: this.#fleet(),
+        mail: null,
       },
       usage,
       activity: {
@@ -139,6 +140,7 @@ export class ConsoleSite {
         credits: () => Promise.resolve([]),
         nearLimit: () => Promise.resolve([]),
       },
+      conversations: null,
       reserved: office.ledger,
       alerts: { latest: [], list: () => Promise.resolve([]) },
       catalog: embeddedCatalog(),

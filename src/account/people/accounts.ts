@@ -481,6 +481,8 @@ export const isErased = ({ email, disabledAt, passwordHash }: AccountRecord): bo
 const emailShape =
   /^[\w.!#$%&'*+/=?^`{|}~-]+@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i;
 
+export const isEmail = (email: string): boolean => email.length <= emailMaxLength && emailShape.test(email);
+
 /** Of new accounts; those from before keep what they have. */
 export function checkEmail(email: string): void {
   const shown = JSON.stringify(email.slice(0, emailMaxLength));
@@ -490,7 +492,7 @@ export function checkEmail(email: string): void {
         "the xn-- form of a domain with other letters",
     );
   }
-  if (email.length > emailMaxLength || !emailShape.test(email)) {
+  if (!isEmail(email)) {
     throw new AccountError(`${shown} is not an e-mail address`);
   }
   if (erasedName.test(email)) throw new AccountError(`${email} is a name of deleted accounts`);

@@ -44,7 +44,7 @@ export class Mails {
     const { records, draft, now: createdAt } = this.#parts;
     const isNew = !draft.changes.some((change) => change.change === "mail" && change.mail.once === mail.once);
     if (!isNew || (await records.mail(mail.once)) !== null) return false;
-    if (!isTold && (await records.mailCounts()).waiting >= mailsWaitingMax) return false;
+    if (!isTold && (await records.mailCounts(createdAt)).waiting >= mailsWaitingMax) return false;
     const state = { createdAt, dueAt: isTold ? null : createdAt, tries: 0, sentAt: null, problem: null };
     const added: Mail = { ...mail, kind, account, address, details: JSON.stringify(details), ...state };
     draft.changes.push({ change: "mail", mail: added });

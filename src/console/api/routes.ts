@@ -14,7 +14,9 @@ import * as account from "./account.ts";
 import * as accounts from "./accounts.ts";
 import * as activity from "./activity.ts";
 import * as batches from "./batches.ts";
+import * as conversations from "./conversations.ts";
 import * as keys from "./keys.ts";
+import * as mail from "./mail.ts";
 import * as line from "./line.ts";
 import * as nodes from "./nodes.ts";
 import * as overview from "./overview.ts";
@@ -31,7 +33,14 @@ import * as usage from "./usage.ts";
 export type Access = "public" | "account" | "operator";
 
 /** `reply` is JSON; null where the reply is a file or a stream. */
-export type RouteShape = Readonly<{ access: Access; query?: TSchema; body?: TSchema; reply: TSchema | null }>;
+export type RouteShape = Readonly<{
+  access: Access;
+  query?: TSchema;
+  body?: TSchema;
+  /** Absent: it is small. */
+  bodyMaxBytes?: number;
+  reply: TSchema | null;
+}>;
 
 /** Of paths below /console/api, where `:id` stands for a whole number. */
 export const routes = {
@@ -49,6 +58,19 @@ export const routes = {
   "POST /link": { access: "public", body: signIn.LinkToken, reply: signIn.LinkShown },
   // works once; 400 as above
   "POST /link/use": { access: "public", body: signIn.LinkUse, reply: signIn.Entered },
+  // whether there is such an account, or not; 404 where no mail is sent, 429
+  "POST /forgotten": { access: "public", body: mail.Forgotten, reply: shapes.Done },
+  // the token of a mail is enough; 400 it is none of ours
+  "POST /mail/unsubscribe": { access: "public", body: mail.MailToken, reply: mail.Unsubscribed },
+
+  "GET /mail": { access: "account", reply: mail.MailState },
+  // a mail asks whether the address is the account's; 401 wrong proof, 404 where no mail is sent
+  "POST /mail/address": { access: "account", body: mail.MailAddress, reply: shapes.Done },
+  // 400 expired, replaced, or another account's
+  "POST /mail/confirm": { access: "account", body: mail.MailToken, reply: mail.Confirmed },
+  "POST /mail/kinds": { access: "account", body: mail.MailKinds, reply: shapes.Done },
+  // of mail; browsers keep their own
+  "POST /language": { access: "account", body: mail.ChosenLanguage, reply: shapes.Done },
 
   // ends the other sessions; 401 wrong old password
   "POST /password": { access: "account", body: account.PasswordChange, reply: shapes.Done },
@@ -109,6 +131,31 @@ export const routes = {
   // a page to print, or text/csv
   "GET /statement": { access: "account", query: reports.StatementQuery, reply: null },
 
+  // of the playground, where the account keeps them on the server; not_found where the server keeps none
+  "GET /conversations": {
+    access: "account",
+    query: conversations.ConversationsQuery,
+    reply: conversations.Conversations,
+  },
+  "POST /conversations/choice": { access: "account", body: conversations.ConversationsChoice, reply: shapes.Done },
+  "GET /conversations/records": {
+    access: "account",
+    query: conversations.ConversationQuery,
+    reply: conversations.ConversationRecords,
+  },
+  "GET /conversations/search": {
+    access: "account",
+    query: conversations.ConversationSearch,
+    reply: conversations.ConversationsFound,
+  },
+  "POST /conversations/write": {
+    access: "account",
+    body: conversations.ConversationWrite,
+    bodyMaxBytes: conversations.conversationBodyMaxBytes,
+    reply: conversations.ConversationWritten,
+  },
+  "POST /conversations/remove": { access: "account", body: conversations.NamedConversation, reply: shapes.Done },
+
   "GET /plan": { access: "account", reply: plan.PlanPage },
   "POST /plan/requests": { access: "account", body: plan.NewPurchaseRequest, reply: plan.PurchaseRequest },
   "POST /plan/requests/:id/withdraw": { access: "account", reply: plan.PurchaseRequest },
@@ -121,6 +168,11 @@ export const routes = {
   "POST /operator/accounts/:id/plan": {
     access: "operator",
     body: accounts.PlanChange,
+    reply: accounts.OperatorAccount,
+  },
+  "POST /operator/accounts/:id/address": {
+    access: "operator",
+    body: mail.OperatorMailAddress,
     reply: accounts.OperatorAccount,
   },
   "POST /operator/accounts/:id/credit": {

@@ -282,7 +282,8 @@ describe("usage", () => {
       await client.unsafe(`UPDATE accounts SET allowance_day = 50, allowance_used = ${used} WHERE id = ${id}`);
     }
     const owed = `team_id, account_id, role, tokens_per_day, tokens_per_month, joined_at`;
-    const key = "account_id, id, name, created_at, tokens_per_day, tokens_per_month, end_user_tokens_per_day, member_id";
+    const key =
+      "account_id, id, name, created_at, tokens_per_day, tokens_per_month, end_user_tokens_per_day, member_id";
     for (const rows of [
       "UPDATE accounts SET mail_address = 'a@x' WHERE id IN (3, 4, 5)",
       "UPDATE accounts SET credit_after_purchase = 100, purchased_at = 7 WHERE id = 3",

@@ -76,7 +76,8 @@ export class Mails {
   ): Promise<MadeLink & Readonly<{ mailed: boolean }>> {
     const { email: address } = link;
     const kind = link.team === null ? "invitation" : "team_invitation";
-    const once = await this.#turn(`invitation ${address.toLowerCase()}`);
+    const gapMs = isTrusted ? 0 : strangersMailsGapMs;
+    const once = await this.#turn(`invitation ${address.toLowerCase()}`, strangersMailsMax, gapMs);
     const isTooMany = !isTrusted && (await this.#invitedBy(details["by"])) >= adminsInvitationsMax;
     const mail = { kind, account: null, address, details: { ...details, until: link.expiresAt } } as const;
     const keptUntil = link.expiresAt + dayMs;

@@ -389,7 +389,7 @@ function InviteDialog({ team, onClose }: { team: Team; onClose: () => void }): V
   const [made, setMade] = useState<Readonly<{ path: string; expires_at: string }> | null>(null);
   if (made !== null) {
     return (
-      <FreshInvitation path={made.path} onClose={onClose}>
+      <FreshInvitation path={made.path} mailedTo={made.mailed ? email : null} onClose={onClose}>
         One person joins {team.name} by this link, until {fullMoment(made.expires_at)}.
       </FreshInvitation>
     );

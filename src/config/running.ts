@@ -65,7 +65,7 @@ export interface Running {
   /** Refused and failed requests that are older are let go of. */
   keepFailed(days: number): Promise<void>;
   backUp(schedule: BackupSchedule | null): void;
-  useWebhooks(webhooks: readonly WebhookConfig[]): void;
+  useWebhooks(webhooks: readonly WebhookConfig[]): Promise<void>;
   useMail(mail: MailConfig | null): Promise<void>;
   /** A catalog with a shop's own models and plans, where it has any: all at once. */
   offer(offered: Derived): void;

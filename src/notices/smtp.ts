@@ -37,9 +37,17 @@ export class MailServer {
     const { host, port, isSecure, requiresTls, ca, user, password } = config;
     this.#config = config;
     this.#transport = createTransport({
-      ...{ host, port, secure: isSecure, requireTLS: requiresTls, pool: true, maxConnections: 1 },
-      ...{ connectionTimeout: smtpReachMs, greetingTimeout: smtpReachMs, socketTimeout: smtpAnswerMs },
-      ...{ disableFileAccess: true, disableUrlAccess: true },
+      host,
+      port,
+      secure: isSecure,
+      requireTLS: requiresTls,
+      pool: true,
+      maxConnections: 1,
+      connectionTimeout: smtpReachMs,
+      greetingTimeout: smtpReachMs,
+      socketTimeout: smtpAnswerMs,
+      disableFileAccess: true,
+      disableUrlAccess: true,
       ...(user === null ? {} : { auth: { user, pass: password ?? "" } }),
       tls: { minVersion: "TLSv1.2", ...(ca === null ? {} : { ca: readFileSync(ca, "utf8") }) },
     });

@@ -17,7 +17,8 @@ import type { Work } from "../office/work.ts";
 import { modelReport, seenNode } from "./fleet/model-report.ts";
 import type { ServedModels } from "./fleet/served-models.ts";
 import { backupsOf } from "./kept/backup-files.ts";
-import { diskLowBytes, type NoticeWatch } from "./notice-watch.ts";
+import type { LazyNotices } from "./lazy-notices.ts";
+import { diskLowBytes } from "./notice-watch.ts";
 
 /** How old a look may be that the live numbers show. */
 const alertsFreshMs = 10_000;
@@ -36,25 +37,26 @@ type Parts = Readonly<{
   accounting: Pick<Accounting, "office">;
   catalog: Pick<Catalog, "plans">;
   backups: Pick<Backups, "freeBytes" | "schedule" | "list">;
-  notices: Pick<NoticeWatch, "findings">;
+  notices: Pick<LazyNotices, "findings">;
   /** Of the last day; null: no mail is sent. */
   mails: () => Promise<MailCounts | null>;
   baseUrl: string;
   clock: Clock;
 }>;
 
-type Server = Pick<Parts, "requestLog" | "accounting" | "notices" | "clock"> &
+type Server = Pick<Parts, "requestLog" | "notices" | "clock"> &
   Readonly<{
+    accounting: Pick<Accounting, "office" | "backup">;
     catalog: Catalog;
     pool: NodePool;
     served: Pick<ServedModels, "areOwn">;
     backupSchedule: () => BackupSchedule | null;
-    work: Pick<Work, "backup" | "mail">;
+    mail: () => Work["mail"];
     port: number;
   }>;
 
 export function alertsOf(config: Config, server: Server): Alerts {
-  const { catalog, pool, served, backupSchedule, work, port, ...parts } = server;
+  const { catalog, pool, served, backupSchedule, mail, port, ...parts } = server;
   const { office } = parts.accounting;
   return new Alerts({
     ...parts,
@@ -64,9 +66,9 @@ export function alertsOf(config: Config, server: Server): Alerts {
       modelReport(catalog, served.areOwn, pool.states().map(seenNode)).served.flatMap(({ id, by, nodes }) =>
         !pool.takes(id) && (nodes.length > 0 || by === "configuration") ? [id] : [],
       ),
-    backups: backupsOf(config, backupSchedule, work),
+    backups: backupsOf(config, backupSchedule, parts.accounting),
     mails: async () =>
-      work.mail === null ? null : office.read(async ({ mails, now }) => mails.records.mailCounts(now - dayMs)),
+      mail() === null ? null : office.read(async ({ mails, now }) => mails.records.mailCounts(now - dayMs)),
     baseUrl: addressesOf(config, port).baseUrl,
   });
 }

@@ -15,6 +15,8 @@ import { resolve } from "node:path";
 import { serverEntry, theServer } from "../account/audit.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
 import {
+  type BackupSchedule,
+  type Config,
   type ConfigEdit,
   addressesOf,
   type ConfigFlags,
@@ -77,7 +79,7 @@ import { hadModels, missingLines, modelReport, seenNode, understoodNames } from 
 import { NodeCare } from "./fleet/node-care.ts";
 import type { Alerts } from "./alerts.ts";
 import { Mailing } from "./mailing.ts";
-import { NoticeWatch } from "./notice-watch.ts";
+import { LazyNotices } from "./lazy-notices.ts";
 import { nodeLine, noNodeServes } from "./fleet/node-lines.ts";
 import { checkModelFile, findServingNodes } from "./fleet/nodes.ts";
 import { OwnedTools } from "./owned-tools.ts";
@@ -382,32 +384,16 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
     clock,
     log,
   });
-  const notices = new NoticeWatch({
+  const notices = new LazyNotices({
+    ...earlier,
     dataFolder: config.dataFolder,
     baseUrl: addressesOf(config, port).baseUrl,
-    pool,
-    accounting,
     gateway: config.databaseUrl === null ? null : config.gateway,
-    watch,
     backups,
     lowBalanceTokens: () => live.values.lowBalanceTokens,
-    clock,
-    log,
   });
   opened.defer(() => notices.close());
-  let alerts: Promise<Alerts> | null = null;
-  /** Loaded when somebody looks, or mail tells of them. */
-  const openAlerts = (): Promise<Alerts> =>
-    (alerts ??= import("./alerts.ts").then(({ alertsOf }) => {
-      const own = { requestLog, accounting, notices, clock, catalog, pool, served, port, work: officeWork };
-      return alertsOf(config, { ...own, backupSchedule: () => backups.schedule });
-    }));
-  const mailing = new Mailing({
-    ...{ accounting, requestLog, catalog, clock, log, secret: sealingKey },
-    baseUrl: addressesOf(config, port).baseUrl,
-    alerts: { list: async () => (await openAlerts()).list() },
-  });
-  opened.defer(() => mailing.close());
+  const mail = mailOf({ ...earlier, notices, schedule: () => backups.schedule }, opened);
   served.onChange = () => void relays?.adopt();
   const reloader = new Reloader(config, {
     clock,
@@ -428,7 +414,7 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
       ownedTools,
       backups,
       notices,
-      mailing,
+      mailing: mail,
       served,
       tracing,
     }),
@@ -462,19 +448,12 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
     return simulate({ requestLog, office: accounting.office, clock, load, pool }, asked, progress);
   };
   const own = { requestLog, consoleUrl, eraseResponses, erasedInWords, simulate, fleet };
-  const officeWork = {
-    ...accounting,
-    ...own,
-    get mail() {
-      return mailing.desk;
-    },
-  } satisfies OfficeWork;
+  const officeWork = mail.on({ ...accounting, ...own });
   return {
     relays,
     backups,
     notices,
-    mailing,
-    openAlerts,
+    mail,
     reloader,
     /** Records in the audit log who reloaded the configuration, and the result. */
     noteReload: (by: string, outcome: ReloadOutcome): Promise<void> =>
@@ -520,19 +499,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
   const { accounting, laneState, usage, activity, requestLog, writeExport, watch, storedResponses, files } = earlier;
   const { sealingKey, pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
-  const {
-    relays,
-    backups,
-    notices,
-    mailing,
-    openAlerts,
-    reloader,
-    nodeCare,
-    officeWork,
-    batches,
-    unready,
-    sampleModel,
-  } = earlier;
+  const { relays, backups, notices, mail, reloader, nodeCare, officeWork, batches, unready, sampleModel } = earlier;
 
   let webConsole: ServingConsole | null = null;
   const openConsole = async (requests: LiveRequests): Promise<ServingConsole> => {
@@ -554,7 +521,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
       work: officeWork,
       reloader,
       backupSchedule: () => backups.schedule,
-      alerts: await openAlerts(),
+      alerts: await mail.openAlerts(),
       demo: serving.demo,
       port,
       sealingKey,
@@ -678,12 +645,32 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
     nodesBusy: pool.states().reduce((sum, { busy }) => sum + busy, 0),
     waiting: pool.waiting,
   }));
-  notices.configure(config.webhooks);
-  await mailing.follow(config.mail);
+  await notices.configure(config.webhooks);
+  await mail.follow(config.mail);
   backups.follow(config.backups);
   opened.defer(() => backups.close());
   return { url: server.url, requests };
 }
+
+/** Alerts are loaded when somebody looks, or where mail tells of them. */
+function mailOf({ config, port, sealingKey, schedule, ...parts }: MailParts, opened: AsyncDisposableStack) {
+  const { baseUrl } = addressesOf(config, port);
+  let alerts: Promise<Alerts> | null = null;
+  const openAlerts = (): Promise<Alerts> =>
+    (alerts ??= import("./alerts.ts").then(({ alertsOf }) =>
+      alertsOf(config, { ...parts, port, mail: () => mailing.desk, backupSchedule: schedule }),
+    ));
+  const list = async () => (await openAlerts()).list();
+  const mailing = new Mailing({ ...parts, secret: sealingKey, baseUrl, alerts: { list } });
+  opened.defer(() => mailing.close());
+  return {
+    openAlerts,
+    follow: (next: Config["mail"]) => mailing.follow(next),
+    on: <Of extends object>(work: Of) =>
+      Object.defineProperty(work, "mail", { get: () => mailing.desk }) as Of & Pick<OfficeWork, "mail">,
+  };
+}
+type MailParts = Settings & OpenedBooks & Work & Readonly<{ notices: LazyNotices; schedule(): BackupSchedule | null }>;
 
 /** By the plan of the account, now. */
 const managedSettingsOf =

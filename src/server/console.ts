@@ -37,7 +37,7 @@ import { hadModels, type ModelReport, modelReport, seenNode } from "./fleet/mode
 import type { NodeCare } from "./fleet/node-care.ts";
 import { lineReport } from "./fleet/line-report.ts";
 import { lineAccountsShownMax, nodeReports } from "./fleet/node-report.ts";
-import type { NoticeWatch } from "./notice-watch.ts";
+import type { LazyNotices } from "./lazy-notices.ts";
 import type { Reloader } from "./reload.ts";
 import type { ServedModels } from "./fleet/served-models.ts";
 
@@ -59,7 +59,7 @@ type Parts = Readonly<{
   pool: NodePool;
   served: Pick<ServedModels, "areOwn">;
   nodeCare: NodeCare;
-  notices: Pick<NoticeWatch, "states" | "findings">;
+  notices: Pick<LazyNotices, "states" | "findings">;
   work: Work & Readonly<{ fleet: Fleet }>;
   reloader: Pick<Reloader, "loadedAt">;
   backupSchedule: () => BackupSchedule | null;

@@ -256,10 +256,9 @@ export class Mailer {
       values["until"] =
         `${new Intl.DateTimeFormat(language, form).format(Number(details["until"]))} (${config.timeZone})`;
     }
-    const letter = (link: string, more: Partial<Letter> = {}): Letter => ({
-      ...{ kind, language, values, link: url + link, unsubscribe: null },
-      ...more,
-    });
+    const letter = (link: string, more: Partial<Letter> = {}): Letter => {
+      return { kind, language, values, link: url + link, unsubscribe: null, ...more };
+    };
     const alone = (found: Letter): Made => ({ letter: found, attachment: null });
     switch (kind) {
       case "invitation":

@@ -24,7 +24,7 @@ import type { LedgerWatch } from "../store/verify/verify-watch.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import type { ServingNodes } from "./fleet/nodes.ts";
 import type { Mailing } from "./mailing.ts";
-import type { NoticeWatch } from "./notice-watch.ts";
+import type { LazyNotices } from "./lazy-notices.ts";
 import type { OwnedTools } from "./owned-tools.ts";
 import { type ServedModels, textOf } from "./fleet/served-models.ts";
 import type { ScheduledBackups } from "./kept/scheduled-backups.ts";
@@ -40,7 +40,7 @@ type Parts = Readonly<{
   pool: NodePool;
   ownedTools: OwnedTools;
   backups: Pick<ScheduledBackups, "follow">;
-  notices: Pick<NoticeWatch, "configure">;
+  notices: Pick<LazyNotices, "configure">;
   mailing: Pick<Mailing, "follow">;
   served: ServedModels;
   tracing: Tracing;
@@ -109,8 +109,8 @@ export class RunningParts implements Running {
     this.#parts.backups.follow(schedule);
   }
 
-  useWebhooks(webhooks: readonly WebhookConfig[]): void {
-    this.#parts.notices.configure(webhooks);
+  useWebhooks(webhooks: readonly WebhookConfig[]): Promise<void> {
+    return this.#parts.notices.configure(webhooks);
   }
 
   useMail(mail: MailConfig | null): Promise<void> {

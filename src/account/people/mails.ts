@@ -23,8 +23,7 @@ export const mailsWaitingMax = 10_000;
 const strangersMailsMax = 3;
 const strangersMailsGapMs = 2 * 60_000;
 /** Invitations that a team's admin may have mailed in a day. */
-const adminsInvitationsMax = 50;
-const invitation: readonly string[] = ["invitation", "team_invitation"] satisfies MailKind[];
+const adminsInvitationsMax = 20;
 
 export type MailDetails = Readonly<Record<string, string | number | null>>;
 export type MailParts = Readonly<{ records: MailRecords; accounts: Accounts; draft: Draft; now: Ms }>;
@@ -78,10 +77,11 @@ export class Mails {
     const kind = link.team === null ? "invitation" : "team_invitation";
     const gapMs = isTrusted ? 0 : strangersMailsGapMs;
     const once = await this.#turn(`invitation ${address.toLowerCase()}`, strangersMailsMax, gapMs);
-    const isTooMany = !isTrusted && (await this.#invitedBy(details["by"])) >= adminsInvitationsMax;
+    const byAdmin = isTrusted ? null : await this.#turn(`invitations of ${details["by"]}`, adminsInvitationsMax, 0);
     const mail = { kind, account: null, address, details: { ...details, until: link.expiresAt } } as const;
-    const keptUntil = link.expiresAt + dayMs;
-    const mailed = once !== null && !isTooMany && (await this.add({ ...mail, once, keptUntil }));
+    const until = { keptUntil: link.expiresAt + dayMs };
+    const mailed = once !== null && (isTrusted || byAdmin !== null) && (await this.add({ ...mail, ...until, once }));
+    if (mailed && byAdmin !== null) await this.add({ ...mail, ...until, once: byAdmin, isTold: true });
     return { ...(await links.make(link, mailed ? this.#token(secret, once) : undefined)), mailed };
   }
 
@@ -156,14 +156,6 @@ export class Mails {
       if (now - before.createdAt < gapMs) return null;
     }
     return null;
-  }
-
-  async #invitedBy(by: unknown): Promise<number> {
-    const { records, now } = this.#parts;
-    const found = (await Promise.all(invitation.map((kind) => records.mailsOfKind(kind)))).flat();
-    const isHis = ({ details, createdAt }: Mail) =>
-      now - createdAt < dayMs && (JSON.parse(details) as MailDetails)["by"] === by;
-    return found.filter(isHis).length;
   }
 
   #token(secret: Uint8Array, once: string): string {

@@ -63,6 +63,13 @@ export function mailRoutes(parts: ConsoleParts, passwordTries: OwnPasswordTries)
       return done;
     }),
 
+    ...addressRoutes(parts, passwordTries),
+  ];
+}
+
+function addressRoutes(parts: ConsoleParts, passwordTries: OwnPasswordTries): Route[] {
+  const { office, work } = parts;
+  return [
     route("GET /mail", ({ visitor }) => stateOf(visitor)),
 
     route("POST /mail/address", async (call) => {

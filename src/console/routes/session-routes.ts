@@ -67,8 +67,7 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
       const [created, account, cookie] = await office.change(async (unit) => {
         const made = await unit.accounts.create({ email: call.body.email, passwordHash });
         await addressed(unit, parts, made.id, made.email, null);
-        const cookie = await enter(unit, parts, call, made.id);
-        return [made, (await unit.accounts.record(made.id))!, cookie] as const;
+        return [made, (await unit.accounts.record(made.id))!, await enter(unit, parts, call, made.id)] as const;
       });
       return signedIn(created, cookie, browsers.introduce(account, null));
     }),

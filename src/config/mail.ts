@@ -75,15 +75,16 @@ export const mailTable = table(
       otherwise: "UTC",
     }),
   },
-  (mail, place) => {
+  (mail, place, given) => {
     const url = URL.parse(mail.smtp);
     const isSmtp = url !== null && /^smtps?:$/.test(url.protocol) && url.hostname !== "";
     const isPlain =
       url !== null && url.username + url.password + url.search + url.hash === "" && /^\/?$/.test(url.pathname);
     // Never with what it is: someone may have written a password into it.
     if (!isSmtp || !isPlain) place.at("smtp").fault("must be smtps://HOST:PORT or smtp://HOST:PORT, with nothing else");
-    if ((mail.user === null) !== (mail.password === null)) {
-      place.at(mail.user === null ? "user" : "password").fault("is missing: user and password belong together");
+    const hasPassword = "password" in given || "password_env" in given;
+    if (hasPassword !== (mail.user !== null)) {
+      place.at(hasPassword ? "user" : "password").fault("is missing: user and password belong together");
     }
     const isSecure = url?.protocol === "smtps:";
     const port = Number(url?.port || (isSecure ? 465 : 587));

@@ -4,7 +4,7 @@ import { address, mapped, oneOf, path, text, yesOrNo } from "./kinds.ts";
 import { key, required, secret, table } from "./rows.ts";
 
 /** `Name <local@domain>`, or the address alone: nothing that a header could be broken with. */
-export const mailbox = /^(?:"?([^"<>\p{Cc}]{0,100}?)"?\s*<)?([^\s<>"(),:;@[\]\\\p{Cc}]+@[a-z\d.-]+)>?$/iu;
+const mailbox = /^(?:"?([^"<>\p{Cc}]{0,100}?)"?\s*<)?([^\s<>"(),:;@[\]\\\p{Cc}]+@[a-z\d.-]+)>?$/iu;
 
 export type Mailbox = Readonly<{ name: string; address: string }>;
 

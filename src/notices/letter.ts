@@ -14,7 +14,7 @@ const texts: Readonly<Record<MailLanguage, Readonly<Record<string, string>>>> = 
   zh: chinese,
 };
 
-export type Values = Readonly<Record<string, string>>;
+type Values = Readonly<Record<string, string>>;
 /** More than a text's values: lists below headings, and a table. */
 export type Letter = Readonly<{
   kind: MailKind;
@@ -34,7 +34,7 @@ export function textIn(language: MailLanguage, key: string, values: Readonly<Rec
 }
 
 /** As ours have it. */
-export function usualLetter({ kind, language, values, link, unsubscribe, lists = [], table }: Letter): Written {
+function usualLetter({ kind, language, values, link, unsubscribe, lists = [], table }: Letter): Written {
   const say = (what: string): string => textIn(language, what, values);
   const subject = values["subject"] ?? say(`${kind}.subject`);
   const paragraphs = say(`${kind}.text`).split("\n");
@@ -148,7 +148,7 @@ function problemOf(text: string, kind: string, isText: boolean): string | null {
 
 const everywhere = ["server", "link", "subject", "unsubscribe"];
 /** What each kind of mail can say. */
-export const valuesOf: Readonly<Record<MailKind, readonly string[]>> = {
+const valuesOf: Readonly<Record<MailKind, readonly string[]>> = {
   invitation: [...everywhere, "by", "until"],
   team_invitation: [...everywhere, "by", "team", "until"],
   password: [...everywhere, "account", "until"],

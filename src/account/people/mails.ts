@@ -18,7 +18,7 @@ import type { AccessLinks, MadeLink } from "../sign-in/access-links.ts";
 import { AccountError, type Accounts, checkEmail } from "./accounts.ts";
 
 /** Beyond it nothing is added: a mail server that is away must not fill the disk. */
-export const mailsWaitingMax = 10_000;
+const mailsWaitingMax = 10_000;
 /** What strangers may have sent to one address in a day, and how soon again. */
 const strangersMailsMax = 3;
 const strangersMailsGapMs = 2 * 60_000;

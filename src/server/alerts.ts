@@ -73,6 +73,8 @@ export function alertsOf(config: Config, server: Server): Alerts {
   });
 }
 
+const nodePath = (name: string): string => `/operator/nodes/${encodeURIComponent(name)}`;
+
 export class Alerts {
   readonly #parts: Parts;
   #latest: readonly OperatorAlert[] = [];
@@ -124,12 +126,8 @@ export class Alerts {
   *#nodes(): Generator<OperatorAlert> {
     for (const { name, health, problem, drainedAt } of this.#parts.nodes()) {
       if (health !== "down" || drainedAt !== null) continue;
-      yield {
-        kind: "node",
-        about: name,
-        text: `${name} is down: ${problem ?? "it does not answer"}`,
-        path: "/operator/nodes",
-      };
+      const text = `${name} is down: ${problem ?? "it does not answer"}`;
+      yield { kind: "node", about: name, text, path: nodePath(name) };
     }
   }
 
@@ -190,7 +188,7 @@ export class Alerts {
 
   async #endingCertificates(): Promise<readonly OperatorAlert[]> {
     const { nodes, baseUrl, clock } = this.#parts;
-    const served = nodes().map(({ name, url }) => ({ what: `the node ${name}`, url, path: "/operator/nodes" }));
+    const served = nodes().map(({ name, url }) => ({ what: `the node ${name}`, url, path: nodePath(name) }));
     const all = [{ what: baseUrl, url: baseUrl, path: "/operator/server" }, ...served];
     const secure = all.filter(({ url }) => url.startsWith("https:"));
     const found = await Promise.all(secure.map(async (one) => ({ ...one, ends: await this.#endOf(new URL(one.url)) })));

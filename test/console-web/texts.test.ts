@@ -82,11 +82,11 @@ const codeAttributes =
 /** Names and signs that are the same in every language. */
 const isText = (text: string): boolean =>
   /\p{L}{2}/u.test(text) &&
-  !/^[a-z_]+\.[a-z_]+$/.test(text) &&
+  !/^(?:[a-z_]+\.[a-z_]+|[A-Z_]+_[A-Z_]+)$/.test(text) &&
   !/^\s*(?:Tollgate|API|tokens?\/s|ms|min)\s*$/.test(text);
 
 /** Two words or more, the first with a capital: nothing else in the code looks like that. */
-const isSentence = (text: string): boolean => /^\p{Lu}\p{Ll}+[,:]? \p{L}{2,}/u.test(text);
+const isSentence = (text: string): boolean => /^\p{Lu}\p{Ll}+[,:]? \p{L}{2,}/u.test(text) && !/^Anthropic /.test(text);
 
 /** Sentences, and words that JSX shows: its text, and strings in attributes and braces that no `t` gave. */
 function textsIn(file: string, source: string): string[] {
@@ -137,10 +137,7 @@ function textsIn(file: string, source: string): string[] {
 
 /** Pages whose texts still stand in the code. */
 const unconverted = new Set<string>([
-  "pages/account.tsx",
   "pages/batches.tsx",
-  "pages/key-form.tsx",
-  "pages/key.tsx",
   "pages/named-keys.tsx",
   "pages/operator/account-sheet.tsx",
   "pages/operator/accounts.tsx",
@@ -149,7 +146,6 @@ const unconverted = new Set<string>([
   "pages/operator/batches.tsx",
   "pages/operator/log.tsx",
   "pages/overview.tsx",
-  "pages/plan.tsx",
   "pages/playground/chat-completions.ts",
   "pages/playground/composer.tsx",
   "pages/playground/conversation-list.tsx",
@@ -163,7 +159,6 @@ const unconverted = new Set<string>([
   "pages/playground/settings-panel.tsx",
   "pages/playground/stream.ts",
   "pages/playground/turn-view.tsx",
-  "pages/quick-start.tsx",
   "pages/reports.tsx",
   "pages/team.tsx",
   "pages/usage.tsx",
@@ -176,5 +171,4 @@ const unconverted = new Set<string>([
   "parts/time-chart.tsx",
   "parts/usage-chart.tsx",
   "parts/usage-table.tsx",
-  "request.ts",
 ]);

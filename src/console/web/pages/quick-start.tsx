@@ -28,6 +28,7 @@ curl -N ${baseUrl}/v1/chat/completions \\
       name: "OpenAI JS",
       language: "javascript",
       code: `import OpenAI from "openai";
+import { rich } from "../texts.ts";
 
 const client = new OpenAI({ baseURL: "${baseUrl}/v1", apiKey: process.env.TOLLGATE_KEY });
 const reply = await client.chat.completions.create({
@@ -87,10 +88,6 @@ const agents = (given: QuickStart): readonly Snippet[] =>
     ...(file === null
       ? {}
       : {
-          note: (
-            <>
-              In <code>{file}</code>, with the key in the environment variable <code>TOLLGATE_KEY</code>:
-            </>
-          ),
+          note: <>{rich("key.in_file", { file: <code>{file}</code>, variable: <code>TOLLGATE_KEY</code> })}</>,
         }),
   }));

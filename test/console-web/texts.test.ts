@@ -155,7 +155,6 @@ const unconverted = new Set<string>([
   "pages/playground/page.tsx",
   "pages/playground/pictures.tsx",
   "pages/playground/presets.tsx",
-  "pages/playground/request-code.ts",
   "pages/playground/settings-panel.tsx",
   "pages/playground/stream.ts",
   "pages/playground/turn-view.tsx",

@@ -3,7 +3,7 @@ import { consoleHeader } from "../api/console-header.ts";
 import type { LiveEvent } from "../api/live.ts";
 import type { BodyOf, QueryOf, ReplyOf, RouteName } from "../api/routes.ts";
 import type { ApiError, Faults } from "../api/shapes.ts";
-import { t } from "texts.ts";
+import { t } from "./texts.ts";
 
 /** A path with a number in the place of `:id`. */
 type Filled<Path> = Path extends `${infer Start}/:id${infer End}` ? `${Start}/${number}${End}` : Path;

@@ -1,6 +1,7 @@
 // How to point each kind of client at this server: only the base address and the key change.
 import { agentSettings } from "../../../core/agent-settings.ts";
 import type { Snippet } from "../parts/code-block.tsx";
+import { rich } from "../texts.ts";
 
 type QuickStart = Readonly<{
   /** Without /v1. */
@@ -28,7 +29,6 @@ curl -N ${baseUrl}/v1/chat/completions \\
       name: "OpenAI JS",
       language: "javascript",
       code: `import OpenAI from "openai";
-import { rich } from "../texts.ts";
 
 const client = new OpenAI({ baseURL: "${baseUrl}/v1", apiKey: process.env.TOLLGATE_KEY });
 const reply = await client.chat.completions.create({

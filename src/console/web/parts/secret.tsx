@@ -1,7 +1,6 @@
 // Keys and links that are shown only once, with a button that copies them.
 import type { ComponentChildren, VNode } from "preact";
 import { session } from "../session.ts";
-import { t } from "../texts.ts";
 import { Button } from "./button.tsx";
 import { CopyButton } from "./copy-button.tsx";
 import { Dialog } from "./dialog.tsx";

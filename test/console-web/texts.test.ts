@@ -147,7 +147,6 @@ const unconverted = new Set<string>([
   "pages/operator/activity.tsx",
   "pages/operator/audit.tsx",
   "pages/operator/batches.tsx",
-  "pages/operator/config.tsx",
   "pages/operator/log.tsx",
   "pages/overview.tsx",
   "pages/own-deletion.tsx",

@@ -46,18 +46,7 @@ export function DevicePage(): VNode {
         {end !== null ? (
           <p role="status">{end}</p>
         ) : waiting === null ? (
-          <TextField
-            label={t("device.code")}
-            hint={t("device.code_hint")}
-            required
-            autofocus
-            autocomplete="off"
-            autocapitalize="characters"
-            spellcheck={false}
-            maxLength={40}
-            value={code}
-            onValue={setCode}
-          />
+          <CodeField code={code} onCode={setCode} />
         ) : (
           <>
             <Asking waiting={waiting} code={code} />
@@ -87,6 +76,21 @@ export function DevicePage(): VNode {
     </Page>
   );
 }
+
+const CodeField = ({ code, onCode }: Readonly<{ code: string; onCode: (code: string) => void }>): VNode => (
+  <TextField
+    label={t("device.code")}
+    hint={t("device.code_hint")}
+    required
+    autofocus
+    autocomplete="off"
+    autocapitalize="characters"
+    spellcheck={false}
+    maxLength={40}
+    value={code}
+    onValue={onCode}
+  />
+);
 
 const Asking = ({ waiting, code }: Readonly<{ waiting: WaitingDevice; code: string }>): VNode => (
   <>

@@ -136,13 +136,7 @@ function KeyDialog({ title, given, forwarded, submit, onClose, send }: KeyDialog
           {priority("priority_max", t("keys.priority_max"), t("keys.priority_max_hint"))}
         </div>
       </details>
-      <label class="check">
-        <input type="checkbox" checked={forwards} onChange={(event) => setForwards(event.currentTarget.checked)} />
-        <span>
-          {t("keys.forwards")}
-          <span class="quiet small-text">{t("keys.forwards_about")}</span>
-        </span>
-      </label>
+      <ForwardsChoice forwards={forwards} onForwards={setForwards} />
       {forwards && (
         <div class="grid-3">
           {isLimited && text("limit_end_user_day", t("keys.person_day"), t("keys.person_day_hint"), whole)}
@@ -152,6 +146,18 @@ function KeyDialog({ title, given, forwarded, submit, onClose, send }: KeyDialog
     </FormDialog>
   );
 }
+
+type ForwardsProps = Readonly<{ forwards: boolean; onForwards: (forwards: boolean) => void }>;
+
+const ForwardsChoice = ({ forwards, onForwards }: ForwardsProps): VNode => (
+  <label class="check">
+    <input type="checkbox" checked={forwards} onChange={(event) => onForwards(event.currentTarget.checked)} />
+    <span>
+      {t("keys.forwards")}
+      <span class="quiet small-text">{t("keys.forwards_about")}</span>
+    </span>
+  </label>
+);
 
 const whole = { inputMode: "numeric", pattern: "[0-9]{1,15}" };
 

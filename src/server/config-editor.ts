@@ -124,7 +124,12 @@ export class ConfigEditor implements ConfigEditing {
         before,
         hash: edited.hash,
       };
-      this.#keep([...this.#versions(), version].slice(-versionsKept));
+      try {
+        this.#keep([...this.#versions(), version].slice(-versionsKept));
+      } catch (error) {
+        // It is in force, whatever the data folder's disk does.
+        return { ...edited, warnings: [`it cannot be undone here: ${(error as Error).message}`] };
+      }
       return edited;
     });
   }
@@ -201,7 +206,7 @@ export class ConfigEditor implements ConfigEditing {
       isApplied = true;
       return { ...edited, applied: [...outcome.applied], needs_restart: [...outcome.needsRestart] };
     } finally {
-      if (!isApplied) replace(file, before);
+      if (!isApplied && readFileSync(file, "utf8") === text) replace(file, before);
     }
   }
 

@@ -117,10 +117,7 @@ function changeRoutes(parts: ConsoleParts): Route[] {
     ),
 
     route("POST /teams/:id/withdraw", (call) =>
-      inTeam(call, async (team) => {
-        await asked(call, withdraw, { team, id: call.body.invitation });
-        return done;
-      }),
+      inTeam(call, (team) => asked(call, withdraw, { team, id: call.body.invitation }).then(() => done)),
     ),
 
     route("POST /teams/:id/change", (call) => {

@@ -77,7 +77,7 @@ function LinkPage(): VNode {
     return (
       <Door title={t("door.link")} heading={heading}>
         {error === null ? (
-          <Loading lines={2} />
+          <Loading lines={8} />
         ) : (
           <div class="card stack">
             <FormError message={error} />

@@ -70,7 +70,7 @@ function DefaultKey({ state, onMade }: DefaultKeyProps): VNode {
   return (
     <section class="card stack" aria-label={t("key.key")}>
       {fresh !== null && <FreshKey title={t("key.new")} apiKey={fresh.api_key} label={t("key.copy_new")} />}
-      <Loaded resource={state} lines={2}>
+      <Loaded resource={state} lines={1}>
         {({ prefix, ending, created_at }) => (
           <div class="row spread">
             <div>
